@@ -1,0 +1,1 @@
+"""The benchmarks: ratios against hand-written floors, measured in the same run."""

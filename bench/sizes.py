@@ -1,0 +1,44 @@
+"""How much is measured: the default takes about a minute, `TINY` proves that it runs at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["TINY", "Sizes"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """The sizes of all benchmarks.
+
+    Attributes:
+        rounds: how often engine and floor alternate.
+        turns: the lengths of a run that are compared: short, middle and long.
+        result_chars: the length of a tool result where requests are encoded.
+        deltas: the text deltas of one streamed answer.
+        calls: the parallel calls of one turn.
+        nap_s: how long each of these calls sleeps.
+        agents: how many agents run at once.
+        agent_turns: the turns of each of them.
+    """
+
+    rounds: int = 9
+    turns: tuple[int, int, int] = (50, 200, 800)
+    result_chars: int = 1_000
+    deltas: int = 4_000
+    calls: int = 100
+    nap_s: float = 0.01
+    agents: int = 1_000
+    agent_turns: int = 5
+
+
+TINY = Sizes(
+    rounds=1,
+    turns=(2, 3, 4),
+    result_chars=10,
+    deltas=3,
+    calls=7,
+    nap_s=0.0,
+    agents=3,
+    agent_turns=2,
+)

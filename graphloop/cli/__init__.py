@@ -1,0 +1,157 @@
+"""The command line: `graphloop run | draw | check`.
+
+Owns the commands' names, options and help. What a command does is in the module of its name, which
+is loaded when it is called: help and mistyped commands are answered at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated, TypeAlias
+
+import typer
+
+from .manual import CHECK, DRAW, GRAPHLOOP, RUN
+from .request import Approve, RunRequest
+from .status import Status, delivered, guarded
+
+__all__ = ["main"]
+
+Text: TypeAlias = str | None
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def main() -> None:
+    """Run the command that the arguments name, and exit with its status."""
+    delivered(lambda: app(prog_name="graphloop"))
+
+
+def _version(wanted: bool) -> None:  # noqa: FBT001 - typer's callback signature
+    if wanted:
+        try:
+            found = version("graphloop")
+        except PackageNotFoundError:
+            found = "(not installed)"
+        sys.stdout.write(f"graphloop {found}\n")
+        raise typer.Exit
+
+
+@app.callback(help=GRAPHLOOP)
+def _graphloop(
+    *,
+    shown: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Hold the options of `graphloop` itself."""
+
+
+@app.command("run", help=RUN, short_help="Run an agent or graph and watch it.")
+def _run(  # noqa: PLR0913 - the options of a command are its parameters
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE_OR_PROMPT", help="A directory, .py file, module:name, or a question."
+        ),
+    ],
+    prompt: Annotated[
+        Text, typer.Argument(metavar="PROMPT", help="What to ask instead of the file's PROMPT.")
+    ] = None,
+    *,
+    model: Annotated[
+        Text,
+        typer.Option(metavar="PROVIDER:NAME", help="The model to ask (or set GRAPHLOOP_MODEL)."),
+    ] = None,
+    script: Annotated[
+        Text, typer.Option(metavar="FILE", help="Replay recorded replies instead of a model.")
+    ] = None,
+    base_url: Annotated[
+        Text, typer.Option(metavar="URL", help="A server of your own that speaks the wire.")
+    ] = None,
+    instructions: Annotated[Text, typer.Option(metavar="TEXT", help="The system message.")] = None,
+    max_steps: Annotated[
+        int | None, typer.Option(metavar="N", help="How many turns at most.")
+    ] = None,
+    store: Annotated[
+        Text, typer.Option(metavar="DIR", help="Keep the run's journal there.")
+    ] = None,
+    approve: Annotated[
+        Approve | None,
+        typer.Option(help="Calls that need approval: ask (default; parks without a terminal)."),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object a stream part, nothing else.")
+    ] = False,
+) -> None:
+    """Do `graphloop run`."""
+    request = RunRequest(
+        target=target,
+        prompt=prompt,
+        model=model,
+        script=script,
+        base_url=base_url,
+        instructions=instructions,
+        max_steps=max_steps,
+        store=store,
+        approve=approve,
+        as_json=as_json,
+    )
+    _exit("run", request=request)
+
+
+@app.command("draw", help=DRAW, short_help="Draw a graph from the table that runs.")
+def _draw(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="TARGET",
+            help="`agent` (the standard loop), a directory, .py file, or module:name.",
+        ),
+    ] = "agent",
+    output: Annotated[
+        Text,
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="svg, png, pdf, mmd or dot; - is stdout."
+        ),
+    ] = None,
+) -> None:
+    """Do `graphloop draw`."""
+    _exit("draw", target=target, output=output)
+
+
+@app.command("check", help=CHECK, short_help="Prove what can be proven of a graph.")
+def _check(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="TARGET",
+            help="`agent` (the standard loop), a directory, .py file, or module:name.",
+        ),
+    ],
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> None:
+    """Do `graphloop check`."""
+    _exit("check", target=target, as_json=as_json)
+
+
+def _exit(command: str, **arguments: object) -> None:
+    """Load the module of that name, call its function of that name, and exit with its status."""
+    module = import_module(f".{command}", __package__)
+    work = getattr(module, command)
+
+    def status() -> Status:
+        found: Status = work(**arguments)
+        return found
+
+    raise typer.Exit(guarded(status))

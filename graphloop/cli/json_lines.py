@@ -1,0 +1,59 @@
+"""A run as JSON lines: one object a part, and nothing else on stdout.
+
+The form is that of the parts in `graphloop.views.parts`: `type` first, then the part's fields under
+their Python names, values as JSON (an enum is its string). One part differs, since an exception is
+no JSON: `error` has `error`, the exception's class name, and `message`. The last line is of type
+`finish` or `error`. Kinds and fields may be added, none is renamed: ignore what you do not know.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
+from typing import TextIO, final
+
+from msgspec.json import encode
+
+from ..front.result import RunResult
+from ..run import Run
+from ..views.parts import ErrorPart, Part
+from .status import tell
+
+__all__ = ["JsonScreen"]
+
+
+@final
+class JsonScreen:
+    """Writes JSON lines to `out`; meanwhile, whatever else is printed goes to stderr."""
+
+    def __init__(self, out: TextIO) -> None:
+        """Write nothing yet."""
+        self._out = out
+
+    def open(self) -> AbstractContextManager[object]:
+        """Keep what tools print out of the lines."""
+        return redirect_stdout(sys.stderr)
+
+    def aside(self) -> AbstractContextManager[object]:
+        """Need nothing: questions are put on stderr."""
+        return nullcontext()
+
+    def asked(self, prompt: str) -> None:
+        """Say nothing: the question is no part."""
+
+    def note(self, message: str) -> None:
+        """Tell stderr."""
+        tell(message)
+
+    def show(self, part: Part, _: Run[None] | None, /) -> None:
+        """Write the part's line."""
+        if isinstance(part, ErrorPart):
+            error = part.error
+            line = encode({"type": part.type, "error": type(error).__name__, "message": str(error)})
+        else:
+            line = encode(part)
+        self._out.write(line.decode() + "\n")
+        self._out.flush()
+
+    def finish(self, result: RunResult[None], kept: str) -> None:
+        """Say nothing: the finish part has said it."""

@@ -1,0 +1,186 @@
+"""A run on a terminal: what is finished scrolls up, what goes on is redrawn below it.
+
+At the bottom stand the line that the model is writing, the calls that are running, and a status
+line: node, step, tokens, cost, elapsed time. They are gone when the run is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from typing import final
+
+from rich.cells import cell_len
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
+
+from ..front.result import RunResult
+from ..providers.base import ReasoningDelta, TextDelta
+from ..run import EndReason, Run
+from ..views.parts import Part, StepRetry, StepStart, ToolCallPart, ToolResultPart, Warned
+from .lines import call_text, clean, end_facts, injected, mark, result_text
+
+__all__ = ["LiveScreen"]
+
+MARK_STYLES = {"✓": "green", "✗": "red", "⊘": "yellow"}
+REFRESHES_PER_SECOND = 10
+
+
+@final
+class LiveScreen:
+    """Draws one run on `console`; `clock` gives seconds, for the elapsed time."""
+
+    def __init__(self, console: Console, clock: Callable[[], float]) -> None:
+        """Draw nothing yet."""
+        self._console = console
+        self._clock = clock
+        self._started = clock()
+        self._run: Run[None] | None = None
+        self._line = ""
+        self._line_style = ""
+        self._block = ""
+        self._calls: dict[str, Text] = {}
+        self._spinner = Spinner("dots", style="cyan")
+        self._live = self._bottom_lines()
+
+    @contextmanager
+    def open(self) -> Generator[None]:
+        """Draw the bottom lines from now on."""
+        self._live.start()
+        try:
+            yield
+        finally:
+            self._live.stop()
+
+    @contextmanager
+    def aside(self) -> Generator[None]:
+        """Take the bottom lines away for a while."""
+        self._end_line()
+        self._live.stop()
+        try:
+            yield
+        finally:
+            # A new one: one that was stopped would wipe out as many lines as it last had.
+            self._live = self._bottom_lines()
+            self._live.start()
+
+    def asked(self, prompt: str) -> None:
+        """Show the question."""
+        self._print("question", Text.assemble(("> ", "bold cyan"), (clean(prompt), "bold")))
+
+    def note(self, message: str) -> None:
+        """Show a line that is not the run's own."""
+        self._end_line()
+        self._print("note", Text(clean(message), "yellow"))
+
+    def show(self, part: Part, run: Run[None] | None, /) -> None:
+        """Draw what the part says."""
+        self._run = run
+        match part:
+            case TextDelta():
+                self._write(clean(part.text), "")
+            case ReasoningDelta():
+                self._write(clean(part.text), "dim italic")
+            case ToolCallPart():
+                self._end_line()
+                half = self._console.width // 2
+                self._calls[part.key] = _call(part.tool_name, part.arguments, half)
+            case ToolResultPart():
+                self._answered(part)
+            case StepStart():
+                self._end_line()
+                if said := injected(run):
+                    self._print("graph", Text.assemble((f"↩ {said[0]}: ", "magenta"), said[1]))
+                self._live.refresh()
+            case StepRetry():
+                self._end_line()
+                self._print("graph", Text(f"↻ {part.reason}: asked again", "yellow"))
+            case Warned():
+                self.note(f"warning: {part.message}")
+            case _:
+                pass
+
+    def finish(self, result: RunResult[None], kept: str) -> None:
+        """Print the last line."""
+        self._end_line()
+        reason, *rest = end_facts(result)
+        style = "green" if result.end_reason is EndReason.COMPLETED else "yellow"
+        facts = [*rest, f"{self._clock() - self._started:.1f} s", *([kept] if kept else [])]
+        line = Text.assemble((reason, style), (f" · {' · '.join(facts)}", "dim"))
+        self._print("end", line)
+
+    def _bottom_lines(self) -> Live:
+        return Live(
+            console=self._console,
+            get_renderable=self._bottom,
+            refresh_per_second=REFRESHES_PER_SECOND,
+            transient=True,
+        )
+
+    def _answered(self, part: ToolResultPart) -> None:
+        self._end_line()
+        result = part.result
+        sign = mark(result)
+        call = self._calls.pop(result.key, Text(result.name))
+        said = Text(result_text(result), MARK_STYLES[sign] if sign != "✓" else "")
+        self._print("calls", Text.assemble((f"{sign} ", MARK_STYLES[sign]), call, " → ", said))
+
+    def _write(self, text: str, style: str) -> None:
+        """Take up text; every line that is full goes up."""
+        if style != self._line_style:
+            self._end_line()
+            self._line_style = style
+        self._line += text
+        *whole, self._line = self._line.split("\n")
+        for line in whole:
+            self._print(f"text {style}", Text(line, style))
+        while cell_len(self._line) > self._console.width:
+            head = _fitting(self._line, self._console.width)
+            self._line = self._line[len(head) :].lstrip(" ")
+            self._print(f"text {style}", Text(head.rstrip(" "), style))
+
+    def _end_line(self) -> None:
+        line, self._line = self._line, ""
+        if line:
+            self._print(f"text {self._line_style}", Text(line, self._line_style))
+
+    def _print(self, block: str, line: Text) -> None:
+        """Print above the bottom lines, with an empty line between two kinds of block."""
+        if self._block and block != self._block:
+            self._console.print()
+        self._block = block
+        self._console.print(line, no_wrap=block == "calls", overflow="ellipsis")
+
+    def _bottom(self) -> RenderableType:
+        lines: list[RenderableType] = []
+        if self._line:
+            lines.append(Text(self._line, self._line_style))
+        lines += [Text.assemble(("→ ", "cyan"), call) for call in list(self._calls.values())]
+        self._spinner.update(text=Text(" · ".join(self._facts()), "dim"))
+        return Group(*lines, *([Text()] if self._block or lines else []), self._spinner)
+
+    def _facts(self) -> Iterator[str]:
+        run = self._run
+        if run is not None:
+            yield run.node
+            yield f"step {max(run.turn.number, 0) + 1}"
+            yield f"{run.spent.usage.total_tokens:,} tokens"
+            if run.spent.cost_usd:
+                yield f"${run.spent.cost_usd:.4f}"
+        yield f"{self._clock() - self._started:.1f} s"
+
+
+def _call(name: str, arguments: str, length_max: int) -> Text:
+    shown = call_text(name, arguments, length_max)
+    return Text.assemble((shown[: len(name)], "bold cyan"), (shown[len(name) :], "dim"))
+
+
+def _fitting(line: str, width: int) -> str:
+    """Return as much of the line as fits, cut after a blank if there is one."""
+    fits = len(line)
+    while fits > 1 and cell_len(line[:fits]) > width:
+        fits -= 1
+    blank = line.rfind(" ", 0, fits + 1)
+    return line[:blank] if blank > 0 else line[:fits]

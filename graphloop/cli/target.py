@@ -1,0 +1,245 @@
+"""What a command works on: a directory, a .py file, or a `module:name`.
+
+A file says what it is in plain Python:
+
+    def build(model: Model) -> Agent: ...   # or -> Graph; called with the model to use
+    PROMPT = "…"                            # what is asked when the command line asks nothing
+    TOOLS = [...]                           # what a Graph's model may call; an Agent has its own
+
+In a directory this file is `agent.py` or `topology.py`, and a `script.yaml` beside it answers where
+there is no API key. A ready `agent` or `graph` in place of `build` can be drawn and checked, and
+run with the model it has. A target's code is the user's: it is executed to be looked at.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import traceback
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import TypeAlias, cast, final
+
+from ..errors import ConfigError, GraphloopError, nearest
+from ..front.agent import Agent
+from ..front.graph import Graph
+from ..front.options import Model, Tools
+from ..providers.script import ScriptedModel
+from .nearby import not_found, suspect
+
+__all__ = ["Loop", "Target", "load_graph", "load_target", "names_target"]
+
+Loop: TypeAlias = Agent | Graph[None]
+
+FILES = ("agent.py", "topology.py")
+SCRIPT = "script.yaml"
+STANDARD = "agent"
+NAMES = ("build", "agent", "graph")
+EMPTY = (
+    "expected a directory, a .py file or a module:name, found an empty argument (a shell variable "
+    "that is not set?); the current directory is a dot."
+)
+MODULE_FORM = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+
+
+@final
+@dataclass(frozen=True)
+class Target:
+    """What was found: a `ready` loop, or else the function that builds one around a model."""
+
+    place: str
+    ready: Loop | None = None
+    build: Callable[[Model], object] | None = None
+    prompt: str | None = None
+    tools: Tools = ()
+    script: Path | None = None
+
+    def loop(self, model: Model) -> Loop:
+        """Return the agent or graph, around `model` if it is still to be built.
+
+        Raises:
+            ConfigError: `build` failed, or returned something else.
+        """
+        if self.ready is not None:
+            return self.ready
+        assert self.build is not None, "a target that is not ready is built"
+        try:
+            built = self.build(model)
+        except GraphloopError:
+            raise
+        except Exception as error:
+            raise _broken(self.place, error) from error
+        if isinstance(built, Agent):
+            return built
+        if isinstance(built, Graph):
+            return cast("Graph[None]", built)  # isinstance cannot tell the type of the state.
+        raise ConfigError(
+            f"{self.place}: expected build(model) to return an Agent or a Graph, "
+            f"found {type(built).__name__}"
+        )
+
+
+def names_target(text: str) -> bool:
+    """Whether `text` means a file, a directory or a `module:name`, rather than a question."""
+    return bool(text.strip()) and (
+        bool(MODULE_FORM.fullmatch(text)) or _exists(text) or suspect(text)
+    )
+
+
+def load_target(text: str, words: Iterable[str] = ()) -> Target:
+    """Load what `text` names.
+
+    Args:
+        text: a directory, a .py file, or a `module:name`.
+        words: what the caller understands besides; one of them may have been meant.
+
+    Raises:
+        ConfigError: there is no such thing (the message says what there is), or it cannot be
+            loaded.
+        GraphError: the graph in it has no correct table.
+    """
+    if not text.strip():
+        raise ConfigError(EMPTY)
+    if _exists(text):
+        return _from_path(Path(text))
+    if MODULE_FORM.fullmatch(text):
+        return _from_module(text)
+    raise not_found(text, words)
+
+
+def load_graph(text: str) -> Graph[None]:
+    """Load the graph that `text` names; `agent` is the standard loop.
+
+    Raises:
+        ConfigError: see `load_target`.
+    """
+    model = ScriptedModel(())
+    loop = Agent(model) if text == STANDARD else load_target(text, (STANDARD,)).loop(model)
+    return loop.graph if isinstance(loop, Agent) else loop
+
+
+def _exists(text: str) -> bool:
+    try:
+        return Path(text).exists()
+    except OSError:  # Too long for a name: a question.
+        return False
+
+
+def _from_path(path: Path) -> Target:
+    file = _file_of(path)
+    module = _execute(file)
+    for name in NAMES:
+        if hasattr(module, name):
+            script = file.parent / SCRIPT
+            return _target(str(file), module, name, script if script.is_file() else None)
+    raise ConfigError(
+        f"{file}: expected a function `build(model)` that returns an Agent or a Graph, found "
+        f"{_listed(_offers(module)) or 'nothing of the kind'}. Add one, or name what is there as "
+        "module:name."
+    )
+
+
+def _file_of(path: Path) -> Path:
+    if path.is_dir():
+        for name in FILES:
+            if (path / name).is_file():
+                return path / name
+        here = sorted(one.name for one in path.glob("*.py"))
+        raise ConfigError(
+            f"{path}: expected {' or '.join(FILES)} in this directory, "
+            f"found {_listed(here) or 'no .py file'}. Name the file itself."
+        )
+    if path.suffix != ".py":
+        raise ConfigError(f"{path}: expected a directory or a .py file, found another kind.")
+    return path
+
+
+def _from_module(text: str) -> Target:
+    module_name, _, name = text.partition(":")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        module = import_module(module_name)
+    except GraphloopError:
+        raise
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise _broken(module_name, error) from error
+        raise ConfigError(
+            f"{text}: expected a module {module_name!r}, found none on the path or in "
+            f"{Path.cwd()}. Check the name, or put a question in quotes with a space in it."
+        ) from error
+    except Exception as error:
+        raise _broken(module_name, error) from error
+    if not hasattr(module, name):
+        offers = _offers(module)
+        raise ConfigError(
+            f"{text}: expected {name!r} in module {module_name!r}, which has "
+            f"{_listed(offers) or 'no agent, graph or build function'}.{nearest(name, offers)}"
+        )
+    return _target(text, module, name, None)
+
+
+def _target(place: str, module: ModuleType, name: str, script: Path | None) -> Target:
+    found: object = getattr(module, name)
+    prompt: object = getattr(module, "PROMPT", None)
+    if prompt is not None and not isinstance(prompt, str):
+        raise ConfigError(f"{place}: expected PROMPT to be a string, found {prompt!r:.80}")
+    tools = cast("Tools", getattr(module, "TOOLS", ()))  # Toolbox looks at each of them.
+    if isinstance(found, Agent | Graph):
+        ready = cast("Loop", found)  # isinstance cannot tell the type of the state.
+        return Target(place, ready=ready, prompt=prompt, tools=tools, script=script)
+    if callable(found) and not isinstance(found, type):
+        build = cast("Callable[[Model], object]", found)  # What it returns is looked at.
+        return Target(place, build=build, prompt=prompt, tools=tools, script=script)
+    raise ConfigError(
+        f"{place}: expected {name!r} to be an Agent, a Graph, or a function build(model), "
+        f"found {type(found).__name__}"
+    )
+
+
+def _offers(module: ModuleType) -> list[str]:
+    """Return the names in a module that a target can be."""
+    return [
+        name
+        for name, value in vars(module).items()
+        if isinstance(value, Agent | Graph) or (name == "build" and callable(value))
+    ]
+
+
+def _execute(file: Path) -> ModuleType:
+    name = f"graphloop_target_{file.stem}"
+    spec = spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise ConfigError(f"{file}: expected a .py file that Python can load, found another.")
+    module = module_from_spec(spec)
+    sys.modules[name] = module  # Annotations are looked up here.
+    sys.path.insert(0, str(file.parent.absolute()))
+    try:
+        spec.loader.exec_module(module)
+    except GraphloopError:
+        raise
+    except Exception as error:
+        raise _broken(str(file), error) from error
+    return module
+
+
+def _broken(place: str, error: Exception) -> ConfigError:
+    """Return the error of a target that cannot be loaded: what went wrong, and on which line."""
+    if isinstance(error, SyntaxError):
+        where = f"{error.filename}, line {error.lineno}"
+    else:
+        frames = traceback.extract_tb(error.__traceback__)
+        ours = str(Path(__file__).parent)
+        theirs = [one for one in frames if not one.filename.startswith((ours, "<frozen"))]
+        where = f"{theirs[-1].filename}, line {theirs[-1].lineno}" if theirs else place
+    return ConfigError(
+        f"{place}: expected Python that loads, found {type(error).__name__}: {error} ({where})"
+    )
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names)

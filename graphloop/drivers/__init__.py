@@ -1,0 +1,1 @@
+"""Drivers: what performs effects. One asynchronous, one wrapper, one simulation."""

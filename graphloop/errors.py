@@ -1,0 +1,193 @@
+"""Every error graphloop raises, split by who can mend it.
+
+    GraphloopError
+    ├── ConfigError            the caller: an option, a key, a file or a message is wrong
+    │   ├── GraphError         … the table of a graph is wrong (`problems` lists all of it)
+    │   ├── ToolDefinitionError… a tool's name, signature or schema is wrong
+    │   └── ScriptError        … a script of recorded replies is malformed
+    ├── ProviderError          the model server, or the way to it
+    │   ├── ConnectionFailed   no answer at all, or the line broke before the first content
+    │   ├── ProviderTimeout    a layer of the time limit ran out (`layer` says which)
+    │   ├── RequestRejected    4xx: this request will never be accepted
+    │   │   ├── AuthenticationFailed
+    │   │   └── ContextOverflow    the conversation is longer than the model's window
+    │   ├── RateLimited        429 (`retry_after_s` when the server said)
+    │   ├── Overloaded         5xx and 529
+    │   ├── BadReply           what came is not the wire: unparsable, or an error object
+    │   ├── StreamTruncated    the stream ended before its terminal marker
+    │   └── ScriptExhausted    a scripted model was asked once too often
+    ├── ToolError              a tool: raise it in a tool to choose the text the model reads
+    ├── RunFailed              a run that ended in `error`, seen from another process
+    ├── StoreError             the journal: unreadable, out of order, or of a newer version
+    └── IllegalEvent           the driver: an event no effect was waiting for (a bug)
+
+Inside a run the world's failures are events; these exceptions leave only at the front door.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+__all__ = [
+    "AuthenticationFailed",
+    "BadReply",
+    "ConfigError",
+    "ConnectionFailed",
+    "ContextOverflow",
+    "GraphError",
+    "GraphloopError",
+    "IllegalEvent",
+    "Overloaded",
+    "Problem",
+    "ProviderError",
+    "ProviderTimeout",
+    "RateLimited",
+    "RequestRejected",
+    "RunFailed",
+    "ScriptError",
+    "ScriptExhausted",
+    "StoreError",
+    "StreamTruncated",
+    "ToolDefinitionError",
+    "ToolError",
+    "nearest",
+]
+
+
+class GraphloopError(Exception):
+    """Root of everything graphloop raises on purpose."""
+
+
+class ConfigError(GraphloopError):
+    """The caller asked for something that cannot work; nothing was sent."""
+
+
+class ToolDefinitionError(ConfigError):
+    """A tool cannot be offered to a model as it is defined."""
+
+
+class ScriptError(ConfigError):
+    """A file or list of recorded replies does not have the form of a script."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong with a graph: where it is, what it is, and how to mend it."""
+
+    place: str
+    found: str
+    fix: str
+    code: str = "GL5"
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.found} Fix: {self.fix}"
+
+
+class GraphError(ConfigError):
+    """A graph's nodes and table do not fit together; `problems` holds every finding."""
+
+    def __init__(self, graph: str, problems: Iterable[Problem]) -> None:
+        self.graph = graph
+        self.problems = tuple(problems)
+        lines = "\n".join(f"  {number}. {one}" for number, one in enumerate(self.problems, 1))
+        super().__init__(f"graph {graph!r} has {len(self.problems)} problem(s):\n{lines}")
+
+    def __reduce__(self) -> tuple[type[GraphError], tuple[str, tuple[Problem, ...]]]:
+        """Tell pickle what to build it from: process pools send errors home that way."""
+        return GraphError, (self.graph, self.problems)
+
+
+class ProviderError(GraphloopError):
+    """The model could not be asked, or what it answered is not an answer.
+
+    `retryable` says whether the same request may succeed later; `status` is the HTTP status, or 0
+    where there was none; `retry_after_s` is the server's own wish in seconds.
+    """
+
+    retryable = False
+
+    def __init__(
+        self, message: str, *, status: int = 0, retry_after_s: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.retry_after_s = retry_after_s
+
+
+class ConnectionFailed(ProviderError):
+    """The server could not be reached, or the line broke."""
+
+    retryable = True
+
+
+class ProviderTimeout(ProviderError):
+    """A time limit ran out; `layer` is one of connect, first_content, silence, total."""
+
+    retryable = True
+
+    # The default is for unpickling, which knows the message only.
+    def __init__(self, message: str, *, layer: str = "total") -> None:
+        super().__init__(message)
+        self.layer = layer
+
+
+class RequestRejected(ProviderError):
+    """The server refuses this request and would refuse it again."""
+
+
+class AuthenticationFailed(RequestRejected):
+    """The key is missing, wrong, or not allowed to do this."""
+
+
+class ContextOverflow(RequestRejected):
+    """The conversation does not fit into the model's context window."""
+
+
+class RateLimited(ProviderError):
+    """Too many requests."""
+
+    retryable = True
+
+
+class Overloaded(ProviderError):
+    """The server is overloaded or failed by itself."""
+
+    retryable = True
+
+
+class BadReply(ProviderError):
+    """What the server sent is not the wire it should speak."""
+
+
+class StreamTruncated(ProviderError):
+    """The stream ended before its terminal marker: what came is not an answer."""
+
+    retryable = True
+
+
+class ScriptExhausted(ProviderError):
+    """A scripted model was asked for more replies than its script holds."""
+
+
+class ToolError(GraphloopError):
+    """Raise in a tool: the model reads exactly this message, marked as an error."""
+
+
+class RunFailed(GraphloopError):
+    """A run ended in `error`; the message is the journal's record of the failure."""
+
+
+class StoreError(GraphloopError):
+    """A journal cannot be read or continued."""
+
+
+class IllegalEvent(GraphloopError):
+    """The kernel was handed an event that no pending effect explains: a driver's bug."""
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """Return " Did you mean 'x'?" for the closest of `names`, or nothing."""
+    close = get_close_matches(name, list(names), n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""

@@ -1,0 +1,1 @@
+"""The front door: agents, graphs, streams and results as users hold them."""

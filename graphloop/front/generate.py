@@ -1,0 +1,81 @@
+"""generate_text and stream_chat: an agent for one question."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Unpack
+
+from ..drivers.sync import run_sync
+from .agent import Agent
+from .inputs import MessageInput
+from .options import AgentOptions, Model
+from .result import RunResult
+from .stream import Opened, RunStream
+
+__all__ = ["generate_text", "generate_text_sync", "stream_chat"]
+
+
+async def generate_text(
+    model: Model,
+    prompt: str | None = None,
+    *,
+    messages: Sequence[MessageInput] | None = None,
+    **options: Unpack[AgentOptions],
+) -> RunResult[None]:
+    """Ask a model, let it use tools until it is done, and return the result.
+
+    Args:
+        model: `"provider:model"`, or a provider.
+        prompt: the question, or
+        messages: the conversation so far.
+        options: see `AgentOptions`.
+
+    Raises:
+        ConfigError: an option, the model, a tool or the question cannot work; nothing was sent.
+        ProviderError: the model could not be asked, or did not answer completely.
+        Exception: what `prepare_step` or a stop predicate raised.
+    """
+    agent = Agent(model, **options)
+    try:
+        return await agent.generate(prompt, messages=messages)
+    finally:
+        if isinstance(model, str):
+            await agent.aclose()
+
+
+def generate_text_sync(
+    model: Model,
+    prompt: str | None = None,
+    *,
+    messages: Sequence[MessageInput] | None = None,
+    **options: Unpack[AgentOptions],
+) -> RunResult[None]:
+    """Do what `generate_text` does, for callers without an event loop."""
+    return run_sync(generate_text(model, prompt, messages=messages, **options), "generate_text")
+
+
+def stream_chat(
+    model: Model,
+    prompt: str | None = None,
+    *,
+    messages: Sequence[MessageInput] | None = None,
+    **options: Unpack[AgentOptions],
+) -> RunStream[None]:
+    """Return the stream of one run at once; nothing is sent until it is looked at.
+
+    The arguments are those of `generate_text`. Whatever is wrong with them becomes the stream's
+    error part and the error of its `result`: this function itself never raises.
+    """
+    try:
+        agent = Agent(model, **options)
+        stream = agent.stream(prompt, messages=messages)
+    except Exception as error:  # noqa: BLE001 - it is raised again by `result`
+        return RunStream(partial(_refuse, error))
+    if isinstance(model, str):
+        stream.on_over = agent.aclose
+    return stream
+
+
+async def _refuse(error: Exception) -> Opened[None]:
+    raise error

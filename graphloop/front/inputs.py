@@ -1,0 +1,195 @@
+"""What a caller may hand in as a conversation, and what becomes of it.
+
+A prompt, graphloop's own messages, or mappings in the OpenAI wire's form. Nothing of the caller's
+is kept or changed: what goes into a run are new frozen values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, TypeAlias, cast
+
+from ..errors import ConfigError, nearest
+from ..values import (
+    AssistantMessage,
+    AssistantPart,
+    ImagePart,
+    Message,
+    ReasoningPart,
+    SystemMessage,
+    TextPart,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+    UserPart,
+)
+
+__all__ = ["MessageInput", "conversation", "messages_of"]
+
+MessageInput: TypeAlias = Message | Mapping[str, object]
+
+# What a message of each role may hold, beside its role.
+FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "system": ("content",),
+    "developer": ("content",),
+    "user": ("content",),
+    "assistant": ("content", "reasoning_content", "tool_calls"),
+    "tool": ("content", "name", "tool_call_id"),
+}
+
+
+def conversation(
+    prompt: str | None, messages: Sequence[MessageInput] | None, instructions: str | None
+) -> tuple[Message, ...]:
+    """Return the messages that a run begins with.
+
+    Raises:
+        ConfigError: neither or both of prompt and messages, or a message of the wrong form.
+    """
+    if (prompt is None) == (messages is None):
+        both = "both" if prompt is not None else "neither"
+        raise ConfigError(f"give either `prompt=` or `messages=`; found {both}")
+    if prompt is not None:
+        if not isinstance(prompt, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"`prompt` is a string; found {type(prompt).__name__}")
+        given: tuple[Message, ...] = (UserMessage(prompt),)
+    else:
+        given = messages_of(cast("Sequence[MessageInput]", messages))  # One of the two is there.
+    if not instructions:
+        return given
+    system = SystemMessage(instructions)
+    return given if given[0] == system else (system, *given)
+
+
+def messages_of(messages: Sequence[MessageInput]) -> tuple[Message, ...]:
+    """Return messages as values.
+
+    Raises:
+        ConfigError: naming the message by its index, what was expected and what was found.
+    """
+    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError(
+            f"`messages` is a list of messages; found {type(messages).__name__}. "
+            "For one question use `prompt=`"
+        )
+    found = tuple(_message(at, one) for at, one in enumerate(messages))
+    if not found:
+        raise ConfigError("`messages` is empty: a model needs at least one message")
+    return found
+
+
+def _message(at: int, message: MessageInput) -> Message:
+    if isinstance(message, SystemMessage | UserMessage | AssistantMessage | ToolResult):
+        return message
+    place = f"messages[{at}]"
+    if not isinstance(message, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError(f"{place}: expected a message, found {type(message).__name__}")
+    role, content = message.get("role"), message.get("content")
+    if not isinstance(role, str) or role not in FIELDS:
+        found = f"{role!r}.{nearest(str(role), FIELDS)}"
+        raise ConfigError(f"{place}: `role` is one of {', '.join(FIELDS)}; found {found}")
+    _nothing_else(place, message, ("role", *FIELDS[role]))
+    match role:
+        case "system" | "developer":
+            return SystemMessage(_text(place, content))
+        case "user":
+            parts = content if isinstance(content, str) else _parts(place, content)
+            return UserMessage(parts)
+        case "assistant":
+            return AssistantMessage(tuple(_assistant(place, message)))
+        case _:  # "tool", the last of the roles.
+            return ToolResult(
+                key="",
+                call_id=_field(place, message, "tool_call_id"),
+                name=_field(place, message, "name") if message.get("name") else "",
+                content=_text(place, content),
+            )
+
+
+def _text(place: str, content: object) -> str:
+    if isinstance(content, str):
+        return content
+    if content is None:
+        return ""
+    parts = _parts(place, content)
+    if all(isinstance(part, TextPart) for part in parts):
+        return "".join(part.text for part in parts if isinstance(part, TextPart))
+    raise ConfigError(f"{place}: `content` must be text here")
+
+
+def _parts(place: str, content: object) -> tuple[UserPart, ...]:
+    if not isinstance(content, Sequence) or isinstance(content, str):
+        raise ConfigError(
+            f"{place}: `content` is a string or a list of parts; found {type(content).__name__}"
+        )
+    given = cast("Sequence[object]", content)  # isinstance cannot tell the item type.
+    return tuple(_part(f"{place}.content[{at}]", part) for at, part in enumerate(given))
+
+
+def _part(place: str, part: object) -> UserPart:
+    match part:
+        case TextPart() | ImagePart():
+            return part
+        case {"type": "text", "text": str(text)}:
+            _nothing_else(place, part, ("type", "text"))
+            return TextPart(text)
+        case {"type": "image_url", "image_url": {"url": str(url)}}:
+            _nothing_else(place, part, ("type", "image_url"))
+            _nothing_else(f"{place}.image_url", _fields(part)["image_url"], ("url",))
+            return ImagePart(url)
+        case _:
+            raise ConfigError(
+                f'{place}: expected {{"type": "text", "text": …}} or {{"type": "image_url", …}}; '
+                f"found {part!r:.80}"
+            )
+
+
+def _assistant(place: str, message: Mapping[str, object]) -> list[AssistantPart]:
+    parts: list[AssistantPart] = []
+    if message.get("reasoning_content"):
+        parts.append(ReasoningPart(_field(place, message, "reasoning_content")))
+    if text := _text(place, message.get("content")):
+        parts.append(TextPart(text))
+    calls = message.get("tool_calls") or ()
+    if not isinstance(calls, Sequence) or isinstance(calls, str):
+        raise ConfigError(f"{place}: `tool_calls` is a list; found {type(calls).__name__}")
+    for at, call in enumerate(cast("Sequence[object]", calls)):
+        match call:
+            case {"id": str(id_), "function": {"name": str(name), "arguments": str(arguments)}}:
+                here = f"{place}.tool_calls[{at}]"
+                _nothing_else(here, call, ("id", "type", "index", "function"))
+                function = _fields(call)["function"]
+                _nothing_else(f"{here}.function", function, ("name", "arguments"))
+                parts.append(ToolCall(id_, name, arguments))
+            case _:
+                raise ConfigError(
+                    f"{place}.tool_calls[{at}]: expected id and function with name and "
+                    f"arguments (a JSON string); found {call!r:.80}"
+                )
+    return parts
+
+
+def _nothing_else(place: str, given: object, known: Sequence[str]) -> None:
+    """Refuse what would be dropped on the way; dumps of SDKs hold empty fields, which say nothing.
+
+    Raises:
+        ConfigError: naming each such field, with the nearest that is known.
+    """
+    fields = _fields(given)
+    unknown = [str(name) for name, value in fields.items() if value and name not in known]
+    if unknown:
+        found = "; ".join(f"{name!r}.{nearest(name, known)}" for name in unknown)
+        raise ConfigError(
+            f"{place}: unknown field {found} Known are {', '.join(known)}; leave others out"
+        )
+
+
+def _fields(given: object) -> Mapping[str, object]:
+    return cast("Mapping[str, object]", given)  # A pattern cannot tell what it matched.
+
+
+def _field(place: str, message: Mapping[str, object], name: str) -> str:
+    value = message.get(name)
+    if not isinstance(value, str):
+        raise ConfigError(f"{place}: `{name}` is a string; found {value!r:.80}")
+    return value

@@ -1,0 +1,321 @@
+"""Graph: nodes and the one table that says where each of their outcomes leads.
+
+The engine executes this table, the diagram draws it, the proofs walk it; there is no transition
+anywhere else. A graph that exists has a row for each node, and in it each outcome exactly once:
+everything that is not so is reported at construction, all of it at once, each with its fix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass
+from enum import Enum
+from types import EllipsisType
+from typing import Final, Generic, Literal, TypeAlias, TypeVar, cast, get_args
+
+from .errors import GraphError, Problem, nearest
+from .node import Kind, Node
+from .outcomes import Outcome, outcome_name
+
+__all__ = ["END", "Edge", "Edges", "EndType", "Graph", "Row"]
+
+S = TypeVar("S")
+
+
+class EndType(Enum):
+    """The type of `END`."""
+
+    END = "END"
+
+
+END: Final = EndType.END
+"""Where a run is over. Not a node: it has no row and no behaviour."""
+
+Row: TypeAlias = Mapping[type[Outcome] | EllipsisType, Node[S, Outcome] | Literal[EndType.END]]
+Edges: TypeAlias = Mapping[Node[S, Outcome], Row[S]]
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """One drawn line: the names of a node, of its outcome, and of where that leads."""
+
+    source: str
+    outcome: str
+    target: str
+
+
+class Graph(Generic[S]):
+    """A topology: a start node and a row of outcomes for every node.
+
+    In a row, `...` stands for every outcome not named there.
+
+    Args:
+        name: the graph's name in journals and diagrams.
+        start: the node a run begins at.
+        edges: for every node, where each of its outcomes leads: another node, or `END`.
+
+    Raises:
+        GraphError: with every problem found: an outcome without a place to go, an outcome the
+            node does not have, a `...` that covers nothing, a target without a row, two nodes
+            of one name, a node of no known kind, anything that is not of its type.
+    """
+
+    def __init__(self, name: str, start: Node[S, Outcome], edges: Edges[S]) -> None:
+        self.name = name
+        problems = list(_problems(name, start, edges))
+        if problems:
+            raise GraphError(name, problems)
+        self.start = start.name
+        self.nodes: Mapping[str, Node[S, Outcome]] = {node.name: node for node in edges}
+        self.table: Mapping[str, Mapping[type[Outcome], str]] = {
+            node.name: _complete(node, row) for node, row in edges.items()
+        }
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        """The table as lines, in the order it was written."""
+        return tuple(
+            Edge(source, outcome_name(outcome), target)
+            for source, row in self.table.items()
+            for outcome, target in row.items()
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Graph):
+            return NotImplemented
+        mine = (self.name, self.start, self.nodes, self.table)
+        # isinstance leaves the state type unknown; equality does not depend on it.
+        return mine == (other.name, other.start, other.nodes, other.table)  # pyright: ignore[reportUnknownMemberType]
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.start, self.edges))
+
+    def __repr__(self) -> str:
+        return f"<Graph {self.name!r}: {len(self.nodes)} nodes, {len(self.edges)} edges>"
+
+
+def _complete(node: Node[S, Outcome], row: Row[S]) -> dict[type[Outcome], str]:
+    """Return the row by outcome type, with `...` spelled out."""
+    named = {
+        outcome: _target_name(target)
+        for outcome, target in row.items()
+        if not isinstance(outcome, EllipsisType)
+    }
+    if ... in row:
+        rest = sorted(node.outcomes - set(named), key=outcome_name)
+        named |= dict.fromkeys(rest, _target_name(row[...]))
+    return named
+
+
+def _target_name(target: Node[S, Outcome] | Literal[EndType.END]) -> str:
+    return "END" if target is END else target.name
+
+
+def _problems(name: object, start: object, edges: object) -> Iterator[Problem]:
+    """Yield all that is wrong; the types are open, for tables also come from unchecked code."""
+    if not isinstance(name, str) or not name:
+        found = f"has the name {name!r}, not a str." if name else "has no name."
+        yield Problem("the graph", found, 'name it, e.g. Graph("support-desk", …).')
+    table = _mapping(edges)
+    if table is None:
+        yield Problem(
+            "edges",
+            f"is of type {type(edges).__name__!r}, not a mapping from nodes to their rows.",
+            "write `edges={node: {Outcome: target}}`.",
+        )
+    if not _has_row(start, table or {}):
+        wrong = _no_node(start)
+        if wrong is not None:
+            yield Problem(f"start={start!r}", *wrong)
+        elif table is not None:
+            called = _called(start)
+            fix = f"add `{called}: {{…}}`."
+            yield Problem(f"start={called!r}", "the start node has no row.", fix)
+    names: set[str] = set()
+    for node in table or {}:
+        yield from _node_problems(node, names)
+    for node, row in (table or {}).items():
+        yield from _row_problems(node, row, table or {})
+
+
+def _node_problems(node: object, names: set[str]) -> Iterator[Problem]:
+    wrong = _no_node(node)
+    if wrong is not None:
+        yield Problem(f"node {node!r}", *wrong)
+        return
+    name, kind = _called(node), cast("object", getattr(node, "kind", None))
+    place = f"node {name!r}"
+    if name in {"", "END"}:
+        yield Problem(f"node {node!r}", f"{name!r} is not a name.", "choose a word other than END.")
+    elif name in names:
+        yield Problem(
+            place, "two different nodes have this name.", "give one of them another `name=`."
+        )
+    names.add(name)
+    if kind not in get_args(Kind):
+        yield Problem(
+            place,
+            f"is of the unknown kind {kind!r}.{nearest(str(kind), get_args(Kind))}",
+            f"choose one of {', '.join(get_args(Kind))}.",
+        )
+    outcomes = _outcomes(node)
+    if outcomes is None:
+        yield Problem(
+            place,
+            "its `outcomes` are not a set of types derived from Outcome.",
+            "derive each from Outcome, and write `outcomes = outcomes_of(This | That)`.",
+        )
+    elif not outcomes:
+        yield Problem(
+            place,
+            "declares no outcome, so a run could never leave it.",
+            "declare at least one outcome.",
+        )
+    elif len(set(map(outcome_name, outcomes))) < len(outcomes):
+        yield Problem(
+            place,
+            "has two outcome types of one name, which no diagram could tell apart.",
+            "rename one of the classes.",
+        )
+
+
+def _row_problems(
+    node: object, written: object, table: Mapping[object, object]
+) -> Iterator[Problem]:
+    name = _called(node)
+    place = f"row of {name!r}"
+    row = _mapping(written)
+    if row is None:
+        yield Problem(
+            place,
+            f"is of type {type(written).__name__!r}, not a mapping from outcomes to targets.",
+            "write `{Outcome: <node or END>}`.",
+        )
+        return
+    outcomes = _outcomes(node)
+    if outcomes is not None:
+        declared = {outcome_name(outcome): outcome for outcome in outcomes}
+        for key in row:
+            yield from _key_problems(name, key, declared)
+        yield from _missing_problems(place, row, declared)
+    # A target that is wrong twice in one row is one mistake.
+    yield from dict.fromkeys(
+        problem for target in row.values() for problem in _target_problems(place, target, table)
+    )
+
+
+def _key_problems(
+    name: str, key: object, declared: Mapping[str, type[Outcome]]
+) -> Iterator[Problem]:
+    if key is ... or key in declared.values():
+        return
+    place, words = f"row of {name!r}", ", ".join(sorted(declared)) or "none"
+    if isinstance(key, type):
+        invented = outcome_name(key)
+        yield Problem(
+            place,
+            f"{name!r} never leaves by {invented!r}.{nearest(invented, declared)}",
+            f"remove it; the outcomes are {words}.",
+        )
+        return
+    meant = _meant(key, declared)
+    yield Problem(
+        place,
+        f"the key {key!r} is of type {type(key).__name__!r}, not an outcome type.",
+        f"write `{meant.__name__}`, the type itself."
+        if isinstance(meant, type)
+        else f"write the type of one of its outcomes: {words}.",
+    )
+
+
+def _missing_problems(
+    place: str, row: Mapping[object, object], declared: Mapping[str, type[Outcome]]
+) -> Iterator[Problem]:
+    named = [_meant(key, declared) for key in row]
+    missing = [outcome for _, outcome in sorted(declared.items()) if outcome not in named]
+    if ... not in row:
+        for outcome in missing:
+            yield Problem(
+                place,
+                f"outcome {outcome_name(outcome)!r} leads nowhere.",
+                f"add `{outcome.__name__}: <node or END>`, or `...: END` for the rest.",
+            )
+    elif not missing:
+        yield Problem(place, "`...` covers no outcome: all are named.", "remove the `...`.")
+
+
+def _target_problems(
+    place: str, target: object, table: Mapping[object, object]
+) -> Iterator[Problem]:
+    if target is END or _has_row(target, table):
+        return
+    wrong = _no_node(target)
+    if wrong is None:
+        name = _called(target)
+        fix = f"add `{name}: {{…}}` to the edges."
+        yield Problem(place, f"leads to {name!r}, which has no row.", fix)
+        return
+    found, fix = wrong
+    yield Problem(place, f"leads to {target!r}, which {found}", fix)
+
+
+def _no_node(value: object) -> tuple[str, str] | None:
+    """Return what `value` is instead of a node, and how to mend it; None for a node."""
+    kind = f"is of type {type(value).__name__!r}, not a node"
+    if value is END:
+        return "is where a run is over, not a node.", "begin at a node, and give END no row."
+    if isinstance(value, type):
+        return "is a class, not a node.", f"write an instance of it: `{value.__name__}(…)`."
+    if isinstance(value, str):
+        end = value.upper() == "END"
+        return f"{kind}.", "write END without quotes." if end else "write the node, not its name."
+    lacking = [word for word in ("kind", "outcomes") if not hasattr(value, word)]
+    lacking += [word for word in ("enter", "on") if not callable(getattr(value, word, None))]
+    if not isinstance(getattr(value, "name", None), str):
+        lacking.insert(0, "a name of type str")
+    if lacking:
+        lacks = f": it lacks {', '.join(lacking)}" if len(lacking) < 5 else ""
+        return f"{kind}{lacks}.", "write a node here, or END as a target."
+    try:
+        hash(value)
+    except TypeError as error:
+        return f"has no place in a table: {error}.", "freeze its dataclass, and what is in it."
+    return None
+
+
+def _called(node: object) -> str:
+    """Return the node's name, or how Python writes what is no node."""
+    name = None if isinstance(node, type) else cast("object", getattr(node, "name", None))
+    return name if isinstance(name, str) else repr(node)
+
+
+def _outcomes(node: object) -> Set[type[Outcome]] | None:
+    """Return the outcomes of a node, or None where they are not what they should be."""
+    declared = cast("object", getattr(node, "outcomes", None))
+    if isinstance(node, type) or not isinstance(declared, Set):
+        return None
+    types = cast("Set[object]", declared)  # isinstance cannot tell what is in it.
+    if all(isinstance(one, type) and issubclass(one, Outcome) for one in types):
+        return cast("Set[type[Outcome]]", types)  # The line above has looked at each.
+    return None
+
+
+def _meant(key: object, declared: Mapping[str, type[Outcome]]) -> object:
+    """Return the outcome type that a key stands for, also as an instance or as a name."""
+    if isinstance(key, Outcome):
+        return type(key)
+    if isinstance(key, str):
+        return next((one for word, one in declared.items() if key in {word, one.__name__}), None)
+    return key
+
+
+def _mapping(value: object) -> Mapping[object, object] | None:
+    # isinstance cannot tell what is in it.
+    return cast("Mapping[object, object]", value) if isinstance(value, Mapping) else None
+
+
+def _has_row(node: object, table: Mapping[object, object]) -> bool:
+    try:
+        return node in table
+    except TypeError:  # It cannot be hashed.
+        return False

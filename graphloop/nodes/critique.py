@@ -1,0 +1,112 @@
+"""critique: a second model call that judges the answer before it counts.
+
+The judge answers through a forced tool, `verdict`, never in prose that would have to be guessed
+at. No verdict, or one that cannot be read, is a rejection: a critic that fails must not wave
+anything through. What it spends counts like any other model call.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+from ..effects import CallModel, Effect
+from ..events import EffectFailed, Event, ModelReplied
+from ..node import Kind, Leave, Reaction, Wait, outcomes_of
+from ..outcomes import Aborted, Accepted, Failed, Rejected
+from ..run import Ending, EndReason, Run, evolve
+from ..values import FinishReason, ModelRequest, Reply, ToolChoice, ToolSpec, UserMessage
+
+__all__ = ["Critique", "CritiqueOutcome"]
+
+S = TypeVar("S")
+
+CritiqueOutcome: TypeAlias = Accepted | Rejected | Failed | Aborted
+
+VERDICT = ToolSpec(
+    name="verdict",
+    description="Give your verdict on the answer.",
+    parameters=json.dumps(
+        {
+            "type": "object",
+            "properties": {
+                "accepted": {"type": "boolean", "description": "Whether the answer is good."},
+                "feedback": {"type": "string", "description": "What to change, if it is not."},
+            },
+            "required": ["accepted", "feedback"],
+            "additionalProperties": False,
+        }
+    ),
+)
+
+CUT_SHORT = {
+    FinishReason.CONTENT_FILTER,
+    FinishReason.CONTEXT_WINDOW,
+    FinishReason.LENGTH,
+    FinishReason.REFUSAL,
+}
+
+
+@dataclass(frozen=True)
+class Critique:
+    """Have a model judge the latest answer; note its feedback for the next turn.
+
+    Stands after the node that appended the answer. A rejection goes to an `append` node, which
+    adds the feedback as a user message, and from there to a stop check, which bounds the cycle.
+
+    Args:
+        prompt: what the judge is asked, after the whole conversation.
+        model: the label of the judging model; empty for the run's own.
+    """
+
+    prompt: str
+    name: str = "critique"
+    model: str = ""
+    kind: Kind = "check"
+    outcomes = outcomes_of(CritiqueOutcome)
+
+    def enter(self, run: Run[S], /) -> Reaction[S, CritiqueOutcome]:
+        """Ask for a verdict."""
+        request = ModelRequest(
+            run.messages.append(UserMessage(self.prompt, origin=self.name)),
+            (VERDICT,),
+            ToolChoice("tool", VERDICT.name),
+            run.setup.settings,
+        )
+        return Wait(run, (CallModel(run.next_effect, self.model or run.setup.model, request),))
+
+    def on(
+        self, run: Run[S], event: Event, answered: Effect | None, /
+    ) -> Reaction[S, CritiqueOutcome]:
+        """Read the verdict."""
+        if isinstance(event, EffectFailed):
+            ending = Ending(EndReason.ERROR, failure=event.failure)
+            return Leave(evolve(run, ending=ending), Failed())
+        if not isinstance(event, ModelReplied):
+            return Leave(run, Aborted())
+        feedback = _feedback(event.reply)
+        if feedback is None:
+            return Leave(run, Accepted())
+        note = UserMessage(feedback, origin=self.name)
+        return Leave(evolve(run, ending=None, turn=evolve(run.turn, notes=(note,))), Rejected())
+
+
+def _feedback(reply: Reply) -> str | None:
+    """Return what to change, or None when the answer was accepted."""
+    if reply.finish_reason in CUT_SHORT:
+        return "The answer was not accepted: its judge was cut short. Improve it."
+    call = next((call for call in reply.message.calls if call.name == VERDICT.name), None)
+    if call is None:
+        return "The answer was not accepted: its judge gave no verdict. Improve it."
+    try:
+        verdict = json.loads(call.arguments)
+    except (ValueError, RecursionError):
+        verdict = None
+    match verdict:
+        case {"accepted": True}:
+            return None
+        case {"accepted": False, "feedback": str(feedback)} if feedback.strip():
+            return feedback
+        case _:
+            return "The answer was not accepted, without a reason. Improve it."

@@ -1,0 +1,56 @@
+"""extend: ask once more when a reply was cut inside a call, or was empty.
+
+A call that was cut is never run, whatever its arguments look like (WIRES, "Every wire" 7). The
+turn is asked again with twice the room, once; then what there is must do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+from ..effects import Effect
+from ..events import Event
+from ..node import Kind, Leave, Reaction, outcomes_of
+from ..outcomes import GiveUp, Retry
+from ..run import Run, evolve
+from ..values import FinishReason
+
+__all__ = ["Extend", "ExtendOutcome"]
+
+S = TypeVar("S")
+
+ExtendOutcome: TypeAlias = Retry | GiveUp
+
+RETRIES_MAX = 1
+"""How often one turn is asked again (CONTRACT §9 #7, #52)."""
+
+TOKENS_UNSET = 4_096
+"""What a turn without a token limit is taken to have had: the smallest server default known."""
+
+
+@dataclass(frozen=True)
+class Extend:
+    """Ask the turn again, with a doubled token limit where the limit was the trouble."""
+
+    name: str = "extend"
+    kind: Kind = "prepare"
+    outcomes = outcomes_of(ExtendOutcome)
+
+    def enter(self, run: Run[S], /) -> Reaction[S, ExtendOutcome]:
+        """Decide by how often this turn was asked already."""
+        turn, reply = run.turn, run.turn.reply
+        if reply is None or turn.retries >= RETRIES_MAX:
+            return Leave(run, GiveUp())
+        tokens_max = turn.max_tokens or run.setup.settings.max_tokens
+        if reply.finish_reason is FinishReason.LENGTH:
+            had = max(tokens_max or TOKENS_UNSET, reply.usage.output_tokens)
+            tokens_max = 2 * had
+        turn = evolve(turn, retries=turn.retries + 1, max_tokens=tokens_max, reply=None, calls=())
+        return Leave(evolve(run, turn=turn), Retry())
+
+    def on(
+        self, run: Run[S], event: Event, answered: Effect | None, /
+    ) -> Reaction[S, ExtendOutcome]:
+        """Never happens: this node asks for nothing."""
+        raise AssertionError(f"{self.name!r} waits for nothing, got {type(event).__name__}")

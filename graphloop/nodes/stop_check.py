@@ -1,0 +1,113 @@
+"""stop_check: the only node that re-opens the loop, so the one that bounds it.
+
+Every bound is evaluated each time, and all that tripped are reported (CONTRACT §9 #26); which of
+them names the end reason follows a fixed order: failing tools, the step limit, pauses, conditions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+from ..effects import Effect, Invoke
+from ..events import CallbackReturned, EffectFailed, Event, Failure, Tripped
+from ..limits import whole_number
+from ..node import Kind, Leave, Reaction, Wait, outcomes_of
+from ..outcomes import Aborted, Failed, Go, Stop
+from ..run import Ending, EndReason, Run, evolve
+from ..stop import Condition, StopInfo
+from ..values import FinishReason
+
+__all__ = ["StopCheck", "StopCheckOutcome"]
+
+S = TypeVar("S")
+
+StopCheckOutcome: TypeAlias = Go | Stop | Failed | Aborted
+
+MAX_STEPS = 20
+MAX_TOOL_ERRORS = 3
+MAX_PAUSES = 10
+
+
+@dataclass(frozen=True)
+class StopCheck:
+    """Stop at a bound or by a condition; otherwise let the loop take another turn.
+
+    Args:
+        max_steps: how many turns the run may take, at least 1.
+        max_tool_errors: in how many consecutive steps one tool may only fail.
+        max_pauses: how many turns in a row the server may pause.
+        conditions: pure stop conditions (`graphloop.stop`).
+        callback: the name under which the user's own predicates are invoked; empty for none.
+
+    Raises:
+        ConfigError: a bound is not a whole number, or too small; 0 never means "no limit".
+    """
+
+    name: str = "stop_check"
+    max_steps: int = MAX_STEPS
+    max_tool_errors: int = MAX_TOOL_ERRORS
+    max_pauses: int = MAX_PAUSES
+    conditions: tuple[Condition, ...] = ()
+    callback: str = ""
+    kind: Kind = "stop"
+    outcomes = outcomes_of(StopCheckOutcome)
+
+    def __post_init__(self) -> None:
+        """Refuse a bound that bounds nothing."""
+        whole_number("max_steps", self.max_steps)
+        whole_number("max_consecutive_tool_errors", self.max_tool_errors)
+        whole_number("max_pauses", self.max_pauses, least=0)
+
+    def enter(self, run: Run[S], /) -> Reaction[S, StopCheckOutcome]:
+        """Ask the user's predicates if there are any, else decide."""
+        if self.callback:
+            return Wait(run, (Invoke(run.next_effect, self.callback),))
+        return self._decide(run, ())
+
+    def on(
+        self, run: Run[S], event: Event, answered: Effect | None, /
+    ) -> Reaction[S, StopCheckOutcome]:
+        """Decide, with what the user's predicates said."""
+        match event:
+            case CallbackReturned(answer=Tripped(names=names)):
+                return self._decide(run, names)
+            case CallbackReturned(answer=answer):
+                found = f"{self.callback!r} answers with Tripped; found {type(answer).__name__}"
+                failure = Failure("ConfigError", found)
+            case EffectFailed():
+                failure = event.failure
+            case _:
+                return Leave(run, Aborted())
+        return Leave(evolve(run, ending=Ending(EndReason.ERROR, failure=failure)), Failed())
+
+    def _decide(self, run: Run[S], asked: tuple[str, ...]) -> Reaction[S, StopCheckOutcome]:
+        tripped = [*self._tripped(run), *((EndReason.STOP_CONDITION, name) for name in asked)]
+        if not tripped:
+            return Leave(run, Go())
+        ending = Ending(tripped[0][0], tuple(name for _, name in tripped))
+        return Leave(evolve(run, ending=ending), Stop())
+
+    def _tripped(self, run: Run[S]) -> Iterator[tuple[EndReason, str]]:
+        for tool, count in run.tool_errors.items():
+            if count >= self.max_tool_errors:
+                yield EndReason.TOOL_ERRORS, f"tool_errors:{tool}"
+        # A turn may end without a reply, and then leaves no step; it was taken all the same.
+        if max(len(run.steps), run.turn.number + 1) >= self.max_steps:
+            yield EndReason.MAX_STEPS, "max_steps"
+        if self._pauses(run) > self.max_pauses:
+            yield EndReason.MAX_PAUSES, "max_pauses"
+        if self.conditions:
+            info = StopInfo(run.steps, run.spent, run.at - run.started_at)
+            for condition in self.conditions:
+                if condition.holds(info):
+                    yield EndReason.STOP_CONDITION, condition.name
+
+    def _pauses(self, run: Run[S]) -> int:
+        """Count the latest turns that paused, no further back than the bound."""
+        most = min(len(run.steps), self.max_pauses + 1)
+        for back in range(1, most + 1):
+            if run.steps[-back].finish_reason is not FinishReason.PAUSE:
+                return back - 1
+        return most

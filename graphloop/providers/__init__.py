@@ -1,0 +1,1 @@
+"""Providers: models that can be asked, and the wires they speak."""

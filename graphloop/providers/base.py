@@ -1,0 +1,177 @@
+"""The seam between a run and a model: a wire that codes, a provider that streams.
+
+A **wire** is pure: its encoder turns a request into bytes, its decoder turns server-sent events
+into deltas and one reply. A **provider** performs the exchange. Streaming is the only path; a
+buffered answer is the drained stream. The last item of every stream is one `Reply`; a stream that
+cannot end with one raises a `ProviderError` and has said nothing final.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from typing import ClassVar, Literal, Protocol, TypeAlias
+
+from msgspec import Struct
+
+from ..errors import ProviderError
+from ..values import ModelRequest, Reply
+
+__all__ = [
+    "Decoder",
+    "Delta",
+    "Encoder",
+    "ModelSession",
+    "Provider",
+    "ReasoningDelta",
+    "ServerEvent",
+    "TextDelta",
+    "ToolCallDelta",
+    "Wire",
+]
+
+
+class TextDelta(Struct, frozen=True, tag_field="type", tag="text-delta", gc=False):
+    """A piece of the answer's text, live. Never ends in half a surrogate pair."""
+
+    text: str
+    type: ClassVar[Literal["text-delta"]] = "text-delta"
+
+
+class ReasoningDelta(Struct, frozen=True, tag_field="type", tag="reasoning-delta", gc=False):
+    """A piece of readable reasoning, live."""
+
+    text: str
+    type: ClassVar[Literal["reasoning-delta"]] = "reasoning-delta"
+
+
+class ToolCallDelta(Struct, frozen=True, tag_field="type", tag="tool-call-delta", gc=False):
+    """A piece of a call's arguments, live. `index` counts the calls of the turn from 0.
+
+    `id` and `name` are set on the first piece of a call and empty afterwards.
+    """
+
+    index: int
+    id: str
+    name: str
+    arguments_delta: str
+    type: ClassVar[Literal["tool-call-delta"]] = "tool-call-delta"
+
+
+Delta: TypeAlias = TextDelta | ReasoningDelta | ToolCallDelta
+
+
+class ServerEvent(Struct, frozen=True, gc=False):
+    """One server-sent event: its `event:` name (empty when absent) and its joined `data:`."""
+
+    name: str
+    data: bytes
+
+
+class Encoder(Protocol):
+    """Encodes the requests of one run; remembers the bytes of messages it has encoded before."""
+
+    def encode(self, request: ModelRequest) -> list[bytes]:
+        """Return the request body in parts; their join is one JSON object.
+
+        The messages come last in the body, so as long as a run only appends, everything up to
+        the end of the last message is a byte prefix of the next request of that run. Only
+        messages not seen before are encoded; the work is O(what is new).
+        """
+        ...
+
+
+class Decoder(Protocol):
+    """Decodes the events of one stream."""
+
+    def feed(self, event: ServerEvent) -> Iterable[Delta]:
+        """Take one event; return what the listener may see at once.
+
+        Raises:
+            BadReply: the event's JSON does not parse or is not of this wire.
+            ProviderError: the event reports an error of the server, of the fitting class.
+        """
+        ...
+
+    @property
+    def content_started(self) -> bool:
+        """Whether any content has come: from here on a retry would repeat what was seen."""
+        ...
+
+    @property
+    def complete(self) -> bool:
+        """Whether the terminal marker has come and nothing more needs to be read."""
+        ...
+
+    def reply(self) -> Reply:
+        """Return the whole answer once the stream has ended.
+
+        Raises:
+            StreamTruncated: the terminal marker has not come.
+        """
+        ...
+
+
+class Wire(Protocol):
+    """One wire format, bound to one model. Pure; shared by all runs."""
+
+    @property
+    def name(self) -> str:
+        """The wire's name, as stored in `AssistantMessage.wire`."""
+        ...
+
+    @property
+    def model(self) -> str:
+        """The model's name on this wire."""
+        ...
+
+    @property
+    def path(self) -> str:
+        """The path below the base URL that requests are posted to."""
+        ...
+
+    def headers(self, api_key: str) -> Mapping[str, str]:
+        """Return the headers that authenticate and version a request."""
+        ...
+
+    def encoder(self) -> Encoder:
+        """Return a fresh encoder for one run."""
+        ...
+
+    def decoder(self) -> Decoder:
+        """Return a fresh decoder for one stream."""
+        ...
+
+    def error(self, status: int, body: bytes) -> ProviderError:
+        """Return the error that an HTTP answer without a stream means; never raises."""
+        ...
+
+
+class ModelSession(Protocol):
+    """A provider's memory of one run: what it has encoded already."""
+
+    def stream(self, request: ModelRequest) -> AsyncGenerator[Delta | Reply, None]:
+        """Ask the model; yield deltas as they come and, last, exactly one `Reply`.
+
+        Closing the generator early closes the connection.
+
+        Raises:
+            ProviderError: the model could not be asked or did not answer completely.
+        """
+        ...
+
+
+class Provider(Protocol):
+    """A model that can be asked: the seam for everyone who brings their own."""
+
+    @property
+    def label(self) -> str:
+        """The `"provider:model"` string that names this model in journals and diagrams."""
+        ...
+
+    def session(self) -> ModelSession:
+        """Return a session for one run."""
+        ...
+
+    async def aclose(self) -> None:
+        """Release connections; the provider can be used again afterwards."""
+        ...

@@ -1,0 +1,243 @@
+"""One HTTP request and what comes back: the bytes, and what it means when they fail to come.
+
+Owns the reading of one response under a `Watch`, and the translation of everything that can go
+wrong on the way into `ProviderError`s. Retries nothing; that is the session's business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import TypeVar, final
+
+import httpx
+
+from ..errors import (
+    BadReply,
+    ConnectionFailed,
+    ProviderError,
+    ProviderTimeout,
+    StreamTruncated,
+)
+from .base import Delta, ServerEvent, Wire
+from .refusals import is_report
+from .retries import retry_after_s
+from .sse import SseDecoder
+from .timeouts import Watch
+from .wire_json import parse_json, quoted
+
+__all__ = ["Exchange"]
+
+T = TypeVar("T")
+
+BODY_BYTES_MAX = 65_536
+"""How much is kept of an answer that is no stream of events."""
+
+ERROR_BODY_S = 2.0
+"""How long to wait for the body of an error: the status has said the most of it."""
+
+DRAIN_S = 0.05
+"""How long to wait, after the terminal marker, for the end that makes a connection reusable."""
+
+QUOTE_BYTES = 200
+
+
+@final
+class Exchange:
+    """One attempt at a model call. `close` it, whatever `open` did.
+
+    Attributes:
+        decoder: the wire's decoder of this response.
+        deltas: what `open` decoded; to be shown first.
+        events: what `open` received and did not decode; to be decoded next.
+        ended: whether the response has ended.
+    """
+
+    _read: Callable[[], Awaitable[bytes]]
+    """Reads the next bytes; there from the moment there is a response."""
+
+    def __init__(self, wire: Wire, watch: Watch) -> None:
+        self.decoder = wire.decoder()
+        self.deltas: list[Delta] = []
+        self.events: list[ServerEvent] = []
+        self.ended = False
+        self._wire = wire
+        self._watch = watch
+        self._sse = SseDecoder()
+        self._response: httpx.Response | None = None
+        self._host = ""
+        self._now = 0.0
+        self._status = 0
+        self._headers: Mapping[str, str] = {}
+        # What came before the first event: it tells what the answer is when none comes.
+        self._head: bytes | None = b""
+
+    async def open(self, client: httpx.AsyncClient, request: httpx.Request, now: float) -> None:
+        """Send `request` and receive until the reply's content has started, or all of it came.
+
+        Raises:
+            ProviderError: no content has come, and none will.
+        """
+        self._watch.attempt()
+        self._host, self._now = request.url.host, now
+        response = await self._watched(lambda: client.send(request, stream=True))
+        self._response = response
+        self._status, self._headers = response.status_code, response.headers
+        encoded = "content-encoding" in response.headers
+        chunks = response.aiter_bytes() if encoded else response.aiter_raw()
+        self._read = chunks.__anext__
+        if not response.is_success:
+            raise self._failure(await self._body())
+        decoder = self.decoder
+        while not (decoder.content_started or decoder.complete or self.ended):
+            self._decode_to_content(await self.receive())
+        if decoder.content_started:
+            self._watch.content_started()
+        else:
+            decoder.reply()
+
+    async def receive(self) -> list[ServerEvent]:
+        """Await more of the response; return the events it completes, maybe none.
+
+        Raises:
+            ProviderError: the line broke, a time limit ran out, or this is no stream of events.
+        """
+        try:
+            chunk = await self._watched(self._read)
+        except StopAsyncIteration:
+            self.ended = True
+            return self._last_events()
+        events = self._sse.feed(chunk)
+        if self._head is not None:
+            self._keep_head(self._head, chunk, events)
+        return events
+
+    async def drain(self) -> None:
+        """Give the response a moment to end: a connection can only be used again after that."""
+        self._watch.at_most(DRAIN_S)
+        with suppress(ProviderError, StopAsyncIteration):
+            while True:
+                await self._watched(self._read)
+
+    async def close(self) -> None:
+        """Release the connection: for another request if the response has ended, else for good."""
+        self._watch.stop()
+        if self._response is not None:
+            await self._response.aclose()
+
+    async def _watched(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Await `call()` under the watch; the end of an iteration comes out as it is."""
+        watch = self._watch
+        watch.begin()
+        try:
+            return await call()
+        except asyncio.CancelledError:
+            timeout = watch.verdict()
+            if timeout is None:
+                raise
+            raise timeout from None
+        except httpx.RequestError as error:
+            raise self._broken(error) from error
+        finally:
+            watch.end()
+
+    async def _body(self) -> bytes:
+        """Return what can be had of an error's body: its status is known already."""
+        body = b""
+        self._watch.at_most(ERROR_BODY_S)
+        with suppress(ProviderError, StopAsyncIteration):
+            while len(body) < BODY_BYTES_MAX:
+                body += await self._watched(self._read)
+        return body[:BODY_BYTES_MAX]
+
+    def _decode_to_content(self, events: list[ServerEvent]) -> None:
+        """Decode up to the event that starts the content; leave the rest for the listener.
+
+        What is shown must not be lost to an error further on in the same chunk.
+        """
+        for at, event in enumerate(events):
+            self.deltas.extend(self.decoder.feed(event))
+            if self.decoder.content_started:
+                self.events = events[at + 1 :]
+                return
+
+    def _keep_head(self, head: bytes, chunk: bytes, events: list[ServerEvent]) -> None:
+        if events:
+            self._head = None
+        elif len(head) < BODY_BYTES_MAX:
+            self._head = head + chunk[:BODY_BYTES_MAX]
+        elif head.strip() and not _begins_stream(head):
+            raise self._no_stream(head)
+        else:
+            self._head = None
+
+    def _last_events(self) -> list[ServerEvent]:
+        """Return the event that no empty line ended, if it is whole.
+
+        Whether a stream may end there is for the decoder to say: what came before may suffice.
+        """
+        events = self._sse.close()
+        if not (events or self._head is None or _begins_stream(self._head)):
+            raise self._no_stream(self._head)
+        return [event for event in events if _is_whole(event.data)]
+
+    def _failure(self, body: bytes) -> ProviderError:
+        location = self._headers.get("location")
+        if location and 300 <= self._status < 400:
+            return BadReply(
+                f"expected an answer from {self._host}, found a redirect ({self._status}) to "
+                f"{quoted(location)}. None is followed, for the key would go along; if that is "
+                "the server you mean, set base_url to it.",
+                status=self._status,
+            )
+        error = self._wire.error(self._status, body)
+        wish = retry_after_s(self._headers, self._now)
+        error.retry_after_s = error.retry_after_s if wish is None else wish
+        return error
+
+    def _no_stream(self, head: bytes) -> ProviderError:
+        """Return what a successful answer without any event means: an error, but which?"""
+        if is_report(head):
+            return self._failure(head)
+        return BadReply(
+            "expected a stream of server-sent events, found "
+            f"content-type {self._headers.get('content-type', '')!r} and a body that begins "
+            f"{head[:QUOTE_BYTES]!r}. Does {self._host} speak the wire {self._wire.name!r} at "
+            "this path, with streaming?",
+            status=self._status,
+        )
+
+    def _broken(self, error: httpx.RequestError) -> ProviderError:
+        what = f"{type(error).__name__}: {error}"
+        if isinstance(error, httpx.ConnectTimeout):
+            return ProviderTimeout(
+                f"no connection to {self._host} within Timeouts.connect_s ({what}).",
+                layer="connect",
+            )
+        if isinstance(error, httpx.DecodingError):
+            return BadReply(f"the body's content-encoding cannot be undone ({what}).")
+        if self.decoder.content_started:
+            return StreamTruncated(
+                f"expected the terminal marker of the wire {self._wire.name!r}, but the "
+                f"connection broke before it ({what}). What came is not an answer; ask again."
+            )
+        return ConnectionFailed(
+            f"expected an answer from {self._host}, but the connection failed ({what})."
+        )
+
+
+def _begins_stream(head: bytes) -> bool:
+    """Whether these first bytes are of a stream of events, though no event is whole yet."""
+    return head.lstrip(b"\xef\xbb\xbf\r\n").startswith(
+        (b":", b"data:", b"event:", b"id:", b"retry:")
+    )
+
+
+def _is_whole(data: bytes) -> bool:
+    """Whether the last bytes of a stream are all there: JSON, or the one marker that is none."""
+    try:
+        parse_json(data)
+    except ValueError:
+        return data == b"[DONE]"
+    return True

@@ -1,0 +1,289 @@
+"""Perform the exchange of any wire over HTTP: send, retry, time, read, and never guess.
+
+Owns connections, time limits and retries; knows nothing of what a wire says. A request is sent
+again only while no content has come, for from then on somebody may have seen it. A stream that
+breaks is an error, never an answer: only the decoder's terminal marker makes a reply.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+import ssl
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import cache
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import final
+
+import httpx
+
+from ..errors import ConfigError, ProviderError
+from ..values import ModelRequest, Reply
+from .base import Delta, Wire
+from .exchange import Exchange
+from .retries import Retries
+from .timeouts import Timeouts, Watch
+
+__all__ = ["Endpoint", "HttpProvider", "HttpSession", "Retries", "Timeouts", "World"]
+
+_KEY_PART_MIN = 8
+"""So many characters of a key are too much; a key of fewer is a word like any other."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a wire is spoken, and the key to it. The key never shows in a `repr` or an error."""
+
+    base_url: str
+    api_key: str = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        try:
+            url = httpx.URL(self.base_url)
+        except httpx.InvalidURL as error:
+            raise ConfigError(f"base_url {self.base_url!r} is not a URL: {error}.") from error
+        if url.scheme not in {"http", "https"} or not url.host:
+            raise ConfigError(
+                f"base_url: expected 'https://host/path' or 'http://…', found {self.base_url!r}."
+            )
+        if url.userinfo or url.query or url.fragment:
+            raise ConfigError(
+                f"base_url: expected only scheme, host and path, found more at {url.host!r}. "
+                "A key belongs into api_key, not into the URL."
+            )
+        # httpx would quote the whole header in its complaint, key and all.
+        if not (self.api_key.isascii() and self.api_key.isprintable()) or " " in self.api_key:
+            raise ConfigError(
+                "api_key: expected printable ASCII without spaces, found a space, a line break "
+                "or another character that cannot stand in a header. Strip it where it is read."
+            )
+
+    def hide_key(self, error: ProviderError) -> None:
+        """Take the key out of `error` and its causes: servers repeat it, and journals last."""
+        link: BaseException | None = error if self.api_key else None
+        while link is not None:
+            link.args = tuple(
+                _without(self.api_key, arg) if isinstance(arg, str) else arg for arg in link.args
+            )
+            link = link.__cause__
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class World:
+    """What a provider needs of the world beside the network, so that tests can bring their own.
+
+    Attributes:
+        sleep: waits before a retry.
+        jitter: chooses a number in [0, 1) for the wait.
+        now: the Unix time, to understand a `Retry-After` that is a date.
+    """
+
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    jitter: Callable[[], float] = random.random
+    now: Callable[[], float] = time.time
+
+
+@final
+class HttpProvider:
+    """A model behind HTTP, on any wire; shared by all runs of an event loop, or of several.
+
+    Args:
+        wire: what is said.
+        endpoint: where, and with which key.
+        label: the `"provider:model"` string; by default made of the wire's own names.
+        timeouts: the limits of one model call; `Timeouts()` when left out.
+        retries: how often one model call may be sent; `Retries()` when left out.
+        world: sleep, chance and clock; the real ones when left out.
+    """
+
+    def __init__(
+        self,
+        wire: Wire,
+        endpoint: Endpoint,
+        *,
+        label: str = "",
+        timeouts: Timeouts | None = None,
+        retries: Retries | None = None,
+        world: World | None = None,
+    ) -> None:
+        self._wire = wire
+        self._endpoint = endpoint
+        self._url = httpx.URL(endpoint.base_url.rstrip("/") + wire.path)
+        self._label = label or f"{wire.name}:{wire.model}"
+        self.timeouts = timeouts or Timeouts()
+        self.retries = retries or Retries()
+        self.world = world or World()
+        # A connection lives and dies with its event loop; so does a client.
+        self._clients: dict[asyncio.AbstractEventLoop, _Client] = {}
+
+    def __repr__(self) -> str:
+        return f"HttpProvider({self._label!r}, {self._endpoint!r})"
+
+    @property
+    def label(self) -> str:
+        """The `"provider:model"` string that names this model."""
+        return self._label
+
+    @property
+    def wire(self) -> Wire:
+        """The wire this provider speaks."""
+        return self._wire
+
+    def session(self) -> HttpSession:
+        """Return a session for one run."""
+        return HttpSession(self)
+
+    async def aclose(self) -> None:
+        """Close this event loop's connections; the provider can be used again afterwards."""
+        client = self._clients.pop(asyncio.get_running_loop(), None)
+        if client is not None:
+            await client.keeper.aclose()
+
+    async def exchange(self, body: bytes, watch: Watch) -> Exchange:
+        """Post `body`, again where that may help; return an exchange whose content has started.
+
+        Raises:
+            ProviderError: there is no content, and there was none to be had.
+        """
+        world = self.world
+        client = await self._client()
+        attempt = 0
+        while True:  # `Retries.attempts_max` bounds it.
+            attempt += 1
+            exchange = Exchange(self._wire, watch)
+            try:
+                await exchange.open(client, self._request(client, body), world.now())
+            except ProviderError as error:
+                await exchange.close()
+                wait_s = self.retries.wait_s(attempt, error, world.jitter())
+                again = self.retries.allows(attempt, error) and watch.allows(wait_s)
+                if exchange.decoder.content_started or not again:
+                    self.hide_key(error)
+                    raise
+            except BaseException:
+                await exchange.close()
+                raise
+            else:
+                return exchange
+            await world.sleep(wait_s)
+
+    def hide_key(self, error: ProviderError) -> None:
+        """Take the endpoint's key out of `error`."""
+        self._endpoint.hide_key(error)
+
+    def _request(self, client: httpx.AsyncClient, body: bytes) -> httpx.Request:
+        headers = {
+            "content-type": "application/json",
+            "accept": "text/event-stream",
+            # A compressed stream comes late: whoever compresses waits for more.
+            "accept-encoding": "identity",
+            **self._wire.headers(self._endpoint.api_key),
+        }
+        return client.build_request("POST", self._url, content=body, headers=headers)
+
+    async def _client(self) -> httpx.AsyncClient:
+        loop = asyncio.get_running_loop()
+        known = self._clients.get(loop)
+        if known is not None and not known.client.is_closed:
+            return known.client
+        for other in list(self._clients):  # Other threads may add theirs meanwhile.
+            if other.is_closed():
+                self._clients.pop(other, None)
+        keeper = _keep(self._new_client())
+        client = await anext(keeper)
+        self._clients[loop] = _Client(client, keeper)
+        return client
+
+    def _new_client(self) -> httpx.AsyncClient:
+        plain = self._url.scheme == "http"
+        return httpx.AsyncClient(
+            # Plain HTTP needs no trust store (15 ms). A context without one refuses, should a
+            # proxy in between want TLS after all: it fails, but it does not trust anybody.
+            verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else _trust_store(),
+            timeout=httpx.Timeout(None, connect=self.timeouts.connect_s or None),
+            # A run that waits in a queue of ours looks like a slow server: no such queue.
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=100),
+            # What a server sets in one run is no business of another's.
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Client:
+    """An event loop's client, and the generator whose end closes it."""
+
+    client: httpx.AsyncClient
+    keeper: AsyncGenerator[httpx.AsyncClient, None]
+
+
+async def _keep(client: httpx.AsyncClient) -> AsyncGenerator[httpx.AsyncClient, None]:
+    """Yield `client`; close it at the end, at the latest when the event loop ends.
+
+    Nobody can close a connection once its loop is closed. But before `asyncio.run` closes a loop
+    it ends the loop's generators, so one that waits at its `yield` is told in time.
+    """
+    async with client:
+        yield client
+
+
+@cache
+def _trust_store() -> ssl.SSLContext:
+    return httpx.create_ssl_context()
+
+
+def _without(key: str, text: str) -> str:
+    """Return `text` without `key`, and without its beginning where a quotation cut it."""
+    if len(key) < _KEY_PART_MIN:
+        return re.sub(rf"(?<!\w){re.escape(key)}(?!\w)", "***", text)
+    for form in (key, repr(key)[1:-1]):
+        for end in range(len(form), _KEY_PART_MIN - 1, -1):
+            text = text.replace(form[:end], "***")
+    return text
+
+
+@final
+class HttpSession:
+    """A provider's memory of one run: the bytes of the messages it has sent before."""
+
+    def __init__(self, provider: HttpProvider) -> None:
+        self._provider = provider
+        self._encoder = provider.wire.encoder()
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Delta | Reply, None]:
+        """Ask the model; yield deltas as they come and, last, exactly one `Reply`.
+
+        Closing the generator early closes the connection.
+
+        Raises:
+            ProviderError: the model could not be asked or did not answer completely.
+        """
+        provider = self._provider
+        body = b"".join(self._encoder.encode(request))
+        watch = Watch(asyncio.get_running_loop(), provider.timeouts)
+        exchange = await provider.exchange(body, watch)
+        decoder = exchange.decoder
+        decode = decoder.feed
+        try:
+            for delta in exchange.deltas:
+                yield delta
+            events = exchange.events
+            while True:
+                for event in events:
+                    for delta in decode(event):
+                        yield delta
+                if decoder.complete or exchange.ended:
+                    break
+                events = await exchange.receive()
+            reply = decoder.reply()
+            await exchange.drain()
+            yield reply
+        except ProviderError as error:
+            provider.hide_key(error)
+            raise
+        finally:
+            await exchange.close()

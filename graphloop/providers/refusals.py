@@ -1,0 +1,183 @@
+"""What a server means when it refuses, by HTTP status or inside a stream of status 200.
+
+Servers agree on little, and mix the dialects of the wires: the report is `{"error": {...}}`, with
+or without a `type` beside it, `{"error": "text"}`, `{"detail": ...}`, the bare error object, a page
+of HTML, or nothing; `code` is a number or a word. Reading a refusal must never fail itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from ..errors import (
+    AuthenticationFailed,
+    BadReply,
+    ContextOverflow,
+    Overloaded,
+    ProviderError,
+    RateLimited,
+    RequestRejected,
+)
+from .wire_json import is_list, is_object, json_text, parse_json, quoted
+
+__all__ = ["http_error", "is_report", "stream_error"]
+
+_KINDS: Final[Mapping[type[ProviderError], str]] = {
+    AuthenticationFailed: "authentication_error invalid_api_key permission_error permission_denied",
+    RateLimited: "rate_limit_error rate_limit_exceeded resource_exhausted too_many_requests",
+    RequestRejected: "invalid_request_error invalid_argument badrequesterror not_found_error "
+    "not_supported_error request_too_large",
+    Overloaded: "api_error internal_error internal_server_error internalservererror "
+    "overloaded_error server_error service_unavailable timeout timeout_error unavailable "
+    "unavailable_error",
+}
+_KIND_OF_WORD: Final = {word: kind for kind, words in _KINDS.items() for word in words.split()}
+_OVERFLOW_WORDS: Final = frozenset(
+    {"context_length_exceeded", "exceed_context_size_error", "context_window_exceeded"}
+)
+# Sent with 429 like a rate limit, but no wait of minutes brings money into an account.
+_UNPAID_WORDS: Final = frozenset(
+    {"insufficient_quota", "billing_error", "billing_hard_limit_reached", "billing_not_active"}
+)
+# The server gave up waiting, found a conflict, or wants the request once more: none is a refusal.
+_STATUSES_TO_RETRY: Final = frozenset({408, 409, 425})
+
+_ADVICE: Final[Mapping[type[ProviderError], str]] = {
+    AuthenticationFailed: "Check the API key and what it may use.",
+    ContextOverflow: "Shorten or compact the conversation, or use a larger context window.",
+    RateLimited: "Send fewer requests, or ask again later.",
+    RequestRejected: "Change the request; the same one will be refused again.",
+    Overloaded: "Ask again later.",
+    BadReply: "Check that the base URL speaks this wire.",
+}
+
+_says_overflow = re.compile(
+    r"prompt is too long|maximum context length|context length exceeded|available context size|"
+    r"context window|exceeds? (the |your )?(available |maximum )?context",
+    re.IGNORECASE,
+).search
+_is_word = re.compile(r"(?!error$)(?!\d+$)[\w. -]{1,80}", re.ASCII).fullmatch
+_delay = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s", re.ASCII).fullmatch
+# Some servers repeat the key they refuse; an error message ends in logs and journals.
+_hide_keys = re.compile(r"(?:\b(?:sk|gsk|xai|hf|pk)[-_]|\bBearer\s+)[\w.*-]{6,}").sub
+
+
+@dataclass(frozen=True, slots=True)
+class _Report:
+    """What the server said: its text, its words for the kind, a status and a wait if any."""
+
+    message: str
+    words: frozenset[str] = frozenset()
+    status: int = 0
+    retry_after_s: float | None = None
+
+
+def http_error(wire: str, status: int, body: bytes) -> ProviderError:
+    """Return the error that an HTTP answer without a stream means; never raises."""
+    report = _read(body)
+    # A proxy may say 200 and mean what the report says.
+    kind, advice = _meaning(status if status >= 300 else report.status, report)
+    text = f"{wire}: the server answered {status} with {_said(report)}. {advice}"
+    return kind(text, status=status, retry_after_s=report.retry_after_s)
+
+
+def stream_error(wire: str, data: bytes) -> ProviderError:
+    """Return the error that an event inside a stream of status 200 reports; never raises."""
+    report = _read(data)
+    kind, advice = _meaning(report.status, report)
+    text = f"{wire}: the server broke off the stream with {_said(report)}. {advice}"
+    return kind(text, retry_after_s=report.retry_after_s)
+
+
+def is_report(body: bytes) -> bool:
+    """Whether the body of a successful answer reports an error, and is no answer in one piece."""
+    try:
+        report = _unwrapped(parse_json(body))
+    except ValueError:
+        return False
+    if not is_object(report) or "choices" in report or "content" in report:
+        return False
+    return bool(
+        report.get("error") or report.get("detail") or isinstance(report.get("message"), str)
+    )
+
+
+def _meaning(status: int, report: _Report) -> tuple[type[ProviderError], str]:
+    if report.words & _UNPAID_WORDS:
+        return RequestRejected, "Add credit to the account, or raise its limit; waiting won't help."
+    kind = _kind(status, report.words)
+    if report.words & _OVERFLOW_WORDS or (
+        kind not in {AuthenticationFailed, RateLimited} and _says_overflow(report.message)
+    ):
+        kind = ContextOverflow
+    return kind, _ADVICE[kind]
+
+
+def _kind(status: int, words: frozenset[str]) -> type[ProviderError]:
+    if status in {401, 403}:
+        return AuthenticationFailed
+    if status == 429:
+        return RateLimited
+    if status >= 500 or status in _STATUSES_TO_RETRY:
+        return Overloaded
+    if status >= 400:
+        return RequestRejected
+    known = (_KIND_OF_WORD[word] for word in sorted(words) if word in _KIND_OF_WORD)
+    return BadReply if status >= 300 else next(known, BadReply)
+
+
+def _said(report: _Report) -> str:
+    words = "/".join(sorted(report.words))
+    if not report.message:
+        return words or "an empty body"
+    said = quoted(_hide_keys("[key]", report.message))
+    return f"{said} ({words})" if words else said
+
+
+def _read(body: bytes) -> _Report:
+    try:
+        parsed = parse_json(body)
+    except ValueError:
+        return _Report(body.decode(errors="replace").strip())
+    parsed = _unwrapped(parsed)
+    if not is_object(parsed):
+        return _Report(_text(parsed))
+    error = parsed.get("error")
+    error = error if is_object(error) else parsed
+    named = (error.get(key) for key in ("message", "detail", "error"))
+    message = next((_text(value) for value in named if value), "")
+    details = error.get("metadata")
+    if is_object(details) and isinstance(details.get("raw"), str):
+        message = f"{message}: {details['raw']}"  # OpenRouter: what the host behind it said.
+    kinds = (error.get(key) for key in ("type", "code", "status"))
+    words = frozenset(one.lower() for one in kinds if isinstance(one, str) and _is_word(one))
+    wait_s = _retry_delay_s(error.get("details"))
+    return _Report(message or _text(error), words, _status(error.get("code")), wait_s)
+
+
+def _unwrapped(parsed: object) -> object:
+    """Return the report: Gemini's compatible endpoint wraps it in an array."""
+    return parsed[0] if is_list(parsed) and parsed else parsed
+
+
+def _retry_delay_s(details: object) -> float | None:
+    """Return the wait of a `google.rpc.RetryInfo`, which Gemini sends instead of a header."""
+    for detail in details if is_list(details) else ():
+        delay = detail.get("retryDelay") if is_object(detail) else None
+        found = _delay(delay) if isinstance(delay, str) else None
+        if found:
+            return float(found[1])
+    return None
+
+
+def _status(code: object) -> int:
+    if isinstance(code, str) and code.isascii() and code.isdecimal() and len(code) == 3:
+        return int(code)
+    return code if isinstance(code, int) and 300 <= code <= 599 else 0
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json_text(value)

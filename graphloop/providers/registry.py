@@ -1,0 +1,142 @@
+"""From a `"provider:model"` string to the provider it names.
+
+Owns the table of names, hosts and environment variables. Imports a wire, and httpx, only when a
+model that speaks it is asked for: whoever brings a provider of their own loads neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
+from urllib.parse import urlsplit
+
+from ..errors import ConfigError, nearest
+from .base import Provider, Wire
+
+if TYPE_CHECKING:  # Whoever brings a provider of their own loads neither.
+    from .retries import Retries
+    from .timeouts import Timeouts
+
+__all__ = ["resolve"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """Where a wire's class lives, where it is spoken, and what the environment may say of it."""
+
+    module: str
+    name: str
+    base_url: str
+    key_variable: str
+    url_variable: str
+
+
+_WIRES: Mapping[str, _Entry] = {
+    "anthropic": _Entry(
+        module=".anthropic",
+        name="AnthropicMessages",
+        base_url="https://api.anthropic.com",
+        key_variable="ANTHROPIC_API_KEY",
+        url_variable="ANTHROPIC_BASE_URL",
+    ),
+    "openai": _Entry(
+        module=".openai_chat",
+        name="OpenAIChat",
+        base_url="https://api.openai.com/v1",
+        key_variable="OPENAI_API_KEY",
+        url_variable="OPENAI_BASE_URL",
+    ),
+}
+
+_PLANNED = ("openai-responses", "google")
+_SCRIPT = "script"
+
+
+def resolve(
+    model: str | Provider,
+    *,
+    api_key: str | None = None,
+    base_url: str | None = None,
+    timeouts: Timeouts | None = None,
+    retries: Retries | None = None,
+    environ: Mapping[str, str],
+) -> Provider:
+    """Return the provider that `model` names, or `model` itself if it is one.
+
+    Args:
+        model: `"anthropic:NAME"`, `"openai:NAME"`, `"script:PATH"`, or a provider.
+        api_key: wins over the environment's.
+        base_url: wins over the environment's. A server other than the provider's own may do
+            without a key; one that is found in the environment is sent there all the same.
+        timeouts: the limits of one model call; `Timeouts()` when left out.
+        retries: how often one model call may be sent; `Retries()` when left out.
+        environ: usually `os.environ`.
+
+    Raises:
+        ConfigError: the name is unknown, the key is missing, or an option would have no effect.
+        ScriptError: the script cannot be read.
+    """
+    options = {
+        "api_key": api_key,
+        "base_url": base_url,
+        "timeouts": timeouts,
+        "retries": retries,
+    }
+    if not isinstance(model, str):
+        _refuse(options, "a ready provider has its own")
+        return model
+    prefix, colon, name = model.partition(":")
+    if prefix == _SCRIPT and name:
+        _refuse(options, "a script asks no server")
+        return _scripted(name)
+    entry = _WIRES.get(prefix)
+    if entry is None or not name:
+        raise _unknown(model, prefix if colon else "")
+    url = base_url or environ.get(entry.url_variable) or entry.base_url
+    key = api_key or environ.get(entry.key_variable) or ""
+    if not key and urlsplit(url).hostname == urlsplit(entry.base_url).hostname:
+        raise ConfigError(
+            f"model {model!r}: expected an API key, found none. Set {entry.key_variable}, or pass "
+            "api_key=..., or run without a key: model='script:replies.yaml' answers from a file, "
+            "base_url='http://localhost:8080/...' asks a server of your own."
+        )
+    module = import_module(".http", __package__)
+    endpoint = module.Endpoint(url, key)
+    provider: Provider = module.HttpProvider(
+        _wire(entry, name), endpoint, label=model, timeouts=timeouts, retries=retries
+    )
+    return provider
+
+
+def _scripted(path: str) -> Provider:
+    module = import_module(".script", __package__)
+    read = cast("Callable[[str], Provider]", module.ScriptedModel.from_file)
+    return read(path)
+
+
+def _wire(entry: _Entry, name: str) -> Wire:
+    module = import_module(entry.module, __package__)
+    make = cast("Callable[[str], Wire]", getattr(module, entry.name))
+    return make(name)
+
+
+def _refuse(options: Mapping[str, object], reason: str) -> None:
+    names = [name for name, value in options.items() if value is not None]
+    if names:
+        raise ConfigError(f"{' and '.join(names)} would have no effect: {reason}. Leave it out.")
+
+
+def _unknown(model: str, prefix: str) -> ConfigError:
+    if prefix in _PLANNED:
+        return ConfigError(
+            f"model {model!r}: the wire {prefix!r} is not built yet. Many such models also speak "
+            "chat completions: try 'openai:NAME' with base_url=... of that service."
+        )
+    prefixes = (*_WIRES, _SCRIPT)
+    expected = ", ".join(f"'{one}:{'PATH' if one == _SCRIPT else 'NAME'}'" for one in prefixes)
+    return ConfigError(
+        f"model: expected a provider or one of {expected}, found {model!r}."
+        f"{nearest(prefix, prefixes) if prefix not in prefixes else ' The name is empty.'}"
+    )

@@ -1,0 +1,143 @@
+"""A model that answers from a list: for tests, examples, benchmarks and offline runs.
+
+Owns the order of the replies and the record of the requests. Replies that need no request are made
+ready when the script is read: asking costs next to nothing, and a mistake is found before a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TypeAlias, cast, final
+
+from ..errors import ScriptExhausted
+from ..values import ModelRequest, Reply
+from .base import Delta
+from .script_form import ReadyReply, load_script, ready_reply
+
+__all__ = ["Entry", "ScriptSession", "ScriptedModel"]
+
+Answer: TypeAlias = str | Mapping[str, object] | Reply
+Entry: TypeAlias = Answer | Exception | Callable[[ModelRequest], Answer]
+"""One reply of a script: its text, its fields, the reply itself, an error, or a function."""
+
+_Item: TypeAlias = ReadyReply | Callable[[ModelRequest], Answer]
+
+
+@final
+class ScriptedModel:
+    """A provider that gives its replies in order and writes down what it was asked.
+
+    All sessions go on through one list, unless `restart` has each begin anew.
+
+    An entry is a text; a mapping with `text`, `reasoning`, `calls` (each with `name`, `arguments`
+    as a mapping or as JSON text kept verbatim, `id`), `finish_reason`, `usage`, `deltas` (the
+    text in pieces) or `error` (fails, after what comes before it); a `Reply`; an exception to
+    raise; or a function of the request that returns one of the first three.
+
+    Args:
+        replies: the script.
+        label: the name in journals and diagrams.
+        model: the model that the replies name.
+        restart: whether each run starts with the first reply.
+
+    Raises:
+        ScriptError: an entry has not the form of a reply.
+    """
+
+    def __init__(
+        self,
+        replies: Iterable[Entry],
+        *,
+        label: str = "script",
+        model: str = "scripted",
+        restart: bool = False,
+    ) -> None:
+        self._label = label
+        self._model = model
+        self._items = tuple(
+            self._item(entry, f"{label}: reply {number}") for number, entry in enumerate(replies, 1)
+        )
+        self._cursor = None if restart else _Cursor()
+        self.requests: list[ModelRequest] = []
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> ScriptedModel:
+        """Return the model scripted in a YAML or JSON file; each run starts it anew.
+
+        Raises:
+            ScriptError: the file cannot be read or does not have the form of a script.
+        """
+        entries, model = load_script(Path(path))
+        replies = cast("list[Entry]", entries)  # Each is looked at, whatever it is.
+        return cls(replies, label=f"script:{path}", model=model, restart=True)
+
+    @property
+    def label(self) -> str:
+        """The name of this model in journals and diagrams."""
+        return self._label
+
+    def session(self) -> ScriptSession:
+        """Return a session for one run."""
+        return ScriptSession(self, self._cursor or _Cursor())
+
+    async def aclose(self) -> None:
+        """Do nothing: a script holds no connection."""
+
+    def take(self, cursor: _Cursor, request: ModelRequest) -> ReadyReply:
+        """Write `request` down and return what the script says to it."""
+        self.requests.append(request)
+        held = len(self._items)
+        if cursor.at >= held:
+            raise ScriptExhausted(
+                f"{self._label} holds {held} replies and was asked for one more. Add reply "
+                f"{held + 1}, or have the run stop before it: its last request held "
+                f"{len(request.messages)} messages."
+            )
+        item = self._items[cursor.at]
+        cursor.at += 1
+        if isinstance(item, ReadyReply):
+            return item
+        return ready_reply(
+            item(request), f"{self._label}: reply {cursor.at}, a function's answer", self._model
+        )
+
+    def _item(self, entry: Entry, place: str) -> _Item:
+        if isinstance(entry, Exception):
+            return ReadyReply((), entry)
+        return entry if callable(entry) else ready_reply(entry, place, self._model)
+
+
+@final
+class ScriptSession:
+    """One run's way through a script."""
+
+    __slots__ = ("_cursor", "_model")
+
+    def __init__(self, model: ScriptedModel, cursor: _Cursor) -> None:
+        self._model = model
+        self._cursor = cursor
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Delta | Reply, None]:
+        """Yield the next reply: its deltas, then itself.
+
+        Raises:
+            ScriptExhausted: there is no next reply.
+            ScriptError: a function's answer has not the form of a reply.
+        """
+        ready = self._model.take(self._cursor, request)
+        for delta in ready.deltas:
+            yield delta
+        if isinstance(ready.end, Exception):
+            raise ready.end
+        yield ready.end
+
+
+@final
+class _Cursor:
+    """The number of the next reply."""
+
+    __slots__ = ("at",)
+
+    def __init__(self) -> None:
+        self.at = 0

@@ -1,0 +1,67 @@
+"""Text of whole characters, however servers cut it.
+
+Servers split characters beyond U+FFFF over two deltas, each half an escape of its own. Text that
+is stored or sent must hold whole characters only, or encoding it fails much later, elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import final
+
+__all__ = ["TextJoiner", "utf8", "whole_text"]
+
+_has_surrogate = re.compile("[\ud800-\udfff]").search
+
+
+def utf8(text: str) -> bytes:
+    """Return `text` as bytes that are valid whatever halves of characters it holds."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return whole_text(text).encode()
+
+
+def whole_text(text: str) -> str:
+    """Return `text` with surrogate pairs joined and lone surrogates as U+FFFD."""
+    if text.isascii() or not _has_surrogate(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+@final
+class TextJoiner:
+    """Joins the text pieces of a stream; no character is ever shown in halves.
+
+    The join of everything `push` and `flush` returned is `text`, and `text` can always be encoded.
+    """
+
+    __slots__ = ("_held", "_pieces")
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._held = ""
+
+    def push(self, piece: str) -> str:
+        """Take the next piece; return what may be shown now (a trailing half waits)."""
+        if self._held:
+            piece, self._held = self._held + piece, ""
+        if not piece.isascii():
+            if "\ud800" <= piece[-1] <= "\udbff":
+                piece, self._held = piece[:-1], piece[-1]
+            piece = whole_text(piece)
+        self._pieces.append(piece)
+        return piece
+
+    def flush(self) -> str:
+        """End the text; return what is still to be shown (U+FFFD for a half left alone)."""
+        if not self._held:
+            return ""
+        self._held = ""
+        self._pieces.append("\ufffd")
+        return "\ufffd"
+
+    @property
+    def text(self) -> str:
+        """Everything shown so far."""
+        return "".join(self._pieces)

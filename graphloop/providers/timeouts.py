@@ -1,0 +1,176 @@
+"""The time limits of one model call, and the one timer that watches them.
+
+`asyncio.timeout` around every read would cost as much as reading itself, and around the whole
+stream it would have to yield inside its scope. So a `Watch` sets a single timer, is told when a
+read is being awaited, and interrupts only that; between reads it merely notes the time is up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, fields
+from math import inf
+from typing import Literal, TypeAlias, final
+
+from ..errors import ConfigError, ProviderTimeout
+
+__all__ = ["Timeouts", "Watch"]
+
+Layer: TypeAlias = Literal["connect", "first_content", "silence", "total"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """How long a model call may take, in seconds; 0 disables a layer.
+
+    Attributes:
+        connect_s: until the connection stands.
+        first_content_s: from the request to the first text, reasoning or tool call.
+        silence_s: between two arrivals of anything, once content has started.
+        total_s: for the whole model call, retries and the waits between them included.
+    """
+
+    connect_s: float = 10.0
+    first_content_s: float = 60.0
+    silence_s: float = 60.0
+    total_s: float = 300.0
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            value: float = getattr(self, one.name)
+            if not 0 <= value < inf:
+                raise ConfigError(
+                    f"Timeouts.{one.name}: expected seconds, or 0 for no limit, found {value!r}."
+                )
+
+
+@final
+class Watch:
+    """Watches one model call: at most one timer, a few attribute writes for each read.
+
+    Every awaited read stands between `begin` and `end`. A `CancelledError` that comes out of it
+    is handed to `verdict`, which tells the watch's own interruption from everybody else's.
+    """
+
+    __slots__ = (
+        "_cancellations",
+        "_first_content_at",
+        "_handle",
+        "_interrupted",
+        "_layer",
+        "_loop",
+        "_quiet_s",
+        "_since",
+        "_task",
+        "_timeouts",
+        "_total_at",
+    )
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, timeouts: Timeouts) -> None:
+        self._loop = loop
+        self._timeouts = timeouts
+        self._total_at = loop.time() + (timeouts.total_s or inf)
+        self._first_content_at = inf
+        self._quiet_s = inf
+        self._since = 0.0
+        self._task: asyncio.Task[object] | None = None
+        self._cancellations = 0
+        self._interrupted = False
+        self._layer: Layer | None = None
+        self._handle: asyncio.TimerHandle | None = None
+
+    def attempt(self) -> None:
+        """Start the time until the first content anew; only the total limit stays run out."""
+        if self._layer != "total":
+            self._layer = None
+        self._first_content_at = self._loop.time() + (self._timeouts.first_content_s or inf)
+        self._arm()
+
+    def content_started(self) -> None:
+        """From now on silence counts, and the first content no more."""
+        self._first_content_at = inf
+        self._quiet_s = self._timeouts.silence_s or inf
+        self._arm()
+
+    def at_most(self, seconds: float) -> None:
+        """Allow this attempt no more than `seconds` from now, whatever was allowed before."""
+        self._first_content_at = min(self._first_content_at, self._loop.time() + seconds)
+        self._arm()
+
+    def allows(self, seconds: float) -> bool:
+        """Whether `seconds` from now the total limit will not have run out."""
+        return self._loop.time() + seconds < self._total_at
+
+    def stop(self) -> None:
+        """Remove the timer."""
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+    def begin(self) -> None:
+        """Note that the current task is about to await the server.
+
+        Raises:
+            ProviderTimeout: a limit ran out since the last read.
+        """
+        if self._layer is not None:
+            raise self._timeout(self._layer)
+        task = asyncio.current_task(self._loop)
+        if task is not None:
+            self._cancellations = task.cancelling()
+            self._since = self._loop.time()
+            self._task = task
+
+    def end(self) -> None:
+        """Note that nothing is awaited any more."""
+        self._task = None
+
+    def verdict(self) -> ProviderTimeout | None:
+        """Take back this watch's own cancellation; return its error, or None if not its own.
+
+        Call it while handling a `CancelledError`, before `end`. When somebody else cancelled the
+        task as well, theirs counts: the answer is None, and the cancellation goes on.
+        """
+        task, layer = self._task, self._layer
+        if not self._interrupted or task is None or layer is None:
+            return None
+        self._interrupted = False
+        return self._timeout(layer) if task.uncancel() <= self._cancellations else None
+
+    def _arm(self) -> None:
+        self.stop()
+        when = min(self._total_at, self._first_content_at, self._silent_at())
+        if when < inf:
+            self._handle = self._loop.call_at(when, self._tick)
+
+    def _silent_at(self) -> float:
+        """When the silence will have been too long; a slow reader is not a silent server."""
+        return (self._loop.time() if self._task is None else self._since) + self._quiet_s
+
+    def _tick(self) -> None:
+        self._handle = None
+        now = self._loop.time()
+        if now >= self._total_at:
+            self._expire("total")
+        elif now >= self._first_content_at:
+            self._expire("first_content")
+        elif now >= self._silent_at():
+            self._expire("silence")
+        else:
+            self._arm()
+
+    def _expire(self, layer: Layer) -> None:
+        task = self._task
+        self._layer = layer
+        if task is not None:
+            self._interrupted = True
+            task.cancel()
+
+    def _timeout(self, layer: Layer) -> ProviderTimeout:
+        limit_s: float = getattr(self._timeouts, f"{layer}_s")
+        return ProviderTimeout(
+            f"the model's server exceeded the time limit {layer!r} of {limit_s:g} s. "
+            f"Raise Timeouts({layer}_s=...), or set it to 0 for no limit.",
+            layer=layer,
+        )

@@ -1,0 +1,219 @@
+"""JSON as servers really write it: loose types, halves of characters, arguments that are none.
+
+What every wire needs to read events and errors and to write requests. Nothing here knows what a
+field means. JSON is never repaired: a call's arguments are an object as they are, or they are not.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final, TypeAlias, TypeGuard, cast
+
+from msgspec.json import Encoder
+from pydantic_core import from_json
+
+from ..errors import BadReply, ConfigError
+from .text import whole_text
+
+__all__ = [
+    "JsonObject",
+    "as_list",
+    "as_object",
+    "is_list",
+    "is_object",
+    "is_object_text",
+    "json_bytes",
+    "json_text",
+    "legal_name",
+    "object_in",
+    "object_or_empty",
+    "object_text",
+    "parse_json",
+    "parse_object",
+    "quoted",
+]
+
+JsonObject: TypeAlias = dict[str, Any]
+
+QUOTE_CHARACTERS: Final = 300
+
+# What the strictest servers demand of a tool's name, and what they do not take in one.
+_is_legal_name: Final = re.compile(r"[A-Za-z0-9_-]{1,64}").fullmatch
+_ILLEGAL: Final = re.compile(r"[^A-Za-z0-9_-]")
+
+_encode = Encoder().encode
+
+
+def is_object(value: object) -> TypeGuard[JsonObject]:
+    """Whether `value` is a parsed JSON object."""
+    return isinstance(value, dict)
+
+
+def is_list(value: object) -> TypeGuard[list[Any]]:
+    """Whether `value` is a parsed JSON array."""
+    return isinstance(value, list)
+
+
+def is_object_text(text: str) -> bool:
+    """Whether `text` is one JSON object to every server: no NaN, no halves of characters."""
+    try:
+        return isinstance(from_json(text.encode(), allow_inf_nan=False), dict)
+    except ValueError:
+        return False
+
+
+def as_object(value: object, place: str) -> JsonObject:
+    """Return the object at `place`, `{}` for null.
+
+    Raises:
+        BadReply: something else stands there.
+    """
+    # isinstance cannot say what a parsed dict holds, and is_object costs a call per delta.
+    if isinstance(value, dict):
+        return value  # pyright: ignore[reportUnknownVariableType]
+    if value is None:
+        return {}
+    raise _unexpected(place, "an object or null", value)
+
+
+def as_list(value: object, place: str) -> list[Any]:
+    """Return the array at `place`, `[]` for null.
+
+    Raises:
+        BadReply: something else stands there.
+    """
+    if isinstance(value, list):
+        return value  # pyright: ignore[reportUnknownVariableType]
+    if value is None:
+        return []
+    raise _unexpected(place, "an array or null", value)
+
+
+def parse_json(data: bytes) -> object:
+    r"""Parse `data`; escapes of half a character (`"\ud83d"`) come through as they are.
+
+    The depth is limited, and not by the stack's: what was parsed can always be written again.
+
+    Raises:
+        ValueError: `data` is not JSON.
+    """
+    try:
+        return cast("object", from_json(data))  # jiter's result is Any
+    except ValueError:
+        # jiter refuses lone surrogates, but servers send them when a character is split over two
+        # deltas. The slow parser takes them; nothing else is worth a second try.
+        if b"\\ud" not in data and b"\\uD" not in data:
+            raise
+    # Whole but for the halves? Then the slow parser can neither fail nor run out of stack.
+    from_json(data.replace(b"\\ud", b"\\u0").replace(b"\\uD", b"\\u0"))
+    return cast("object", json.loads(data))  # json's result is Any
+
+
+def parse_object(data: bytes) -> JsonObject:
+    """Parse one event's data.
+
+    Raises:
+        BadReply: it is not a JSON object.
+    """
+    value: object
+    try:
+        value = from_json(data)  # First try without a call: this is the hot path.
+    except ValueError:
+        value = _parsed_slowly(data)
+    if isinstance(value, dict):
+        return value  # pyright: ignore[reportUnknownVariableType]
+    raise _unexpected("the top of an event", "an object", value)
+
+
+def object_in(text: str, *, place: str) -> JsonObject:
+    """Return the JSON object that `text` of ours says; halves of characters are no obstacle.
+
+    Raises:
+        ConfigError: it is no JSON object; the message names `place`.
+    """
+    try:
+        value = parse_json(whole_text(text).encode())
+    except ValueError:
+        value = None
+    if not is_object(value):
+        raise _no_object(text, place)
+    return value
+
+
+def object_text(text: str, *, place: str) -> str:
+    """Return `text`, to be sent as it is, if it is a JSON object to any server.
+
+    Raises:
+        ConfigError: it is none; the message names `place`.
+    """
+    whole = whole_text(text)
+    if not is_object_text(whole):
+        raise _no_object(text, place)
+    return whole
+
+
+def json_bytes(value: object) -> bytes:
+    """Write `value` as compact JSON: never raises for what JSON cannot say.
+
+    Characters in halves are joined or replaced; NaN and the infinities become null.
+    """
+    try:
+        return _encode(value)
+    except UnicodeEncodeError:
+        # Read again, for json writes NaN where JSON, and the encoder, have only null.
+        return _encode(from_json(whole_text(json.dumps(value, ensure_ascii=False))))
+
+
+def json_text(value: object) -> str:
+    """Write `value` as `json_bytes` does; the same value gives the same text."""
+    return json_bytes(value).decode()
+
+
+def object_or_empty(arguments: str) -> str:
+    """Return `arguments` verbatim if they are a JSON object, else `{}`.
+
+    Servers accept back less than they send: broken JSON or "" in a history makes some of them
+    fail every request after it, so it is never echoed.
+    """
+    return arguments if is_object_text(arguments) else "{}"
+
+
+def legal_name(name: str) -> str:
+    """Return the name of a call as every server takes it back; a legal one is returned as it is.
+
+    Models invent names (`functions.get weather`, or none). A server with a pattern for names would
+    refuse every later request of a history that holds one.
+    """
+    return name if _is_legal_name(name) else _ILLEGAL.sub("_", name)[:64] or "_"
+
+
+def quoted(data: bytes | str) -> str:
+    """Return the beginning of `data` for a message: bounded, printable, never raising."""
+    text = data if isinstance(data, str) else data[: QUOTE_CHARACTERS * 4].decode(errors="replace")
+    cut = text[:QUOTE_CHARACTERS]
+    return repr(cut) if cut == text else f"{cut!r}…"
+
+
+def _parsed_slowly(data: bytes) -> object:
+    try:
+        return parse_json(data)
+    except ValueError as error:
+        raise BadReply(
+            f"expected a JSON object in each event of the stream, found {quoted(data)} ({error}). "
+            "Ask again; if it stays, check that the base URL speaks this wire."
+        ) from error
+
+
+def _unexpected(place: str, expected: str, found: object) -> BadReply:
+    return BadReply(
+        f"expected {expected} at {place}, found {quoted(json_bytes(found))}. "
+        "Check that the base URL speaks this wire."
+    )
+
+
+def _no_object(text: str, place: str) -> ConfigError:
+    return ConfigError(
+        f"{place}: expected the text of one JSON object, found {quoted(text)}. "
+        "Write it with json.dumps of a dict."
+    )

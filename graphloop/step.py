@@ -1,0 +1,265 @@
+"""The kernel: `step(graph, run, event)` is the only place where a run changes.
+
+    event ──► accept ──► node.on ──┬─ Wait ──────────────► Step(run, effects)
+              (pending,            │
+               spent,              └─ Leave(outcome) ─► table[node][outcome] ─► node.enter ─┐
+               time)                       ▲                    │                           │
+                                           └────────────────────┼───────── Wait / Leave ◄───┘
+                                                                └─► END
+
+A driver performs effects and tells what happened as events. The kernel never performs anything:
+no clock, no randomness, no I/O, no logging, no globals. The same graph and the same events
+give the same run, on any machine, at any time; that is what resume, replay and simulation are.
+
+Two rules hold everywhere. *Every* transition is a lookup in the graph's table. An event is taken
+only if the effect it answers is still pending, so an answer can never count twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Generic, TypeVar
+
+from msgspec import Struct
+
+from .effects import AskHuman, CallModel, CallTool, CheckCalls, Effect, Invoke
+from .errors import GraphError, IllegalEvent, Problem
+from .events import (
+    CallbackReturned,
+    CallsChecked,
+    Cancelled,
+    Decided,
+    EffectFailed,
+    Event,
+    ModelReplied,
+    Started,
+    ToolReturned,
+)
+from .graph import Graph
+from .history import History
+from .node import Leave, Reaction, Wait
+from .outcomes import Outcome, outcome_name
+from .run import Ending, EndReason, Run, Spent, evolve
+
+__all__ = ["SETTLE_MAX", "Step", "begin", "step"]
+
+S = TypeVar("S")
+
+SETTLE_MAX = 1_000
+"""How many nodes one event may lead through; more means a cycle that never waits."""
+
+ANSWERS: Final[Mapping[type[Effect], type[Event]]] = {
+    AskHuman: Decided,
+    CallModel: ModelReplied,
+    CallTool: ToolReturned,
+    CheckCalls: CallsChecked,
+    Invoke: CallbackReturned,
+}
+"""What a wish that came true is answered by; any wish may be answered by `EffectFailed`."""
+
+
+class Step(Struct, Generic[S], frozen=True):
+    """One application of the kernel: the event, the run after it, and what is wished for now."""
+
+    event: Event
+    run: Run[S]
+    effects: tuple[Effect, ...]
+
+
+def begin(graph: Graph[S], started: Started, state: S) -> Step[S]:
+    """Begin a run: enter the start node and settle.
+
+    `state` is the user's state, as `started.state` holds it (a journal's type is `object`).
+    """
+    run: Run[S] = Run(
+        id=started.run_id,
+        graph=graph.name,
+        node=graph.start,
+        state=state,
+        setup=started.setup,
+        at=started.at,
+        started_at=started.at,
+        messages=History(started.messages),
+    )
+    try:
+        reaction = graph.nodes[graph.start].enter(run)
+    except Exception as error:
+        error.add_note(_note(graph, graph.start))
+        raise
+    return _settle(graph, started, graph.start, reaction)
+
+
+def step(graph: Graph[S], run: Run[S], event: Event) -> Step[S]:
+    """Apply one event to a run.
+
+    What a node raises comes through as it is, with a note that names the node.
+
+    Raises:
+        IllegalEvent: the run is over, or no pending effect explains the event.
+        GraphError: a node breaks the protocol, or the graph goes in circles without waiting for
+            anything.
+    """
+    if run.node == "END":
+        raise IllegalEvent(f"run {run.id!r} is over; it cannot take {type(event).__name__}")
+    if isinstance(event, Started):
+        raise IllegalEvent(f"run {run.id!r} has started already")
+    if isinstance(event, Cancelled):
+        answered, run = None, _aborted(run, event)
+    else:
+        answered = run.pending.get(event.effect)
+        if answered is None:
+            raise IllegalEvent(
+                f"{type(event).__name__} answers effect {event.effect} of run {run.id!r}, "
+                f"which waits for {sorted(run.pending) or 'nothing'} at {run.node!r}"
+            )
+        answer = ANSWERS[type(answered)]
+        if type(event) not in (answer, EffectFailed):
+            raise IllegalEvent(
+                f"{type(answered).__name__} {answered.id} of run {run.id!r} is answered by "
+                f"{answer.__name__} or EffectFailed; found {type(event).__name__}"
+            )
+        pending = dict(run.pending)
+        del pending[event.effect]
+        run = evolve(run, seq=run.seq + 1, at=event.at, pending=pending, spent=_spend(run, event))
+    node = graph.nodes[run.node]
+    try:
+        reaction = node.on(run, event, answered)
+    except Exception as error:
+        error.add_note(_note(graph, run.node))
+        raise
+    return _settle(graph, event, run.node, reaction)
+
+
+def _aborted(run: Run[S], event: Cancelled) -> Run[S]:
+    return evolve(
+        run,
+        seq=run.seq + 1,
+        at=event.at,
+        pending={},
+        ending=Ending(EndReason.ABORTED, (event.reason,) if event.reason else ()),
+    )
+
+
+def _spend(run: Run[S], event: Event) -> Spent:
+    spent = run.spent
+    if isinstance(event, ModelReplied):
+        return Spent(
+            spent.model_calls + 1,
+            spent.tool_calls,
+            spent.usage + event.reply.usage,
+            spent.cost_usd + (event.cost_usd or 0.0),
+            spent.unpriced_calls + (event.cost_usd is None),
+        )
+    if isinstance(event, ToolReturned):
+        return Spent(
+            spent.model_calls,
+            spent.tool_calls + 1,
+            spent.usage,
+            spent.cost_usd,
+            spent.unpriced_calls,
+        )
+    return spent
+
+
+def _settle(graph: Graph[S], event: Event, node: str, reaction: Reaction[S, Outcome]) -> Step[S]:
+    """Follow the table from `node` until a node waits or the run is over."""
+    for _ in range(SETTLE_MAX):
+        if not isinstance(reaction, Leave):
+            return _wait(graph, event, node, reaction)
+        run = reaction.run
+        target = graph.table[node].get(type(reaction.outcome))
+        if target is None or not isinstance(run, Run):  # pyright: ignore[reportUnnecessaryIsInstance] - types can be ignored
+            raise _broken(graph, node, *_unfit_leave(graph.table[node], run, reaction.outcome))
+        if target == "END":
+            return _end(graph, event, node, run)
+        node = target
+        try:
+            reaction = graph.nodes[node].enter(run)
+        except Exception as error:
+            error.add_note(_note(graph, node))
+            raise
+    raise _broken(
+        graph,
+        node,
+        f"was passed within {SETTLE_MAX} transitions without waiting for anything.",
+        "break the cycle, or put a node that waits into it.",
+    )
+
+
+def _end(graph: Graph[S], event: Event, node: str, run: Run[S]) -> Step[S]:
+    if run.pending:
+        waiting = ", ".join(map(str, sorted(run.pending)))
+        raise _broken(
+            graph,
+            node,
+            f"ended the run while it waits for effects {waiting}: it must not end before.",
+            "stay, with Wait(run), until each of its effects is answered.",
+        )
+    ending = run.ending or Ending(EndReason.COMPLETED)
+    return Step(event, evolve(run, node="END", ending=ending), ())
+
+
+def _wait(graph: Graph[S], event: Event, node: str, wait: Wait[S]) -> Step[S]:
+    # The types say that this holds; code that nobody type-checked must be told so by name.
+    if not (isinstance(wait, Wait) and isinstance(wait.run, Run) and type(wait.effects) is tuple):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise _broken(graph, node, *_unfit_wait(wait))
+    run, effects = wait.run, wait.effects
+    if not effects and run.pending:
+        return Step(event, evolve(run, node=node), ())
+    pending = dict(run.pending)
+    for number, effect in enumerate(effects, run.next_effect):
+        if type(effect) not in ANSWERS or effect.id != number:
+            raise _broken(graph, node, *_unfit_effect(effect, number))
+        pending[number] = effect
+    if not pending:
+        raise _broken(graph, node, "waits for nothing.", "ask for an effect, or leave.")
+    next_effect = run.next_effect + len(effects)
+    waiting = evolve(run, node=node, pending=pending, next_effect=next_effect)
+    return Step(event, waiting, effects)
+
+
+def _unfit_leave(row: Mapping[type[Outcome], str], run: object, outcome: object) -> tuple[str, str]:
+    """Return what is wrong with the way a node was left, and the fix."""
+    declared = ", ".join(sorted(map(outcome_name, row)))
+    if not isinstance(run, Run):
+        return f"left with {run!r} in place of a run.", "leave with the run: Leave(run, …)."
+    if isinstance(outcome, Outcome):
+        return (
+            f"left by {outcome_name(type(outcome))!r}, which it does not declare.",
+            f"declare it among its outcomes ({declared}) and give it a row.",
+        )
+    if isinstance(outcome, type):
+        return (
+            f"left by the class {outcome.__name__!r}, not by an instance of it.",
+            f"write `Leave(run, {outcome.__name__}())`.",
+        )
+    return f"left by {outcome!r}, which is no outcome.", f"leave by one of its own: {declared}."
+
+
+def _unfit_wait(wait: object) -> tuple[str, str]:
+    """Return what a node answered in place of a reaction, and the fix."""
+    if not isinstance(wait, Wait):
+        return f"returned {wait!r}, no reaction.", "return Wait(run, …) or Leave(run, …)."
+    return (
+        "waits with something that is not a run and a tuple of effects.",
+        "write `Wait(run, (effect,))`.",
+    )
+
+
+def _unfit_effect(effect: object, number: int) -> tuple[str, str]:
+    """Return what is wrong with one wish of a node, and the fix."""
+    if type(effect) not in ANSWERS:
+        known = ", ".join(sorted(kind.__name__ for kind in ANSWERS))
+        return f"wished for {effect!r}, which is no effect.", f"wish for one of {known}."
+    return (
+        f"gave an effect a wrong id: expected {number}, found {effect!r}.",
+        "number a node's effects from `run.next_effect` upwards, without gaps.",
+    )
+
+
+def _note(graph: Graph[S], node: str) -> str:
+    return f"raised by node {node!r} of graph {graph.name!r}"
+
+
+def _broken(graph: Graph[S], node: str, found: str, fix: str) -> GraphError:
+    return GraphError(graph.name, [Problem(f"node {node!r}", found, fix)])

@@ -1,0 +1,1 @@
+"""Stores: where journals are kept."""

@@ -1,0 +1,145 @@
+"""A journal as files: one directory, one `<run id>.jsonl` a run, one line an event.
+
+A line is written by a single `write` at the file's end, so a killed process leaves at most one
+torn last line, which loading ignores and the next append cuts off. `fsync=True` also survives a
+loss of power. Of two processes that drive one run, the slower is refused (not on Windows, which
+has no `flock`). Not for network file systems.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import final
+from urllib.parse import quote, unquote
+
+from ..codec import Codec
+from ..errors import StoreError
+from ..events import Event
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["JsonlStore"]
+
+SUFFIX = ".jsonl"
+
+
+@final
+class JsonlStore:
+    """Keeps each run in a JSON-lines file of its own.
+
+    Args:
+        directory: where the files are; made when the first event is kept.
+        codec: how events are written; give one with the state type of your graph.
+        fsync: whether every append waits for the disk.
+    """
+
+    def __init__(
+        self, directory: str | Path, *, codec: Codec | None = None, fsync: bool = False
+    ) -> None:
+        self._directory = Path(directory)
+        self._codec = codec or Codec()
+        self._fsync = fsync
+        self._known: dict[str, tuple[int, int]] = {}
+
+    async def append(self, run_id: str, seq: int, event: Event) -> None:
+        """Keep `event` as number `seq` of the run."""
+        path = self._path(run_id)
+        try:
+            if run_id not in self._known:
+                self._directory.mkdir(parents=True, exist_ok=True)
+            with _alone(path, create=seq == 1) as descriptor:
+                self._known[run_id] = self._append(descriptor, run_id, seq, event)
+        except FileNotFoundError as error:
+            raise self._taken(path, 1, seq) from error
+        except OSError as error:
+            raise StoreError(f"cannot append to {path}: {error}") from error
+
+    def _append(self, descriptor: int, run_id: str, seq: int, event: Event) -> tuple[int, int]:
+        path = self._path(run_id)
+        expected, size = self._end(run_id, path)
+        if seq != expected:
+            raise self._taken(path, expected, seq)
+        line = self._codec.encode(seq, event) + b"\n"
+        written = os.write(descriptor, line)
+        if written != len(line):
+            raise OSError(f"only {written} of {len(line)} bytes could be written")
+        if self._fsync:
+            os.fsync(descriptor)
+        return seq + 1, size + len(line)
+
+    def _taken(self, path: Path, expected: int, seq: int) -> StoreError:
+        return StoreError(
+            f"{path} has {expected - 1} event(s), so the next is number {expected}, not {seq}: "
+            + ("this run id is taken" if seq == 1 else "another driver is writing to it")
+        )
+
+    async def load(self, run_id: str) -> Sequence[Event]:
+        """Return all events of the run."""
+        path = self._path(run_id)
+        if not path.is_file():
+            raise StoreError(
+                f"no run {run_id!r} in {self._directory}; "
+                f"runs here: {', '.join(await self.runs()) or 'none'}"
+            )
+        return tuple(event for event in self._read(path))
+
+    async def runs(self) -> Sequence[str]:
+        """Return the ids of all runs."""
+        return sorted(unquote(path.name[: -len(SUFFIX)]) for path in self._files())
+
+    def _files(self) -> Iterator[Path]:
+        return self._directory.glob(f"*{SUFFIX}")
+
+    def _path(self, run_id: str) -> Path:
+        return self._directory / f"{quote(run_id, safe='')}{SUFFIX}"
+
+    def _end(self, run_id: str, path: Path) -> tuple[int, int]:
+        """Return the number of the next event and the size of the file before it.
+
+        A file that is not as this store left it was written by another, or torn: it is read anew.
+        """
+        known = self._known.get(run_id)
+        if known is not None and path.is_file() and path.stat().st_size == known[1]:
+            return known
+        return self._repair(path)
+
+    def _repair(self, path: Path) -> tuple[int, int]:
+        """Cut off a torn last line, and return the file's end as `_end` does."""
+        if not path.is_file():
+            return 1, 0
+        count = sum(1 for _ in self._read(path))
+        raw = path.read_bytes()
+        whole = raw.rfind(b"\n") + 1
+        if whole < len(raw):
+            os.truncate(path, whole)
+        return count + 1, whole
+
+    def _read(self, path: Path) -> Iterator[Event]:
+        lines = path.read_bytes().split(b"\n")[:-1]
+        for number, line in enumerate(lines, 1):
+            try:
+                seq, event = self._codec.decode(line)
+            except StoreError as error:
+                raise StoreError(f"{path}, line {number}: {error}") from error
+            if seq != number:
+                raise StoreError(f"{path}, line {number}: has event {seq}, expected {number}")
+            yield event
+
+
+@contextmanager
+def _alone(path: Path, *, create: bool) -> Generator[int]:
+    """Open a journal for appending, and keep every other process out meanwhile."""
+    flags = os.O_WRONLY | os.O_APPEND | (os.O_CREAT if create else 0)
+    descriptor = os.open(path, flags, 0o600)
+    try:
+        if fcntl is not None:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield descriptor
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,339 @@
+"""Tools: functions a model can call, checked before they run and answered whatever happens.
+
+A `Tool` is a name, a description, parameters and, unless somebody else runs it, an executor.
+`validate` tells what the model did wrong; `approval_needed` whether a human must agree; `run`
+executes one call. `run` answers for every `Exception`; only cancellation and the interpreter's own
+exits pass through. A `Toolbox` holds the tools of one run, by name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from hashlib import sha256
+from typing import Generic, TypeAlias, Unpack, cast, final, overload
+
+from msgspec import Struct
+from pydantic import BaseModel
+from typing_extensions import ParamSpec, TypeVar
+
+from .errors import ToolDefinitionError
+from .schemas import (
+    Caller,
+    Parameters,
+    caller,
+    check_name,
+    function_parameters,
+    parameters_of,
+)
+from .tool_options import Approval, ToolOptions, policy_of, reject_unknown
+from .tool_outcome import ToolOutcome, error_text, rejection, result_content
+from .values import Message, ToolSpec
+
+__all__ = [
+    "AnyTool",
+    "Approval",
+    "Tool",
+    "ToolContext",
+    "ToolOptions",
+    "ToolOutcome",
+    "Toolbox",
+    "tool",
+]
+
+P = ParamSpec("P", default=...)
+R_co = TypeVar("R_co", default=object, covariant=True)
+Q = ParamSpec("Q")
+T = TypeVar("T")
+
+
+class ToolContext(Struct, frozen=True):
+    """What a tool may know of the call it serves; a parameter of this type receives it.
+
+    `key` is graphloop's own key of the call, unique in its run; `call_id` the provider's id, which
+    may repeat; `messages` the conversation up to this turn's calls.
+    """
+
+    run_id: str
+    key: str
+    call_id: str
+    turn: int
+    messages: Sequence[Message]
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for each attempt at this call, and for no other: for services that ask."""
+        return sha256(f"{self.run_id}\0{self.key}".encode()).digest()[:16].hex()
+
+
+@final
+class Tool(Generic[P, R_co]):
+    """One tool; immutable. Without `execute` it is a client tool: others answer its calls.
+
+    `parameters` is a pydantic model class (`execute` gets an instance of it) or a JSON Schema
+    (`execute` gets a dict). If `execute` takes a second parameter, it gets the `ToolContext`.
+    A tool can be called like its executor, which neither checks nor catches anything.
+
+    Raises:
+        ToolDefinitionError: the name, the parameters or an option cannot work.
+    """
+
+    __slots__ = ("_call", "_execute", "_options", "_parameters", "_policy", "_spec")
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        description: str = "",
+        parameters: type[BaseModel] | Mapping[str, object] | Parameters,
+        execute: Callable[P, R_co] | None = None,
+        **options: Unpack[ToolOptions],
+    ) -> None:
+        """Check and compile everything now, so that a call costs next to nothing."""
+        place = f"tool {name!r}"
+        check_name(name)
+        if not isinstance(description, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ToolDefinitionError(
+                f"{place}: description must be a string, found {description!r}. Fix: quote it."
+            )
+        self._options = options
+        self._policy = policy_of(options, execute, place)
+        self._parameters = parameters_of(parameters, place)
+        self._execute = execute
+        self._call = None if execute is None else caller(execute, self._parameters, place)
+        self._spec = ToolSpec(name, description, self._parameters.schema, client=execute is None)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
+        """Call the executor itself, as the user's own tests do."""
+        if self._execute is None:
+            raise ToolDefinitionError(
+                f"client tool {self.name!r} cannot be called: it has no `execute`. "
+                "Fix: give it one, or answer its calls from outside."
+            )
+        return self._execute(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        """Name the tool."""
+        return f"Tool({self.name!r})"
+
+    @property
+    def name(self) -> str:
+        """The name the model calls it by."""
+        return self._spec.name
+
+    @property
+    def spec(self) -> ToolSpec:
+        """The tool as a model sees it."""
+        return self._spec
+
+    @property
+    def needs_approval(self) -> Approval:
+        """Whether calls need a human's consent: always, never, or as a predicate decides."""
+        return self._policy.needs_approval
+
+    def renamed(self, name: str) -> Tool[P, R_co]:
+        """Return the same tool under another name."""
+        return Tool(
+            name=name,
+            description=self._spec.description,
+            parameters=self._parameters,
+            execute=self._execute,
+            **self._options,
+        )
+
+    def validate(self, arguments: str) -> str | None:
+        """Return None if a call with these arguments may run, else the message for the model."""
+        try:
+            self._parameters.parse(arguments)
+        except Exception as error:  # noqa: BLE001 - validators are user code: the boundary.
+            return rejection(self.name, arguments, error)
+        return None
+
+    async def approval_needed(self, arguments: str, context: ToolContext) -> bool:
+        """Whether a human must agree to this call.
+
+        Fails closed: only a predicate that returns False itself lets a call through unasked.
+        """
+        policy = self._policy.needs_approval
+        if isinstance(policy, bool):
+            return policy
+        try:
+            answer: object = policy(self._parameters.parse(arguments), context)
+            if isinstance(answer, Awaitable):
+                answer = await cast("Awaitable[object]", answer)
+        except Exception:  # noqa: BLE001 - a predicate that fails has not allowed anything.
+            return True
+        return answer is not False
+
+    async def run(self, arguments: str, context: ToolContext) -> ToolOutcome:
+        """Check the arguments once more and execute the call; never raises an `Exception`.
+
+        A plain function blocks the event loop unless the tool was made with `thread=True`; such
+        a thread cannot be stopped, so after a timeout or a cancellation it runs on, unheard.
+        """
+        try:
+            value = self._parameters.parse(arguments)
+        except Exception as error:  # noqa: BLE001 - validators are user code: the boundary.
+            return ToolOutcome(rejection(self.name, arguments, error), "invalid")
+        call = self._call
+        if call is None:
+            return ToolOutcome(f"Tool {self.name!r} is not run in this process.", "not_run")
+        timeout_s = self._policy.timeout_s
+        try:
+            if timeout_s is None:
+                return await self._outcome(call, value, context)
+            return await self._outcome_within(timeout_s, call, value, context)
+        except Exception as error:  # noqa: BLE001 - a tool is user code: the boundary.
+            return ToolOutcome(error_text(error), "error")
+
+    async def _outcome(self, call: Caller, value: object, context: ToolContext) -> ToolOutcome:
+        policy = self._policy
+        if policy.thread:
+            result = await asyncio.to_thread(_in_thread, call, value, context)
+        else:
+            result = call(value, context)
+        if isinstance(result, Awaitable):
+            result = await cast("Awaitable[object]", result)  # isinstance cannot tell of what.
+        return ToolOutcome(result_content(result, policy.result_chars_max), "ok")
+
+    async def _outcome_within(
+        self, timeout_s: float, call: Caller, value: object, context: ToolContext
+    ) -> ToolOutcome:
+        limit = asyncio.timeout(timeout_s)
+        try:
+            async with limit:
+                outcome = await self._outcome(call, value, context)
+        except Exception:
+            if not limit.expired():
+                raise  # The tool's own error, be it its own time limit.
+        else:
+            if not limit.expired():
+                return outcome
+        # A tool that swallows its cancellation comes to an end of its own, too late for anybody.
+        return ToolOutcome(
+            f"Tool {self.name!r} gave no result within {timeout_s:g} seconds and was given up. "
+            "What it had begun may have happened.",
+            "timeout",
+        )
+
+
+@overload
+def tool(
+    function: Callable[Q, T],
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    **options: Unpack[ToolOptions],
+) -> Tool[Q, T]: ...
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    **options: Unpack[ToolOptions],
+) -> Callable[[Callable[Q, T]], Tool[Q, T]]: ...
+def tool(
+    function: Callable[Q, T] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    **options: Unpack[ToolOptions],
+) -> Tool[Q, T] | Callable[[Callable[Q, T]], Tool[Q, T]]:
+    """Make a tool of a plain or async function, as `@tool` or `@tool(needs_approval=True)`.
+
+    The name is the function's; the description its docstring's first paragraph; the parameters
+    come from its annotations, their descriptions from the docstring's `Args:`. A parameter
+    annotated `ToolContext` is filled in and not shown to the model.
+
+    Raises:
+        ToolDefinitionError: the function cannot be described to a model; says where and why.
+    """
+    reject_unknown(options, "tool(…)")
+
+    def define(function: Callable[Q, T]) -> Tool[Q, T]:
+        parameters = function_parameters(function, ToolContext)
+        return Tool(
+            name=getattr(function, "__name__", "") if name is None else name,
+            description=parameters.summary if description is None else description,
+            parameters=parameters,
+            execute=function,
+            **options,
+        )
+
+    return define if function is None else define(function)
+
+
+AnyTool: TypeAlias = Tool[..., object]
+
+
+@final
+class Toolbox:
+    """The tools of one run, by name. Functions become tools; a mapping's keys rename its tools.
+
+    Raises:
+        ToolDefinitionError: two tools share a name (all such names are told), or something is
+            neither a tool nor a function.
+    """
+
+    __slots__ = ("_specs", "_tools")
+
+    # Two signatures, because mypy cannot infer a dictionary of tools against a union with Iterable.
+    @overload
+    def __init__(self, tools: Mapping[str, Callable[..., object]]) -> None: ...
+    @overload
+    def __init__(self, tools: Iterable[Callable[..., object]] = ()) -> None: ...
+    def __init__(self, tools: object = ()) -> None:
+        """Wrap, rename and index the tools."""
+        every = _tools_of(tools)
+        counts = Counter(one.name for one in every)
+        twice = [repr(name) for name, count in counts.items() if count > 1]
+        if twice:
+            raise ToolDefinitionError(
+                f"tools: names must be unique, found more than one tool named {', '.join(twice)}. "
+                "Fix: rename them with a mapping, {'name': tool}."
+            )
+        self._tools = {one.name: one for one in every}
+        self._specs = tuple(one.spec for one in every)
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """The tools as a model sees them, in the order they were given."""
+        return self._specs
+
+    def get(self, name: str) -> AnyTool | None:
+        """Return the tool of this name, or None."""
+        return self._tools.get(name)
+
+
+def _in_thread(call: Caller, value: object, context: ToolContext) -> object:
+    try:
+        return call(value, context)
+    except StopIteration as error:
+        # asyncio futures refuse this one exception, and the waiting run would never wake.
+        raise RuntimeError(f"the tool raised {error!r}") from error
+
+
+def _tools_of(given: object) -> list[AnyTool]:
+    if isinstance(given, Mapping):
+        named = cast("Mapping[str, object]", given)
+        return [_tool_of(one, name) for name, one in named.items()]
+    if isinstance(given, Iterable):
+        return [_tool_of(one) for one in cast("Iterable[object]", given)]
+    raise ToolDefinitionError(
+        f"tools: expected an iterable or a mapping of tools, found {given!r}. "
+        "Fix: put it in a list."
+    )
+
+
+def _tool_of(given: object, name: str | None = None) -> AnyTool:
+    if isinstance(given, Tool):
+        known = cast("AnyTool", given)  # isinstance cannot tell the type parameters.
+        return known if name is None else known.renamed(name)
+    if callable(given):
+        return tool(given, name=name)
+    raise ToolDefinitionError(
+        f"tools: expected tools and functions, found {given!r}. Fix: use @tool or Tool(…)."
+    )

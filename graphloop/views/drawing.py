@@ -1,0 +1,126 @@
+"""Drawing: what every diagram of a graph shows, before any notation is chosen.
+
+Both notations take their lines, kinds, colours and safe words from here, so that two diagrams of
+one graph can never disagree. All of it is read off the table the engine executes.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias, TypeVar, final
+
+from ..graph import Graph
+from ..node import Kind
+
+__all__ = ["INK", "LINE", "PALETTE", "Line", "Role", "kinds", "lines", "visible"]
+
+S = TypeVar("S")
+
+INK: Final = "#1f2933"
+"""Text on a filled shape."""
+LINE: Final = "#6f8297"
+"""Lines and their labels: readable on a white page and on a dark one."""
+
+PALETTE: Final[Mapping[Kind, tuple[str, str]]] = {
+    "prepare": ("#e9eef3", "#7d92a8"),
+    "model": ("#dbe8fa", "#4d7cb8"),
+    "gate": ("#fcedc9", "#bd8f2f"),
+    "execute": ("#fbdfd4", "#c26e4e"),
+    "append": ("#dcefe3", "#56976f"),
+    "check": ("#eae0f5", "#8a69b0"),
+    "stop": ("#f8dde5", "#b65f7d"),
+    "human": ("#fdf4bf", "#a8911f"),
+    "graph": ("#dbf0f1", "#45908f"),
+    "pure": ("#efefec", "#86867f"),
+}
+"""The fill and the outline of each kind, in the order a legend lists them."""
+
+_QUIET_OUTCOMES: Final = frozenset({"aborted", "failed"})
+
+# The explicit directional embeddings, overrides and isolates of UAX #9: with them a label can be
+# made to read as another one (the "Trojan Source" attack, CVE-2021-42574).
+_DIRECTIONS: Final = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
+
+Role: TypeAlias = Literal["main", "closing", "leaving", "quiet", "side"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One drawn line: every outcome that leads from one node to one target.
+
+    Its role decides how it looks. `main` lines are the path of first outcomes from the start, and
+    the `closing` one leads back into it; a `leaving` line goes from where the path closes to END;
+    `quiet` lines are taken by failures and aborts alone; the rest are `side` lines.
+    """
+
+    source: str
+    target: str
+    outcomes: tuple[str, ...]
+    role: Role
+
+
+def lines(graph: Graph[S]) -> tuple[Line, ...]:
+    """Return the lines of `graph`, in the order of its table."""
+    outcomes: dict[tuple[str, str], list[str]] = {}
+    for edge in graph.edges:
+        outcomes.setdefault((edge.source, edge.target), []).append(edge.outcome)
+    path = _main_path(graph)
+    return tuple(
+        Line(source, target, tuple(names), _role(source, target, names, path))
+        for (source, target), names in outcomes.items()
+    )
+
+
+def kinds(graph: Graph[S]) -> tuple[Kind, ...]:
+    """Return the kinds that occur in `graph`, in the legend's order."""
+    used = {node.kind for node in graph.nodes.values()}
+    return tuple(kind for kind in PALETTE if kind in used)
+
+
+def visible(text: str) -> str:
+    """Return `text` with a visible sign for each character no picture can show.
+
+    Control characters become their control pictures; line separators, lone surrogates, changes of
+    writing direction and noncharacters become U+FFFD. A name stays on one line and cannot make
+    a reader see another name than the one that runs.
+    """
+    return "".join(_visible(character) for character in text)
+
+
+def _main_path(graph: Graph[S]) -> dict[str, str]:
+    """Follow the first outcome of each row from the start, until END or a node that was passed."""
+    path: dict[str, str] = {}
+    place = graph.start
+    while place != "END" and place not in path:
+        path[place] = next(iter(graph.table[place].values()))
+        place = path[place]
+    return path
+
+
+def _role(source: str, target: str, outcomes: list[str], path: Mapping[str, str]) -> Role:
+    *_, last = path
+    if path.get(source) == target:
+        return "closing" if source == last and target != "END" else "main"
+    if _QUIET_OUTCOMES.issuperset(outcomes):
+        return "quiet"
+    return "leaving" if source == last and target == "END" else "side"
+
+
+def _visible(character: str) -> str:
+    code = ord(character)
+    match unicodedata.category(character):
+        case "Cc" if code < 0x20:
+            return chr(0x2400 + code)
+        case "Cc" if code == 0x7F:
+            return "\u2421"
+        case "Cc" | "Cs" | "Zl" | "Zp":
+            return "\ufffd"
+        case "Cn" if code & 0xFFFE == 0xFFFE:
+            return "\ufffd"
+        case _ if unicodedata.bidirectional(character) in _DIRECTIONS:
+            return "\ufffd"
+        case _:
+            return character

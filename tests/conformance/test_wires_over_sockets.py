@@ -1,0 +1,301 @@
+"""Every wire, recorded streams, real sockets: what comes whole, what is retried, what is told.
+
+The transport's own tests speak a wire of their own, and a wire's own tests know no transport. Here
+both meet; a new wire joins by one line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import final
+
+import pytest
+
+from graphloop.errors import (
+    AuthenticationFailed,
+    BadReply,
+    ContextOverflow,
+    Overloaded,
+    ProviderError,
+    ProviderTimeout,
+    RateLimited,
+    RequestRejected,
+    StreamTruncated,
+)
+from graphloop.providers.anthropic import AnthropicMessages
+from graphloop.providers.base import Delta, Wire
+from graphloop.providers.http import Endpoint, HttpProvider, Retries, Timeouts, World
+from graphloop.providers.openai_chat import OpenAIChat
+from graphloop.providers.sse import SseDecoder
+from graphloop.values import ModelRequest, Reply, UserMessage
+from tests.echo_wire import KEY, Sleeps
+from tests.transcripts import ANTHROPIC, OPENAI, decoded
+from tests.wire_server import Answer, WireServer, json_answer
+
+ASK = ModelRequest((UserMessage("Begin."),))
+KEY_HEADERS = {"anthropic": ("x-api-key", KEY), "openai": ("authorization", f"Bearer {KEY}")}
+
+
+@final
+@dataclass(frozen=True)
+class Case:
+    """A wire and the streams recorded on it."""
+
+    wire: Wire
+    recorded: Mapping[str, bytes]
+
+    @property
+    def events(self) -> list[bytes]:
+        """The recorded text, one chunk for each event."""
+        return [event + b"\n\n" for event in self.recorded["text"].split(b"\n\n") if event]
+
+    @property
+    def first(self) -> int:
+        """How many events it takes until something is shown."""
+        decoder, lines = self.wire.decoder(), SseDecoder()
+        for count, chunk in enumerate(self.events, 1):
+            if [delta for event in lines.feed(chunk) for delta in decoder.feed(event)]:
+                return count
+        raise AssertionError("the recorded text shows nothing")
+
+
+CASES = (Case(AnthropicMessages("m"), ANTHROPIC), Case(OpenAIChat("m"), OPENAI))
+on_every_wire = pytest.mark.parametrize("case", CASES, ids=lambda case: case.wire.name)
+
+
+@final
+class Heard:
+    """One question over the network: what was shown, how it ended, what was waited."""
+
+    def __init__(self, case: Case, timeouts: Timeouts | None = None) -> None:
+        self.deltas: list[Delta] = []
+        self.slept = Sleeps()
+        self._case = case
+        self._timeouts = timeouts
+
+    async def ask(self, server: WireServer) -> Reply:
+        provider = HttpProvider(
+            self._case.wire,
+            Endpoint(server.url, KEY),
+            timeouts=self._timeouts,
+            retries=Retries(attempts_max=2),
+            world=World(sleep=self.slept, jitter=lambda: 0.5),
+        )
+        try:
+            async for part in provider.session().stream(ASK):
+                if isinstance(part, Reply):
+                    return part
+                self.deltas.append(part)
+        finally:
+            await provider.aclose()
+        raise AssertionError("a stream ended without a reply")
+
+
+def replied(case: Case, *answers: Answer) -> tuple[Reply, list[float]]:
+    """Return what the answers of a server amount to, and what was waited in between."""
+
+    async def main() -> Reply:
+        async with WireServer(answers) as server:
+            reply = await heard.ask(server)
+            assert len(server.requests) == len(answers)
+            return reply
+
+    heard = Heard(case)
+    return asyncio.run(main()), heard.slept.seconds
+
+
+def failed(
+    case: Case, answer: Answer, timeouts: Timeouts | None = None
+) -> tuple[ProviderError, int]:
+    """Return the error an answer amounts to and how many deltas came before; it is sent once."""
+
+    async def main() -> ProviderError:
+        async with WireServer([answer, Answer([case.recorded["text"]])]) as server:
+            with pytest.raises(ProviderError) as caught:
+                await heard.ask(server)
+            assert len(server.requests) == 1
+            return caught.value
+
+    heard = Heard(case, timeouts)
+    return asyncio.run(main()), len(heard.deltas)
+
+
+@pytest.mark.parametrize(
+    ("case", "name"),
+    [
+        pytest.param(case, name, id=f"{case.wire.name}-{name}")
+        for case in CASES
+        for name in case.recorded
+    ],
+)
+def test_a_recorded_stream_crosses_a_socket_unharmed(case: Case, name: str) -> None:
+    """However it is cut; the decoder fed by hand is the measure."""
+
+    async def main() -> None:
+        pieces = [whole[at : at + 50] for at in range(0, len(whole), 50)]
+        async with WireServer([Answer([whole]), Answer(pieces)]) as server:
+            for _ in range(2):
+                heard = Heard(case)
+                assert await heard.ask(server) == reply
+                assert heard.deltas == deltas
+            (request, _) = server.requests
+            name_of_header, value = KEY_HEADERS[case.wire.name]
+            assert request.path == case.wire.path
+            assert request.headers[name_of_header] == value
+            assert request.body == b"".join(case.wire.encoder().encode(ASK))
+
+    whole = case.recorded[name]
+    deltas, reply = decoded(case.wire, whole)
+    asyncio.run(main())
+
+
+OVERLOADED = (
+    b'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"m"}}\n\n'
+)
+
+
+@on_every_wire
+@pytest.mark.parametrize(
+    ("failure", "wait_s"),
+    [
+        (
+            json_answer(
+                429, '{"error":{"type":"rate_limit_error","message":"m"}}', retry_after="7"
+            ),
+            7.0,
+        ),
+        (json_answer(429, '[{"error":{"code":429,"details":[{"retryDelay":"3s"}]}}]'), 3.0),
+        (json_answer(529, '{"type":"error","error":{"type":"overloaded_error"}}'), 0.25),
+        (json_answer(503, "<html>"), 0.25),
+        (json_answer(200, '{"error":{"type":"overloaded_error","message":"m"}}'), 0.25),
+        (json_answer(200, '{"type":"overloaded_error","message":"m"}'), 0.25),
+        (json_answer(200, '{"code":503,"message":"m"}'), 0.25),
+        (json_answer(200, '{"error":{"code":429,"message":"m"}}', retry_after="7"), 7.0),
+        (Answer([OVERLOADED]), 0.25),
+        (Answer(cut="before_answer"), 0.25),
+        (Answer(cut="after_status"), 0.25),
+        (Answer([b": wait\n\n", b"x"], cut_after=1), 0.25),
+    ],
+)
+def test_what_fails_before_content_is_asked_again(
+    case: Case, failure: Answer, wait_s: float
+) -> None:
+    """Whichever way a server says that it is busy."""
+    whole = case.recorded["text"]
+
+    reply, slept = replied(case, failure, Answer([whole]))
+
+    assert reply == decoded(case.wire, whole)[1]
+    assert slept == [wait_s]
+
+
+@on_every_wire
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (json_answer(401, f'{{"error":{{"message":"{KEY}"}}}}'), AuthenticationFailed),
+        (json_answer(400, '{"error":{"message":"prompt is too long"}}'), ContextOverflow),
+        (json_answer(404, '{"error":{"message":"no model"}}'), RequestRejected),
+        (json_answer(429, '{"error":{"code":"insufficient_quota"}}'), RequestRejected),
+        (json_answer(200, '{"error":{"message":"no"}}'), BadReply),
+        (json_answer(200, '{"detail":"no"}'), BadReply),
+        (json_answer(200, '{"choices":[{"message":{"content":"context window"}}]}'), BadReply),
+        (json_answer(200, '{"content":[{"text":"context window"}]}'), BadReply),
+        (json_answer(302, "", location="https://else.where"), BadReply),
+        (Answer([b"<html>"]), BadReply),
+    ],
+)
+def test_what_will_not_succeed_is_asked_once(
+    case: Case, answer: Answer, kind: type[ProviderError]
+) -> None:
+    """The class of the error is the same on every wire."""
+    error, shown = failed(case, answer)
+
+    assert type(error) is kind
+    assert shown == 0
+
+
+@on_every_wire
+def test_an_error_in_the_middle_is_told_after_what_was_shown(case: Case) -> None:
+    """Nothing is repeated to a listener, and nothing kept from one."""
+    error, shown = failed(case, Answer([*case.events[: case.first], OVERLOADED]))
+
+    assert type(error) is Overloaded
+    assert shown == 1
+
+
+@on_every_wire
+@pytest.mark.parametrize("cut", [True, False])
+def test_half_an_answer_is_no_answer(case: Case, cut: bool) -> None:
+    """Whether the line broke or the server merely ended early."""
+    events = case.events[: case.first]
+    answer = Answer([*events, b"x"], cut_after=len(events)) if cut else Answer(events)
+
+    error, shown = failed(case, answer)
+
+    assert type(error) is StreamTruncated
+    assert shown == 1
+
+
+@on_every_wire
+@pytest.mark.parametrize("kept", range(1, 40))
+def test_a_stream_cut_in_its_last_event_is_an_answer_or_truncated(case: Case, kept: int) -> None:
+    """Half a marker is not half an answer, and no reason to doubt the server's wire."""
+    *events, last = case.events
+    cut = last[: min(kept, len(last) - 3)]
+
+    async def main() -> Reply | StreamTruncated:
+        async with WireServer([Answer([*events, cut])]) as server:
+            try:
+                return await Heard(case).ask(server)
+            except StreamTruncated as error:
+                return error
+
+    found = asyncio.run(main())
+
+    whole = decoded(case.wire, case.recorded["text"])[1]
+    assert isinstance(found, StreamTruncated) or found == whole
+
+
+@on_every_wire
+def test_a_server_that_does_not_begin_in_time_is_left(case: Case) -> None:
+    """Whatever it says before it begins with the content."""
+    before = case.events[: case.first - 1]
+    answer = Answer([*before, b": wait\n\n"], gates={len(before): asyncio.Event()})
+
+    error, shown = failed(case, answer, Timeouts(first_content_s=0.02))
+
+    assert isinstance(error, ProviderTimeout)
+    assert error.layer == "first_content"
+    assert shown == 0
+
+
+@on_every_wire
+@pytest.mark.parametrize("report", ["%s", "it was %s that failed", "x" * 280 + " %s"])
+def test_no_error_holds_the_key(case: Case, report: str) -> None:
+    """Not of an error's body, not of a stream, not where a quotation ends."""
+    said = '{"error":{"message":"%s","type":"authentication_error"}}' % (report % KEY)
+    stream = [*case.events[: case.first], f"event: error\ndata: {said}\n\n".encode()]
+
+    for answer in (json_answer(401, said), json_answer(200, said), Answer(stream)):
+        error, _ = failed(case, answer)
+        assert type(error) is AuthenticationFailed
+        assert KEY not in str(error)
+        assert KEY[:8] not in str(error)
+
+
+@on_every_wire
+def test_a_rate_limit_that_stays_is_told_with_its_wait(case: Case) -> None:
+    """The caller may know better what to do meanwhile."""
+
+    async def main() -> None:
+        refusal = json_answer(429, '{"error":{"message":"slow down"}}', retry_after="9")
+        async with WireServer([refusal, refusal]) as server:
+            with pytest.raises(RateLimited, match="slow down") as caught:
+                await Heard(case).ask(server)
+            assert caught.value.retry_after_s == 9.0
+            assert len(server.requests) == 2
+
+    asyncio.run(main())

@@ -1,0 +1,136 @@
+"""The smallest wire there is, and a provider that speaks it with a `WireServer`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from graphloop.errors import (
+    BadReply,
+    Overloaded,
+    ProviderError,
+    RateLimited,
+    RequestRejected,
+    StreamTruncated,
+)
+from graphloop.providers.base import Delta, ServerEvent, TextDelta
+from graphloop.providers.http import Endpoint, HttpProvider, Retries, Timeouts, World
+from graphloop.values import (
+    AssistantMessage,
+    FinishReason,
+    ModelRequest,
+    Reply,
+    TextPart,
+    UserMessage,
+)
+from tests.wire_server import WireServer, sse
+
+__all__ = ["ASK", "HI", "KEY", "PING", "EchoWire", "Sleeps", "Talk", "spoken"]
+
+KEY = "sk-very-secret"
+ASK = ModelRequest((UserMessage("Hello"),))
+PING = '{"ping": true}'
+HI = sse('{"text": "Hi"}', '{"text": " there"}', "[DONE]")
+
+
+class EchoEncoder:
+    """Sends the text of the last message."""
+
+    def encode(self, request: ModelRequest) -> list[bytes]:
+        last = request.messages[-1]
+        assert isinstance(last, UserMessage)
+        return [b'{"ask": ', json.dumps(last.content).encode(), b"}"]
+
+
+class EchoDecoder:
+    """Knows texts, pings, errors, and the terminal marker."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self.complete = False
+
+    @property
+    def content_started(self) -> bool:
+        return self.text != ""
+
+    def feed(self, event: ServerEvent) -> list[Delta]:
+        if event.data == b"[DONE]":
+            self.complete = True
+            return []
+        said = json.loads(event.data)
+        self.text += said.get("text", "")
+        if "error" in said:
+            raise Overloaded(said["error"])
+        return [TextDelta(said["text"])] if "text" in said else []
+
+    def reply(self) -> Reply:
+        if not self.complete:
+            raise StreamTruncated("the echo has no end")
+        return Reply(AssistantMessage((TextPart(self.text),), "echo"), FinishReason.STOP)
+
+
+class EchoWire:
+    """The smallest wire there is."""
+
+    name = "echo"
+    model = "one"
+    path = "/v1/echo"
+
+    def headers(self, api_key: str) -> Mapping[str, str]:
+        return {"authorization": f"Bearer {api_key}"}
+
+    def encoder(self) -> EchoEncoder:
+        return EchoEncoder()
+
+    def decoder(self) -> EchoDecoder:
+        return EchoDecoder()
+
+    def error(self, status: int, body: bytes) -> ProviderError:
+        kinds: dict[int, type[ProviderError]] = {429: RateLimited, 529: Overloaded, 200: BadReply}
+        kind = kinds.get(status, RequestRejected)
+        return kind(body.decode(), status=status)
+
+
+@dataclass
+class Sleeps:
+    """Sleeps that take no time, written down."""
+
+    seconds: list[float] = field(default_factory=list[float])
+
+    async def __call__(self, seconds: float) -> None:
+        self.seconds.append(seconds)
+
+
+@dataclass
+class Talk:
+    """One provider at one server, and all it said."""
+
+    server: WireServer
+    timeouts: Timeouts = field(default_factory=Timeouts)
+    retries: Retries = field(default_factory=Retries)
+    slept: Sleeps = field(default_factory=Sleeps)
+
+    def provider(self) -> HttpProvider:
+        world = World(sleep=self.slept, jitter=lambda: 0.5, now=lambda: 1_000.0)
+        return HttpProvider(
+            EchoWire(),
+            Endpoint(self.server.url, KEY),
+            timeouts=self.timeouts,
+            retries=self.retries,
+            world=world,
+        )
+
+    async def ask(self) -> list[Delta | Reply]:
+        provider = self.provider()
+        try:
+            return [part async for part in provider.session().stream(ASK)]
+        finally:
+            await provider.aclose()
+
+
+def spoken(parts: list[Delta | Reply]) -> str:
+    *deltas, reply = parts
+    assert isinstance(reply, Reply)
+    assert reply.message.text == "".join(d.text for d in deltas if isinstance(d, TextDelta))
+    return reply.message.text

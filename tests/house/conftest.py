@@ -1,0 +1,25 @@
+"""What the house rules look at: the repository's root and the syntax tree of every module."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def root(pytestconfig: pytest.Config) -> Path:
+    """Return the repository's root."""
+    return pytestconfig.rootpath
+
+
+@pytest.fixture(scope="session")
+def trees(root: Path) -> Mapping[str, ast.Module]:
+    """Return each module of the package, by its path from the root ("graphloop/nodes/gate.py")."""
+    paths = sorted((root / "graphloop").rglob("*.py"))
+    return {
+        path.relative_to(root).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+        for path in paths
+    }

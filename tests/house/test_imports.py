@@ -1,0 +1,58 @@
+"""What an import costs, and what must refuse to be imported."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+# None of these is needed to declare a graph or an agent; together they cost more than all of ours.
+HEAVY = (
+    "anthropic",
+    "fpdf",
+    "genai_prices",
+    "graphviz",
+    "httpx",
+    "jsonschema",
+    "networkx",
+    "openai",
+    "rich",
+    "typer",
+    "yaml",
+)
+
+
+@pytest.mark.parametrize("statement", ["import graphloop", "from graphloop import Agent"])
+def test_the_front_door_loads_nothing_heavy(root: Path, statement: str) -> None:
+    """Everybody pays for an import, on every start: of a test, a worker, a command line."""
+    code = f"import sys\n{statement}\nprint(*sorted(set(sys.modules) & set({HEAVY!r})))"
+
+    done = _python(root, code)
+
+    assert done.returncode == 0, done.stderr
+    assert not done.stdout.split()
+
+
+def test_the_alias_points_at_the_nodes(root: Path) -> None:
+    """`nodes` is the signpost at the door; the house itself is `graphloop/nodes`."""
+    alias = root / "nodes"
+
+    assert alias.is_symlink()
+    assert Path("graphloop/nodes") == alias.readlink()
+
+
+def test_the_alias_refuses_to_be_imported(root: Path) -> None:
+    """Imported under two names, a class is two classes, and `match` believes neither."""
+    done = _python(root, "import nodes")
+
+    assert done.returncode != 0
+    assert "attempted relative import beyond top-level package" in done.stderr
+
+
+def _python(root: Path, code: str) -> subprocess.CompletedProcess[str]:
+    """Run code in a fresh interpreter that starts at the repository's root."""
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=False
+    )

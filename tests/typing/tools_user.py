@@ -1,0 +1,60 @@
+"""What a user's type checker knows about tools. Checked by mypy and pyright, never run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import assert_type
+
+from pydantic import BaseModel
+
+from graphloop.tools import Tool, Toolbox, ToolContext, ToolOutcome, tool
+from graphloop.values import ToolSpec
+
+
+class Query(BaseModel):
+    text: str
+
+
+@tool
+async def get_weather(city: str, days: int = 1) -> str:
+    """Weather."""
+    return f"{city} {days}"
+
+
+@tool(name="add_up", needs_approval=True, timeout_s=3.0, thread=True)
+def add(left: int, right: int, context: ToolContext) -> int:
+    """Add."""
+    return left + right + context.turn
+
+
+def cautious(query: Query, context: ToolContext) -> bool:
+    return query.text == context.key
+
+
+def search(query: Query) -> list[str]:
+    return [query.text]
+
+
+async def use(context: ToolContext) -> None:
+    assert_type(await get_weather("Oslo", days=2), str)
+    assert_type(add(1, 2, context), int)
+    assert_type(get_weather.validate("{}"), str | None)
+    assert_type(await get_weather.run("{}", context), ToolOutcome)
+    assert_type(await add.approval_needed("{}", context), bool)
+    assert_type(get_weather.spec, ToolSpec)
+    assert_type(context.idempotency_key, str)
+
+
+by_model = Tool(name="search", parameters=Query, execute=search, needs_approval=cautious)
+assert_type(by_model(Query(text="x")), list[str])
+client = Tool(name="ask", parameters={"type": "object"})
+assert_type(client, Tool[..., object])
+mixed: list[Tool] = [get_weather, add, by_model, client]
+box = Toolbox([get_weather, add, search, client])
+renamed = Toolbox({"weather": get_weather, "find": by_model})
+given: Mapping[str, Tool] = {"weather": get_weather}
+from_mapping = Toolbox(given)
+
+get_weather(3)  # type: ignore[arg-type, unused-coroutine]  # pyright: ignore[reportArgumentType, reportUnusedCoroutine]
+add("1", 2)  # type: ignore[arg-type, call-arg]  # pyright: ignore[reportCallIssue]
+tool(search, timeout=3)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]

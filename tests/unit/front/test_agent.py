@@ -1,0 +1,900 @@
+"""Agent: options that reach the graph, functions of the user's, and runs that go on later."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import pytest
+
+from graphloop import (
+    Agent,
+    Approval,
+    EndReason,
+    Retries,
+    StepChanges,
+    StepInfo,
+    StepResult,
+    Timeouts,
+    Tool,
+    stop,
+)
+from graphloop.errors import AuthenticationFailed, ConfigError
+from graphloop.front.options import AgentOptions
+from graphloop.front.result import Pending
+from graphloop.nodes import Execute, PrepareStep, StopCheck
+from graphloop.providers.script import Entry
+from graphloop.stop import StopInfo
+from graphloop.stores.memory import MemoryStore
+from graphloop.testing import ScriptedModel
+from graphloop.values import (
+    FinishReason,
+    Reply,
+    Settings,
+    SystemMessage,
+    ToolChoice,
+    Usage,
+    UserMessage,
+)
+from tests.agents import ticking
+from tests.strategies import call, reply, wrong
+from tests.wire_server import WireServer, json_answer
+
+
+def read() -> str:
+    """Read."""
+    return "text"
+
+
+def same(arguments: dict[str, object]) -> object:
+    """Return the arguments."""
+    return arguments or "text"
+
+
+GATED: Tool = Tool(name="read", parameters={"type": "object"}, execute=same, needs_approval=True)
+CLIENT = Tool(name="client", parameters={"type": "object"})
+
+
+def model(*replies: Reply) -> ScriptedModel:
+    """Return a model that says this, then "done"."""
+    return ScriptedModel([*replies, "done", "done"])
+
+
+def test_every_option_of_the_loop_arrives_in_the_graph() -> None:
+    """What is drawn and checked is what runs."""
+    agent = Agent(
+        model(),
+        tools=[read],
+        name="mine",
+        max_steps=3,
+        max_consecutive_tool_errors=2,
+        max_tool_concurrency=1,
+        tool_choice="required",
+        active_tools=["read"],
+        stop_when=stop.has_tool_call("read"),
+    )
+
+    nodes = agent.graph.nodes
+    assert "mine" == agent.graph.name
+    assert (
+        PrepareStep(active_tools=("read",), tool_choice=ToolChoice("required"))
+        == (nodes["prepare_step"])
+    )
+    assert Execute(concurrency=1) == nodes["execute"]
+    assert (
+        StopCheck(max_steps=3, max_tool_errors=2, conditions=(stop.has_tool_call("read"),))
+        == nodes["stop_check"]
+    )
+
+
+def test_one_tool_at_a_time_is_told_to_the_model() -> None:
+    """Otherwise it would ask for several, and wait."""
+    said = model()
+
+    Agent(said, tools=[read], max_tool_concurrency=1).generate_sync("go")
+
+    assert said.requests[0].settings.parallel_tool_calls is False
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ({"max_step": 3}, "no option 'max_step'"),
+        ({"max_steps": 0}, "max_steps"),
+        ({"max_tool_concurrency": 0}, "max_tool_concurrency"),
+        ({"max_consecutive_tool_errors": 0}, "max_consecutive_tool_errors"),
+        ({"active_tools": ["gone"]}, "active_tools"),
+        ({"tool_choice": "required"}, "there are no tools"),
+        ({"stop_when": 5}, "`stop_when` takes conditions"),
+        ({"stop_when": [None]}, "`stop_when` takes conditions"),
+        ({"stop_when": stop.StepCountIs}, "`stop_when` takes conditions"),
+        ({"stop_when": stop.has_tool_call("raed"), "tools": [read]}, "has_tool_call` names 'raed'"),
+        ({"stop_when": stop.has_tool_call("raed"), "tools": [read]}, "Did you mean 'read'"),
+        ({"tool_choice": None}, "`tool_choice` is one of"),
+        ({"active_tools": 5}, "`active_tools` is a list"),
+        ({"temperature": float("nan")}, "`temperature` is a finite number"),
+        ({"name": 5}, "name"),
+        ({"store": 5}, "`store` is a Store"),
+        ({"price": 5}, "`price` is a function"),
+        ({"clock": 5}, "`clock` is a function"),
+        ({"name": ""}, "has no name"),
+        ({"tools": [5]}, "tools"),
+    ],
+)
+def test_an_option_that_cannot_work_is_refused_at_once(
+    options: dict[str, object], found: str
+) -> None:
+    """Before anything is sent."""
+    with pytest.raises(ConfigError, match=found):
+        Agent(model(), **wrong(options))
+
+
+@pytest.mark.parametrize(
+    "given", [None, 5, ScriptedModel, object()], ids=["none", "number", "class", "object"]
+)
+def test_what_is_no_model_is_refused_at_once(given: object) -> None:
+    """Before anything looks into it."""
+    with pytest.raises(ConfigError, match="`model` is a 'provider:model' string or a provider"):
+        Agent(wrong(given))
+
+
+def test_an_agent_with_other_options_leaves_the_first_as_it_was() -> None:
+    """Agents are never changed."""
+    first = Agent(model(), tools=[read], max_steps=3)
+
+    second = first.with_options(max_steps=5)
+
+    assert StopCheck(max_steps=3) == first.graph.nodes["stop_check"]
+    assert StopCheck(max_steps=5) == second.graph.nodes["stop_check"]
+
+
+def test_prepare_step_changes_what_the_model_sees() -> None:
+    """Messages for good, tools and choice for the turn, whether it is awaited or not."""
+    said = model(reply(call()))
+    told: list[int] = []
+
+    async def prepare(info: StepInfo) -> StepChanges | None:
+        told.append(info.step_index)
+        if info.step_index == 0:
+            return None
+        return StepChanges(
+            messages=[{"role": "user", "content": "short"}], active_tools=[], tool_choice="none"
+        )
+
+    result = Agent(said, tools=[read], prepare_step=prepare).generate_sync("go")
+
+    assert [0, 1] == told
+    assert (UserMessage("short"),) == tuple(said.requests[1].messages)
+    assert ((), ToolChoice("none")) == (said.requests[1].tools, said.requests[1].tool_choice)
+    assert 3 == len(result.messages)
+
+
+def test_a_turn_may_be_given_to_another_model() -> None:
+    """By a provider with a label of its own."""
+    other = ScriptedModel(["from the other"], label="other")
+
+    agent = Agent(model(), prepare_step=lambda _: StepChanges(model=other))
+
+    assert "from the other" == agent.generate_sync("go").text
+
+
+def test_two_models_under_one_label_are_refused() -> None:
+    """The first would answer for the second, and nobody would know."""
+    agent = Agent(model(), prepare_step=lambda _: StepChanges(model=ScriptedModel(["x"])))
+
+    with pytest.raises(ConfigError, match="two different models"):
+        agent.generate_sync("go")
+
+
+@pytest.mark.parametrize("answer", [5, "x", StepChanges(active_tools=["gone"])])
+def test_a_prepare_step_that_returns_nonsense_ends_the_run(answer: object) -> None:
+    """With its own error, not with a turn that ignored it."""
+    agent = Agent(model(), prepare_step=lambda _: wrong(answer))
+
+    with pytest.raises(ConfigError):
+        agent.generate_sync("go")
+
+
+def test_stop_conditions_and_functions_stop_the_run_by_name() -> None:
+    """In any mixture, awaited or not."""
+
+    def enough(info: StopInfo) -> bool:
+        return info.step_count >= 1
+
+    async def never(info: StopInfo) -> bool:
+        return False
+
+    agent = Agent(
+        model(reply(call())), tools=[read], stop_when=[stop.has_tool_call("read"), enough, never]
+    )
+
+    result = agent.generate_sync("go")
+
+    assert EndReason.STOP_CONDITION is result.end_reason
+    assert ("has_tool_call", "enough") == result.stopped_by
+    assert FinishReason.TOOL_CALLS is result.finish_reason
+
+
+def test_a_stop_function_that_raises_ends_the_run_with_its_error() -> None:
+    """A bound that fails must not be taken for "go on"."""
+
+    def broken(info: StopInfo) -> bool:
+        raise LookupError("bug")
+
+    with pytest.raises(LookupError, match="bug"):
+        Agent(model(reply(call())), tools=[read], stop_when=broken).generate_sync("go")
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        (True, "ok"),
+        (Approval(True), "ok"),
+        (False, "denied"),
+        (Approval(False, "no"), "denied"),
+        (None, "denied"),
+        ("yes", "denied"),
+        (1, "denied"),
+        (Approval(wrong("no")), "denied"),
+    ],
+)
+def test_only_a_clear_yes_lets_a_gated_tool_run(answer: object, status: str) -> None:
+    """Everything else denies, live and on resume."""
+    live = Agent(
+        model(reply(call())),
+        tools=[GATED],
+        approve_tool_call=lambda _: wrong(answer),
+    )
+    parked = Agent(model(reply(call())), tools=[GATED])
+
+    async def later() -> str:
+        leg = await parked.generate("go")
+        assert EndReason.PARKED is leg.end_reason
+        result = await parked.resume(leg, approvals={"c0.0": wrong(answer)})
+        return result.steps[0].tool_results[0].status
+
+    assert status == live.generate_sync("go").steps[0].tool_results[0].status
+    assert status == asyncio.run(later())
+
+
+def test_a_run_is_taken_up_by_its_id_in_another_agent() -> None:
+    """An approval may come days later, in another process."""
+    store = MemoryStore()
+    first = Agent(model(reply(call(), call("client"))), tools=[GATED, CLIENT], store=store)
+    second = Agent(model(), tools=[GATED, CLIENT], store=store)
+
+    async def days() -> tuple[str, list[str]]:
+        await first.generate("go", run_id="r")
+        leg = await second.resume("r", approvals={"c0.0": True})
+        assert ["client_tool"] == [one.kind for one in leg.pending]
+        result = await second.resume("r", tool_results={"c0.1": {"found": 3}})
+        return result.text, [one.text for one in result.steps[0].tool_results]
+
+    assert ("done", ["text", '{"found":3}']) == asyncio.run(days())
+
+
+@pytest.mark.parametrize(
+    "answers", [{"approvals": {"c9.9": True}}, {"tool_results": {"c0.0": "x"}}]
+)
+def test_an_answer_that_nobody_waits_for_is_refused(answers: dict[str, dict[str, bool]]) -> None:
+    """A misspelled key must not look like a run that still waits."""
+
+    async def resumed() -> None:
+        agent = Agent(model(reply(call())), tools=[GATED])
+        leg = await agent.generate("go")
+        await agent.resume(leg, **wrong(answers))
+
+    with pytest.raises(ConfigError, match="which the run does not wait for"):
+        asyncio.run(resumed())
+
+
+def test_edited_arguments_run_instead_of_the_model_s_and_are_checked() -> None:
+    """On resume as well as live."""
+    echo: Tool = Tool(
+        name="read",
+        parameters={"type": "object", "properties": {"x": {"type": "integer"}}},
+        execute=same,
+        needs_approval=True,
+    )
+
+    async def resumed(arguments: str) -> str:
+        agent = Agent(model(reply(call(arguments='{"x": 1}'))), tools=[echo])
+        leg = await agent.generate("go")
+        result = await agent.resume(leg, approvals={"c0.0": Approval(True, "", arguments)})
+        return result.steps[0].tool_results[0].text
+
+    assert '{"x":2}' == asyncio.run(resumed('{"x": 2}'))
+    with pytest.raises(ConfigError, match="the edited arguments fail"):
+        asyncio.run(resumed('{"x": "two"}'))
+
+
+def write() -> str:
+    """Write."""
+    raise OSError("disk full")
+
+
+def asked_of(
+    agent: Agent, prompt: str = "go"
+) -> list[tuple[tuple[str, ...], ToolChoice, Settings]]:
+    """Run, and return what each request offered, in whatever way it ended."""
+    model = agent.model
+    assert isinstance(model, ScriptedModel)
+    asyncio.run(agent.stream(prompt).consume())
+    return [
+        (tuple(tool.name for tool in one.tools), one.tool_choice, one.settings)
+        for one in model.requests
+    ]
+
+
+def test_the_options_of_a_request_take_effect() -> None:
+    """Each on its own way: tools, choice, instructions, sampling."""
+    said = ScriptedModel(["done"])
+    agent = Agent(
+        said,
+        tools=[read, write],
+        active_tools=["read"],
+        tool_choice=ToolChoice("tool", "read"),
+        instructions="be brief",
+        max_tokens=9,
+        temperature=0.5,
+        top_p=0.9,
+        stop_sequences=["END"],
+        seed=7,
+        provider_options={"top_k": 3},
+    )
+
+    assert [
+        (
+            ("read",),
+            ToolChoice("tool", "read"),
+            Settings(9, 0.5, 0.9, ("END",), 7, None, '{"top_k": 3}'),
+        )
+    ] == asked_of(agent)
+    assert (SystemMessage("be brief"), UserMessage("go")) == tuple(said.requests[0].messages)
+
+
+def test_the_options_around_a_run_take_effect() -> None:
+    """Approver, listener, store, price and clock: each is asked, and nothing else is."""
+    store, told, priced = MemoryStore(), list[object](), list[Reply]()
+    clock = ticking()
+
+    def price(answer: Reply) -> float:
+        priced.append(answer)
+        return 0.5
+
+    def approve(pending: Pending) -> bool:
+        told.append(pending.key)
+        return True
+
+    def listen(step: StepResult) -> None:
+        told.append(step.index)
+
+    agent = Agent(
+        ScriptedModel([reply(call()), "done"]),
+        tools=[GATED],
+        approve_tool_call=approve,
+        on_step_finish=listen,
+        store=store,
+        price=price,
+        clock=clock,
+    )
+
+    result = asyncio.run(agent.generate("go", run_id="r"))
+
+    assert ["c0.0", 0, 1] == told
+    assert (2, 1.0) == (len(priced), result.cost_usd)
+    assert result.run.at == clock.now == len(asyncio.run(store.load("r")))
+
+
+def test_the_options_of_a_server_take_effect() -> None:
+    """The key and the address are those that were given."""
+
+    async def scenario() -> str:
+        async with WireServer([json_answer(401, '{"error": {"message": "no"}}')]) as server:
+            agent = Agent("openai:some-model", base_url=f"{server.url}/v1", api_key="k-1")
+            with pytest.raises(AuthenticationFailed):
+                await agent.generate("go")
+            await agent.aclose()
+            assert "/v1/chat/completions" == server.requests[0].path
+            return server.requests[0].headers["authorization"]
+
+    assert "Bearer k-1" == asyncio.run(scenario())
+
+
+def test_a_key_for_a_ready_provider_would_have_no_effect_and_is_refused() -> None:
+    """An option takes effect or complains."""
+    with pytest.raises(ConfigError, match="api_key and base_url would have no effect"):
+        Agent(ScriptedModel(["done"]), api_key="k", base_url="http://localhost")
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_the_step_limit_is_the_number_of_turns(steps: int) -> None:
+    """The tools of the last turn run; the model is not asked again."""
+    result = Agent(ScriptedModel([reply(call())] * 3), tools=[read], max_steps=steps).generate_sync(
+        "go"
+    )
+
+    assert (EndReason.MAX_STEPS, ("max_steps",)) == (result.end_reason, result.stopped_by)
+    assert [("text",)] * steps == [
+        tuple(one.text for one in step.tool_results) for step in result.steps
+    ]
+
+
+@pytest.mark.parametrize("errors", [1, 2])
+def test_a_tool_that_only_fails_stops_the_run(errors: int) -> None:
+    """And says which tool it was."""
+    result = Agent(
+        ScriptedModel([reply(call("write"))] * 3), tools=[write], max_consecutive_tool_errors=errors
+    ).generate_sync("go")
+
+    assert (EndReason.TOOL_ERRORS, errors) == (result.end_reason, len(result.steps))
+    assert ("tool_errors:write",) == result.stopped_by
+
+
+@pytest.mark.parametrize(("limit", "most"), [(1, 1), (2, 2), (5, 3)])
+def test_no_more_tools_run_at_once_than_are_allowed(limit: int, most: int) -> None:
+    """Three calls in one turn."""
+    running: list[int] = [0]
+    seen: list[int] = []
+
+    async def count(arguments: dict[str, object]) -> str:
+        running[0] += 1
+        seen.append(running[0])
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        running[0] -= 1
+        return "text"
+
+    tool = Tool(name="read", parameters={"type": "object"}, execute=count)
+    script = ScriptedModel([reply(call(), call(), call()), "done"])
+
+    Agent(script, tools=[tool], max_tool_concurrency=limit).generate_sync("go")
+
+    assert (3, most) == (len(seen), max(seen))
+
+
+def test_a_tool_that_is_not_active_is_neither_offered_nor_run() -> None:
+    """A model may remember a tool that it was offered in another conversation."""
+    said = ScriptedModel([reply(call("write")), "done"])
+
+    result = Agent(said, tools=[read, write], active_tools=["read"]).generate_sync("go")
+
+    assert [("read",), ("read",)] == [
+        tuple(tool.name for tool in one.tools) for one in said.requests
+    ]
+    assert ["unknown_tool"] == [one.status for one in result.steps[0].tool_results]
+
+
+@pytest.mark.parametrize(
+    ("choice", "active", "found"),
+    [
+        (ToolChoice("tool", "write"), ["read"], "names 'write'"),
+        ("required", [], "there are no tools"),
+    ],
+)
+def test_a_choice_among_tools_that_are_not_active_is_refused(
+    choice: ToolChoice, active: Sequence[str], found: str
+) -> None:
+    """The server would refuse every request, or worse, choose something else."""
+    with pytest.raises(ConfigError, match=found):
+        Agent(ScriptedModel([]), tools=[read, write], active_tools=active, tool_choice=choice)
+
+
+def everything() -> AgentOptions:
+    """Return options that are all set."""
+    return {
+        "tools": {"fetch": read, "write": write},
+        "instructions": "be brief",
+        "max_tokens": 9,
+        "temperature": 1,
+        "top_p": 1,
+        "stop_sequences": ["END"],
+        "seed": 7,
+        "provider_options": {"top_k": 3},
+        "approve_tool_call": None,
+        "on_step_finish": None,
+        "store": None,
+        "api_key": None,
+        "base_url": None,
+        "timeouts": None,
+        "retries": None,
+        "price": lambda _: 0.0,
+        "clock": ticking(),
+        "name": "all",
+        "max_steps": 2,
+        "stop_when": [stop.step_count_is(9)],
+        "max_consecutive_tool_errors": 2,
+        "max_tool_concurrency": 2,
+        "tool_choice": "auto",
+        "active_tools": None,
+        "prepare_step": None,
+    }
+
+
+def test_every_option_can_be_given_at_once_and_is_kept() -> None:
+    """A new option that is forgotten here is found: the list is the type's own."""
+    assert set(AgentOptions.__annotations__) == set(everything())
+
+    said = ScriptedModel(["one", "two"])
+    agent = Agent(said, **everything())
+    again = agent.with_options(instructions="be long")
+
+    assert ("one", "two") == (agent.generate_sync("a").text, again.generate_sync("b").text)
+    assert ["fetch", "write"] == [tool.name for tool in said.requests[0].tools]
+    systems = (SystemMessage("be brief"), SystemMessage("be long"))
+    assert systems == tuple(one.messages[0] for one in said.requests)
+
+
+def test_an_option_that_cannot_work_is_refused_in_a_copy_too() -> None:
+    """`with_options` makes an agent like any other."""
+    agent = Agent(ScriptedModel(["done"]))
+
+    with pytest.raises(ConfigError, match="max_steps"):
+        agent.with_options(max_steps=0)
+    with pytest.raises(ConfigError, match="no option 'max_step'"):
+        agent.with_options(**wrong({"max_step": 1}))
+    assert "done" == agent.generate_sync("go").text
+
+
+def prepared(
+    prepare: Callable[[StepInfo], StepChanges | None], *replies: Entry, tools: bool = True
+) -> ScriptedModel:
+    """Run an agent of several turns with this function; return its model."""
+    said = ScriptedModel(replies)
+    Agent(said, tools=[read, write] if tools else [], prepare_step=prepare).generate_sync("go")
+    return said
+
+
+def first_only(changes: StepChanges) -> Callable[[StepInfo], StepChanges | None]:
+    """Return a function that changes the first turn and no other."""
+    return lambda info: changes if info.step_index == 0 else None
+
+
+def test_what_is_changed_for_a_turn_holds_for_that_turn_only() -> None:
+    """Tools, choice and model go back; messages stay."""
+    other = ScriptedModel([reply(call())], label="other")
+    changes = StepChanges(
+        messages=[UserMessage("short")],
+        active_tools=["read"],
+        tool_choice=ToolChoice("tool", "read"),
+        model=other,
+    )
+
+    said = prepared(first_only(changes), "done")
+
+    first, second = other.requests[0], said.requests[0]
+    assert (["read"], ToolChoice("tool", "read")) == (
+        [tool.name for tool in first.tools],
+        first.tool_choice,
+    )
+    assert (["read", "write"], ToolChoice()) == (
+        [tool.name for tool in second.tools],
+        second.tool_choice,
+    )
+    assert (UserMessage("short"),) == tuple(first.messages)
+    assert tuple(first.messages) == tuple(second.messages)[:1]
+    assert 3 == len(second.messages)
+
+
+def always(changes: StepChanges | None, info: StepInfo) -> StepChanges | None:
+    """Change every turn the same way."""
+    return changes
+
+
+def test_a_function_that_changes_nothing_changes_nothing() -> None:
+    """None and empty changes are the same."""
+    without = asked_of(Agent(ScriptedModel([reply(call()), "done"]), tools=[read, write]))
+
+    for answer in (None, StepChanges()):
+        said = ScriptedModel([reply(call()), "done"])
+        agent = Agent(said, tools=[read, write], prepare_step=partial(always, answer))
+        assert without == asked_of(agent)
+
+
+def test_a_prepare_step_is_told_the_turn_the_messages_and_the_usage() -> None:
+    """What it needs to decide: how far, with what, at what price."""
+    told: list[StepInfo] = []
+
+    def prepare(info: StepInfo) -> None:
+        told.append(info)
+
+    prepared(prepare, reply(call()), reply("done"))
+
+    assert [0, 1] == [info.step_index for info in told]
+    assert [1, 3] == [len(info.messages) for info in told]
+    assert [Usage(), Usage(10, 5)] == [info.usage for info in told]
+
+
+@pytest.mark.parametrize("later", [False, True], ids=["sync", "async"])
+def test_a_prepare_step_that_raises_fails_the_run_with_its_own_exception(later: bool) -> None:
+    """The very object: the caller's `except` clause must match."""
+    mine = LookupError("no such plan")
+    said = ScriptedModel(["done"])
+
+    def fail(info: StepInfo) -> None:
+        raise mine
+
+    async def fail_later(info: StepInfo) -> None:
+        fail(info)
+
+    with pytest.raises(LookupError) as raised:
+        Agent(said, prepare_step=fail_later if later else fail).generate_sync("go")
+
+    assert raised.value is mine
+    assert [] == said.requests
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({"messages": []}, "StepChanges or None; found dict"),
+        (StepChanges(messages=wrong("short")), "`messages` is a list"),
+        (StepChanges(messages=[]), "`messages` is empty"),
+        (StepChanges(active_tools=["gone"]), "names 'gone'"),
+        (StepChanges(tool_choice=ToolChoice("tool", "gone")), "names 'gone'"),
+        (StepChanges(tool_choice=wrong("bogus")), "`tool_choice` is one of"),
+        (StepChanges(active_tools=[], tool_choice="required"), "there are no tools"),
+        (StepChanges(active_tools=[], tool_choice=ToolChoice("tool", "read")), "names 'read'"),
+        (StepChanges(model="nobody:x"), "expected a provider"),
+        (StepChanges(model=wrong(5)), "`model` is a"),
+    ],
+)
+def test_a_change_that_cannot_work_is_named_and_nothing_is_sent(
+    changes: object, found: str
+) -> None:
+    """A turn that ignored it would look like one that obeyed."""
+    said = ScriptedModel(["done"])
+
+    with pytest.raises(ConfigError, match=found):
+        Agent(said, tools=[read], prepare_step=lambda _: wrong(changes)).generate_sync("go")
+
+    assert [] == said.requests
+
+
+def test_a_turn_without_the_tool_that_must_be_called_is_refused() -> None:
+    """The agent's own choice, which the turn did not change, would be dropped in silence."""
+    said = ScriptedModel(["done"])
+    agent = Agent(
+        said,
+        tools=[read],
+        tool_choice="required",
+        prepare_step=lambda _: StepChanges(active_tools=[]),
+    )
+
+    with pytest.raises(ConfigError, match="there are no tools"):
+        agent.generate_sync("go")
+
+    assert [] == said.requests
+
+
+def test_a_choice_of_a_turn_is_made_among_the_tools_of_the_agent() -> None:
+    """A tool that is not active cannot be demanded, and one that is can."""
+    said = ScriptedModel([reply(call()), "done"])
+    agent = Agent(
+        said,
+        tools=[read, write],
+        active_tools=["read"],
+        prepare_step=first_only(StepChanges(tool_choice=ToolChoice("tool", "read"))),
+    )
+    other = agent.with_options(
+        prepare_step=first_only(StepChanges(tool_choice=ToolChoice("tool", "write")))
+    )
+
+    with pytest.raises(ConfigError, match="names 'write'"):
+        other.generate_sync("go")
+    agent.generate_sync("go")
+
+    assert ToolChoice("tool", "read") == said.requests[0].tool_choice
+
+
+def enough(info: StopInfo) -> bool:
+    """Stop at once."""
+    return info.step_count > 0
+
+
+UNNAMED: Callable[[StopInfo], bool] = lambda info: info.step_count > 0  # noqa: E731 - no name
+
+
+async def enough_later(info: StopInfo) -> bool:
+    """Stop at once, in an async function."""
+    await asyncio.sleep(0)
+    return info.step_count > 0
+
+
+@pytest.mark.parametrize(
+    ("condition", "name"),
+    [
+        (stop.step_count_is(1), "step_count_is"),
+        (stop.total_tokens_exceed(15), "total_tokens_exceed"),
+        (stop.cost_exceeds(0.25), "cost_exceeds"),
+        (stop.duration_exceeds(1), "duration_exceeds"),
+        (enough, "enough"),
+        (enough_later, "enough_later"),
+        (partial(enough), "custom"),
+        (UNNAMED, "custom"),
+    ],
+)
+def test_one_condition_stops_the_run_and_is_named(
+    condition: Callable[[StopInfo], bool], name: str
+) -> None:
+    """What has no name of its own is `custom`."""
+    agent = Agent(
+        ScriptedModel([reply(call()), "done"]),
+        tools=[read],
+        stop_when=condition,
+        price=lambda _: 0.25,
+        clock=ticking(),
+    )
+
+    result = agent.generate_sync("go")
+
+    assert (EndReason.STOP_CONDITION, (name,)) == (result.end_reason, result.stopped_by)
+    assert 1 == len(result.steps[0].tool_results)
+
+
+def test_everything_that_tripped_is_told() -> None:
+    """Who raises one bound wants to know which is next."""
+    agent = Agent(
+        ScriptedModel([reply(call("write"))]),
+        tools=[write],
+        max_steps=1,
+        max_consecutive_tool_errors=1,
+        stop_when=[enough, stop.has_tool_call("write"), enough_later, stop.step_count_is(9)],
+    )
+
+    result = agent.generate_sync("go")
+
+    assert EndReason.TOOL_ERRORS is result.end_reason
+    assert (
+        "tool_errors:write",
+        "max_steps",
+        "has_tool_call",
+        "enough",
+        "enough_later",
+    ) == result.stopped_by
+
+
+def test_a_condition_that_does_not_hold_changes_nothing() -> None:
+    """The loop ends by itself."""
+    agent = Agent(
+        ScriptedModel([reply(call()), "done"]),
+        tools=[read, write],
+        stop_when=[stop.has_tool_call("write"), lambda _: False],
+    )
+
+    result = agent.generate_sync("go")
+
+    assert (EndReason.COMPLETED, ()) == (result.end_reason, result.stopped_by)
+
+
+@pytest.mark.parametrize("later", [False, True], ids=["sync", "async"])
+def test_a_stop_predicate_that_raises_fails_the_run_with_its_own_exception(later: bool) -> None:
+    """The very object, and no further request."""
+    mine = LookupError("bug")
+    said = ScriptedModel([reply(call()), "done"])
+
+    def fail(info: StopInfo) -> bool:
+        raise mine
+
+    async def fail_later(info: StopInfo) -> bool:
+        return fail(info)
+
+    with pytest.raises(LookupError) as raised:
+        Agent(said, tools=[read], stop_when=fail_later if later else fail).generate_sync("go")
+
+    assert (raised.value is mine, 1) == (True, len(said.requests))
+
+
+def test_a_synchronous_call_in_an_event_loop_says_what_to_await() -> None:
+    """A notebook has a loop already; and nothing is left behind that was never awaited."""
+    said = ScriptedModel(["done"])
+
+    async def scenario() -> None:
+        with pytest.raises(ConfigError, match=r"await Agent\.generate"):
+            Agent(said).generate_sync("go")
+        # A coroutine that was never awaited warns when it is collected: an error in this suite.
+        gc.collect()
+
+    asyncio.run(scenario())
+    assert [] == said.requests
+
+
+class Counting:
+    """A provider of the user's that counts how often it is closed."""
+
+    def __init__(self, *replies: Entry, label: str = "script") -> None:
+        self.script = ScriptedModel(replies, label=label)
+        self.label = label
+        self.session = self.script.session
+        self.closed = 0
+
+    async def aclose(self) -> None:
+        """Count."""
+        self.closed += 1
+
+
+@pytest.mark.parametrize("entry", ["done", ValueError("broken")])
+def test_a_synchronous_call_closes_connections_before_its_loop_does(entry: Entry) -> None:
+    """They belong to the loop that ends; the provider can be used again."""
+    one = Counting(entry, "done")
+    agent = Agent(one)
+
+    if isinstance(entry, Exception):
+        with pytest.raises(ValueError, match="broken"):
+            agent.generate_sync("go")
+    else:
+        agent.generate_sync("go")
+
+    assert 1 == one.closed
+    assert "done" == agent.generate_sync("go").text
+
+
+def test_closing_an_agent_closes_all_its_models() -> None:
+    """Those of single turns, too."""
+    own, other = Counting("done"), Counting(reply(call()), label="other")
+    agent = Agent(own, tools=[read], prepare_step=first_only(StepChanges(model=other)))
+
+    async def scenario() -> None:
+        await agent.generate("go")
+        assert (0, 0) == (own.closed, other.closed)
+        await agent.aclose()
+
+    asyncio.run(scenario())
+    assert (1, 1) == (own.closed, other.closed)
+
+
+def test_an_agent_is_not_changed_by_its_runs() -> None:
+    """Ask it from as many tasks as you like; the caller's lists stay the caller's."""
+    tools, sequences = [read], ["END"]
+    said = ScriptedModel([reply(call()), "done"], restart=True)
+    agent = Agent(said, tools=tools, stop_sequences=sequences)
+    tools.clear()
+    sequences.clear()
+
+    async def scenario() -> tuple[str, str]:
+        async with asyncio.TaskGroup() as group:
+            one, two = (group.create_task(agent.generate("go")) for _ in range(2))
+        return one.result().text, two.result().text
+
+    assert ("done", "done") == asyncio.run(scenario())
+    assert [1] * 4 == [len(one.tools) for one in said.requests]
+
+
+def test_a_conversation_goes_on_with_what_the_run_added() -> None:
+    """`messages` are the new ones only, in a form that is taken back as it is."""
+    said = ScriptedModel([reply(call()), "done", "more"])
+    agent = Agent(said, tools=[read])
+    first = agent.generate_sync("go")
+
+    agent.generate_sync(
+        messages=[UserMessage("go"), *first.messages, {"role": "user", "content": "on"}]
+    )
+
+    assert tuple(said.requests[1].messages) == tuple(said.requests[2].messages)[:3]
+    assert UserMessage("on") == said.requests[2].messages[-1]
+
+
+def test_a_resumed_stream_can_be_looked_at() -> None:
+    """The same run, the same id, and turns that count on."""
+    agent = Agent(ScriptedModel([reply(call()), "done"]), tools=[GATED])
+
+    async def scenario() -> list[str]:
+        first = await agent.generate("go", run_id="r")
+        one = agent.resume_stream(first, approvals={"c0.0": Approval(approved=True)})
+        parts = [part async for part in one.full_stream]
+        assert "r" == (await one.result()).run_id
+        return [part.type for part in parts]
+
+    kinds = asyncio.run(scenario())
+    assert ("run-start", "finish") == (kinds[0], kinds[-1])
+    assert kinds.index("tool-result") < kinds.index("step-start")
+
+
+def test_timeouts_and_retries_go_to_a_model_given_by_name_only() -> None:
+    """A ready provider has its own; an option without effect must say so."""
+    Agent("openai:x", api_key="k", timeouts=Timeouts(total_s=5.0), retries=Retries(attempts_max=1))
+
+    with pytest.raises(ConfigError, match="timeouts"):
+        Agent(ScriptedModel(["x"]), timeouts=Timeouts())

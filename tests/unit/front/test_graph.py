@@ -1,0 +1,296 @@
+"""Graph, with its doors: drawn, checked and run."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from graphloop import END, EndReason, Graph, StepResult, Tool, check
+from graphloop.codec import Codec
+from graphloop.drivers.ports import Callback
+from graphloop.effects import Effect
+from graphloop.errors import ConfigError, GraphError
+from graphloop.events import Answer, Changes, Event, Started, Tripped
+from graphloop.front.options import RunOptions
+from graphloop.graph import Edges
+from graphloop.loop import standard_edges
+from graphloop.node import Kind, Leave, Node, Reaction
+from graphloop.nodes import Append, Execute, ModelCall, PrepareStep, StopCheck
+from graphloop.outcomes import Answered, Outcome, Ready
+from graphloop.run import Run, evolve
+from graphloop.stores.jsonl import JsonlStore
+from graphloop.testing import ScriptedModel
+from graphloop.values import SystemMessage, UserMessage
+from tests.agents import ticking
+from tests.strategies import call, reply, wrong
+
+
+def once(callback: str = "") -> Graph[None]:
+    """Return a graph that asks once."""
+    prepare: Node[None, Outcome] = PrepareStep(callback=callback)
+    model: Node[None, Outcome] = ModelCall()
+    append: Node[None, Outcome] = Append()
+    edges: Edges[None] = {
+        prepare: {Ready: model, ...: END},
+        model: {Answered: append, ...: END},
+        append: {...: END},
+    }
+    return Graph("ask-once", prepare, edges)
+
+
+def test_a_topology_of_one_s_own_runs() -> None:
+    """With a model and a question."""
+    result = asyncio.run(once().run(None, model=ScriptedModel(["hi"]), prompt="go"))
+
+    assert ("hi", EndReason.COMPLETED) == (result.text, result.end_reason)
+
+
+def test_nodes_invoke_the_user_s_functions_by_name() -> None:
+    """The graph names them, the run brings them."""
+
+    async def prepare(run: Run[None]) -> Answer:
+        return Changes(messages=())
+
+    model = ScriptedModel(["hi"])
+    callbacks: dict[str, Callback[None]] = {"mine": prepare}
+
+    asyncio.run(once("mine").run(None, model=model, prompt="go", callbacks=callbacks))
+
+    assert 0 == len(model.requests[0].messages)
+
+
+def test_options_of_the_loop_are_no_options_of_a_graph() -> None:
+    """They are said in its nodes."""
+    with pytest.raises(ConfigError, match="graph 'ask-once' has no option 'max_steps'"):
+        once().stream(None, model=ScriptedModel([]), prompt="go", **wrong({"max_steps": 3}))
+
+
+def test_a_graph_draws_and_checks_itself(tmp_path: Path) -> None:
+    """From the very table that runs."""
+    graph = once()
+
+    assert "prepare_step" in graph.mermaid()
+    assert "model_call" in graph.dot()
+    assert graph.mermaid() == graph.save(tmp_path / "loop.mmd").read_text(encoding="utf-8")
+    assert graph.check() == graph.check()
+
+
+@dataclass(frozen=True)
+class Essay:
+    """A state of the user's."""
+
+    topic: str
+    drafts: int = 0
+
+
+class Begun(Outcome):
+    """The only way on."""
+
+
+@dataclass(frozen=True)
+class Begin:
+    """A node of the user's that counts in the state."""
+
+    name: str = "begin"
+    kind: Kind = "pure"
+    outcomes = frozenset({Begun})
+
+    def enter(self, run: Run[Essay], /) -> Reaction[Essay, Begun]:
+        """Count, and go on."""
+        drafts = run.state.drafts + 1
+        return Leave(evolve(run, state=replace(run.state, drafts=drafts)), Begun())
+
+    def on(
+        self, run: Run[Essay], event: Event, answered: Effect | None, /
+    ) -> Reaction[Essay, Begun]:
+        """Never asked."""
+        raise NotImplementedError
+
+
+def essays() -> Graph[Essay]:
+    """Return a graph with a state."""
+    begin, prepare, model, append = Begin(), PrepareStep(), ModelCall(), Append()
+    return Graph(
+        "essay",
+        begin,
+        {
+            begin: {Begun: prepare},
+            prepare: {Ready: model, ...: END},
+            model: {Answered: append, ...: END},
+            append: {...: END},
+        },
+        state_type=Essay,
+    )
+
+
+def test_a_state_goes_through_a_run_and_into_its_journal(tmp_path: Path) -> None:
+    """The type is what the journal is read with, in another process."""
+    store = str(tmp_path)
+
+    result = asyncio.run(
+        essays().run(Essay("graphs"), model=ScriptedModel(["hi"]), prompt="go", store=store)
+    )
+
+    assert (Essay("graphs", 1), Essay) == (result.state, essays().state_type)
+    journal = JsonlStore(store, codec=Codec(Essay))
+    started = asyncio.run(journal.load(result.run_id))[0]
+    assert isinstance(started, Started)
+    assert Essay("graphs") == started.state
+
+
+def test_every_option_of_a_run_takes_effect_in_a_graph() -> None:
+    """A topology of one's own is not a second-class agent."""
+    model, told = ScriptedModel([reply(call()), "done"]), list[object]()
+    clock = ticking()
+
+    def listen(step: StepResult) -> None:
+        told.append(step.index)
+
+    def approve(pending: object) -> bool:
+        told.append("asked")
+        return True
+
+    def read(arguments: dict[str, object]) -> str:
+        return f"read {arguments}"
+
+    gated = Tool(
+        name="read",
+        parameters={"type": "object"},
+        execute=read,
+        needs_approval=True,
+    )
+    options: RunOptions = {
+        "tools": [gated],
+        "instructions": "be brief",
+        "max_tokens": 9,
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "stop_sequences": ["END"],
+        "seed": 7,
+        "provider_options": {"top_k": 3},
+        "approve_tool_call": approve,
+        "on_step_finish": listen,
+        "store": None,
+        "api_key": None,
+        "base_url": None,
+        "timeouts": None,
+        "retries": None,
+        "price": lambda _: 0.5,
+        "clock": clock,
+    }
+    assert set(RunOptions.__annotations__) == set(options)
+
+    start = PrepareStep()
+    graph: Graph[None] = Graph("mine", start, standard_edges(start, Execute(), StopCheck()))
+    result = asyncio.run(graph.run(None, model=model, messages=[UserMessage("go")], **options))
+
+    assert ["asked", 0, 1] == told
+    assert (1.0, EndReason.COMPLETED) == (result.cost_usd, result.end_reason)
+    assert (SystemMessage("be brief"), UserMessage("go")) == tuple(model.requests[0].messages)
+    settings = model.requests[0].settings
+    assert (9, 0.5, 0.9, ("END",), 7, '{"top_k": 3}') == (
+        settings.max_tokens,
+        settings.temperature,
+        settings.top_p,
+        settings.stop_sequences,
+        settings.seed,
+        settings.options,
+    )
+    assert result.run.at == clock.now
+
+
+def test_a_graph_s_stream_asks_nothing_until_it_is_looked_at() -> None:
+    """It is the stream that agents have."""
+    model = ScriptedModel(["hi there"])
+
+    async def scenario() -> list[str]:
+        stream = once().stream(None, model=model, prompt="go")
+        assert [] == model.requests
+        return [text async for text in stream.text_stream]
+
+    assert ["hi ", "there"] == asyncio.run(scenario())
+
+
+def test_a_graph_closes_a_model_that_it_opened_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The caller gave a string, and has nothing to close it with."""
+    closed: list[str] = []
+
+    async def note(model: ScriptedModel) -> None:
+        closed.append(model.label)
+
+    monkeypatch.setattr(ScriptedModel, "aclose", note)
+    (tmp_path / "script.yaml").write_text("- hi\n", encoding="utf-8")
+    name = f"script:{tmp_path / 'script.yaml'}"
+
+    assert "hi" == asyncio.run(once().run(None, model=name, prompt="go")).text
+    assert [name] == closed
+    asyncio.run(once().run(None, model=ScriptedModel(["hi"]), prompt="go"))
+    assert [name] == closed
+
+
+def test_a_function_that_nobody_brought_is_named() -> None:
+    """The graph says "mine", the run brings nothing."""
+    model = ScriptedModel(["hi"])
+
+    with pytest.raises(ConfigError, match="'mine'"):
+        asyncio.run(once("mine").run(None, model=model, prompt="go"))
+
+    assert [] == model.requests
+
+
+def test_a_function_that_answers_something_else_ends_the_run() -> None:
+    """A node asked for changes and heard that a condition held."""
+
+    async def prepare(run: Run[None]) -> Answer:
+        return Tripped(("x",))
+
+    callbacks: dict[str, Callback[None]] = {"mine": prepare}
+    model = ScriptedModel(["hi"])
+
+    with pytest.raises(Exception, match="answers with Changes; found Tripped"):
+        asyncio.run(once("mine").run(None, model=model, prompt="go", callbacks=callbacks))
+
+    assert [] == model.requests
+
+
+def test_a_wrong_question_or_option_is_refused_before_anything_is_asked() -> None:
+    """As by an agent."""
+    model = ScriptedModel(["hi"])
+
+    for options in ({"max_token": 1}, {"max_tokens": 0}, {"tools": [5]}, {"api_key": "k"}):
+        with pytest.raises(ConfigError):
+            once().stream(None, model=model, prompt="go", **wrong(options))
+    with pytest.raises(ConfigError, match="neither"):
+        asyncio.run(once().run(None, model=model))
+
+    assert [] == model.requests
+
+
+def test_a_table_that_does_not_fit_its_nodes_is_refused() -> None:
+    """All findings at once, each with a fix."""
+    prepare = PrepareStep()
+
+    with pytest.raises(GraphError) as raised:
+        Graph("broken", prepare, {prepare: {Answered: END}})
+
+    assert 4 == len(raised.value.problems)
+    assert all(problem.fix for problem in raised.value.problems)
+
+
+def test_a_graph_s_own_check_is_the_check() -> None:
+    """Two doors, one proof."""
+    graph = once()
+
+    assert str(check(graph)) == str(graph.check())
+
+
+def test_a_picture_of_an_unknown_kind_is_refused(tmp_path: Path) -> None:
+    """And the path comes back where it is known."""
+    with pytest.raises(ConfigError, match="gif"):
+        once().save(tmp_path / "loop.gif")
+    assert tmp_path / "loop.dot" == once().save(str(tmp_path / "loop.dot"))

@@ -1,0 +1,181 @@
+"""Inputs: what a conversation may look like, and what is said of everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from graphloop.errors import ConfigError
+from graphloop.front.inputs import conversation, messages_of
+from graphloop.values import (
+    AssistantMessage,
+    ImagePart,
+    Message,
+    ReasoningPart,
+    SystemMessage,
+    TextPart,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+)
+from tests.strategies import wrong
+
+CALL = {"id": "a", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"role": "system", "content": "s"}, SystemMessage("s")),
+        ({"role": "developer", "content": [{"type": "text", "text": "s"}]}, SystemMessage("s")),
+        ({"role": "user", "content": "u"}, UserMessage("u")),
+        (
+            {
+                "role": "user",
+                "content": [
+                    {"type": "text", "text": "u"},
+                    {"type": "image_url", "image_url": {"url": "https://example.org/x.png"}},
+                ],
+            },
+            UserMessage((TextPart("u"), ImagePart("https://example.org/x.png"))),
+        ),
+        ({"role": "user", "content": [TextPart("u")]}, UserMessage((TextPart("u"),))),
+        (
+            {"role": "assistant", "content": "a", "tool_calls": [CALL]},
+            AssistantMessage((TextPart("a"), ToolCall("a", "read", "{}"))),
+        ),
+        ({"role": "assistant", "content": None}, AssistantMessage(())),
+        (
+            {"role": "assistant", "content": "a", "reasoning_content": "because"},
+            AssistantMessage((ReasoningPart("because"), TextPart("a"))),
+        ),
+        (
+            {"role": "assistant", "content": "a", "refusal": None, "annotations": [], "audio": ""},
+            AssistantMessage((TextPart("a"),)),
+        ),
+        (
+            {"role": "assistant", "tool_calls": [{**CALL, "index": 1}]},
+            AssistantMessage((ToolCall("a", "read", "{}"),)),
+        ),
+        ({"role": "tool", "tool_call_id": "a", "name": None}, ToolResult("", "a", "", "")),
+        (
+            {"role": "tool", "tool_call_id": "a", "content": "r", "name": "read"},
+            ToolResult("", "a", "read", "r"),
+        ),
+        (UserMessage("u"), UserMessage("u")),
+    ],
+)
+def test_messages_in_the_openai_form_become_values(
+    given: Message | Mapping[str, object], message: Message
+) -> None:
+    """And values stay what they are."""
+    assert (message,) == messages_of([given])
+
+
+FLAWED: list[tuple[object, str]] = [
+    ({"role": "usr", "content": "u"}, "messages[0]: `role` is one of"),
+    ({"content": "u"}, "found None"),
+    ("hello", "expected a message, found str"),
+    ({"role": "user", "content": 5}, "a string or a list of parts; found int"),
+    ({"role": "user"}, "found NoneType"),
+    ({"role": "user", "content": [{"type": "audio"}]}, "messages[0].content[0]: expected"),
+    (
+        {"role": "system", "content": [{"type": "image_url", "image_url": {"url": "x"}}]},
+        "must be text here",
+    ),
+    ({"role": "tool", "content": "r"}, "`tool_call_id` is a string"),
+    ({"role": "tool", "tool_call_id": "a", "name": 5}, "`name` is a string; found 5"),
+    (
+        {"role": "user", "content": "u", "name": "bob"},
+        "messages[0]: unknown field 'name'. Known are role, content;",
+    ),
+    (
+        {"role": "assistant", "content": "a", "refusal": "no", "tool_call": [CALL]},
+        "unknown field 'refusal'.; 'tool_call'. Did you mean 'tool_calls'? Known are role, content",
+    ),
+    ({"role": "assistant", "reasoning_content": ["x"]}, "`reasoning_content` is a string"),
+    (
+        {"role": "user", "content": [{"type": "text", "text": "u", "cache_control": {"a": 1}}]},
+        "messages[0].content[0]: unknown field 'cache_control'",
+    ),
+    (
+        {
+            "role": "user",
+            "content": [{"type": "image_url", "image_url": {"url": "x", "detail": "low"}}],
+        },
+        "messages[0].content[0].image_url: unknown field 'detail'",
+    ),
+    (
+        {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}, "n": 1}]},
+        "messages[0].content[0]: unknown field 'n'",
+    ),
+    (
+        {"role": "assistant", "tool_calls": [{**CALL, "extra_content": {"a": 1}}]},
+        "messages[0].tool_calls[0]: unknown field 'extra_content'",
+    ),
+    (
+        {
+            "role": "assistant",
+            "tool_calls": [{"id": "a", "function": {"name": "f", "arguments": "", "parsed": 1}}],
+        },
+        "messages[0].tool_calls[0].function: unknown field 'parsed'",
+    ),
+    ({"role": "assistant", "tool_calls": "x"}, "`tool_calls` is a list"),
+    ({"role": "assistant", "tool_calls": [{}]}, "messages[0].tool_calls[0]: expected id"),
+    (
+        {
+            "role": "assistant",
+            "tool_calls": [{"function": {"name": "f", "arguments": {"x": 1}}}],
+        },
+        "arguments (a JSON string)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("given", "found"), FLAWED)
+def test_a_message_of_the_wrong_form_is_named_by_its_place(given: object, found: str) -> None:
+    """With what was expected, and what was found."""
+    with pytest.raises(ConfigError) as caught:
+        messages_of([wrong(given)])
+
+    assert found in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "given", ["hello", b"hello", 5, UserMessage("u"), {"role": "user", "content": "u"}], ids=repr
+)
+def test_one_message_is_not_a_list_of_messages(given: object) -> None:
+    """A string is a sequence of strings, which nobody means."""
+    with pytest.raises(ConfigError, match="`messages` is a list of messages"):
+        messages_of(wrong(given))
+
+
+def test_a_prompt_is_one_user_message() -> None:
+    """An empty one too: it is the caller's business."""
+    assert (UserMessage("hi"),) == conversation("hi", None, None)
+    assert (UserMessage(""),) == conversation("", None, None)
+
+
+def test_instructions_come_first_and_only_once() -> None:
+    """A conversation that goes on already has them."""
+    system = SystemMessage("be kind")
+
+    assert (system, UserMessage("hi")) == conversation("hi", None, "be kind")
+    assert (system, UserMessage("hi")) == conversation(None, [system, UserMessage("hi")], "be kind")
+
+
+@pytest.mark.parametrize(
+    ("prompt", "messages", "found"),
+    [
+        (None, None, "found neither"),
+        ("hi", [], "found both"),
+        (None, [], "is empty"),
+        (None, 0, "`messages` is a list of messages; found int"),
+        (5, None, "`prompt` is a string; found int"),
+    ],
+)
+def test_a_question_is_a_prompt_or_messages(prompt: object, messages: object, found: str) -> None:
+    """Neither none nor two."""
+    with pytest.raises(ConfigError, match=found):
+        conversation(wrong(prompt), wrong(messages), None)

@@ -1,0 +1,114 @@
+"""RunResult: readings of a run's last state."""
+
+from __future__ import annotations
+
+import pytest
+
+from graphloop import EndReason, FinishReason, Graph, RunResult, Usage, stop
+from graphloop.effects import AskHuman, CallTool, Effect
+from graphloop.front.result import Pending, unseen_costs
+from graphloop.loop import standard_edges
+from graphloop.nodes import Execute, PrepareStep, StopCheck
+from graphloop.run import Run, Spent, evolve
+from graphloop.stop import Condition
+from graphloop.stores.memory import MemoryStore
+from tests.strategies import Adversary, call, fresh, loop, reply
+
+DONE = Adversary((reply("done"), reply(call()))).run(loop()).run
+
+
+def result(run: Run[None], before: Spent | None = None) -> RunResult[None]:
+    """Return the result of a run."""
+    return RunResult(run, MemoryStore(), before or Spent(), ("careful",))
+
+
+def test_a_result_reads_the_last_turn_and_the_whole_run() -> None:
+    """Text of the last, messages and steps of all."""
+    one = result(DONE)
+
+    assert (DONE.id, None, ("careful",)) == (one.run_id, one.state, one.warnings)
+    assert one.text == one.steps[-1].text
+    assert tuple(DONE.added) == one.messages
+    assert (one.finish_reason, one.end_reason) == (FinishReason.STOP, EndReason.COMPLETED)
+    assert ((), (), "") == (one.stopped_by, one.pending, one.provider_metadata)
+
+
+def test_usage_is_this_leg_s_and_total_usage_the_run_s() -> None:
+    """Who pays per call adds up legs; who pays per run reads the total."""
+    before = Spent(1, 0, Usage(10, 5))
+    total = DONE.spent.usage
+
+    one = result(DONE, before)
+
+    assert total == one.total_usage
+    assert total == one.usage + before.usage
+    assert total == result(DONE).usage
+
+
+def test_every_kind_of_token_is_told_for_this_leg_alone() -> None:
+    """One that was forgotten would be paid again with every leg."""
+    before, leg = Usage(1, 2, 3, 4, 5), Usage(10, 20, 30, 40, 50)
+    resumed = evolve(DONE, spent=Spent(2, 0, before + leg))
+
+    assert leg == result(resumed, Spent(1, 0, before)).usage
+
+
+@pytest.mark.parametrize(
+    ("conditions", "unpriced", "warnings"),
+    [
+        ((stop.cost_exceeds(1.5), stop.step_count_is(3)), 2, 1),
+        ((stop.cost_exceeds(1.5),), 0, 0),
+        ((stop.step_count_is(3),), 2, 0),
+    ],
+)
+def test_a_bound_on_the_cost_tells_what_it_could_not_see(
+    conditions: tuple[Condition, ...], unpriced: int, warnings: int
+) -> None:
+    """A model without a known price would run past it in silence."""
+    prepare = PrepareStep()
+    edges = standard_edges(prepare, Execute(), StopCheck(conditions=conditions))
+    run = evolve(DONE, spent=Spent(3, 0, Usage(), 0.5, unpriced))
+
+    found = unseen_costs(Graph("agent", prepare, edges), run)
+
+    assert warnings == len(found)
+    assert all(one.startswith("stop.cost_exceeds(1.5) did not count 2 of 3") for one in found)
+
+
+def test_a_cost_that_is_not_wholly_known_is_unknown() -> None:
+    """A sum that leaves something out is no sum."""
+    assert 0.0 == result(DONE).cost_usd
+    assert result(evolve(DONE, spent=Spent(2, 0, Usage(), 1.0, 1))).cost_usd is None
+
+
+def test_a_run_that_never_answered_has_no_text_and_no_reason() -> None:
+    """And is parked, as long as it waits."""
+    one = result(fresh())
+
+    assert ("", None, EndReason.PARKED, ()) == (
+        one.text,
+        one.finish_reason,
+        one.end_reason,
+        one.stopped_by,
+    )
+    assert "" == one.provider_metadata
+
+
+def test_what_is_pending_is_told_by_key_in_request_order() -> None:
+    """The key is what it is answered by."""
+    asked, theirs = call("write", "w", '{"x": 1}'), call("client", "w")
+    pending: dict[int, Effect] = {
+        4: AskHuman(4, "c0.0", asked),
+        5: CallTool(5, "c0.1", theirs, client=True),
+    }
+
+    assert (
+        Pending("approval", "c0.0", "w", "write", '{"x": 1}'),
+        Pending("client_tool", "c0.1", "w", "client", "{}"),
+    ) == result(evolve(fresh(), pending=pending)).pending
+
+
+def test_two_results_of_one_run_are_equal_wherever_they_are_kept() -> None:
+    """The store is no part of what the run came to."""
+    assert result(DONE) == result(DONE)
+    assert "MemoryStore" not in repr(result(DONE))

@@ -1,0 +1,191 @@
+"""Proofs both ways: good graphs pass, and each way to be wrong is found with a real witness."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphloop.graph import Graph
+from graphloop.outcomes import Aborted, Calls, Outcome
+from graphloop.proofs.check import check
+from graphloop.proofs.report import PROPERTIES, Finding, Report
+from tests.graphs import agent, any_graphs, build, good_graphs
+
+UNKNOWN = tuple(code for code in PROPERTIES if code not in ("GL1", "GL5"))
+
+
+def reach(ways: Mapping[str, set[str]], start: str) -> set[str]:
+    """Return what can be reached from `start`, found without any library."""
+    found = {start}
+    for _ in ways:
+        found |= {after for one in found for after in ways.get(one, ())}
+    return found
+
+
+def forwards(graph: Graph[None]) -> dict[str, set[str]]:
+    return {name: set(row.values()) for name, row in graph.table.items()}
+
+
+def backwards(graph: Graph[None]) -> dict[str, set[str]]:
+    ways: dict[str, set[str]] = {name: set() for name in (*graph.nodes, "END")}
+    for edge in graph.edges:
+        ways[edge.target].add(edge.source)
+    return ways
+
+
+def named(findings: tuple[Finding, ...], word: str) -> list[Finding]:
+    return [one for one in findings if word in one.message]
+
+
+def assert_real(graph: Graph[None], witness: tuple[str, ...]) -> None:
+    """Assert that each step of a witness is a line of the graph."""
+    assert witness
+    assert all(after in forwards(graph)[one] for one, after in pairwise(witness))
+
+
+@given(good_graphs())
+def test_a_graph_whose_every_node_lies_between_start_and_end_is_proven(
+    graph: Graph[None],
+) -> None:
+    """A proof that refuses good graphs is turned off within a week."""
+    report = check(graph)
+
+    assert Report(graph.name, (), ("GL1", "GL5"), UNKNOWN) == report
+    assert report.ok
+
+
+def test_the_standard_loop_is_proven() -> None:
+    """It is what most users run."""
+    assert check(agent()).ok
+
+
+@given(any_graphs())
+def test_every_node_that_no_run_arrives_at_is_found(graph: Graph[None]) -> None:
+    """A gate that stands in the table and is never entered protects nothing."""
+    findings = named(check(graph).findings, "no run arrives here")
+
+    expected = graph.nodes.keys() - reach(forwards(graph), graph.start)
+
+    assert expected == {one.witness[-1] for one in findings}
+    assert len(expected) == len(findings)
+    for one in findings:
+        assert_real(graph, one.witness)
+        assert set(one.witness) <= expected
+        assert f"node {one.witness[-1]!r}" == one.place
+
+
+@given(any_graphs())
+def test_every_part_without_a_way_out_is_found(graph: Graph[None]) -> None:
+    """A run that cannot end spends for ever."""
+    findings = named(check(graph).findings, "never ends")
+
+    expected = graph.nodes.keys() - reach(backwards(graph), "END")
+
+    assert bool(expected) == bool(findings)
+    innermost = {one.witness[-1]: reach(forwards(graph), one.witness[-1]) for one in findings}
+    for one in findings:
+        assert_real(graph, one.witness)
+        assert one.witness[-1] in one.witness[:-1]
+        assert innermost[one.witness[-1]] <= expected
+        assert one.witness[0] in {graph.start, one.witness[-1]}
+    for name in expected:
+        assert reach(forwards(graph), name) & innermost.keys()
+
+
+@given(good_graphs(), st.data())
+def test_a_node_that_loses_its_last_way_in_is_found(
+    graph: Graph[None], data: st.DataObject
+) -> None:
+    """The commonest mistake: an outcome led elsewhere, and what it led to forgotten."""
+    table = {name: list(row.values()) for name, row in graph.table.items()}
+    lost = data.draw(st.sampled_from(["lost", *list(table)[1:]]))
+    table.setdefault(lost, ["END"])
+    cut = build({one: ["END" if to == lost else to for to in row] for one, row in table.items()})
+
+    report = check(cut)
+
+    assert not report.ok
+    assert report.proven == ("GL5",)
+    assert (lost,) in {one.witness for one in report.findings if one.code == "GL1"}
+
+
+@given(good_graphs(), st.data())
+def test_a_cycle_that_loses_its_way_out_is_found(graph: Graph[None], data: st.DataObject) -> None:
+    """The second commonest: a loop whose every outcome leads back into it."""
+    table = {name: list(row.values()) for name, row in graph.table.items()}
+    into = data.draw(st.sampled_from(list(table)))
+    # No drawn name is longer than eight signs, so these are new.
+    names = ["trap-door-1", "trap-door-2"]
+    table[into] = [names[0], *table[into]]
+    table |= {names[0]: [names[1]], names[1]: [names[0]]}
+
+    report = check(build(table))
+
+    assert report.proven == ("GL5",)
+    assert [names[0]] == [one.witness[-1] for one in report.findings]
+    assert (*names, names[0]) == report.findings[0].witness[-3:]
+    assert_real(build(table), report.findings[0].witness)
+
+
+def test_the_witness_of_a_trap_is_the_shortest_way_into_it_and_around() -> None:
+    """The shortest counterexample is the one that is understood."""
+    graph = build({"a": ["b", "c", "END"], "b": ["c"], "c": ["d", "e"], "d": ["e"], "e": ["c"]})
+
+    finding = check(graph).findings[0]
+
+    assert finding.witness == ("a", "c", "e", "c")
+    assert (
+        finding.message
+    ) == "a run that arrives here never ends: no outcome leads out of 'c', 'd', 'e'."
+
+
+def test_only_the_innermost_part_without_a_way_out_is_reported() -> None:
+    """One missing line is one finding: what only leads into a trap is mended with it."""
+    graph = build({"a": ["b", "END"], "b": ["c"], "c": ["c"]})
+
+    assert [one.witness for one in check(graph).findings] == [("a", "b", "c", "c")]
+
+
+def test_the_fix_of_an_unreachable_part_names_where_to_enter_it() -> None:
+    """One line to the head of an island mends all of it."""
+    graph = build({"a": ["END"], "x": ["y"], "y": ["z"], "z": ["y", "END"]})
+
+    findings = check(graph).findings
+
+    assert [one.witness for one in findings] == [("x",), ("x", "y"), ("x", "y", "z")]
+    assert all("arrive at to 'x'" in one.fix for one in findings)
+
+
+def tampered(table: dict[str, dict[type[Outcome], str]], start: str = "a") -> Graph[None]:
+    """Return a graph whose table was replaced behind the back of its constructor."""
+    graph = build({"a": ["b"], "b": ["END"]})
+    graph.table = table
+    graph.start = start
+    return graph
+
+
+def test_a_table_that_does_not_fit_its_nodes_is_not_proven() -> None:
+    """A proof takes nothing on trust, not even that the constructor ran."""
+    report = check(tampered({"a": {Aborted: "b"}, "b": {Calls: "c"}}))
+
+    assert [(one.place, one.message) for one in report.findings if one.code == "GL5"] == [
+        ("row of 'a'", "outcome 'calls' leads nowhere."),
+        ("row of 'a'", "'a' never leaves by 'aborted'."),
+        ("row of 'b'", "leads to 'c', which has no row."),
+    ]
+    assert "GL5" not in report.proven
+    assert not report.ok
+
+
+def test_a_row_without_a_node_and_a_node_without_a_row_are_found() -> None:
+    """Either would stop a run where it stands."""
+    report = check(tampered({"a": {Calls: "END"}, "z": {Calls: "END"}}, start="q"))
+
+    assert [one.place for one in report.findings if one.code == "GL5"] == [
+        "start='q'",
+        "node 'b'",
+        "node 'z'",
+    ]

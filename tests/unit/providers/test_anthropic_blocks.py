@@ -1,0 +1,180 @@
+"""Messages as Anthropic content blocks: what goes back, and what must not."""
+
+import pytest
+
+from graphloop.errors import ConfigError
+from graphloop.values import (
+    FilePart,
+    ImagePart,
+    Message,
+    ModelRequest,
+    OpaquePart,
+    ReasoningPart,
+    SystemMessage,
+    TextPart,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+)
+from tests.anthropic_talk import HELLO, WIRE, content, result, sent, turn
+
+
+def test_a_failed_result_says_so_and_an_empty_one_has_no_content() -> None:
+    """The flag lets the model tell an error from an answer that looks like one."""
+    messages = sent(
+        HELLO,
+        turn(ToolCall("a", "f", "{}"), ToolCall("b", "f", "{}")),
+        result("no", status="denied"),
+        result(""),
+    )
+
+    assert messages[2]["content"] == [
+        {"type": "tool_result", "tool_use_id": "a", "content": "no", "is_error": True},
+        {"type": "tool_result", "tool_use_id": "b"},
+    ]
+
+
+def test_parts_of_users_and_tools_have_their_blocks() -> None:
+    """Images by data or address, documents, and fields of the user's own."""
+    parts = (
+        TextPart("look", '{"cache_control":{"type":"ephemeral"},"type":"x"}'),
+        ImagePart("aGk=", "image/png"),
+        ImagePart("https://example.com/a.png"),
+        FilePart("eA==", "application/pdf", "a.pdf"),
+        TextPart(" \n"),
+    )
+    blocks = [
+        {"type": "text", "text": "look", "cache_control": {"type": "ephemeral"}},
+        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}},
+        {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}},
+        {
+            "type": "document",
+            "source": {"type": "base64", "media_type": "application/pdf", "data": "eA=="},
+            "title": "a.pdf",
+        },
+    ]
+
+    messages = sent(
+        UserMessage(parts), turn(ToolCall("a", "f", "{}")), ToolResult("k", "a", "f", parts)
+    )
+
+    assert messages[0]["content"] == blocks
+    assert messages[2]["content"][0]["content"] == blocks
+
+
+def test_a_turn_of_this_wire_goes_back_as_it_came() -> None:
+    """Thinking is signed, server blocks are checked; order and every field count."""
+    search = '{"type":"server_tool_use","id":"s","name":"web_search","input":{"query":1.50}}'
+
+    blocks = content(
+        ReasoningPart("Hm.", "sig"),
+        ReasoningPart("", ""),
+        ReasoningPart("", data="EmwK"),
+        TextPart("So", '{"citations":[{"n":1}]}'),
+        OpaquePart(search),
+        ToolCall("a", "f", '{"x": 1}', '{"caller":{"type":"direct"}}'),
+    )
+
+    assert blocks == [
+        {"type": "thinking", "thinking": "Hm.", "signature": "sig"},
+        {"type": "thinking", "thinking": "", "signature": ""},
+        {"type": "redacted_thinking", "data": "EmwK"},
+        {"type": "text", "text": "So", "citations": [{"n": 1}]},
+        {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": 1.5}},
+        {
+            "type": "tool_use",
+            "id": "a",
+            "name": "f",
+            "input": {"x": 1},
+            "caller": {"type": "direct"},
+        },
+    ]
+
+
+@pytest.mark.parametrize("wire", ["", "openai"])
+def test_a_turn_of_another_wire_gives_only_what_all_wires_know(wire: str) -> None:
+    """Another provider's signatures and blocks are refused here."""
+    blocks = content(
+        ReasoningPart("Hm.", "sig"),
+        OpaquePart('{"type":"x"}'),
+        TextPart("So", '{"odd":1}'),
+        ToolCall("a", "f", "{}", '{"odd":1}'),
+        wire=wire,
+    )
+
+    assert blocks == [
+        {"type": "text", "text": "So"},
+        {"type": "tool_use", "id": "a", "name": "f", "input": {}},
+    ]
+
+
+def test_arguments_are_spliced_in_verbatim() -> None:
+    """Spelling them anew would change the bytes the server has cached."""
+    request = ModelRequest((HELLO, turn(ToolCall("a", "f", '{"x":  1.50,\n "y":"\\u00e9"}'))))
+
+    assert rb'"input":{"x":  1.50,' in b"".join(WIRE.encoder().encode(request))
+
+
+@pytest.mark.parametrize("arguments", ["", "null", '{"a":', '{"unit": celsius"}', '{"a":NaN}'])
+def test_broken_arguments_are_never_echoed(arguments: str) -> None:
+    """llama answers 500 to every later request of a history that holds them."""
+    assert content(ToolCall("a", "f", arguments))[0]["input"] == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "sent_as"),
+    [
+        ("get_weather-2", "get_weather-2"),
+        ("functions.get weather", "functions_get_weather"),
+        ("", "_"),
+        ("x" * 200, "x" * 64),
+        ("é\n", "__"),
+    ],
+)
+def test_a_name_the_model_made_up_goes_back_as_a_legal_one(name: str, sent_as: str) -> None:
+    """The API answers 400 to every later request of a history with any other."""
+    assert content(ToolCall("a", name, "{}"))[0]["name"] == sent_as
+
+
+def test_numbers_that_are_none_go_back_as_null() -> None:
+    """Journals of before may hold NaN, and JSON has no word for it."""
+    whole = WIRE.encoder().encode(
+        ModelRequest((HELLO, turn(TextPart("a", '{"score":NaN,"big":1e400}'))))
+    )
+
+    assert b'"score":null,"big":null' in b"".join(whole)
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        (UserMessage((FilePart("eA==", "text/csv", "t.csv"),)), "t.csv"),
+        (UserMessage((TextPart("a", "{"),)), "extra"),
+        (turn(OpaquePart("{")), "OpaquePart"),
+    ],
+)
+def test_a_part_this_wire_cannot_say_is_refused_by_name(message: Message, words: str) -> None:
+    """A part that is dropped in silence is worse than an error."""
+    with pytest.raises(ConfigError, match=words):
+        sent(HELLO, message)
+
+
+def test_later_instructions_stand_where_they_were_given() -> None:
+    """Hoisting them would change the beginning of every later request."""
+    messages = sent(HELLO, turn(TextPart("a")), SystemMessage("Hurry."), SystemMessage(" "))
+
+    assert messages[2]["content"] == [{"type": "text", "text": "<system>\nHurry.\n</system>"}]
+
+
+def test_a_document_without_a_name_has_no_title() -> None:
+    """An empty title would be shown to the model."""
+    (message,) = sent(UserMessage((FilePart("eA==", "application/pdf"),)))
+
+    assert "title" not in message["content"][0]
+
+
+def test_an_extra_that_says_nothing_new_adds_nothing() -> None:
+    """The block's own fields win, and a field twice is no JSON for strict servers."""
+    assert sent(UserMessage((TextPart("a", '{"text":"b"}'),)))[0]["content"] == [
+        {"type": "text", "text": "a"}
+    ]

@@ -1,0 +1,363 @@
+"""The Anthropic decoder: a stream is an answer only when it is whole."""
+
+import json
+
+import pytest
+
+from graphloop.errors import (
+    BadReply,
+    Overloaded,
+    ProviderError,
+    RateLimited,
+    RequestRejected,
+    StreamTruncated,
+)
+from graphloop.providers.anthropic_decode import AnthropicDecoder
+from graphloop.providers.base import (
+    ReasoningDelta,
+    ServerEvent,
+    TextDelta,
+    ToolCallDelta,
+)
+from graphloop.values import (
+    FinishReason,
+    ReasoningPart,
+    TextPart,
+    ToolCall,
+    Usage,
+)
+from tests.anthropic_talk import (
+    START,
+    STOP,
+    WIRE,
+    block_delta,
+    block_start,
+    message_delta,
+    recorded,
+    reply_to,
+)
+from tests.transcripts import event, heard
+
+
+def test_text_is_shown_as_it_comes_and_whole_in_the_end() -> None:
+    """The commonest turn of all."""
+    deltas, reply = recorded("text")
+
+    assert deltas == [TextDelta("It is"), TextDelta(" warm —é 22°C"), TextDelta(" today.")]
+    assert reply.message.parts == (TextPart("It is warm —é 22°C today."),)
+    assert reply.message.wire == "anthropic"
+    assert (reply.finish_reason, reply.raw_finish_reason) == (FinishReason.STOP, "end_turn")
+    assert reply.usage == Usage(25, 12)
+    assert (reply.model, json.loads(reply.metadata)) == ("claude-test-1", {"id": "msg_1"})
+
+
+def test_usage_of_the_delta_replaces_what_it_says_and_keeps_the_rest() -> None:
+    """Counts are cumulative; input tokens may be corrected at the end, cached ones are apart."""
+    _, reply = recorded("tools")
+
+    assert reply.usage == Usage(430, 71, cache_read_tokens=19, cache_write_tokens=7)
+
+
+def test_thinking_tokens_are_counted_and_null_overwrites_nothing() -> None:
+    """Servers send null for what they do not know at that moment."""
+    reply = reply_to(
+        message_delta({"input_tokens": 4, "output_tokens": 9}),
+        message_delta({"input_tokens": None, "output_tokens_details": {"thinking_tokens": 6}}),
+    )
+
+    assert reply.usage == Usage(4, 9, reasoning_tokens=6)
+
+
+def test_overlapping_blocks_are_assembled_by_index() -> None:
+    """llama starts the text before the thinking has ended, and signs the thinking afterwards."""
+    deltas, reply = recorded("thinking_overlap")
+
+    assert reply.message.parts == (
+        ReasoningPart("Two plus two is four.", "c2ln"),
+        TextPart("Four."),
+        ToolCall("x0", "add", '{"a":2}'),
+    )
+    assert deltas[:2] == [ReasoningDelta("Two plus two"), ReasoningDelta(" is four.")]
+    assert reply.usage == Usage(1, 9, cache_read_tokens=19)
+
+
+def test_blocks_stand_in_the_order_of_their_indices() -> None:
+    """The index is the place; the order of arrival is the network's."""
+    reply = reply_to(
+        block_start(1, type="text", text="b"),
+        block_start(0, type="text", text="a"),
+    )
+
+    assert reply.message.text == "ab"
+
+
+def test_blocks_with_one_index_for_all_are_all_kept() -> None:
+    """Proxies that number badly must not make two calls into one."""
+    reply = reply_to(
+        block_start(0, type="tool_use", id="a", name="f"),
+        block_delta(0, type="input_json_delta", partial_json='{"x":1}'),
+        block_start(0, type="tool_use", id="a", name="f"),
+        block_delta(0, type="input_json_delta", partial_json='{"x":2}'),
+    )
+
+    assert [call.arguments for call in reply.message.calls] == ['{"x":1}', '{"x":2}']
+
+
+def test_a_paused_turn_tells_its_container_and_context_management() -> None:
+    """The next request may need them; they are no part of the message."""
+    _, reply = recorded("server_tools")
+
+    metadata = json.loads(reply.metadata)
+    assert reply.finish_reason == FinishReason.PAUSE
+    assert metadata["container"]["id"] == "cnt_1"
+    assert metadata["context_management"] == {"applied_edits": []}
+
+
+def test_a_refusal_keeps_its_text_and_its_details() -> None:
+    """It ends a run; the category says what may be done about it."""
+    _, reply = recorded("refusal")
+
+    assert reply.finish_reason == FinishReason.REFUSAL
+    assert reply.message.text == "I can"
+    assert json.loads(reply.metadata)["stop_details"]["category"] == "bio"
+
+
+def test_calls_of_a_model_that_gave_way_are_left_out() -> None:
+    """They were cut off by a refusal; the API wants neither them back nor results for them."""
+    deltas, reply = recorded("fallback")
+
+    assert [call.id for call in reply.message.calls] == ["toolu_b"]
+    assert reply.message.text == "First."
+    assert reply.model == "claude-second"
+    assert any("fallback" in part.data for part in reply.message.parts if part.type == "opaque")
+    assert ToolCallDelta(1, "toolu_b", "get_time", "") in deltas
+
+
+def test_usage_of_several_iterations_is_their_sum() -> None:
+    """The numbers beside them count the last model only."""
+    _, reply = recorded("fallback")
+
+    assert reply.usage == Usage(58, 13, cache_read_tokens=2, cache_write_tokens=1)
+
+
+def test_a_second_message_start_starts_over() -> None:
+    """A proxy that retries splices two streams; mixing them makes an answer nobody gave."""
+    _, reply = recorded("started_over")
+
+    assert reply.message.parts == (TextPart("Found"),)
+    assert reply.usage == Usage(3, 9)
+    assert json.loads(reply.metadata) == {"id": "msg_new"}
+
+
+def test_no_two_calls_are_shown_under_one_number() -> None:
+    """Who shows calls live would append one's arguments to another's."""
+    call = (
+        block_start(0, type="tool_use", id="a", name="f"),
+        block_delta(0, type="input_json_delta", partial_json="{}"),
+    )
+    fallback = block_start(1, type="fallback")
+    ending = (message_delta(stop_reason="tool_use"), STOP)
+
+    deltas, reply = heard(WIRE, (START, *call, START, *call, fallback, *call, *ending))
+
+    assert [one.index for one in deltas if isinstance(one, ToolCallDelta)] == [0, 0, 1, 1, 2, 2]
+    assert len(reply.message.calls) == 1
+
+
+def test_noise_before_and_after_and_between_is_ignored() -> None:
+    """Comments, pings, unknown events and deltas, events out of place: seen, all of them."""
+    deltas, reply = recorded("noise")
+
+    assert deltas == [TextDelta("kept")]
+    assert reply.message.parts == (TextPart("kept"),)
+    assert reply.finish_reason == FinishReason.STOP_SEQUENCE
+    assert json.loads(reply.metadata)["stop_sequence"] == "END"
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        ("end_turn", FinishReason.STOP),
+        ("tool_use", FinishReason.TOOL_CALLS),
+        ("max_tokens", FinishReason.LENGTH),
+        ("stop_sequence", FinishReason.STOP_SEQUENCE),
+        ("pause_turn", FinishReason.PAUSE),
+        ("compaction", FinishReason.PAUSE),
+        ("refusal", FinishReason.REFUSAL),
+        ("model_context_window_exceeded", FinishReason.CONTEXT_WINDOW),
+        ("tomorrow", FinishReason.OTHER),
+    ],
+)
+def test_every_stop_reason_has_its_meaning_and_stays_readable(
+    raw: str, reason: FinishReason
+) -> None:
+    """An unknown reason is `other`, never a silent stop."""
+    reply = reply_to(message_delta(stop_reason=raw))
+
+    assert (reply.finish_reason, reply.raw_finish_reason) == (reason, raw)
+
+
+def test_a_stream_without_its_end_is_no_answer() -> None:
+    """Everything else may be there: without message_stop the rest may be missing."""
+    decoder = AnthropicDecoder()
+    for one in (START, block_start(0, type="text", text="all"), message_delta(stop_reason="end")):
+        list(decoder.feed(one))
+
+    assert not decoder.complete
+    with pytest.raises(StreamTruncated):
+        decoder.reply()
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        (),
+        (message_delta({"output_tokens": 3}, stop_reason=None),),
+        (message_delta(stop_reason=""),),
+    ],
+)
+def test_a_stream_that_says_no_reason_to_stop_is_no_answer(ending: tuple[ServerEvent, ...]) -> None:
+    """Servers that fail end the stream politely; the call they were at must not be run."""
+    call = block_start(0, type="tool_use", id="a", name="f", input={})
+
+    with pytest.raises(StreamTruncated, match="stop_reason"):
+        heard(WIRE, (START, call, *ending, STOP))
+
+
+def test_the_reason_to_stop_may_stand_in_the_start() -> None:
+    """Servers that do not stream themselves say all at once."""
+    start = event({"type": "message_start", "message": {"stop_reason": "end_turn"}})
+
+    assert heard(WIRE, (start, STOP))[1].finish_reason == FinishReason.STOP
+
+
+def test_content_has_started_once_something_came_that_a_retry_would_repeat() -> None:
+    """Until then a failed request can be sent again and nobody notices."""
+    decoder = AnthropicDecoder()
+
+    started: list[bool] = []
+    for one in (
+        START,
+        block_start(0, type="text", text=""),
+        block_delta(0, type="text_delta", text="x"),
+        START,
+    ):
+        list(decoder.feed(one))
+        started.append(decoder.content_started)
+
+    assert started == [False, False, True, True]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"nonsense",
+        b"[]",
+        b"5",
+        b'{"type":',
+        b"[" * 100_000,
+        b'{"type":"content_block_delta","index":7,"delta":{"type":"text_delta","text":"x"}}',
+        b'{"type":"content_block_delta","index":[],"delta":{"type":"text_delta"}}',
+        b'{"type":"content_block_delta","index":0,"delta":{"type":"text_delta"}}',
+        b'{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":1}}',
+        b'{"type":"content_block_delta","index":0,"delta":null}',
+        b'{"type":"content_block_start","index":"0","content_block":{"type":"text"}}',
+        b'{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":1}}',
+        b'{"type":"message_delta","delta":{"stop_reason":1}}',
+        b'{"type":"message_delta","delta":{},"stop_reason":1}',
+        b'{"type":"message_start"}',
+        b'{"type":"message_start","message":["abc"]}',
+    ],
+)
+def test_what_is_not_of_this_wire_is_reported_not_skipped(data: bytes) -> None:
+    """A skipped event is a hole in an answer that looks whole."""
+    decoder = AnthropicDecoder()
+    list(decoder.feed(START))
+    list(decoder.feed(block_start(0, type="text", text="")))
+
+    with pytest.raises(BadReply, match="wire"):
+        list(decoder.feed(ServerEvent("", data)))
+
+
+def test_a_fallback_that_names_no_model_keeps_the_one_known() -> None:
+    """The block may change its form; the answer is there all the same."""
+    reply = reply_to(block_start(0, type="fallback"))
+
+    assert (reply.model, len(reply.message.parts)) == ("x", 1)
+
+
+def test_a_stop_before_the_start_is_noise() -> None:
+    """A proxy may hand on the end of another stream."""
+    decoder = AnthropicDecoder()
+
+    assert list(decoder.feed(event({"type": "content_block_stop", "index": 0}))) == []
+    assert list(decoder.feed(ServerEvent("ping", b""))) == []
+
+
+def test_a_stream_that_never_started_is_no_answer() -> None:
+    """Status 200 with no event at all happens."""
+    with pytest.raises(StreamTruncated, match="no message_start"):
+        AnthropicDecoder().reply()
+
+
+def test_a_usage_that_is_no_number_counts_nothing() -> None:
+    """A bill must not fail for a word in it, nor an answer for its bill."""
+    assert reply_to(message_delta({"input_tokens": "many", "iterations": []})).usage == Usage()
+    assert reply_to(message_delta({"output_tokens_details": {"thinking_tokens": True}})).usage == (
+        Usage()
+    )
+
+
+def test_an_event_with_half_a_character_is_read() -> None:
+    """It is JSON all the same, but the fast parser refuses it."""
+    half = block_delta(0, type="text_delta", text="\ud83d")
+
+    reply = reply_to(block_start(0, type="text", text=""), half)
+
+    assert reply.message.text == "\ufffd"
+
+
+def test_an_error_event_ends_the_stream_and_an_unknown_one_does_not() -> None:
+    """Only an error may be raised; everything new is none of our business."""
+    decoder = AnthropicDecoder()
+
+    assert list(decoder.feed(event({"type": "news"}))) == []
+    with pytest.raises(Overloaded):
+        list(decoder.feed(event({"type": "error", "error": {"type": "overloaded_error"}})))
+
+
+@pytest.mark.parametrize(
+    ("report", "kind"),
+    [
+        ({"error": {"type": "overloaded_error", "message": "busy"}}, Overloaded),
+        ({"error": "busy"}, BadReply),
+        ({"code": 500, "message": "slot unavailable"}, Overloaded),
+        ({"code": "429"}, RateLimited),
+        ({"message": "prompt refused", "code": 400}, RequestRejected),
+        ({"type": "rate_limit_error", "message": "slow down"}, RateLimited),
+        ({"type": "", "detail": "gone"}, BadReply),
+    ],
+)
+def test_an_error_in_any_form_ends_the_stream(report: object, kind: type[ProviderError]) -> None:
+    """Skipped, it would leave a wait for an end that never comes, or half an answer."""
+    with pytest.raises(kind) as caught:
+        heard(WIRE, (START, block_start(0, type="text", text="half"), event(report), STOP))
+
+    assert type(caught.value) is kind
+
+
+def test_news_with_a_message_is_no_error() -> None:
+    """A ping may say what it likes, by its type or by its name."""
+    news = (event({"type": "hint", "message": "hi", "code": 7}), event({"message": "hi"}, "ping"))
+
+    assert reply_to(*news).finish_reason == FinishReason.STOP
+
+
+def test_halves_of_characters_in_what_is_said_beside_the_message_are_replaced() -> None:
+    """A half anywhere in a reply makes the journal fail that must hold it."""
+    start = event({"type": "message_start", "message": {"id": "i\ud83d", "model": "m\udc69"}})
+
+    reply = heard(WIRE, (start, message_delta(stop_reason="\ud83d\udc69\ud83d"), STOP))[1]
+
+    assert (reply.model, reply.metadata) == ("m\ufffd", '{"id":"i\ufffd"}')
+    assert reply.raw_finish_reason == "\U0001f469\ufffd"

@@ -1,0 +1,181 @@
+"""The Anthropic encoder: one conversation, each message encoded once."""
+
+import pytest
+
+from graphloop.errors import (
+    ConfigError,
+)
+from graphloop.history import History
+from graphloop.values import (
+    Message,
+    ModelRequest,
+    Settings,
+    SystemMessage,
+    TextPart,
+    ToolCall,
+    UserMessage,
+)
+from tests.anthropic_talk import HELLO, WEATHER, WIRE, body, content, result, sent, turn
+
+
+def test_the_smallest_request_is_exactly_this() -> None:
+    """Messages stand last, so that a longer conversation has this as its beginning."""
+    whole = b"".join(WIRE.encoder().encode(ModelRequest((HELLO,))))
+
+    assert whole == (
+        b'{"model":"claude-test-1","max_tokens":8192,"stream":true,"messages":'
+        b'[{"role":"user","content":[{"type":"text","text":"hello"}]}]}'
+    )
+
+
+def test_an_encoder_survives_a_request_it_refused() -> None:
+    """The caller mends the message and goes on; half of it must not be remembered."""
+    encoder = WIRE.encoder()
+    with pytest.raises(ConfigError):
+        encoder.encode(ModelRequest((HELLO, result("r"))))
+
+    assert encoder.encode(ModelRequest((HELLO,))) == WIRE.encoder().encode(ModelRequest((HELLO,)))
+
+
+def test_results_and_what_follows_are_one_user_message_with_results_first() -> None:
+    """The API wants results at once after the calls, and text only after them."""
+    messages = sent(
+        HELLO,
+        turn(ToolCall("a", "f", "{}"), ToolCall("b", "f", "{}")),
+        result("one", "a"),
+        UserMessage("and?"),
+        SystemMessage("Hurry."),
+        result("two", "b"),
+    )
+
+    assert [message["role"] for message in messages] == ["user", "assistant", "user"]
+    assert messages[2]["content"] == [
+        {"type": "tool_result", "tool_use_id": "a", "content": "one"},
+        {"type": "tool_result", "tool_use_id": "b", "content": "two"},
+        {"type": "text", "text": "and?"},
+        {"type": "text", "text": "<system>\nHurry.\n</system>"},
+    ]
+
+
+def test_results_are_paired_by_position_whatever_the_ids_say() -> None:
+    """Servers repeat ids within a turn and over turns; the API refuses that."""
+    messages = sent(
+        HELLO,
+        turn(ToolCall("0", "f", "{}"), ToolCall("0", "f", "{}"), ToolCall("", "f", "{}")),
+        result("first", "0"),
+        result("second", "0"),
+        result("third"),
+        turn(ToolCall("0", "f", "{}"), ToolCall("a b", "f", "{}"), ToolCall("x" * 65, "f", "{}")),
+        result("fourth", "zzz"),
+    )
+
+    ids = [[block["id"] for block in messages[at]["content"]] for at in (1, 3)]
+    assert ids == [["0", "call_1_1", "call_1_2"], ["call_5_0", "call_5_1", "call_5_2"]]
+    answered = [block["tool_use_id"] for at in (2, 4) for block in messages[at]["content"]]
+    assert answered == ["0", "call_1_1", "call_1_2", "call_5_0"]
+
+
+def test_a_made_up_id_never_meets_a_real_one() -> None:
+    """A server may happen to use the very form that is made up here."""
+    calls = (ToolCall("call_1_1", "f", "{}"), ToolCall("", "f", "{}"))
+
+    assert [block["id"] for block in content(*calls)] == ["call_1_1", "call_1_1_"]
+
+
+def test_blank_text_and_empty_turns_are_left_out() -> None:
+    """The API answers 400 to text without a visible character, even to its own."""
+    messages = sent(
+        HELLO,
+        turn(TextPart("\n\n"), ToolCall("a", "f", "{}")),
+        result("r"),
+        turn(),
+        turn(TextPart("")),
+        UserMessage("go on"),
+    )
+
+    assert [len(message["content"]) for message in messages] == [1, 1, 2]
+
+
+def test_turns_in_a_row_stay_apart() -> None:
+    """A paused turn was sent as it was; gluing the next to it would change what is cached."""
+    messages = sent(HELLO, turn(TextPart("a")), turn(TextPart("b")))
+
+    assert [message["role"] for message in messages] == ["user", "assistant", "assistant"]
+
+
+def test_half_characters_never_stop_a_request() -> None:
+    """A tool may return anything; the model reads U+FFFD instead."""
+    messages = sent(UserMessage("a\ud83d"), turn(ToolCall("a", "f", '{"x":"\ud83d"}')), result("ü"))
+
+    assert messages[0]["content"][0]["text"] == "a\ufffd"
+    assert messages[1]["content"][0]["input"] == {}
+    assert messages[2]["content"][0]["content"] == "ü"
+
+
+def test_a_history_that_is_not_a_continuation_starts_over() -> None:
+    """After a fork or a compaction the old bytes are wrong."""
+    encoder = WIRE.encoder()
+    encoder.encode(ModelRequest(History((SystemMessage("s"), HELLO, turn(TextPart("a"))))))
+
+    other = ModelRequest(History((HELLO, turn(TextPart("b")), UserMessage("c"))))
+
+    assert encoder.encode(other) == WIRE.encoder().encode(other)
+
+
+def test_a_list_changed_by_its_owner_is_noticed() -> None:
+    """Only a History is promised not to change."""
+    encoder = WIRE.encoder()
+    messages: list[Message] = [HELLO, turn(TextPart("a"))]
+    encoder.encode(ModelRequest(messages))
+
+    messages[1] = turn(TextPart("b"))
+    messages.append(UserMessage("c"))
+
+    assert encoder.encode(ModelRequest(messages)) == WIRE.encoder().encode(ModelRequest(messages))
+
+
+def test_a_changed_head_leaves_the_messages_alone() -> None:
+    """Tools may be offered in some turns only."""
+    encoder = WIRE.encoder()
+    encoder.encode(ModelRequest((HELLO,)))
+    request = ModelRequest((HELLO,), (WEATHER,), settings=Settings(max_tokens=1))
+
+    assert encoder.encode(request) == WIRE.encoder().encode(request)
+
+
+def test_few_parts_are_handed_out_however_long_the_history() -> None:
+    """A request is the join of its parts; thousands of small ones would slow every one."""
+    messages: History[Message] = History((HELLO,))
+    encoder = WIRE.encoder()
+    for at in range(1000):
+        messages = messages.append(turn(TextPart(f"{at}")), UserMessage("go on"))
+        encoder.encode(ModelRequest(messages))
+
+    parts = encoder.encode(ModelRequest(messages))
+
+    assert len(parts) < 20
+    assert b"".join(parts) == b"".join(WIRE.encoder().encode(ModelRequest(messages)))
+
+
+def test_any_sequence_will_do_as_messages() -> None:
+    """The seam promises no more than a sequence."""
+    encoder = WIRE.encoder()
+
+    encoder.encode(ModelRequest(History((HELLO,))))
+    longer: list[Message] = [HELLO, turn(TextPart("a")), HELLO]
+
+    assert body(ModelRequest(longer), encoder) == body(ModelRequest(History(longer)))
+
+
+def test_a_result_without_its_call_is_refused_by_its_place() -> None:
+    """The API answers 400 to it; here the message is named that is too much."""
+    with pytest.raises(ConfigError, match=r"messages\[2\]"):
+        sent(HELLO, turn(TextPart("a")), result("r"))
+
+
+def test_blank_instructions_are_left_out() -> None:
+    """At the start and later alike."""
+    whole = body(ModelRequest((SystemMessage(""), HELLO, SystemMessage(" "))))
+
+    assert "system" not in whole
+    assert len(whole["messages"][0]["content"]) == 1

@@ -1,0 +1,103 @@
+"""The head of an Anthropic request: settings, tools and options, in one order."""
+
+import pytest
+
+from graphloop.errors import (
+    ConfigError,
+)
+from graphloop.values import (
+    ModelRequest,
+    Settings,
+    SystemMessage,
+    ToolChoice,
+    ToolSpec,
+)
+from tests.anthropic_talk import HELLO, WEATHER, WIRE, body
+
+ANY_NUMBER = Settings()
+MANY = Settings(parallel_tool_calls=True)
+ONE = Settings(parallel_tool_calls=False)
+
+
+def test_a_full_head_stands_in_one_order_before_the_messages() -> None:
+    """Equal requests must be equal bytes, or no cache of the server is ever hit."""
+    fields = body(
+        ModelRequest(
+            (SystemMessage("Be brief."), SystemMessage("Be kind."), HELLO),
+            (WEATHER,),
+            ToolChoice("required"),
+            Settings(
+                max_tokens=9,
+                temperature=0.5,
+                top_p=0.9,
+                stop_sequences=("END",),
+                parallel_tool_calls=False,
+                options='{"top_k":5,"metadata":{"a":1}}',
+            ),
+        )
+    )
+
+    assert list(fields) == [
+        *("model", "max_tokens", "stream", "temperature", "top_p", "stop_sequences"),
+        *("top_k", "metadata", "tools", "tool_choice", "system", "messages"),
+    ]
+    assert (fields["max_tokens"], fields["temperature"], fields["top_p"]) == (9, 0.5, 0.9)
+    assert (fields["stop_sequences"], fields["top_k"]) == (["END"], 5)
+    assert fields["tools"] == [
+        {
+            "name": "get_weather",
+            "description": "Weather now.",
+            "input_schema": {"type": "object", "properties": {}},
+        }
+    ]
+    assert fields["tool_choice"] == {"type": "any", "disable_parallel_tool_use": True}
+    assert fields["system"] == "Be brief.\n\nBe kind."
+
+
+@pytest.mark.parametrize(
+    ("choice", "settings", "expected"),
+    [
+        (ToolChoice(), ANY_NUMBER, None),
+        (ToolChoice(), MANY, None),
+        (ToolChoice(), ONE, {"type": "auto", "disable_parallel_tool_use": True}),
+        (ToolChoice("required"), ANY_NUMBER, {"type": "any"}),
+        (ToolChoice("none"), ONE, {"type": "none"}),
+        (ToolChoice("tool", "get_weather"), ANY_NUMBER, {"type": "tool", "name": "get_weather"}),
+        (
+            ToolChoice("tool", "get_weather"),
+            ONE,
+            {"type": "tool", "name": "get_weather", "disable_parallel_tool_use": True},
+        ),
+    ],
+)
+def test_every_tool_choice_has_its_form(
+    choice: ToolChoice, settings: Settings, expected: object
+) -> None:
+    """The wire's words differ from ours, and `none` takes no flag."""
+    assert body(ModelRequest((HELLO,), (WEATHER,), choice, settings)).get("tool_choice") == expected
+
+
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        (ModelRequest((HELLO,), settings=Settings(seed=1)), "seed"),
+        (ModelRequest((HELLO,), tool_choice=ToolChoice("required")), "tool_choice"),
+        (ModelRequest((HELLO,), (WEATHER,), ToolChoice("tool", "get_wether")), "get_weather"),
+        (ModelRequest((HELLO,), (ToolSpec("f", "", "[]"),)), "parameters"),
+        (ModelRequest((HELLO,), settings=Settings(options="[]")), "options"),
+    ],
+)
+def test_what_this_wire_cannot_say_is_refused_by_name(request_: ModelRequest, words: str) -> None:
+    """An option that is dropped in silence is worse than an error."""
+    with pytest.raises(ConfigError, match=words):
+        WIRE.encoder().encode(request_)
+
+
+def test_server_tools_of_the_options_stand_beside_the_own_tools() -> None:
+    """They have no executor here, so options are the only way to declare them."""
+    settings = Settings(options='{"tools":[{"type":"web_search_1","name":"web_search"}]}')
+    choice = ToolChoice("tool", "web_search")
+
+    fields = body(ModelRequest((HELLO,), (WEATHER,), choice, settings))
+
+    assert [tool["name"] for tool in fields["tools"]] == ["get_weather", "web_search"]

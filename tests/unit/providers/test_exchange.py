@@ -1,0 +1,241 @@
+"""Every way an exchange can break, over real sockets: what is retried, what is said."""
+
+from __future__ import annotations
+
+import asyncio
+
+import httpx
+import pytest
+
+from graphloop.errors import (
+    BadReply,
+    ConnectionFailed,
+    Overloaded,
+    ProviderError,
+    ProviderTimeout,
+    RateLimited,
+    RequestRejected,
+    StreamTruncated,
+)
+from graphloop.providers.base import TextDelta
+from graphloop.providers.exchange import Exchange
+from graphloop.providers.http import Retries, Timeouts
+from graphloop.providers.timeouts import Watch
+from tests.echo_wire import ASK, HI, KEY, PING, EchoWire, Talk, spoken
+from tests.wire_server import Answer, WireServer, json_answer, sse
+
+
+@pytest.mark.parametrize(
+    ("failure", "waits"),
+    [
+        (json_answer(429, "slow down", retry_after="7"), [7.0]),
+        (json_answer(429, "slow down", retry_after="1e9"), [30.0]),
+        (json_answer(429, "slow down", retry_after="Thu, 01 Jan 1970 00:16:45 GMT"), [5.0]),
+        (json_answer(429, "slow down", retry_after="tomorrow"), [0.25]),
+        (json_answer(529, "overloaded"), [0.25]),
+        (Answer(cut="before_answer"), [0.25]),
+        (Answer(cut="after_status"), [0.25]),
+        (Answer(sse(PING), cut_after=1), [0.25]),
+        (Answer(sse(PING)), [0.25]),
+        (Answer([*sse(PING), b'data: {"te']), [0.25]),
+        (Answer(sse(PING, '{"error": "overloaded"}')), [0.25]),
+        (Answer([b": wait\n"]), [0.25]),
+        (json_answer(429, "slow down", retry_after_ms="1500", retry_after="2"), [1.5]),
+    ],
+)
+def test_what_fails_before_content_is_sent_again(failure: Answer, waits: list[float]) -> None:
+    """Nobody has seen anything: the second attempt is the first to them."""
+
+    async def main() -> None:
+        async with WireServer([failure, Answer(HI)]) as server:
+            talk = Talk(server)
+            assert spoken(await talk.ask()) == "Hi there"
+            assert talk.slept.seconds == waits
+            assert server.requests[0].body == server.requests[1].body
+
+    asyncio.run(main())
+
+
+def test_attempts_are_counted_and_waits_are_doubled() -> None:
+    """A server in trouble is left alone sooner or later."""
+
+    async def main() -> None:
+        async with WireServer([json_answer(529, f"down {n}") for n in range(9)]) as server:
+            talk = Talk(server, retries=Retries(attempts_max=4, delay_max_s=1.5))
+            with pytest.raises(Overloaded, match="down 3"):
+                await talk.ask()
+            assert talk.slept.seconds == [0.25, 0.5, 0.75]
+            assert len(server.requests) == 4
+
+    asyncio.run(main())
+
+
+def test_a_wait_that_would_outlast_the_total_limit_is_not_begun() -> None:
+    """Sleeping only to fail afterwards helps nobody."""
+
+    async def main() -> None:
+        async with WireServer([json_answer(429, "slow down", retry_after="20")]) as server:
+            talk = Talk(server, timeouts=Timeouts(total_s=10))
+            with pytest.raises(RateLimited) as caught:
+                await talk.ask()
+            assert caught.value.retry_after_s == 20.0
+            assert talk.slept.seconds == []
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "says"),
+    [
+        (json_answer(400, f"bad request by {KEY}"), RequestRejected, r"bad request by \*\*\*"),
+        (json_answer(301, "moved"), RequestRejected, "moved"),
+        (json_answer(308, "", location="https://else.where/v1"), BadReply, "'https://else.where"),
+        (json_answer(307, "", location=f"/?key={KEY}"), BadReply, r"'/\?key=\*\*\*'.*base_url"),
+        (Answer(headers={"content-type": KEY}), BadReply, r"content-type '\*\*\*'"),
+        (Answer(sse(f'{{"text": "a", "error": "{KEY}"}}')), Overloaded, r"^\*\*\*$"),
+        (json_answer(200, '{"error": {"message": "no"}}'), BadReply, '^{"error": {"message"'),
+        (json_answer(200, '{"choices": []}'), BadReply, "application/json.*choices"),
+        (json_answer(200, '{"error": '), BadReply, "expected a stream"),
+        (Answer([b"<html>"], headers={"content-type": "text/html"}), BadReply, "text/html"),
+        (Answer([b"x" * 70_000] * 3, gates={2: asyncio.Event()}), BadReply, "expected a stream"),
+        (Answer(), BadReply, "expected a stream"),
+    ],
+)
+def test_what_can_never_succeed_is_sent_once(
+    answer: Answer, kind: type[ProviderError], says: str
+) -> None:
+    """And the key it was sent with is not in what is said about it."""
+
+    async def main() -> None:
+        async with WireServer([answer, Answer(HI)]) as server:
+            with pytest.raises(kind, match=says) as caught:
+                await Talk(server).ask()
+            assert KEY not in repr(caught.value)
+            assert len(server.requests) == 1
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("filler", [b": processing\n\n", b"\n", b"\r\n: x\r\n"])
+def test_any_amount_of_nothing_may_come_before_the_first_event(filler: bytes) -> None:
+    """Proxies keep a line alive with comments while a model thinks."""
+
+    async def main() -> None:
+        chunk = filler * (70_000 // len(filler))
+        async with WireServer([Answer([chunk, chunk, chunk, *HI])]) as server:
+            assert spoken(await Talk(server).ask()) == "Hi there"
+
+    asyncio.run(main())
+
+
+def test_the_status_counts_even_when_the_body_of_the_error_is_cut() -> None:
+    """A 400 with half an explanation is still a 400, not a broken line to retry."""
+
+    async def main() -> None:
+        async with WireServer([Answer([b"because", b"!"], 400, cut_after=1)]) as server:
+            with pytest.raises(RequestRejected, match=r"^because$"):
+                await Talk(server).ask()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(HI, cut_after=1),
+        Answer(HI[:1]),
+        Answer([HI[0] + b'data: {"text": "a']),
+    ],
+)
+def test_a_stream_cut_after_content_is_truncated_and_not_retried(answer: Answer) -> None:
+    """Half an answer is no answer, and the listener has seen that half."""
+
+    async def main() -> None:
+        async with WireServer([answer, Answer(HI)]) as server:
+            provider = Talk(server).provider()
+            stream = provider.session().stream(ASK)
+            assert await anext(stream) == TextDelta("Hi")
+            with pytest.raises(StreamTruncated):
+                await anext(stream)
+            assert len(server.requests) == 1
+            await provider.aclose()
+
+    asyncio.run(main())
+
+
+def test_an_error_within_the_first_content_is_not_retried() -> None:
+    """The decoder has begun with the content; whether it was shown is not ours to guess."""
+
+    async def main() -> None:
+        async with WireServer(
+            [Answer(sse('{"text": "Hi", "error": "late"}')), Answer(HI)]
+        ) as server:
+            with pytest.raises(Overloaded, match="late"):
+                await Talk(server).ask()
+            assert len(server.requests) == 1
+
+    asyncio.run(main())
+
+
+def test_what_came_before_an_error_in_the_same_chunk_is_shown() -> None:
+    """And for that reason the error must not be retried away."""
+
+    async def main() -> None:
+        chunk = b"".join(sse('{"text": "Hi"}', '{"error": "overloaded"}'))
+        async with WireServer([Answer([chunk]), Answer(HI)]) as server:
+            provider = Talk(server).provider()
+            stream = provider.session().stream(ASK)
+            assert await anext(stream) == TextDelta("Hi")
+            with pytest.raises(Overloaded):
+                await anext(stream)
+            assert len(server.requests) == 1
+            await provider.aclose()
+
+    asyncio.run(main())
+
+
+def test_a_port_nobody_listens_on_is_a_failed_connection() -> None:
+    """The most frequent mistake with a local model: it is not running."""
+
+    async def main() -> None:
+        async with WireServer() as server:
+            talk = Talk(server)
+        with pytest.raises(ConnectionFailed, match=r"127\.0\.0\.1.*ConnectError"):
+            await talk.ask()
+        assert len(talk.slept.seconds) == 2
+
+    asyncio.run(main())
+
+
+def test_a_connection_that_does_not_stand_in_time_is_tried_again() -> None:
+    """Nothing has reached the server; httpx keeps this limit, its error becomes ours."""
+
+    def timed_out(request: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectTimeout("too slow", request=request)
+
+    async def main() -> None:
+        watch = Watch(asyncio.get_running_loop(), Timeouts())
+        exchange = Exchange(EchoWire(), watch)
+        async with httpx.AsyncClient(transport=httpx.MockTransport(timed_out)) as client:
+            request = client.build_request("POST", "http://far.away/v1")
+            with pytest.raises(ProviderTimeout, match=r"far\.away.*connect_s") as caught:
+                await exchange.open(client, request, 0.0)
+            await exchange.close()
+        assert caught.value.layer == "connect"
+        assert Retries().allows(1, caught.value)
+
+    asyncio.run(main())
+
+
+def test_only_so_much_of_an_error_is_read() -> None:
+    """An error page without end must not fill the memory."""
+
+    async def main() -> None:
+        endless = Answer([b"x" * 50_000] * 3, 400, gates={2: asyncio.Event()})
+        async with WireServer([endless]) as server:
+            with pytest.raises(RequestRejected) as caught:
+                await Talk(server).ask()
+            assert str(caught.value) == "x" * 65_536
+            await server.client_left.wait()
+
+    asyncio.run(main())

@@ -1,0 +1,312 @@
+"""Whole exchanges over real sockets, and what is refused before any."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import gzip
+import ssl
+import weakref
+from contextlib import aclosing
+
+import httpx
+import pytest
+
+from graphloop.errors import (
+    BadReply,
+    ConfigError,
+    ConnectionFailed,
+    Overloaded,
+    ProviderError,
+)
+from graphloop.providers.base import TextDelta
+from graphloop.providers.http import Endpoint, HttpProvider, Retries, Timeouts
+from graphloop.values import Reply
+from tests.echo_wire import ASK, HI, KEY, PING, EchoWire, Talk, spoken
+from tests.wire_server import Answer, WireServer, sse
+
+
+def test_a_delta_is_seen_before_the_next_one_is_sent() -> None:
+    """Streaming is the only path, so it had better stream."""
+
+    async def main() -> None:
+        second, third = asyncio.Event(), asyncio.Event()
+        body = sse(PING, '{"text": "a"}', '{"text": "b"}', "[DONE]")
+        answer = Answer(body, gates={2: second, 3: third})
+        async with WireServer([answer]) as server:
+            provider = Talk(server).provider()
+            async with aclosing(provider.session().stream(ASK)) as stream:
+                assert await anext(stream) == TextDelta("a")
+                second.set()
+                assert await anext(stream) == TextDelta("b")
+                third.set()
+                last = await anext(stream)
+                assert isinstance(last, Reply)
+                assert last.message.text == "ab"
+                assert [part async for part in stream] == []
+            await provider.aclose()
+            (request,) = server.requests
+            assert (request.method, request.path) == ("POST", "/v1/echo")
+            assert request.body == b'{"ask": "Hello"}'
+            assert request.headers["content-type"] == "application/json"
+            assert request.headers["accept-encoding"] == "identity"
+            assert request.headers["authorization"] == f"Bearer {KEY}"
+
+    asyncio.run(main())
+
+
+def test_events_may_be_cut_anywhere_and_share_chunks() -> None:
+    """HTTP chunks are no events."""
+
+    async def main() -> None:
+        whole = b"".join(HI)
+        bodies = [[whole], [whole[:9], whole[9:30], whole[30:]], [*HI, b": bye\n\n"]]
+        async with WireServer([Answer(body) for body in bodies]) as server:
+            for _ in bodies:
+                assert spoken(await Talk(server).ask()) == "Hi there"
+
+    asyncio.run(main())
+
+
+def test_the_connection_is_used_again_after_a_whole_answer() -> None:
+    """A new TLS handshake for every turn would cost more than the engine ever could."""
+
+    async def main() -> None:
+        async with WireServer([Answer(HI), Answer(HI), Answer(HI)]) as server:
+            provider = Talk(server).provider()
+            for _ in range(3):
+                assert spoken([part async for part in provider.session().stream(ASK)])
+            assert server.connections == 1
+            await provider.aclose()
+
+    asyncio.run(main())
+
+
+def test_a_server_that_never_hangs_up_does_not_hold_the_reply_back() -> None:
+    """The terminal marker ends an answer, not the end of the body."""
+
+    async def main() -> None:
+        answer = Answer(HI, gates={len(HI): asyncio.Event()})
+        async with WireServer([answer]) as server:
+            assert spoken(await Talk(server).ask()) == "Hi there"
+            await server.client_left.wait()
+
+    asyncio.run(main())
+
+
+def test_a_line_that_breaks_after_the_marker_breaks_nothing() -> None:
+    """All that was to be said has been said."""
+
+    async def main() -> None:
+        async with WireServer([Answer(HI, cut_after=3)]) as server:
+            assert spoken(await Talk(server).ask()) == "Hi there"
+
+    asyncio.run(main())
+
+
+def test_a_compressed_stream_is_understood() -> None:
+    """We ask for none, and some proxy sends one."""
+
+    async def main() -> None:
+        body = [gzip.compress(b"".join(HI))]
+        broken = Answer([b"no gzip"], headers={"content-encoding": "gzip"})
+        async with WireServer(
+            [Answer(body, headers={"content-encoding": "gzip"}), broken]
+        ) as server:
+            assert spoken(await Talk(server).ask()) == "Hi there"
+            with pytest.raises(BadReply, match="content-encoding"):
+                await Talk(server).ask()
+
+    asyncio.run(main())
+
+
+def test_a_provider_serves_one_event_loop_after_another() -> None:
+    """A synchronous front makes a loop for every call."""
+
+    async def serve(provider: HttpProvider) -> str:
+        parts = [part async for part in provider.session().stream(ASK)]
+        await provider.aclose()
+        await provider.aclose()
+        return spoken(parts)
+
+    async def main() -> None:
+        async with WireServer([Answer(HI), Answer(HI)]) as server:
+            provider = Talk(server).provider()
+            assert await serve(provider) == "Hi there"
+            assert await asyncio.to_thread(asyncio.run, serve(provider)) == "Hi there"
+
+    asyncio.run(main())
+
+
+def test_a_loop_that_ends_takes_its_connections_along() -> None:
+    """Many call `asyncio.run` for each question, and close nothing."""
+
+    async def ask(provider: HttpProvider) -> weakref.ref[asyncio.AbstractEventLoop]:
+        assert spoken([part async for part in provider.session().stream(ASK)]) == "Hi there"
+        return weakref.ref(asyncio.get_running_loop())
+
+    async def main() -> None:
+        async with WireServer([Answer(HI)] * 4) as server:
+            provider = Talk(server).provider()
+            loops = [await asyncio.to_thread(asyncio.run, ask(provider)) for _ in range(3)]
+            await server.until(lambda: server.connections_open == 0)
+            await ask(provider)
+            gc.collect()  # A socket left open would complain now.
+            assert [loop() for loop in loops] == [None] * 3
+            assert server.connections == 4
+            await provider.aclose()
+
+    asyncio.run(main())
+
+
+def test_a_provider_can_be_used_after_its_loop_has_ended_its_generators() -> None:
+    """Whoever drives a loop by hand may do that early."""
+
+    async def main() -> None:
+        async with WireServer([Answer(HI)] * 2) as server:
+            provider = Talk(server).provider()
+            assert spoken([part async for part in provider.session().stream(ASK)])
+            await asyncio.get_running_loop().shutdown_asyncgens()
+            await server.until(lambda: server.connections_open == 0)
+            with pytest.warns(ResourceWarning, match="shutdown_asyncgens"):
+                assert spoken([part async for part in provider.session().stream(ASK)])
+            await provider.aclose()
+            await server.until(lambda: server.connections_open == 0)
+
+    asyncio.run(main())
+
+
+def test_no_request_waits_for_another() -> None:
+    """A queue of ours would look like a slow server."""
+    count = 101  # httpx's own limit is 100
+
+    async def main() -> None:
+        gate = asyncio.Event()
+        async with WireServer([Answer(HI, gates={0: gate})] * count) as server:
+            provider = Talk(server, Timeouts(first_content_s=10)).provider()
+
+            async def ask() -> str:
+                return spoken([part async for part in provider.session().stream(ASK)])
+
+            async with asyncio.TaskGroup() as group:
+                asking = [group.create_task(ask()) for _ in range(count)]
+                await server.until(lambda: len(server.requests) == count)
+                gate.set()
+            assert {task.result() for task in asking} == {"Hi there"}
+            await provider.aclose()
+
+    asyncio.run(main())
+
+
+def test_cookies_of_one_run_are_not_sent_with_another() -> None:
+    """They may pin a session, or somebody's account."""
+
+    async def main() -> None:
+        cookie = {"set-cookie": "session=mine; Path=/"}
+        async with WireServer([Answer(HI, headers=cookie), Answer(HI)]) as server:
+            provider = Talk(server).provider()
+            for _ in range(2):
+                assert spoken([part async for part in provider.session().stream(ASK)])
+            assert "cookie" not in server.requests[1].headers
+            await provider.aclose()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("key", "said", "told"),
+    [
+        ("secret-0123456789", "bad secret-0123456789!", "bad ***!"),
+        ("secret-0123456789", "bad secret-01234…", "bad ***…"),
+        ("secret-0123456789", "no secret", "no secret"),
+        ("secret\\0123456789", repr("secret\\0123456789"), "'***'"),
+        ("m", "model m is gone", "model *** is gone"),
+        ("", "model m is gone", "model m is gone"),
+    ],
+)
+def test_the_key_is_taken_out_of_an_error_and_its_causes(key: str, said: str, told: str) -> None:
+    """Whole, cut by a quotation, or escaped; a word of one letter is left in other words."""
+    error = ProviderError(said)
+    error.__cause__ = httpx.ReadError(said)
+    error.__cause__.__cause__ = OSError(7, said)
+
+    Endpoint("https://host", key).hide_key(error)
+
+    assert str(error) == told
+    assert str(error.__cause__) == told
+    assert error.__cause__.__cause__.args == (7, told)
+
+
+def test_the_key_is_in_no_error_of_a_stream() -> None:
+    """Servers repeat it at any time, also after the first content."""
+
+    async def main() -> None:
+        async with WireServer(
+            [Answer(sse('{"text": "Hi"}', f'{{"error": "bad {KEY}"}}'))]
+        ) as server:
+            with pytest.raises(Overloaded, match=r"^bad \*\*\*$"):
+                await Talk(server).ask()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("base_url", "api_key", "says"),
+    [
+        ("localhost:8080", "", "https://host/path"),
+        ("ftp://host", "", "https://host/path"),
+        ("http://", "", "https://host/path"),
+        ("http://host:port", "", "is not a URL"),
+        ("https://me:secret@host/v1", "", "belongs into api_key"),
+        ("https://host/v1?key=secret", "", "belongs into api_key"),
+        ("https://host", "secret\n", "line break"),
+        ("https://host", "sec ret", "space"),
+        ("https://host", "sécret", "ASCII"),
+    ],
+)
+def test_an_endpoint_that_cannot_work_is_refused_without_quoting_secrets(
+    base_url: str, api_key: str, says: str
+) -> None:
+    """httpx would say so only in the middle of a run, and quote the header."""
+    with pytest.raises(ConfigError, match=says) as caught:
+        Endpoint(base_url, api_key)
+
+    assert "secret" not in str(caught.value)
+    assert "sécret" not in str(caught.value)
+
+
+def test_the_key_is_in_no_repr() -> None:
+    """Reprs end up in logs."""
+    provider = HttpProvider(EchoWire(), Endpoint("https://host/v1/", KEY))
+
+    assert KEY not in repr(provider)
+    assert provider.label == "echo:one"
+    assert "https://host/v1" in repr(provider)
+
+
+def test_only_https_reads_the_trust_store_and_only_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes longer than a hundred turns of the engine."""
+    made: list[ssl.SSLContext] = []
+
+    def counted() -> ssl.SSLContext:
+        made.append(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+        return made[-1]
+
+    async def refused(base_url: str) -> None:
+        quick = Retries(attempts_max=1)
+        provider = HttpProvider(EchoWire(), Endpoint(base_url), retries=quick)
+        with pytest.raises(ConnectionFailed):
+            await anext(provider.session().stream(ASK))
+        await provider.aclose()
+
+    async def main() -> None:
+        async with WireServer() as server:
+            pass
+        await refused(server.url)
+        assert made == []
+        await refused(server.url.replace("http", "https"))
+        await refused(server.url.replace("http", "https"))
+        assert len(made) == 1
+
+    monkeypatch.setattr(httpx, "create_ssl_context", counted)
+    asyncio.run(main())

@@ -1,0 +1,77 @@
+"""The OpenAI chat wire as a whole: what a session needs to post a request."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from graphloop.providers.openai_chat import OpenAIChat, ReasoningReturn
+from graphloop.providers.openai_messages import THINKING_EXTRA
+from graphloop.values import (
+    ModelRequest,
+    ReasoningPart,
+    Settings,
+    TextPart,
+)
+from tests.openai_talk import NYC, QUESTION, result, said, with_settings
+
+
+def test_the_wire_says_who_it_is() -> None:
+    """What a session needs to post a request."""
+    wire = OpenAIChat("gpt-4o")
+
+    assert (wire.name, wire.model, wire.path) == ("openai", "gpt-4o", "/chat/completions")
+    assert wire.headers("k") == {"authorization": "Bearer k"}
+
+
+def test_without_a_key_nothing_authenticates() -> None:
+    """Local servers need none, and `Bearer ` alone is refused by proxies."""
+    assert OpenAIChat("m").headers("") == {}
+
+
+@pytest.mark.parametrize("model", ["o1-mini", "o3", "o4-mini", "gpt-5.1"])
+def test_reasoning_models_get_max_completion_tokens(model: str) -> None:
+    """OpenAI's reasoning models refuse `max_tokens`."""
+    found = with_settings(Settings(max_tokens=5), model)
+
+    assert found["max_completion_tokens"] == 5
+    assert "max_tokens" not in found
+
+
+@pytest.mark.parametrize(
+    ("reasoning", "expected"), [("auto", "Hm"), ("never", None)], ids=["auto", "never"]
+)
+def test_reasoning_can_be_kept_from_the_server(
+    reasoning: ReasoningReturn, expected: str | None
+) -> None:
+    """Strict servers refuse the field; nothing in their names says so."""
+    wire = OpenAIChat("m", reasoning=reasoning)
+    request = ModelRequest((said(ReasoningPart("Hm"), NYC), result("72")))
+
+    found = json.loads(b"".join(wire.encoder().encode(request)))["messages"]
+
+    assert found[0].get("reasoning_content") == expected
+
+
+def test_reasoning_is_kept_from_the_server_in_every_form() -> None:
+    """Signed blocks and typed parts are reasoning as well; other parts stay."""
+    wire = OpenAIChat("m", reasoning="never")
+    parts = (ReasoningPart("Hm", extra=THINKING_EXTRA), TextPart("Look:"))
+    extra = '{"reasoning_details":[{"index":0}],"audio":{"id":"a"}}'
+    request = ModelRequest((said(*parts, NYC, extra=extra), result("72")))
+
+    found = json.loads(b"".join(wire.encoder().encode(request)))["messages"]
+
+    assert list(found[0]) == ["role", "content", "tool_calls", "audio"]
+    assert found[0]["content"] == "Look:"
+
+
+def test_the_field_for_max_tokens_can_be_chosen() -> None:
+    """Names of models do not tell everything about a server."""
+    wire = OpenAIChat("house-model", max_tokens_field="max_completion_tokens")
+    request = ModelRequest((QUESTION,), settings=Settings(max_tokens=5))
+
+    found = json.loads(b"".join(wire.encoder().encode(request)))
+
+    assert found["max_completion_tokens"] == 5

@@ -1,0 +1,236 @@
+"""Requests of the OpenAI chat wire: the head, the join, and what is remembered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from graphloop.errors import ConfigError
+from graphloop.history import History
+from graphloop.providers.openai_chat import OpenAIChat
+from graphloop.values import (
+    Message,
+    ModelRequest,
+    Settings,
+    SystemMessage,
+    TextPart,
+    ToolChoice,
+    ToolSpec,
+    UserMessage,
+    evolve,
+)
+from tests.openai_talk import LONDON, NYC, QUESTION, SYSTEM, body, result, said, with_settings
+
+WEATHER = ToolSpec("get_weather", "Current weather.", '{ "type": "object" }')
+
+
+# The array of the seed document "Messages & the Wire Format", its spaces left out.
+SIX_MESSAGES = (
+    '[{"role":"system","content":"You are a helpful weather assistant."},'
+    '{"role":"user","content":"What\'s the weather in NYC and London?"},'
+    '{"role":"assistant","content":"","tool_calls":['
+    '{"id":"call_a","type":"function",'
+    '"function":{"name":"get_weather","arguments":"{\\"city\\":\\"NYC\\"}"}},'
+    '{"id":"call_b","type":"function",'
+    '"function":{"name":"get_weather","arguments":"{\\"city\\":\\"London\\"}"}}]},'
+    '{"role":"tool","tool_call_id":"call_a","content":"72°F and sunny"},'
+    '{"role":"tool","tool_call_id":"call_b","content":"55°F and rainy"},'
+    '{"role":"assistant","content":"NYC is 72°F and sunny; London is 55°F and rainy."}]'
+)
+
+
+def test_the_six_message_example_is_encoded_to_exactly_its_array() -> None:
+    """The seed's array is the wire, key order included."""
+    messages = (
+        SYSTEM,
+        QUESTION,
+        said(NYC, LONDON),
+        result("72°F and sunny", "call_a"),
+        result("55°F and rainy", "call_b"),
+        said(TextPart("NYC is 72°F and sunny; London is 55°F and rainy.")),
+    )
+
+    encoded = b"".join(OpenAIChat("gpt-4o").encoder().encode(ModelRequest(messages))).decode()
+
+    head = '{"model":"gpt-4o","stream":true,"stream_options":{"include_usage":true},"messages":'
+    assert head + SIX_MESSAGES + "}" == encoded
+
+
+def test_tools_and_choice_come_after_the_settings_and_before_the_messages() -> None:
+    """The head is the same in every turn, and a tool's schema is sent as it was written."""
+    request = ModelRequest(
+        (QUESTION,), (WEATHER,), ToolChoice("required"), Settings(temperature=0.5)
+    )
+
+    encoded = b"".join(OpenAIChat("m").encoder().encode(request)).decode()
+
+    assert encoded.startswith(
+        '{"model":"m","stream":true,"stream_options":{"include_usage":true},"temperature":0.5,'
+        '"tools":[{"type":"function","function":{"name":"get_weather",'
+        '"description":"Current weather.","parameters":{ "type": "object" }}}],'
+        '"tool_choice":"required","messages":['
+    )
+
+
+@pytest.mark.parametrize(
+    ("choice", "expected"),
+    [
+        (ToolChoice("required"), "required"),
+        (ToolChoice("none"), "none"),
+        (ToolChoice("tool", "f"), {"type": "function", "function": {"name": "f"}}),
+    ],
+)
+def test_a_tool_choice_is_sent_in_the_wires_own_form(choice: ToolChoice, expected: object) -> None:
+    """How freely the model may choose decides whether a loop can end at all."""
+    assert expected == body(ModelRequest((QUESTION,), (WEATHER,), choice))["tool_choice"]
+
+
+def test_auto_is_left_to_the_server() -> None:
+    """`auto` is every server's default; some refuse the field."""
+    assert "tool_choice" not in body(ModelRequest((QUESTION,), (WEATHER,)))
+
+
+def test_without_tools_nothing_about_tools_is_sent() -> None:
+    """Servers refuse an empty list of tools, and a choice among none."""
+    request = ModelRequest(
+        (QUESTION,), (), ToolChoice("required"), Settings(parallel_tool_calls=False)
+    )
+
+    assert not {"tools", "tool_choice", "parallel_tool_calls"} & body(request).keys()
+
+
+def test_every_setting_reaches_the_body() -> None:
+    """Every option takes effect."""
+    settings = Settings(9, 0.5, 0.9, ("END",), 7, parallel_tool_calls=False)
+
+    found = with_settings(settings, tools=(WEATHER,))
+
+    expected = {
+        "max_tokens": 9,
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "stop": ["END"],
+        "seed": 7,
+        "parallel_tool_calls": False,
+    }
+    assert expected == {name: found[name] for name in expected}
+
+
+@pytest.mark.parametrize("parameters", ["", "{", "[]", "{}, 1"])
+def test_parameters_that_are_no_object_are_refused(parameters: str) -> None:
+    """Spliced in verbatim, they would break the whole body."""
+    tool = evolve(WEATHER, parameters=parameters)
+
+    with pytest.raises(ConfigError, match="get_weather"):
+        body(ModelRequest((QUESTION,), (tool,)))
+
+
+@pytest.mark.parametrize("extra", ["{", "[]"])
+def test_a_broken_extra_is_refused_and_harms_no_later_request(extra: str) -> None:
+    """A refused request must leave the encoder as it was."""
+    encoder = OpenAIChat("m").encoder()
+    whole = ModelRequest((QUESTION, said(NYC), result("72")))
+    expected = b"".join(encoder.encode(whole))
+
+    with pytest.raises(ConfigError, match="extra"):
+        encoder.encode(ModelRequest((*whole.messages, said(TextPart("x"), extra=extra))))
+
+    assert expected == b"".join(encoder.encode(whole))
+
+
+def test_half_characters_never_make_encoding_raise() -> None:
+    """A half left over from a broken stream must not end the run much later."""
+    half = "\ud83d"
+    pair = "\ud83d\udc69"
+    turn = said(
+        TextPart(half),
+        evolve(NYC, id=half, arguments=f'{{"a":"{half}"}}', extra=f'{{"e":"{half}"}}'),
+        extra=f'{{"e":"{half}"}}',
+    )
+    tool = ToolSpec("t", half, f'{{"title":"{half}"}}')
+    settings = Settings(options=f'{{"user":"{half}"}}', stop_sequences=(half,))
+    messages = (SystemMessage(half), UserMessage(pair), turn, result(half))
+
+    found = body(ModelRequest(messages, (tool,), settings=settings))
+
+    assert [one["content"] for one in found["messages"]] == ["\ufffd", "\U0001f469"] + [
+        "\ufffd"
+    ] * 2
+    assert found["tools"][0]["function"]["parameters"] == {"title": "\ufffd"}
+
+
+def grown(messages: Sequence[Message], encoder_messages: Sequence[Message]) -> list[bytes]:
+    encoder = OpenAIChat("m").encoder()
+    encoder.encode(ModelRequest(encoder_messages))
+    return encoder.encode(ModelRequest(messages))
+
+
+@pytest.mark.parametrize(
+    "earlier",
+    [
+        [],
+        [SYSTEM],
+        [SYSTEM, QUESTION, said(NYC)],
+        [QUESTION],
+        [SYSTEM, UserMessage("Another question")],
+        [SYSTEM, QUESTION, said(NYC), result("x"), said(TextPart("72")), QUESTION],
+    ],
+)
+def test_what_was_encoded_before_never_changes_what_is_sent(earlier: list[Message]) -> None:
+    """A compacted or replaced history must not be mixed with the remembered one."""
+    messages: list[Message] = [SYSTEM, QUESTION, said(NYC), result("x")]
+    expected = OpenAIChat("m").encoder().encode(ModelRequest(messages))
+
+    for before in (earlier, History[Message](earlier)):
+        for now in (messages, tuple(messages), History[Message](messages)):
+            assert b"".join(expected) == b"".join(grown(now, before))
+
+
+def test_a_list_changed_by_its_owner_is_encoded_anew() -> None:
+    """The caller's own list is remembered as it was, not as it is."""
+    encoder = OpenAIChat("m").encoder()
+    messages: list[Message] = [SYSTEM, QUESTION]
+    encoder.encode(ModelRequest(messages))
+    messages[1] = UserMessage("changed")
+
+    found = json.loads(b"".join(encoder.encode(ModelRequest(messages))))
+
+    assert found["messages"][1]["content"] == "changed"
+
+
+def test_old_messages_are_not_encoded_again() -> None:
+    """Work is in proportion to what is new: the remembered bytes are the same objects."""
+    encoder = OpenAIChat("m").encoder()
+    history = History[Message]([UserMessage("long " * 1000)])
+    first = encoder.encode(ModelRequest(history))
+
+    second = encoder.encode(ModelRequest(history.append(said(TextPart("short")))))
+
+    assert second[0] is first[0]
+    assert second[1] is first[1]
+
+
+def test_a_body_stays_in_few_parts() -> None:
+    """A thousand parts would cost more to send than they saved to encode."""
+    encoder = OpenAIChat("m").encoder()
+    history = History[Message]()
+    most = 0
+
+    for turn in range(500):
+        history = history.append(said(TextPart(f"turn {turn}")), UserMessage("go on" * (turn % 7)))
+        most = max(most, len(encoder.encode(ModelRequest(history))))
+
+    assert most <= 16
+
+
+def test_a_change_of_tools_or_settings_changes_the_head_alone() -> None:
+    """Settings may change from turn to turn; the messages need no second encoding."""
+    encoder = OpenAIChat("m").encoder()
+    first = encoder.encode(ModelRequest((QUESTION,)))
+
+    second = encoder.encode(ModelRequest((QUESTION,), (WEATHER,), settings=Settings(seed=1)))
+
+    assert first[1] is second[1]
+    assert {"tools", "seed"} <= json.loads(b"".join(second)).keys()

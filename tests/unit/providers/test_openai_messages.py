@@ -1,0 +1,293 @@
+"""One message as the OpenAI chat wire writes it, line by line of what servers accept."""
+
+from __future__ import annotations
+
+import json
+from typing import get_args
+
+import pytest
+
+from graphloop.errors import ToolError
+from graphloop.history import History
+from graphloop.nodes.append import CANCELLED
+from graphloop.nodes.gate import DENIED
+from graphloop.providers.base import ServerEvent
+from graphloop.providers.openai_chat import OpenAIChat
+from graphloop.tool_outcome import error_text
+from graphloop.values import (
+    FilePart,
+    ImagePart,
+    Message,
+    ModelRequest,
+    OpaquePart,
+    ReasoningPart,
+    ResultStatus,
+    SystemMessage,
+    TextPart,
+    UserMessage,
+    evolve,
+)
+from tests.openai_talk import LONDON, NYC, QUESTION, SYSTEM, result, said, sent
+
+
+def test_results_are_paired_with_calls_by_position() -> None:
+    """Many servers repeat ids; a lookup by id would answer the wrong call."""
+    calls = said(evolve(NYC, id="call_0"), evolve(LONDON, id="call_0"))
+
+    found = sent(calls, result("first", "other"), result("second", "ids"))
+
+    assert [call["id"] for call in found[0]["tool_calls"]] == ["call_0", "call_0"]
+    assert [(one["tool_call_id"], one["content"]) for one in found[1:]] == [
+        ("call_0", "first"),
+        ("call_0", "second"),
+    ]
+
+
+def test_calls_without_an_id_get_one_from_their_position() -> None:
+    """An empty id is refused by servers, and a random one would change the prefix."""
+    calls = said(evolve(NYC, id=""), LONDON, evolve(NYC, id=""))
+
+    found = sent(QUESTION, calls, result("a"), result("b"), result("c"))
+
+    ids = ["graphloop_1_0", "call_b", "graphloop_1_2"]
+    assert ids == [call["id"] for call in found[1]["tool_calls"]]
+    assert ids == [one["tool_call_id"] for one in found[2:]]
+
+
+def test_a_result_without_a_call_keeps_its_own_id() -> None:
+    """A compacted history may begin with a result; it is not lost."""
+    found = sent(result("a", "x"), result("b"))
+
+    assert [one["tool_call_id"] for one in found] == ["x", "graphloop_1_0"]
+
+
+def test_a_made_up_id_is_no_other_calls_id() -> None:
+    """A server that answers in our own form must not make two calls one."""
+    calls = said(evolve(NYC, id="graphloop_0_1"), evolve(LONDON, id=""))
+    later = said(evolve(NYC, id="graphloop_0_0"))
+
+    found = sent(calls, result("a"), result("b"), later, result("c"), result("d", "graphloop_3_0"))
+
+    made = [call["id"] for turn in (found[0], found[3]) for call in turn["tool_calls"]]
+    assert made == ["graphloop_0_0", "graphloop_0_1", "graphloop_3_0"]
+    answered = [one["tool_call_id"] for one in found if one["role"] == "tool"]
+    assert answered == [*made, "graphloop_5_0"]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("functions.get weather", "functions_get_weather"), ("", "_"), ("x" * 200, "x" * 64)],
+)
+def test_a_name_the_model_invented_goes_back_as_a_legal_one(name: str, expected: str) -> None:
+    """Servers with a pattern for names refuse every later request of such a history."""
+    found = sent(said(evolve(NYC, name=name)), result("No such tool"))
+
+    assert found[0]["tool_calls"][0]["function"]["name"] == expected
+
+
+@pytest.mark.parametrize("status", sorted(set(get_args(ResultStatus)) - {"ok"}))
+def test_a_result_that_is_an_error_says_so(status: ResultStatus) -> None:
+    """The wire has no flag for it, and the model must not take a traceback for an answer."""
+    failed = evolve(result("division by zero"), status=status)
+    shown = evolve(result((TextPart("half a page"), ImagePart("u"))), status=status)
+
+    found = sent(said(NYC, LONDON), failed, shown, QUESTION, result("division by zero"))
+
+    assert [found[at]["content"] for at in (1, 2)] == [
+        "Error: division by zero",
+        "Error: half a page",
+    ]
+    assert found[-1]["content"] == "division by zero"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        error_text(ToolError("Error 404: no such page")),
+        "Invalid arguments for tool 'f': x",
+        'No such tool: "f".',
+        DENIED,
+        CANCELLED,
+    ],
+)
+def test_a_result_that_says_it_is_an_error_is_sent_as_it_is(text: str) -> None:
+    """Twice "Error" tells a model nothing, and a cache hits only the same words."""
+    found = sent(said(NYC), evolve(result(text), status="error"))
+
+    assert found[1]["content"] == text
+
+
+@pytest.mark.parametrize("broken", ["", "{", '{"a":1', "[1]", "null", '"x"', "{}{}"])
+def test_arguments_that_are_no_object_are_never_echoed(broken: str) -> None:
+    """Broken JSON in a history makes llama.cpp fail every later request."""
+    found = sent(said(evolve(NYC, arguments=broken)), result("invalid"))
+
+    assert found[0]["tool_calls"][0]["function"]["arguments"] == "{}"
+
+
+def test_arguments_are_sent_back_as_the_model_wrote_them() -> None:
+    """Spaces and order are the model's; a prompt cache holds exactly these."""
+    written = '{ "b": 1.0,  "a": "\\u00e9" }'
+
+    found = sent(said(evolve(NYC, arguments=written)), result("ok"))
+
+    assert found[0]["tool_calls"][0]["function"]["arguments"] == written
+
+
+def test_flat_reasoning_goes_back_only_on_turns_with_calls() -> None:
+    """DeepSeek-style servers refuse call turns without it and ignore it elsewhere."""
+    thought = ReasoningPart("Two cities.")
+
+    found = sent(said(thought, NYC), result("72"), said(thought, TextPart("72")))
+
+    assert list(found[0]) == ["role", "content", "reasoning_content", "tool_calls"]
+    assert found[0]["reasoning_content"] == "Two cities."
+    assert list(found[2]) == ["role", "content"]
+
+
+def test_flat_reasoning_goes_back_under_the_name_it_came_by() -> None:
+    """Groq and vLLM read `reasoning` and refuse, or do not see, `reasoning_content`."""
+    turns: list[Message] = []
+    for field in ("reasoning", "reasoning_content"):
+        decoder = OpenAIChat("m").decoder()
+        call = {"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}}
+        delta = {field: f"Hm: {field}", "tool_calls": [call]}
+        chunk = {"choices": [{"delta": delta, "finish_reason": "tool_calls"}]}
+        decoder.feed(ServerEvent("", json.dumps(chunk).encode()))
+        turns += [decoder.reply().message, result("72")]
+
+    found = sent(*turns)
+
+    assert list(found[0]) == ["role", "content", "reasoning", "tool_calls"]
+    assert found[0]["reasoning"] == "Hm: reasoning"
+    assert list(found[2]) == ["role", "content", "reasoning_content", "tool_calls"]
+    assert found[2]["reasoning_content"] == "Hm: reasoning_content"
+
+
+def test_structured_reasoning_goes_back_verbatim_instead_of_flat() -> None:
+    """Signed blocks are checked by the model's server; any change breaks them."""
+    details = [{"type": "reasoning.text", "text": "Hm", "signature": "s", "index": 0}]
+    extra = json.dumps({"reasoning_details": details})
+    turn = said(ReasoningPart("Hm"), NYC, extra=extra)
+
+    found = sent(turn, result("72"), said(TextPart("72"), extra=extra))
+
+    assert found[0]["reasoning_details"] == details
+    assert "reasoning_content" not in found[0]
+    assert list(found[2]) == ["role", "content"]
+
+
+def test_another_wires_reasoning_and_extras_stay_behind() -> None:
+    """Provider data means nothing, or harm, to another provider."""
+    call = evolve(NYC, extra='{"extra_content":{"sig":1}}')
+    turn = said(ReasoningPart("Hm"), OpaquePart("{}"), call, wire="anthropic", extra='{"x":1}')
+
+    found = sent(turn, result("72"))
+
+    assert list(found[0]) == ["role", "content", "tool_calls"]
+    assert list(found[0]["tool_calls"][0]) == ["id", "type", "function"]
+    assert found[0]["content"] == ""
+
+
+def test_unknown_fields_go_back_to_their_own_wire() -> None:
+    """Gemini behind this wire refuses a call whose thought signature is missing."""
+    extra = '{"extra_content":{"sig":"c2ln"},"function":{"strict":true,"name":"no"},"id":"no"}'
+    turn = said(TextPart("Hi"), evolve(NYC, extra=extra), extra='{"audio":{"id":"a"},"role":"no"}')
+
+    found = sent(turn, result("72"))[0]
+
+    assert (found["role"], found["audio"]) == ("assistant", {"id": "a"})
+    call = found["tool_calls"][0]
+    assert (call["id"], call["extra_content"]) == ("call_a", {"sig": "c2ln"})
+    assert (call["function"]["name"], call["function"]["strict"]) == ("get_weather", True)
+
+
+def test_typed_thinking_goes_back_as_it_came() -> None:
+    """Mistral refuses `reasoning_content`; its thinking is a typed part of the content."""
+    decoder = OpenAIChat("m").decoder()
+    content = [
+        {"type": "thinking", "thinking": [{"type": "text", "text": "Hm"}]},
+        {"type": "text", "text": "Look:"},
+        {"type": "reference", "reference_ids": [1]},
+    ]
+    call = {"id": "m1", "function": {"name": "get_weather", "arguments": "{}"}}
+    delta = {"content": content, "tool_calls": [call]}
+    chunk = {"choices": [{"delta": delta, "finish_reason": "tool_calls"}]}
+    decoder.feed(ServerEvent("", json.dumps(chunk).encode()))
+    turn = decoder.reply().message
+
+    found = sent(turn, result("72"), said(*turn.parts[:2]))
+
+    assert found[0]["content"] == content
+    assert "reasoning_content" not in found[0]
+    assert found[2] == {"role": "assistant", "content": "Look:"}
+
+
+def test_images_and_files_of_a_user_become_content_parts() -> None:
+    """The wire takes base64 only as a data URL."""
+    parts = (
+        TextPart("See"),
+        ImagePart("https://example.org/a.png"),
+        ImagePart("QUJD", "image/png"),
+        FilePart("QUJD", "application/pdf", "a.pdf"),
+        FilePart("QUJD", "text/plain"),
+    )
+
+    found = sent(UserMessage(parts), UserMessage(()))
+
+    assert found[0]["content"] == [
+        {"type": "text", "text": "See"},
+        {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}},
+        {
+            "type": "file",
+            "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,QUJD"},
+        },
+        {"type": "file", "file": {"file_data": "data:text/plain;base64,QUJD"}},
+    ]
+    assert found[1]["content"] == ""
+
+
+def test_images_of_results_follow_the_whole_batch() -> None:
+    """A tool message holds text only, and nothing may stand between calls and results."""
+    image = ImagePart("https://example.org/a.png")
+
+    found = sent(said(NYC, LONDON), result((TextPart("see"), image)), result("rain"), QUESTION)
+
+    assert [one["role"] for one in found] == ["assistant", "tool", "tool", "user", "user"]
+    assert found[1]["content"] == "see"
+    note, shown = found[3]["content"]
+    assert "get_weather" in note["text"]
+    assert "call_a" in note["text"]
+    assert shown["image_url"]["url"] == "https://example.org/a.png"
+
+
+def test_images_of_an_unfinished_batch_never_split_it() -> None:
+    """They are sent at the end, and move behind the results that come later."""
+    image = ImagePart("https://example.org/a.png")
+    encoder = OpenAIChat("m").encoder()
+    history = History[Message]((said(NYC, LONDON), result((image,))))
+
+    first = json.loads(b"".join(encoder.encode(ModelRequest(history))))["messages"]
+    longer = history.append(result("rain"))
+    second = json.loads(b"".join(encoder.encode(ModelRequest(longer))))["messages"]
+
+    assert [one["role"] for one in first] == ["assistant", "tool", "user"]
+    assert [one["role"] for one in second] == ["assistant", "tool", "tool", "user"]
+
+
+@pytest.mark.parametrize("following", [QUESTION, SYSTEM, said(TextPart("Hm"))])
+def test_images_come_before_the_message_that_cuts_their_batch_off(following: Message) -> None:
+    """What a tool showed belongs to its own turn."""
+    image = ImagePart("https://example.org/a.png")
+
+    found = sent(said(NYC, LONDON), result((image,)), following)
+
+    assert [one["role"] for one in found] == ["assistant", "tool", "user", following.role]
+
+
+def test_system_messages_keep_their_place() -> None:
+    """Instructions given in the middle speak about what follows them."""
+    found = sent(SYSTEM, QUESTION, SystemMessage("Be brief."))
+
+    assert [one["role"] for one in found] == ["system", "user", "system"]

@@ -1,0 +1,270 @@
+"""What servers mean when they refuse: the class decides who can mend it, and on retries.
+
+Both wires are held to everything, for servers mix the dialects: llama.cpp says on each wire what
+it says on all of them.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from graphloop.errors import (
+    AuthenticationFailed,
+    BadReply,
+    ContextOverflow,
+    Overloaded,
+    ProviderError,
+    RateLimited,
+    RequestRejected,
+)
+from graphloop.providers.anthropic import AnthropicMessages
+from graphloop.providers.base import ServerEvent, Wire
+from graphloop.providers.openai_chat import OpenAIChat
+from graphloop.providers.refusals import is_report
+from tests.transcripts import event
+
+WIRES: tuple[Wire, ...] = (AnthropicMessages("m"), OpenAIChat("m"))
+on_both_wires = pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.name)
+
+
+@on_both_wires
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        (401, b'{"error":{"message":"bad key","code":"invalid_api_key"}}', AuthenticationFailed),
+        (401, b'{"detail":"bad key"}', AuthenticationFailed),
+        (403, b"<html>bad key</html>", AuthenticationFailed),
+        (429, b'{"error":"bad key"}', RateLimited),
+        (429, b'{"error":{"message":"bad key: context window"}}', RateLimited),
+        (400, b'{"error":{"message":"bad key","type":"invalid_request_error"}}', RequestRejected),
+        (404, b'{"error":"bad key"}', RequestRejected),
+        (422, b'{"detail":[{"loc":["body"],"msg":"bad key"}]}', RequestRejected),
+        (500, b'{"error":{"code":500,"message":"bad key"}}', Overloaded),
+        (503, b'[{"error":{"message":"bad key","status":"UNAVAILABLE"}}]', Overloaded),
+        (
+            529,
+            b'{"type":"error","error":{"type":"api_error","message":"bad key"}}',
+            Overloaded,
+        ),
+        (529, b"bad key", Overloaded),
+        (302, b"bad key", BadReply),
+        (302, b'{"error":{"message":"bad key","type":"server_error"}}', BadReply),
+        (200, b"bad key", BadReply),
+        (400, b'{"message":"bad key","code":"context_length_exceeded"}', ContextOverflow),
+        (400, b'{"type":"exceed_context_size_error","message":"bad key"}', ContextOverflow),
+        (400, b'{"message":"bad key: maximum context length is 9"}', ContextOverflow),
+        (400, b'{"error":{"message":"bad key: prompt is too long: 2 > 1"}}', ContextOverflow),
+        (400, b'{"error":{"message":"bad key: max_tokens exceed context limit"}}', ContextOverflow),
+        (
+            502,
+            b'{"error":{"message":"bad key","metadata":{"raw":"Maximum context length"}}}',
+            ContextOverflow,
+        ),
+    ],
+)
+def test_a_refusal_is_classed_by_its_status_and_quoted(
+    wire: Wire, status: int, body: bytes, kind: type[ProviderError]
+) -> None:
+    """Who can mend it decides the class; what the server said is in the message."""
+    found = wire.error(status, body)
+
+    assert type(found) is kind
+    assert found.status == status
+    assert "bad key" in str(found)
+
+
+@on_both_wires
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        ({"type": "overloaded_error", "message": "m"}, Overloaded),
+        ({"type": "rate_limit_error", "message": "m"}, RateLimited),
+        ({"code": "rate_limit_exceeded", "message": "m"}, RateLimited),
+        ({"code": 503, "message": "m"}, Overloaded),
+        ({"code": "429", "message": "m"}, RateLimited),
+        ({"type": "authentication_error", "message": "m"}, AuthenticationFailed),
+        ({"type": "invalid_request_error", "message": "m"}, RequestRejected),
+        ({"type": "odd", "message": "m"}, BadReply),
+    ],
+)
+def test_a_status_of_success_is_no_excuse(
+    wire: Wire, error: object, kind: type[ProviderError]
+) -> None:
+    """Proxies report the failure of the host behind them as 200; only the report tells."""
+    found = wire.error(200, json.dumps({"error": error}).encode())
+
+    assert type(found) is kind
+    assert found.status == 200
+
+
+@on_both_wires
+@pytest.mark.parametrize("status", [408, 409, 425, 500, 502, 503, 504, 524, 529])
+def test_what_may_succeed_later_is_retryable(wire: Wire, status: int) -> None:
+    """A time-out, a conflict or a crash says nothing against the request."""
+    assert wire.error(status, b'{"error":{"message":"m"}}').retryable
+
+
+@on_both_wires
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (429, {"code": "insufficient_quota", "type": "insufficient_quota", "message": "m"}),
+        (402, {"type": "billing_error", "message": "m"}),
+        (200, {"code": "insufficient_quota", "message": "m"}),
+    ],
+)
+def test_an_empty_account_is_not_asked_again(wire: Wire, status: int, error: object) -> None:
+    """It comes as 429 like a rate limit, but minutes of waiting bring no money."""
+    found = wire.error(status, json.dumps({"error": error}).encode())
+
+    assert type(found) is RequestRejected
+    assert not found.retryable
+    assert "Add credit" in str(found)
+
+
+@on_both_wires
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        ({"code": 500, "message": "m", "type": "server_error"}, Overloaded),
+        ({"code": 429, "message": "m"}, RateLimited),
+        ({"code": "401", "message": "m"}, AuthenticationFailed),
+        ({"code": 400, "message": "m"}, RequestRejected),
+        ({"code": 400, "message": "m", "type": "odd"}, RequestRejected),
+        ({"code": "rate_limit_exceeded", "message": "m"}, RateLimited),
+        ({"code": "insufficient_quota", "message": "m"}, RequestRejected),
+        ({"code": None, "type": "server_error", "message": "m"}, Overloaded),
+        ({"code": 503, "status": "UNAVAILABLE", "message": "m"}, Overloaded),
+        ({"type": "overloaded_error", "message": "m"}, Overloaded),
+        ({"type": "api_error", "message": "m"}, Overloaded),
+        ({"type": "rate_limit_error", "message": "m"}, RateLimited),
+        ({"type": "authentication_error", "message": "m"}, AuthenticationFailed),
+        ({"type": "permission_error", "message": "m"}, AuthenticationFailed),
+        ({"type": "invalid_request_error", "message": "m"}, RequestRejected),
+        ({"type": "invalid_request_error", "message": "prompt is too long: m"}, ContextOverflow),
+        ({"type": "exceed_context_size_error", "code": 400, "message": "m"}, ContextOverflow),
+        ({"code": "context_length_exceeded", "message": "m"}, ContextOverflow),
+        ({"type": "new_error", "message": "m"}, BadReply),
+        ({"message": "m"}, BadReply),
+        ("m", BadReply),
+        ({"code": 200}, BadReply),
+    ],
+)
+def test_an_error_inside_a_stream_is_raised_as_its_kind(
+    wire: Wire, error: object, kind: type[ProviderError]
+) -> None:
+    """A status of 200 does not make it an answer, whichever form it has."""
+    for sent in (
+        event({"error": error}),
+        event({"type": "error", "error": error}, "error"),
+        event(error, "error"),
+    ):
+        with pytest.raises(ProviderError) as caught:
+            list(wire.decoder().feed(sent))
+
+        assert type(caught.value) is kind
+        assert caught.value.status == 0
+
+
+@on_both_wires
+@pytest.mark.parametrize(
+    ("details", "wait_s"),
+    [
+        ([{"@type": "x.QuotaFailure"}, {"@type": "x.RetryInfo", "retryDelay": "14.4s"}], 14.4),
+        ([{"retryDelay": "7s"}], 7.0),
+        ([{"retryDelay": "soon"}, {"retryDelay": 7}, 7], None),
+        ({"retryDelay": "7s"}, None),
+        (None, None),
+    ],
+)
+def test_a_wait_that_the_report_names_is_found(
+    wire: Wire, details: object, wait_s: float | None
+) -> None:
+    """Gemini's compatible endpoint has no header for it."""
+    report = {"error": {"code": 429, "message": "m", "details": details}}
+
+    found = wire.error(429, json.dumps([report]).encode())
+
+    assert type(found) is RateLimited
+    assert found.retry_after_s == wait_s
+    with pytest.raises(RateLimited) as caught:
+        list(wire.decoder().feed(event(report)))
+    assert caught.value.retry_after_s == wait_s
+
+
+@pytest.mark.parametrize(
+    ("body", "reports"),
+    [
+        (b'{"error":{"message":"no"}}', True),
+        (b' {"error":"no"}', True),
+        (b'[{"error":{"message":"no"}}]', True),
+        (b'{"type":"overloaded_error","message":"no"}', True),
+        (b'{"code":503,"message":"no"}', True),
+        (b'{"detail":"no"}', True),
+        (b'{"error":null,"choices":[]}', False),
+        (b'{"choices":[],"message":"m"}', False),
+        (b'{"content":[],"message":"m"}', False),
+        (b'{"message":{"content":"context window"}}', False),
+        (b'{"error":', False),
+        (b"[]", False),
+        (b"error", False),
+    ],
+)
+def test_a_report_is_told_from_an_answer_in_one_piece(body: bytes, *, reports: bool) -> None:
+    """An answer that was not streamed may speak of anything; it is no error of any kind."""
+    assert is_report(body) is reports
+
+
+@on_both_wires
+def test_an_error_event_may_hold_no_json(wire: Wire) -> None:
+    """Nothing says that asking again would help."""
+    with pytest.raises(BadReply, match="slot died"):
+        list(wire.decoder().feed(ServerEvent("error", b"slot died")))
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (b"", "an empty body"),
+        (b" ", "an empty body"),
+        (b"[]", "'[]'"),
+        (b"[[", "'[['"),
+        (b"{}", "'{}'"),
+        (b"null", "'null'"),
+        (b"\xff\xfe", "\ufffd"),
+        (b'"gone"', "'gone'"),
+        (b"<html>", "'<html>'"),
+        (b'{"error":[]}', "error"),
+        (b'{"error":{"type":5}}', "type"),
+        (b'{"detail":"no"}', "'no'"),
+        (b'{"error":{"type":"odd","message":"no"}}', r"'no' (odd)"),
+        (rb'{"error":{"type":"\ud83d","message":"\ud83d"}}', r"\ud83d"),
+    ],
+)
+def test_a_refusal_of_no_known_form_is_quoted(body: bytes, says: str) -> None:
+    """Gateways have words of their own; a person can read them."""
+    found = OpenAIChat("m").error(400, body)
+
+    assert type(found) is RequestRejected
+    assert says in str(found)
+
+
+def test_a_long_refusal_is_quoted_in_part() -> None:
+    """A page of HTML must not fill a journal."""
+    words = json.dumps({"error": {"message": "m" * 9_999, "type": "t" * 9_999}}).encode()
+
+    assert len(str(OpenAIChat("m").error(502, b"<p>" * 100_000))) < 500
+    assert len(str(OpenAIChat("m").error(502, words))) < 500
+
+
+@pytest.mark.parametrize("secret", ["sk-proj-abcdef123456", "Bearer abcdef123456"])
+def test_a_key_that_the_server_repeats_is_not_quoted(secret: str) -> None:
+    """Messages end in logs and journals."""
+    body = json.dumps({"error": f"Incorrect key {secret}"}).encode()
+
+    found = str(OpenAIChat("m").error(401, body))
+
+    assert "abcdef" not in found
+    assert "[key]" in found

@@ -1,0 +1,152 @@
+"""From a model's name to its provider, and every way not to get there."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from graphloop.errors import ConfigError, ScriptError
+from graphloop.providers.http import HttpProvider
+from graphloop.providers.registry import resolve
+from graphloop.providers.retries import Retries
+from graphloop.providers.script import ScriptedModel
+from graphloop.providers.timeouts import Timeouts
+from graphloop.values import ModelRequest, Reply, UserMessage
+from tests.wire_server import Answer, WireServer, sse
+
+LOCAL = "http://localhost:8080/v1"
+CHAT = sse(
+    '{"choices": [{"index": 0, "delta": {"role": "assistant", "content": "Hi"}}]}',
+    '{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}',
+    "[DONE]",
+)
+
+
+@pytest.mark.parametrize(
+    ("model", "environ", "base_url"),
+    [
+        ("anthropic:m", {"ANTHROPIC_API_KEY": "key-1"}, "https://api.anthropic.com"),
+        ("openai:m", {"OPENAI_API_KEY": "key-1"}, "https://api.openai.com/v1"),
+        ("openai:a/m:free", {"OPENAI_BASE_URL": LOCAL}, LOCAL),
+        ("anthropic:m", {"ANTHROPIC_BASE_URL": LOCAL}, LOCAL),
+    ],
+)
+def test_a_name_and_the_usual_environment_make_a_provider(
+    model: str, environ: Mapping[str, str], base_url: str
+) -> None:
+    """A server of one's own needs no key."""
+    provider = resolve(model, environ=environ)
+
+    assert isinstance(provider, HttpProvider)
+    assert provider.label == model
+    assert provider.wire.model == model.partition(":")[2]
+    assert f"base_url={base_url!r}" in repr(provider)
+
+
+def test_an_argument_wins_over_the_environment() -> None:
+    """And key and URL reach the server."""
+
+    async def main() -> None:
+        async with WireServer([Answer(CHAT)]) as server:
+            provider = resolve(
+                "openai:m",
+                api_key="mine",
+                base_url=server.url,
+                environ={"OPENAI_API_KEY": "theirs", "OPENAI_BASE_URL": "http://127.0.0.1:1"},
+            )
+            stream = provider.session().stream(ModelRequest((UserMessage("Hello"),)))
+            reply = [part async for part in stream][-1]
+            await provider.aclose()
+            assert isinstance(reply, Reply)
+            assert reply.message.text == "Hi"
+            assert server.requests[0].path == "/chat/completions"
+            assert server.requests[0].headers["authorization"] == "Bearer mine"
+
+    asyncio.run(main())
+
+
+def test_limits_and_retries_reach_the_provider() -> None:
+    """Both are the caller's to choose."""
+    limits, once = Timeouts(total_s=7), Retries(attempts_max=1)
+
+    provider = resolve("openai:m", base_url=LOCAL, timeouts=limits, retries=once, environ={})
+
+    assert isinstance(provider, HttpProvider)
+    assert (provider.timeouts, provider.retries) == (limits, once)
+
+
+def test_a_script_is_a_model(tmp_path: Path) -> None:
+    """The way to run without a key."""
+    path = tmp_path / "replies.yaml"
+    path.write_text("- one\n", encoding="utf-8")
+
+    model = resolve(f"script:{path}", environ={})
+
+    assert isinstance(model, ScriptedModel)
+    assert model.label == f"script:{path}"
+    with pytest.raises(ScriptError):
+        resolve(f"script:{tmp_path}/none.yaml", environ={})
+
+
+def test_a_provider_is_taken_as_it_is() -> None:
+    """Whoever brings their own needs no name for it."""
+    model = ScriptedModel(["one"])
+
+    assert resolve(model, environ={}) is model
+
+
+@pytest.mark.parametrize(
+    ("model", "says"),
+    [
+        ("antropic:m", r"'anthropic:NAME', 'openai:NAME', 'script:PATH'.*mean 'anthropic'\?"),
+        ("claude-opus", r"expected a provider or one of .*, found 'claude-opus'\.$"),
+        ("openai", r"found 'openai'\.$"),
+        ("openai:", r"found 'openai:'\. The name is empty"),
+        ("script:", r"found 'script:'\. The name is empty"),
+        ("", r"found ''\.$"),
+        ("google:gemini", r"'google' is not built yet.*'openai:NAME' with base_url"),
+        ("openai-responses:m", r"'openai-responses' is not built yet"),
+        ("anthropic:m", r"ANTHROPIC_API_KEY.*api_key=.*script:"),
+        ("openai:m", r"OPENAI_API_KEY.*api_key=.*script:"),
+    ],
+)
+def test_a_model_that_cannot_be_asked_is_refused_with_a_way_out(model: str, says: str) -> None:
+    """Before anything is sent, and with what to write instead."""
+    with pytest.raises(ConfigError, match=says):
+        resolve(model, environ={"ANTHROPIC_API_KEY": "", "OPENAI_API_KEY": ""})
+
+
+def test_the_providers_own_host_needs_a_key_under_any_path() -> None:
+    """A path of one's own is not a server of one's own."""
+    with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
+        resolve("openai:m", base_url="https://api.openai.com/v2", environ={})
+
+
+def test_options_without_effect_are_refused() -> None:
+    """An option takes effect or complains."""
+    with pytest.raises(ConfigError, match="api_key would have no effect: a ready provider"):
+        resolve(ScriptedModel([]), api_key="key", environ={})
+    with pytest.raises(ConfigError, match="timeouts and retries would"):
+        resolve(ScriptedModel([]), timeouts=Timeouts(), retries=Retries(), environ={})
+    with pytest.raises(ConfigError, match="api_key and base_url would have no effect: a script"):
+        resolve("script:replies.yaml", api_key="key", base_url=LOCAL, environ={})
+
+
+def test_the_registry_imports_no_wire_and_no_httpx() -> None:
+    """Only who asks a server pays for asking servers."""
+    program = (
+        "import sys; from graphloop.providers import registry; "
+        "print([name for name in sys.modules if name in ('httpx', 'yaml') "
+        "or name.startswith('graphloop.providers.')])"
+    )
+
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+
+    assert told.stdout.decode().strip() == str(
+        ["graphloop.providers.base", "graphloop.providers.registry"]
+    )

@@ -1,0 +1,167 @@
+"""The scripted model: the order of its replies, its record, its streams."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from graphloop.errors import BadReply, Overloaded, ScriptError, ScriptExhausted
+from graphloop.providers.base import (
+    Delta,
+    ModelSession,
+    Provider,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDelta,
+)
+from graphloop.providers.script import ScriptedModel
+from graphloop.values import (
+    AssistantMessage,
+    FinishReason,
+    ModelRequest,
+    ReasoningPart,
+    Reply,
+    TextPart,
+    ToolCall,
+    Usage,
+    UserMessage,
+)
+
+ASK = ModelRequest((UserMessage("Hello"),))
+READY = Reply(
+    AssistantMessage((ReasoningPart("Hm"), TextPart("a b"), ToolCall("x", "look", "{}"))),
+    FinishReason.TOOL_CALLS,
+)
+
+
+def heard(session: ModelSession, request: ModelRequest = ASK) -> list[Delta | Reply]:
+    async def drained() -> list[Delta | Reply]:
+        return [part async for part in session.stream(request)]
+
+    return asyncio.run(drained())
+
+
+def text(session: ModelSession, request: ModelRequest = ASK) -> str:
+    reply = heard(session, request)[-1]
+    assert isinstance(reply, Reply)
+    return reply.message.text
+
+
+def test_a_text_is_streamed_word_by_word_and_then_whole() -> None:
+    """Listeners meet several deltas; their join is the text."""
+    model: Provider = ScriptedModel(["  Hello, big world.\n"], model="m1")
+
+    *deltas, reply = heard(model.session())
+
+    words = ["  ", "Hello, ", "big ", "world.\n"]
+    assert deltas == [TextDelta(word) for word in words]
+    assert reply == Reply(
+        AssistantMessage((TextPart("  Hello, big world.\n"),), "script"),
+        FinishReason.STOP,
+        Usage(10, 4),
+        "stop",
+        "m1",
+    )
+    assert model.label == "script"
+
+
+def test_a_ready_reply_is_given_itself_behind_one_delta_a_part() -> None:
+    """A benchmark measures the loop, not the script."""
+    deltas = [ReasoningDelta("Hm"), TextDelta("a b"), ToolCallDelta(0, "x", "look", "{}")]
+
+    parts = heard(ScriptedModel([READY], label="bench").session())
+
+    assert parts[:-1] == deltas
+    assert parts[-1] is READY
+
+
+def test_a_function_sees_the_request_and_answers_in_any_form() -> None:
+    """A scripted model may react to what it is told."""
+
+    def echo(request: ModelRequest) -> str:
+        return f"{len(request.messages)} message"
+
+    model = ScriptedModel([echo, lambda _: {"text": "two"}, lambda _: READY])
+    session = model.session()
+
+    assert text(session) == "1 message"
+    assert text(session) == "two"
+    assert heard(session)[-1] is READY
+
+
+def test_a_functions_answer_is_checked_like_any_other() -> None:
+    """The complaint must say which reply it is about."""
+    model = ScriptedModel(["one", lambda _: {"txt": "two"}])
+    session = model.session()
+    heard(session)
+
+    with pytest.raises(ScriptError, match=r"reply 2, a function's answer.*Did you mean 'text'"):
+        heard(session)
+
+
+def test_an_exception_is_raised_as_it_is() -> None:
+    """Tests choose the class: retryable or not, with a status or without."""
+    overloaded = Overloaded("too much", status=529)
+
+    with pytest.raises(Overloaded) as caught:
+        heard(ScriptedModel([overloaded]).session())
+
+    assert caught.value is overloaded
+
+
+def test_an_error_comes_after_the_deltas_before_it() -> None:
+    """A stream that breaks in the middle is the hard case for whoever listens."""
+
+    async def main() -> list[Delta | Reply]:
+        stream = ScriptedModel([{"text": "half an", "error": "broke"}]).session().stream(ASK)
+        seen = [await anext(stream), await anext(stream)]
+        with pytest.raises(BadReply, match=r"^broke$"):
+            await anext(stream)
+        return seen
+
+    assert asyncio.run(main()) == [TextDelta("half "), TextDelta("an")]
+
+
+def test_sessions_share_one_list_unless_each_restarts() -> None:
+    """A list is one conversation's script; a file serves any number of runs."""
+    shared = ScriptedModel(["one", "two"])
+    restarting = ScriptedModel(["one", "two"], restart=True)
+
+    assert [text(shared.session()), text(shared.session())] == ["one", "two"]
+    assert [text(restarting.session()), text(restarting.session())] == ["one", "one"]
+
+
+def test_every_request_is_written_down_even_the_one_too_many() -> None:
+    """What the model was asked is what a test wants to look at."""
+    model = ScriptedModel(["one"], label="demo")
+    session = model.session()
+    first, second = ASK, ModelRequest((UserMessage("And?"), UserMessage("Well?")))
+    heard(session, first)
+
+    with pytest.raises(ScriptExhausted, match=r"demo holds 1 replies.*Add reply 2.*2 messages"):
+        heard(session, second)
+
+    assert model.requests == [first, second]
+    assert asyncio.run(model.aclose()) is None
+
+
+def test_a_file_restarts_for_each_run_and_names_itself(tmp_path: Path) -> None:
+    """So that `script:path` can stand wherever a model's name can."""
+    path = tmp_path / "replies.yaml"
+    path.write_text("model: tiny\nreplies:\n  - one\n  - text: two\n", encoding="utf-8")
+
+    model = ScriptedModel.from_file(path)
+
+    assert model.label == f"script:{path}"
+    assert [text(model.session()), text(model.session())] == ["one", "one"]
+    reply = heard(model.session())[-1]
+    assert isinstance(reply, Reply)
+    assert reply.model == "tiny"
+
+
+def test_a_mistake_is_found_when_the_script_is_made() -> None:
+    """Not three turns into a run."""
+    with pytest.raises(ScriptError, match=r"demo: reply 2: unknown key 'call'.*'calls'"):
+        ScriptedModel(["fine", {"call": []}], label="demo")

@@ -1,0 +1,153 @@
+"""What may stand in a script, and what is said about everything else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from graphloop.errors import ScriptError
+from graphloop.providers.base import ReasoningDelta, TextDelta, ToolCallDelta
+from graphloop.providers.script_form import load_script, ready_reply
+from graphloop.values import (
+    AssistantMessage,
+    FinishReason,
+    ReasoningPart,
+    Reply,
+    TextPart,
+    ToolCall,
+    Usage,
+)
+
+
+def test_every_field_of_a_reply_takes_effect() -> None:
+    """Parts stand in the order in which models speak: thoughts, text, calls."""
+    entry = {
+        "text": "Let me see.",
+        "reasoning": "Paris?",
+        "calls": [
+            {"name": "look", "arguments": {"city": "Zürich"}},
+            {"name": "look", "arguments": '{"city": ', "id": "mine"},
+            {"name": "now"},
+        ],
+        "finish_reason": "length",
+        "usage": {"input_tokens": 1, "cache_read_tokens": 2},
+    }
+
+    ready = ready_reply(entry, "here", "m1")
+
+    calls = (
+        ToolCall("call_0", "look", '{"city": "Zürich"}'),
+        ToolCall("mine", "look", '{"city": '),
+        ToolCall("call_2", "now", "{}"),
+    )
+    message = AssistantMessage((ReasoningPart("Paris?"), TextPart("Let me see."), *calls), "script")
+    usage = Usage(input_tokens=1, cache_read_tokens=2)
+    assert ready.end == Reply(message, FinishReason.LENGTH, usage, "length", "m1")
+    assert ready.deltas == (
+        ReasoningDelta("Paris?"),
+        *(TextDelta(word) for word in ("Let ", "me ", "see.")),
+        *(ToolCallDelta(at, call.id, call.name, call.arguments) for at, call in enumerate(calls)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason", "output_tokens"),
+    [
+        ({"calls": [{"name": "look"}]}, FinishReason.TOOL_CALLS, 5),
+        ({"text": "two words"}, FinishReason.STOP, 2),
+        ({}, FinishReason.STOP, 0),
+    ],
+)
+def test_defaults_follow_from_what_is_said(
+    entry: dict[str, object], reason: FinishReason, output_tokens: int
+) -> None:
+    """The same script always bills the same tokens."""
+    end = ready_reply(entry, "here", "m1").end
+
+    assert isinstance(end, Reply)
+    assert (end.finish_reason, end.usage.output_tokens) == (reason, output_tokens)
+
+
+def test_deltas_are_the_pieces_of_the_text() -> None:
+    """To cut a text where a real server would, in the middle of a word."""
+    ready = ready_reply({"deltas": ["a", "b c"], "text": "ab c"}, "here", "m1")
+
+    assert ready.deltas == (TextDelta("a"), TextDelta("b c"))
+    assert isinstance(ready.end, Reply)
+    assert ready.end.message.text == "ab c"
+
+
+@pytest.mark.parametrize(
+    ("entry", "says"),
+    [
+        (True, r"here: expected a text, a mapping .* found True. Quote it"),
+        ({"txt": "x"}, r"here: unknown key 'txt', expected text, .* Did you mean 'text'\?"),
+        ({1: "x"}, r"here: unknown key 1"),
+        ({"text": 5}, r"here, text: expected text, found 5"),
+        ({"calls": {}}, r"here, calls: expected a list, found {}"),
+        ({"calls": ["look"]}, r"here, calls\[0\]: expected a mapping of name.*found 'look'"),
+        ({"calls": [{"nam": "x"}]}, r"calls\[0\]: unknown key 'nam'.*Did you mean 'name'"),
+        ({"calls": [{"id": "x"}]}, r"calls\[0\]: expected the key 'name', found {'id': 'x'}"),
+        ({"calls": [{"name": "x", "arguments": 5}]}, r"arguments: expected text, found 5"),
+        ({"calls": [{"name": "x", "arguments": {"a": {1}}}]}, r"expected what JSON can say"),
+        ({"finish_reason": "stopped"}, r"found 'stopped'. Did you mean 'stop'\?"),
+        ({"finish_reason": []}, r"finish_reason: expected one of stop, .* found \[\]"),
+        ({"usage": {"tokens": 5}}, r"here, usage: unknown key 'tokens'"),
+        ({"usage": {"input_tokens": -1}}, r"input_tokens: expected a count of tokens, found -1"),
+        ({"usage": {"input_tokens": True}}, r"expected a count of tokens, found True"),
+        ({"error": 5}, r"here, error: expected text, found 5"),
+        ({"error": "x", "usage": {}}, r"expected no 'usage' beside 'error'"),
+        ({"deltas": ["a", 1]}, r"here, deltas\[1\]: expected text, found 1"),
+        ({"deltas": ["a"], "text": "b"}, r"deltas that make up the text 'b', found 'a'"),
+        ({"text": ["x" * 200]}, r"found \['x{75}\.\.\."),
+    ],
+)
+def test_a_complaint_says_where_what_and_what_else(entry: object, says: str) -> None:
+    """Scripts are written by hand; the message is the manual."""
+    with pytest.raises(ScriptError, match=says):
+        ready_reply(entry, "here", "m1")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "script"),
+    [
+        ("a.yaml", "- one\n- text: two\n", (["one", {"text": "two"}], "scripted")),
+        ("a.json", '{"model": "m", "replies": ["one"]}', (["one"], "m")),
+        ("a.yml", "replies: ['one']\n", (["one"], "scripted")),
+    ],
+)
+def test_a_file_is_a_list_or_a_mapping_of_replies(
+    tmp_path: Path, name: str, content: str, script: tuple[list[object], str]
+) -> None:
+    """The short form for examples, the long one to name the model."""
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8")
+
+    assert load_script(path) == script
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("a.yaml", b"text: hello", r"a\.yaml: unknown key 'text', expected replies, model"),
+        ("a.yaml", b"model: 5\nreplies: []", r"a\.yaml: model: expected text, found 5"),
+        ("a.yaml", b"model: m", r"expected a list of replies, .* found None"),
+        ("a.yaml", b"just text", r"expected a list of replies, .* found 'just text'"),
+        ("a.yaml", b"- a: [", r"a\.yaml: expected YAML or JSON in UTF-8, found:"),
+        ("a.yaml", b"- !!python/name:os.system x", r"expected YAML or JSON"),
+        ("a.json", b"[1,", r"a\.json: expected YAML or JSON"),
+        ("a.json", b"\xff", r"a\.json: expected YAML or JSON in UTF-8"),
+        ("a.yaml", None, r"a\.yaml: expected a script .* cannot be read \(No such file"),
+    ],
+)
+def test_a_file_that_is_no_script_is_named(
+    tmp_path: Path, name: str, content: bytes | None, says: str
+) -> None:
+    """Also one that would run code: the loader is the safe one."""
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+
+    with pytest.raises(ScriptError, match=says):
+        load_script(path)

@@ -1,0 +1,156 @@
+"""JsonlStore: what is left in the file when something goes wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from graphloop.errors import StoreError
+from graphloop.events import Cancelled, Event
+from graphloop.stores.jsonl import JsonlStore
+
+EVENTS = [Cancelled(float(number), "…") for number in range(1, 4)]
+
+
+def filled(directory: Path, count: int = 3) -> JsonlStore:
+    """Return a store with events of one run."""
+    store = JsonlStore(directory)
+    for seq, event in enumerate(EVENTS[:count], 1):
+        asyncio.run(store.append("r", seq, event))
+    return store
+
+
+def loaded(directory: Path) -> list[Event]:
+    """Return what another process reads."""
+    return list(asyncio.run(JsonlStore(directory).load("r")))
+
+
+def test_a_file_torn_at_any_byte_loses_at_most_its_last_event(tmp_path: Path) -> None:
+    """And the next append goes on after the last whole one."""
+    filled(tmp_path)
+    path = tmp_path / "r.jsonl"
+    whole = path.read_bytes()
+    ends = [at + 1 for at, byte in enumerate(whole) if byte == ord("\n")]
+
+    for cut in range(len(whole)):
+        path.write_bytes(whole[:cut])
+        kept = sum(end <= cut for end in ends)
+        assert EVENTS[:kept] == loaded(tmp_path)
+        asyncio.run(JsonlStore(tmp_path).append("r", kept + 1, EVENTS[kept]))
+        assert EVENTS[: kept + 1] == loaded(tmp_path)
+
+
+def test_an_append_that_failed_half_way_can_be_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk leaves half a line; the next event must not be glued to it."""
+    store = filled(tmp_path, 2)
+    write = os.write
+
+    def half(descriptor: int, data: bytes) -> int:
+        return write(descriptor, data[: len(data) // 2])
+
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", half)
+        with pytest.raises(StoreError, match="bytes could be written"):
+            asyncio.run(store.append("r", 3, EVENTS[2]))
+    asyncio.run(store.append("r", 3, EVENTS[2]))
+
+    assert EVENTS == loaded(tmp_path)
+
+
+def headless(text: bytes) -> bytes:
+    """Cut off the beginning."""
+    return text[10:]
+
+
+def renumbered(text: bytes) -> bytes:
+    """Give the second event another number."""
+    return text.replace(b'"seq":2', b'"seq":7')
+
+
+def hollow(text: bytes) -> bytes:
+    """Begin with an empty line."""
+    return b"\n" + text
+
+
+def twice(text: bytes) -> bytes:
+    """Repeat the second line."""
+    lines = text.splitlines(keepends=True)
+    return b"".join([*lines[:2], *lines[1:]])
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (headless, "line 1"),
+        (renumbered, "line 2: has event 7, expected 2"),
+        (twice, "line 3: has event 2, expected 3"),
+        (hollow, "line 1"),
+    ],
+)
+def test_damage_in_the_middle_is_never_passed_over(
+    tmp_path: Path, damage: Callable[[bytes], bytes], message: str
+) -> None:
+    """A journal with a hole leads to a run that never was."""
+    filled(tmp_path)
+    path = tmp_path / "r.jsonl"
+    path.write_bytes(damage(path.read_bytes()))
+
+    with pytest.raises(StoreError, match=message):
+        loaded(tmp_path)
+    with pytest.raises(StoreError, match=message):
+        asyncio.run(JsonlStore(tmp_path).append("r", 4, EVENTS[0]))
+
+
+def test_a_taken_run_id_is_told_from_a_second_writer(tmp_path: Path) -> None:
+    """They are mended differently."""
+    filled(tmp_path)
+
+    with pytest.raises(StoreError, match="this run id is taken"):
+        asyncio.run(JsonlStore(tmp_path).append("r", 1, EVENTS[0]))
+    with pytest.raises(StoreError, match="another driver is writing to it"):
+        asyncio.run(JsonlStore(tmp_path).append("r", 3, EVENTS[0]))
+
+
+@pytest.mark.parametrize("run_id", ["a" * 300, "r"])
+def test_a_place_that_cannot_be_written_is_a_store_error(tmp_path: Path, run_id: str) -> None:
+    """Whatever the file system's reason."""
+    directory = tmp_path if len(run_id) > 1 else tmp_path / "file"
+    (tmp_path / "file").write_text("not a directory", encoding="utf-8")
+
+    with pytest.raises(StoreError, match="cannot append"):
+        asyncio.run(JsonlStore(directory).append(run_id, 1, EVENTS[0]))
+
+
+def test_a_file_is_for_its_owner_only(tmp_path: Path) -> None:
+    """Conversations are nobody else's business."""
+    filled(tmp_path, 1)
+
+    assert 0o600 == (tmp_path / "r.jsonl").stat().st_mode & 0o777
+
+
+def test_an_unknown_run_names_those_that_are_there(tmp_path: Path) -> None:
+    """The id was probably misspelled."""
+    filled(tmp_path, 1)
+
+    with pytest.raises(StoreError, match="runs here: r"):
+        asyncio.run(JsonlStore(tmp_path).load("s"))
+
+
+def test_every_append_can_wait_for_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only then does a run survive a loss of power; it costs too much to be the default."""
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+
+    filled(tmp_path)
+    assert [] == synced
+    asyncio.run(JsonlStore(tmp_path, fsync=True).append("s", 1, EVENTS[0]))
+
+    assert 1 == len(synced)

@@ -1,0 +1,32 @@
+"""MemoryStore: lists that are gone with the process (the rest is the conformance suite's)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from graphloop.errors import StoreError
+from graphloop.events import Cancelled
+from graphloop.stores.memory import MemoryStore
+
+
+def test_events_are_kept_as_they_are() -> None:
+    """Nothing is encoded: the very objects come back."""
+    store, event = MemoryStore(), Cancelled(0.0)
+
+    asyncio.run(store.append("r", 1, event))
+
+    assert asyncio.run(store.load("r"))[0] is event
+    assert ["r"] == asyncio.run(store.runs())
+
+
+def test_errors_say_what_is_there() -> None:
+    """The next number, or how many runs there are."""
+    store = MemoryStore()
+    asyncio.run(store.append("r", 1, Cancelled(0.0)))
+
+    with pytest.raises(StoreError, match="the next is number 2, not 1"):
+        asyncio.run(store.append("r", 1, Cancelled(0.0)))
+    with pytest.raises(StoreError, match="no run 's' in this store; it has 1"):
+        asyncio.run(store.load("s"))

@@ -1,0 +1,127 @@
+"""Codec: lines that say what they are, and states that come back as they went."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from math import inf
+
+import pytest
+from pydantic import BaseModel, ConfigDict
+
+from graphloop.codec import SCHEMA_VERSION, Codec
+from graphloop.errors import StoreError
+from graphloop.events import CallbackReturned, Cancelled, Event, Left, Setup, Started, ToolReturned
+from graphloop.values import TextPart
+from tests.strategies import QUESTION
+
+
+@dataclass
+class Essay:
+    """A state of the user's."""
+
+    topic: str
+    drafts: tuple[str, ...] = ()
+    due: datetime | None = None
+    picture: bytes = b""
+    score: float = 0.0
+
+
+class Strict(BaseModel):
+    """A state that takes nothing for something else."""
+
+    model_config = ConfigDict(strict=True)
+
+    due: datetime
+    drafts: tuple[str, ...] = ()
+
+
+def started(state: object) -> Event:
+    """Return a start with this state."""
+    return Started(0.0, "r", "agent", QUESTION, Setup(), state)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        Essay("x", ("a", "b"), datetime(2026, 1, 2, tzinfo=UTC), b"abc", inf),
+        Strict(due=datetime(2026, 1, 2, tzinfo=UTC), drafts=("a",)),
+    ],
+    ids=["dataclass", "strict model"],
+)
+def test_a_state_comes_back_as_what_it_was(state: object) -> None:
+    """At the start, and wherever a node of the user's returned it."""
+    codec = Codec(type(state))
+    left = CallbackReturned(1.0, 1, Left("Ready", state))
+
+    for event in (started(state), left):
+        assert (1, event) == codec.decode(codec.encode(1, event))
+
+
+def test_without_a_type_a_state_comes_back_as_json() -> None:
+    """And no state as no state."""
+    codec = Codec()
+
+    state: object = {"topic": "x", "drafts": [], "due": None, "picture": "", "score": 0.0}
+    assert started(state) == through(codec, Essay("x"))
+    assert started(None) == through(codec, None)
+
+
+def through(codec: Codec, state: object) -> Event:
+    """Return a start that was written and read."""
+    return codec.decode(codec.encode(1, started(state)))[1]
+
+
+def test_a_state_that_json_cannot_hold_is_refused_when_it_is_written() -> None:
+    """Not a week later, when it is read."""
+    with pytest.raises(StoreError, match="cannot be written as JSON"):
+        Codec().encode(1, started(object()))
+
+
+def test_half_a_surrogate_pair_is_written_as_the_sign_for_it() -> None:
+    """A server can send one, and a reply that was paid for must not be lost over it."""
+    codec = Codec()
+    broken = ToolReturned(0.0, 1, (TextPart("a\ud800b"),))
+
+    _, event = codec.decode(codec.encode(1, broken))
+
+    assert ToolReturned(0.0, 1, (TextPart("a\ufffdb"),)) == event
+
+
+def test_a_state_of_another_type_is_refused_when_it_is_read() -> None:
+    """The graph has changed since."""
+    line = Codec().encode(1, started({"nothing": "fits"}))
+
+    with pytest.raises(StoreError):
+        Codec(Essay).decode(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b"{}",
+        b'{"v":1}',
+        b'{"v":1,"seq":1}',
+        b'{"v":1,"seq":1,"event":{"type":"Invented"}}',
+        b'{"v":1,"seq":1,"event":{"type":"Cancelled"}}',
+        b'{"v":1,"seq":"x","event":{"type":"Cancelled","at":0}}',
+        b'{"v":"1","seq":1,"event":{"type":"Cancelled","at":0}}',
+        b'\xff{"v":1}',
+    ],
+)
+def test_what_is_no_line_of_a_journal_is_refused(line: bytes) -> None:
+    """With what was expected and what was found."""
+    with pytest.raises(StoreError):
+        Codec().decode(line)
+
+
+def test_a_newer_journal_asks_for_a_newer_graphloop() -> None:
+    """Guessing at what its events mean would be worse than stopping."""
+    line = Codec().encode(1, Cancelled(0.0)).replace(b'"v":1', b'"v":%d' % (SCHEMA_VERSION + 1))
+
+    with pytest.raises(StoreError, match="upgrade graphloop"):
+        Codec().decode(line)

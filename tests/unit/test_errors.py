@@ -1,0 +1,70 @@
+"""Errors: whom to blame, and what to do."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+
+import pytest
+
+from graphloop import errors
+from graphloop.errors import GraphError, GraphloopError, Problem, ProviderTimeout, nearest
+
+EVERY = [
+    one for _, one in inspect.getmembers(errors, inspect.isclass) if issubclass(one, Exception)
+]
+
+
+@pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.__name__)
+def test_every_error_of_ours_has_one_root_and_a_meaning(kind: type[Exception]) -> None:
+    """Whoever catches the root has caught them all."""
+    assert issubclass(kind, GraphloopError)
+    assert kind.__doc__
+
+
+def test_the_drawing_names_every_error() -> None:
+    """The module's docstring is where people look."""
+    assert errors.__doc__ is not None
+    for kind in EVERY:
+        assert kind.__name__ in errors.__doc__
+
+
+def test_a_graph_error_counts_and_lists_its_problems() -> None:
+    """All of them, each with its place and its fix."""
+    problems = [Problem("here", "is wrong.", "mend it."), Problem("there", "too.", "same.")]
+
+    error = GraphError("g", iter(problems))
+
+    assert "graph 'g' has 2 problem(s):" in str(error)
+    assert "  2. there: too. Fix: same." in str(error)
+    assert tuple(problems) == error.problems
+
+
+@pytest.mark.parametrize("kind", [errors.RateLimited, errors.Overloaded, errors.BadReply])
+def test_a_provider_error_keeps_what_the_server_said(kind: type[errors.ProviderError]) -> None:
+    """Retries go by it."""
+    error = kind("later", status=429, retry_after_s=1.5)
+
+    assert (429, 1.5) == (error.status, error.retry_after_s)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        errors.RateLimited("x", status=429),
+        ProviderTimeout("slow", layer="silence"),
+        GraphError("g", [Problem("a", "b", "c")]),
+    ],
+    ids=["rate", "timeout", "graph"],
+)
+def test_errors_survive_being_sent_to_another_process(error: GraphloopError) -> None:
+    """Process pools pickle what a worker raised."""
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
+
+    assert (type(error), str(error), error.__dict__) == (type(again), str(again), again.__dict__)
+
+
+def test_the_nearest_name_is_offered_only_if_it_is_near() -> None:
+    """A wild guess would mislead."""
+    assert " Did you mean 'read'?" == nearest("raed", ["read", "write"])
+    assert "" == nearest("zzz", ["read", "write"])

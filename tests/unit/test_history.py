@@ -1,0 +1,80 @@
+"""History: a tuple that can be grown without being copied."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphloop.history import BLOCK, History
+
+chunks = st.lists(st.lists(st.integers(), max_size=2 * BLOCK + 1), max_size=6)
+BORDERS = (0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 3 * BLOCK + 1)
+
+
+@given(chunks=chunks)
+def test_a_history_is_the_tuple_of_what_was_appended(chunks: list[list[int]]) -> None:
+    """However it was cut into appends."""
+    grown: History[int] = History()
+    for chunk in chunks:
+        grown = grown.append(*chunk)
+    expected = tuple(item for chunk in chunks for item in chunk)
+
+    assert expected == tuple(grown)
+    assert len(expected) == len(grown)
+    assert History(expected) == grown
+    assert hash(History(expected)) == hash(grown)
+    assert [expected[at] for at in range(len(expected))] == [grown[at] for at in range(len(grown))]
+    assert expected[::-1] == grown[::-1]
+    assert expected[1:-1] == grown[1:-1]
+
+
+@given(first=st.integers(0, 3 * BLOCK), second=st.integers(0, 3 * BLOCK))
+def test_appending_leaves_older_versions_as_they_are(first: int, second: int) -> None:
+    """Two branches of one run share their past."""
+    trunk = History(range(first))
+
+    left, right = trunk.append(*range(second)), trunk.append(-1)
+
+    assert tuple(range(first)) == tuple(trunk)
+    assert (*range(first), *range(second)) == tuple(left)
+    assert (*range(first), -1) == tuple(right)
+
+
+@pytest.mark.parametrize("size", BORDERS)
+@pytest.mark.parametrize("grown", BORDERS)
+def test_a_history_starts_with_every_history_it_grew_from(size: int, grown: int) -> None:
+    """Encoders trust this to send cached bytes."""
+    older = History([object() for _ in range(size)])
+
+    newer = older.append(*(object() for _ in range(grown)))
+
+    assert newer.starts_with(older)
+    assert older.starts_with(newer) == (grown == 0)
+
+
+@pytest.mark.parametrize("size", BORDERS[1:])
+def test_a_history_does_not_start_with_another_of_its_length(size: int) -> None:
+    """Equal is not enough: other objects may be encoded otherwise."""
+    trunk = History([object() for _ in range(size)])
+    branch = History(trunk[:-1]).append(object())
+
+    assert not trunk.append(object()).starts_with(branch)
+
+
+@pytest.mark.parametrize("index", [BLOCK + 1, -BLOCK - 2, 10**9])
+def test_an_index_outside_is_an_error(index: int) -> None:
+    """Never an item of the neighbouring block."""
+    with pytest.raises(IndexError, match="outside a history of 33"):
+        History(range(BLOCK + 1))[index]
+
+
+def test_a_history_equals_no_other_sequence() -> None:
+    """A tuple that compares equal but hashes otherwise would break sets."""
+    assert History((1,)) != (1,)
+    assert History((1,)) != History((2,))
+
+
+def test_a_repr_stays_short() -> None:
+    """Runs end up in tracebacks."""
+    assert "<History of 1000 items>" == repr(History(range(1000)))

@@ -1,0 +1,80 @@
+"""The lines of a drawing: joined by pair, and each with the role the table gives it."""
+
+from __future__ import annotations
+
+import pytest
+
+from graphloop.views.drawing import PALETTE, Line, kinds, lines, visible
+from tests.graphs import KINDS, build
+
+
+def test_outcomes_with_one_target_are_one_line_in_the_order_of_the_table() -> None:
+    """The order of a row says what is usual; a drawing keeps it."""
+    graph = build({"a": ["END", "b", "END"], "b": ["END"]})
+
+    assert (
+        Line("a", "END", ("calls", "answered_calls"), "main"),
+        Line("a", "b", ("answered",), "side"),
+        Line("b", "END", ("calls",), "side"),
+    ) == lines(graph)
+
+
+def test_first_outcomes_are_the_main_path_until_a_node_comes_back() -> None:
+    """The eye must find the way that most runs take."""
+    graph = build({"a": ["b", "END"], "b": ["c"], "c": ["a", "END"]})
+
+    roles = {(line.source, line.target): line.role for line in lines(graph)}
+
+    assert roles == {
+        ("a", "b"): "main",
+        ("a", "END"): "side",
+        ("b", "c"): "main",
+        ("c", "a"): "closing",
+        ("c", "END"): "leaving",
+    }
+
+
+def test_a_node_that_first_returns_to_itself_closes_the_path_at_once() -> None:
+    """The shortest loop there is must not be walked for ever."""
+    graph = build({"a": ["a", "END"]})
+
+    assert [line.role for line in lines(graph)] == ["closing", "leaving"]
+
+
+def test_lines_of_failures_and_aborts_alone_are_quiet() -> None:
+    """They go from nearly every node to END, and would hide everything else."""
+    graph = build({"a": ["b", "b", "b", "END", "END"], "b": ["END", "a", "a", "a"]})
+
+    roles = {(line.source, line.target): line.role for line in lines(graph)}
+
+    assert roles[("a", "END")] == "quiet"
+    assert roles[("b", "a")] == "side"
+
+
+def test_kinds_lists_what_occurs_in_the_order_of_the_legend() -> None:
+    """A legend of things that are not there is noise."""
+    graph = build({"a": ["b"], "b": ["END"]}, {"a": "stop", "b": "model"})
+
+    assert kinds(graph) == ("model", "stop")
+
+
+def test_every_kind_has_its_colours() -> None:
+    """A kind added to the protocol must be drawable the same day."""
+    assert set(KINDS) == set(PALETTE)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\nb", "a\u240ab"),
+        ("\x00\x7f", "\u2400\u2421"),
+        ("\x85\u2028\u2029", "\ufffd\ufffd\ufffd"),
+        ("\ud800", "\ufffd"),
+        ("\uffff\U0010fffe", "\ufffd\ufffd"),
+        ("safe\u202eelif", "safe\ufffdelif"),
+        ("👩\u200d🚀 日本 é", "👩\u200d🚀 日本 é"),
+    ],
+)
+def test_what_no_picture_can_show_has_a_visible_sign(text: str, shown: str) -> None:
+    """A name that hides or reverses itself would let a reviewer approve what does not run."""
+    assert shown == visible(text)
