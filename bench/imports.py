@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -69,6 +70,7 @@ def _python(code: str) -> str:
     done = subprocess.run(  # noqa: S603 - our own interpreter, our own code
         [sys.executable, "-c", code],
         cwd=Path(__file__).parent.parent,
+        env=os.environ | {"PYTHONDONTWRITEBYTECODE": ""},  # As installed: with its bytecode.
         stdout=subprocess.PIPE,
         text=True,
         check=True,
