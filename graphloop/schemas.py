@@ -364,12 +364,17 @@ def _annotate(
     for name, described in properties.items():
         if name in descriptions:
             described.setdefault("description", descriptions[name])
-        if name in defaults:
+        if name in defaults and (defaults[name] is not None or _takes_null(described)):
             try:
                 described.setdefault("default", to_jsonable_python(defaults[name]))
-            except ValueError:
-                # A sentinel: it says "not given" to the function and nothing to a model.
+            except ValueError:  # A sentinel says "not given" to the function, nothing to a model.
                 continue
+
+
+def _takes_null(described: JsonSchema) -> bool:
+    """Whether null fits; `x: str = None` only means that x may be left out."""
+    options = typing.cast("list[JsonSchema]", described.get("anyOf", [described]))
+    return any(option.get("type", "null") == "null" for option in options)
 
 
 def _docstring(text: str) -> tuple[str, dict[str, str]]:

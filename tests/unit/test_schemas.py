@@ -387,3 +387,16 @@ def test_compiled_parameters_can_be_shared() -> None:
     parameters = Parameters('{"type":"object"}', json.loads)
 
     assert Tool(name="x", parameters=parameters).spec.parameters is parameters.schema
+
+
+def test_a_default_of_none_is_told_only_where_null_would_be_taken() -> None:
+    """A model that reads `default: null` sends null, and must not be refused for it."""
+
+    def search(query: str, page: str = None, limit: int | None = None) -> str:  # type: ignore[assignment]  # noqa: RUF013 # pyright: ignore[reportArgumentType]
+        """Search."""
+        return f"{query} {page} {limit}"
+
+    properties = json.loads(tool(search).spec.parameters)["properties"]
+
+    assert "default" not in properties["page"]
+    assert properties["limit"]["default"] is None
