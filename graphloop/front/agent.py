@@ -65,7 +65,7 @@ class Agent:
         toolbox = Toolbox(options.get("tools", ()))
         options["tools"] = [known for spec in toolbox.specs if (known := toolbox.get(spec.name))]
         self.model = model
-        self.options: AgentOptions = options
+        self._options: AgentOptions = options
         conditions, self._predicates = _stop_input(options.get("stop_when", ()))
         watched = [one.tool for one in conditions if isinstance(one, HasToolCall)]
         known_tools("stop.has_tool_call", watched, toolbox.specs)
@@ -91,13 +91,20 @@ class Agent:
         callbacks = {PREPARE_STEP: self._prepare, STOP_WHEN: self._stop}
         self._runner = Runner(self.graph, model, toolbox, options, callbacks=callbacks)
 
+    @property
+    def options(self) -> AgentOptions:
+        """The agent's options but for its key, which must not end up in a log."""
+        shown = self._options.copy()
+        shown.pop("api_key", None)
+        return shown
+
     def with_options(self, **options: Unpack[AgentOptions]) -> Agent:
         """Return an agent like this one, but for these options.
 
         Raises:
             ConfigError: an option cannot work.
         """
-        merged: AgentOptions = {**self.options, **options}
+        merged: AgentOptions = {**self._options, **options}
         return Agent(self.model, **merged)
 
     def stream(

@@ -898,3 +898,12 @@ def test_timeouts_and_retries_go_to_a_model_given_by_name_only() -> None:
 
     with pytest.raises(ConfigError, match="timeouts"):
         Agent(ScriptedModel(["x"]), timeouts=Timeouts())
+
+
+def test_an_agent_s_options_do_not_show_its_key() -> None:
+    """Options are printed when something goes wrong, and then sent to somebody."""
+    agent = Agent("openai:x", api_key="supersecret-key-0123456789")
+
+    assert "supersecret" not in repr(agent.options)
+    assert "supersecret" not in repr(agent.with_options(max_steps=3).options)
+    assert "supersecret" not in repr(agent) + repr(vars(agent.with_options(name="n").graph))
