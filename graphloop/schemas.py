@@ -131,7 +131,12 @@ def function_parameters(function: Callable[..., object], injected: type) -> Para
         if parameter.default is not inspect.Parameter.empty:
             defaults[parameter.name] = parameter.default
     adapter, schema = _compile(hints, defaults, place)
-    _annotate(schema, descriptions, defaults)
+    told = {  # `x: str = None` says that x may be left out; null itself would be refused.
+        name: default
+        for name, default in defaults.items()
+        if default is not None or _adapt(hints[name])[0].validator.isinstance_python(None)
+    }
+    _annotate(schema, descriptions, told)
     return Parameters(
         schema_text(schema, place),
         arguments_parser(adapter.validator.validate_json),
@@ -364,17 +369,11 @@ def _annotate(
     for name, described in properties.items():
         if name in descriptions:
             described.setdefault("description", descriptions[name])
-        if name in defaults and (defaults[name] is not None or _takes_null(described)):
+        if name in defaults:
             try:
                 described.setdefault("default", to_jsonable_python(defaults[name]))
             except ValueError:  # A sentinel says "not given" to the function, nothing to a model.
                 continue
-
-
-def _takes_null(described: JsonSchema) -> bool:
-    """Whether null fits; `x: str = None` only means that x may be left out."""
-    options = typing.cast("list[JsonSchema]", described.get("anyOf", [described]))
-    return any(option.get("type", "null") == "null" for option in options)
 
 
 def _docstring(text: str) -> tuple[str, dict[str, str]]:
