@@ -5,33 +5,62 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from . import stop
-    from .drivers.ports import Approval
-    from .errors import ToolError
+    from .approvals import Approval, approve, decline
+    from .compaction import Compaction
+    from .drivers.asks import Pending
+    from .errors import OutputInvalid, ToolError
     from .front.agent import Agent
+    from .front.agent_tool import agent_tool
+    from .front.child import AgentTool
     from .front.generate import generate_text, generate_text_sync, stream_chat
+    from .front.generate_object import ObjectResult, generate_object, generate_object_sync
     from .front.graph import Graph
-    from .front.options import Model, StepChanges, StepInfo
     from .front.result import RunResult
     from .front.stream import RunStream
+    from .front.told import AnswerInfo, Model, StepChanges, StepInfo, Verdict
+    from .front.tool_runner import ToolRunner
+    from .front.turn_in_hand import TurnInHand
     from .graph import END, Edges
+    from .model_price import ModelPrice
     from .node import Node
+    from .policy import Policy, allow, ask, deny
     from .proofs.check import check
+    from .provider_tools import (
+        anthropic_code_execution,
+        anthropic_web_fetch,
+        anthropic_web_search,
+        provider_tool,
+    )
     from .providers.retries import Retries
     from .providers.timeouts import Timeouts
     from .run import EndReason, StepResult
+    from .spending import Budget, budget
+    from .tool_effects import NOT_DONE, UNKNOWN, Found
     from .tools import Tool, ToolContext, tool
     from .values import FinishReason, ToolChoice, Usage
 
 __all__ = [
     "END",
+    "NOT_DONE",
+    "UNKNOWN",
     "Agent",
+    "AgentTool",
+    "AnswerInfo",
     "Approval",
+    "Budget",
+    "Compaction",
     "Edges",
     "EndReason",
     "FinishReason",
+    "Found",
     "Graph",
     "Model",
+    "ModelPrice",
     "Node",
+    "ObjectResult",
+    "OutputInvalid",
+    "Pending",
+    "Policy",
     "Retries",
     "RunResult",
     "RunStream",
@@ -43,30 +72,63 @@ __all__ = [
     "ToolChoice",
     "ToolContext",
     "ToolError",
+    "ToolRunner",
+    "TurnInHand",
     "Usage",
+    "Verdict",
+    "agent_tool",
+    "allow",
+    "anthropic_code_execution",
+    "anthropic_web_fetch",
+    "anthropic_web_search",
+    "approve",
+    "ask",
+    "budget",
     "check",
+    "decline",
+    "deny",
+    "generate_object",
+    "generate_object_sync",
     "generate_text",
     "generate_text_sync",
+    "provider_tool",
     "stop",
     "stream_chat",
     "tool",
 ]
 
 _HOMES = {
-    ".drivers.ports": ("Approval",),
-    ".errors": ("ToolError",),
+    ".approvals": ("Approval", "approve", "decline"),
+    ".spending": ("Budget", "budget"),
+    ".compaction": ("Compaction",),
+    ".drivers.asks": ("Pending",),
+    ".errors": ("OutputInvalid", "ToolError"),
     ".front.agent": ("Agent",),
+    ".front.agent_tool": ("agent_tool",),
+    ".front.child": ("AgentTool",),
     ".front.generate": ("generate_text", "generate_text_sync", "stream_chat"),
+    ".front.generate_object": ("ObjectResult", "generate_object", "generate_object_sync"),
     ".front.graph": ("Graph",),
-    ".front.options": ("Model", "StepChanges", "StepInfo"),
     ".front.result": ("RunResult",),
     ".front.stream": ("RunStream",),
+    ".front.told": ("AnswerInfo", "Model", "StepChanges", "StepInfo", "Verdict"),
+    ".front.tool_runner": ("ToolRunner",),
+    ".front.turn_in_hand": ("TurnInHand",),
     ".graph": ("END", "Edges"),
+    ".model_price": ("ModelPrice",),
     ".node": ("Node",),
+    ".policy": ("Policy", "allow", "ask", "deny"),
     ".proofs.check": ("check",),
+    ".provider_tools": (
+        "anthropic_code_execution",
+        "anthropic_web_fetch",
+        "anthropic_web_search",
+        "provider_tool",
+    ),
     ".providers.retries": ("Retries",),
     ".providers.timeouts": ("Timeouts",),
     ".run": ("EndReason", "StepResult"),
+    ".tool_effects": ("NOT_DONE", "UNKNOWN", "Found"),
     ".tools": ("Tool", "ToolContext", "tool"),
     ".values": ("FinishReason", "ToolChoice", "Usage"),
 }

@@ -6,13 +6,24 @@ that id. A wish whose answer has been journaled is never performed again.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from msgspec import Struct
 
-from .values import ModelRequest, ToolCall
+from .spending import Budget
+from .values import Message, ModelRequest, ToolCall
 
-__all__ = ["AskHuman", "CallModel", "CallTool", "CheckCalls", "Effect", "Invoke"]
+__all__ = [
+    "AskHuman",
+    "CallModel",
+    "CallTool",
+    "CheckCalls",
+    "Effect",
+    "HandOver",
+    "Invoke",
+    "StartRun",
+]
 
 
 class CallModel(Struct, frozen=True, gc=False):
@@ -27,12 +38,14 @@ class CheckCalls(Struct, frozen=True, gc=False):
     """Validate the arguments of calls, and say which need a human. Answered by `CallsChecked`.
 
     Validation and approval predicates are user code, so their answer is a fact of the journal:
-    a replay never asks them again.
+    a replay never asks them again. `calls` are those of the turn that have no verdict yet, or, with
+    a `key`, the one of that key with the arguments that a human has put in place of its own.
     """
 
     id: int
     turn: int
     calls: tuple[ToolCall, ...]
+    key: str = ""
 
 
 class CallTool(Struct, frozen=True, gc=False):
@@ -48,11 +61,17 @@ class CallTool(Struct, frozen=True, gc=False):
 
 
 class AskHuman(Struct, frozen=True, gc=False):
-    """Ask whether one call may run. Answered by `Decided`; parks where nobody can be asked."""
+    """Ask whether one call may run. Answered by `Decided`; parks where nobody can be asked.
+
+    From `expires_at` on (seconds since the epoch) an approval comes too late. `unknown` asks once
+    more about a call that was approved, and may have run: nobody knows.
+    """
 
     id: int
     key: str
     call: ToolCall
+    expires_at: float | None = None
+    unknown: bool = False
 
 
 class Invoke(Struct, frozen=True, gc=False):
@@ -62,4 +81,30 @@ class Invoke(Struct, frozen=True, gc=False):
     callback: str
 
 
-Effect: TypeAlias = CallModel | CheckCalls | CallTool | AskHuman | Invoke
+class StartRun(Struct, frozen=True, gc=False):
+    """Run a child to its end: a run of its own, with a journal of its own. `ChildEnded` answers.
+
+    `agent` names the child among those the driver knows, `key` the child in its parent (a call's
+    key, or a node's). It is told `arguments` (JSON text) and may read the parent's conversation;
+    it may spend `budget` at most. A parked child parks its parent.
+    """
+
+    id: int
+    key: str
+    agent: str
+    arguments: str
+    messages: Sequence[Message]
+    budget: Budget = Budget()
+
+
+class HandOver(Struct, frozen=True, gc=False):
+    """Let the caller of an iterated run have a look, and a say. Answered by `Steered`.
+
+    Asked once the model has replied and, if `tools_ran`, once more when the results are there.
+    """
+
+    id: int
+    tools_ran: bool = False
+
+
+Effect: TypeAlias = CallModel | CheckCalls | CallTool | AskHuman | Invoke | StartRun | HandOver

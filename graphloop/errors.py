@@ -16,9 +16,13 @@
     │   ├── BadReply           what came is not the wire: unparsable, or an error object
     │   ├── StreamTruncated    the stream ended before its terminal marker
     │   └── ScriptExhausted    a scripted model was asked once too often
+    ├── OutputInvalid          the model: its final answer does not have the form asked for
     ├── ToolError              a tool: raise it in a tool to choose the text the model reads
     ├── RunFailed              a run that ended in `error`, seen from another process
     ├── StoreError             the journal: unreadable, out of order, or of a newer version
+    │   ├── UnknownRun         … there is no such run
+    │   ├── Fenced             … another driver has taken the run over: this one must stop
+    │   └── RunBusy            … another driver is at work on the run: wait for it
     └── IllegalEvent           the driver: an event no effect was waiting for (a bug)
 
 Inside a run the world's failures are events; these exceptions leave only at the front door.
@@ -36,15 +40,18 @@ __all__ = [
     "ConfigError",
     "ConnectionFailed",
     "ContextOverflow",
+    "Fenced",
     "GraphError",
     "GraphloopError",
     "IllegalEvent",
+    "OutputInvalid",
     "Overloaded",
     "Problem",
     "ProviderError",
     "ProviderTimeout",
     "RateLimited",
     "RequestRejected",
+    "RunBusy",
     "RunFailed",
     "ScriptError",
     "ScriptExhausted",
@@ -52,6 +59,7 @@ __all__ = [
     "StreamTruncated",
     "ToolDefinitionError",
     "ToolError",
+    "UnknownRun",
     "nearest",
 ]
 
@@ -103,10 +111,12 @@ class ProviderError(GraphloopError):
     """The model could not be asked, or what it answered is not an answer.
 
     `retryable` says whether the same request may succeed later; `status` is the HTTP status, or 0
-    where there was none; `retry_after_s` is the server's own wish in seconds.
+    where there was none; `retry_after_s` is the server's own wish in seconds. `content_seen` says
+    that the answer's content had begun: a listener may have seen some of it.
     """
 
     retryable = False
+    content_seen: bool = False
 
     def __init__(
         self, message: str, *, status: int = 0, retry_after_s: float | None = None
@@ -171,6 +181,17 @@ class ScriptExhausted(ProviderError):
     """A scripted model was asked for more replies than its script holds."""
 
 
+class OutputInvalid(GraphloopError):
+    """A model's final answer does not have the form asked for; the message is for the model.
+
+    `text` is what the model said.
+    """
+
+    def __init__(self, message: str, *, text: str = "") -> None:
+        super().__init__(message)
+        self.text = text
+
+
 class ToolError(GraphloopError):
     """Raise in a tool: the model reads exactly this message, marked as an error."""
 
@@ -181,6 +202,18 @@ class RunFailed(GraphloopError):
 
 class StoreError(GraphloopError):
     """A journal cannot be read or continued."""
+
+
+class UnknownRun(StoreError):
+    """There is no such run in the store."""
+
+
+class Fenced(StoreError):
+    """Another driver has claimed the run: what this one appends is refused from now on."""
+
+
+class RunBusy(StoreError):
+    """The run has a live driver; the message says where, and until when its lease runs."""
 
 
 class IllegalEvent(GraphloopError):

@@ -10,42 +10,79 @@ from typing import ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
 
+from .policy import Rule
+from .spending import Budget, Spent
 from .values import (
     Message,
+    OutputSpec,
     Reply,
     ResultStatus,
     Settings,
     ToolChoice,
+    ToolResult,
     ToolSpec,
+    UserMessage,
     UserPart,
 )
 
 __all__ = [
     "Answer",
+    "Answering",
+    "Begun",
     "CallCheck",
     "CallbackReturned",
     "CallsChecked",
     "Cancelled",
     "Changes",
+    "ChildEnded",
     "Decided",
     "EffectFailed",
     "Event",
     "Failure",
+    "Judged",
     "Left",
     "ModelReplied",
+    "Queued",
+    "Resumed",
     "Setup",
     "Started",
+    "Steered",
     "ToolReturned",
     "Tripped",
 ]
 
 
 class Setup(Struct, frozen=True, gc=False):
-    """What a run works with: the default model's label, the tools on offer, the settings."""
+    """What a run works with, and the bounds it cannot leave.
+
+    Args:
+        model: the label of the default model.
+        tools: the tools on offer.
+        settings: sampling settings of every model call.
+        tool_choice: how freely the model may choose, where the run says so and not a node.
+        budget: what the run and its children may spend.
+        output: the form of the final answer, where the model's wire can be told it.
+        rules: the rules of the gates of the agents above this run, outermost first; each must
+            let a call through.
+        depth: how many agents are above this run.
+        depth_max: how many there may be above a child.
+        attended: whether the caller iterates the run, and has a say in every turn.
+        signed: whether an approval must be signed.
+        approval_ttl_s: for how many seconds an approval may be given; None for ever.
+    """
 
     model: str = ""
     tools: tuple[ToolSpec, ...] = ()
     settings: Settings = Settings()
+    tool_choice: ToolChoice | None = None
+    budget: Budget = Budget()
+    output: OutputSpec | None = None
+    rules: tuple[tuple[Rule, ...], ...] = ()
+    depth: int = 0
+    depth_max: int = 2
+    attended: bool = False
+    signed: bool = False
+    approval_ttl_s: float | None = None
 
 
 class Started(Struct, frozen=True, tag=True):
@@ -68,11 +105,34 @@ class ModelReplied(Struct, frozen=True, tag=True, gc=False):
     cost_usd: float | None = None
 
 
+class Resumed(Struct, frozen=True, tag=True, gc=False):
+    """A driver took the run up again: the time since the last event was nobody's work."""
+
+    at: float
+
+
+class Begun(Struct, frozen=True, tag=True, gc=False):
+    """The driver is about to perform these effects, which must not be repeated unasked.
+
+    Journaled before the effects begin (DURABLE §6.4): a run that is folded from a journal in which
+    one of them has begun and not been answered does not know whether it happened.
+    """
+
+    at: float
+    effects: tuple[int, ...]
+
+
 class CallCheck(Struct, frozen=True, gc=False):
-    """What checking one call found: a `problem` for the model to read, or none."""
+    """What checking one call found: a `problem` for the model to read, or none.
+
+    `needs_approval` is the tool's own wish. `held` and `failed` name, for each set of rules
+    (outermost first), the conditions that hold for the call and those that could not be told.
+    """
 
     problem: str = ""
     needs_approval: bool = False
+    held: tuple[tuple[str, ...], ...] = ()
+    failed: tuple[tuple[str, ...], ...] = ()
 
 
 class CallsChecked(Struct, frozen=True, tag=True, gc=False):
@@ -95,7 +155,8 @@ class ToolReturned(Struct, frozen=True, tag=True, gc=False):
 class Decided(Struct, frozen=True, tag=True, gc=False):
     """A human (or a policy in a human's place) approved or denied one call.
 
-    `arguments` replaces the call's arguments when it is not empty.
+    `arguments` replaces the call's arguments when it is not empty. `given_at` is when the decision
+    was made, where that was before the run was taken up again.
     """
 
     at: float
@@ -103,18 +164,22 @@ class Decided(Struct, frozen=True, tag=True, gc=False):
     approved: bool
     reason: str = ""
     arguments: str = ""
+    given_at: float | None = None
 
 
 class Changes(Struct, frozen=True, tag_field="kind", tag="changes", gc=False):
     """What a `prepare_step` function changes: None leaves a thing as it is.
 
-    `messages` becomes the history of this and all later turns; the rest holds for this turn.
+    `messages` becomes the history of this and all later turns, and so do the tools that are added
+    or withdrawn; the rest holds for this turn.
     """
 
     messages: tuple[Message, ...] | None = None
     active_tools: tuple[str, ...] | None = None
     tool_choice: ToolChoice | None = None
     model: str | None = None
+    add_tools: tuple[ToolSpec, ...] = ()
+    withdraw_tools: tuple[str, ...] = ()
     kind: ClassVar[Literal["changes"]] = "changes"
 
 
@@ -133,7 +198,19 @@ class Left(Struct, frozen=True, tag_field="kind", tag="left"):
     kind: ClassVar[Literal["left"]] = "left"
 
 
-Answer: TypeAlias = Changes | Tripped | Left
+class Judged(Struct, frozen=True, tag_field="kind", tag="judged", gc=False):
+    """What a check of the final answer found; `feedback` is for the model to read.
+
+    `retry` is whether the model may try again; without, the answer is taken as it is.
+    """
+
+    accepted: bool
+    feedback: str = ""
+    retry: bool = True
+    kind: ClassVar[Literal["judged"]] = "judged"
+
+
+Answer: TypeAlias = Changes | Tripped | Left | Judged
 
 
 class CallbackReturned(Struct, frozen=True, tag=True):
@@ -145,35 +222,96 @@ class CallbackReturned(Struct, frozen=True, tag=True):
 
 
 class Failure(Struct, frozen=True, gc=False):
-    """What went wrong outside: the exception's class name and message, for people."""
+    """What went wrong outside: the exception's class name and message, for people.
+
+    `retryable` says that the same wish, of another model perhaps, may succeed.
+    """
 
     error: str
     message: str
     traceback: str = ""
+    retryable: bool = False
 
 
 class EffectFailed(Struct, frozen=True, tag=True, gc=False):
-    """An effect could not be performed; retrying is over."""
+    """An effect could not be performed; retrying is over. `spent` is what it used all the same.
+
+    `content_seen` says that listeners have seen a part of the reply that failed.
+    """
 
     at: float
     effect: int
     failure: Failure
+    spent: Spent = Spent()
+    content_seen: bool = False
+
+
+class ChildEnded(Struct, frozen=True, tag=True, gc=False):
+    """A child run ended, well or badly; `content` is its answer, `spent` all that it used."""
+
+    at: float
+    effect: int
+    content: str
+    status: ResultStatus = "ok"
+    spent: Spent = Spent()
+    end_reason: str = ""
+
+
+class Steered(Struct, frozen=True, tag=True, gc=False):
+    """The caller of an iterated run had its say; an empty one lets the run go on as it is.
+
+    Args:
+        at: when.
+        effect: the `HandOver` that this answers.
+        messages: replaces the whole conversation, this turn's reply included.
+        append: messages to add after this turn's reply and results.
+        results: answers to this turn's calls, in place of running them or of their results.
+        setup: the model, tools, choice and settings of the later turns.
+    """
+
+    at: float
+    effect: int
+    messages: tuple[Message, ...] | None = None
+    append: tuple[Message, ...] = ()
+    results: tuple[ToolResult, ...] = ()
+    setup: Setup | None = None
+
+
+class Queued(Struct, frozen=True, tag=True, gc=False):
+    """Somebody said something while the run goes on.
+
+    A steering message is read in the next turn; a `follow_up` once the run would end.
+    """
+
+    at: float
+    message: UserMessage
+    follow_up: bool = False
 
 
 class Cancelled(Struct, frozen=True, tag=True, gc=False):
-    """Somebody stopped the run; whatever was pending is void."""
+    """Somebody, or a time limit (`timeout`), stopped the run; whatever was pending is void.
+
+    `after_step` lets the turn under way come to its end first. `spent` is what the effects that
+    are void had used, as far as it is known.
+    """
 
     at: float
     reason: str = ""
+    after_step: bool = False
+    timeout: bool = False
+    spent: Spent = Spent()
 
 
-Event: TypeAlias = (
-    Started
-    | ModelReplied
+Answering: TypeAlias = (
+    ModelReplied
     | CallsChecked
     | ToolReturned
     | Decided
     | CallbackReturned
     | EffectFailed
-    | Cancelled
+    | ChildEnded
+    | Steered
 )
+"""What answers an effect; every other event stands for itself."""
+
+Event: TypeAlias = Answering | Started | Resumed | Begun | Queued | Cancelled

@@ -6,19 +6,26 @@ a loop of your own, take the same nodes and write another table.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from .graph import END, Edges
 from .nodes.append import Append
+from .nodes.compact import Compact
 from .nodes.execute import Execute
 from .nodes.extend import Extend
 from .nodes.gate import Gate
 from .nodes.model_call import ModelCall
 from .nodes.prepare_step import PrepareStep
 from .nodes.stop_check import StopCheck
+from .nodes.verify import Verify
 from .outcomes import (
     Aborted,
+    Accepted,
     Answered,
     AnsweredCalls,
     Calls,
+    Cannot,
+    Compacted,
     ContextFull,
     Done,
     Empty,
@@ -26,9 +33,12 @@ from .outcomes import (
     Final,
     GiveUp,
     Go,
+    Held,
+    Overflow,
     Paused,
     Ready,
     Refused,
+    Rejected,
     Resend,
     Retry,
     Settled,
@@ -36,28 +46,43 @@ from .outcomes import (
     Truncated,
 )
 
-__all__ = ["standard_edges"]
+__all__ = ["Standard", "standard_edges"]
 
 
-def standard_edges(prepare: PrepareStep, execute: Execute, stop: StopCheck) -> Edges[None]:
-    """Return the table of the standard loop around these three nodes."""
-    model, extend, gate, append = ModelCall(), Extend(), Gate(), Append()
+class Standard(NamedTuple):
+    """The nodes of the standard loop that can be told how to behave; the others need no telling."""
+
+    prepare: PrepareStep = PrepareStep()
+    compact: Compact = Compact()
+    model: ModelCall = ModelCall()
+    gate: Gate = Gate()
+    execute: Execute = Execute()
+    verify: Verify = Verify()
+    stop: StopCheck = StopCheck()
+
+
+def standard_edges(nodes: Standard) -> Edges[None]:
+    """Return the table of the standard loop around these nodes."""
+    prepare, compact, model, gate, execute, verify, stop = nodes
+    extend, append = Extend(), Append()
     return {
-        prepare: {Ready: model, Failed: END, Aborted: END},
+        prepare: {Ready: model, Overflow: compact, Calls: gate, Failed: END, Aborted: END},
+        compact: {Compacted: prepare, Cannot: append, Failed: END, Aborted: append},
         model: {
             Calls: gate,
             Answered: append,
             Paused: append,
             Truncated: extend,
             Empty: extend,
-            ContextFull: append,
+            ContextFull: compact,
             Refused: append,
             Failed: END,
-            Aborted: END,
+            Aborted: append,
         },
         extend: {Retry: model, GiveUp: append},
         gate: {Settled: execute, Aborted: append},
-        execute: {Done: append, Aborted: append},
-        append: {AnsweredCalls: stop, Resend: stop, Final: END, Refused: END, Aborted: END},
+        execute: {Done: append, Held: gate, Aborted: append},
+        append: {AnsweredCalls: stop, Resend: stop, Final: verify, Refused: END, Aborted: END},
+        verify: {Accepted: END, Rejected: append, Failed: END, Aborted: END},
         stop: {Go: prepare, Stop: END, Failed: END, Aborted: END},
     }

@@ -15,6 +15,8 @@ __all__ = [
     "Answered",
     "AnsweredCalls",
     "Calls",
+    "Cannot",
+    "Compacted",
     "ContextFull",
     "Done",
     "Empty",
@@ -22,7 +24,9 @@ __all__ = [
     "Final",
     "GiveUp",
     "Go",
+    "Held",
     "Outcome",
+    "Overflow",
     "Paused",
     "Ready",
     "Refused",
@@ -43,6 +47,18 @@ class Outcome:
 
 class Ready(Outcome):
     """The step is prepared: ask the model."""
+
+
+class Overflow(Outcome):
+    """The conversation is about to outgrow the model's context window."""
+
+
+class Compacted(Outcome):
+    """The conversation is shorter than it was: go on with it."""
+
+
+class Cannot(Outcome):
+    """The conversation cannot be made short enough."""
 
 
 class Calls(Outcome):
@@ -95,6 +111,10 @@ class Settled(Outcome):
 
 class Done(Outcome):
     """Every call of the batch carries a result."""
+
+
+class Held(Outcome):
+    """What needs no human has run; the other calls of the batch wait for one."""
 
 
 class AnsweredCalls(Outcome):

@@ -16,6 +16,7 @@ from msgspec import Struct, field
 from .effects import Effect
 from .events import Failure, Setup
 from .history import History
+from .spending import Spent
 from .values import (
     FinishReason,
     Message,
@@ -29,7 +30,17 @@ from .values import (
     evolve,
 )
 
-__all__ = ["EndReason", "Ending", "Run", "Spent", "StepResult", "Turn", "Verdict", "evolve"]
+__all__ = [
+    "EndReason",
+    "Ending",
+    "Measured",
+    "Run",
+    "Spent",
+    "StepResult",
+    "Turn",
+    "Verdict",
+    "evolve",
+]
 
 S = TypeVar("S")
 
@@ -41,7 +52,9 @@ class EndReason(StrEnum):
     MAX_STEPS = "max_steps"
     MAX_PAUSES = "max_pauses"
     STOP_CONDITION = "stop_condition"
+    BUDGET = "budget"
     TOOL_ERRORS = "tool_errors"
+    DENIALS = "denials"
     LENGTH = "length"
     CONTEXT_WINDOW = "context_window"
     EMPTY_RESPONSE = "empty_response"
@@ -49,6 +62,7 @@ class EndReason(StrEnum):
     REFUSAL = "refusal"
     CONTENT_FILTER = "content_filter"
     ABORTED = "aborted"
+    TIMEOUT = "timeout"
     ERROR = "error"
     PARKED = "parked"
 
@@ -62,21 +76,17 @@ class Ending(Struct, frozen=True, gc=False):
 
 
 class Verdict(Struct, frozen=True, gc=False):
-    """What a gate decided about one call; `arguments` replaces the call's when not empty."""
+    """What a gate decided about one call; `arguments` replaces the call's when not empty.
 
-    kind: Literal["run", "deny", "invalid", "unknown"]
+    `held` waits for a human and is asked about later; `answered` has a result already. `asked`
+    says that a human decided, `ttl_s` for how long an approval may be given.
+    """
+
+    kind: Literal["run", "deny", "invalid", "unknown", "held", "answered"]
     reason: str = ""
     arguments: str = ""
-
-
-class Spent(Struct, frozen=True, gc=False):
-    """What a run has used so far. `unpriced_calls` counts model calls of unknown price."""
-
-    model_calls: int = 0
-    tool_calls: int = 0
-    usage: Usage = Usage()
-    cost_usd: float = 0.0
-    unpriced_calls: int = 0
+    asked: bool = False
+    ttl_s: float | None = None
 
 
 class StepResult(Struct, frozen=True, gc=False):
@@ -102,9 +112,17 @@ class StepResult(Struct, frozen=True, gc=False):
 class Turn(Struct, frozen=True):
     """The turn in progress: what is offered, what the model said, what became of its calls.
 
-    `number` counts from 0; -1 stands for "before the first turn". `results` has one slot a call.
-    `unissued` are the indexes of calls that wait for a free place. `notes` are messages to append
-    after the reply (a critic's feedback).
+    Attributes:
+        number: counts from 0; -1 stands for "before the first turn".
+        retries: how often the turn was asked again.
+        fallbacks: how many models have failed in it.
+        asked: whether a model has answered, or failed for good.
+        compacted: whether the history was made shorter for it.
+        dropped: whether the caller put a conversation of its own in place of the reply.
+        given: places of the calls that were answered in a conversation that was handed in.
+        results: one slot a call.
+        unissued: places of the calls that wait for room.
+        notes: messages to append after the reply and its results (feedback, what a caller adds).
     """
 
     number: int = -1
@@ -113,13 +131,25 @@ class Turn(Struct, frozen=True):
     model: str = ""
     max_tokens: int | None = None
     retries: int = 0
+    fallbacks: int = 0
+    asked: bool = False
+    compacted: bool = False
+    dropped: bool = False
+    given: frozenset[int] = frozenset()
     reply: Reply | None = None
     calls: tuple[ToolCall, ...] = ()
     verdicts: tuple[Verdict | None, ...] = ()
     results: tuple[ToolResult | None, ...] = ()
     unissued: tuple[int, ...] = ()
-    notes: tuple[UserMessage, ...] = ()
+    notes: tuple[Message, ...] = ()
     usage: Usage = Usage()
+
+
+class Measured(Struct, frozen=True, gc=False):
+    """How large the conversation is: `tokens` of its first `messages`, as a model reported."""
+
+    messages: int = 0
+    tokens: int = 0
 
 
 class Run(Struct, Generic[S], frozen=True, kw_only=True):
@@ -127,8 +157,11 @@ class Run(Struct, Generic[S], frozen=True, kw_only=True):
 
     `pending` holds the effects that were wished for and not yet answered, by id; `node` is the
     name of the node that waits for them, or "END". `messages` is what the model is sent, `added`
-    what this run added, whatever became of `messages` meanwhile. `tool_errors` counts, by tool, the
-    consecutive steps in which the tool only failed.
+    what this run added, whatever became of `messages` meanwhile. `begun` holds the ids of pending
+    effects that may have happened already. `steering` and `follow_ups` are what somebody said and
+    the model has not read; `stopping` is why the run is to stop after this turn. `tool_errors`
+    counts, by tool, the consecutive steps in which the tool only failed, `denials` those in which
+    calls were only denied, `rejections`, by check, how often the answer was sent back.
     """
 
     id: str
@@ -145,8 +178,15 @@ class Run(Struct, Generic[S], frozen=True, kw_only=True):
     steps: History[StepResult] = field(default_factory=History[StepResult])
     pending: Mapping[int, Effect] = field(default_factory=dict[int, Effect])
     next_effect: int = 1
+    begun: frozenset[int] = frozenset()
     spent: Spent = Spent()
+    steering: tuple[UserMessage, ...] = ()
+    follow_ups: tuple[UserMessage, ...] = ()
+    stopping: str | None = None
     tool_errors: Mapping[str, int] = field(default_factory=dict[str, int])
+    denials: int = 0
+    rejections: Mapping[str, int] = field(default_factory=dict[str, int])
+    measured: Measured = Measured()
     ending: Ending | None = None
 
     @property

@@ -12,7 +12,9 @@ no clock, no randomness, no I/O, no logging, no globals. The same graph and the 
 give the same run, on any machine, at any time; that is what resume, replay and simulation are.
 
 Two rules hold everywhere. *Every* transition is a lookup in the graph's table. An event is taken
-only if the effect it answers is still pending, so an answer can never count twice.
+only if the effect it answers is still pending, so an answer can never count twice. The events that
+answer nothing (`Queued`, `Begun`, `Resumed`, a stop after the step) are noted in the run, which
+stays where it is; `Cancelled` alone moves a run that has not been answered.
 """
 
 from __future__ import annotations
@@ -22,17 +24,32 @@ from typing import Final, Generic, TypeVar
 
 from msgspec import Struct
 
-from .effects import AskHuman, CallModel, CallTool, CheckCalls, Effect, Invoke
+from .effects import (
+    AskHuman,
+    CallModel,
+    CallTool,
+    CheckCalls,
+    Effect,
+    HandOver,
+    Invoke,
+    StartRun,
+)
 from .errors import GraphError, IllegalEvent, Problem
 from .events import (
+    Answering,
+    Begun,
     CallbackReturned,
     CallsChecked,
     Cancelled,
+    ChildEnded,
     Decided,
     EffectFailed,
     Event,
     ModelReplied,
+    Queued,
+    Resumed,
     Started,
+    Steered,
     ToolReturned,
 )
 from .graph import Graph
@@ -41,7 +58,7 @@ from .node import Leave, Reaction, Wait
 from .outcomes import Outcome, outcome_name
 from .run import Ending, EndReason, Run, Spent, evolve
 
-__all__ = ["SETTLE_MAX", "Step", "begin", "step"]
+__all__ = ["ELSEWHERE", "SETTLE_MAX", "Step", "begin", "step"]
 
 S = TypeVar("S")
 
@@ -53,9 +70,18 @@ ANSWERS: Final[Mapping[type[Effect], type[Event]]] = {
     CallModel: ModelReplied,
     CallTool: ToolReturned,
     CheckCalls: CallsChecked,
+    HandOver: Steered,
     Invoke: CallbackReturned,
+    StartRun: ChildEnded,
 }
 """What a wish that came true is answered by; any wish may be answered by `EffectFailed`."""
+
+ELSEWHERE: Final = frozenset({AskHuman, HandOver, StartRun})
+"""Wishes whose time is not this run's: people take theirs, and child runs count their own."""
+
+
+ASIDE: Final = (Started, Resumed, Begun, Queued, Cancelled)
+"""Events that answer no effect."""
 
 
 class Step(Struct, Generic[S], frozen=True):
@@ -101,26 +127,13 @@ def step(graph: Graph[S], run: Run[S], event: Event) -> Step[S]:
     """
     if run.node == "END":
         raise IllegalEvent(f"run {run.id!r} is over; it cannot take {type(event).__name__}")
-    if isinstance(event, Started):
-        raise IllegalEvent(f"run {run.id!r} has started already")
-    if isinstance(event, Cancelled):
-        answered, run = None, _aborted(run, event)
+    answered: Effect | None = None
+    if isinstance(event, ASIDE):
+        if not isinstance(event, Cancelled) or event.after_step:
+            return Step(event, _noted(run, event), ())
+        run = _aborted(run, event)
     else:
-        answered = run.pending.get(event.effect)
-        if answered is None:
-            raise IllegalEvent(
-                f"{type(event).__name__} answers effect {event.effect} of run {run.id!r}, "
-                f"which waits for {sorted(run.pending) or 'nothing'} at {run.node!r}"
-            )
-        answer = ANSWERS[type(answered)]
-        if type(event) not in (answer, EffectFailed):
-            raise IllegalEvent(
-                f"{type(answered).__name__} {answered.id} of run {run.id!r} is answered by "
-                f"{answer.__name__} or EffectFailed; found {type(event).__name__}"
-            )
-        pending = dict(run.pending)
-        del pending[event.effect]
-        run = evolve(run, seq=run.seq + 1, at=event.at, pending=pending, spent=_spend(run, event))
+        answered, run = _answered(run, event)
     node = graph.nodes[run.node]
     try:
         reaction = node.on(run, event, answered)
@@ -130,18 +143,86 @@ def step(graph: Graph[S], run: Run[S], event: Event) -> Step[S]:
     return _settle(graph, event, run.node, reaction)
 
 
+def _answered(run: Run[S], event: Answering) -> tuple[Effect, Run[S]]:
+    """Return the effect that an event answers, and the run that no longer waits for it."""
+    answered = run.pending.get(event.effect)
+    if answered is None:
+        raise IllegalEvent(
+            f"{type(event).__name__} answers effect {event.effect} of run {run.id!r}, "
+            f"which waits for {sorted(run.pending) or 'nothing'} at {run.node!r}"
+        )
+    answer = ANSWERS[type(answered)]
+    if type(event) not in (answer, EffectFailed):
+        raise IllegalEvent(
+            f"{type(answered).__name__} {answered.id} of run {run.id!r} is answered by "
+            f"{answer.__name__} or EffectFailed; found {type(event).__name__}"
+        )
+    pending = dict(run.pending)
+    del pending[event.effect]
+    return answered, evolve(
+        run,
+        seq=run.seq + 1,
+        at=event.at,
+        pending=pending,
+        begun=run.begun - {event.effect} if run.begun else run.begun,
+        spent=_spend(run, event, answered),
+    )
+
+
+def _noted(run: Run[S], event: Started | Resumed | Begun | Queued | Cancelled) -> Run[S]:
+    """Return the run with a fact that answers nothing."""
+    if isinstance(event, Started):
+        raise IllegalEvent(f"run {run.id!r} has started already")
+    spent = run.spent if isinstance(event, Resumed) else _timed(run, event)
+    run = evolve(run, seq=run.seq + 1, at=event.at, spent=spent)
+    match event:
+        case Resumed():
+            return run
+        case Queued(message=message, follow_up=True):
+            return evolve(run, follow_ups=(*run.follow_ups, message))
+        case Queued(message=message):
+            return evolve(run, steering=(*run.steering, message))
+        case Cancelled(reason=reason):
+            return evolve(run, stopping=reason)
+        case Begun(effects=effects):
+            strangers = [one for one in effects if one not in run.pending]
+            if strangers:
+                raise IllegalEvent(
+                    f"Begun names effects {strangers} of run {run.id!r}, "
+                    f"which waits for {sorted(run.pending) or 'nothing'}"
+                )
+            return evolve(run, begun=run.begun.union(effects))
+
+
 def _aborted(run: Run[S], event: Cancelled) -> Run[S]:
+    ending = Ending(EndReason.ABORTED, (event.reason,) if event.reason else ())
+    if event.timeout:
+        ending = Ending(EndReason.TIMEOUT, ("step_timeout_s",))
     return evolve(
         run,
         seq=run.seq + 1,
         at=event.at,
         pending={},
-        ending=Ending(EndReason.ABORTED, (event.reason,) if event.reason else ()),
+        begun=frozenset(),
+        spent=_timed(run, event) + event.spent,
+        ending=ending,
     )
 
 
-def _spend(run: Run[S], event: Event) -> Spent:
-    spent = run.spent
+def _seconds(run: Run[S], event: Event) -> float:
+    """Return how long the run has worked since its last event."""
+    for effect in run.pending.values():
+        if type(effect) not in ELSEWHERE and not (isinstance(effect, CallTool) and effect.client):
+            return max(0.0, event.at - run.at)
+    return 0.0
+
+
+def _timed(run: Run[S], event: Event) -> Spent:
+    return evolve(run.spent, seconds=run.spent.seconds + _seconds(run, event))
+
+
+def _spend(run: Run[S], event: Answering, answered: Effect) -> Spent:
+    spent, seconds = run.spent, run.spent.seconds + _seconds(run, event)
     if isinstance(event, ModelReplied):
         return Spent(
             spent.model_calls + 1,
@@ -149,16 +230,14 @@ def _spend(run: Run[S], event: Event) -> Spent:
             spent.usage + event.reply.usage,
             spent.cost_usd + (event.cost_usd or 0.0),
             spent.unpriced_calls + (event.cost_usd is None),
+            seconds,
         )
-    if isinstance(event, ToolReturned):
-        return Spent(
-            spent.model_calls,
-            spent.tool_calls + 1,
-            spent.usage,
-            spent.cost_usd,
-            spent.unpriced_calls,
-        )
-    return spent
+    if isinstance(answered, CallTool):
+        # A tool that failed has run, or may have.
+        return evolve(spent, tool_calls=spent.tool_calls + 1, seconds=seconds)
+    if isinstance(event, ChildEnded | EffectFailed):
+        return evolve(spent, seconds=seconds) + event.spent
+    return evolve(spent, seconds=seconds)
 
 
 def _settle(graph: Graph[S], event: Event, node: str, reaction: Reaction[S, Outcome]) -> Step[S]:

@@ -28,6 +28,7 @@ __all__ = [
     "rejection",
     "result_content",
     "shorten",
+    "unknown_outcome",
 ]
 
 ERROR_CHARS_MAX = 4_000
@@ -49,6 +50,15 @@ class ToolOutcome(Struct, frozen=True, gc=False):
 
 class ArgumentsRejected(ValueError):
     """Arguments do not fit; the message names what is wrong with them."""
+
+
+def unknown_outcome(name: str) -> ToolOutcome:
+    """Return what the model reads of a call that may have happened (DURABLE §6.4)."""
+    return ToolOutcome(
+        f"The process stopped while tool {name!r} was running this call. Whether the call took "
+        "effect is not known. Check before calling the tool again.",
+        "unknown",
+    )
 
 
 def result_content(value: object, chars_max: int) -> Content:

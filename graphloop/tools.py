@@ -1,35 +1,36 @@
 """Tools: functions a model can call, checked before they run and answered whatever happens.
 
-A `Tool` is a name, a description, parameters and, unless somebody else runs it, an executor.
-`validate` tells what the model did wrong; `approval_needed` whether a human must agree; `run`
-executes one call. `run` answers for every `Exception`; only cancellation and the interpreter's own
-exits pass through. A `Toolbox` holds the tools of one run, by name.
+A `Tool` is a name, a description, parameters and, unless somebody else runs it, an executor
+(CONTRACT §3.1). `validate` tells what the model did wrong; `approval_needed` whether a human must
+agree; `run` executes one call; `reconciled` tells what became of one that a dead process had begun.
+They answer for every `Exception`; only cancellation and the interpreter's own exits pass through.
+A `Toolbox` holds the tools of one run, by name.
 """
 
 from __future__ import annotations
 
-import asyncio
+import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
-from typing import Generic, TypeAlias, Unpack, cast, final, overload
+from typing import Generic, Literal, TypeAlias, Unpack, cast, final, overload
 
 from msgspec import Struct
 from pydantic import BaseModel
 from typing_extensions import ParamSpec, TypeVar
 
+from .callables import caller
 from .errors import ToolDefinitionError
-from .schemas import (
-    Caller,
-    Parameters,
-    caller,
-    check_name,
-    function_parameters,
-    parameters_of,
-)
+from .parameters import Parameters
+from .schemas import parameters_of
+from .signatures import function_parameters
+from .tool_effects import NOT_DONE, REPEATABLE, EffectPolicy, Found
+from .tool_execution import execute_call, look_up
+from .tool_kinds import definition_text, kind_of
+from .tool_name import check_name
 from .tool_options import Approval, ToolOptions, policy_of, reject_unknown
 from .tool_outcome import ToolOutcome, error_text, rejection, result_content
-from .values import Message, ToolSpec
+from .values import Message, ToolKind, ToolSpec
 
 __all__ = [
     "AnyTool",
@@ -52,7 +53,8 @@ class ToolContext(Struct, frozen=True):
     """What a tool may know of the call it serves; a parameter of this type receives it.
 
     `key` is graphloop's own key of the call, unique in its run; `call_id` the provider's id, which
-    may repeat; `messages` the conversation up to this turn's calls.
+    may repeat; `messages` the conversation up to this turn's calls; `path` the keys of the calls,
+    outermost first, that started the agents above this run (CONTRACT §3.4).
     """
 
     run_id: str
@@ -60,6 +62,7 @@ class ToolContext(Struct, frozen=True):
     call_id: str
     turn: int
     messages: Sequence[Message]
+    path: tuple[str, ...] = ()
 
     @property
     def idempotency_key(self) -> str:
@@ -75,6 +78,9 @@ class Tool(Generic[P, R_co]):
     (`execute` gets a dict). If `execute` takes a second parameter, it gets the `ToolContext`.
     A tool can be called like its executor, which neither checks nor catches anything.
 
+    A `kind` is for what is neither: an `agent` is run as a child by the driver, a `provider` tool
+    by the model's server, by its `definition` and under the name that stands there.
+
     Raises:
         ToolDefinitionError: the name, the parameters or an option cannot work.
     """
@@ -88,6 +94,8 @@ class Tool(Generic[P, R_co]):
         description: str = "",
         parameters: type[BaseModel] | Mapping[str, object] | Parameters,
         execute: Callable[P, R_co] | None = None,
+        kind: ToolKind | None = None,
+        definition: Mapping[str, object] | None = None,
         **options: Unpack[ToolOptions],
     ) -> None:
         """Check and compile everything now, so that a call costs next to nothing."""
@@ -97,18 +105,27 @@ class Tool(Generic[P, R_co]):
             raise ToolDefinitionError(
                 f"{place}: description must be a string, found {description!r}. Fix: quote it."
             )
+        own_kind = kind_of(kind, execute, place)
         self._options = options
-        self._policy = policy_of(options, execute, place)
+        self._policy = policy_of(options, own_kind, execute, place)
         self._parameters = parameters_of(parameters, place)
         self._execute = execute
         self._call = None if execute is None else caller(execute, self._parameters, place)
-        self._spec = ToolSpec(name, description, self._parameters.schema, client=execute is None)
+        self._spec = ToolSpec(
+            name,
+            description,
+            self._parameters.schema,
+            own_kind,
+            ends=self._policy.ends_run,
+            definition=definition_text(own_kind, definition, name),
+            lock=self._policy.lock(name),
+        )
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Call the executor itself, as the user's own tests do."""
         if self._execute is None:
             raise ToolDefinitionError(
-                f"client tool {self.name!r} cannot be called: it has no `execute`. "
+                f"{self._spec.kind} tool {self.name!r} cannot be called: it has no `execute`. "
                 "Fix: give it one, or answer its calls from outside."
             )
         return self._execute(*args, **kwargs)
@@ -132,13 +149,30 @@ class Tool(Generic[P, R_co]):
         """Whether calls need a human's consent: always, never, or as a predicate decides."""
         return self._policy.needs_approval
 
+    @property
+    def effect(self) -> EffectPolicy:
+        """What may be done about a call that a dead process had begun (DURABLE §6.4)."""
+        return self._policy.effect
+
+    @property
+    def lock_key(self) -> str:
+        """No two calls of tools with the same key run at once; "" for any number of them."""
+        return self._spec.lock
+
     def renamed(self, name: str) -> Tool[P, R_co]:
-        """Return the same tool under another name."""
+        """Return the same tool under another name.
+
+        Raises:
+            ToolDefinitionError: the name is not legal, or the provider's own.
+        """
+        definition = self._spec.definition
         return Tool(
             name=name,
             description=self._spec.description,
             parameters=self._parameters,
             execute=self._execute,
+            kind=self._spec.kind,
+            definition=json.loads(definition) if definition else None,
             **self._options,
         )
 
@@ -166,6 +200,19 @@ class Tool(Generic[P, R_co]):
             return True
         return answer is not False
 
+    async def holds(
+        self, condition: Callable[..., object], arguments: str, context: ToolContext
+    ) -> bool:
+        """Whether a function of (arguments, context) is true of this call.
+
+        Raises:
+            Exception: what the function raises, or reading the arguments.
+        """
+        answer = condition(self._parameters.parse(arguments), context)
+        if isinstance(answer, Awaitable):
+            answer = await cast("Awaitable[object]", answer)
+        return bool(answer)
+
     async def run(self, arguments: str, context: ToolContext) -> ToolOutcome:
         """Check the arguments once more and execute the call; never raises an `Exception`.
 
@@ -179,43 +226,34 @@ class Tool(Generic[P, R_co]):
         call = self._call
         if call is None:
             return ToolOutcome(f"Tool {self.name!r} is not run in this process.", "not_run")
-        timeout_s = self._policy.timeout_s
         try:
-            if timeout_s is None:
-                return await self._outcome(call, value, context)
-            return await self._outcome_within(timeout_s, call, value, context)
+            return await execute_call(self.name, call, self._policy, value, context)
         except Exception as error:  # noqa: BLE001 - a tool is user code: the boundary.
             return ToolOutcome(error_text(error), "error")
 
-    async def _outcome(self, call: Caller, value: object, context: ToolContext) -> ToolOutcome:
-        policy = self._policy
-        if policy.thread:
-            result = await asyncio.to_thread(_in_thread, call, value, context)
-        else:
-            result = call(value, context)
-        if isinstance(result, Awaitable):
-            result = await cast("Awaitable[object]", result)  # isinstance cannot tell of what.
-        return ToolOutcome(result_content(result, policy.result_chars_max), "ok")
+    async def reconciled(
+        self, arguments: str, context: ToolContext
+    ) -> ToolOutcome | Literal["not_done", "unknown"]:
+        """Tell what became of a call that had begun when its process stopped (DURABLE §6.4).
 
-    async def _outcome_within(
-        self, timeout_s: float, call: Caller, value: object, context: ToolContext
-    ) -> ToolOutcome:
-        limit = asyncio.timeout(timeout_s)
+        Returns the outcome if the call took effect, "not_done" if it may run (again), else
+        "unknown". Fails closed: a lookup that raises, is too slow (`timeout_s`) or answers anything
+        but `Found` and `NOT_DONE` leaves the call unknown.
+        """
+        policy = self._policy
+        if policy.effect in REPEATABLE:
+            return "not_done"
+        if policy.reconcile is None:
+            return "unknown"
         try:
-            async with limit:
-                outcome = await self._outcome(call, value, context)
-        except Exception:
-            if not limit.expired():
-                raise  # The tool's own error, be it its own time limit.
-        else:
-            if not limit.expired():
-                return outcome
-        # A tool that swallows its cancellation comes to an end of its own, too late for anybody.
-        return ToolOutcome(
-            f"Tool {self.name!r} gave no result within {timeout_s:g} seconds and was given up. "
-            "What it had begun may have happened.",
-            "timeout",
-        )
+            value = self._parameters.parse(arguments)
+            answer = await look_up(policy.reconcile, policy, value, context)
+        except Exception:  # noqa: BLE001 - a lookup is user code: the boundary.
+            return "unknown"
+        if isinstance(answer, Found):
+            return ToolOutcome(result_content(answer.result, policy.result_chars_max), "ok")
+        # By identity: whatever else a lookup returns may call itself equal to anything.
+        return "not_done" if answer is NOT_DONE else "unknown"
 
 
 @overload
@@ -278,7 +316,7 @@ class Toolbox:
             neither a tool nor a function.
     """
 
-    __slots__ = ("_specs", "_tools")
+    __slots__ = ("_added", "_specs", "_tools")
 
     # Two signatures, because mypy cannot infer a dictionary of tools against a union with Iterable.
     @overload
@@ -297,6 +335,7 @@ class Toolbox:
             )
         self._tools = {one.name: one for one in every}
         self._specs = tuple(one.spec for one in every)
+        self._added: dict[str, AnyTool] = {}
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -307,13 +346,28 @@ class Toolbox:
         """Return the tool of this name, or None."""
         return self._tools.get(name)
 
+    @property
+    def added(self) -> tuple[AnyTool, ...]:
+        """The tools that were taken in later."""
+        return tuple(self._added.values())
 
-def _in_thread(call: Caller, value: object, context: ToolContext) -> object:
-    try:
-        return call(value, context)
-    except StopIteration as error:
-        # asyncio futures refuse this one exception, and the waiting run would never wake.
-        raise RuntimeError(f"the tool raised {error!r}") from error
+    def copy(self) -> Toolbox:
+        """Return a toolbox with the same tools, which can grow by itself."""
+        same = Toolbox()
+        same._tools, same._specs = dict(self._tools), self._specs
+        return same
+
+    def add(self, tools: Iterable[Callable[..., object]]) -> tuple[AnyTool, ...]:
+        """Take in tools and return them; one that has the name of another takes its place.
+
+        Raises:
+            ToolDefinitionError: as when a toolbox is made; nothing is taken in.
+        """
+        new = Toolbox(tools)
+        self._tools |= new._tools
+        self._added |= new._tools
+        self._specs = tuple([one.spec for one in self._tools.values()])
+        return tuple(new._tools.values())
 
 
 def _tools_of(given: object) -> list[AnyTool]:
@@ -334,6 +388,5 @@ def _tool_of(given: object, name: str | None = None) -> AnyTool:
         return known if name is None else known.renamed(name)
     if callable(given):
         return tool(given, name=name)
-    raise ToolDefinitionError(
-        f"tools: expected tools and functions, found {given!r}. Fix: use @tool or Tool(…)."
-    )
+    fix = ".as_tool(…) makes a tool of it" if hasattr(given, "as_tool") else "use @tool or Tool(…)"
+    raise ToolDefinitionError(f"tools: expected tools and functions, found {given!r}. Fix: {fix}.")

@@ -32,6 +32,7 @@ __all__ = [
     "Message",
     "ModelRequest",
     "OpaquePart",
+    "OutputSpec",
     "ReasoningPart",
     "Reply",
     "ResultStatus",
@@ -40,6 +41,7 @@ __all__ = [
     "TextPart",
     "ToolCall",
     "ToolChoice",
+    "ToolKind",
     "ToolResult",
     "ToolSpec",
     "Usage",
@@ -173,7 +175,7 @@ class AssistantMessage(Struct, frozen=True, tag_field="role", tag="assistant", g
 
 
 ResultStatus: TypeAlias = Literal[
-    "ok", "error", "invalid", "unknown_tool", "denied", "timeout", "not_run"
+    "ok", "error", "invalid", "unknown_tool", "denied", "timeout", "not_run", "unknown"
 ]
 
 
@@ -230,6 +232,7 @@ class Usage(Struct, frozen=True, gc=False):
 
     `input_tokens` excludes what was read from or written to a prompt cache; `output_tokens`
     includes `reasoning_tokens` (CONTRACT §5.9; providers differ, codecs normalise).
+    `server_tool_calls` counts the tools that the provider ran itself; they are no tokens.
     """
 
     input_tokens: int = 0
@@ -237,6 +240,7 @@ class Usage(Struct, frozen=True, gc=False):
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
     reasoning_tokens: int = 0
+    server_tool_calls: int = 0
 
     @property
     def total_tokens(self) -> int:
@@ -255,6 +259,7 @@ class Usage(Struct, frozen=True, gc=False):
             self.cache_read_tokens + other.cache_read_tokens,
             self.cache_write_tokens + other.cache_write_tokens,
             self.reasoning_tokens + other.reasoning_tokens,
+            self.server_tool_calls + other.server_tool_calls,
         )
 
 
@@ -273,23 +278,46 @@ class Reply(Struct, frozen=True, gc=False):
     metadata: str = ""
 
 
+ToolKind: TypeAlias = Literal["function", "client", "agent", "provider"]
+
+
 class ToolSpec(Struct, frozen=True, gc=False):
     """A tool as a model sees it: name, description, and its parameters as JSON Schema text.
 
-    `client` tools have no executor here: a call of one parks the run until its result arrives.
+    `kind` says who runs it: a `function` of this process; a `client`, so that a call parks the run
+    until its result arrives; an `agent`, as a child run; or the `provider` itself, in the middle of
+    a reply, by its own `definition` (JSON text, sent as it is). `ends` says that a turn in which
+    only such tools ran, and all went well, is the run's last. Of the tools with the same `lock`,
+    if there is one, no two calls run at once.
     """
 
     name: str
     description: str
     parameters: str
-    client: bool = False
+    kind: ToolKind = "function"
+    ends: bool = False
+    definition: str = ""
+    lock: str = ""
 
 
 class ToolChoice(Struct, frozen=True, gc=False):
-    """How freely the model may choose: `auto`, `required`, `none`, or one tool by name."""
+    """How freely the model may choose: `auto`, `required`, `none`, or one tool by name.
+
+    The `scope` is every turn, or the first one only: `required` in every turn lets no run end
+    of itself.
+    """
 
     mode: Literal["auto", "required", "none", "tool"] = "auto"
     name: str = ""
+    scope: Literal["every_step", "first_step"] = "every_step"
+
+
+class OutputSpec(Struct, frozen=True, gc=False):
+    """The form that a final answer must have: `schema` is JSON Schema text."""
+
+    name: str
+    schema: str
+    description: str = ""
 
 
 class Settings(Struct, frozen=True, gc=False):
@@ -310,10 +338,12 @@ class Settings(Struct, frozen=True, gc=False):
 class ModelRequest(Struct, frozen=True, gc=False):
     """Everything one model call says, in no wire's words.
 
-    `messages` is usually a `History`; `tools` are those offered in this turn only.
+    `messages` is usually a `History`; `tools` are those offered in this turn only. `output`, where
+    the wire has a field for it, is the form in which the server makes the model answer.
     """
 
     messages: Sequence[Message]
     tools: tuple[ToolSpec, ...] = ()
     tool_choice: ToolChoice = ToolChoice()
     settings: Settings = Settings()
+    output: OutputSpec | None = None

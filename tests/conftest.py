@@ -1,15 +1,28 @@
 """Hypothesis profiles: a fixed, moderate search on every push, a large one overnight.
 
 `HYPOTHESIS_PROFILE=nightly` chooses the large one. Neither has a deadline: a time limit on one
-example is a test of the machine. The default is derandomised, so that a red test stays red.
+example is a test of the machine; overnight there is none on a whole test either. The default is
+derandomised, so that a red test stays red; both print what repeats a failure.
 """
 
 from __future__ import annotations
 
-import os
-
+import pytest
 from hypothesis import settings
 
-settings.register_profile("ci", deadline=None, derandomize=True, max_examples=100)
-settings.register_profile("nightly", deadline=None, max_examples=5_000, print_blob=True)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+from tests.sizes import NIGHTLY, PROFILE
+
+settings.register_profile(
+    "ci", deadline=None, derandomize=True, max_examples=100, stateful_step_count=30, print_blob=True
+)
+settings.register_profile(
+    "nightly", deadline=None, max_examples=5_000, stateful_step_count=200, print_blob=True
+)
+settings.load_profile(PROFILE)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let a test of the night take its time."""
+    if NIGHTLY:
+        for item in items:
+            item.add_marker(pytest.mark.timeout(0))

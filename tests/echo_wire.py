@@ -14,7 +14,13 @@ from graphloop.errors import (
     RequestRejected,
     StreamTruncated,
 )
-from graphloop.providers.base import Delta, ServerEvent, TextDelta
+from graphloop.providers.base import (
+    Delta,
+    ServerEvent,
+    StreamItem,
+    TextDelta,
+    UsageSoFar,
+)
 from graphloop.providers.http import Endpoint, HttpProvider, Retries, Timeouts, World
 from graphloop.values import (
     AssistantMessage,
@@ -22,6 +28,7 @@ from graphloop.values import (
     ModelRequest,
     Reply,
     TextPart,
+    Usage,
     UserMessage,
 )
 from tests.wire_server import WireServer, sse
@@ -44,17 +51,18 @@ class EchoEncoder:
 
 
 class EchoDecoder:
-    """Knows texts, pings, errors, and the terminal marker."""
+    """Knows texts, pings, errors, what is spent, and the terminal marker."""
 
     def __init__(self) -> None:
         self.text = ""
         self.complete = False
+        self.usage = Usage()
 
     @property
     def content_started(self) -> bool:
         return self.text != ""
 
-    def feed(self, event: ServerEvent) -> list[Delta]:
+    def feed(self, event: ServerEvent) -> list[Delta | UsageSoFar]:
         if event.data == b"[DONE]":
             self.complete = True
             return []
@@ -62,12 +70,17 @@ class EchoDecoder:
         self.text += said.get("text", "")
         if "error" in said:
             raise Overloaded(said["error"])
-        return [TextDelta(said["text"])] if "text" in said else []
+        items: list[Delta | UsageSoFar] = [TextDelta(said["text"])] if "text" in said else []
+        if "spent" in said:
+            self.usage = Usage(said["spent"])
+            items.append(UsageSoFar(self.usage))
+        return items
 
     def reply(self) -> Reply:
         if not self.complete:
             raise StreamTruncated("the echo has no end")
-        return Reply(AssistantMessage((TextPart(self.text),), "echo"), FinishReason.STOP)
+        message = AssistantMessage((TextPart(self.text),), "echo")
+        return Reply(message, FinishReason.STOP, self.usage)
 
 
 class EchoWire:
@@ -121,7 +134,7 @@ class Talk:
             world=world,
         )
 
-    async def ask(self) -> list[Delta | Reply]:
+    async def ask(self) -> list[StreamItem]:
         provider = self.provider()
         try:
             return [part async for part in provider.session().stream(ASK)]
@@ -129,7 +142,7 @@ class Talk:
             await provider.aclose()
 
 
-def spoken(parts: list[Delta | Reply]) -> str:
+def spoken(parts: list[StreamItem]) -> str:
     *deltas, reply = parts
     assert isinstance(reply, Reply)
     assert reply.message.text == "".join(d.text for d in deltas if isinstance(d, TextDelta))

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from graphloop.effects import Effect
 from graphloop.events import Event
 from graphloop.graph import END, Edges, Graph
-from graphloop.loop import standard_edges
+from graphloop.loop import Standard, standard_edges
 from graphloop.node import Kind, Leave, Reaction
-from graphloop.nodes import Execute, PrepareStep, StopCheck
 from graphloop.outcomes import Aborted, Answered, AnsweredCalls, Calls, Failed, Go, Outcome
 from graphloop.run import Run
 
@@ -104,5 +103,5 @@ def good_graphs(draw: st.DrawFn) -> Graph[None]:
 
 def agent() -> Graph[None]:
     """Return the standard loop."""
-    prepare = PrepareStep()
-    return Graph("agent", prepare, standard_edges(prepare, Execute(), StopCheck()))
+    nodes = Standard()
+    return Graph("agent", nodes.prepare, standard_edges(nodes))

@@ -10,37 +10,54 @@ import dataclasses
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from hypothesis import strategies as st
 
-from graphloop.drivers.ports import Approval
-from graphloop.drivers.sim import Simulation, World, simulate
-from graphloop.effects import AskHuman, CallModel, CallTool, CheckCalls, Effect, Invoke
+from graphloop.approvals import Approval
+from graphloop.drivers.sim import ChildAnswer, Simulation, World, simulate
+from graphloop.effects import (
+    AskHuman,
+    CallModel,
+    CallTool,
+    CheckCalls,
+    Effect,
+    HandOver,
+    Invoke,
+    StartRun,
+)
 from graphloop.events import (
+    Answer,
+    Begun,
     CallbackReturned,
     CallCheck,
     CallsChecked,
     Cancelled,
     Changes,
+    ChildEnded,
     Decided,
     EffectFailed,
     Event,
     Failure,
+    Judged,
     Left,
     ModelReplied,
+    Queued,
+    Resumed,
     Setup,
     Started,
+    Steered,
     ToolReturned,
     Tripped,
 )
 from graphloop.graph import Graph
 from graphloop.history import History
-from graphloop.loop import standard_edges
-from graphloop.nodes.execute import Execute
+from graphloop.loop import Standard, standard_edges
 from graphloop.nodes.prepare_step import PrepareStep
 from graphloop.nodes.stop_check import StopCheck
+from graphloop.policy import Rule
 from graphloop.run import Run, Turn, Verdict
+from graphloop.spending import Budget, Spent
 from graphloop.tool_outcome import ToolOutcome
 from graphloop.values import (
     AssistantMessage,
@@ -50,6 +67,7 @@ from graphloop.values import (
     ImagePart,
     Message,
     OpaquePart,
+    OutputSpec,
     ReasoningPart,
     Reply,
     ResultStatus,
@@ -58,6 +76,7 @@ from graphloop.values import (
     TextPart,
     ToolCall,
     ToolChoice,
+    ToolKind,
     ToolResult,
     ToolSpec,
     Usage,
@@ -70,7 +89,9 @@ T = TypeVar("T")
 
 __all__ = [
     "QUESTION",
+    "SETUP",
     "Adversary",
+    "Steering",
     "adversaries",
     "call",
     "events",
@@ -100,7 +121,10 @@ NAMES = ("read", "write", "client", "nowhere", "")
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 finite = st.floats(allow_nan=False, allow_infinity=False, width=32)
 counts = st.integers(0, 2**40)
-usages = st.builds(Usage, counts, counts, counts, counts, counts)
+usages = st.builds(Usage, counts, counts, counts, counts, counts, counts)
+spents = st.builds(Spent, counts, counts, usages, finite, counts, finite)
+amounts = st.none() | counts
+budgets = st.builds(Budget, amounts, st.none() | finite, st.none() | finite, amounts)
 ids = st.sampled_from(["", "a", "a", "b", "toolu_1"])
 arguments = st.sampled_from(
     ["{}", '{"x": 1}', "", "{", '{"x": ', "null", "[]", '{"x": 1}{"x": 1}', "\x00", "[[["]
@@ -122,20 +146,25 @@ assistant_messages = st.builds(
     AssistantMessage, st.lists(assistant_parts, max_size=4).map(tuple), texts, texts
 )
 statuses: st.SearchStrategy[ResultStatus] = st.sampled_from(
-    ["ok", "error", "invalid", "unknown_tool", "denied", "timeout", "not_run"]
+    ["ok", "error", "invalid", "unknown_tool", "denied", "timeout", "not_run", "unknown"]
 )
+tool_results = st.builds(ToolResult, texts, texts, texts, contents, statuses)
+user_messages = st.builds(UserMessage, contents, texts)
 messages: st.SearchStrategy[Message] = st.one_of(
-    st.builds(SystemMessage, texts),
-    st.builds(UserMessage, contents, texts),
-    assistant_messages,
-    st.builds(ToolResult, texts, texts, texts, contents, statuses),
+    st.builds(SystemMessage, texts), user_messages, assistant_messages, tool_results
 )
 finish_reasons = st.sampled_from(FinishReason)
 replies = st.builds(
     Reply, assistant_messages, finish_reasons, st.builds(Usage, counts), texts, texts, texts
 )
-specs = st.builds(ToolSpec, texts, texts, texts, st.booleans())
-choices = st.builds(ToolChoice, st.sampled_from(["auto", "required", "none", "tool"]), texts)
+kinds: st.SearchStrategy[ToolKind] = st.sampled_from(["function", "client", "agent", "provider"])
+specs = st.builds(ToolSpec, texts, texts, texts, kinds, st.booleans(), texts, texts)
+choices = st.builds(
+    ToolChoice,
+    st.sampled_from(["auto", "required", "none", "tool"]),
+    texts,
+    st.sampled_from(["every_step", "first_step"]),
+)
 settings = st.builds(
     Settings,
     st.none() | st.integers(1, 9),
@@ -146,28 +175,54 @@ settings = st.builds(
     st.none() | st.booleans(),
     texts,
 )
-setups = st.builds(Setup, texts, st.lists(specs, max_size=2).map(tuple), settings)
+rules = st.builds(
+    Rule,
+    st.sampled_from(["allow", "ask", "deny"]),
+    st.lists(texts, max_size=2).map(tuple),
+    texts,
+    st.none() | finite,
+    texts,
+)
+setups = st.builds(
+    Setup,
+    texts,
+    st.lists(specs, max_size=2).map(tuple),
+    settings,
+    st.none() | choices,
+    budgets,
+    st.none() | st.builds(OutputSpec, texts, texts, texts),
+    st.lists(st.lists(rules, max_size=2).map(tuple), max_size=2).map(tuple),
+    st.integers(0, 9),
+    st.integers(0, 9),
+    st.booleans(),
+    st.booleans(),
+    st.none() | finite,
+)
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | finite | texts,
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(texts, inner, max_size=2),
     max_leaves=4,
 )
-failures = st.builds(Failure, texts, texts, texts)
-answers = st.one_of(
+failures = st.builds(Failure, texts, texts, texts, st.booleans())
+answers: st.SearchStrategy[Answer] = st.one_of(
     st.builds(
         Changes,
         st.none() | st.lists(messages, max_size=2).map(tuple),
         st.none() | st.lists(texts, max_size=2).map(tuple),
         st.none() | choices,
         st.none() | texts,
+        st.lists(specs, max_size=1).map(tuple),
+        st.lists(texts, max_size=1).map(tuple),
     ),
     st.builds(Tripped, st.lists(texts, max_size=2).map(tuple)),
     st.builds(Left, texts, json_values),
+    st.builds(Judged, st.booleans(), texts, st.booleans()),
 )
 effect_ids = st.integers(1, 9)
-checks = st.builds(CallCheck, texts, st.booleans())
-events: st.SearchStrategy[Event] = st.one_of(
-    st.builds(
+conditions = st.lists(st.lists(texts, max_size=2).map(tuple), max_size=2).map(tuple)
+checks = st.builds(CallCheck, texts, st.booleans(), conditions, conditions)
+event_kinds: dict[type[Event], st.SearchStrategy[Event]] = {
+    Started: st.builds(
         Started,
         finite,
         texts,
@@ -176,26 +231,45 @@ events: st.SearchStrategy[Event] = st.one_of(
         setups,
         json_values,
     ),
-    st.builds(ModelReplied, finite, effect_ids, replies, st.none() | finite),
-    st.builds(CallsChecked, finite, effect_ids, st.lists(checks, max_size=3).map(tuple)),
-    st.builds(ToolReturned, finite, effect_ids, contents, statuses),
-    st.builds(Decided, finite, effect_ids, st.booleans(), texts, texts),
-    st.builds(CallbackReturned, finite, effect_ids, answers),
-    st.builds(EffectFailed, finite, effect_ids, failures),
-    st.builds(Cancelled, finite, texts),
-)
+    ModelReplied: st.builds(ModelReplied, finite, effect_ids, replies, st.none() | finite),
+    Resumed: st.builds(Resumed, finite),
+    Begun: st.builds(Begun, finite, st.lists(effect_ids, max_size=3).map(tuple)),
+    CallsChecked: st.builds(
+        CallsChecked, finite, effect_ids, st.lists(checks, max_size=3).map(tuple)
+    ),
+    ToolReturned: st.builds(ToolReturned, finite, effect_ids, contents, statuses),
+    Decided: st.builds(Decided, finite, effect_ids, st.booleans(), texts, texts),
+    CallbackReturned: st.builds(CallbackReturned, finite, effect_ids, answers),
+    EffectFailed: st.builds(EffectFailed, finite, effect_ids, failures, spents, st.booleans()),
+    ChildEnded: st.builds(ChildEnded, finite, effect_ids, texts, statuses, spents, texts),
+    Steered: st.builds(
+        Steered,
+        finite,
+        effect_ids,
+        st.none() | st.lists(messages, max_size=2).map(tuple),
+        st.lists(messages, max_size=2).map(tuple),
+        st.lists(tool_results, max_size=2).map(tuple),
+        st.none() | setups,
+    ),
+    Queued: st.builds(Queued, finite, user_messages, st.booleans()),
+    Cancelled: st.builds(Cancelled, finite, texts, st.booleans(), st.booleans(), spents),
+}
+events: st.SearchStrategy[Event] = st.one_of(*event_kinds.values())
 """Every event with every kind of content; texts hold no lone surrogates, floats are finite."""
 
 
-def spec(name: str, *, client: bool = False) -> ToolSpec:
+def spec(name: str, kind: ToolKind = "function", *, ends: bool = False, lock: str = "") -> ToolSpec:
     """Return a tool on offer."""
-    return ToolSpec(name, f"does {name}", '{"type": "object"}', client)
+    return ToolSpec(name, f"does {name}", '{"type": "object"}', kind, ends, "", lock)
 
 
 def setup(*, client: bool = True) -> Setup:
     """Return a setup with two tools, and a client tool if wanted."""
-    tools = (spec("read"), spec("write"), *((spec("client", client=True),) if client else ()))
+    tools = (spec("read"), spec("write"), *((spec("client", "client"),) if client else ()))
     return Setup("model", tools)
+
+
+SETUP = setup()
 
 
 def call(name: str = "read", call_id: str = "", arguments: str = "{}") -> ToolCall:
@@ -247,18 +321,39 @@ def replied(answer: Reply, *verdicts: Verdict | None, retries: int = 0) -> Run[N
     )
 
 
+STANDARD = Standard()
+
+
 def loop(
+    nodes: Standard = STANDARD,
     *,
     max_steps: int = 6,
     max_tool_errors: int = 3,
+    max_denials: int = 9,
     max_pauses: int = 2,
     concurrency: int = 3,
     callback: str = "",
 ) -> Graph[None]:
-    """Return the standard loop with small bounds."""
-    stop = StopCheck(max_steps=max_steps, max_tool_errors=max_tool_errors, max_pauses=max_pauses)
-    prepare = PrepareStep(callback=callback)
-    return Graph("agent", prepare, standard_edges(prepare, Execute(concurrency=concurrency), stop))
+    """Return the standard loop with small bounds, and with the rest of these nodes."""
+    stop = StopCheck(
+        max_steps=max_steps,
+        max_tool_errors=max_tool_errors,
+        max_denials=max_denials,
+        max_pauses=max_pauses,
+    )
+    prepare = PrepareStep(callback=callback) if callback else nodes.prepare
+    execute = dataclasses.replace(nodes.execute, concurrency=concurrency)
+    table = standard_edges(nodes._replace(prepare=prepare, execute=execute, stop=stop))
+    return Graph("agent", prepare, table)
+
+
+Steering: TypeAlias = Callable[[Run[None]], Steered]
+"""What a caller says when it sees the run; time and effect are filled in by the simulation."""
+
+
+def unsteered(run: Run[None]) -> Steered:
+    """Let the run go on as it is."""
+    return Steered(run.at, 0)
 
 
 @dataclass(frozen=True)
@@ -266,14 +361,17 @@ class Adversary:
     """A world that answers by the effect's id or the call's key, from these few lists.
 
     `models` may hold exceptions to raise; `tools` likewise. `decisions` holds None where nobody
-    ever answers. `wrongs` are check results.
+    ever answers. `repeatable` is whether tools may run again after a crash.
     """
 
     models: tuple[Reply | Exception, ...]
     tools: tuple[ToolOutcome | Exception, ...] = (ToolOutcome("fine", "ok"),)
     checks: tuple[CallCheck | Exception, ...] = (CallCheck(),)
     decisions: tuple[Approval | Exception | None, ...] = (Approval(True),)
-    callbacks: tuple[Changes | Exception, ...] = (Changes(),)
+    callbacks: tuple[Answer | Exception, ...] = (Changes(),)
+    children: tuple[ChildAnswer | Exception | None, ...] = (("42", "ok", Spent(1, 1)),)
+    steering: tuple[Steering, ...] = (unsteered,)
+    repeatable: bool = False
 
     @property
     def world(self) -> World:
@@ -284,6 +382,9 @@ class Adversary:
             check=self.check,
             human=self.human,
             callback=self.callback,
+            child=self.child,
+            steer=self.steer,
+            repeatable=lambda _: self.repeatable,
         )
 
     def model(self, effect: CallModel) -> Reply:
@@ -305,14 +406,27 @@ class Adversary:
         """Decide by the call's key."""
         return _given(_pick(self.decisions, effect.key))
 
-    def callback(self, effect: Invoke) -> Changes:
+    def callback(self, effect: Invoke) -> Answer:
         """Change by the effect's id."""
-        return _given(self.callbacks[effect.id % len(self.callbacks)])
+        answer = self.callbacks[effect.id % len(self.callbacks)]
+        if isinstance(answer, Exception):
+            raise type(answer)(*answer.args)
+        return answer
+
+    def child(self, effect: StartRun) -> ChildAnswer | None:
+        """End by the call's key."""
+        return _given(_pick(self.children, effect.key))
+
+    def steer(self, effect: HandOver, run: Run[None]) -> Steered:
+        """Steer by the effect's id."""
+        return self.steering[effect.id % len(self.steering)](run)
 
     def run(
         self,
         graph: Graph[None],
         *,
+        messages: Sequence[Message] = QUESTION,
+        setup: Setup = SETUP,
         seed: int = 0,
         crash_after: Sequence[int] = (),
         abort_after: int | None = None,
@@ -320,10 +434,10 @@ class Adversary:
         """Simulate a run of `graph` in this world."""
         return simulate(
             graph,
-            QUESTION,
+            messages,
             self.world,
             None,
-            setup=setup(),
+            setup=setup,
             seed=seed,
             crash_after=crash_after,
             abort_after=abort_after,
@@ -437,6 +551,8 @@ def answers_of(effect: Effect) -> dict[str, Event]:
         ToolReturned(1.0, effect.id, "late"),
         Decided(1.0, effect.id, approved=True),
         CallbackReturned(1.0, effect.id, Changes()),
+        ChildEnded(1.0, effect.id, "late"),
+        Steered(1.0, effect.id),
         EffectFailed(1.0, effect.id, Failure("E", "m")),
     )
     return {type(event).__name__: event for event in every}

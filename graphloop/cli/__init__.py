@@ -1,4 +1,4 @@
-"""The command line: `graphloop run | draw | check`.
+"""The command line: `graphloop run | draw | check | runs | approve | resume | replay | fork`.
 
 Owns the commands' names, options and help. What a command does is in the module of its name, which
 is loaded when it is called: help and mistyped commands are answered at once.
@@ -13,13 +13,28 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from .manual import CHECK, DRAW, GRAPHLOOP, RUN
-from .request import Approve, RunRequest
+from .manual import APPROVE, CHECK, DRAW, FORK, GRAPHLOOP, REPLAY, RESUME, RUN, RUNS
+from .request import Approve, ResumeRequest, RunRequest
 from .status import Status, delivered, guarded
 
 __all__ = ["main"]
 
+STORE = "GRAPHLOOP_STORE"
+
 Text: TypeAlias = str | None
+RunId: TypeAlias = Annotated[
+    str, typer.Argument(metavar="RUN", help="The run's id, or a beginning that only it has.")
+]
+StorePath: TypeAlias = Annotated[
+    Text, typer.Option("--store", metavar="PATH", envvar=STORE, help="Where the run is kept.")
+]
+TargetOption: TypeAlias = Annotated[
+    Text,
+    typer.Option(
+        "--target", metavar="TARGET", help="What the run was started from, if that is not noted."
+    ),
+]
+Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON lines.")]
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -83,7 +98,10 @@ def _run(  # noqa: PLR0913 - the options of a command are its parameters
         int | None, typer.Option(metavar="N", help="How many turns at most.")
     ] = None,
     store: Annotated[
-        Text, typer.Option(metavar="DIR", help="Keep the run's journal there.")
+        Text,
+        typer.Option(
+            metavar="PATH", envvar=STORE, help="Keep the run's journal there: runs.db, or DIR."
+        ),
     ] = None,
     approve: Annotated[
         Approve | None,
@@ -143,6 +161,94 @@ def _check(
 ) -> None:
     """Do `graphloop check`."""
     _exit("check", target=target, as_json=as_json)
+
+
+@app.command("runs", help=RUNS, short_help="List runs that are kept in a store.")
+def _runs(
+    *,
+    store: StorePath = None,
+    status: Annotated[
+        Text, typer.Option(metavar="STATUS", help="Only runs that stand like this.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Those that are over, too.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Do `graphloop runs`."""
+    _exit("runs", store=store, status=status, everything=everything, as_json=as_json)
+
+
+@app.command("approve", help=APPROVE, short_help="Answer a call that a run waits for.")
+def _approve(
+    run: RunId,
+    call: Annotated[str, typer.Argument(metavar="CALL", help="The call's key, or its tool.")],
+    *,
+    deny: Annotated[bool, typer.Option("--deny", help="Do not let it run.")] = False,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; the model reads why not.")] = "",
+    edit: Annotated[
+        Text, typer.Option(metavar="JSON", help="Let it run with these arguments instead.")
+    ] = None,
+    store: StorePath = None,
+) -> None:
+    """Do `graphloop approve`."""
+    _exit("approve", run=run, call=call, store=store, deny=deny, reason=reason, edit=edit)
+
+
+@app.command("resume", help=RESUME, short_help="Take a run up again, and watch it.")
+def _resume(  # noqa: PLR0913 - the options of a command are its parameters
+    run: RunId,
+    *,
+    store: StorePath = None,
+    target: TargetOption = None,
+    base_url: Annotated[
+        Text, typer.Option(metavar="URL", help="The server that the run was started with.")
+    ] = None,
+    max_steps: Annotated[
+        int | None, typer.Option(metavar="N", help="As the run was started with.")
+    ] = None,
+    approve: Annotated[
+        Approve | None, typer.Option(help="Calls that nobody has answered: see run --help.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Do `graphloop resume`."""
+    request = ResumeRequest(
+        run=run,
+        store=store,
+        target=target,
+        base_url=base_url,
+        max_steps=max_steps,
+        approve=approve,
+        as_json=as_json,
+    )
+    _exit("resume", request=request)
+
+
+@app.command("replay", help=REPLAY, short_help="Print what happened in a run.")
+def _replay(
+    run: RunId,
+    *,
+    store: StorePath = None,
+    target: TargetOption = None,
+    upto: Annotated[int | None, typer.Option(metavar="N", help="Stop after this event.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Do `graphloop replay`."""
+    _exit("replay", run=run, store=store, target=target, upto=upto, as_json=as_json)
+
+
+@app.command("fork", help=FORK, short_help="Copy a run's past, to go on differently.")
+def _fork(
+    run: RunId,
+    *,
+    at: Annotated[int, typer.Option(metavar="N", help="The last event that the copy has.")],
+    new_id: Annotated[
+        Text, typer.Option("--as", metavar="NEW", help="The copy's id; made up if not given.")
+    ] = None,
+    store: StorePath = None,
+    target: TargetOption = None,
+) -> None:
+    """Do `graphloop fork`."""
+    _exit("fork", run=run, store=store, at=at, new_id=new_id, target=target)
 
 
 def _exit(command: str, **arguments: object) -> None:

@@ -9,23 +9,28 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from threading import Thread
 from typing import TypeAlias
 
-from ..drivers.ports import Approval
-from ..front.result import Pending
-from .lines import call_text
+from ..approvals import Approval
+from ..drivers.asks import Pending
+from ..errors import ConfigError
+from .edits import check_edit, edited
+from .lines import agents_text, call_text, clean
 from .request import Approve
 from .screen import Screen
 
-__all__ = ["Decide", "approver", "read_answer"]
+__all__ = ["Decide", "approver", "question", "read_answer"]
 
 Decide: TypeAlias = Callable[[Pending], Awaitable[Approval]]
 
 LINE_BYTES_MAX = 65_536
+QUESTION_MAX = 2_000
 READER = "graphloop-answer"
+EDIT = ("e", "edit")
+UNKNOWN = "it was approved before, and may have run already when its process stopped"
 
 
 def approver(mode: Approve | None, screen: Screen, *, interactive: bool) -> Decide | None:
@@ -39,7 +44,9 @@ def approver(mode: Approve | None, screen: Screen, *, interactive: bool) -> Deci
             return _asker(screen) if interactive else None
 
 
-async def _always(_: Pending) -> Approval:
+async def _always(pending: Pending) -> Approval:
+    if pending.unknown:
+        return Approval(approved=False, reason="it may have run already; --approve ask asks you")
     return Approval(approved=True, reason="--approve always")
 
 
@@ -53,12 +60,40 @@ def _asker(screen: Screen) -> Decide:
     async def ask(pending: Pending) -> Approval:
         async with one_at_a_time:
             with screen.aside():
-                call = call_text(pending.name, pending.arguments)
-                sys.stderr.write(f"\n? {call}\n  allow it? y, n, or the reason why not: ")
-                sys.stderr.flush()
-                return read_answer(await _line())
+                for line in question(pending):
+                    _say(f"{line}\n")
+                return await _answer(pending)
 
     return ask
+
+
+def question(pending: Pending) -> Iterator[str]:
+    """Yield what whoever decides has to know about a call."""
+    yield ""
+    call = call_text(pending.name, pending.arguments, QUESTION_MAX)
+    yield f"? {agents_text(pending.agents)}{call}"
+    if pending.unknown:
+        yield f"  warning: {UNKNOWN}"
+
+
+async def _answer(pending: Pending) -> Approval:
+    """Ask until there is an answer; the end of input is one."""
+    while True:
+        _say("  allow it? y, n, e to edit the arguments, or the reason why not: ")
+        line = await _line()
+        if line.strip().lower() not in EDIT:
+            return read_answer(line)
+        _say(f"  in place of {clean(pending.arguments)}\n  arguments as JSON (empty: go back): ")
+        line = await _line()
+        if not line:
+            return read_answer(line)
+        try:
+            if line.strip():
+                edit = edited(line.strip())
+                check_edit(pending.name, pending.parameters, edit)
+                return Approval(approved=True, arguments=edit)
+        except ConfigError as error:
+            _say(f"  {clean(str(error))}\n")
 
 
 def read_answer(line: str) -> Approval:
@@ -71,6 +106,11 @@ def read_answer(line: str) -> Approval:
             return Approval(approved=False)
         case _:
             return Approval(approved=False, reason=answer)
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()
 
 
 async def _line() -> str:

@@ -3,20 +3,43 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from typing import TypeVar, cast
 from unicodedata import category
 
-from ..front.result import Pending, RunResult
-from ..run import EndReason, Run
+from ..drivers.asks import Pending
+from ..front.final_answer import FINAL_ANSWER, NOT_TAKEN
+from ..front.result import RunResult
+from ..run import Run
+from ..stores.base import Ask
 from ..values import ToolResult, UserMessage
+from ..views.parts import SubAgent
 
-__all__ = ["call_text", "clean", "end_facts", "injected", "mark", "pending_lines", "result_text"]
+__all__ = [
+    "agents_text",
+    "ask_text",
+    "below",
+    "call_in",
+    "call_text",
+    "clean",
+    "counted",
+    "edited_text",
+    "end_facts",
+    "final_answer",
+    "injected",
+    "mark",
+    "one_line",
+    "result_text",
+    "time_text",
+]
 
 S = TypeVar("S")
 
 ARGUMENTS_MAX = 120
 RESULT_MAX = 200
+CALL_KEY = re.compile(r"c(\d+)\.(\d+)")
 
 
 def clean(text: str) -> str:
@@ -37,17 +60,62 @@ def call_text(name: str, arguments: str, length_max: int = ARGUMENTS_MAX) -> str
         shown = ", ".join(f"{key}={_json(one)}" for key, one in named.items())
     else:
         shown = arguments
-    return f"{_one_line(name, ARGUMENTS_MAX)}({_one_line(shown, length_max)})"
+    return f"{one_line(name, ARGUMENTS_MAX)}({one_line(shown, length_max)})"
+
+
+def edited_text(name: str, arguments: str, length_max: int = ARGUMENTS_MAX) -> str:
+    """Return a call as it ran, where an approver has put other arguments in place of its own."""
+    return f"{call_text(name, arguments, length_max)} (edited)"
+
+
+def agents_text(agents: Iterable[str]) -> str:
+    """Return what stands before a call that agents below the run have made."""
+    return "".join(f"{clean(one)} > " for one in agents)
+
+
+def below(seen: SubAgent, key: str) -> str:
+    """Return the key of a call in a child run as its root run's caller knows it."""
+    return "/".join((*seen.path, key))
+
+
+def one_line(text: str, length_max: int) -> str:
+    """Return text on one line, cut to a length."""
+    line = " ".join(clean(text).split())
+    return line if len(line) <= length_max else f"{line[: length_max - 1]}…"
 
 
 def result_text(result: ToolResult) -> str:
     """Return what a tool said, shortened to one line."""
-    return _one_line(result.text, RESULT_MAX) or "(no text)"
+    return one_line(result.text, RESULT_MAX) or "(no text)"
+
+
+def call_in(run: Run[S] | None, key: str, length_max: int = ARGUMENTS_MAX) -> str | None:
+    """Return the call of a run that has this key; None if it is not known."""
+    found = CALL_KEY.fullmatch(key)
+    if run is None or found is None:
+        return None
+    turn, place = int(found[1]), int(found[2])
+    calls = run.turn.calls if run.turn.number == turn else ()
+    # A result is often told after its turn was closed.
+    step = next((one for one in reversed(run.steps) if one.index == turn), None)
+    calls = calls if step is None else step.tool_calls
+    if place >= len(calls):
+        return None
+    return call_text(calls[place].name, calls[place].arguments, length_max)
+
+
+def final_answer(result: ToolResult) -> str | None:
+    """Return the answer itself where a result is one: the answer that was given by a tool."""
+    if result.name != FINAL_ANSWER or result.status != "ok" or result.text == NOT_TAKEN:
+        return None
+    return clean(result.text)
 
 
 def mark(result: ToolResult) -> str:
     """Return the sign of how a call went: done, failed, or not let through."""
     match result.status:
+        case "ok" if result.name == FINAL_ANSWER and result.text == NOT_TAKEN:
+            return "✗"
         case "ok":
             return "✓"
         case "denied" | "not_run":
@@ -60,7 +128,7 @@ def injected(run: Run[S] | None) -> tuple[str, str] | None:
     """Return who in the graph wrote the latest message, and what, if a node did."""
     last = run.messages[-1] if run is not None and run.messages else None
     if isinstance(last, UserMessage) and last.origin and isinstance(last.content, str):
-        return last.origin, _one_line(last.content, RESULT_MAX)
+        return last.origin, one_line(last.content, RESULT_MAX)
     return None
 
 
@@ -69,8 +137,7 @@ def end_facts(result: RunResult[S]) -> Iterator[str]:
     reason = result.end_reason
     named = [name for name in result.stopped_by if name != reason]
     yield f"{reason} ({', '.join(named)})" if named else str(reason)
-    steps = len(result.steps)
-    yield f"{steps} step{'' if steps == 1 else 's'}"
+    yield counted(len(result.steps), "step")
     yield f"{result.total_usage.total_tokens:,} tokens"
     if result.cost_usd is not None:
         yield f"${result.cost_usd:.4f}"
@@ -78,36 +145,22 @@ def end_facts(result: RunResult[S]) -> Iterator[str]:
         yield "cost unknown"
 
 
-def pending_lines(result: RunResult[S], store: str | None, *, resumable: bool) -> Iterator[str]:
-    """Yield what a parked run waits for, and how to go on."""
-    yield f"parked: the run waits for {_counted(result.pending)}"
-    for one in result.pending:
-        kind = "approval of" if one.kind == "approval" else "the result of"
-        yield f"  {one.key}  {kind} {call_text(one.name, one.arguments)}"
-    if result.end_reason is not EndReason.PARKED or not resumable:
-        return
-    if store is None:
-        yield (
-            "It was kept in memory only. To be able to go on later, run it with --store DIR; "
-            "to decide here, run it in a terminal, or with --approve always."
-        )
-        return
-    answers = ", ".join(f'"{one.key}": True' for one in result.pending if one.kind == "approval")
-    results = ", ".join(f'"{one.key}": …' for one in result.pending if one.kind != "approval")
-    given = [f"approvals={{{answers}}}"] if answers else []
-    given += [f"tool_results={{{results}}}"] if results else []
-    yield f'Go on from Python, with the agent made with store="{store}":'
-    yield f'  await agent.resume("{result.run_id}", {", ".join(given)})'
+def ask_text(ask: Ask | Pending) -> str:
+    """Return what is waited for: which call, in which agents, and whether it may have run."""
+    kind = "approval of" if ask.kind == "approval" else "the result of"
+    unknown = "; it may have run already" if ask.unknown else ""
+    return f"{kind} {agents_text(ask.agents)}{call_text(ask.name, ask.arguments)}{unknown}"
 
 
-def _counted(pending: tuple[Pending, ...]) -> str:
-    return "1 answer" if len(pending) == 1 else f"{len(pending)} answers"
+def counted(number: int, name: str) -> str:
+    """Return a number of things: `1 step`, `2 steps`."""
+    return f"{number} {name}{'' if number == 1 else 's'}"
+
+
+def time_text(at: float) -> str:
+    """Return a time in seconds since the epoch as people and programs read it, in UTC."""
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S}Z"
 
 
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-def _one_line(text: str, length_max: int) -> str:
-    line = " ".join(clean(text).split())
-    return line if len(line) <= length_max else f"{line[: length_max - 1]}…"

@@ -19,8 +19,30 @@ from rich.text import Text
 from ..front.result import RunResult
 from ..providers.base import ReasoningDelta, TextDelta
 from ..run import EndReason, Run
-from ..views.parts import Part, StepRetry, StepStart, ToolCallPart, ToolResultPart, Warned
-from .lines import call_text, clean, end_facts, injected, mark, result_text
+from ..values import ToolResult
+from ..views.parts import (
+    Part,
+    StepRetry,
+    StepStart,
+    SubAgent,
+    ToolCallPart,
+    ToolResultPart,
+    ToolState,
+    Warned,
+)
+from .lines import (
+    agents_text,
+    below,
+    call_in,
+    call_text,
+    clean,
+    edited_text,
+    end_facts,
+    final_answer,
+    injected,
+    mark,
+    result_text,
+)
 
 __all__ = ["LiveScreen"]
 
@@ -79,16 +101,18 @@ class LiveScreen:
         """Draw what the part says."""
         self._run = run
         match part:
-            case TextDelta():
-                self._write(clean(part.text), "")
-            case ReasoningDelta():
-                self._write(clean(part.text), "dim italic")
+            case TextDelta() | ReasoningDelta():
+                style = "dim italic" if isinstance(part, ReasoningDelta) else ""
+                self._write(clean(part.text), style)
             case ToolCallPart():
-                self._end_line()
-                half = self._console.width // 2
-                self._calls[part.key] = _call(part.tool_name, part.arguments, half)
+                self._called(part, part.key, "")
+            case ToolState():
+                self._edited(part, part.key, "")
             case ToolResultPart():
-                self._answered(part)
+                key = part.result.key
+                self._answered(part.result, key, call_in(run, key, self._half), "")
+            case SubAgent():
+                self._nested(part)
             case StepStart():
                 self._end_line()
                 if said := injected(run):
@@ -119,11 +143,41 @@ class LiveScreen:
             transient=True,
         )
 
-    def _answered(self, part: ToolResultPart) -> None:
+    def _nested(self, seen: SubAgent) -> None:
+        """Show the calls of a child run; the rest is its own."""
+        agents, part = agents_text(seen.agents), seen.part
+        if isinstance(part, ToolCallPart):
+            self._called(part, below(seen, part.key), agents)
+        elif isinstance(part, ToolState):
+            self._edited(part, below(seen, part.key), agents)
+        elif isinstance(part, ToolResultPart):
+            self._answered(part.result, below(seen, part.result.key), None, agents)
+
+    @property
+    def _half(self) -> int:
+        """How much of a line the arguments of a call may take."""
+        return self._console.width // 2
+
+    def _called(self, part: ToolCallPart, key: str, agents: str) -> None:
         self._end_line()
-        result = part.result
+        call = call_text(part.tool_name, part.arguments, self._half)
+        self._calls[key] = _styled(agents, part.tool_name, call)
+
+    def _edited(self, part: ToolState, key: str, agents: str) -> None:
+        """Show the arguments that run in place of those that were asked for, if others do."""
+        if not part.arguments:
+            return
+        call = edited_text(part.tool_name, part.arguments, self._half)
+        self._calls[key] = _styled(agents, part.tool_name, call)
+
+    def _answered(self, result: ToolResult, key: str, known: str | None, agents: str) -> None:
+        self._end_line()
         sign = mark(result)
-        call = self._calls.pop(result.key, Text(result.name))
+        call = self._calls.pop(key, None) or _styled(agents, result.name, known or result.name)
+        answer = None if agents else final_answer(result)
+        if answer is not None:
+            self._print("text ", Text(answer))
+            return
         said = Text(result_text(result), MARK_STYLES[sign] if sign != "✓" else "")
         self._print("calls", Text.assemble((f"{sign} ", MARK_STYLES[sign]), call, " → ", said))
 
@@ -172,9 +226,10 @@ class LiveScreen:
         yield f"{self._clock() - self._started:.1f} s"
 
 
-def _call(name: str, arguments: str, length_max: int) -> Text:
-    shown = call_text(name, arguments, length_max)
-    return Text.assemble((shown[: len(name)], "bold cyan"), (shown[len(name) :], "dim"))
+def _styled(agents: str, name: str, call: str) -> Text:
+    return Text.assemble(
+        (agents, "magenta"), (call[: len(name)], "bold cyan"), (call[len(name) :], "dim")
+    )
 
 
 def _fitting(line: str, width: int) -> str:

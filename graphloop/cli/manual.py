@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["CHECK", "DRAW", "GRAPHLOOP", "RUN"]
+__all__ = [
+    "APPROVE",
+    "CHECK",
+    "DRAW",
+    "FORK",
+    "GRAPHLOOP",
+    "REPLAY",
+    "RESUME",
+    "RUN",
+    "RUNS",
+]
 
-GRAPHLOOP: Final = """Agents as explicit graphs: run one, see it, prove it.
+GRAPHLOOP: Final = """Agents as explicit graphs: run one, see it, prove it, take it up again.
 
 \b
   graphloop run examples/weather      run an agent, or replay its script
   graphloop draw agent -o loop.svg    draw the standard loop
   graphloop check examples/weather    prove what can be proven before it runs
+  graphloop runs --store runs.db      see what is kept, and what it waits for
 """
 
 RUN: Final = """Run an agent or graph and watch it.
@@ -20,7 +31,7 @@ RUN: Final = """Run an agent or graph and watch it.
   graphloop run examples/weather
   graphloop run examples/weather "And in Paris?" --model openai:gpt-5
   graphloop run "Why is the sky blue?" --model anthropic:claude-opus-4-8
-  graphloop run my_package.desk:build "Refund order 7" --store runs
+  graphloop run my_package.desk:build "Refund order 7" --store runs.db
 
 \b
 A file defines what is run:
@@ -34,6 +45,9 @@ answers where there is no API key.
 Without --model, the environment decides: GRAPHLOOP_MODEL, ANTHROPIC_API_KEY,
 then OPENAI_API_KEY or OPENAI_BASE_URL.
 Ctrl-C ends the run properly, a second one ends the process at once.
+With --store, the run's journal is kept in a database (runs.db) or, as JSON
+lines, in a directory: graphloop runs, approve, resume, replay and fork work
+on it, with the same --store or with GRAPHLOOP_STORE set.
 
 \b
 Exit status: 0 the run ended, 1 it failed, 2 wrong usage, 3 it is parked and
@@ -53,4 +67,76 @@ CHECK: Final = """Prove what can be proven of a graph; exit status 1 if somethin
 \b
   graphloop check examples/custom_topology
   graphloop check my_package.desk:graph --json
+"""
+
+RUNS: Final = """List the runs of a store that are not over, and what they wait for.
+
+\b
+  graphloop runs --store runs.db
+  graphloop runs --store runs.db --all
+  graphloop runs --store runs.db --status interrupted --json
+
+\b
+ready        kept, and never driven (a fork)
+running      somebody drives it now
+interrupted  whoever drove it is gone: graphloop resume takes it up
+suspended    it waits: graphloop approve answers, graphloop resume goes on
+done, failed, cancelled   it is over
+-            not known: a directory of JSON lines does not say (replay tells)
+A child run stands below its parent, and goes on with it. Other commands take
+a run's id or its beginning, as it stands here.
+"""
+
+APPROVE: Final = """Answer a call that a run waits for; graphloop resume then goes on with it.
+
+\b
+  graphloop approve 1f3a2b4c c0.0 --store runs.db
+  graphloop approve 1f3a2b4c pay --edit '{"amount": 4}' --store runs.db
+  graphloop approve 1f3a c0.1/c0.0 --deny --reason "too much" --store runs.db
+
+\b
+CALL is the call's key, or its beginning, or the name of its tool, if that
+says which one. The first answer counts. --edit gives all the arguments; they
+have to fit what the run noted of its tool. The run's code is not loaded here:
+its gates see them when the run goes on.
+"""
+
+RESUME: Final = """Take a run up again where its journal stops, and watch it.
+
+\b
+  graphloop resume 1f3a2b4c --store runs.db
+  graphloop resume 1f3a2b4c --target examples/approval --store runs.db
+  graphloop resume 1f3a2b4c --approve always --store runs
+
+\b
+Answers that were left with graphloop approve are taken; what is still open is
+asked here, if this is a terminal. The target and the model are those that the
+run was started with; what has finished never runs again.
+
+\b
+Exit status: as for graphloop run.
+"""
+
+REPLAY: Final = """Print what happened in a run, event by event; nothing is performed.
+
+\b
+  graphloop replay 1f3a2b4c --store runs.db
+  graphloop replay 1f3a2b4c --upto 4 --store runs.db
+  graphloop replay 1f3a2b4c --target examples/approval --json --store runs
+
+\b
+With its target (noted in a database, else --target) the calls are named, and
+the run's state is printed as it stood after the last event shown.
+"""
+
+FORK: Final = """Copy a run up to one of its events, to go on differently; print the copy's id.
+
+\b
+  graphloop replay 1f3a2b4c --store runs.db     numbers the events
+  graphloop fork 1f3a2b4c --at 4 --store runs.db
+  graphloop fork 1f3a2b4c --at 4 --as second-try --store runs.db
+
+\b
+The original stays as it is. Answers that were not taken up by event N stay
+behind; child runs that began later do, too.
 """

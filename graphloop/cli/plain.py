@@ -11,8 +11,30 @@ from typing import TextIO, final
 from ..front.result import RunResult
 from ..providers.base import TextDelta
 from ..run import Run
-from ..views.parts import Part, StepRetry, StepStart, ToolCallPart, ToolResultPart, Warned
-from .lines import call_text, clean, end_facts, injected, mark, result_text
+from ..values import ToolResult
+from ..views.parts import (
+    Part,
+    StepRetry,
+    StepStart,
+    SubAgent,
+    ToolCallPart,
+    ToolResultPart,
+    ToolState,
+    Warned,
+)
+from .lines import (
+    agents_text,
+    below,
+    call_in,
+    call_text,
+    clean,
+    edited_text,
+    end_facts,
+    final_answer,
+    injected,
+    mark,
+    result_text,
+)
 from .status import tell
 
 __all__ = ["PlainScreen"]
@@ -52,11 +74,13 @@ class PlainScreen:
             case TextDelta():
                 self._text(clean(part.text))
             case ToolCallPart():
-                call = self._calls[part.key] = call_text(part.tool_name, part.arguments)
-                self._line(f"→ {call}")
+                self._called(part, part.key, "")
+            case ToolState() if part.arguments:
+                self._calls[part.key] = edited_text(part.tool_name, part.arguments)
             case ToolResultPart():
-                call = self._calls.pop(part.result.key, part.result.name)
-                self._line(f"{mark(part.result)} {call}: {result_text(part.result)}")
+                self._answered(part.result, part.result.key, call_in(run, part.result.key), "")
+            case SubAgent():
+                self._nested(part)
             case StepStart():
                 self._end_line()
                 if said := injected(run):
@@ -71,6 +95,28 @@ class PlainScreen:
     def finish(self, result: RunResult[None], kept: str) -> None:
         """Write the last line."""
         self._line(" · ".join([*end_facts(result), kept] if kept else end_facts(result)))
+
+    def _nested(self, seen: SubAgent) -> None:
+        """Show the calls of a child run; the rest is its own."""
+        agents, part = agents_text(seen.agents), seen.part
+        if isinstance(part, ToolCallPart):
+            self._called(part, below(seen, part.key), agents)
+        elif isinstance(part, ToolState) and part.arguments:
+            self._calls[below(seen, part.key)] = edited_text(part.tool_name, part.arguments)
+        elif isinstance(part, ToolResultPart):
+            self._answered(part.result, below(seen, part.result.key), None, agents)
+
+    def _called(self, part: ToolCallPart, key: str, agents: str) -> None:
+        call = self._calls[key] = call_text(part.tool_name, part.arguments)
+        self._line(f"→ {agents}{call}")
+
+    def _answered(self, result: ToolResult, key: str, known: str | None, agents: str) -> None:
+        call = self._calls.pop(key, None) or known or result.name
+        answer = None if agents else final_answer(result)
+        if answer is not None:
+            self._line(answer)
+            return
+        self._line(f"{mark(result)} {agents}{call}: {result_text(result)}")
 
     def _text(self, text: str) -> None:
         if text:

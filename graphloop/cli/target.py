@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
@@ -27,11 +27,21 @@ from typing import TypeAlias, cast, final
 from ..errors import ConfigError, GraphloopError, nearest
 from ..front.agent import Agent
 from ..front.graph import Graph
-from ..front.options import Model, Tools
+from ..front.options import Tools
+from ..front.told import Model
 from ..providers.script import ScriptedModel
 from .nearby import not_found, suspect
 
-__all__ = ["Loop", "Target", "load_graph", "load_target", "names_target"]
+__all__ = [
+    "MODULE_FORM",
+    "STANDARD",
+    "Loop",
+    "Target",
+    "load_graph",
+    "load_target",
+    "names_target",
+    "standard_target",
+]
 
 Loop: TypeAlias = Agent | Graph[None]
 
@@ -58,6 +68,19 @@ class Target:
     tools: Tools = ()
     script: Path | None = None
 
+    def refuse_model(self, given: Mapping[str, str | None]) -> None:
+        """Refuse options that choose a model for an agent that has its own.
+
+        Raises:
+            ConfigError: one was given.
+        """
+        names = [name for name, value in given.items() if value is not None]
+        if names:
+            raise ConfigError(
+                f"{' and '.join(names)} would have no effect: the agent in {self.place} has its "
+                "model already. Write a function build(model) that returns the agent."
+            )
+
     def loop(self, model: Model) -> Loop:
         """Return the agent or graph, around `model` if it is still to be built.
 
@@ -81,6 +104,11 @@ class Target:
             f"{self.place}: expected build(model) to return an Agent or a Graph, "
             f"found {type(built).__name__}"
         )
+
+
+def standard_target() -> Target:
+    """Return the standard loop as a target: what a bare question is put to."""
+    return Target("the prompt", build=Agent)
 
 
 def names_target(text: str) -> bool:

@@ -9,27 +9,34 @@ from __future__ import annotations
 import asyncio
 import traceback
 from math import isfinite
-from typing import Generic, TypeVar, assert_never
+from typing import Any, Final, Generic, TypeVar, assert_never
 
-from ..effects import AskHuman, CallTool, CheckCalls, Effect, Invoke
-from ..errors import ConfigError, ToolError
+from ..approvals import Approval, verify
+from ..effects import AskHuman, CallTool, CheckCalls, Effect, HandOver, Invoke, StartRun
+from ..errors import ConfigError, ProviderError, ToolError
 from ..events import (
+    Answering,
     CallbackReturned,
     CallCheck,
     CallsChecked,
     Changes,
     Decided,
     EffectFailed,
-    Event,
     Failure,
+    Judged,
     Left,
+    Steered,
     ToolReturned,
     Tripped,
 )
+from ..policy import Policy
 from ..run import Run
-from ..tools import ToolContext
+from ..tool_effects import REPEATABLE
+from ..tool_outcome import ToolOutcome, unknown_outcome
+from ..tools import AnyTool, ToolContext
 from ..values import Reply, ToolCall, call_key, call_place
-from .ports import Approval, Ports
+from .asks import capability_of
+from .ports import ChildRun, Ports
 
 __all__ = ["Performer", "cancelled_inside", "failed"]
 
@@ -41,34 +48,70 @@ class Performer(Generic[S]):
 
     def __init__(self, ports: Ports[S]) -> None:
         self._ports = ports
+        self.begun: frozenset[int] = frozenset()
         self.exception: Exception | None = None
 
     def can_perform(self, effect: Effect) -> bool:
         """Whether somebody in this process can answer; if not, the run parks with it."""
-        if isinstance(effect, CallTool):
-            return not effect.client
-        return not isinstance(effect, AskHuman) or self._ports.approve is not None
+        match effect:
+            case CallTool(client=True):
+                return self._is_handed_in(effect.key)
+            case AskHuman():
+                return self._ports.approve is not None or self._is_handed_in(effect.key)
+            case HandOver():
+                return not self._ports.attended
+            case _:
+                return True
+
+    def _is_handed_in(self, key: str) -> bool:
+        return self._ports.settle is not None and key.startswith(HANDED_IN)
+
+    def is_repeatable(self, effect: CallTool) -> bool:
+        """Whether a call may simply run again if its process stops in the middle of it."""
+        tool = None if effect.client else self._ports.toolbox.get(effect.call.name)
+        return tool is None or tool.effect in REPEATABLE
+
+    def open_child(self, effect: StartRun, run: Run[S]) -> ChildRun[Any]:
+        """Return the child run that is wished for.
+
+        Raises:
+            ConfigError: there is no such agent here, or its arguments are no question.
+        """
+        plan = self._ports.children.get(effect.agent)
+        if plan is None:
+            raise ConfigError(
+                f"the run starts agent {effect.agent!r}, which this driver was not given; "
+                f"it has {', '.join(map(repr, self._ports.children)) or 'no agents'}"
+            )
+        return plan.open(effect, run, self._ports)
 
     async def perform(
-        self, effect: CheckCalls | CallTool | AskHuman | Invoke, run: Run[S]
-    ) -> Event:
+        self, effect: CheckCalls | CallTool | AskHuman | Invoke | HandOver, run: Run[S]
+    ) -> Answering:
         """Perform one effect and return the event that answers it."""
         try:
-            match effect:
-                case CallTool():
-                    return await self._call_tool(effect, run)
-                case CheckCalls():
-                    return await self._check_calls(effect, run)
-                case AskHuman():
-                    return await self._ask_human(effect, run)
-                case Invoke():
-                    return await self._invoke(effect, run)
-                case _:
-                    assert_never(effect)
+            return await self._performed(effect, run)
         except asyncio.CancelledError as error:
             return self.fail(effect, cancelled_inside(error))
         except Exception as error:  # noqa: BLE001 - the effect boundary
             return self.fail(effect, error)
+
+    async def _performed(
+        self, effect: CheckCalls | CallTool | AskHuman | Invoke | HandOver, run: Run[S]
+    ) -> Answering:
+        match effect:
+            case CallTool():
+                return await self._call_tool(effect, run)
+            case CheckCalls():
+                return await self._check_calls(effect, run)
+            case AskHuman():
+                return await self._ask_human(effect, run)
+            case Invoke():
+                return await self._invoke(effect, run)
+            case HandOver():
+                return Steered(self._ports.clock(), effect.id)
+            case _:
+                assert_never(effect)
 
     def price(self, reply: Reply) -> float | None:
         """Return what a reply cost; a price that cannot be told must not lose the reply."""
@@ -85,8 +128,13 @@ class Performer(Generic[S]):
         self.exception = error
         return failed(self._ports.clock(), effect, error)
 
-    async def _call_tool(self, effect: CallTool, run: Run[S]) -> Event:
+    async def _call_tool(self, effect: CallTool, run: Run[S]) -> Answering:
         call = effect.call
+        if effect.client:
+            assert self._ports.settle is not None, "can_perform has been asked"
+            outcome = self._ports.settle(effect)
+            assert isinstance(outcome, ToolOutcome), "a client tool is answered with an outcome"
+            return ToolReturned(self._ports.clock(), effect.id, outcome.content, outcome.status)
         tool = self._ports.toolbox.get(call.name)
         if tool is None:
             raise ConfigError(
@@ -99,13 +147,19 @@ class Performer(Generic[S]):
                 f"no gate has let call {effect.key} of tool {call.name!r} through: lead every way "
                 "to a node that runs tools through a Gate"
             )
-        outcome = await tool.run(call.arguments, _context(run, effect.key, call))
+        context = self._context(run, effect.key, call)
+        interrupted = effect.id in self.begun and tool.effect not in REPEATABLE
+        outcome = await (
+            _settled(tool, call, context) if interrupted else _run(tool, call, context)
+        )
         return ToolReturned(self._ports.clock(), effect.id, outcome.content, outcome.status)
 
-    async def _check_calls(self, effect: CheckCalls, run: Run[S]) -> Event:
+    async def _check_calls(self, effect: CheckCalls, run: Run[S]) -> Answering:
         # Two calls may be equal, even the same object: their places tell them apart.
         verdicts = run.turn.verdicts or (None,) * len(run.turn.calls)
         places = [at for at, verdict in enumerate(verdicts) if verdict is None]
+        if effect.key:
+            places = [call_place(effect.key)]
         checks = [
             await self._check(call_key(effect.turn, at), call, run)
             for at, call in zip(places, effect.calls, strict=True)
@@ -119,15 +173,25 @@ class Performer(Generic[S]):
         problem = tool.validate(call.arguments)
         if problem is not None:
             return CallCheck(problem)
-        if tool.needs_approval is False:
+        if tool.needs_approval is False and not self._ports.gates:
             return UNGATED
-        needed = await tool.approval_needed(call.arguments, _context(run, key, call))
-        return CallCheck(needs_approval=True) if needed else UNGATED
+        context = self._context(run, key, call)
+        asks = await tool.approval_needed(call.arguments, context)
+        if not self._ports.gates:
+            return CallCheck(needs_approval=asks)
+        told = [await _conditions(gate, tool, call, context) for gate in self._ports.gates]
+        held, failed = tuple(one for one, _ in told), tuple(one for _, one in told)
+        return CallCheck("", asks, held, failed)
 
-    async def _ask_human(self, effect: AskHuman, run: Run[S]) -> Event:
-        approve = self._ports.approve
-        assert approve is not None, "can_perform has been asked"
-        approval = self._checked(effect, await approve(effect, run))
+    async def _ask_human(self, effect: AskHuman, run: Run[S]) -> Answering:
+        approve, settle = self._ports.approve, self._ports.settle
+        if settle is not None and self._is_handed_in(effect.key):
+            given = settle(effect)
+            assert isinstance(given, Approval), "a question is answered with an approval"
+        else:
+            assert approve is not None, "can_perform has been asked"
+            given = self._meant(effect, await approve(effect, run), run)
+        approval = self._checked(effect, given)
         return Decided(
             self._ports.clock(),
             effect.id,
@@ -136,10 +200,18 @@ class Performer(Generic[S]):
             approval.edit,
         )
 
+    def _meant(self, effect: AskHuman, approval: Approval, run: Run[S]) -> Approval:
+        """Deny an approval whose token, if it has one, is about something else."""
+        if not (approval.approved and approval.token):
+            return approval
+        expected, secret = capability_of(run, effect), self._ports.secret
+        refusal = verify(approval.token, expected, secret=secret, now=self._ports.clock())
+        return approval if not refusal else Approval(False, f"the approval is {refusal}.")  # noqa: FBT003
+
     def _checked(self, effect: AskHuman, approval: Approval) -> Approval:
         """Deny an approval whose edited arguments could not run."""
         tool = self._ports.toolbox.get(effect.call.name)
-        if not approval.approved or not approval.arguments or tool is None:
+        if not approval.approved or not approval.edit or tool is None:
             return approval
         problem = tool.validate(approval.edit)
         return (
@@ -148,7 +220,7 @@ class Performer(Generic[S]):
             else Approval(approved=False, reason=f"edited arguments: {problem}")
         )
 
-    async def _invoke(self, effect: Invoke, run: Run[S]) -> Event:
+    async def _invoke(self, effect: Invoke, run: Run[S]) -> Answering:
         callback = self._ports.callbacks.get(effect.callback)
         if callback is None:
             raise ConfigError(
@@ -156,15 +228,56 @@ class Performer(Generic[S]):
                 f"it has {sorted(self._ports.callbacks) or 'no callbacks'}"
             )
         answer = await callback(run)
-        if not isinstance(answer, Changes | Tripped | Left):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not isinstance(answer, Changes | Tripped | Left | Judged):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(
-                f"callback {effect.callback!r} returns Changes, Tripped or Left; "
+                f"callback {effect.callback!r} returns Changes, Tripped, Left or Judged; "
                 f"found {type(answer).__name__}"
             )
         return CallbackReturned(self._ports.clock(), effect.id, answer)
 
+    def _context(self, run: Run[S], key: str, call: ToolCall) -> ToolContext:
+        return ToolContext(
+            run_id=run.id,
+            key=key,
+            call_id=call.id,
+            turn=run.turn.number,
+            messages=run.messages,
+            path=self._ports.path,
+        )
 
-UNGATED = CallCheck()
+
+UNGATED: Final = CallCheck()
+HANDED_IN: Final = call_key(-1, 0).removesuffix("0")
+"""What the keys of the calls begin with that a conversation was handed in with."""
+
+
+async def _run(tool: AnyTool, call: ToolCall, context: ToolContext) -> ToolOutcome:
+    return await tool.run(call.arguments, context)
+
+
+async def _settled(tool: AnyTool, call: ToolCall, context: ToolContext) -> ToolOutcome:
+    """Answer a call that had begun when its process stopped, and may not simply run again."""
+    found = await tool.reconciled(call.arguments, context)
+    if found == "not_done":
+        return await tool.run(call.arguments, context)
+    return unknown_outcome(call.name) if found == "unknown" else found
+
+
+async def _conditions(
+    gate: Policy, tool: AnyTool, call: ToolCall, context: ToolContext
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return which conditions of a gate hold for a call, and which could not be told."""
+    held: list[str] = []
+    failed: list[str] = []
+    for name in gate.asked(call.name):
+        try:
+            answer = await tool.holds(gate.conditions[name], call.arguments, context)
+        except Exception:  # noqa: BLE001 - a condition that fails has not allowed anything.
+            failed.append(name)
+        else:
+            if answer:
+                held.append(name)
+    return tuple(held), tuple(failed)
 
 
 def cancelled_inside(error: asyncio.CancelledError) -> Exception:
@@ -182,10 +295,5 @@ def cancelled_inside(error: asyncio.CancelledError) -> Exception:
 def failed(at: float, effect: Effect, error: Exception) -> EffectFailed:
     """Return the event that says how an effect failed."""
     trace = "".join(traceback.format_exception(error))
-    return EffectFailed(at, effect.id, Failure(type(error).__name__, str(error), trace))
-
-
-def _context(run: Run[S], key: str, call: ToolCall) -> ToolContext:
-    return ToolContext(
-        run_id=run.id, key=key, call_id=call.id, turn=run.turn.number, messages=run.messages
-    )
+    retryable = isinstance(error, ProviderError) and error.retryable
+    return EffectFailed(at, effect.id, Failure(type(error).__name__, str(error), trace, retryable))

@@ -5,45 +5,37 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, TypeAlias, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
-from pydantic_core import to_json
-
-from ..effects import AskHuman
-from ..events import Answer
+from ..approvals import Approval
+from ..effects import AskHuman, CallTool, StartRun
+from ..events import Answer, Started
+from ..graph import Graph
+from ..policy import Policy
 from ..providers.base import Provider
 from ..run import Run
 from ..stores.base import Store
+from ..tool_outcome import ToolOutcome
 from ..tools import Toolbox
 from ..values import Reply
 
-__all__ = ["Approval", "Approver", "Callback", "Ports", "Price", "unpriced"]
+__all__ = [
+    "Approver",
+    "Callback",
+    "ChildPlan",
+    "ChildRun",
+    "Ports",
+    "Price",
+    "Settler",
+    "unpriced",
+]
 
 S = TypeVar("S")
 
 
-@dataclass(frozen=True, slots=True)
-class Approval:
-    """A human's answer about one call.
-
-    `arguments` replaces the call's when not empty: JSON text, or a mapping that becomes it.
-    """
-
-    approved: bool
-    reason: str = ""
-    arguments: str | Mapping[str, object] = ""
-
-    @property
-    def edit(self) -> str:
-        """The arguments to run instead, as JSON text; empty for the call's own."""
-        edit = self.arguments
-        if isinstance(edit, str):
-            return edit
-        return to_json(edit).decode() if edit else ""
-
-
 Approver: TypeAlias = Callable[[AskHuman, Run[S]], Awaitable[Approval]]
 Callback: TypeAlias = Callable[[Run[S]], Awaitable[Answer]]
+Settler: TypeAlias = Callable[[AskHuman | CallTool], Approval | ToolOutcome]
 Price: TypeAlias = Callable[[Reply], float | None]
 
 
@@ -62,6 +54,15 @@ class Ports(Generic[S]):
         toolbox: the tools that can run here.
         callbacks: the user's functions, by the name that `Invoke` gives them.
         approve: who answers `AskHuman`; None parks the run instead.
+        settle: answers for the open calls of a conversation that was handed in, with what the
+            caller gave; None parks the run with them.
+        children: the agents that can be run as children, by name.
+        gates: the rules of the gates above and of the run's own, outermost first, for their
+            conditions; their order is that of `Setup.rules`, the run's own last.
+        attended: whether `HandOver` waits for the caller of the run; otherwise nobody steers.
+        secret: signs the tokens of approvals.
+        path: the call keys of the agents above the run.
+        step_s: after how many seconds a turn is given up; None for never.
         price: what a reply cost, in US dollars.
         clock: seconds since the epoch; the only time a run ever sees.
     """
@@ -71,5 +72,40 @@ class Ports(Generic[S]):
     toolbox: Toolbox
     callbacks: Mapping[str, Callback[S]] = field(default_factory=dict[str, Callback[S]])
     approve: Approver[S] | None = None
+    settle: Settler | None = None
+    children: Mapping[str, ChildPlan] = field(default_factory=dict[str, "ChildPlan"])
+    gates: tuple[Policy, ...] = ()
+    attended: bool = False
+    secret: bytes | None = None
+    path: tuple[str, ...] = ()
+    step_s: float | None = None
     price: Price = unpriced
     clock: Callable[[], float] = time.time
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChildRun(Generic[S]):
+    """A child run as it can be started: what to run, in what world, from what beginning."""
+
+    graph: Graph[S]
+    ports: Ports[S]
+    started: Started
+    state: S
+
+
+class ChildPlan(Protocol):
+    """An agent that can be run as a child."""
+
+    def open(self, effect: StartRun, run: Run[Any], ports: Ports[Any]) -> ChildRun[Any]:
+        """Return the child run that `effect` wishes for.
+
+        Args:
+            effect: the wish, with the child's arguments and its budget.
+            run: the parent's run.
+            ports: the parent's world, of which the child gets the store, the approver, the clock
+                and the rules of its gates.
+
+        Raises:
+            ConfigError: the arguments are no question.
+        """
+        ...

@@ -3,42 +3,59 @@
 No event loop, no real time. Which pending effect is answered next is drawn from the seed; faults,
 a crash after any event, and an abort after any event are injected; the same seed gives the same
 events, byte for byte. A crash forgets everything but the journal: the run is folded from it, and
-what was pending is performed again.
+what was pending is performed again. A tool that may not be repeated is begun only after `Begun` is
+journaled; one that had begun and not ended is answered as unknown, whether the seed says that it
+had taken effect before the crash or that it had not.
 """
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final, Generic, TypeVar, assert_never
+from typing import Any, Final, Generic, TypeAlias, TypeVar, assert_never
 
-from ..effects import AskHuman, CallModel, CallTool, CheckCalls, Effect, Invoke
+from ..approvals import Approval
+from ..effects import (
+    AskHuman,
+    CallModel,
+    CallTool,
+    CheckCalls,
+    Effect,
+    HandOver,
+    Invoke,
+    StartRun,
+)
 from ..errors import GraphloopError
 from ..events import (
     Answer,
+    Begun,
     CallbackReturned,
     CallCheck,
     CallsChecked,
     Cancelled,
+    ChildEnded,
     Decided,
     Event,
     ModelReplied,
+    Resumed,
     Setup,
     Started,
+    Steered,
     ToolReturned,
 )
 from ..graph import Graph
 from ..replay import replay
 from ..run import Run
+from ..spending import Spent
 from ..step import begin, step
-from ..tool_outcome import ToolOutcome
-from ..values import Message, Reply
+from ..tool_outcome import ToolOutcome, unknown_outcome
+from ..values import Message, Reply, ResultStatus, evolve
 from .perform import failed
-from .ports import Approval
 
-__all__ = ["Simulation", "World", "simulate"]
+__all__ = ["ChildAnswer", "Simulation", "World", "simulate"]
 
 S = TypeVar("S")
 
@@ -46,6 +63,12 @@ EVENTS_MAX: Final = 100_000
 """After how many events a simulation is given up: nothing bounded gets here."""
 
 LATENCY_MAX_S: Final = 10.0
+
+DOWNTIME_MAX_S: Final = 1_000.0
+"""How long a process that died is dead at most."""
+
+ChildAnswer: TypeAlias = tuple[str, ResultStatus, Spent]
+"""How a child run ended: its answer, whether it went well, and all that it used."""
 
 
 def _all_valid(effect: CheckCalls) -> tuple[CallCheck, ...]:
@@ -60,16 +83,32 @@ def _no_callback(effect: Invoke) -> Answer:
     raise GraphloopError(f"this world has no callback for {effect.callback!r}")
 
 
+def _no_agent(effect: StartRun) -> ChildAnswer | None:
+    raise GraphloopError(f"this world has no agent for {effect.agent!r}")
+
+
+def _unsteered(effect: HandOver, run: Run[Any]) -> Steered:
+    return Steered(run.at, effect.id)
+
+
+def _never(_: CallTool) -> bool:
+    return False
+
+
 @dataclass(frozen=True, kw_only=True)
 class World:
     """How effects are answered. Whatever a function raises becomes `EffectFailed`.
 
     Args:
         model: a reply for a request.
-        tool: what a tool returns; called once for every execution.
+        tool: what a tool returns; called once for every execution that takes effect, also for one
+            whose result a crash swallowed.
         check: one check a call; by default every call is valid and needs no approval.
         human: a decision, or None for "no answer": the run then parks.
         callback: what a function of the user's returns.
+        child: how a child run ends, or None for "it parks".
+        steer: what the caller of an attended run says; its time and effect are filled in.
+        repeatable: whether a call may simply run again after a crash; by default none may.
     """
 
     model: Callable[[CallModel], Reply]
@@ -77,6 +116,9 @@ class World:
     check: Callable[[CheckCalls], tuple[CallCheck, ...]] = _all_valid
     human: Callable[[AskHuman], Approval | None] = _nobody
     callback: Callable[[Invoke], Answer] = _no_callback
+    child: Callable[[StartRun], ChildAnswer | None] = _no_agent
+    steer: Callable[[HandOver, Run[Any]], Steered] = _unsteered
+    repeatable: Callable[[CallTool], bool] = _never
 
 
 @dataclass
@@ -84,8 +126,9 @@ class Simulation(Generic[S]):
     """What a simulation came to.
 
     `run` is the last state and `events` the journal; `executions` counts how often each call was
-    started, by its key; `repeated` are keys that were started again after their result had been
-    journaled (always empty, or graphloop has a bug).
+    started, by its key; `repeated` are the keys of calls that were started again after their
+    result had been journaled or, if they may not be repeated, after they had begun (always empty,
+    or graphloop has a bug).
     """
 
     run: Run[S]
@@ -106,7 +149,7 @@ def simulate(  # noqa: PLR0913 - each keyword is one dial of the simulation
     crash_after: Collection[int] = (),
     abort_after: int | None = None,
 ) -> Simulation[S]:
-    """Simulate one run to its end, or until everything that is pending waits for a human.
+    """Simulate one run to its end, or until everything that is pending waits for somebody.
 
     Args:
         graph: what to run.
@@ -114,89 +157,163 @@ def simulate(  # noqa: PLR0913 - each keyword is one dial of the simulation
         world: how effects are answered.
         state: the user's state.
         setup: model, tools and settings.
-        seed: decides the order and the times of all answers.
+        seed: decides the order and the times of all answers, and what a crash had let happen.
         crash_after: after which events (1 is `Started`) the process dies and resumes.
         abort_after: after which event the run is cancelled.
 
     Raises:
         GraphloopError: the run took more than `EVENTS_MAX` events.
     """
-    # Not for secrets: a seeded simulation must be repeatable.
-    rng = random.Random(seed)
-    clock = 0.0
-    started = Started(clock, f"sim-{seed}", graph.name, tuple(messages), setup, state)
+    started = Started(0.0, f"sim-{seed}", graph.name, tuple(messages), setup, state)
     first = begin(graph, started, state)
     simulation = Simulation(first.run, [started])
-    flying = _Flying(world, rng, simulation)
-    flying.launch(first.effects, clock)
+    # Not for secrets: a seeded simulation must be repeatable.
+    process = _Process(graph, world, random.Random(seed), simulation)
     if 1 in crash_after:
-        flying.effects.clear()
-        simulation.run = replay(graph, simulation.events)
-        flying.launch(simulation.run.pending.values(), clock)
-    while not simulation.run.ended and (flying.effects or len(simulation.events) == abort_after):
+        process.crash()
+    else:
+        process.wish(first.effects)
+    while not simulation.run.ended:
         if len(simulation.events) == abort_after:
-            event: Event = Cancelled(clock, "simulated")
-            flying.effects.clear()
+            event: Event | None = process.abort()
         else:
-            event = flying.land()
-        clock = event.at
-        simulation.events.append(event)
-        if len(simulation.events) > EVENTS_MAX:
+            event = process.hear()
+        if event is None:
+            break
+        if len(simulation.events) >= EVENTS_MAX:
             raise GraphloopError(f"seed {seed}: not over after {EVENTS_MAX} events")
-        if len(simulation.events) in crash_after:
-            simulation.run = replay(graph, simulation.events)
-            flying.effects.clear()
-            flying.launch(simulation.run.pending.values(), clock)
-        else:
-            taken = step(graph, simulation.run, event)
-            simulation.run = taken.run
-            flying.launch(taken.effects, clock)
+        process.take(event, crash=len(simulation.events) + 1 in crash_after)
     return simulation
 
 
-class _Flying(Generic[S]):
-    """Effects on their way, each with the virtual time of its answer."""
+class _Process(Generic[S]):
+    """A process that drives the run, until it dies: what is to do, and what is on its way.
 
-    def __init__(self, world: World, rng: random.Random, simulation: Simulation[S]) -> None:
-        self.effects: list[tuple[float, Effect]] = []
+    What is on its way has the virtual time of its answer.
+    """
+
+    def __init__(
+        self, graph: Graph[S], world: World, rng: random.Random, simulation: Simulation[S]
+    ) -> None:
+        self._graph = graph
         self._world = world
         self._rng = rng
         self._simulation = simulation
+        self._clock = 0.0
+        self._resuming = False
+        self._todo: list[Effect] = []
+        self._flying: list[tuple[float, Effect]] = []
+        self._interrupted: frozenset[int] = frozenset()
+        self._started: set[int] = set()
 
-    def launch(self, effects: Collection[Effect], now: float) -> None:
-        """Start effects; their answers come at random times."""
-        for effect in effects:
-            if isinstance(effect, CallTool):
-                self._count(effect)
-            if isinstance(effect, AskHuman) and self._is_silent(effect):
-                continue
-            self.effects.append((now + self._rng.uniform(0.001, LATENCY_MAX_S), effect))
+    def wish(self, effects: Iterable[Effect]) -> None:
+        """Have effects performed, but those that nobody answers."""
+        self._todo += [effect for effect in effects if not self._is_silent(effect)]
 
-    def land(self) -> Event:
+    def abort(self) -> Event:
+        """Void all that is under way."""
+        self._todo.clear()
+        self._flying.clear()
+        return Cancelled(self._clock, "simulated")
+
+    def hear(self) -> Event | None:
+        """Return what happens next, or None if nothing does."""
+        if self._resuming and self._todo:
+            self._resuming = False
+            return Resumed(self._clock)
+        risky = [one.id for one in self._todo if self._must_be_begun(one)]
+        if risky:
+            return Begun(self._clock, tuple(risky))
+        for effect in self._todo:
+            self._start(effect)
+        self._todo.clear()
+        return self._land() if self._flying else None
+
+    def take(self, event: Event, *, crash: bool) -> None:
+        """Journal an event, then step; or die in between."""
+        simulation = self._simulation
+        answered = simulation.run.pending.get(getattr(event, "effect", 0))
+        if isinstance(answered, CallTool) and getattr(event, "status", "") != "unknown":
+            simulation.finished.add(answered.key)
+        simulation.events.append(event)
+        self._clock = event.at
+        if crash:
+            self.crash()
+        else:
+            taken = step(self._graph, simulation.run, event)
+            simulation.run = taken.run
+            self.wish(taken.effects)
+
+    def crash(self) -> None:
+        """Die, and come to life again with nothing but the journal."""
+        for _, effect in self._flying:
+            if self._runs(effect) and self._rng.random() < 0.5:
+                self._swallow(effect)
+        self._flying.clear()
+        self._todo.clear()
+        self._resuming = True
+        self._clock += self._rng.uniform(0.0, DOWNTIME_MAX_S)
+        run = self._simulation.run = replay(self._graph, self._simulation.events)
+        self._interrupted = run.begun
+        if not run.ended:
+            self.wish(run.pending.values())
+
+    def _must_be_begun(self, effect: Effect) -> bool:
+        return (
+            isinstance(effect, CallTool)
+            and not effect.client
+            and effect.id not in self._simulation.run.begun
+            and not self._world.repeatable(effect)
+        )
+
+    def _runs(self, effect: Effect) -> bool:
+        """Whether performing an effect runs a tool; one that was interrupted is left alone."""
+        if not isinstance(effect, CallTool):
+            return False
+        return effect.id not in self._interrupted or self._world.repeatable(effect)
+
+    def _start(self, effect: Effect) -> None:
+        if isinstance(effect, CallTool) and self._runs(effect):
+            again = effect.id in self._started and not (
+                effect.client or self._world.repeatable(effect)
+            )
+            if again or effect.key in self._simulation.finished:
+                self._simulation.repeated.add(effect.key)
+            self._started.add(effect.id)
+            self._simulation.executions[effect.key] += 1
+        self._flying.append((self._clock + self._rng.uniform(0.001, LATENCY_MAX_S), effect))
+
+    def _land(self) -> Event:
         """Return the answer that comes first."""
-        soonest = min(range(len(self.effects)), key=lambda at: self.effects[at][0])
-        at, effect = self.effects.pop(soonest)
+        soonest = min(range(len(self._flying)), key=lambda at: self._flying[at][0])
+        at, effect = self._flying.pop(soonest)
+        if isinstance(effect, CallTool) and not self._runs(effect):
+            outcome = unknown_outcome(effect.call.name)
+            return ToolReturned(at, effect.id, outcome.content, outcome.status)
         try:
-            event = _answer(self._world, effect, at)
+            return _answer(self._world, effect, self._simulation.run, at)
         except Exception as error:  # noqa: BLE001 - the effect boundary
             return failed(at, effect, error)
-        if isinstance(effect, CallTool):
-            self._simulation.finished.add(effect.key)
-        return event
 
-    def _is_silent(self, effect: AskHuman) -> bool:
+    def _swallow(self, effect: Effect) -> None:
+        """Let a tool take effect whose result nobody hears of."""
+        with suppress(Exception):
+            _answer(self._world, effect, self._simulation.run, self._clock)
+
+    def _is_silent(self, effect: Effect) -> bool:
+        if not isinstance(effect, AskHuman | StartRun):
+            return False
         try:
-            return self._world.human(effect) is None
+            if isinstance(effect, AskHuman):
+                return self._world.human(effect) is None
+            return self._world.child(effect) is None
         except Exception:  # noqa: BLE001 - it raises again when it lands, at the effect boundary
             return False
 
-    def _count(self, effect: CallTool) -> None:
-        if effect.key in self._simulation.finished:
-            self._simulation.repeated.add(effect.key)
-        self._simulation.executions[effect.key] += 1
 
-
-def _answer(world: World, effect: Effect, at: float) -> Event:
+def _answer(  # noqa: PLR0911 - one way out for each effect
+    world: World, effect: Effect, run: Run[Any], at: float
+) -> Event:
     match effect:
         case CallModel():
             return ModelReplied(at, effect.id, world.model(effect), 0.0)
@@ -211,5 +328,11 @@ def _answer(world: World, effect: Effect, at: float) -> Event:
             approval = world.human(effect)
             assert approval is not None, "an effect nobody answers is not launched"
             return Decided(at, effect.id, approval.approved, approval.reason, approval.edit)
+        case StartRun():
+            ended = world.child(effect)
+            assert ended is not None, "a child that parks is not launched"
+            return ChildEnded(at, effect.id, *ended)
+        case HandOver():
+            return evolve(world.steer(effect, run), at=at, effect=effect.id)
         case _:
             assert_never(effect)

@@ -2,44 +2,35 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Mapping, Sequence
-from typing import Unpack, cast, final
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import Literal, Unpack, final
 
-from ..drivers.ports import Approval
+from ..approvals import Approval
 from ..drivers.sync import run_sync
 from ..errors import ConfigError
-from ..events import Answer, Changes, Tripped
-from ..graph import Edges
 from ..loop import standard_edges
-from ..nodes.execute import Execute
-from ..nodes.prepare_step import PrepareStep
-from ..nodes.stop_check import StopCheck
 from ..run import Run
-from ..stop import Condition, HasToolCall, StopInfo
-from ..tools import Toolbox
-from ..values import ToolSpec
+from ..tool_options import Approval as NeedsApproval
+from ..views.parts import Part
+from .answers import Answers
+from .callbacks import agent_callbacks
+from .checking import check_kinds, reject_unknown
+from .child import AgentTool, as_agent_tool
+from .final_answer import FinalAnswer
 from .graph import Graph
-from .inputs import MessageInput, messages_of
-from .options import (
-    AgentOptions,
-    Model,
-    Predicate,
-    StepChanges,
-    StepInfo,
-    StopInput,
-    choice_of,
-    known_tools,
-    reject_unknown,
-)
+from .inputs import MessageInput
+from .journals import fork_run, state_after
+from .options import AgentOptions
 from .result import RunResult
-from .runner import Runner
+from .runner import Question, Runner
+from .standard import standard_nodes, stop_input
 from .stream import RunStream
+from .told import Model
+from .tool_runner import ToolRunner
+from .world import World
 
 __all__ = ["Agent"]
-
-PREPARE_STEP = "prepare_step"
-STOP_WHEN = "stop_when"
 
 
 @final
@@ -62,40 +53,42 @@ class Agent:
 
     def __init__(self, model: Model, **options: Unpack[AgentOptions]) -> None:
         reject_unknown(options, AgentOptions, "an agent")
-        toolbox = Toolbox(options.get("tools", ()))
-        options["tools"] = [known for spec in toolbox.specs if (known := toolbox.get(spec.name))]
+        check_kinds(options)
         self.model = model
-        self._options: AgentOptions = options
-        conditions, self._predicates = _stop_input(options.get("stop_when", ()))
-        watched = [one.tool for one in conditions if isinstance(one, HasToolCall)]
-        known_tools("stop.has_tool_call", watched, toolbox.specs)
-        self._prepare_step = options.get("prepare_step")
-        given = options.get("active_tools")
-        active = None if given is None else known_tools("active_tools", given, toolbox.specs)
-        prepare = self._every_turn = PrepareStep(
-            active_tools=active,
-            tool_choice=choice_of(
-                options.get("tool_choice", "auto"), _offered(toolbox.specs, active)
-            ),
-            callback=PREPARE_STEP if self._prepare_step else "",
+        self._options = _kept(options)
+        if options.get("agents"):
+            raise ConfigError(
+                "`agents` are for the Child nodes of a graph of your own; give an agent the agents "
+                "that it may call among its `tools`"
+            )
+        self._world = world = World(model, options, self._options.get("tools", ()))
+        fallbacks = [world.add_model(one) for one in options.get("fallback_models", ())]
+        final = _final_answer(options, [world.label, *fallbacks])
+        answering = None if final is None else final.tool
+        if answering is not None:
+            world.answer_by(answering)
+        gate = options.get("gate")
+        conditions, predicates = stop_input(options.get("stop_when", ()))
+        nodes = standard_nodes(options, world, conditions, predicates=bool(predicates))
+        self.name = options.get("name", "agent")
+        self.graph: Graph[None] = Graph(self.name, nodes.prepare, standard_edges(nodes))
+        self._runner = Runner(
+            self.graph,
+            model,
+            (),
+            options,
+            callbacks=agent_callbacks(options, world, nodes.prepare, predicates, final),
+            gates=() if gate is None else (gate,),
+            world=world,
+            final=final,
         )
-        execute = Execute(concurrency=options.get("max_tool_concurrency", 5))
-        stop = StopCheck(
-            max_steps=options.get("max_steps", 20),
-            max_tool_errors=options.get("max_consecutive_tool_errors", 3),
-            conditions=conditions,
-            callback=STOP_WHEN if self._predicates else "",
-        )
-        edges: Edges[None] = standard_edges(prepare, execute, stop)
-        self.graph: Graph[None] = Graph(options.get("name", "agent"), prepare, edges)
-        callbacks = {PREPARE_STEP: self._prepare, STOP_WHEN: self._stop}
-        self._runner = Runner(self.graph, model, toolbox, options, callbacks=callbacks)
 
     @property
     def options(self) -> AgentOptions:
-        """The agent's options but for its key, which must not end up in a log."""
+        """The agent's options but for its secrets, which must not end up in a log."""
         shown = self._options.copy()
         shown.pop("api_key", None)
+        shown.pop("approval_secret", None)
         return shown
 
     def with_options(self, **options: Unpack[AgentOptions]) -> Agent:
@@ -107,12 +100,42 @@ class Agent:
         merged: AgentOptions = {**self._options, **options}
         return Agent(self.model, **merged)
 
+    def as_tool(
+        self,
+        *,
+        name: str = "",
+        description: str = "",
+        needs_approval: NeedsApproval = False,
+        takes_over: bool = False,
+    ) -> AgentTool:
+        """Return this agent as a tool of other agents; each call is a child run.
+
+        Args:
+            name: the tool's name; the agent's if not given.
+            description: what it is for; the calling model decides by this.
+            needs_approval: whether a human must agree to a call.
+            takes_over: a handoff: the agent reads the whole conversation, and its answer is the
+                calling run's.
+
+        Raises:
+            ConfigError: the name cannot be a tool's.
+        """
+        return as_agent_tool(
+            self._runner,
+            name=name or self.name,
+            description=description,
+            needs_approval=needs_approval,
+            takes_over=takes_over,
+        )
+
     def stream(
         self,
         prompt: str | None = None,
         *,
         messages: Sequence[MessageInput] | None = None,
         run_id: str | None = None,
+        approvals: Mapping[str, bool | Approval] | None = None,
+        tool_results: Mapping[str, object] | None = None,
     ) -> RunStream[None]:
         """Return the stream of a new run; nothing happens until it is looked at.
 
@@ -120,8 +143,34 @@ class Agent:
             prompt: the question, or
             messages: the conversation so far.
             run_id: the run's id in the store; made up if not given.
+            approvals: decisions about the calls that `messages` ends in, by the call's id: to take
+                up a parked conversation without a store. What is not decided is denied.
+            tool_results: what client tools returned to those calls, by the call's id.
         """
-        return self._runner.start(prompt, messages, None, run_id)
+        answers = _answers(approvals, tool_results)
+        return self._runner.start(Question(prompt, messages, answers, run_id), None)
+
+    def iter(
+        self,
+        prompt: str | None = None,
+        *,
+        messages: Sequence[MessageInput] | None = None,
+        run_id: str | None = None,
+        on_part: Callable[[Part], object] | None = None,
+    ) -> ToolRunner:
+        """Return a new run to be iterated turn by turn, and steered; see `ToolRunner`.
+
+        A run that parked, or whose process died, is iterated no further: `resume` goes on with it.
+
+        Args:
+            prompt: the question, or
+            messages: the conversation so far.
+            run_id: the run's id in the store; made up if not given.
+            on_part: told of each part of the run as it comes, deltas included; what it raises
+                becomes a warning.
+        """
+        question = Question(prompt, messages, None, run_id, attended=True)
+        return ToolRunner(self._runner, question, on_part)
 
     async def generate(
         self,
@@ -129,15 +178,20 @@ class Agent:
         *,
         messages: Sequence[MessageInput] | None = None,
         run_id: str | None = None,
+        approvals: Mapping[str, bool | Approval] | None = None,
+        tool_results: Mapping[str, object] | None = None,
     ) -> RunResult[None]:
         """Run to the end and return the result; the arguments are those of `stream`.
 
         Raises:
             ConfigError: the question is not one; nothing has been sent.
             ProviderError: the model could not be asked, or did not answer completely.
-            Exception: what `prepare_step` or a stop predicate raised.
+            OutputInvalid: the answer has not the form of the `output_type`.
+            Exception: what a function among the options raised.
         """
-        return await self._runner.start(prompt, messages, None, run_id, keep=False).result()
+        answers = _answers(approvals, tool_results)
+        question = Question(prompt, messages, answers, run_id)
+        return await self._runner.start(question, None, keep=False).result()
 
     def generate_sync(
         self,
@@ -145,9 +199,19 @@ class Agent:
         *,
         messages: Sequence[MessageInput] | None = None,
         run_id: str | None = None,
+        approvals: Mapping[str, bool | Approval] | None = None,
+        tool_results: Mapping[str, object] | None = None,
     ) -> RunResult[None]:
         """Do what `generate` does, for callers without an event loop."""
-        return run_sync(self._generate_and_close(prompt, messages, run_id), "Agent.generate")
+        ask = partial(
+            self.generate,
+            prompt,
+            messages=messages,
+            run_id=run_id,
+            approvals=approvals,
+            tool_results=tool_results,
+        )
+        return run_sync(self._closing(ask), "Agent.generate")
 
     def resume_stream(
         self,
@@ -165,7 +229,7 @@ class Agent:
             tool_results: what client tools returned, by the key of the pending call; an
                 exception (`ToolError("…")`) says that the tool failed.
         """
-        return self._runner.resume(run, approvals or {}, tool_results or {})
+        return self._runner.resume(run, Answers.given(approvals, tool_results))
 
     async def resume(
         self,
@@ -183,87 +247,113 @@ class Agent:
         stream = self.resume_stream(run, approvals=approvals, tool_results=tool_results)
         return await stream.result()
 
+    def resume_sync(
+        self,
+        run: str | RunResult[None],
+        *,
+        approvals: Mapping[str, bool | Approval] | None = None,
+        tool_results: Mapping[str, object] | None = None,
+    ) -> RunResult[None]:
+        """Do what `resume` does, for callers without an event loop."""
+        ask = partial(self.resume, run, approvals=approvals, tool_results=tool_results)
+        return run_sync(self._closing(ask), "Agent.resume")
+
+    async def approve(
+        self,
+        run_id: str,
+        key: str,
+        answer: bool | Approval = True,  # noqa: FBT001, FBT002 - `approve(run, key, False)` denies
+    ) -> Literal["accepted", "duplicate", "answered"]:
+        """Answer a call that a parked run waits for, without driving the run.
+
+        The answer waits in the store until somebody resumes the run; `graphloop approve` does the
+        same. Of several answers to one call, the first counts.
+
+        Args:
+            run_id: the run's id in this agent's store.
+            key: the key of the pending call.
+            answer: the decision; an `Approval` without a token gets the one that the store keeps.
+
+        Returns:
+            "accepted", "duplicate" (the answer has an id, and was accepted before), or "answered"
+            (another answer was).
+
+        Raises:
+            ConfigError: the run does not wait for this, or not any more, or the store keeps no
+                answers.
+            UnknownRun: there is no such run.
+        """
+        return await self._runner.approve(run_id, key, answer)
+
+    async def replay(self, run_id: str, *, upto: int | None = None) -> Run[None]:
+        """Return a run as it stood after event `upto`, or after the last: time travel.
+
+        It is read from the journal: no model is asked, no tool runs, nothing is written.
+
+        Raises:
+            StoreError: there is no such run or event.
+            IllegalEvent: an event does not fit: the agent has changed since.
+        """
+        return state_after(self.graph, await self._runner.own_store().load(run_id), upto)
+
+    async def fork(self, run_id: str, *, at: int, new_id: str | None = None) -> str:
+        """Copy a run up to event `at`, to go on differently; return the id to `resume`.
+
+        Child runs that began later are not copied; those that were running are, as they are now.
+
+        Args:
+            run_id: the run's id in this agent's store.
+            at: after which event the copy goes on.
+            new_id: the copy's id; made up if not given.
+
+        Raises:
+            StoreError: there is no such run or event, or the new id is taken.
+        """
+        store = self._runner.own_store()
+        return await fork_run(self.graph, store, run_id, at=at, new_id=new_id)
+
     async def aclose(self) -> None:
         """Close the connections to the agent's models; it can be used again."""
         await self._runner.aclose()
 
-    async def _generate_and_close(
-        self, prompt: str | None, messages: Sequence[MessageInput] | None, run_id: str | None
-    ) -> RunResult[None]:
-        """Close connections before the event loop of a synchronous call does."""
+    async def _closing(self, ask: Callable[[], Awaitable[RunResult[None]]]) -> RunResult[None]:
+        """Close connections before the event loop of a synchronous call does.
+
+        Nothing is asked before this is awaited, so that nothing is left behind where it cannot be.
+        """
         try:
-            return await self.generate(prompt, messages=messages, run_id=run_id)
+            return await ask()
         finally:
             await self.aclose()
 
-    async def _prepare(self, run: Run[None]) -> Answer:
-        prepare = self._prepare_step
-        assert prepare is not None, "the graph invokes what it was built with"
-        info = StepInfo(run.turn.number, run.messages, run.spent.usage)
-        answer = prepare(info)
-        if inspect.isawaitable(answer):
-            answer = await answer
-        return self._changes(answer)
 
-    def _changes(self, changes: StepChanges | None) -> Changes:
-        if changes is None:
-            return Changes()
-        if not isinstance(changes, StepChanges):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(
-                f"`prepare_step` returns StepChanges or None; found {type(changes).__name__}"
-            )
-        specs = self._runner.toolbox.specs
-        every_turn, given, model = self._every_turn, changes.active_tools, changes.model
-        active = None if given is None else known_tools("active_tools", given, specs)
-        # The agent's own choice, too, may be impossible among the tools of this turn.
-        choice = choice_of(
-            every_turn.tool_choice if changes.tool_choice is None else changes.tool_choice,
-            _offered(specs, every_turn.active_tools if active is None else active),
-        )
-        return Changes(
-            messages=None if changes.messages is None else messages_of(changes.messages),
-            active_tools=active,
-            tool_choice=None if changes.tool_choice is None else choice,
-            model=None if model is None else self._runner.add_model(model),
-        )
-
-    async def _stop(self, run: Run[None]) -> Answer:
-        info = StopInfo(run.steps, run.spent, run.at - run.started_at)
-        tripped: list[str] = []
-        for predicate in self._predicates:
-            answer = predicate(info)
-            if inspect.isawaitable(answer):
-                answer = await answer
-            if answer:
-                tripped.append(_name_of(predicate))
-        return Tripped(tuple(tripped))
+def _answers(
+    approvals: Mapping[str, bool | Approval] | None, tool_results: Mapping[str, object] | None
+) -> Answers | None:
+    """Return what was answered; that nothing was, by an empty mapping, is an answer too."""
+    if approvals is None and tool_results is None:
+        return None
+    return Answers.given(approvals, tool_results)
 
 
-def _offered(tools: Sequence[ToolSpec], active: Sequence[str] | None) -> tuple[ToolSpec, ...]:
-    return tuple(one for one in tools if active is None or one.name in active)
+def _kept(options: AgentOptions) -> AgentOptions:
+    """Return the options with tools that later changes to the caller's list do not reach."""
+    kept = options.copy()
+    tools = options.get("tools")
+    if isinstance(tools, Mapping):
+        kept["tools"] = dict(tools)
+    elif isinstance(tools, Sequence):
+        kept["tools"] = tuple(tools)
+    return kept
 
 
-def _name_of(predicate: Predicate) -> str:
-    """Return a function's own name; a lambda and a partial have none."""
-    name = getattr(predicate, "__name__", "")
-    return name if isinstance(name, str) and name.isidentifier() else "custom"
-
-
-def _stop_input(given: StopInput) -> tuple[tuple[Condition, ...], tuple[Predicate, ...]]:
-    """Part pure conditions, which the graph evaluates, from functions, which it invokes."""
-    # isinstance cannot tell the item type.
-    every = cast("Sequence[object]", given) if isinstance(given, Sequence) else (given,)
-    conditions: list[Condition] = []
-    predicates: list[Predicate] = []
-    for one in every:
-        if isinstance(one, Condition) and not isinstance(one, type):
-            conditions.append(one)
-        elif callable(one) and not isinstance(one, type):
-            # What a function takes and returns shows only when it is called.
-            predicates.append(cast("Predicate", one))
-        else:
-            raise ConfigError(
-                "`stop_when` takes conditions (graphloop.stop) and functions of StopInfo; "
-                f"found {one!r}"
-            )
-    return tuple(conditions), tuple(predicates)
+def _final_answer(options: AgentOptions, labels: Sequence[str]) -> FinalAnswer | None:
+    kind = options.get("output_type")
+    if kind is None:
+        return None
+    return FinalAnswer(
+        kind,
+        options.get("output_mode", "auto"),
+        labels,
+        own_server=options.get("base_url") is not None,
+    )

@@ -9,9 +9,11 @@ from typing import Unpack
 from ..drivers.sync import run_sync
 from .agent import Agent
 from .inputs import MessageInput
-from .options import AgentOptions, Model
+from .opened import Opened
+from .options import AgentOptions
 from .result import RunResult
-from .stream import Opened, RunStream
+from .stream import RunStream
+from .told import Model
 
 __all__ = ["generate_text", "generate_text_sync", "stream_chat"]
 

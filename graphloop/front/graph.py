@@ -5,29 +5,48 @@ The table and its rules are the kernel's (`graphloop.graph`); this adds the door
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
+from time import time
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, Unpack, overload
 
 from .. import graph as kernel
-from ..drivers.ports import Approval, Callback
+from ..approvals import Approval
+from ..codec import Codec
+from ..drivers.ports import Callback
+from ..errors import ConfigError
+from ..events import Event
 from ..graph import Edges
 from ..node import Node
 from ..outcomes import Outcome
-from ..tools import Toolbox
+from ..run import Run
+from ..stores.base import Store
+from ..stores.opening import open_store
+from ..stores.sqlite import SqliteStore
+from ..tool_options import Approval as NeedsApproval
 from ..views.dot import dot
 from ..views.mermaid import mermaid
+from .answers import Answers
+from .checking import check_kinds, reject_unknown
+from .child import AgentTool, as_agent_tool
 from .inputs import MessageInput
-from .options import Model, RunOptions, reject_unknown
+from .journals import answer_recorded, fork_run, state_after
+from .options import RunOptions
 from .result import RunResult
-from .runner import Runner
+from .runner import Question, Runner
 from .stream import RunStream
+from .told import Model
+from .world import World
 
 if TYPE_CHECKING:
     from ..proofs.report import Report
 
 __all__ = ["Graph"]
+
+GATED: Final = ("gate", "graph")
+"""The kinds of nodes that heed the rules of a gate."""
 
 S = TypeVar("S")
 
@@ -121,7 +140,9 @@ class Graph(kernel.Graph[S]):
             ConfigError: an option, the model or a tool cannot work.
         """
         runner = self._runner(model, callbacks, options)
-        return _closing(runner.start(prompt, messages, state, run_id), runner, model)
+        return _closing(
+            runner.start(Question(prompt, messages, None, run_id), state), runner, model
+        )
 
     async def run(
         self,
@@ -141,7 +162,7 @@ class Graph(kernel.Graph[S]):
             ProviderError: a model could not be asked, or did not answer completely.
         """
         runner = self._runner(model, callbacks, options)
-        stream = runner.start(prompt, messages, state, run_id)
+        stream = runner.start(Question(prompt, messages, None, run_id), state)
         return await _closing(stream, runner, model).result()
 
     async def resume(
@@ -168,17 +189,168 @@ class Graph(kernel.Graph[S]):
             StoreError: there is no such run, or its journal cannot be read.
             ConfigError: an answer, the model or a tool does not fit; nothing has changed.
         """
+        stream = self.resume_stream(
+            run,
+            model=model,
+            approvals=approvals,
+            tool_results=tool_results,
+            callbacks=callbacks,
+            **options,
+        )
+        return await stream.result()
+
+    def as_tool(  # noqa: PLR0913 - a tool's parts, and what a run of the graph needs
+        self,
+        state: S,
+        *,
+        model: Model,
+        description: str,
+        name: str = "",
+        needs_approval: NeedsApproval = False,
+        takes_over: bool = False,
+        callbacks: Mapping[str, Callback[S]] | None = None,
+        **options: Unpack[RunOptions],
+    ) -> AgentTool:
+        """Return this graph as a tool of agents, or as the agent of a `Child` node.
+
+        Each call is a child run.
+
+        Args:
+            state: the state that each child run begins with.
+            model: the model of every node that names none.
+            description: what it is for; the calling model decides by this.
+            name: the tool's name; the graph's if not given.
+            needs_approval: whether a human must agree to a call.
+            takes_over: a handoff: the graph reads the whole conversation, and its answer is the
+                calling run's.
+            callbacks: as for `stream`.
+            options: as for `stream`.
+
+        Raises:
+            ConfigError: an option, the model, a tool or the name cannot work.
+        """
+        return as_agent_tool(
+            self._runner(model, callbacks, options, state),
+            name=name or self.name,
+            description=description,
+            needs_approval=needs_approval,
+            takes_over=takes_over,
+        )
+
+    def resume_stream(
+        self,
+        run: str | RunResult[S],
+        *,
+        model: Model,
+        approvals: Mapping[str, bool | Approval] | None = None,
+        tool_results: Mapping[str, object] | None = None,
+        callbacks: Mapping[str, Callback[S]] | None = None,
+        **options: Unpack[RunOptions],
+    ) -> RunStream[S]:
+        """Return the stream of a run taken up again; the arguments are those of `resume`."""
         runner = self._runner(model, callbacks, options)
-        stream = runner.resume(run, approvals or {}, tool_results or {})
-        return await _closing(stream, runner, model).result()
+        stream = runner.resume(run, Answers.given(approvals, tool_results))
+        return _closing(stream, runner, model)
+
+    async def replay(
+        self,
+        run: str | Sequence[Event],
+        *,
+        store: Store | str | Path | None = None,
+        upto: int | None = None,
+    ) -> Run[S]:
+        """Return a run of this graph as it stood after event `upto`, or after the last.
+
+        Nothing is performed, and nothing is written.
+
+        Args:
+            run: the run's id in `store`, or its events.
+            store: a `Store`, or the path of one.
+            upto: after which event.
+
+        Raises:
+            StoreError: there is no such run or event.
+            IllegalEvent: an event does not fit: the graph has changed since.
+            ConfigError: there is an id, and no store.
+        """
+        if not isinstance(run, str):
+            return state_after(self, run, upto)
+        async with self._opened(store) as opened:
+            return state_after(self, await opened.load(run), upto)
+
+    async def fork(
+        self, run_id: str, *, store: Store | str | Path, at: int, new_id: str | None = None
+    ) -> str:
+        """Copy a run of this graph up to event `at`; return the id to `resume`.
+
+        Child runs that began later are not copied; those that were running are, as they are now.
+
+        Raises:
+            StoreError: there is no such run or event, or the new id is taken.
+        """
+        async with self._opened(store) as opened:
+            return await fork_run(self, opened, run_id, at=at, new_id=new_id)
+
+    async def approve(
+        self,
+        run_id: str,
+        key: str,
+        answer: bool | Approval = True,  # noqa: FBT001, FBT002 - `approve(run, key, False)` denies
+        *,
+        store: Store | str | Path,
+    ) -> Literal["accepted", "duplicate", "answered"]:
+        """Answer a call that a parked run waits for, without driving it; see `Agent.approve`.
+
+        Raises:
+            ConfigError: the run does not wait for this, or not any more, or the store keeps no
+                answers, or does not know what runs wait for.
+            UnknownRun: there is no such run.
+        """
+        async with self._opened(store) as opened:
+            return await answer_recorded(opened, run_id, key, answer=answer, now=time())
+
+    @asynccontextmanager
+    async def _opened(self, store: Store | str | Path | None) -> AsyncGenerator[Store]:
+        """Open a store given by its path for a while; one that is open already stays so."""
+        if store is None:
+            raise ConfigError("a run is read by its id from a `store`: pass the one it is in")
+        if not isinstance(store, str | Path):
+            yield store
+            return
+        opened = open_store(store, Codec(self.state_type or object))
+        try:
+            yield opened
+        finally:
+            if isinstance(opened, SqliteStore):
+                await opened.aclose()
 
     def _runner(
-        self, model: Model, callbacks: Mapping[str, Callback[S]] | None, options: RunOptions
+        self,
+        model: Model,
+        callbacks: Mapping[str, Callback[S]] | None,
+        options: RunOptions,
+        child_state: S | None = None,
     ) -> Runner[S]:
         reject_unknown(options, RunOptions, f"graph {self.name!r}")
-        toolbox = Toolbox(options.get("tools", ()))
+        check_kinds(options)
+        outer, brought = options.get("gate"), dict(callbacks or {})
+        world = World(model, options, options.get("tools", ()))
+        world.check_gate(outer)
+        if outer is not None and not any(one.kind in GATED for one in self.nodes.values()):
+            raise ConfigError(
+                f"`gate` has no effect: graph {self.name!r} has no node that checks calls (Gate), "
+                "and none that runs an agent (Child)"
+            )
         return Runner(
-            self, model, toolbox, options, callbacks=callbacks, state_type=self.state_type
+            self,
+            model,
+            (),
+            options,
+            callbacks=lambda _: brought,
+            world=world,
+            state_type=self.state_type,
+            rules=() if outer is None else (outer.rules,),
+            child_state=child_state,
         )
 
 

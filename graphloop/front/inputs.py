@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias, cast
 
 from ..errors import ConfigError, nearest
+from ..repair import repaired
 from ..values import (
     AssistantMessage,
     AssistantPart,
@@ -39,12 +40,25 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def conversation(
-    prompt: str | None, messages: Sequence[MessageInput] | None, instructions: str | None
-) -> tuple[Message, ...]:
-    """Return the messages that a run begins with.
+    prompt: str | None,
+    messages: Sequence[MessageInput] | None,
+    instructions: str | None,
+    *,
+    keep_open: bool = False,
+    repair: bool = True,
+) -> tuple[tuple[Message, ...], tuple[str, ...]]:
+    """Return the messages that a run begins with, and what had to be mended in them.
+
+    Args:
+        prompt: the question, or
+        messages: the conversation so far.
+        instructions: the system message, put first.
+        keep_open: whether the calls that the conversation ends in are answered by the run.
+        repair: whether calls without results, and results without calls, are mended.
 
     Raises:
-        ConfigError: neither or both of prompt and messages, or a message of the wrong form.
+        ConfigError: neither or both of prompt and messages, a message of the wrong form, or one
+            that needs mending where nothing is to be mended.
     """
     if (prompt is None) == (messages is None):
         both = "both" if prompt is not None else "neither"
@@ -55,10 +69,20 @@ def conversation(
         given: tuple[Message, ...] = (UserMessage(prompt),)
     else:
         given = messages_of(cast("Sequence[MessageInput]", messages))  # One of the two is there.
-    if not instructions:
-        return given
-    system = SystemMessage(instructions)
-    return given if given[0] == system else (system, *given)
+    mended = repaired(given, keep_open=keep_open)
+    if mended.findings and not repair:
+        found = "\n".join(f"  {number}. {one}" for number, one in enumerate(mended.findings, 1))
+        raise ConfigError(
+            f"`messages` does not fit together, and on_bad_history='refuse':\n{found}"
+        )
+    given = mended.messages
+    if not given:
+        raise ConfigError(
+            "`messages` holds only results of calls that it does not make: a model needs a message"
+        )
+    if instructions and given[0] != SystemMessage(instructions):
+        given = (SystemMessage(instructions), *given)
+    return given, mended.findings
 
 
 def messages_of(messages: Sequence[MessageInput]) -> tuple[Message, ...]:

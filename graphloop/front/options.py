@@ -6,23 +6,23 @@ a topology of one's own says the rest in its nodes.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypedDict, cast
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
 
-from ..drivers.ports import Approval, Price
-from ..errors import ConfigError, nearest
-from ..limits import is_number, whole_number
-from ..providers.base import Provider
+from ..approvals import Approval
+from ..compaction import Compaction
+from ..drivers.asks import Pending
+from ..drivers.ports import Price
+from ..model_price import ModelPrice
+from ..policy import Policy
 from ..run import StepResult
+from ..spending import Budget
 from ..stop import Condition, StopInfo
 from ..stores.base import Store
 from ..tools import AnyTool
-from ..values import Message, Settings, ToolChoice, ToolSpec, Usage
+from .child import AgentTool
 from .inputs import MessageInput
-from .result import Pending
+from .told import AnswerInfo, ChoiceInput, Model, StepChanges, StepInfo, Verdict
 
 if TYPE_CHECKING:
     # An agent whose model is not asked over HTTP loads no part of that way.
@@ -31,57 +31,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AgentOptions",
-    "ChoiceInput",
-    "Model",
+    "Predicate",
     "RunOptions",
-    "StepChanges",
-    "StepInfo",
     "StopInput",
+    "ToolInput",
     "Tools",
-    "check_kinds",
-    "check_model",
-    "choice_of",
-    "known_tools",
-    "reject_unknown",
-    "settings_of",
 ]
 
-Model: TypeAlias = str | Provider
-Tools: TypeAlias = (
-    Sequence[AnyTool | Callable[..., object]] | Mapping[str, AnyTool | Callable[..., object]]
-)
-ChoiceInput: TypeAlias = Literal["auto", "required", "none"] | ToolChoice
+ToolInput: TypeAlias = AnyTool | AgentTool | Callable[..., object]
+Tools: TypeAlias = Sequence[ToolInput] | Mapping[str, ToolInput]
 Predicate: TypeAlias = Callable[[StopInfo], bool | Awaitable[bool]]
 StopInput: TypeAlias = Condition | Predicate | Sequence[Condition | Predicate]
-
-
-FUNCTIONS: Final = ("approve_tool_call", "clock", "on_step_finish", "prepare_step", "price")
-TEXTS: Final = ("api_key", "base_url", "instructions", "name")
-MODES: Final = ("auto", "required", "none")
-
-
-@dataclass(frozen=True, slots=True)
-class StepInfo:
-    """What a `prepare_step` function is told: the turn's index, its messages, usage so far."""
-
-    step_index: int
-    messages: Sequence[Message]
-    usage: Usage
-
-
-@dataclass(frozen=True, slots=True)
-class StepChanges:
-    """What a `prepare_step` function may change; None leaves a thing as it is.
-
-    `messages` becomes the history of this and all later turns. `active_tools` (instead of the
-    agent's), `tool_choice` and `model` hold for this turn only. The choice, the agent's too, must
-    be possible among the tools of the turn.
-    """
-
-    messages: Sequence[MessageInput] | None = None
-    active_tools: Sequence[str] | None = None
-    tool_choice: ChoiceInput | None = None
-    model: Model | None = None
 
 
 class RunOptions(TypedDict, total=False):
@@ -92,15 +52,26 @@ class RunOptions(TypedDict, total=False):
     `max_tokens`, `temperature`, `top_p`, `stop_sequences`, `seed`: sampling; unset is the
     server's default.
     `provider_options`: JSON fields merged into each request body as they are.
+    `gate`: who may call what: `allow(…) | ask(…) | deny(…)`; the first rule that matches decides,
+    and what none matches is denied. Holds for the agents that the run calls, too.
     `approve_tool_call`: decides about calls of tools that need approval: True, False, or an
     `Approval`; without it such a call parks the run.
+    `approval_ttl_s`: for how many seconds an approval may be given (default: for ever).
+    `approval_secret`: signs the tokens of approvals, so that only what was asked can be approved.
+    `budget`: what the run and its children may spend (`graphloop.budget`).
+    `max_agent_depth`: how many agents may stand below the run (default 2).
+    `step_timeout_s`: after how many seconds a turn, its tools included, is given up.
+    `on_bad_history`: `"repair"` (default) or `"refuse"` a conversation with calls that have no
+    result, or results that have no call.
+    `agents`: agents by name, for the `Child` nodes of a graph of your own.
     `on_step_finish`: told of each finished turn; what it raises becomes a warning.
-    `store`: where the journal goes: a `Store`, or a directory for JSON-lines files; without one
-    it is kept in memory.
+    `store`: where the journal goes: a `Store`, a database file (`runs.db`), or a directory for
+    JSON-lines files; without one it is kept in memory.
     `api_key`, `base_url`: for a model given by name; unset comes from the environment.
     `timeouts`, `retries`: for a model given by name; the limits of one model call, and how often
     it may be sent.
     `price`: the cost of a reply in US dollars; default is the table of genai-prices.
+    `prices`: prices of models by name, which go before that table; not beside `price`.
     `clock`: seconds since the epoch; the only time that a run sees.
     """
 
@@ -112,7 +83,15 @@ class RunOptions(TypedDict, total=False):
     stop_sequences: Sequence[str]
     seed: int | None
     provider_options: Mapping[str, object]
+    gate: Policy | None
     approve_tool_call: Callable[[Pending], bool | Approval | Awaitable[bool | Approval]] | None
+    approval_ttl_s: float | None
+    approval_secret: str | bytes | None
+    budget: Budget | None
+    max_agent_depth: int
+    step_timeout_s: float | None
+    on_bad_history: Literal["repair", "refuse"]
+    agents: Mapping[str, AgentTool]
     on_step_finish: Callable[[StepResult], object] | None
     store: Store | str | None
     api_key: str | None
@@ -120,6 +99,7 @@ class RunOptions(TypedDict, total=False):
     timeouts: Timeouts | None
     retries: Retries | None
     price: Price
+    prices: Mapping[str, ModelPrice]
     clock: Callable[[], float]
 
 
@@ -130,7 +110,23 @@ class AgentOptions(RunOptions, total=False):
     `max_steps`: how many turns at most (default 20, at least 1).
     `stop_when`: stop conditions (`graphloop.stop`) or predicates over `StopInfo`; any one stops.
     `max_consecutive_tool_errors`: in how many steps in a row one tool may only fail (default 3).
+    `max_consecutive_denials`: in how many steps in a row calls may only be denied (default 5).
     `max_tool_concurrency`: how many tools of a turn may run at once (default 5).
+    `run_ungated`: whether calls that wait for nobody run before a human is asked about the others
+    of their turn; by default the whole turn waits.
+    `fallback_models`: asked in order, call by call, when a model cannot be asked.
+    `output_type`: the type of the final answer: a pydantic model, any type, or a JSON Schema.
+    `output_mode`: `"native"` has the server keep to the type, `"tool"` adds a tool that takes the
+    answer, `"auto"` (default) chooses by the model's wire.
+    `max_output_retries`: how often an answer that is not of the type is sent back (default 2).
+    `done_when`: says of `AnswerInfo` whether the work is done; False sends the model back.
+    `max_done_retries`: how often that may be (default 2); then the answer is taken, and
+    `stopped_by` says `false_finish`.
+    `verify`: judges an answer: a `Verdict`, or whether it is good.
+    `max_verify_retries`: how often it may be sent back (default 2); then `stopped_by` says
+    `unverified`.
+    `compaction`: when and how a long conversation is made shorter (`Compaction`).
+    `compact`: your own way to do it: a function of `StepInfo` that returns messages.
     `tool_choice`: auto, required, none, or a `ToolChoice` naming one tool; holds for every turn.
     `active_tools`: the only tools that are offered and can run.
     `prepare_step`: called before every turn; returns `StepChanges` or None.
@@ -140,141 +136,19 @@ class AgentOptions(RunOptions, total=False):
     max_steps: int
     stop_when: StopInput
     max_consecutive_tool_errors: int
+    max_consecutive_denials: int
     max_tool_concurrency: int
+    run_ungated: bool
+    fallback_models: Sequence[Model]
+    output_type: object
+    output_mode: Literal["auto", "native", "tool"]
+    max_output_retries: int
+    done_when: Callable[[AnswerInfo], bool | Awaitable[bool]] | None
+    max_done_retries: int
+    verify: Callable[[AnswerInfo], bool | Verdict | Awaitable[bool | Verdict]] | None
+    max_verify_retries: int
+    compaction: Compaction | None
+    compact: Callable[[StepInfo], Sequence[MessageInput] | Awaitable[Sequence[MessageInput]]] | None
     tool_choice: ChoiceInput
     active_tools: Sequence[str] | None
     prepare_step: Callable[[StepInfo], StepChanges | Awaitable[StepChanges | None] | None] | None
-
-
-def reject_unknown(given: Iterable[str], options: type[object], place: str) -> None:
-    """Raise for every option name that is none.
-
-    Raises:
-        ConfigError: naming each, with the nearest that exists.
-    """
-    known = options.__annotations__
-    unknown = [name for name in given if name not in known]
-    if unknown:
-        found = "; ".join(f"{name!r}.{nearest(name, known)}" for name in unknown)
-        raise ConfigError(f"{place} has no option {found} It takes {', '.join(sorted(known))}")
-
-
-def check_kinds(options: Mapping[str, object]) -> None:
-    """Refuse an option of the wrong kind before anything is asked.
-
-    Raises:
-        ConfigError: a function is none, a text is none, or the store is none.
-    """
-    for name in FUNCTIONS:
-        value = options.get(name)
-        if value is not None and not callable(value):
-            raise ConfigError(f"`{name}` is a function; found {value!r:.80}")
-    for name in TEXTS:
-        value = options.get(name)
-        if value is not None and not isinstance(value, str):
-            raise ConfigError(f"`{name}` is a string; found {value!r:.80}")
-    for name in ("clock", "name"):
-        if name in options and options[name] is None:
-            raise ConfigError(f"`{name}` cannot be None: leave it out for the default")
-    store = options.get("store")
-    if store is not None and not isinstance(store, str | Path):
-        _check_seam("store", store, ("append", "load", "runs"), "a Store or a directory")
-
-
-def check_model(model: object) -> None:
-    """Refuse what is no model, before it is looked up or asked.
-
-    Raises:
-        ConfigError: it is neither a string nor a provider.
-    """
-    if not isinstance(model, str):
-        expected = "a 'provider:model' string or a provider"
-        _check_seam("model", model, ("label", "session", "aclose"), expected)
-
-
-def _check_seam(option: str, value: object, members: Iterable[str], expected: str) -> None:
-    if isinstance(value, type):
-        raise ConfigError(f"`{option}` is {expected}; found the class {value.__name__}: make one")
-    if not all(hasattr(value, member) for member in members):
-        raise ConfigError(f"`{option}` is {expected}; found {value!r:.80}")
-
-
-def settings_of(options: RunOptions, *, one_at_a_time: bool) -> Settings:
-    """Return the sampling settings among the options.
-
-    Raises:
-        ConfigError: one has the wrong type or range.
-    """
-    max_tokens, seed = options.get("max_tokens"), options.get("seed")
-    for name in ("temperature", "top_p"):
-        value = options.get(name)
-        if value is not None and not is_number(value):
-            raise ConfigError(f"`{name}` is a finite number; found {value!r}")
-    extra = options.get("provider_options")
-    if extra is not None and not isinstance(extra, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ConfigError(f"`provider_options` is a mapping; found {extra!r:.80}")
-    try:
-        text = json.dumps(extra, allow_nan=False) if extra else ""
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"`provider_options` holds what JSON cannot: {error}") from error
-    return Settings(
-        max_tokens=None if max_tokens is None else whole_number("max_tokens", max_tokens),
-        temperature=options.get("temperature"),
-        top_p=options.get("top_p"),
-        stop_sequences=_strings("stop_sequences", options.get("stop_sequences", ())),
-        seed=None if seed is None else whole_number("seed", seed, least=-(2**63)),
-        parallel_tool_calls=False if one_at_a_time else None,
-        options=text,
-    )
-
-
-def _strings(option: str, given: object) -> tuple[str, ...]:
-    if isinstance(given, Collection) and not isinstance(given, str | Mapping):
-        every = tuple(cast("Collection[object]", given))  # isinstance cannot tell what it holds.
-        strings = tuple(one for one in every if isinstance(one, str))
-        if len(strings) == len(every):
-            return strings
-    raise ConfigError(f"`{option}` is a list of strings; found {given!r:.80}")
-
-
-def known_tools(option: str, given: Sequence[str], tools: Sequence[ToolSpec]) -> tuple[str, ...]:
-    """Return tool names that exist.
-
-    Raises:
-        ConfigError: one does not; a list that silently offers less would starve the model.
-    """
-    known = [tool.name for tool in tools]
-    names = _strings(option, given)
-    for name in names:
-        if name not in known:
-            raise ConfigError(
-                f"`{option}` names {name!r}, which is not among the tools "
-                f"({', '.join(known) or 'none'}).{nearest(name, known)}"
-            )
-    return names
-
-
-def choice_of(choice: ChoiceInput, tools: Sequence[ToolSpec]) -> ToolChoice:
-    """Return a tool choice as a value.
-
-    Raises:
-        ConfigError: it is none, or names or requires a tool that is not there.
-    """
-    if isinstance(choice, str) and choice in MODES:
-        choice = ToolChoice(choice)
-    if not isinstance(choice, ToolChoice) or choice.mode not in (*MODES, "tool"):  # pyright: ignore[reportUnnecessaryIsInstance]
-        mode = getattr(choice, "mode", choice)
-        raise ConfigError(
-            f"`tool_choice` is one of {', '.join(MODES)}, or ToolChoice('tool', name); "
-            f"found {choice!r:.80}.{nearest(str(mode), MODES)}"
-        )
-    if choice.mode == "tool":
-        known_tools("tool_choice", [choice.name], tools)
-    elif choice.name:
-        raise ConfigError(
-            f"`tool_choice` names {choice.name!r}, which has no effect in mode {choice.mode!r}: "
-            "say ToolChoice('tool', name)"
-        )
-    if choice.mode == "required" and not tools:
-        raise ConfigError("`tool_choice` is 'required', but there are no tools")
-    return choice

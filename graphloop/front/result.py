@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Generic, Literal, TypeVar, final
+from typing import Any, Generic, TypeVar, final
 
-from ..effects import AskHuman, CallTool
+from ..drivers.asks import Pending, pending_of
+from ..effects import StartRun
 from ..graph import Graph
 from ..nodes.stop_check import StopCheck
 from ..run import EndReason, Run, Spent, StepResult
-from ..stop import CostExceeds
+from ..stop import CostExceeds, parts_of
 from ..stores.base import Store
+from ..tools import AnyTool
 from ..values import FinishReason, Message, Usage
+from .final_answer import answer_text
 
-__all__ = ["Pending", "RunResult", "unseen_costs"]
+__all__ = ["RunResult", "spent_by", "unseen_costs"]
 
 S = TypeVar("S")
-
-
-@dataclass(frozen=True, slots=True)
-class Pending:
-    """A call that waits for somebody outside: for a decision, or for a client tool's result.
-
-    Answer it by its `key` in `resume(approvals={key: …})` or `resume(tool_results={key: …})`.
-    """
-
-    kind: Literal["approval", "client_tool"]
-    key: str
-    call_id: str
-    name: str
-    arguments: str
 
 
 @final
@@ -38,13 +28,19 @@ class RunResult(Generic[S]):
     """The result of a run that ended or parked.
 
     `run` is the whole last state; everything else is read from it. `store` holds the journal.
-    `before` is what earlier legs had spent when this leg began.
+    `before` is what earlier legs had spent when this leg began; `children` are the runs below this
+    one that this process has seen, by their ids; `output` is the answer as the agent's
+    `output_type`, or None. `added` are the tools that were added to the run.
     """
 
     run: Run[S]
     store: Store = field(repr=False, compare=False)
     before: Spent = Spent()
     warnings: tuple[str, ...] = ()
+    children: Mapping[str, Run[Any]] = field(default_factory=dict[str, Run[Any]], repr=False)
+    output: object = None
+    secret: bytes | None = field(default=None, repr=False, compare=False)
+    added: tuple[AnyTool, ...] = field(default=(), repr=False, compare=False)
 
     @property
     def run_id(self) -> str:
@@ -63,35 +59,43 @@ class RunResult(Generic[S]):
 
     @property
     def text(self) -> str:
-        """The text of the last turn."""
-        return self.run.steps[-1].text if self.run.steps else ""
+        """The text of the last turn; the other agent's, where one took the conversation over."""
+        return answer_text(self.run.steps[-1]) if self.run.steps else ""
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The messages this run added, and only those: `history += result.messages`."""
-        return tuple(self.run.added)
+        """The messages this run added, and only those: `history += result.messages`.
+
+        A parked run's end in the calls that wait, and the results that are there already.
+        """
+        turn, reply = self.run.turn, self.run.turn.reply
+        if self.run.ended or reply is None or turn.dropped or turn.number < 0:
+            return tuple(self.run.added)
+        finished = [result for result in turn.results if result is not None]
+        return (*self.run.added, reply.message, *finished)
 
     @property
     def total_usage(self) -> Usage:
-        """Tokens of the whole run: retries and critics included."""
-        return self.run.spent.usage
+        """Tokens of the whole run: retries, checks, summaries and child runs included."""
+        return spent_by(self.run, self.children).usage
 
     @property
     def usage(self) -> Usage:
         """Tokens of this leg: since the start, or since the run was resumed."""
-        total, before = self.run.spent.usage, self.before.usage
+        total, before = self.total_usage, self.before.usage
         return Usage(
             total.input_tokens - before.input_tokens,
             total.output_tokens - before.output_tokens,
             total.cache_read_tokens - before.cache_read_tokens,
             total.cache_write_tokens - before.cache_write_tokens,
             total.reasoning_tokens - before.reasoning_tokens,
+            total.server_tool_calls - before.server_tool_calls,
         )
 
     @property
     def cost_usd(self) -> float | None:
         """The cost of the whole run in US dollars; None if no price was known for a call."""
-        spent = self.run.spent
+        spent = spent_by(self.run, self.children)
         return None if spent.unpriced_calls else spent.cost_usd
 
     @property
@@ -111,23 +115,24 @@ class RunResult(Generic[S]):
 
     @property
     def pending(self) -> tuple[Pending, ...]:
-        """What a parked run waits for, in request order."""
-        waiting = [one for one in self.run.pending.values() if isinstance(one, AskHuman | CallTool)]
-        return tuple(
-            Pending(
-                "approval" if isinstance(one, AskHuman) else "client_tool",
-                one.key,
-                one.call.id,
-                one.call.name,
-                one.call.arguments,
-            )
-            for one in waiting
-        )
+        """What a parked run and its children wait for, in request order."""
+        if self.run.ended:
+            return ()
+        return tuple(pending_of(self.run, self.children, self.secret))
 
     @property
     def provider_metadata(self) -> str:
         """What the provider said beside the last message, as JSON text; empty if nothing."""
         return self.run.steps[-1].metadata if self.run.steps else ""
+
+
+def spent_by(run: Run[Any], children: Mapping[str, Run[Any]]) -> Spent:
+    """Return what a run has spent, with what it has not heard of yet: parked children's."""
+    spent = run.spent
+    for effect in run.pending.values():
+        if isinstance(effect, StartRun) and (child := children.get(f"{run.id}/{effect.key}")):
+            spent += spent_by(child, children)
+    return spent
 
 
 def unseen_costs(graph: Graph[S], run: Run[S]) -> tuple[str, ...]:
@@ -136,9 +141,17 @@ def unseen_costs(graph: Graph[S], run: Run[S]) -> tuple[str, ...]:
     if not unseen:
         return ()
     checks = [node for node in graph.nodes.values() if isinstance(node, StopCheck)]
-    bounds = [one for check in checks for one in check.conditions if isinstance(one, CostExceeds)]
+    bounds = [
+        f"stop.cost_exceeds({one.usd_max:g})"
+        for check in checks
+        for condition in check.conditions
+        for one in parts_of(condition)
+        if isinstance(one, CostExceeds)
+    ]
+    if run.setup.budget.usd is not None:
+        bounds.append(f"budget(usd={run.setup.budget.usd:g})")
     return tuple(
-        f"stop.cost_exceeds({one.usd_max:g}) did not count {unseen} of {calls} model calls: their "
-        "price is not known. Give `price=`, or bound the run by stop.total_tokens_exceed"
-        for one in bounds
+        f"{bound} did not count {unseen} of {calls} model calls: their price is not known. Give "
+        "`prices=` or `price=`, or bound the run by its tokens"
+        for bound in bounds
     )

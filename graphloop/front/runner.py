@@ -1,44 +1,71 @@
-"""Runner: a graph with a model, tools and callbacks: everything a run needs but its question."""
+"""Runner: starts, resumes and nests the runs of one graph, in the world it was given."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from importlib import import_module
-from os import environ
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import time
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 from uuid import uuid4
 
+from ..approvals import Approval, secret_of
 from ..codec import Codec
 from ..drivers.aio import AsyncDriver
-from ..drivers.ports import Approval, Callback, Ports, Price, unpriced
-from ..effects import AskHuman, CallModel, CallTool
-from ..errors import ConfigError, nearest
-from ..events import Decided, Event, Setup, Started, ToolReturned
+from ..drivers.children import Resumption
+from ..drivers.ports import Callback, ChildRun, Ports, Settler
+from ..effects import StartRun
+from ..errors import ConfigError
+from ..events import Setup, Started
 from ..graph import Graph
 from ..nodes.execute import Execute
-from ..providers.base import Provider
-from ..providers.registry import resolve
+from ..policy import Policy, Rule
 from ..replay import replay
 from ..run import Run
-from ..stores.base import Store
-from ..stores.jsonl import JsonlStore
+from ..spending import Budget
+from ..stores.base import Posted, Store
 from ..stores.memory import MemoryStore
-from ..tool_outcome import error_text, result_content
-from ..tools import Toolbox
-from ..values import Message
+from ..stores.opening import open_store
+from ..stores.sqlite import SqliteStore
+from ..tools import AnyTool, Toolbox
+from ..values import Message, SystemMessage, evolve
+from .answers import Answers, names_of, settler
+from .checking import check_kinds, check_run_id, settings_of
+from .final_answer import FinalAnswer
 from .inputs import MessageInput, conversation
-from .options import Model, RunOptions, check_kinds, check_model, settings_of
-from .result import Pending, RunResult
-from .stream import Opened, RunStream
+from .journals import answer_call, open_ask, recorded_asks
+from .opened import Opened
+from .options import RunOptions, Tools
+from .result import RunResult, spent_by
+from .resuming import descendants, resumption, waiting
+from .stream import RunStream
+from .told import Model
+from .tool_approver import ToolApprover
+from .world import World, price_of
 
-__all__ = ["Runner"]
+__all__ = ["Question", "Runner"]
 
 S = TypeVar("S")
 
-CLIENT_RESULT_CHARS_MAX = 100_000
+
+@dataclass(frozen=True)
+class Question:
+    """What a run begins with: a conversation, and answers to the calls that it ends in.
+
+    Args:
+        prompt: the question, or
+        messages: the conversation so far.
+        answers: who approves the calls that the conversation ends in, and what client tools
+            returned; None for a conversation that waits for nothing.
+        run_id: the run's id in the store; made up if not given.
+        attended: whether the caller iterates the run.
+    """
+
+    prompt: str | None = None
+    messages: Sequence[MessageInput] | None = None
+    answers: Answers | None = None
+    run_id: str | None = None
+    attended: bool = False
 
 
 class Runner(Generic[S]):
@@ -47,262 +74,302 @@ class Runner(Generic[S]):
     Args:
         graph: what to run.
         model: the default model.
-        toolbox: the tools on offer.
+        tools: the tools and agents on offer.
         options: the options of every run.
-        callbacks: the user's functions that the graph's nodes invoke, by name.
+        callbacks: makes the user's functions that the graph's nodes invoke, by name, for a run
+            with this toolbox.
         state_type: the type of the user's state, for journals.
+        gates: the rules that the graph's own gates apply, for their conditions.
+        rules: rules that every gate of the graph applies beside its own.
+        world: models, tools and agents; made of the model, the tools and the options if not given.
+        final: how the final answer is given, where it has a form.
+        child_state: the state that a run begins with as another's child.
 
     Raises:
         ConfigError: an option, the model or a tool cannot work.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a run needs but its question
         self,
         graph: Graph[S],
         model: Model,
-        toolbox: Toolbox,
+        tools: Tools,
         options: RunOptions,
         *,
-        callbacks: Mapping[str, Callback[S]] | None = None,
+        callbacks: Callable[[Toolbox], Mapping[str, Callback[S]]] | None = None,
         state_type: type[S] | None = None,
+        gates: tuple[Policy, ...] = (),
+        rules: tuple[tuple[Rule, ...], ...] = (),
+        world: World | None = None,
+        final: FinalAnswer | None = None,
+        child_state: S | None = None,
     ) -> None:
         check_kinds(options)
         self.graph = graph
         self.options = options
-        self.toolbox = toolbox
-        self.callbacks = dict(callbacks or {})
-        self.models: dict[str, Provider] = {}
+        self.world = World(model, options, tools) if world is None else world
+        self._callbacks = callbacks
+        self._gates = gates
+        self._final = final
+        self._child_state = child_state
+        self._secret = secret_of(options.get("approval_secret"))
+        unsigned = [name for name, one in self.world.children.items() if one.opener.is_signed]
+        if unsigned and self._secret is None:
+            raise ConfigError(
+                f"agent {unsigned[0]!r} takes signed approvals only, and a child run takes those "
+                "of the run above it: give `approval_secret` to this one, too"
+            )
         self._state_type: type[object] = state_type or object
-        label = self.add_model(model)
+        self._store_opened: Store | None = None
         one_at_a_time = any(
             isinstance(node, Execute) and node.concurrency == 1 for node in graph.nodes.values()
         )
-        settings = settings_of(options, one_at_a_time=one_at_a_time)
-        self.setup = Setup(label, self.toolbox.specs, settings)
-        self._price = options.get("price") or _price_of(self.models[label])
-
-    def add_model(self, model: Model) -> str:
-        """Make a model known to runs and return its label.
-
-        The options' key and URL are the default model's: another provider never sees them.
-        """
-        check_model(model)
-        first = next(iter(self.models), None)
-        same = isinstance(model, str) and _prefix(model) == _prefix(first or model)
-        given: RunOptions = self.options if first is None or same else {}
-        provider = resolve(
-            model,
-            api_key=given.get("api_key"),
-            base_url=given.get("base_url"),
-            timeouts=given.get("timeouts"),
-            retries=given.get("retries"),
-            environ=environ,
+        self.setup = Setup(
+            model=self.world.label,
+            tools=self.world.toolbox.specs,
+            settings=settings_of(options, one_at_a_time=one_at_a_time),
+            budget=options.get("budget") or Budget(),
+            output=None if final is None else final.spec,
+            rules=rules,
+            depth_max=options.get("max_agent_depth", 2),
+            signed=self._secret is not None,
+            approval_ttl_s=options.get("approval_ttl_s"),
         )
-        known = self.models.setdefault(provider.label, provider)
-        if known is not provider and not isinstance(model, str):
-            raise ConfigError(
-                f"two different models are labelled {provider.label!r}, so a journal could not "
-                "tell them apart: give one of them another label"
-            )
-        return provider.label
+        self._price = price_of(options, self.world.models[self.world.label])
+
+    @property
+    def tool_names(self) -> tuple[str, ...]:
+        """The tools that may be called in a run, or in those below it."""
+        return self.world.callable_names
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether approvals have to be signed."""
+        return self._secret is not None
+
+    def now(self) -> float:
+        """Return the time as runs see it."""
+        return self.options.get("clock", time)()
 
     async def aclose(self) -> None:
-        """Close the connections to all models; they can be used again."""
-        for provider in self.models.values():
-            await provider.aclose()
+        """Close the connections to all models, and the store; they can be used again."""
+        await self.world.aclose()
+        opened, self._store_opened = self._store_opened, None
+        if isinstance(opened, SqliteStore):
+            await opened.aclose()
 
-    def start(
-        self,
-        prompt: str | None,
-        messages: Sequence[MessageInput] | None,
-        state: S,
-        run_id: str | None = None,
-        *,
-        keep: bool = True,
-    ) -> RunStream[S]:
+    def start(self, question: Question, state: S, *, keep: bool = True) -> RunStream[S]:
         """Return the stream of a new run; nothing happens until it is looked at.
 
         The conversation is read now, so that what the caller does to it later changes nothing.
         """
-        given: tuple[Message, ...] | ConfigError
+        given: tuple[tuple[Message, ...], tuple[str, ...]] | ConfigError
         try:
-            given = conversation(prompt, messages, self.options.get("instructions"))
+            given = self._conversation(question)
         except ConfigError as error:
             given = error
 
         async def open_run() -> Opened[S]:
             if isinstance(given, ConfigError):
                 raise given
-            return self._opened(given, state, uuid4().hex if run_id is None else run_id)
+            messages, warnings = given
+            store = self.store()
+            ports = replace(
+                self.ports(store),
+                attended=question.attended,
+                settle=self._settler(question.answers, messages),
+            )
+            driver = AsyncDriver(self.graph, ports, state)
+            setup = evolve(self.setup, attended=question.attended)
+            run_id = uuid4().hex if question.run_id is None else question.run_id
+            started = Started(ports.clock(), run_id, self.graph.name, messages, setup, state)
+            return self._opened(ports, driver, warnings=warnings, started=started)
 
-        return RunStream(open_run, keep=keep)
+        return RunStream(open_run, keep=keep, has_objects=self._final is not None)
 
-    def resume(
-        self,
-        run: str | RunResult[S],
-        approvals: Mapping[str, bool | Approval],
-        tool_results: Mapping[str, object],
-        *,
-        keep: bool = True,
-    ) -> RunStream[S]:
+    def resume(self, run: str | RunResult[S], answers: Answers) -> RunStream[S]:
         """Return the stream of a run taken up again, by its result or by its id in the store."""
 
         async def open_run() -> Opened[S]:
             if isinstance(run, RunResult):
-                store, known = run.store, run.run
+                store, known, added = self._open_again(run.store), run.run, run.added
             else:
-                store = self._store()
+                store, added = self.own_store(), ()
                 known = replay(self.graph, await store.load(run))
-            self._check_resumable(known)
-            driver = AsyncDriver(self.graph, self._ports(store), known.state)
-            answers = self._answers(known, approvals, tool_results)
-            return Opened(
-                self.graph,
-                store,
-                driver,
-                driver.resume(known, answers),
-                known.spent,
-                len(known.steps),
-                self.options.get("on_step_finish"),
-            )
+            ports = self.ports(store, added)
+            taken_up = await resumption(known, ports, answers)
+            driver = AsyncDriver(self.graph, ports, known.state)
+            return self._opened(ports, driver, taken_up=taken_up)
 
-        return RunStream(open_run, keep=keep)
+        return RunStream(open_run, has_objects=self._final is not None)
 
-    def _check_resumable(self, run: Run[S]) -> None:
-        """Refuse before anything is journaled: a run must not end over a forgotten tool."""
-        if run.ended:
-            return
-        labels = {run.setup.model} | {
-            one.model for one in run.pending.values() if isinstance(one, CallModel)
-        }
-        for label in sorted(labels - self.models.keys()):
-            raise ConfigError(
-                f"run {run.id!r} asks model {label!r}, which is not here "
-                f"(here: {', '.join(map(repr, self.models))}): resume it with that model"
-            )
-        for spec in run.setup.tools:
-            if not spec.client and self.toolbox.get(spec.name) is None:
-                raise ConfigError(
-                    f"run {run.id!r} was started with tool {spec.name!r}, which is not here: "
-                    "resume it with the tools that it was started with"
-                )
+    async def approve(self, run_id: str, key: str, answer: bool | Approval) -> Posted:  # noqa: FBT001 - as callbacks answer
+        """Answer a call that a run waits for, without driving it; see `Agent.approve`."""
+        store = self.own_store()
+        asks = await recorded_asks(store, run_id)
+        if asks is None:
+            run = replay(self.graph, await store.load(run_id))
+            asks = tuple(one.ask for one in await waiting(run, self.ports(store)))
+        ask = open_ask(asks, run_id, key)
+        return await answer_call(store, run_id, ask, answer=answer, now=self.now())
 
-    def _opened(self, messages: tuple[Message, ...], state: S, run_id: str) -> Opened[S]:
-        store = self._store()
-        ports = self._ports(store)
-        driver = AsyncDriver(self.graph, ports, state)
-        started = Started(ports.clock(), run_id, self.graph.name, messages, self.setup, state)
-        return Opened(
-            self.graph,
-            store,
-            driver,
-            driver.start(started),
-            on_step_finish=self.options.get("on_step_finish"),
+    def child(
+        self, messages: tuple[Message, ...], effect: StartRun, parent: Run[Any], ports: Ports[Any]
+    ) -> ChildRun[Any]:
+        """Return a run of this graph as another's child, as strict and as poor as its parent."""
+        instructions = self.options.get("instructions")
+        if instructions:
+            told = [one for one in messages if not isinstance(one, SystemMessage)]
+            messages = (SystemMessage(instructions), *told)
+        own = self.ports(ports.store)
+        above = ports.gates
+        setup = evolve(
+            self.setup,
+            budget=self.setup.budget.tightened(effect.budget),
+            rules=tuple((*self.world.allowed, *gate.rules) for gate in above),
+            depth=parent.setup.depth + 1,
+            depth_max=min(self.setup.depth_max + parent.setup.depth + 1, parent.setup.depth_max),
+            signed=parent.setup.signed,
+            approval_ttl_s=_shorter(parent.setup.approval_ttl_s, self.setup.approval_ttl_s),
+        )
+        approve = ports.approve or own.approve
+        if isinstance(approve, ToolApprover):
+            approve = approve.within(effect.agent)
+        child_ports = replace(
+            own,
+            approve=approve,
+            gates=(*above, *own.gates),
+            secret=ports.secret,
+            path=(*ports.path, effect.key),
+            clock=ports.clock,
+        )
+        run_id = f"{parent.id}/{effect.key}"
+        state = self._child_state
+        started = Started(ports.clock(), run_id, self.graph.name, messages, setup, state)
+        return ChildRun(graph=self.graph, ports=child_ports, started=started, state=state)
+
+    def ports(self, store: Store, added: Sequence[AnyTool] = ()) -> Ports[S]:
+        """Return the world of a run as its driver sees it.
+
+        Args:
+            store: where its journal goes.
+            added: the tools that were added to the run before.
+        """
+        toolbox = self.world.toolbox.copy()
+        if added:
+            toolbox.add(added)
+        outer, decide = self.options.get("gate"), self.options.get("approve_tool_call")
+        return Ports(
+            store=store,
+            models=self.world.models,
+            toolbox=toolbox,
+            callbacks={} if self._callbacks is None else self._callbacks(toolbox),
+            approve=None if decide is None else ToolApprover(decide),
+            children=self.world.children,
+            gates=self._gates if outer is None or self._gates else (outer,),
+            secret=self._secret,
+            step_s=self.options.get("step_timeout_s"),
+            price=self._price,
+            clock=self.options.get("clock", time),
         )
 
-    def _store(self) -> Store:
+    def _settler(self, answers: Answers | None, messages: tuple[Message, ...]) -> Settler | None:
+        if answers is None:
+            return None
+        return settler(answers, messages, self._secret, self.now)
+
+    def _conversation(self, question: Question) -> tuple[tuple[Message, ...], tuple[str, ...]]:
+        run_id = question.run_id
+        if run_id is not None:
+            check_run_id("run_id", run_id)
+        given = conversation(
+            question.prompt,
+            question.messages,
+            self.options.get("instructions"),
+            keep_open=question.answers is not None,
+            repair=self.options.get("on_bad_history", "repair") == "repair",
+        )
+        if question.answers is not None:
+            _check_answers(question.answers, given[0])
+        return given
+
+    def _opened(
+        self,
+        ports: Ports[S],
+        driver: AsyncDriver[S],
+        *,
+        started: Started | None = None,
+        taken_up: Resumption[S] | None = None,
+        warnings: tuple[str, ...] = (),
+    ) -> Opened[S]:
+        on_step_finish = self.options.get("on_step_finish")
+        if started is not None:
+            seen = driver.start(started)
+            return Opened(
+                self.graph,
+                ports,
+                driver,
+                seen,
+                on_step_finish=on_step_finish,
+                warnings=warnings,
+                final=self._final,
+            )
+        assert taken_up is not None, "a run is started or taken up"
+        run, below = taken_up.run, descendants(taken_up)
+        return Opened(
+            self.graph,
+            ports,
+            driver,
+            driver.resume(run, taken_up.answers, taken_up.children),
+            spent_by(run, below),
+            len(run.steps),
+            on_step_finish,
+            children=below,
+            final=self._final,
+        )
+
+    def _open_again(self, store: Store) -> Store:
+        """Return a run's store; our own opened anew where a synchronous call has closed it."""
+        own = isinstance(self.options.get("store"), str | Path)
+        return self.store() if own and isinstance(store, SqliteStore) and store.closed else store
+
+    def own_store(self) -> Store:
+        """Return the store of the options, opened, for runs that are known by their id only.
+
+        Raises:
+            ConfigError: there is none, so there are no such runs.
+        """
+        if self.options.get("store") is None:
+            raise ConfigError(
+                "this agent has no `store`, so it knows no run by its id: give it one "
+                "(store='runs.db'), or resume with the RunResult"
+            )
+        return self.store()
+
+    def store(self) -> Store:
+        """Return the store of the options, opened; a new one in memory if there is none."""
         store = self.options.get("store")
         if store is None:
             return MemoryStore()
         if not isinstance(store, str | Path):
             return store
-        if str(store).endswith((".db", ".sqlite", ".sqlite3")):
-            raise ConfigError(
-                f"store={str(store)!r} names a database file; journals are kept as JSON lines in "
-                "a directory: give a directory, e.g. store='runs'"
-            )
-        return JsonlStore(store, codec=Codec(self._state_type))
+        if self._store_opened is None:
+            self._store_opened = open_store(store, Codec(self._state_type))
+        return self._store_opened
 
-    def _ports(self, store: Store) -> Ports[S]:
-        return Ports(
-            store=store,
-            models=self.models,
-            toolbox=self.toolbox,
-            callbacks=self.callbacks,
-            approve=self._approver(),
-            price=self._price,
-            clock=self.options.get("clock", time),
-        )
 
-    def _approver(self) -> Callable[[AskHuman, Run[S]], Awaitable[Approval]] | None:
-        decide = self.options.get("approve_tool_call")
-        if decide is None:
-            return None
-
-        async def approve(effect: AskHuman, _: Run[S]) -> Approval:
-            call = effect.call
-            pending = Pending("approval", effect.key, call.id, call.name, call.arguments)
-            answer = decide(pending)
-            if inspect.isawaitable(answer):
-                answer = await answer
-            return _approval(answer)
-
-        return approve
-
-    def _answers(
-        self,
-        run: Run[S],
-        approvals: Mapping[str, bool | Approval],
-        tool_results: Mapping[str, object],
-    ) -> tuple[Event, ...]:
-        """Return the answers that came from outside, as events, in the order of their calls."""
-        asks = {one.key: one for one in run.pending.values() if isinstance(one, AskHuman)}
-        clients = {
-            one.key: one for one in run.pending.values() if isinstance(one, CallTool) and one.client
-        }
-        _known("approvals", approvals, asks)
-        _known("tool_results", tool_results, clients)
-        at = self.options.get("clock", time)()
-        events: list[Event] = []
-        for key, ask in asks.items():
-            if key in approvals:
-                approval = self._edited(ask, _approval(approvals[key]))
-                events.append(
-                    Decided(at, ask.id, approval.approved, approval.reason, approval.edit)
+def _check_answers(answers: Answers, messages: tuple[Message, ...]) -> None:
+    answers.refuse_wrong_types()
+    known = names_of(messages)
+    for option, given in (("approvals", answers.approvals), ("tool_results", answers.tool_results)):
+        for key in given:
+            if key not in known:
+                raise ConfigError(
+                    f"`{option}` answers {key!r}, which the conversation does not wait for, or not "
+                    "once; its open calls are by their keys, and by ids that only one of them has: "
+                    f"{', '.join(known) or 'none'}"
                 )
-        for key, call in clients.items():
-            if key in tool_results:
-                events.append(_client_result(at, call.id, tool_results[key]))
-        return tuple(events)
-
-    def _edited(self, ask: AskHuman, approval: Approval) -> Approval:
-        tool = self.toolbox.get(ask.call.name)
-        if approval.approved and approval.arguments and tool is not None:
-            problem = tool.validate(approval.edit)
-            if problem is not None:
-                raise ConfigError(f"approvals[{ask.key!r}]: the edited arguments fail: {problem}")
-        return approval
 
 
-def _client_result(at: float, effect: int, value: object) -> ToolReturned:
-    """Read what a client tool returned; an exception says that it failed."""
-    if isinstance(value, Exception):
-        return ToolReturned(at, effect, error_text(value), "error")
-    return ToolReturned(at, effect, result_content(value, CLIENT_RESULT_CHARS_MAX))
-
-
-def _approval(answer: object) -> Approval:
-    """Read a decision; everything that is not exactly an approval denies."""
-    if not isinstance(answer, Approval):
-        return Approval(answer is True)
-    return Approval(answer.approved is True, str(answer.reason), answer.edit)
-
-
-def _known(option: str, given: Mapping[str, object], keys: Mapping[str, object]) -> None:
-    for key in given:
-        if key not in keys:
-            raise ConfigError(
-                f"`{option}` answers {key!r}, which the run does not wait for; it waits for "
-                f"{', '.join(keys) or 'nothing of this kind'}.{nearest(key, keys)}"
-            )
-
-
-def _prefix(label: str) -> str:
-    return label.partition(":")[0]
-
-
-def _price_of(provider: Provider) -> Price:
-    """Return the price table, which costs its import only where a real model is asked."""
-    if _prefix(provider.label) not in {"anthropic", "openai"}:
-        return unpriced
-    return cast("Price", import_module("graphloop.prices").price)
+def _shorter(one: float | None, other: float | None) -> float | None:
+    return other if one is None else one if other is None else min(one, other)

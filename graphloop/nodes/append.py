@@ -1,7 +1,8 @@
-"""append: the only node that grows the history, and the one that keeps it paired.
+"""append: the only node that adds a turn to the history, and the one that keeps it paired.
 
 Whatever way a turn ended, each of its calls gets exactly one result, in request order: what did
-not run is answered with the reason. A reply that says nothing is not a message.
+not run is answered with the reason. A reply that says nothing is not a message. Turn -1 is the
+conversation that was handed in: its open calls are answered, and nothing of it is new.
 """
 
 from __future__ import annotations
@@ -14,8 +15,17 @@ from ..effects import Effect
 from ..events import Event
 from ..node import Kind, Leave, Reaction, outcomes_of
 from ..outcomes import Aborted, AnsweredCalls, Final, Refused, Resend
-from ..run import Ending, EndReason, Run, StepResult, Turn, evolve
-from ..values import FinishReason, Message, Reply, ToolResult, call_key
+from ..run import Ending, EndReason, Measured, Run, StepResult, Turn, evolve
+from ..steering import taken_up
+from ..values import (
+    AssistantMessage,
+    FinishReason,
+    Message,
+    Reply,
+    TextPart,
+    ToolResult,
+    call_key,
+)
 
 __all__ = ["Append", "AppendOutcome"]
 
@@ -31,7 +41,13 @@ NOT_RUN = {
     FinishReason.CONTENT_FILTER: "Not run: a content filter stopped the reply.",
 }
 FAILURES = {"error", "invalid", "unknown_tool", "timeout"}
-CANCELLED = "Not run, or not known to have ended: the run was cancelled."
+CANCELLED = "Not run: the run was cancelled."
+INTERRUPTED = (
+    "It is not known whether this call took effect: the run was cancelled while it ran. Check "
+    "before calling it again."
+)
+
+BROKEN_OFF = {EndReason.ABORTED, EndReason.TIMEOUT, EndReason.ERROR}
 
 ENDS = {
     FinishReason.LENGTH: EndReason.LENGTH,
@@ -52,19 +68,25 @@ class Append:
     def enter(self, run: Run[S], /) -> Reaction[S, AppendOutcome]:
         """Append, record, and tell what the turn was."""
         turn, reply = run.turn, run.turn.reply
-        if reply is None:
+        if reply is None or turn.dropped:
             return self._nothing(run)
         results = _paired(turn, reply)
-        added = _added(turn, reply, results)
+        kept = _kept(turn, reply, results)
+        new = _new(turn, results, kept) if turn.number < 0 else kept
+        measured = Measured(len(run.messages) + 1, reply.usage.total_tokens)
         run = evolve(
             run,
-            messages=run.messages.append(*added),
-            added=run.added.append(*added),
-            steps=run.steps.append(_record(turn, reply, results, added)),
+            messages=run.messages.append(*kept),
+            added=run.added.append(*new),
+            steps=run.steps
+            if turn.number < 0
+            else run.steps.append(_record(turn, reply, results, kept)),
             tool_errors=_errors(run.tool_errors, results) if results else run.tool_errors,
-            turn=evolve(turn, reply=None, calls=(), verdicts=(), results=(), notes=()),
+            denials=_denials(run.denials, results) if results else run.denials,
+            measured=measured if measured.tokens else run.measured,
+            turn=_closed(turn),
         )
-        return self._leave(run, reply, ran=bool(turn.verdicts), noted=bool(turn.notes))
+        return self._leave(run, turn, reply, results)
 
     def on(
         self, run: Run[S], event: Event, answered: Effect | None, /
@@ -73,38 +95,59 @@ class Append:
         raise AssertionError(f"{self.name!r} waits for nothing, got {type(event).__name__}")
 
     def _nothing(self, run: Run[S]) -> Reaction[S, AppendOutcome]:
-        """Handle a turn without a reply: a note to append, or a context that overflowed."""
+        """Handle a turn of which no reply is kept: add what was noted, and go on."""
         turn = run.turn
-        if turn.notes:
-            run = evolve(
-                run,
-                messages=run.messages.append(*turn.notes),
-                added=run.added.append(*turn.notes),
-                turn=evolve(turn, notes=()),
-            )
-            return Leave(run, Resend())
+        dropped = turn.reply if turn.dropped and turn.number >= 0 else None
+        record = () if dropped is None else (_record(turn, dropped, (), turn.notes),)
+        run = evolve(
+            run,
+            messages=run.messages.append(*turn.notes),
+            added=run.added.append(*turn.notes),
+            steps=run.steps.append(*record),
+            turn=_closed(turn),
+        )
+        if turn.dropped:
+            # Open calls of the caller's conversation wait in the turn, never in the history: it is
+            # paired wherever the run stops.
+            run = taken_up(run, run.messages) or run
         if run.ending is not None:
-            return Leave(run, Aborted())
+            return Leave(run, _over(run.ending))
+        if turn.notes or turn.dropped or run.steering:
+            return Leave(run, Resend())
+        # The model was asked and had no room to answer: nothing is new that it could be asked.
         return Leave(evolve(run, ending=Ending(EndReason.CONTEXT_WINDOW)), Final())
 
     def _leave(
-        self, run: Run[S], reply: Reply, *, ran: bool, noted: bool
+        self, run: Run[S], turn: Turn, reply: Reply, results: tuple[ToolResult, ...]
     ) -> Reaction[S, AppendOutcome]:
-        if run.ending is not None:
-            return Leave(run, Aborted())
-        if ran:
-            return Leave(run, AnsweredCalls())
         finish = reply.finish_reason
-        if noted or (finish is FinishReason.PAUSE and not reply.message.calls):
+        if run.ending is not None:
+            return Leave(run, _over(run.ending))
+        if finish in {FinishReason.REFUSAL, FinishReason.CONTENT_FILTER}:
+            return Leave(evolve(run, ending=Ending(ENDS[finish])), Refused())
+        waiting = bool(turn.notes or run.steering)
+        if turn.verdicts and (waiting or not _ends(turn, results)):
+            return Leave(run, AnsweredCalls())
+        if waiting or (finish is FinishReason.PAUSE and not turn.calls):
             return Leave(run, Resend())
         reason = ENDS.get(finish, EndReason.COMPLETED)
         if reason is EndReason.COMPLETED and reply.message.is_blank:
             reason = EndReason.EMPTY_RESPONSE
-        elif reason is EndReason.COMPLETED and reply.message.calls:
+        elif reason is EndReason.COMPLETED and turn.calls and not turn.verdicts:
             reason = EndReason.INCOMPLETE
-        ended = evolve(run, ending=Ending(reason))
-        refused = finish in {FinishReason.REFUSAL, FinishReason.CONTENT_FILTER}
-        return Leave(ended, Refused() if refused else Final())
+        if run.follow_ups:
+            following = evolve(
+                run,
+                steering=(*run.steering, run.follow_ups[0]),
+                follow_ups=run.follow_ups[1:],
+            )
+            return Leave(following, Resend())
+        return Leave(evolve(run, ending=Ending(reason)), Final())
+
+
+def _over(ending: Ending) -> Final | Aborted:
+    """Return how a run that is ending goes on doing so; a failure is no answer in any table."""
+    return Aborted() if ending.reason in BROKEN_OFF else Final()
 
 
 def _paired(turn: Turn, reply: Reply) -> tuple[ToolResult, ...]:
@@ -114,17 +157,73 @@ def _paired(turn: Turn, reply: Reply) -> tuple[ToolResult, ...]:
     content = NOT_RUN.get(reply.finish_reason, CANCELLED)
     slots = turn.results or (None,) * len(turn.calls)
     return tuple(
-        ToolResult(call_key(turn.number, index), call.id, call.name, content, "not_run")
-        if result is None
-        else result
-        for index, (call, result) in enumerate(zip(turn.calls, slots, strict=True))
+        [
+            _unanswered(turn, place, content) if result is None else result
+            for place, result in enumerate(slots)
+        ]
     )
 
 
-def _added(turn: Turn, reply: Reply, results: tuple[ToolResult, ...]) -> tuple[Message, ...]:
+def _unanswered(turn: Turn, place: int, content: str) -> ToolResult:
+    """Return the result of a call that has none: it did not run, or was cancelled while it ran."""
+    call, key = turn.calls[place], call_key(turn.number, place)
+    verdict = turn.verdicts[place] if turn.verdicts else None
+    # The slots are filled by the node that runs tools: before it, none has begun.
+    issued = bool(turn.results) and place not in turn.unissued
+    if issued and verdict is not None and verdict.kind == "run":
+        return ToolResult(key, call.id, call.name, INTERRUPTED, "unknown")
+    return ToolResult(key, call.id, call.name, content, "not_run")
+
+
+def _closed(turn: Turn) -> Turn:
+    return evolve(
+        turn,
+        reply=None,
+        calls=(),
+        verdicts=(),
+        results=(),
+        notes=(),
+        asked=False,
+        dropped=False,
+        compacted=False,
+    )
+
+
+def _kept(turn: Turn, reply: Reply, results: tuple[ToolResult, ...]) -> tuple[Message, ...]:
+    """Return what the turn adds to the conversation."""
     if not reply.message.parts:
         return turn.notes
-    return (reply.message, *results, *turn.notes)
+    answer = _handed_off(turn, results)
+    return (reply.message, *results, *answer, *turn.notes)
+
+
+def _new(
+    turn: Turn, results: tuple[ToolResult, ...], kept: tuple[Message, ...]
+) -> tuple[Message, ...]:
+    """Return what is new of a turn that was handed in: not its calls, nor the results it had."""
+    missing = [one for at, one in enumerate(results) if at not in turn.given]
+    return (*missing, *kept[1 + len(results) :])
+
+
+def _handed_off(turn: Turn, results: tuple[ToolResult, ...]) -> tuple[AssistantMessage, ...]:
+    """Return the answer of the agent that has taken the conversation over, if one has."""
+    if not _ends(turn, results):
+        return ()
+    agents = {tool.name for tool in turn.tools if tool.ends and tool.kind == "agent"}
+    return tuple(
+        AssistantMessage((TextPart(result.text),))
+        for result in results
+        if result.name in agents and result.status == "ok"
+    )
+
+
+def _ends(turn: Turn, results: tuple[ToolResult, ...]) -> bool:
+    """Whether only tools ran that end the run, and all went well (CONTRACT L22, L23)."""
+    ending = [tool.name for tool in turn.tools if tool.ends]
+    if not ending:
+        return False
+    ran = [result for result in results if result.status != "denied"]
+    return bool(ran) and all(result.status == "ok" and result.name in ending for result in ran)
 
 
 def _record(
@@ -143,6 +242,14 @@ def _record(
         messages=added,
         metadata=reply.metadata,
     )
+
+
+def _denials(count: int, results: tuple[ToolResult, ...]) -> int:
+    """Count consecutive steps in which calls were only denied (CONTRACT §9 #17)."""
+    if not count and results[0].status == "ok":
+        return 0
+    statuses = {result.status for result in results}
+    return count + 1 if statuses == {"denied"} else 0 if "ok" in statuses else count
 
 
 def _errors(counts: Mapping[str, int], results: tuple[ToolResult, ...]) -> Mapping[str, int]:

@@ -2,6 +2,9 @@
 
 The reply's finish reason decides first (a refused, cut or paused turn never runs its tools), then
 the presence of calls: some servers report `stop` while a call is pending (CONTRACT §1.5, §9 #5).
+A model that cannot be asked gives way to the next of its fallbacks, call by call: what the run has
+done before stays done (CONTRACT §9 #47). The caller of an iterated run has a say before the reply
+is sorted.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
 
 from ..effects import CallModel, Effect
-from ..events import EffectFailed, Event, ModelReplied
+from ..events import EffectFailed, Event, ModelReplied, Steered
 from ..node import Kind, Leave, Reaction, Wait, outcomes_of
 from ..outcomes import (
     Aborted,
@@ -24,7 +27,8 @@ from ..outcomes import (
     Refused,
     Truncated,
 )
-from ..run import Ending, EndReason, Run, evolve
+from ..run import Ending, EndReason, Run, Turn, evolve
+from ..steering import hand_over, steered
 from ..values import FinishReason, ModelRequest, Reply
 
 __all__ = ["ModelCall", "ModelCallOutcome"]
@@ -42,10 +46,12 @@ class ModelCall:
 
     Args:
         model: the label of the model to ask; empty for the run's own.
+        fallbacks: the labels of the models to ask, in order, when one cannot be asked.
     """
 
     name: str = "model_call"
     model: str = ""
+    fallbacks: tuple[str, ...] = ()
     kind: Kind = "model"
     outcomes = outcomes_of(ModelCallOutcome)
 
@@ -55,31 +61,50 @@ class ModelCall:
         settings = setup.settings
         if turn.max_tokens is not None:
             settings = evolve(settings, max_tokens=turn.max_tokens)
-        request = ModelRequest(run.messages, turn.tools, turn.tool_choice, settings)
+        request = ModelRequest(run.messages, turn.tools, turn.tool_choice, settings, setup.output)
         label = turn.model or self.model or setup.model
+        if turn.fallbacks:
+            label = self.fallbacks[turn.fallbacks - 1]
         return Wait(run, (CallModel(run.next_effect, label, request),))
 
     def on(
         self, run: Run[S], event: Event, answered: Effect | None, /
     ) -> Reaction[S, ModelCallOutcome]:
         """Sort the reply."""
-        if isinstance(event, ModelReplied):
-            reply = event.reply
-            turn = run.turn
-            turn = evolve(
-                turn,
-                reply=reply,
-                calls=reply.message.calls,
-                usage=turn.usage + reply.usage,
-            )
-            return Leave(evolve(run, turn=turn), _sort(reply))
-        if isinstance(event, EffectFailed):
-            if event.failure.error == "ContextOverflow":
-                return Leave(run, ContextFull())
-            ending = Ending(EndReason.ERROR, failure=event.failure)
-            return Leave(evolve(run, ending=ending), Failed())
-        return Leave(run, Aborted())
+        match event:
+            case ModelReplied(reply=reply):
+                turn = run.turn
+                turn = evolve(
+                    turn,
+                    reply=reply,
+                    asked=True,
+                    calls=reply.message.calls,
+                    usage=turn.usage + reply.usage,
+                )
+                run, outcome = evolve(run, turn=turn), _sort(reply)
+                if run.setup.attended and isinstance(outcome, OFFERED):
+                    return hand_over(run)
+                return Leave(run, outcome)
+            case Steered():
+                run = steered(run, event)
+                return Leave(run, _resorted(run.turn))
+            case EffectFailed():
+                return self._failed(run, event)
+            case _:
+                return Leave(run, Aborted())
 
+    def _failed(self, run: Run[S], event: EffectFailed) -> Reaction[S, ModelCallOutcome]:
+        failure, turn = event.failure, run.turn
+        run = evolve(run, turn=evolve(turn, asked=True, usage=turn.usage + event.spent.usage))
+        if failure.error == "ContextOverflow":
+            return Leave(run, ContextFull())
+        if failure.retryable and not event.content_seen and turn.fallbacks < len(self.fallbacks):
+            return self.enter(evolve(run, turn=evolve(run.turn, fallbacks=turn.fallbacks + 1)))
+        return Leave(evolve(run, ending=Ending(EndReason.ERROR, failure=failure)), Failed())
+
+
+OFFERED: Final = (Calls, Answered, Paused, Refused)
+"""Ways to leave that a caller may change; the others are asked again, or have nothing to show."""
 
 DECIDED: Mapping[FinishReason, ModelCallOutcome] = {
     FinishReason.REFUSAL: Refused(),
@@ -91,6 +116,13 @@ DECIDED: Mapping[FinishReason, ModelCallOutcome] = {
 
 BROKEN_OFF: Final = frozenset({"", "error", "abort", "aborted", "insufficient_system_resource"})
 """Unknown finish reasons that say the server broke off; other unknown words decide nothing."""
+
+
+def _resorted(turn: Turn) -> ModelCallOutcome:
+    """Sort a reply as its caller left it."""
+    if turn.dropped or turn.reply is None:
+        return Answered()
+    return _sort(turn.reply)
 
 
 def _sort(reply: Reply) -> ModelCallOutcome:

@@ -1,23 +1,31 @@
-"""prepare_step: begin a turn and settle what the model is offered in it."""
+"""prepare_step: begin a turn and settle what the model is offered in it.
+
+What somebody said meanwhile is read here, so that nothing is read that a bound keeps from being
+answered. A conversation that was handed in with open calls goes to the gate before any model is
+asked, and one that is about to outgrow the context window is made shorter first.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
+from ..compaction import Compaction
 from ..effects import Effect, Invoke
 from ..events import CallbackReturned, Changes, EffectFailed, Event, Failure
 from ..history import History
 from ..node import Kind, Leave, Reaction, Wait, outcomes_of
-from ..outcomes import Aborted, Failed, Ready
-from ..run import Ending, EndReason, Run, Turn, evolve
-from ..values import ToolChoice, ToolSpec
+from ..outcomes import Aborted, Calls, Failed, Overflow, Ready
+from ..run import Ending, EndReason, Measured, Run, Turn, evolve
+from ..steering import heard, taken_up
+from ..tokens import estimate
+from ..values import ToolChoice, ToolSpec, Usage
 
 __all__ = ["PrepareStep", "PrepareStepOutcome"]
 
 S = TypeVar("S")
 
-PrepareStepOutcome: TypeAlias = Ready | Failed | Aborted
+PrepareStepOutcome: TypeAlias = Ready | Overflow | Calls | Failed | Aborted
 
 AUTO = ToolChoice()
 
@@ -28,28 +36,50 @@ class PrepareStep:
 
     Args:
         active_tools: the only tools offered, in every turn; None offers all.
-        tool_choice: how freely the model may choose, in every turn.
+        tool_choice: how freely the model may choose, in every turn of its scope.
         callback: the name of the function to invoke before each turn; empty for none.
+        compaction: when a conversation is too long; None for never.
     """
 
     name: str = "prepare_step"
     active_tools: tuple[str, ...] | None = None
     tool_choice: ToolChoice = AUTO
     callback: str = ""
+    compaction: Compaction | None = None
     kind: Kind = "prepare"
     outcomes = outcomes_of(PrepareStepOutcome)
 
     def enter(self, run: Run[S], /) -> Reaction[S, PrepareStepOutcome]:
         """Open a turn, and ask the user's function if there is one."""
+        last = run.turn
+        if settling := _settling(run):
+            turn = evolve(settling.turn, tools=_offered(run.setup.tools, self.active_tools))
+            return Leave(evolve(settling, turn=turn), Calls())
+        if self.compaction is not None and not last.compacted and self._overflows(run):
+            return Leave(run, Overflow())
         turn = Turn(
-            number=run.turn.number + 1,
+            number=last.number + 1,
             tools=_offered(run.setup.tools, self.active_tools),
-            tool_choice=self.tool_choice,
+            tool_choice=self._choice(run, last.number + 1),
+            compacted=last.compacted,
+            # What was spent on a turn that is opened anew is still spent on it.
+            usage=last.usage if last.compacted else Usage(),
         )
-        opened = evolve(run, turn=turn)
+        opened = heard(evolve(run, turn=turn))
         if self.callback:
             return Wait(opened, (Invoke(run.next_effect, self.callback),))
         return Leave(opened, Ready())
+
+    def _overflows(self, run: Run[S]) -> bool:
+        """Whether the conversation is too long, by what the model last counted."""
+        assert self.compaction is not None, "it was looked at before"
+        known = run.measured if run.measured.messages <= len(run.messages) else Measured()
+        tokens = known.tokens + estimate(run.messages[known.messages :])
+        return self.compaction.due(tokens)
+
+    def _choice(self, run: Run[S], number: int) -> ToolChoice:
+        choice = self.tool_choice if run.setup.tool_choice is None else run.setup.tool_choice
+        return AUTO if number and choice.scope == "first_step" else choice
 
     def on(
         self, run: Run[S], event: Event, answered: Effect | None, /
@@ -68,6 +98,24 @@ class PrepareStep:
         return Leave(evolve(run, ending=Ending(EndReason.ERROR, failure=failure)), Failed())
 
 
+def _settling(run: Run[S]) -> Run[S] | None:
+    """Return the run in a turn of the open calls that a conversation was handed in with."""
+    last = run.turn
+    if last.calls:
+        # They were put in place of a turn that had run its own.
+        turn = Turn(
+            number=last.number + 1,
+            reply=last.reply,
+            calls=last.calls,
+            results=last.results,
+            given=last.given,
+        )
+        return evolve(run, turn=turn)
+    if last.number < 0 and not run.added:
+        return taken_up(run, run.messages)
+    return None
+
+
 def _offered(tools: tuple[ToolSpec, ...], active: tuple[str, ...] | None) -> tuple[ToolSpec, ...]:
     if active is None:
         return tools
@@ -75,13 +123,19 @@ def _offered(tools: tuple[ToolSpec, ...], active: tuple[str, ...] | None) -> tup
 
 
 def _changed(run: Run[S], changes: Changes) -> Run[S]:
-    turn = run.turn
+    turn, setup = run.turn, run.setup
+    if changes.add_tools or changes.withdraw_tools:
+        gone = {*changes.withdraw_tools, *(tool.name for tool in changes.add_tools)}
+        kept = tuple(tool for tool in setup.tools if tool.name not in gone)
+        setup = evolve(setup, tools=(*kept, *changes.add_tools))
+        still = tuple(tool for tool in turn.tools if tool.name not in gone)
+        turn = evolve(turn, tools=(*still, *changes.add_tools))
     if changes.active_tools is not None:
-        turn = evolve(turn, tools=_offered(run.setup.tools, changes.active_tools))
+        turn = evolve(turn, tools=_offered(setup.tools, changes.active_tools))
     if changes.tool_choice is not None:
         turn = evolve(turn, tool_choice=changes.tool_choice)
     if changes.model is not None:
         turn = evolve(turn, model=changes.model)
     if changes.messages is not None:
-        run = evolve(run, messages=History(changes.messages))
-    return evolve(run, turn=turn)
+        run = evolve(run, messages=History(changes.messages), measured=Measured())
+    return evolve(run, turn=turn, setup=setup)

@@ -1,7 +1,9 @@
 """stop_check: the only node that re-opens the loop, so the one that bounds it.
 
 Every bound is evaluated each time, and all that tripped are reported (CONTRACT §9 #26); which of
-them names the end reason follows a fixed order: failing tools, the step limit, pauses, conditions.
+them names the end reason follows a fixed order: somebody's wish, failing tools, denials, the step
+limit, the budget, pauses, conditions. What somebody has to say outweighs conditions, never a bound
+(CONTRACT §9 #28).
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ StopCheckOutcome: TypeAlias = Go | Stop | Failed | Aborted
 
 MAX_STEPS = 20
 MAX_TOOL_ERRORS = 3
+MAX_DENIALS = 5
 MAX_PAUSES = 10
 
 
@@ -37,6 +40,7 @@ class StopCheck:
     Args:
         max_steps: how many turns the run may take, at least 1.
         max_tool_errors: in how many consecutive steps one tool may only fail.
+        max_denials: in how many consecutive steps calls may only be denied.
         max_pauses: how many turns in a row the server may pause.
         conditions: pure stop conditions (`graphloop.stop`).
         callback: the name under which the user's own predicates are invoked; empty for none.
@@ -48,6 +52,7 @@ class StopCheck:
     name: str = "stop_check"
     max_steps: int = MAX_STEPS
     max_tool_errors: int = MAX_TOOL_ERRORS
+    max_denials: int = MAX_DENIALS
     max_pauses: int = MAX_PAUSES
     conditions: tuple[Condition, ...] = ()
     callback: str = ""
@@ -58,6 +63,7 @@ class StopCheck:
         """Refuse a bound that bounds nothing."""
         whole_number("max_steps", self.max_steps)
         whole_number("max_consecutive_tool_errors", self.max_tool_errors)
+        whole_number("max_consecutive_denials", self.max_denials)
         whole_number("max_pauses", self.max_pauses, least=0)
 
     def enter(self, run: Run[S], /) -> Reaction[S, StopCheckOutcome]:
@@ -84,22 +90,32 @@ class StopCheck:
 
     def _decide(self, run: Run[S], asked: tuple[str, ...]) -> Reaction[S, StopCheckOutcome]:
         tripped = [*self._tripped(run), *((EndReason.STOP_CONDITION, name) for name in asked)]
-        if not tripped:
+        steered = run.steering and all(one is EndReason.STOP_CONDITION for one, _ in tripped)
+        if not tripped or steered:
             return Leave(run, Go())
         ending = Ending(tripped[0][0], tuple(name for _, name in tripped))
         return Leave(evolve(run, ending=ending), Stop())
 
     def _tripped(self, run: Run[S]) -> Iterator[tuple[EndReason, str]]:
+        if run.stopping is not None:
+            yield EndReason.ABORTED, run.stopping or "aborted"
         for tool, count in run.tool_errors.items():
             if count >= self.max_tool_errors:
                 yield EndReason.TOOL_ERRORS, f"tool_errors:{tool}"
+        if run.denials >= self.max_denials:
+            yield EndReason.DENIALS, "denials"
         # A turn may end without a reply, and then leaves no step; it was taken all the same.
         if max(len(run.steps), run.turn.number + 1) >= self.max_steps:
             yield EndReason.MAX_STEPS, "max_steps"
+        for limit in run.setup.budget.tripped(run.spent):
+            yield EndReason.BUDGET, limit
         if self._pauses(run) > self.max_pauses:
             yield EndReason.MAX_PAUSES, "max_pauses"
+        yield from self._conditions(run)
+
+    def _conditions(self, run: Run[S]) -> Iterator[tuple[EndReason, str]]:
         if self.conditions:
-            info = StopInfo(run.steps, run.spent, run.at - run.started_at)
+            info = StopInfo.of(run)
             for condition in self.conditions:
                 if condition.holds(info):
                     yield EndReason.STOP_CONDITION, condition.name

@@ -8,7 +8,7 @@ the stop is noise of proxies and is ignored, and a second `message_start` starts
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import final
+from typing import TypeAlias, final
 
 from ..errors import BadReply, StreamTruncated
 from ..values import AssistantMessage, FinishReason, Reply, Usage
@@ -22,12 +22,14 @@ from .anthropic_assembly import (
 )
 from .anthropic_blocks import WIRE
 from .anthropic_flow import more_text
-from .base import Delta, ServerEvent, TextDelta
+from .base import Delta, ServerEvent, TextDelta, UsageSoFar
 from .refusals import stream_error
 from .text import TextJoiner
 from .wire_json import JsonObject, is_list, is_object, json_text, parse_object, quoted
 
 __all__ = ["AnthropicDecoder"]
+
+_Shown: TypeAlias = Iterable[Delta | UsageSoFar]
 
 _METADATA = ("id", "stop_sequence", "stop_details", "container", "context_management")
 
@@ -41,6 +43,7 @@ _FINISH_REASONS = {
     "refusal": FinishReason.REFUSAL,
     "model_context_window_exceeded": FinishReason.CONTEXT_WINDOW,
 }
+_NOTHING = Usage()
 
 
 @final
@@ -52,7 +55,7 @@ class AnthropicDecoder:
         self._complete = False
         # Of all calls shown, also those of an answer that started over: a listener has seen them.
         self._calls_shown = 0
-        self._handlers: dict[object, Callable[[JsonObject], Iterable[Delta]]] = {
+        self._handlers: dict[object, Callable[[JsonObject], _Shown]] = {
             "message_start": self._on_message_start,
             "content_block_start": self._on_block_start,
             "content_block_delta": self._on_block_delta,
@@ -72,8 +75,8 @@ class AnthropicDecoder:
         self._flowing: TextJoiner | None = None
         self._flowing_index = 0
 
-    def feed(self, event: ServerEvent) -> Iterable[Delta]:
-        """Take one event; return what the listener may see at once.
+    def feed(self, event: ServerEvent) -> Iterable[Delta | UsageSoFar]:
+        """Take one event; return what the listener may see at once, and what is spent if told.
 
         Raises:
             BadReply: the event is not of this wire.
@@ -129,7 +132,7 @@ class AnthropicDecoder:
             json_text(metadata) if metadata else "",
         )
 
-    def _take(self, name: str, data: bytes) -> Iterable[Delta]:
+    def _take(self, name: str, data: bytes) -> _Shown:
         """Take an event of any kind."""
         if name == "error":
             raise stream_error(WIRE, data)
@@ -147,17 +150,16 @@ class AnthropicDecoder:
             raise stream_error(WIRE, data)
         return ()
 
-    def _on_message_start(self, fields: JsonObject) -> Iterable[Delta]:
+    def _on_message_start(self, fields: JsonObject) -> _Shown:
         if not is_object(fields["message"]):
             raise TypeError(f"message: expected an object, found {fields['message']!r}")
         message = dict(fields["message"])
         self._reset(message)
         for key in ("id", "model", "stop_reason"):
             string(message, key)
-        self._merge_usage(message.get("usage"))
-        return ()
+        return self._merge_usage(message.get("usage"))
 
-    def _on_block_start(self, fields: JsonObject) -> Iterable[Delta]:
+    def _on_block_start(self, fields: JsonObject) -> _Shown:
         if not self._started:
             return ()
         index, start = fields["index"], fields["content_block"]
@@ -191,7 +193,7 @@ class AnthropicDecoder:
         if is_object(successor):
             self._message["model"] = string(successor, "model")
 
-    def _on_block_delta(self, fields: JsonObject) -> Iterable[Delta]:
+    def _on_block_delta(self, fields: JsonObject) -> _Shown:
         if not self._started:
             return ()
         index = fields["index"]
@@ -201,12 +203,12 @@ class AnthropicDecoder:
             self._flowing, self._flowing_index = block.joiner, index
         return self._shown(delta)
 
-    def _on_block_stop(self, fields: JsonObject) -> Iterable[Delta]:
+    def _on_block_stop(self, fields: JsonObject) -> _Shown:
         if not self._started:
             return ()
         return self._shown(self._by_index[fields["index"]].closed())
 
-    def _on_message_delta(self, fields: JsonObject) -> Iterable[Delta]:
+    def _on_message_delta(self, fields: JsonObject) -> _Shown:
         if not self._started:
             return ()
         for said in (fields, fields["delta"]):
@@ -214,22 +216,24 @@ class AnthropicDecoder:
             for key in ("stop_reason", *_METADATA):
                 if said.get(key) is not None:
                     self._message[key] = said[key]
-        self._merge_usage(fields.get("usage"))
-        return ()
+        return self._merge_usage(fields.get("usage"))
 
-    def _on_message_stop(self, fields: JsonObject) -> Iterable[Delta]:  # noqa: ARG002 - says nothing
+    def _on_message_stop(self, fields: JsonObject) -> _Shown:  # noqa: ARG002 - says nothing
         if not self._started:
             return ()
         self._complete = True
         rest = (block.closed() for _, block in self._blocks)
         return tuple(delta for delta in rest if delta is not None)
 
-    def _merge_usage(self, usage: JsonObject | None) -> None:
+    def _merge_usage(self, usage: JsonObject | None) -> _Shown:
         """Replace what is said anew: counts are cumulative, and an absent one says nothing."""
-        if usage is not None:
-            self._usage |= {key: value for key, value in usage.items() if value is not None}
+        if usage is None:
+            return ()
+        self._usage |= {key: value for key, value in usage.items() if value is not None}
+        spent = _usage(self._usage)
+        return () if spent == _NOTHING else (UsageSoFar(spent),)
 
-    def _shown(self, delta: Delta | None) -> Iterable[Delta]:
+    def _shown(self, delta: Delta | None) -> _Shown:
         if delta is None:
             return ()
         self._content_started = True
@@ -267,7 +271,13 @@ def _usage(fields: JsonObject) -> Usage:
         sum(_count(one, "cache_read_input_tokens") for one in rounds),
         sum(_count(one, "cache_creation_input_tokens") for one in rounds),
         reasoning,
+        _server_tool_calls(fields.get("server_tool_use")),
     )
+
+
+def _server_tool_calls(requests: object) -> int:
+    """Return how often the server ran a tool itself, of whatever kind: each kind has its count."""
+    return sum(_count(requests, kind) for kind in requests) if is_object(requests) else 0
 
 
 def _count(fields: object, key: str) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from operator import is_
-from typing import assert_never, final
+from typing import TypeAlias, assert_never, final
 
 from ..errors import ConfigError
 from ..history import History
@@ -19,6 +19,7 @@ from ..values import (
     AssistantMessage,
     Message,
     ModelRequest,
+    OutputSpec,
     Settings,
     SystemMessage,
     ToolCall,
@@ -33,6 +34,10 @@ from .text import utf8
 
 __all__ = ["AnthropicEncoder"]
 
+_HeadOf: TypeAlias = tuple[
+    tuple[ToolSpec, ...], ToolChoice, Settings, OutputSpec | None, tuple[str, ...]
+]
+
 _is_wire_id = re.compile(r"[a-zA-Z0-9_-]{1,64}").fullmatch
 
 
@@ -44,9 +49,7 @@ class AnthropicEncoder:
         self._model = model
         self._max_tokens_default = max_tokens_default
         self._head = b""
-        self._head_of: tuple[tuple[ToolSpec, ...], ToolChoice, Settings, tuple[str, ...]] | None = (
-            None
-        )
+        self._head_of: _HeadOf | None = None
         self._messages = _EncodedMessages()
 
     def encode(self, request: ModelRequest) -> list[bytes]:
@@ -66,7 +69,8 @@ class AnthropicEncoder:
 
     def _head_bytes(self, request: ModelRequest) -> bytes:
         system = tuple(self._messages.instructions)
-        head_of = (request.tools, request.tool_choice, request.settings, system)
+        asked = (request.tools, request.tool_choice, request.settings, request.output)
+        head_of = (*asked, system)
         if head_of != self._head_of:
             fields = head_fields(
                 request,

@@ -1,7 +1,7 @@
 """Everything an Anthropic Messages request says before its messages: settings, tools, system.
 
-Fields have one fixed order, so equal requests give equal bytes. Tools among the provider options
-(server tools) are added to the request's own.
+Fields have one fixed order, so equal requests give equal bytes. Tools that the server runs itself
+are sent by their own definitions; those among the provider options stand behind the request's own.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from ..errors import ConfigError, nearest
-from ..values import ModelRequest, Settings, ToolChoice, ToolSpec
+from ..values import ModelRequest, OutputSpec, Settings, ToolChoice, ToolSpec
 from .options import options_of
-from .wire_json import is_object, json_text, object_text
+from .output_schema import closed_schema
+from .wire_json import JsonObject, is_object, json_text, object_text
 
 __all__ = ["head_fields"]
 
@@ -34,7 +35,8 @@ def head_fields(request: ModelRequest, *, model: str, system: str, max_tokens_de
     max_tokens = max_tokens_default if settings.max_tokens is None else settings.max_tokens
     fields = {"model": json_text(model), "max_tokens": json_text(max_tokens), "stream": "true"}
     fields |= _sampling(settings)
-    fields |= {name: json_text(value) for name, value in options.items()}
+    format_ = _output_config(request.output, options)
+    fields |= {name: json_text(value) for name, value in options.items()} | format_
     fields |= _tools(request.tools, server_tools)
     names = [spec.name for spec in request.tools] + _names(server_tools)
     fields |= _tool_choice(request.tool_choice, settings, names)
@@ -59,12 +61,34 @@ def _sampling(settings: Settings) -> dict[str, str]:
     return fields
 
 
+def _output_config(output: OutputSpec | None, options: JsonObject) -> dict[str, str]:
+    """Return the field that makes the model answer in the form of `output`.
+
+    Its other settings (effort) stand beside it; they come from the options.
+    """
+    if output is None:
+        return {}
+    config: object = options.get("output_config", {})
+    if not is_object(config) or "format" in config:
+        raise ConfigError(
+            "Settings.options: expected an object without 'format' at 'output_config', for the "
+            f"request's own output {output.name!r} is written there, found {config!r}. Leave one "
+            "of the two out."
+        )
+    place = f"output {output.name!r}: schema"
+    schema = closed_schema(output.schema, place=place, description=output.description)
+    beside = "".join(f"{json_text(name)}:{json_text(value)}," for name, value in config.items())
+    return {"output_config": f'{{{beside}"format":{{"type":"json_schema","schema":{schema}}}}}'}
+
+
 def _tools(specs: tuple[ToolSpec, ...], server_tools: list[object]) -> dict[str, str]:
     texts = [*map(_tool, specs), *map(json_text, server_tools)]
     return {"tools": f"[{','.join(texts)}]"} if texts else {}
 
 
 def _tool(spec: ToolSpec) -> str:
+    if spec.kind == "provider":
+        return object_text(spec.definition, place=f"tool {spec.name!r}: definition")
     schema = object_text(spec.parameters, place=f"tool {spec.name!r}: parameters")
     description = f',"description":{json_text(spec.description)}' if spec.description else ""
     return f'{{"name":{json_text(spec.name)}{description},"input_schema":{schema}}}'

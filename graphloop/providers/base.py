@@ -3,7 +3,8 @@
 A **wire** is pure: its encoder turns a request into bytes, its decoder turns server-sent events
 into deltas and one reply. A **provider** performs the exchange. Streaming is the only path; a
 buffered answer is the drained stream. The last item of every stream is one `Reply`; a stream that
-cannot end with one raises a `ProviderError` and has said nothing final.
+cannot end with one raises a `ProviderError` and has said nothing final. What it has spent until
+then is told on the way, for a turn that does not end is paid for as well.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import ClassVar, Literal, Protocol, TypeAlias
 from msgspec import Struct
 
 from ..errors import ProviderError
-from ..values import ModelRequest, Reply
+from ..values import ModelRequest, Reply, Usage
 
 __all__ = [
     "Decoder",
@@ -24,8 +25,10 @@ __all__ = [
     "Provider",
     "ReasoningDelta",
     "ServerEvent",
+    "StreamItem",
     "TextDelta",
     "ToolCallDelta",
+    "UsageSoFar",
     "Wire",
 ]
 
@@ -60,6 +63,20 @@ class ToolCallDelta(Struct, frozen=True, tag_field="type", tag="tool-call-delta"
 Delta: TypeAlias = TextDelta | ReasoningDelta | ToolCallDelta
 
 
+class UsageSoFar(Struct, frozen=True, tag_field="type", tag="usage-so-far", gc=False):
+    """What a stream has cost until now, told before its end: for turns that never have one.
+
+    Each replaces the one before it. A decoder counts its own stream; a session counts the attempts
+    that failed before it as well. It is no delta: nobody is shown it.
+    """
+
+    usage: Usage
+    type: ClassVar[Literal["usage-so-far"]] = "usage-so-far"
+
+
+StreamItem: TypeAlias = Delta | UsageSoFar | Reply
+
+
 class ServerEvent(Struct, frozen=True, gc=False):
     """One server-sent event: its `event:` name (empty when absent) and its joined `data:`."""
 
@@ -83,8 +100,8 @@ class Encoder(Protocol):
 class Decoder(Protocol):
     """Decodes the events of one stream."""
 
-    def feed(self, event: ServerEvent) -> Iterable[Delta]:
-        """Take one event; return what the listener may see at once.
+    def feed(self, event: ServerEvent) -> Iterable[Delta | UsageSoFar]:
+        """Take one event; return what the listener may see at once, and what is spent if told.
 
         Raises:
             BadReply: the event's JSON does not parse or is not of this wire.
@@ -149,13 +166,16 @@ class Wire(Protocol):
 class ModelSession(Protocol):
     """A provider's memory of one run: what it has encoded already."""
 
-    def stream(self, request: ModelRequest) -> AsyncGenerator[Delta | Reply, None]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
         """Ask the model; yield deltas as they come and, last, exactly one `Reply`.
 
+        Where the wire tells what is spent before the end, `UsageSoFar` stands between them. The
+        usage of the reply is of all attempts, also of those that failed before it.
         Closing the generator early closes the connection.
 
         Raises:
-            ProviderError: the model could not be asked or did not answer completely.
+            ProviderError: the model could not be asked or did not answer completely;
+                `content_seen` says whether there was content before the failure.
         """
         ...
 

@@ -20,7 +20,8 @@ from ..errors import (
     ProviderTimeout,
     StreamTruncated,
 )
-from .base import Delta, ServerEvent, Wire
+from ..values import Usage
+from .base import Delta, ServerEvent, UsageSoFar, Wire
 from .refusals import is_report
 from .retries import retry_after_s
 from .sse import SseDecoder
@@ -49,8 +50,9 @@ class Exchange:
 
     Attributes:
         decoder: the wire's decoder of this response.
-        deltas: what `open` decoded; to be shown first.
-        events: what `open` received and did not decode; to be decoded next.
+        items: what `begin` decoded; to be passed on first.
+        events: what `begin` received and did not decode; to be decoded next.
+        spent: the usage that was told before any content came.
         ended: whether the response has ended.
     """
 
@@ -59,8 +61,9 @@ class Exchange:
 
     def __init__(self, wire: Wire, watch: Watch) -> None:
         self.decoder = wire.decoder()
-        self.deltas: list[Delta] = []
+        self.items: list[Delta | UsageSoFar] = []
         self.events: list[ServerEvent] = []
+        self.spent = Usage()
         self.ended = False
         self._wire = wire
         self._watch = watch
@@ -74,10 +77,10 @@ class Exchange:
         self._head: bytes | None = b""
 
     async def open(self, client: httpx.AsyncClient, request: httpx.Request, now: float) -> None:
-        """Send `request` and receive until the reply's content has started, or all of it came.
+        """Send `request`; afterwards the server has agreed to answer it.
 
         Raises:
-            ProviderError: no content has come, and none will.
+            ProviderError: it has not, or it could not be reached.
         """
         self._watch.attempt()
         self._host, self._now = request.url.host, now
@@ -89,13 +92,28 @@ class Exchange:
         self._read = chunks.__anext__
         if not response.is_success:
             raise self._failure(await self._body())
+
+    async def begin(self) -> bool:
+        """Receive until the reply's content has started, or all of it came: then return True.
+
+        Return False as soon as the usage is told before that: `spent` holds it, and `begin` is
+        to be called again. An attempt that fails now is paid for, so its price must be known.
+
+        Raises:
+            ProviderError: no content has come, and none will.
+        """
         decoder = self.decoder
-        while not (decoder.content_started or decoder.complete or self.ended):
-            self._decode_to_content(await self.receive())
-        if decoder.content_started:
-            self._watch.content_started()
-        else:
-            decoder.reply()
+        events = self.events
+        while True:
+            if self._decode_to_content(events):
+                return False
+            if decoder.content_started:
+                self._watch.content_started()
+                return True
+            if decoder.complete or self.ended:
+                decoder.reply()
+                return True
+            events = await self.receive()
 
     async def receive(self) -> list[ServerEvent]:
         """Await more of the response; return the events it completes, maybe none.
@@ -151,16 +169,23 @@ class Exchange:
                 body += await self._watched(self._read)
         return body[:BODY_BYTES_MAX]
 
-    def _decode_to_content(self, events: list[ServerEvent]) -> None:
-        """Decode up to the event that starts the content; leave the rest for the listener.
+    def _decode_to_content(self, events: list[ServerEvent]) -> bool:
+        """Decode up to the event that starts the content, and leave the rest for the listener.
 
-        What is shown must not be lost to an error further on in the same chunk.
+        What is shown must not be lost to an error further on in the same chunk. Nor must what is
+        spent: return whether an event told it before the content, which ends the decoding, too.
         """
         for at, event in enumerate(events):
-            self.deltas.extend(self.decoder.feed(event))
+            items = self.decoder.feed(event)
+            self.events = events[at + 1 :]
             if self.decoder.content_started:
-                self.events = events[at + 1 :]
-                return
+                self.items.extend(items)
+                return False
+            told = [item for item in items if isinstance(item, UsageSoFar)]
+            if told:
+                self.spent = told[-1].usage
+                return True
+        return False
 
     def _keep_head(self, head: bytes, chunk: bytes, events: list[ServerEvent]) -> None:
         if events:

@@ -12,7 +12,7 @@ import random
 import re
 import ssl
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -21,8 +21,8 @@ from typing import final
 import httpx
 
 from ..errors import ConfigError, ProviderError
-from ..values import ModelRequest, Reply
-from .base import Delta, Wire
+from ..values import ModelRequest, Reply, Usage, evolve
+from .base import ServerEvent, StreamItem, UsageSoFar, Wire
 from .exchange import Exchange
 from .retries import Retries
 from .timeouts import Timeouts, Watch
@@ -144,33 +144,14 @@ class HttpProvider:
         if client is not None:
             await client.keeper.aclose()
 
-    async def exchange(self, body: bytes, watch: Watch) -> Exchange:
-        """Post `body`, again where that may help; return an exchange whose content has started.
+    async def post(self, exchange: Exchange, body: bytes) -> None:
+        """Open `exchange` with `body` at this provider's endpoint.
 
         Raises:
-            ProviderError: there is no content, and there was none to be had.
+            ProviderError: the server could not be reached, or did not agree to answer.
         """
-        world = self.world
         client = await self._client()
-        attempt = 0
-        while True:  # `Retries.attempts_max` bounds it.
-            attempt += 1
-            exchange = Exchange(self._wire, watch)
-            try:
-                await exchange.open(client, self._request(client, body), world.now())
-            except ProviderError as error:
-                await exchange.close()
-                wait_s = self.retries.wait_s(attempt, error, world.jitter())
-                again = self.retries.allows(attempt, error) and watch.allows(wait_s)
-                if exchange.decoder.content_started or not again:
-                    self.hide_key(error)
-                    raise
-            except BaseException:
-                await exchange.close()
-                raise
-            else:
-                return exchange
-            await world.sleep(wait_s)
+        await exchange.open(client, self._request(client, body), self.world.now())
 
     def hide_key(self, error: ProviderError) -> None:
         """Take the endpoint's key out of `error`."""
@@ -254,36 +235,111 @@ class HttpSession:
         self._provider = provider
         self._encoder = provider.wire.encoder()
 
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[Delta | Reply, None]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
         """Ask the model; yield deltas as they come and, last, exactly one `Reply`.
 
-        Closing the generator early closes the connection.
+        `UsageSoFar` comes whenever the server says what is spent; it and the reply's usage count
+        all attempts. Closing the generator early closes the connection.
 
         Raises:
             ProviderError: the model could not be asked or did not answer completely.
         """
-        provider = self._provider
-        body = b"".join(self._encoder.encode(request))
-        watch = Watch(asyncio.get_running_loop(), provider.timeouts)
-        exchange = await provider.exchange(body, watch)
-        decoder = exchange.decoder
-        decode = decoder.feed
+        attempts = _Attempts(self._provider, b"".join(self._encoder.encode(request)))
         try:
-            for delta in exchange.deltas:
-                yield delta
+            while isinstance(exchange := await attempts.advance(), UsageSoFar):
+                yield exchange
+            decoder = exchange.decoder
+            decode = attempts.decode_of(exchange)
+            for early in exchange.items:
+                yield attempts.counted(early)
             events = exchange.events
             while True:
                 for event in events:
-                    for delta in decode(event):
-                        yield delta
+                    for item in decode(event):
+                        yield item
                 if decoder.complete or exchange.ended:
                     break
                 events = await exchange.receive()
             reply = decoder.reply()
             await exchange.drain()
-            yield reply
+            yield attempts.counted(reply)
         except ProviderError as error:
-            provider.hide_key(error)
+            self._provider.hide_key(error)
+            error.content_seen = attempts.content_started
             raise
         finally:
+            await attempts.close()
+
+
+@final
+class _Attempts:
+    """The attempts of one model call, and what those that failed have cost."""
+
+    def __init__(self, provider: HttpProvider, body: bytes) -> None:
+        self._provider = provider
+        self._body = body
+        self._watch = Watch(asyncio.get_running_loop(), provider.timeouts)
+        self._exchange: Exchange | None = None
+        self._count = 0
+        self._spent = Usage()
+
+    @property
+    def content_started(self) -> bool:
+        """Whether any content has come."""
+        return self._exchange is not None and self._exchange.decoder.content_started
+
+    async def advance(self) -> UsageSoFar | Exchange:
+        """Return the exchange whose content has started; before it, whatever is spent.
+
+        Raises:
+            ProviderError: there is no content, and there was none to be had.
+        """
+        while True:  # `Retries.attempts_max` bounds it.
+            try:
+                exchange = self._exchange or await self._open()
+                if await exchange.begin():
+                    return exchange
+                return UsageSoFar(self._spent + exchange.spent)
+            except ProviderError as error:
+                wait_s = self._wait_s(error)
+                if wait_s is None:
+                    raise
+            await self.close()
+            await self._provider.world.sleep(wait_s)
+
+    def decode_of(self, exchange: Exchange) -> Callable[[ServerEvent], Iterable[StreamItem]]:
+        """Return what decodes the events of `exchange`; it costs more only after a failure."""
+        feed = exchange.decoder.feed
+        if self._spent == Usage():
+            return feed
+        return lambda event: map(self.counted, feed(event))
+
+    def counted(self, item: StreamItem) -> StreamItem:
+        """Return `item`, with the usage of the attempts that failed if it tells any."""
+        match item:
+            case UsageSoFar():
+                return UsageSoFar(self._spent + item.usage)
+            case Reply():
+                return evolve(item, usage=self._spent + item.usage)
+            case _:
+                return item
+
+    async def close(self) -> None:
+        """End the attempt under way, if there is one, and keep what it has cost."""
+        exchange, self._exchange = self._exchange, None
+        if exchange is not None:
+            self._spent += exchange.spent
             await exchange.close()
+
+    async def _open(self) -> Exchange:
+        self._count += 1
+        self._exchange = Exchange(self._provider.wire, self._watch)
+        await self._provider.post(self._exchange, self._body)
+        return self._exchange
+
+    def _wait_s(self, error: ProviderError) -> float | None:
+        """Return how long to wait for the next attempt, or None if there is to be none."""
+        retries = self._provider.retries
+        wait_s = retries.wait_s(self._count, error, self._provider.world.jitter())
+        again = retries.allows(self._count, error) and self._watch.allows(wait_s)
+        return wait_s if again and not self.content_started else None

@@ -21,7 +21,7 @@ from ..values import (
     TextPart,
     Usage,
 )
-from .base import Delta, ReasoningDelta, ServerEvent, TextDelta
+from .base import Delta, ReasoningDelta, ServerEvent, TextDelta, UsageSoFar
 from .openai_calls import CallAssembler, CallDraft, add_field
 from .openai_flow import more_text
 from .openai_messages import REASONING_EXTRA, THINKING_EXTRA, WIRE
@@ -48,6 +48,7 @@ _FINISH_REASONS: Final[Mapping[str, FinishReason]] = {
     "content_filter": FinishReason.CONTENT_FILTER,
 }
 _METADATA: Final = ("id", "system_fingerprint", "service_tier", "timings")
+_NOTHING: Final = Usage()
 _GROWING: Final = ("text", "summary", "data")  # Fields of a reasoning detail that come in pieces.
 
 _ProseDelta: TypeAlias = type[TextDelta] | type[ReasoningDelta]
@@ -86,8 +87,8 @@ class ChatDecoder:
         self._refused = False
         self._complete = False
 
-    def feed(self, event: ServerEvent) -> Iterable[Delta]:
-        """Take one event; return what the listener may see at once.
+    def feed(self, event: ServerEvent) -> Iterable[Delta | UsageSoFar]:
+        """Take one event; return what the listener may see at once, and what is spent if told.
 
         Raises:
             BadReply: the event's JSON does not parse or is not of this wire.
@@ -129,7 +130,7 @@ class ChatDecoder:
         reason = self._finish_reason(message)
         return Reply(message, reason, self._usage, self._finish, self._model, metadata)
 
-    def _take(self, event: ServerEvent) -> list[Delta]:
+    def _take(self, event: ServerEvent) -> Iterable[Delta | UsageSoFar]:
         """Take an event of any kind."""
         data = event.data
         deltas: list[Delta] = []
@@ -151,11 +152,12 @@ class ChatDecoder:
             entry = as_object(choice, "choices[]")
             if not entry.get("index"):  # 0, or not there at all
                 self._take_choice(entry, deltas)
-        if self._finish or chunk.get("usage"):
+        told = chunk.get("usage")
+        if self._finish or told:
             self._take_envelope(chunk)
         if self._finish:
             self._flush(deltas)
-        return deltas
+        return [*deltas, UsageSoFar(self._usage)] if told and self._usage != _NOTHING else deltas
 
     def _finish_reason(self, message: AssistantMessage) -> FinishReason:
         if self._refused:

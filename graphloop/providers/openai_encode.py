@@ -8,17 +8,21 @@ becomes depends only on it and on what stands before it, never on what comes lat
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, final
+from typing import Final, TypeAlias, final
 
+from ..errors import ConfigError
 from ..history import History
-from ..values import Message, ModelRequest, Settings, ToolChoice, ToolSpec
+from ..values import Message, ModelRequest, OutputSpec, Settings, ToolChoice, ToolSpec
 from .openai_messages import Batch, encode_message
 from .options import options_of
-from .wire_json import json_bytes, object_text
+from .output_schema import is_strict
+from .wire_json import JsonObject, json_bytes, legal_name, object_in, object_text
 
 __all__ = ["ChatEncoder"]
 
 _END_OF_BODY: Final = b"]}"
+
+_HeadOf: TypeAlias = tuple[tuple[ToolSpec, ...], ToolChoice, Settings, OutputSpec | None]
 
 _OWNED: Final[Mapping[str, str]] = {
     "max_completion_tokens": "Set Settings.max_tokens.",
@@ -42,7 +46,7 @@ class ChatEncoder:
         self._model = model
         self._max_tokens_field = max_tokens_field
         self._reasoning = reasoning
-        self._head_of: tuple[tuple[ToolSpec, ...], ToolChoice, Settings] | None = None
+        self._head_of: _HeadOf | None = None
         self._head = b""
         self._seen: Sequence[Message] = History[Message]()
         self._batch = Batch()
@@ -52,10 +56,11 @@ class ChatEncoder:
         """Return the request body in parts; their join is one JSON object.
 
         Raises:
-            ConfigError: the settings' options, a tool's parameters or a message's `extra` are not
-                JSON objects, or the options hold a field that graphloop writes itself.
+            ConfigError: the settings' options, a tool's parameters, the output's schema or a
+                message's `extra` are not JSON objects, the options hold a field that graphloop
+                writes itself, or a tool is to be run by the server.
         """
-        asked = (request.tools, request.tool_choice, request.settings)
+        asked = (request.tools, request.tool_choice, request.settings, request.output)
         if asked != self._head_of:
             self._head = _head(self._model, self._max_tokens_field, request)
             self._head_of = asked
@@ -118,13 +123,37 @@ def _head(model: str, max_tokens_field: str, request: ModelRequest) -> bytes:
     }
     fields |= {name: value for name, value in asked.items() if value is not None}
     fields |= options  # `stream_options` among them: some servers refuse ours.
-    head = json_bytes(fields)[:-1]
+    head = json_bytes(fields)[:-1] + _response_format(request.output, options)
     if tools:
         head += b',"tools":[' + b",".join(tools) + b"]" + _choice(request.tool_choice)
     return head + b',"messages":['
 
 
+def _response_format(output: OutputSpec | None, options: JsonObject) -> bytes:
+    if output is None:
+        return b""
+    if "response_format" in options:
+        raise ConfigError(
+            "Settings.options: expected no 'response_format', for the request's own output "
+            f"{output.name!r} is written there. Leave one of the two out."
+        )
+    place = f"output {output.name!r}: schema"
+    schema = object_text(output.schema, place=place)
+    about: dict[str, object] = {"name": legal_name(output.name)}
+    if output.description:
+        about["description"] = output.description
+    about["strict"] = is_strict(object_in(schema, place=place))
+    named = json_bytes(about)[:-1] + b',"schema":' + schema.encode()
+    return b',"response_format":{"type":"json_schema","json_schema":' + named + b"}}"
+
+
 def _tool(tool: ToolSpec) -> bytes:
+    if tool.kind == "provider":
+        raise ConfigError(
+            f"tool {tool.name!r}: expected a tool that runs here, found one that the model's "
+            "server runs itself; the OpenAI chat wire has none. Offer it to a model on the "
+            "Anthropic wire, or give a function that does the same."
+        )
     parameters = object_text(tool.parameters, place=f"tool {tool.name!r}: parameters")
     about = json_bytes({"name": tool.name, "description": tool.description})[:-1]
     function = about + b',"parameters":' + parameters.encode()

@@ -12,7 +12,7 @@ from typing import TypeAlias, cast, final
 
 from ..errors import ScriptExhausted
 from ..values import ModelRequest, Reply
-from .base import Delta
+from .base import StreamItem
 from .script_form import ReadyReply, load_script, ready_reply
 
 __all__ = ["Entry", "ScriptSession", "ScriptedModel"]
@@ -59,6 +59,7 @@ class ScriptedModel:
             self._item(entry, f"{label}: reply {number}") for number, entry in enumerate(replies, 1)
         )
         self._cursor = None if restart else _Cursor()
+        self._begins = 0
         self.requests: list[ModelRequest] = []
 
     @classmethod
@@ -72,6 +73,12 @@ class ScriptedModel:
         replies = cast("list[Entry]", entries)  # Each is looked at, whatever it is.
         return cls(replies, label=f"script:{path}", model=model, restart=True)
 
+    def after(self, replies: int) -> ScriptedModel:
+        """Return this script for runs that have had so many replies already."""
+        rest = ScriptedModel((), label=self._label, model=self._model, restart=True)
+        rest._items, rest._begins = self._items, replies
+        return rest
+
     @property
     def label(self) -> str:
         """The name of this model in journals and diagrams."""
@@ -79,7 +86,7 @@ class ScriptedModel:
 
     def session(self) -> ScriptSession:
         """Return a session for one run."""
-        return ScriptSession(self, self._cursor or _Cursor())
+        return ScriptSession(self, self._cursor or _Cursor(self._begins))
 
     async def aclose(self) -> None:
         """Do nothing: a script holds no connection."""
@@ -118,7 +125,7 @@ class ScriptSession:
         self._model = model
         self._cursor = cursor
 
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[Delta | Reply, None]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
         """Yield the next reply: its deltas, then itself.
 
         Raises:
@@ -139,5 +146,5 @@ class _Cursor:
 
     __slots__ = ("at",)
 
-    def __init__(self) -> None:
-        self.at = 0
+    def __init__(self, at: int = 0) -> None:
+        self.at = at

@@ -102,7 +102,9 @@ def _read(entry: Mapping[str, object], place: str, model: str) -> ReadyReply:
         *_call_deltas(calls),
     )
     if "error" in entry:
-        return ReadyReply(deltas, _error(entry, place))
+        error = _error(entry, place)
+        error.content_seen = bool(deltas)
+        return ReadyReply(deltas, error)
     text = "".join(pieces)
     parts: list[AssistantPart] = [ReasoningPart(reasoning)] if reasoning else []
     parts += [TextPart(text)] if text else []

@@ -12,11 +12,11 @@ import os
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import final
+from typing import ClassVar, final
 from urllib.parse import quote, unquote
 
 from ..codec import Codec
-from ..errors import StoreError
+from ..errors import StoreError, UnknownRun
 from ..events import Event
 
 try:
@@ -38,6 +38,8 @@ class JsonlStore:
         codec: how events are written; give one with the state type of your graph.
         fsync: whether every append waits for the disk.
     """
+
+    durable: ClassVar[bool] = True
 
     def __init__(
         self, directory: str | Path, *, codec: Codec | None = None, fsync: bool = False
@@ -83,7 +85,7 @@ class JsonlStore:
         """Return all events of the run."""
         path = self._path(run_id)
         if not path.is_file():
-            raise StoreError(
+            raise UnknownRun(
                 f"no run {run_id!r} in {self._directory}; "
                 f"runs here: {', '.join(await self.runs()) or 'none'}"
             )

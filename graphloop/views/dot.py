@@ -11,7 +11,7 @@ from typing import Final, TypeVar, assert_never
 
 from ..graph import Graph
 from ..node import Kind
-from .drawing import INK, LINE, PALETTE, Line, kinds, lines, visible
+from .drawing import INK, LINE, PALETTE, Line, kinds, lines, notes, visible
 
 __all__ = ["dot"]
 
@@ -42,7 +42,7 @@ _MARGINS: Final[Mapping[Kind, str]] = {
 # One font that every Graphviz has metrics for; an SVG reader falls back to its own sans serif.
 _HEAD: Final = f"""\
 digraph graphloop {{
-  graph [bgcolor=transparent fontname=Helvetica fontsize=15 fontcolor="{LINE}" labelloc=t \
+  graph [bgcolor=white fontname=Helvetica fontsize=15 fontcolor="{LINE}" labelloc=t \
 nodesep=0.42 ranksep=0.4 pad=0.2]
   node [fontname=Helvetica fontsize=12 fontcolor="{INK}" style=filled margin="0.16,0.09" \
 height=0.42]
@@ -60,6 +60,7 @@ def dot(graph: Graph[S]) -> str:
     statements = [
         f"label={_quoted(graph.name)}",
         *_nodes(graph, ids, {line.source for line in drawn if line.role in ("main", "closing")}),
+        *_notes(graph, ids),
         f"first -> {ids[graph.start]} [weight=100 penwidth=1.6]",
         *(f"{ids[line.source]} -> {ids[line.target]} [{_stroke(line)}]" for line in drawn),
         *_legend(kinds(graph)),
@@ -82,6 +83,21 @@ def _nodes(graph: Graph[S], ids: Mapping[str, str], spine: Set[str]) -> Iterator
     )
 
 
+def _notes(graph: Graph[S], ids: Mapping[str, str]) -> Iterator[str]:
+    """Yield a slip of paper beside each node that has more to say than its name."""
+    for name, node in graph.nodes.items():
+        if words := notes(node):
+            here, slip = ids[name], f"note_{ids[name]}"
+            label = "".join(f"{_escaped(one)}\\l" for one in words)
+            fill, outline = PALETTE[node.kind]
+            yield (
+                f'{slip} [label="{label}" shape=note fontsize=10 height=0.2 margin="0.1,0.05" '
+                f'fillcolor="{fill}" color="{outline}"]'
+            )
+            yield f"{{rank=same; {here}; {slip}}}"
+            yield f'{here} -> {slip} [arrowhead=none style=dotted color="{outline}"]'
+
+
 def _look(kind: Kind) -> str:
     fill, outline = PALETTE[kind]
     return f'{_SHAPES[kind]} fillcolor="{fill}" color="{outline}"'
@@ -102,7 +118,7 @@ def _stroke(line: Line) -> str:
         case "leaving":
             return f'label="{label}" weight=20'
         case "quiet":
-            return f'label="{label}" weight=0 style=dashed penwidth=0.8'
+            return f'label="{label}" weight=0 style=dashed penwidth=0.8 tailport=w'
         case "side":
             return f'label="{label}"'
         case _:

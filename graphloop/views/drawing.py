@@ -12,9 +12,13 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, TypeVar, final
 
 from ..graph import Graph
-from ..node import Kind
+from ..node import Kind, Node
+from ..nodes.child import Child
+from ..nodes.gate import Gate
+from ..outcomes import Outcome
+from ..policy import describe
 
-__all__ = ["INK", "LINE", "PALETTE", "Line", "Role", "kinds", "lines", "visible"]
+__all__ = ["INK", "LINE", "PALETTE", "Line", "Role", "kinds", "lines", "notes", "visible"]
 
 S = TypeVar("S")
 
@@ -78,6 +82,18 @@ def kinds(graph: Graph[S]) -> tuple[Kind, ...]:
     """Return the kinds that occur in `graph`, in the legend's order."""
     used = {node.kind for node in graph.nodes.values()}
     return tuple(kind for kind in PALETTE if kind in used)
+
+
+def notes(node: Node[S, Outcome]) -> tuple[str, ...]:
+    """Return what is drawn under a node's name: a gate's rules, or the agent that a node runs.
+
+    The strings are the words of `graphloop.policy.describe`, so a reviewer reads what is decided.
+    """
+    if isinstance(node, Gate):
+        return describe(node.rules) if node.rules else ()
+    if isinstance(node, Child) and node.agent != node.name:
+        return (f"agent {node.agent}",)
+    return ()
 
 
 def visible(text: str) -> str:

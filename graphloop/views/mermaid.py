@@ -11,7 +11,7 @@ from typing import Final, TypeVar, assert_never
 
 from ..graph import Graph
 from ..node import Kind
-from .drawing import INK, LINE, PALETTE, Line, kinds, lines, visible
+from .drawing import INK, LINE, PALETTE, Line, kinds, lines, notes, visible
 
 __all__ = ["mermaid"]
 
@@ -53,6 +53,7 @@ def _statements(graph: Graph[S]) -> Iterator[str]:
     yield f"    first ==> {ids[graph.start]}"
     for line in drawn:
         yield f"    {ids[line.source]} {_arrow(line)} {ids[line.target]}"
+    yield from _notes(graph, ids)
     yield "  end"
     yield '  subgraph legend ["thick: main path, dotted: failures and aborts only"]'
     yield "    direction TB"
@@ -61,6 +62,15 @@ def _statements(graph: Graph[S]) -> Iterator[str]:
     yield "  end"
     yield "  last ~~~ legend"
     yield from _styles(used)
+
+
+def _notes(graph: Graph[S], ids: Mapping[str, str]) -> Iterator[str]:
+    """Yield a slip of paper beside each node that has more to say than its name."""
+    for name, node in graph.nodes.items():
+        if words := notes(node):
+            label = "<br/>".join(map(_escaped, words))
+            yield f'    note_{ids[name]}["{label}"]:::is_{node.kind}'
+            yield f"    {ids[name]} -.- note_{ids[name]}"
 
 
 def _shape(label: str, kind: Kind) -> str:

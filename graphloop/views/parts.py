@@ -1,150 +1,113 @@
 """Stream parts: what a run looks like from outside, made from its steps.
 
 Names and order are CONTRACT §2.2 and §2.3. The parts of a turn come in this order: step-start,
-deltas, step-finish, cost, then for each call tool-call and its states and result. A successful
-stream ends with one finish, a failed one with one error. New kinds may be added: ignore unknown.
+compaction, messages that are taken in, deltas, step-finish, cost, then for each call tool-call and
+its states and result. What a child run shows comes in between, each part in one `sub-agent`. A
+successful stream ends with one finish, a failed one with one error. New kinds may be added: ignore
+unknown.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from ..effects import AskHuman, CallModel, CallTool
-from ..events import ModelReplied, Started
+from ..effects import AskHuman, CallModel, CallTool, Effect, Invoke, StartRun
+from ..events import (
+    Answering,
+    Begun,
+    CallbackReturned,
+    ChildEnded,
+    EffectFailed,
+    Event,
+    Judged,
+    ModelReplied,
+    Queued,
+    Resumed,
+    Started,
+    Steered,
+)
 from ..graph import Graph
-from ..providers.base import Delta
-from ..run import EndReason, Run, StepResult
+from ..node import Kind
+from ..providers.base import Delta, ReasoningDelta, TextDelta, ToolCallDelta
+from ..run import Run
 from ..step import Step
-from ..values import FinishReason, ToolCall, ToolResult, Usage, call_key
+from ..values import (
+    FinishReason,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+    call_key,
+    call_place,
+    evolve,
+)
+from .changes import begun, calls_of, closed, exceeded, noted, replaced, results_of, shortened
+from .part_kinds import (
+    BudgetExceeded,
+    CompactionPart,
+    Cost,
+    ErrorPart,
+    Finish,
+    MessageInjected,
+    ObjectDelta,
+    RunStart,
+    StepFinish,
+    StepRetry,
+    StepStart,
+    ToolApprovalRequest,
+    ToolCallPart,
+    ToolResultPart,
+    ToolState,
+    VerifyPart,
+    Warned,
+    finish_of,
+)
 
 __all__ = [
+    "BudgetExceeded",
+    "ChildSeen",
+    "CompactionPart",
     "Cost",
+    "Delta",
     "ErrorPart",
     "Finish",
+    "MessageInjected",
+    "ObjectDelta",
     "Part",
     "PartView",
+    "ReasoningDelta",
     "RunStart",
     "StepFinish",
     "StepRetry",
     "StepStart",
+    "SubAgent",
+    "TextDelta",
     "ToolApprovalRequest",
+    "ToolCallDelta",
     "ToolCallPart",
     "ToolResultPart",
     "ToolState",
+    "VerifyPart",
     "Warned",
+    "finish_of",
 ]
 
 S = TypeVar("S")
 
 
-class RunStart(Struct, frozen=True, tag_field="type", tag="run-start", gc=False):
-    """The run has begun, or is taken up again."""
+class SubAgent(Struct, frozen=True, tag_field="type", tag="sub-agent"):
+    """Something a child run shows, in one wrapper at any depth; a child that ended shows a finish.
 
-    run_id: str
-    type: ClassVar[Literal["run-start"]] = "run-start"
-
-
-class StepStart(Struct, frozen=True, tag_field="type", tag="step-start", gc=False):
-    """A model turn begins; turns count from 0, without gaps."""
-
-    step_index: int
-    type: ClassVar[Literal["step-start"]] = "step-start"
-
-
-class StepRetry(Struct, frozen=True, tag_field="type", tag="step-retry", gc=False):
-    """The turn is asked again: what it has streamed so far is void."""
-
-    step_index: int
-    reason: FinishReason
-    type: ClassVar[Literal["step-retry"]] = "step-retry"
-
-
-class StepFinish(Struct, frozen=True, tag_field="type", tag="step-finish", gc=False):
-    """The model's part of a turn is complete; `usage` is this turn's."""
-
-    step_index: int
-    finish_reason: FinishReason
-    usage: Usage
-    type: ClassVar[Literal["step-finish"]] = "step-finish"
-
-
-class Cost(Struct, frozen=True, tag_field="type", tag="cost", gc=False):
-    """What the run has cost so far, and this model call of it, in US dollars."""
-
-    step_index: int
-    cost_usd: float
-    delta_usd: float
-    type: ClassVar[Literal["cost"]] = "cost"
-
-
-class ToolCallPart(Struct, frozen=True, tag_field="type", tag="tool-call", gc=False):
-    """A call is complete; `key` is graphloop's own, `tool_call_id` the provider's."""
-
-    key: str
-    tool_call_id: str
-    tool_name: str
-    arguments: str
-    type: ClassVar[Literal["tool-call"]] = "tool-call"
-
-
-class ToolState(Struct, frozen=True, tag_field="type", tag="tool-state", gc=False):
-    """Where a call stands.
-
-    A call that may not run never gets to `executing`, nor does a client tool's, which awaits its
-    result from outside.
+    `path` holds the keys of the calls (or nodes) that lead to the child, outermost first, and
+    `agents` the names of the agents they run.
     """
 
-    key: str
-    tool_name: str
-    state: Literal["awaiting-approval", "awaiting-result", "executing", "complete", "error"]
-    denied: bool = False
-    type: ClassVar[Literal["tool-state"]] = "tool-state"
-
-
-class ToolApprovalRequest(
-    Struct, frozen=True, tag_field="type", tag="tool-approval-request", gc=False
-):
-    """A human must decide about this call."""
-
-    key: str
-    tool_call_id: str
-    tool_name: str
-    arguments: str
-    type: ClassVar[Literal["tool-approval-request"]] = "tool-approval-request"
-
-
-class ToolResultPart(Struct, frozen=True, tag_field="type", tag="tool-result", gc=False):
-    """A call is answered: live, as each tool ends; the history keeps the request's order."""
-
-    result: ToolResult
-    type: ClassVar[Literal["tool-result"]] = "tool-result"
-
-
-class Warned(Struct, frozen=True, tag_field="type", tag="warning", gc=False):
-    """Something the caller asked for cannot take full effect."""
-
-    message: str
-    type: ClassVar[Literal["warning"]] = "warning"
-
-
-class Finish(Struct, frozen=True, tag_field="type", tag="finish", gc=False):
-    """The run is over, or parked: the last part. `usage` is the whole run's."""
-
-    finish_reason: FinishReason | None
-    end_reason: EndReason
-    stopped_by: tuple[str, ...]
-    usage: Usage
-    type: ClassVar[Literal["finish"]] = "finish"
-
-
-class ErrorPart(Struct, frozen=True, tag_field="type", tag="error"):
-    """The run failed: the last part, and no finish follows."""
-
-    error: Exception
-    type: ClassVar[Literal["error"]] = "error"
+    path: tuple[str, ...]
+    agents: tuple[str, ...]
+    part: Part
+    type: ClassVar[Literal["sub-agent"]] = "sub-agent"
 
 
 Part: TypeAlias = (
@@ -152,20 +115,52 @@ Part: TypeAlias = (
     | RunStart
     | StepStart
     | StepRetry
+    | CompactionPart
+    | MessageInjected
     | StepFinish
     | Cost
     | ToolCallPart
     | ToolState
     | ToolApprovalRequest
     | ToolResultPart
+    | VerifyPart
+    | ObjectDelta
+    | SubAgent
     | Warned
+    | BudgetExceeded
     | Finish
     | ErrorPart
 )
 
 
+class ChildSeen(Protocol):
+    """What is seen in a child run: a step of its, a delta, or what is seen in a child of its."""
+
+    @property
+    def key(self) -> str:
+        """The child's key in its parent: a call's, or a node's."""
+        ...
+
+    @property
+    def agent(self) -> str:
+        """The name of the agent that the child runs."""
+        ...
+
+    @property
+    def graph(self) -> Graph[Any]:
+        """What the child runs."""
+        ...
+
+    @property
+    def seen(self) -> Step[Any] | Delta | ChildSeen:
+        """What was seen."""
+        ...
+
+
 class PartView(Generic[S]):
-    """Turns the steps of one run into parts. Deltas pass beside it.
+    """Turns the steps of one run into parts. Deltas of the run's own model pass beside it.
+
+    Parts of one step are to be taken all, and before those of the next.
 
     Args:
         graph: what the run runs.
@@ -174,69 +169,213 @@ class PartView(Generic[S]):
 
     def __init__(self, graph: Graph[S], resumed: Run[S] | None = None) -> None:
         self._graph = graph
+        self._run = resumed
         self._turn = -1
-        self._asked: int | None = None
-        self._answered: set[str] = set()
+        self._shown: dict[str, ToolResult] = {}
+        self._following: tuple[UserMessage, ...] = ()
+        self._children: dict[str, PartView[Any]] = {}
         if resumed is not None:
-            self._turn = resumed.turn.number
-            self._answered = {result.key for result in resumed.turn.results if result is not None}
-            if self.shows_deltas(resumed):
-                self._asked = max(resumed.pending, default=None)
+            self._turn = begun(graph, resumed)
+            self._shown = {one.key: one for one in results_of(resumed, self._turn)}
 
     def shows_deltas(self, run: Run[S]) -> bool:
-        """Whether what a model says now is the run's own answer, not a critic's."""
-        node = self._graph.nodes.get(run.node)
-        return node is not None and node.kind == "model"
+        """Whether what a model says now is the run's own answer, not a critic's or a summary."""
+        return self._kind(run) == "model"
 
     def see(self, taken: Step[S]) -> Iterator[Part]:
         """Yield the parts of one step."""
-        event, run = taken.event, taken.run
-        if isinstance(event, Started):
-            yield RunStart(event.run_id)
-        elif isinstance(event, ModelReplied) and event.effect == self._asked:
-            yield from self._replied(event, run)
-        yield from self._results(run)
-        for effect in taken.effects:
-            match effect:
-                case CallModel(id=effect_id) if self.shows_deltas(run):
-                    self._asked = effect_id
-                    if self._turn != run.turn.number:
-                        self._turn = run.turn.number
-                        yield StepStart(self._turn)
-                case AskHuman(key=key, call=call):
-                    yield ToolState(key, call.name, "awaiting-approval")
-                    yield ToolApprovalRequest(key, call.id, call.name, call.arguments)
-                case CallTool(key=key, call=call, client=client):
-                    yield ToolState(key, call.name, "awaiting-result" if client else "executing")
-                case _:
-                    pass
-
-    def _closed(self, run: Run[S]) -> StepResult | None:
-        """Return the record of the turn that was last begun, once there is one."""
-        latest = run.steps[-1] if run.steps else None
-        return latest if latest is not None and latest.index == self._turn else None
-
-    def _replied(self, event: ModelReplied, run: Run[S]) -> Iterator[Part]:
-        index, reply, closed = self._turn, event.reply, self._closed(run)
-        if closed is None and run.turn.reply is None:
-            yield StepRetry(index, reply.finish_reason)
-            calls: tuple[ToolCall, ...] = ()
+        before, run, event = self._run, taken.run, taken.event
+        self._run = run
+        if isinstance(event, Begun | Queued | Resumed):
+            return
+        if before is None:
+            yield RunStart(run.id)
         else:
-            usage = run.turn.usage if closed is None else closed.usage
-            yield StepFinish(index, reply.finish_reason, usage)
-            calls = reply.message.calls
-        if event.cost_usd is not None:
-            yield Cost(index, run.spent.cost_usd, event.cost_usd)
-        self._answered.clear()
-        for place, call in enumerate(calls):
-            yield ToolCallPart(call_key(index, place), call.id, call.name, call.arguments)
+            yield from self._event(before, event, run)
+        yield from self._results(run)
+        for message in noted(before, event, run):
+            yield MessageInjected(message, "caller")
+        yield from self._turns(before, event, run)
+        for effect in taken.effects:
+            yield from self._wish(effect, run)
+        if run.ended:
+            for limit in exceeded(run):
+                yield BudgetExceeded(*limit)
+
+    def see_child(
+        self, key: str, agent: str, graph: Graph[Any], seen: Step[Any] | Delta | ChildSeen
+    ) -> Iterator[SubAgent]:
+        """Yield what something seen in a child run shows, each part in its wrapper.
+
+        Args:
+            key: the child's key in this run.
+            agent: the name of the agent that it runs.
+            graph: what it runs.
+            seen: a step or a delta of the child, or what is seen in a child of its own.
+        """
+        view = self._children.get(key)
+        if view is None:
+            view = self._children[key] = PartView(graph)
+            # A child that was parked is taken up again, and is first seen in the middle.
+            if isinstance(seen, Step) and not isinstance(seen.event, Started):
+                view = self._children[key] = PartView(graph, seen.run)
+                yield _wrapped(key, agent, RunStart(seen.run.id))
+        for part in view._as_child(seen):
+            yield _wrapped(key, agent, part)
+        if isinstance(seen, Step) and seen.run.ended:
+            del self._children[key]
+            yield _wrapped(key, agent, finish_of(seen.run))
+
+    def _as_child(self, seen: Step[S] | Delta | ChildSeen) -> Iterator[Part]:
+        """Yield what something seen in this run shows to the run above."""
+        if isinstance(seen, Step):
+            yield from self.see(seen)
+        elif not isinstance(seen, TextDelta | ReasoningDelta | ToolCallDelta):
+            yield from self.see_child(seen.key, seen.agent, seen.graph, seen.seen)
+        elif self._run is not None and self.shows_deltas(self._run):
+            yield seen
+
+    def _kind(self, run: Run[S]) -> Kind | None:
+        """Return the kind of the node at which a run waits."""
+        node = self._graph.nodes.get(run.node)
+        return None if node is None else node.kind
+
+    def _event(self, before: Run[S], event: Event, run: Run[S]) -> Iterator[Part]:
+        """Yield what the event itself shows."""
+        asked = before.pending.get(event.effect) if isinstance(event, Answering) else None
+        match event, asked:
+            case ModelReplied(reply=reply), CallModel() if self.shows_deltas(before):
+                cost_usd, calls = event.cost_usd, reply.message.calls
+                yield from self._replied(run, reply.finish_reason, cost_usd, calls)
+            case ChildEnded(status="ok", spent=spent), _ if self._kind(before) == "graph":
+                yield TextDelta(event.content)
+                cost_usd = None if spent.unpriced_calls else spent.cost_usd
+                yield from self._replied(run, FinishReason.STOP, cost_usd, ())
+            case EffectFailed(), CallModel() if self.shows_deltas(before) and not run.ended:
+                full = event.failure.error == "ContextOverflow"
+                if full or event.content_seen:
+                    reason = FinishReason.CONTEXT_WINDOW if full else FinishReason.OTHER
+                    yield StepRetry(self._turn, reason)
+            case CallbackReturned(answer=Judged() as judged), Invoke(callback=check):
+                attempt = before.rejections.get(check, 0) + 1
+                yield VerifyPart(check, attempt, judged.accepted, judged.feedback)
+            case Steered(), _:
+                yield from self._steered(before, event, run)
+            case _:
+                return
+
+    def _replied(
+        self,
+        run: Run[S],
+        finish: FinishReason,
+        cost_usd: float | None,
+        calls: tuple[ToolCall, ...],
+    ) -> Iterator[Part]:
+        """Yield what a turn shows once its answer is there."""
+        turn, record = self._turn, closed(run, self._turn)
+        asked_again = record is None and run.turn.reply is None
+        if asked_again:
+            yield StepRetry(turn, finish)
+        else:
+            yield StepFinish(turn, finish, run.turn.usage if record is None else record.usage)
+        if cost_usd is not None:
+            yield Cost(turn, run.spent.cost_usd, cost_usd)
+        if not asked_again:
+            for place, call in enumerate(calls):
+                yield _called(call_key(turn, place), call)
+
+    def _steered(self, before: Run[S], event: Steered, run: Run[S]) -> Iterator[Part]:
+        """Yield what becomes of a turn whose conversation the caller has replaced."""
+        for message in replaced(before, event):
+            yield MessageInjected(message, "caller")
+        if event.messages is None or self._turn < 0:
+            return
+        old, new = before.turn.calls, calls_of(run, self._turn)
+        for place, call in enumerate(new):
+            if place >= len(old) or old[place] != call:
+                yield _called(call_key(self._turn, place), call)
+        for place in range(len(new), len(old)):
+            key = call_key(self._turn, place)
+            if key not in self._shown:
+                yield ToolState(key, old[place].name, "dropped")
 
     def _results(self, run: Run[S]) -> Iterator[Part]:
         """Yield the results that are new in this step."""
-        closed = self._closed(run)
-        for result in run.turn.results if closed is None else closed.tool_results:
-            if result is not None and result.key not in self._answered:
-                self._answered.add(result.key)
-                yield ToolResultPart(result)
-                state: Literal["error", "complete"] = "error" if result.is_error else "complete"
-                yield ToolState(result.key, result.name, state, result.status == "denied")
+        phase: Literal["turn", "resume"] = "resume" if self._turn < 0 else "turn"
+        for result in results_of(run, self._turn):
+            shown = self._shown.get(result.key)
+            if shown is not result and shown != result:
+                self._shown[result.key] = result
+                yield ToolResultPart(result, phase)
+                yield _outcome(result)
+
+    def _turns(self, before: Run[S] | None, event: Event, run: Run[S]) -> Iterator[Part]:
+        """Yield what the beginning of a turn shows."""
+        latest = begun(self._graph, run)
+        while self._turn < latest:
+            self._turn += 1
+            self._shown = {}
+            yield StepStart(self._turn)
+        sizes = shortened(self._graph, before, event, run)
+        if sizes is not None:
+            yield CompactionPart(self._turn, *sizes)
+        if before is not None:
+            yield from self._taken_in(before, run)
+
+    def _taken_in(self, before: Run[S], run: Run[S]) -> Iterator[Part]:
+        """Yield the messages that came from the queues into the conversation."""
+        following = before.follow_ups[: len(before.follow_ups) - len(run.follow_ups)]
+        self._following += following
+        waiting = (*before.steering, *following)
+        for message in waiting[: len(waiting) - len(run.steering)]:
+            origin: Literal["steering", "follow_up"] = "steering"
+            if message in self._following:
+                origin = "follow_up"
+                self._following = tuple([one for one in self._following if one is not message])
+            yield MessageInjected(message, origin)
+
+    def _wish(self, effect: Effect, run: Run[S]) -> Iterator[Part]:
+        """Yield what a wish says of where a call stands."""
+        match effect:
+            case AskHuman(key=key, call=call):
+                yield ToolState(key, call.name, "awaiting-approval")
+                yield ToolApprovalRequest(
+                    key, call.id, call.name, call.arguments, effect.expires_at, effect.unknown
+                )
+            case CallTool(key=key, call=call, client=client):
+                edit = _edit(run, key)
+                yield ToolState(
+                    key, call.name, "awaiting-result" if client else "executing", arguments=edit
+                )
+            case StartRun(key=key, agent=agent) if self._kind(run) == "execute":
+                yield ToolState(key, agent, "executing", arguments=_edit(run, key))
+            case _:
+                return
+
+
+def _called(key: str, call: ToolCall) -> ToolCallPart:
+    return ToolCallPart(key, call.id, call.name, call.arguments)
+
+
+def _edit(run: Run[S], key: str) -> str:
+    """Return the arguments that an approver has put in place of a call's own, if one has."""
+    place, verdicts = call_place(key), run.turn.verdicts
+    verdict = verdicts[place] if place < len(verdicts) else None
+    return verdict.arguments if verdict is not None else ""
+
+
+def _outcome(result: ToolResult) -> ToolState:
+    state: Literal["error", "complete"] = "error" if result.is_error else "complete"
+    denied, unknown = result.status == "denied", result.status == "unknown"
+    return ToolState(result.key, result.name, state, denied, unknown)
+
+
+def _wrapped(key: str, agent: str, part: Part) -> SubAgent:
+    """Return a part of a child in its wrapper; what is in one already only gets a longer path."""
+    path: tuple[str, ...] = (key,)
+    agents: tuple[str, ...] = (agent,)
+    if isinstance(part, SubAgent):
+        path, agents, part = (key, *part.path), (agent, *part.agents), part.part
+    if isinstance(part, ToolApprovalRequest):
+        part = evolve(part, agents=agents)
+    return SubAgent(path, agents, part)

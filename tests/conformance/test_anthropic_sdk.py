@@ -11,9 +11,17 @@ import json
 from collections.abc import Mapping
 
 import pytest
-from anthropic import AsyncAnthropic
+from anthropic import AsyncAnthropic, transform_schema
+from pydantic import BaseModel
 
-from graphloop.values import ModelRequest, Settings, TextPart, ToolSpec, UserMessage
+from graphloop.values import (
+    ModelRequest,
+    OutputSpec,
+    Settings,
+    TextPart,
+    ToolSpec,
+    UserMessage,
+)
 from tests.anthropic_talk import WIRE, recorded
 from tests.transcripts import ANTHROPIC
 from tests.wire_server import Answer, WireServer
@@ -36,6 +44,7 @@ def test_the_official_sdk_reads_the_same_turn(name: str) -> None:
     assert theirs["text"] == reply.message.text
     assert theirs["stop_reason"] == reply.raw_finish_reason
     assert theirs["output_tokens"] == reply.usage.output_tokens
+    assert theirs["searches"] == reply.usage.server_tool_calls
     calls = [(call.id, call.name) for call in reply.message.calls]
     assert theirs["calls"] == calls
     if name not in WHOLE_ARGUMENTS:
@@ -52,21 +61,42 @@ async def _read_by_sdk(data: bytes) -> dict[str, object]:
     ):
         message = await stream.get_final_message()
     calls = [block for block in message.content if block.type == "tool_use"]
+    searched = message.usage.server_tool_use
     return {
         "text": "".join(block.text for block in message.content if block.type == "text"),
         "calls": [(call.id, call.name) for call in calls],
         "inputs": [call.input for call in calls],
         "stop_reason": message.stop_reason,
         "output_tokens": message.usage.output_tokens,
+        "searches": searched.web_search_requests if searched else 0,
     }
+
+
+class Answered(BaseModel):
+    """An answer."""
+
+    city: str
+    degrees: list[float]
 
 
 def test_our_request_says_what_the_sdk_would_say() -> None:
     """The same conversation through the SDK is the same JSON, field for field."""
     request = ModelRequest(
         (UserMessage((TextPart("hello"),)),),
-        (ToolSpec("f", "Does f.", '{"type":"object","properties":{}}'),),
-        settings=Settings(max_tokens=9, stop_sequences=("END",)),
+        (
+            ToolSpec("f", "Does f.", '{"type":"object","properties":{}}'),
+            ToolSpec(
+                "web_search",
+                "",
+                "",
+                kind="provider",
+                definition='{"type":"web_search_20250305","name":"web_search","max_uses":5}',
+            ),
+        ),
+        settings=Settings(
+            max_tokens=9, stop_sequences=("END",), options='{"output_config":{"effort":"low"}}'
+        ),
+        output=OutputSpec("answer", json.dumps(Answered.model_json_schema())),
     )
 
     theirs, path = asyncio.run(_sent_by_sdk())
@@ -91,8 +121,13 @@ async def _sent_by_sdk() -> tuple[object, str]:
                     "name": "f",
                     "description": "Does f.",
                     "input_schema": {"type": "object", "properties": {}},
-                }
+                },
+                {"type": "web_search_20250305", "name": "web_search", "max_uses": 5},
             ],
+            output_config={
+                "effort": "low",
+                "format": {"type": "json_schema", "schema": transform_schema(Answered)},
+            },
             messages=[{"role": "user", "content": [{"type": "text", "text": "hello"}]}],
         )
         async for _ in stream:

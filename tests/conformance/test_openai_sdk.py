@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 from openai import (
@@ -14,10 +15,12 @@ from openai import (
     RateLimitError,
 )
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
+from pydantic import BaseModel, ConfigDict
 
 from graphloop.errors import AuthenticationFailed, Overloaded, ProviderError, RateLimited
 from graphloop.providers.sse import SseDecoder
-from tests.openai_talk import WIRE
+from graphloop.values import ModelRequest, OutputSpec, UserMessage
+from tests.openai_talk import WIRE, body
 from tests.transcripts import OPENAI, decoded
 from tests.wire_server import Answer, WireServer, json_answer
 
@@ -93,3 +96,37 @@ def test_the_official_sdk_takes_a_refusal_for_the_same(
     ours = WIRE.error(status, body.encode())
     assert (raised.value.status_code, raised.value.code) == (status, kind)
     assert (type(ours), ours.status) == (our_error, status)
+
+
+class Answered(BaseModel):
+    """An answer."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    city: str
+    degrees: list[float]
+
+
+def test_the_form_of_an_answer_is_what_the_official_sdk_sends() -> None:
+    """A pydantic model as the SDK's own helper sends it, strict, field for field."""
+
+    async def sent_by_sdk() -> bytes:
+        async with (
+            WireServer([Answer([OPENAI["text"]])]) as server,
+            AsyncOpenAI(base_url=server.url, api_key="k", max_retries=0) as client,
+            client.chat.completions.stream(
+                model="m",
+                messages=[{"role": "user", "content": "Hi"}],
+                response_format=Answered,
+            ) as stream,
+        ):
+            async for event in stream:
+                if event.type == "chunk":
+                    break
+        return server.requests[0].body
+
+    output = OutputSpec("Answered", json.dumps(Answered.model_json_schema()))
+    ours = body(ModelRequest((UserMessage("Hi"),), output=output), "m")
+
+    expected = json.loads(asyncio.run(sent_by_sdk()))
+    assert ours["response_format"] == expected["response_format"]

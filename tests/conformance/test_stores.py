@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import tempfile
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from graphloop.errors import StoreError
-from graphloop.events import Cancelled, Event
-from graphloop.stores.base import Store
+from graphloop.errors import StoreError, UnknownRun
+from graphloop.events import Cancelled, Event, Setup, Started
+from graphloop.stores.base import Bulk, Catalog, Mailbox, Store
+from graphloop.stores.fork import fork
 from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.memory import MemoryStore
+from graphloop.stores.sqlite import SqliteStore
 from tests.strategies import events
 
 T = TypeVar("T")
@@ -28,13 +31,19 @@ NUMBERS = itertools.count()
 ODD_IDS = ["r", "", ".", "..", "a/b", "../up", "%2F", "ä😀", "con", " ", "a" * 60, "x.jsonl"]
 
 
-@pytest.fixture(params=["memory", "jsonl", "jsonl with fsync"])
+@pytest.fixture(params=["memory", "jsonl", "jsonl with fsync", "sqlite", "sqlite, process only"])
 def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
     """Return a way to open the same store, as another process would."""
-    if request.param == "memory":
-        store = MemoryStore()
-        return lambda: store
-    return lambda: JsonlStore(tmp_path / "runs", fsync=request.param.endswith("fsync"))
+    match request.param:
+        case "memory":
+            store = MemoryStore()
+            return lambda: store
+        case "sqlite":
+            return lambda: SqliteStore(tmp_path / "runs.db")
+        case "sqlite, process only":
+            return lambda: SqliteStore(tmp_path / "runs.db", durability="process")
+        case name:
+            return lambda: JsonlStore(tmp_path / "runs", fsync=name.endswith("fsync"))
 
 
 def do(work: Coroutine[object, object, T]) -> T:
@@ -45,6 +54,27 @@ def do(work: Coroutine[object, object, T]) -> T:
 def event(reason: str) -> Event:
     """Return an event that can be recognised."""
     return Cancelled(1.0, reason)
+
+
+class Shared(Store, Mailbox, Catalog, Bulk, Protocol):
+    """What the stores can do that keep more than journals."""
+
+
+OpenShared = Callable[[], Shared]
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def open_shared(request: pytest.FixtureRequest, tmp_path: Path) -> OpenShared:
+    """Return a way to open the same store, as another process would."""
+    if request.param == "memory":
+        store = MemoryStore(clock=lambda: 1.0)
+        return lambda: store
+    return lambda: SqliteStore(tmp_path / "runs.db", clock=lambda: 1.0)
+
+
+def started(run_id: str) -> Event:
+    """Return the first event of a run."""
+    return Started(1.0, run_id, "a graph", (), Setup())
 
 
 def test_what_was_appended_is_loaded_in_order(open_store: Open) -> None:
@@ -112,7 +142,7 @@ def test_any_run_id_is_kept_apart(open_store: Open, run_id: str) -> None:
 
 def test_an_unknown_run_is_an_error(open_store: Open) -> None:
     """Not an empty journal."""
-    with pytest.raises(StoreError, match="no run 'nowhere'"):
+    with pytest.raises(UnknownRun, match="no run 'nowhere'"):
         do(open_store().load("nowhere"))
 
 
@@ -142,3 +172,127 @@ def test_any_event_can_be_kept(open_store: Open, kept: list[Event]) -> None:
 
     if kept:
         assert kept == list(do(open_store().load(str(run))))
+
+
+def test_the_first_answer_wins(open_shared: OpenShared) -> None:
+    """Two people approve at once; a browser sends its form twice. The run hears one answer."""
+    store = open_shared()
+    do(store.append("r", 1, started("r")))
+
+    assert "accepted" == do(store.post("r", "call", "one", "yes"))
+    assert "duplicate" == do(open_shared().post("r", "call", "one", "yes"))
+    assert "answered" == do(open_shared().post("r", "call", "two", "no"))
+    assert "accepted" == do(store.post("r", "other", "two", "no"))
+
+    assert {"call": "yes", "other": "no"} == do(open_shared().posted("r"))
+
+
+def test_nobody_answers_a_run_that_is_not_there(open_shared: OpenShared) -> None:
+    """A misspelled id must not look like an approval."""
+    store = open_shared()
+
+    with pytest.raises(UnknownRun, match="no run 'nowhere'"):
+        do(store.post("nowhere", "call", "one", "yes"))
+
+    assert {} == do(store.posted("nowhere"))
+    assert [] == list(do(store.runs()))
+
+
+def test_an_overview_lists_runs_as_they_were_made(open_shared: OpenShared) -> None:
+    """With their graph, their length, and whose child they are; not in alphabetical order."""
+    store = open_shared()
+    for run_id in ("z", "z/c1.0", "orphan/c1.0", "a"):
+        do(store.append(run_id, 1, started(run_id)))
+    do(store.append("z", 2, event("…")))
+    do(store.set_target("z", "module:agent"))
+
+    records = do(open_shared().overview())
+
+    assert ["z", "z/c1.0", "orphan/c1.0", "a"] == [each.run_id for each in records]
+    assert ["", "z", "", ""] == [each.parent for each in records]
+    assert [2, 1, 1, 1] == [each.events for each in records]
+    assert ["module:agent", "", "", ""] == [each.target for each in records]
+    assert {("a graph", "ready", 1.0, 1.0)} == {
+        (each.graph, each.status, each.created_at, each.updated_at) for each in records
+    }
+
+
+def test_a_target_needs_a_run(open_shared: OpenShared) -> None:
+    """As an answer does."""
+    with pytest.raises(UnknownRun, match="no run 'nowhere'"):
+        do(open_shared().set_target("nowhere", "module:agent"))
+
+
+def test_journals_are_kept_all_or_none(open_shared: OpenShared) -> None:
+    """Half a copy would be a run that never was."""
+    store = open_shared()
+    do(store.append("taken", 1, event("a")))
+
+    with pytest.raises(StoreError, match="this run id is taken"):
+        do(store.append_all({"new": [event("x"), event("y")], "taken": [event("x")]}))
+    assert ["taken"] == list(do(store.runs()))
+    do(store.append_all({"new": [event("x"), event("y")], "newer": [event("z")]}))
+
+    assert [event("x"), event("y")] == list(do(open_shared().load("new")))
+    assert ["new", "newer", "taken"] == list(do(open_shared().runs()))
+
+
+RUN_IDS = st.sampled_from(["a", "a/b", "a/b/c", "b", "c"])
+SHORT = st.sampled_from(["x", "y"])
+OPERATIONS = st.one_of(
+    st.tuples(st.just("append"), RUN_IDS, st.integers(1, 4)),
+    st.tuples(st.just("append_all"), RUN_IDS, RUN_IDS),
+    st.tuples(st.just("post"), RUN_IDS, SHORT, SHORT, SHORT),
+    st.tuples(st.just("set_target"), RUN_IDS, SHORT),
+    st.tuples(st.just("fork"), RUN_IDS, st.integers(0, 3), RUN_IDS),
+)
+Operation = (
+    tuple[str, str, int]
+    | tuple[str, str, str]
+    | tuple[str, str, str, str, str]
+    | tuple[str, str, int, str]
+)
+
+
+async def outcome(store: Shared, operation: Operation) -> object:
+    """Do one operation, and return all that can be told of the store afterwards."""
+    said: object = None
+    try:
+        match operation:
+            case ("append", run_id, int(seq)):
+                await store.append(run_id, seq, started(run_id) if seq == 1 else event(str(seq)))
+            case ("append_all", first, str(second)):
+                await store.append_all({first: [started(first)], second: [event("x"), event("y")]})
+            case ("post", run_id, key, signal_id, data):
+                said = await store.post(run_id, key, signal_id, data)
+            case ("set_target", run_id, str(target)):
+                await store.set_target(run_id, target)
+            case ("fork", run_id, int(at), str(new_id)):
+                await fork(store, run_id, at=at, new_id=new_id)
+            case _:
+                raise AssertionError(operation)
+    except StoreError as error:
+        said = type(error), "taken" in str(error), "no run" in str(error)
+    run_ids = await store.runs()
+    journals = {run_id: tuple(await store.load(run_id)) for run_id in run_ids}
+    answers = {run_id: await store.posted(run_id) for run_id in run_ids}
+    return said, journals, answers, await store.overview()
+
+
+@settings(max_examples=60, deadline=None)
+@given(operations=st.lists(OPERATIONS, min_size=3, max_size=15))
+def test_a_database_does_what_a_dictionary_does(operations: list[Operation]) -> None:
+    """The store in memory is small enough to be believed: it is the other one's specification."""
+    now = itertools.count()
+    times = {"now": 0.0}
+
+    async def compare(path: Path) -> None:
+        memory = MemoryStore(clock=lambda: times["now"])
+        sqlite = SqliteStore(path, clock=lambda: times["now"], durability="process")
+        for operation in operations:
+            times["now"] = float(next(now))
+            assert await outcome(memory, operation) == await outcome(sqlite, operation)
+        await sqlite.aclose()
+
+    with tempfile.TemporaryDirectory() as directory:
+        do(compare(Path(directory) / "runs.db"))

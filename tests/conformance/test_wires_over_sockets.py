@@ -25,11 +25,11 @@ from graphloop.errors import (
     StreamTruncated,
 )
 from graphloop.providers.anthropic import AnthropicMessages
-from graphloop.providers.base import Delta, Wire
+from graphloop.providers.base import Delta, UsageSoFar, Wire
 from graphloop.providers.http import Endpoint, HttpProvider, Retries, Timeouts, World
 from graphloop.providers.openai_chat import OpenAIChat
 from graphloop.providers.sse import SseDecoder
-from graphloop.values import ModelRequest, Reply, UserMessage
+from graphloop.values import ModelRequest, Reply, Usage, UserMessage
 from tests.echo_wire import KEY, Sleeps
 from tests.transcripts import ANTHROPIC, OPENAI, decoded
 from tests.wire_server import Answer, WireServer, json_answer
@@ -56,7 +56,8 @@ class Case:
         """How many events it takes until something is shown."""
         decoder, lines = self.wire.decoder(), SseDecoder()
         for count, chunk in enumerate(self.events, 1):
-            if [delta for event in lines.feed(chunk) for delta in decoder.feed(event)]:
+            items = [item for event in lines.feed(chunk) for item in decoder.feed(event)]
+            if any(not isinstance(item, UsageSoFar) for item in items):
                 return count
         raise AssertionError("the recorded text shows nothing")
 
@@ -67,10 +68,11 @@ on_every_wire = pytest.mark.parametrize("case", CASES, ids=lambda case: case.wir
 
 @final
 class Heard:
-    """One question over the network: what was shown, how it ended, what was waited."""
+    """One question over the network: what was shown and spent, how it ended, what was waited."""
 
     def __init__(self, case: Case, timeouts: Timeouts | None = None) -> None:
         self.deltas: list[Delta] = []
+        self.spent: list[Usage] = []
         self.slept = Sleeps()
         self._case = case
         self._timeouts = timeouts
@@ -87,7 +89,10 @@ class Heard:
             async for part in provider.session().stream(ASK):
                 if isinstance(part, Reply):
                     return part
-                self.deltas.append(part)
+                if isinstance(part, UsageSoFar):
+                    self.spent.append(part.usage)
+                else:
+                    self.deltas.append(part)
         finally:
             await provider.aclose()
         raise AssertionError("a stream ended without a reply")
@@ -140,6 +145,7 @@ def test_a_recorded_stream_crosses_a_socket_unharmed(case: Case, name: str) -> N
                 heard = Heard(case)
                 assert await heard.ask(server) == reply
                 assert heard.deltas == deltas
+                assert heard.spent[-1:] == ([reply.usage] if reply.usage != Usage() else [])
             (request, _) = server.requests
             name_of_header, value = KEY_HEADERS[case.wire.name]
             assert request.path == case.wire.path
@@ -215,6 +221,7 @@ def test_what_will_not_succeed_is_asked_once(
 
     assert type(error) is kind
     assert shown == 0
+    assert not error.content_seen
 
 
 @on_every_wire
@@ -224,6 +231,7 @@ def test_an_error_in_the_middle_is_told_after_what_was_shown(case: Case) -> None
 
     assert type(error) is Overloaded
     assert shown == 1
+    assert error.content_seen
 
 
 @on_every_wire

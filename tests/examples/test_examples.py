@@ -7,19 +7,84 @@ import json
 import os
 import pty
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.command_line import COMMAND, ROOT, environment, graphloop
+from graphloop.cli.status import Status
+from tests.unit.cli.command_line import COMMAND, ROOT, called, environment, graphloop
 
 EXAMPLES = sorted(path for path in (ROOT / "examples").iterdir() if path.is_dir())
 LINES_MAX = 60
 ANSWERS = {
     "approval": "I have done what was allowed; the results above say what that was.",
+    "budget": "The Avenida, by a hair.",
     "custom_topology": "An agent loop you can see and prove.",
+    "steering": "For Ada: Europe 4.1 million, America 7.3 million.",
+    "structured_output": '{"city":"Lisbon","stops":["Alfama","Gulbenkian museum"],"umbrella":true}',
+    "sub_agents": "America leads with 7.3 million, and the website says so.",
     "weather": "NYC is 72°F and sunny; London is 55°F and rainy.",
 }
+SAID = {
+    "budget": """\
+max_steps      max_steps                               2 turns, 4 tools, 0.0270 dollars
+budget         budget.tool_calls                       2 turns, 3 tools, 0.0270 dollars
+budget         budget.usd                              3 turns, 5 tools, 0.0450 dollars
+stop_condition has_tool_call                           3 turns, 5 tools, 0.0450 dollars
+stop_condition total_tokens_exceed, step_count_is      2 turns, 4 tools, 0.0270 dollars
+""",
+    "steering": """\
+assistant:
+[calls look_up_sales: {"region": "Europe"}]
+[calls look_up_sales: {"region": "America"}]
+
+result of look_up_sales (ok): 4.1 million
+
+result of look_up_sales (ok): 7.3 million
+
+assistant:
+[calls send_mail: {"to": "ada@example.org", "body": "Europe 4.1 million, America 7.3 million."}]
+
+result of send_mail (not_run): Not sent: drafts only today.
+
+user: Show me the draft instead.
+
+assistant:
+For Ada: Europe 4.1 million, America 7.3 million.
+""",
+    "structured_output": """\
+… {'city': 'Lisbon', 'stops': ['Alfama'], 'umbrella': True}
+… {'city': 'Lisbon', 'stops': ['Alfama', 'Gulbenkian museum'], 'umbrella': True}
+… Plan(city='Lisbon', stops=['Alfama', 'Gulbenkian museum'], umbrella=True)
+assistant:
+[calls get_forecast: {"city": "Lisbon"}]
+
+result of get_forecast (ok): Lisbon: showers, 17 °C
+
+assistant:
+[calls final_answer: {"city": "Lisbon", "stops": ["Alfama"], "umbrella": true}]
+
+result of final_answer (ok): Not taken.
+
+user: Invalid arguments for tool 'final_answer': stops: List should have at least 2 items \
+after validation, not 1, found ['Alfama']. Correct the arguments and call the tool again.
+
+assistant:
+[calls final_answer: {"city": "Lisbon", "stops": ["Alfama", "Gulbenkian museum"], \
+"umbrella": true}]
+
+result of final_answer (ok): {"city":"Lisbon","stops":["Alfama","Gulbenkian \
+museum"],"umbrella":true}
+
+Plan(city='Lisbon', stops=['Alfama', 'Gulbenkian museum'], umbrella=True)
+""",
+    "sub_agents": """\
+publisher waits: publish{"text": "America leads."} (c1.0/c0.0)
+America leads with 7.3 million, and the website says so. (105 tokens, all agents together)
+""",
+}
+"""What an example prints that is a program of its own."""
 
 
 def file_of(example: Path) -> Path:
@@ -43,10 +108,11 @@ def test_every_example_answers_without_a_key(example: Path) -> None:
 
     *_, answer, end = done.stdout.splitlines()
     assert done.returncode == 0, done.stderr
-    assert done.stderr == (
-        f"no API key found: replaying examples/{example.name}/script.yaml; "
-        "set ANTHROPIC_API_KEY or use --model to ask a real model\n"
-    )
+    if (example / "script.yaml").exists():
+        assert done.stderr == (
+            f"no API key found: replaying examples/{example.name}/script.yaml; "
+            "set ANTHROPIC_API_KEY or use --model to ask a real model\n"
+        )
     assert answer == ANSWERS[example.name]
     assert end.startswith("completed · ")
 
@@ -54,12 +120,12 @@ def test_every_example_answers_without_a_key(example: Path) -> None:
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
 def test_every_example_tells_programs_the_same(example: Path) -> None:
     """The text deltas of the JSON lines add up to the text that people read."""
-    done = graphloop("run", f"examples/{example.name}", "--approve", "always", "--json")
+    done = called("run", f"examples/{example.name}", "--approve", "always", "--json")
 
     parts = [json.loads(line) for line in done.stdout.splitlines()]
     last_turn = max(at for at, part in enumerate(parts) if part["type"] == "step-start")
     text = "".join(part["text"] for part in parts[last_turn:] if part["type"] == "text-delta")
-    assert text == ANSWERS[example.name]
+    assert text == ("" if example.name == "structured_output" else ANSWERS[example.name])
     assert parts[0]["type"] == "run-start"
     assert (parts[-1]["type"], parts[-1]["end_reason"]) == ("finish", "completed")
 
@@ -69,17 +135,88 @@ def test_every_example_is_drawn_and_checked(example: Path, tmp_path: Path) -> No
     """The picture and the proofs need no model at all."""
     picture = tmp_path / "loop.svg"
 
-    drawn = graphloop("draw", f"examples/{example.name}", "-o", picture)
-    checked = graphloop("check", f"examples/{example.name}")
+    drawn = called("draw", f"examples/{example.name}", "-o", picture)
+    checked = called("check", f"examples/{example.name}")
 
     assert (drawn.returncode, drawn.stderr) == (0, "")
     assert "<svg" in picture.read_text(encoding="utf-8")
     assert (checked.returncode, checked.stderr) == (0, "")
 
 
+def program(example: str, *arguments: str | Path, typed: str = "", cwd: Path = ROOT) -> str:
+    """Run an example as a program of its own, and return what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", file_of(ROOT / "examples" / example), *arguments],
+        cwd=cwd,
+        env=environment(),
+        input=typed,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+@pytest.mark.parametrize("example", SAID)
+def test_an_example_that_is_a_program_prints_what_it_shows(example: str) -> None:
+    """Line by line: an example is documentation, and its output is half of it."""
+    docstring = ast.get_docstring(
+        ast.parse(file_of(ROOT / "examples" / example).read_text("utf-8"))
+    )
+
+    assert f"python examples/{example}/agent.py" in (docstring or "")
+    assert program(example) == SAID[example]
+
+
+@pytest.mark.parametrize(
+    ("typed", "second"),
+    [
+        ("y\n", "250 dollars paid back for B-42"),
+        ("\n", "Tool call denied."),
+        ("too much\n", "denied. Reason: too much"),
+    ],
+)
+def test_an_approval_is_given_in_another_process(tmp_path: Path, typed: str, second: str) -> None:
+    """The first process is gone when the answer comes; nothing runs twice, nothing is lost."""
+    store = tmp_path / "runs.db"
+
+    first = program("approval", store)
+    asked, paid, said = program("approval", store, typed=typed).splitlines()
+
+    assert first == 'parked {"order": "B-42", "amount": 250}\n'
+    assert asked.endswith("agree? y/N, or say why not: 20 dollars paid back for A-17")
+    assert second in paid
+    assert program("approval", store).splitlines() == [
+        "20 dollars paid back for A-17",
+        paid,
+        said,
+    ]
+
+
+def test_an_approval_needs_no_arguments(tmp_path: Path) -> None:
+    """Who types the command as it is shown gets a store of that name."""
+    assert program("approval", cwd=tmp_path).startswith("parked ")
+    assert (tmp_path / "runs.db").is_file()
+
+
+def test_an_approval_inside_an_agent_is_given_in_another_process(tmp_path: Path) -> None:
+    """Each process has scripts of its own, so they must answer by the conversation alone."""
+    store = ("--store", tmp_path / "runs.db")
+
+    assert graphloop("run", "examples/sub_agents", *store).returncode == Status.PARKED
+    run_id = json.loads(called("runs", "--json", *store).stdout.splitlines()[0])["run_id"]
+    assert called("approve", run_id, "publish", *store).returncode == Status.OK
+    done = graphloop("resume", run_id, *store)
+
+    assert done.returncode == Status.OK, done.stderr
+    assert ANSWERS["sub_agents"] in done.stdout.splitlines()
+    assert done.stdout.count("published: America leads.") == 1
+
+
 def test_the_weather_is_asked_for_two_cities_at_once() -> None:
     """The case that everything else grew from."""
-    done = graphloop("run", "examples/weather")
+    done = called("run", "examples/weather")
 
     assert done.stdout.splitlines() == [
         "> What's the weather in NYC and London?",
@@ -94,7 +231,7 @@ def test_the_weather_is_asked_for_two_cities_at_once() -> None:
 
 def test_the_critic_sends_the_first_draft_back() -> None:
     """Its feedback is a message like any other, and the next draft takes it up."""
-    done = graphloop("run", "examples/custom_topology")
+    done = called("run", "examples/custom_topology")
 
     assert done.stdout.splitlines()[1:-1] == [
         "→ house_style()",

@@ -18,6 +18,7 @@ KERNEL_IMPORTS = frozenset(
         "dataclasses",
         "difflib",
         "enum",
+        "fnmatch",
         "itertools",
         "json",
         "msgspec",

@@ -11,9 +11,7 @@ from pathlib import Path
 UNTESTED: frozenset[str] = frozenset(
     {
         "graphloop/providers/base.py",
-        "graphloop/raw_schema.py",
         "graphloop/stores/base.py",
-        "graphloop/tool_outcome.py",
     }
 )
 

@@ -18,12 +18,14 @@ from graphloop.values import (
     Message,
     ModelRequest,
     OpaquePart,
+    OutputSpec,
     ReasoningPart,
     Reply,
     SystemMessage,
     TextPart,
     ToolCall,
     ToolResult,
+    ToolSpec,
     UserMessage,
 )
 from tests.anthropic_talk import START, STOP, WIRE, block_delta, block_start
@@ -70,12 +72,21 @@ def grown(draw: st.DrawFn) -> list[History[Message]]:
 STATUS = ("ok", "error", "not_run")
 
 
-@given(grown())
-def test_each_request_begins_with_the_one_before_it(histories: list[History[Message]]) -> None:
+SEARCH = ToolSpec("s", "", "", kind="provider", definition='{"type":"web_search_1","name":"s"}')
+outputs = st.none() | st.builds(OutputSpec, any_text, st.just('{"type":"object"}'), any_text)
+
+
+@given(grown(), outputs, st.sampled_from([(), (SEARCH,)]))
+def test_each_request_begins_with_the_one_before_it(
+    histories: list[History[Message]], output: OutputSpec | None, tools: tuple[ToolSpec, ...]
+) -> None:
     """Prompt caches hit only where the bytes are the same, from the first one on."""
     encoder = WIRE.encoder()
 
-    bodies = [b"".join(encoder.encode(ModelRequest(history))) for history in histories]
+    bodies = [
+        b"".join(encoder.encode(ModelRequest(history, tools, output=output)))
+        for history in histories
+    ]
 
     for before, after in pairwise(bodies):
         assert after.startswith(before.removesuffix(b"]}"))

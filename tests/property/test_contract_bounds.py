@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphloop.drivers.ports import Approval
+from graphloop.approvals import Approval
 from graphloop.drivers.sim import Simulation
 from graphloop.events import CallCheck, EffectFailed, ModelReplied
 from graphloop.nodes.extend import RETRIES_MAX

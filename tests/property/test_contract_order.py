@@ -23,7 +23,7 @@ def told(simulation: Simulation[None]) -> object:
         tuple(run.added),
         tuple(run.steps),
         run.ending,
-        run.spent,
+        evolve(run.spent, seconds=0.0),
         list(run.tool_errors.items()),
     )
 

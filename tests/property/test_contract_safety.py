@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphloop.drivers.ports import Approval
+from graphloop.approvals import Approval
 from graphloop.drivers.sim import Simulation
 from graphloop.effects import AskHuman, CallTool, CheckCalls
 from graphloop.events import CallCheck, CallsChecked, Cancelled, Decided

@@ -1,4 +1,4 @@
-"""Real wires over real sockets, their last bytes lost one by one; and refusals on the way."""
+"""Contract 7: real wires over real sockets, their last bytes lost one by one; refusals."""
 
 from __future__ import annotations
 

@@ -12,12 +12,19 @@ from hypothesis import strategies as st
 
 from graphloop.errors import ProviderError
 from graphloop.history import History
-from graphloop.providers.base import Delta, ReasoningDelta, ServerEvent, TextDelta
+from graphloop.providers.base import (
+    Delta,
+    ReasoningDelta,
+    ServerEvent,
+    TextDelta,
+    UsageSoFar,
+)
 from graphloop.values import (
     AssistantMessage,
     ImagePart,
     Message,
     ModelRequest,
+    OutputSpec,
     ReasoningPart,
     Reply,
     SystemMessage,
@@ -66,11 +73,15 @@ def encoded(messages: Sequence[Message]) -> bytes:
     return b"".join(WIRE.encoder().encode(ModelRequest(messages)))
 
 
-@given(starts, st.lists(turns(), max_size=6), st.booleans())
+outputs = st.none() | st.builds(OutputSpec, any_text, st.just('{"type":"object"}'), any_text)
+
+
+@given(starts, st.lists(turns(), max_size=6), st.booleans(), outputs)
 def test_each_request_begins_with_the_bytes_of_the_one_before(
     start: list[Message],
     later: list[list[Message]],
     as_history: bool,
+    output: OutputSpec | None,
 ) -> None:
     """Prompt caches hit; and what was remembered is what would be encoded anew."""
     encoder = WIRE.encoder()
@@ -81,10 +92,11 @@ def test_each_request_begins_with_the_bytes_of_the_one_before(
     for turn in ([], *later):
         history = history.append(*turn)
         messages = history if as_history else list(history)
-        body = b"".join(encoder.encode(ModelRequest(messages, tools)))
+        body = b"".join(encoder.encode(ModelRequest(messages, tools, output=output)))
 
         assert body.startswith(before)
-        assert body == b"".join(WIRE.encoder().encode(ModelRequest(tuple(history), tools)))
+        anew = ModelRequest(tuple(history), tools, output=output)
+        assert body == b"".join(WIRE.encoder().encode(anew))
         before = body.removesuffix(b"]}")
 
 
@@ -197,8 +209,8 @@ def test_whatever_a_server_sends_only_provider_errors_come_of_it(sent: list[obje
     seen: list[Delta] = []
     try:
         for one in sent:
-            seen += decoder.feed(ServerEvent("", json.dumps(one).encode()))
-        seen += decoder.feed(ServerEvent("", b"[DONE]"))
+            seen += deltas_of(decoder.feed(ServerEvent("", json.dumps(one).encode())))
+        seen += deltas_of(decoder.feed(ServerEvent("", b"[DONE]")))
         reply = decoder.reply()
     except ProviderError:
         return
@@ -206,6 +218,10 @@ def test_whatever_a_server_sends_only_provider_errors_come_of_it(sent: list[obje
     str(reply).encode()
     assert shown(seen)[:2] == told(reply)[:2]
     json.loads(encoded([reply.message]), parse_constant=refuse)
+
+
+def deltas_of(items: Iterable[Delta | UsageSoFar]) -> list[Delta]:
+    return [item for item in items if not isinstance(item, UsageSoFar)]
 
 
 def refuse(constant: str) -> object:

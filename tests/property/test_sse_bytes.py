@@ -1,4 +1,4 @@
-"""The decoder sees the same events wherever the network cuts the bytes."""
+"""Contract 7: the decoder sees the same events wherever the network cuts the bytes."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ SCRIPT: list[Entry] = [
 def build(directory: Path, replies: int, *, block: bool) -> Agent:
     """Return an agent whose model has given `replies` replies already."""
 
-    @tool
+    @tool(effect="at_least_once")
     def note(text: str) -> str:
         """Note a text down."""
         with (directory / "ran").open("a", encoding="utf-8") as ran:

@@ -6,13 +6,23 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_type
 
+from pydantic import BaseModel
+
 from graphloop import (
     END,
     Agent,
+    AgentTool,
+    AnswerInfo,
     Approval,
+    Budget,
+    Compaction,
     EndReason,
     FinishReason,
     Graph,
+    ModelPrice,
+    ObjectResult,
+    Pending,
+    Policy,
     RunResult,
     RunStream,
     StepChanges,
@@ -21,7 +31,19 @@ from graphloop import (
     Tool,
     ToolChoice,
     ToolContext,
+    ToolRunner,
+    TurnInHand,
     Usage,
+    Verdict,
+    agent_tool,
+    allow,
+    approve,
+    ask,
+    budget,
+    decline,
+    deny,
+    generate_object,
+    generate_object_sync,
     generate_text,
     generate_text_sync,
     stop,
@@ -30,14 +52,13 @@ from graphloop import (
 )
 from graphloop.drivers.ports import Callback
 from graphloop.events import Answer, Changes
-from graphloop.front.result import Pending
 from graphloop.nodes import Append, Execute, Gate, ModelCall, PrepareStep, StopCheck
 from graphloop.outcomes import Answered, AnsweredCalls, Calls, Go, Ready, Settled
 from graphloop.run import Run
 from graphloop.stop import StopInfo
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
-from graphloop.values import Message
+from graphloop.values import Message, ToolCall, ToolResult
 from graphloop.views.parts import Part
 
 
@@ -78,8 +99,8 @@ async def enough_later(info: StopInfo) -> bool:
     return info.step_count > 3
 
 
-async def approve(pending: Pending) -> Approval:
-    return Approval(pending.name != "refund", "too much")
+async def decide(pending: Pending) -> Approval:
+    return decline("too much") if pending.name == "refund" else pending.approve()
 
 
 def listen(step: StepResult) -> None:
@@ -92,7 +113,7 @@ agent = Agent(
     max_steps=5,
     stop_when=[stop.cost_exceeds(1.0), enough, enough_later, lambda info: info.step_count > 9],
     prepare_step=prepare,
-    approve_tool_call=approve,
+    approve_tool_call=decide,
     on_step_finish=listen,
     store=MemoryStore(),
 )
@@ -138,6 +159,119 @@ async def use(history: list[Message]) -> None:
     assert_type(stream_chat("openai:x", "hi", temperature=0.5), RunStream[None])
 
 
+class City(BaseModel):
+    """The form of an answer."""
+
+    name: str
+
+
+def over_limit(arguments: Mapping[str, object], context: ToolContext) -> bool:
+    return context.turn > 3
+
+
+async def over_limit_later(arguments: object, context: ToolContext) -> bool:
+    return False
+
+
+def is_done(info: AnswerInfo) -> bool:
+    return info.attempt > 0 or "done" in info.text
+
+
+async def judge(info: AnswerInfo) -> bool | Verdict:
+    return True if info.output else Verdict(ok=False, feedback="Answer.")
+
+
+def shorten(info: StepInfo) -> Sequence[Message]:
+    return info.messages[-3:]
+
+
+rules = allow("get_*", plain.__name__) | ask(refund, when=over_limit, ttl_s=60) | deny("*")
+assert_type(rules, Policy)
+assert_type(allow(when=over_limit_later) | deny("x", reason="no"), Policy)
+assert_type(budget(tokens=9, usd=0.5, seconds=60, tool_calls=3), Budget)
+assert_type(approve(edit={"amount": 5}), Approval)
+assert_type(approve(), Approval)
+assert_type(decline("no"), Approval)
+
+everything = Agent(
+    "openai:x",
+    tools=[get_weather, refund],
+    gate=rules,
+    approval_ttl_s=3600,
+    approval_secret=b"secret",
+    budget=budget(usd=1),
+    max_agent_depth=1,
+    step_timeout_s=60,
+    on_bad_history="refuse",
+    prices={"x": ModelPrice(1.0, 2.0)},
+    max_consecutive_denials=3,
+    run_ungated=True,
+    fallback_models=["anthropic:y", ScriptedModel([])],
+    output_type=City,
+    output_mode="tool",
+    max_output_retries=1,
+    done_when=is_done,
+    max_done_retries=1,
+    verify=judge,
+    max_verify_retries=1,
+    compaction=Compaction(200_000),
+    compact=shorten,
+    tool_choice=ToolChoice("required", scope="first_step"),
+    prepare_step=lambda info: StepChanges(add_tools=[plain], withdraw_tools=["refund"]),
+)
+helper = everything.as_tool(name="helper", description="helps", needs_approval=True)
+assert_type(helper, AgentTool)
+expert = agent_tool("openai:x", name="expert", description="knows", takes_over=True)
+assert_type(expert, AgentTool)
+boss = Agent("openai:x", tools=[helper, expert, plain])
+by_name_too = Agent("openai:x", tools={"a": helper, "b": plain})
+
+
+async def answer_later() -> None:
+    parked = await boss.generate("hi")
+    assert_type(parked.output, object)
+    approvals = {one.key: one.approve(edit={"amount": 1}) for one in parked.pending}
+    assert_type(await boss.resume(parked, approvals=approvals), RunResult[None])
+    denials = {one.key: one.deny("no") for one in parked.pending}
+    assert_type(boss.resume_sync(parked, approvals=denials), RunResult[None])
+    stateless = await boss.generate(
+        messages=parked.messages, approvals={"a": True}, tool_results={"b": {"x": 1}}
+    )
+    assert_type(stateless, RunResult[None])
+
+
+async def answers_of_a_type() -> None:
+    found = await generate_object("openai:x", City, "where?", max_output_retries=1)
+    assert_type(found, ObjectResult[City])
+    assert_type(found.object, City)
+    assert_type(found.usage, Usage)
+    assert_type(found.cost_usd, float | None)
+    assert_type((await generate_object("openai:x", list[int], "?")).object, list[int])
+    assert_type((await generate_object("openai:x", City | None, "?")).object, object)
+    assert_type(generate_object_sync("openai:x", {"type": "object"}, "?").object, object)
+    assert_type(generate_object_sync("openai:x", str, "?").object, str)
+
+
+async def steer() -> None:
+    runner = agent.iter("hi")
+    assert_type(runner, ToolRunner)
+    async for turn in runner:
+        assert_type(turn, TurnInHand)
+        assert_type(turn.calls, Mapping[str, ToolCall])
+        turn.append_messages("Be brief.", {"role": "user", "content": "please"})
+        turn.set_params(max_tokens=9, tool_choice="none", model="openai:other")
+        turn.override_tool_results({key: {"any": "thing"} for key in turn.calls})
+        turn.skip_tools()
+        turn.replace_messages([{"role": "user", "content": "anew"}])
+        assert_type(await turn.generate_tool_response(), tuple[ToolResult, ...] | None)
+    assert_type(await runner.until_done(), RunResult[None])
+    stream = agent.stream("hi")
+    stream.steer("hurry")
+    stream.follow_up("and then?")
+    stream.abort("enough", after_step=True)
+    assert_type(stream.object_stream, AsyncIterator[object])
+
+
 @dataclass(frozen=True)
 class Essay:
     """A state of the user's."""
@@ -168,6 +302,18 @@ async def think(run: Run[Essay]) -> Answer:
 
 
 async def use_graphs() -> None:
+    bounded = loop.run(
+        None,
+        model="openai:x",
+        prompt="hi",
+        tools=[plain],
+        gate=allow("plain"),
+        budget=budget(tool_calls=3),
+        agents={"helper": helper},
+        approval_ttl_s=60,
+        on_bad_history="repair",
+    )
+    assert_type(await bounded, RunResult[None])
     callbacks: Mapping[str, Callback[Essay]] = {"think": think}
     result = await essay.run(Essay("x"), model="openai:x", prompt="hi", callbacks=callbacks)
     assert_type(result, RunResult[Essay])
@@ -193,3 +339,17 @@ loop.stream(None, prompt="hi")  # type: ignore[call-arg]  # pyright: ignore[repo
 essay.stream("x", model="openai:x")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 Graph("g", start, {start: {Ready: 5}})  # type: ignore[dict-item]  # pyright: ignore[reportArgumentType]
 result_of: RunResult[Essay] = agent.generate_sync("hi")  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
+Agent("openai:x", gate=["read"])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+Agent("openai:x", gate=allow("a") and "b")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+Agent("openai:x", budget={"tokens": 3})  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+Agent("openai:x", on_bad_history="mend")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+Agent("openai:x", output_mode="json")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+Agent("openai:x", verify=enough)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+Agent("openai:x", done_when=judge)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+allow(5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+deny("x", ttl_s=5)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+budget(dollars=3)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+agent.as_tool("name")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+agent_tool("openai:x")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+ToolChoice("required", scope="always")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+city: ObjectResult[City] = generate_object_sync("openai:x", int, "?")  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]

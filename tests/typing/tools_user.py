@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import assert_type
+from typing import Literal, assert_type
 
 from pydantic import BaseModel
 
+from graphloop.provider_tools import anthropic_web_search, provider_tool
+from graphloop.tool_effects import NOT_DONE, EffectPolicy, Found, Reconciliation
 from graphloop.tools import Tool, Toolbox, ToolContext, ToolOutcome, tool
 from graphloop.values import ToolSpec
 
@@ -35,6 +37,16 @@ def search(query: Query) -> list[str]:
     return [query.text]
 
 
+async def look_up(order: Mapping[str, object], context: ToolContext) -> Reconciliation:
+    return Found(order) if context.idempotency_key else NOT_DONE
+
+
+@tool(effect="reconcile", reconcile=look_up, sequential="ledger", ends_run=True)
+def pay(amount: int) -> str:
+    """Pay."""
+    return str(amount)
+
+
 async def use(context: ToolContext) -> None:
     assert_type(await get_weather("Oslo", days=2), str)
     assert_type(add(1, 2, context), int)
@@ -43,13 +55,20 @@ async def use(context: ToolContext) -> None:
     assert_type(await add.approval_needed("{}", context), bool)
     assert_type(get_weather.spec, ToolSpec)
     assert_type(context.idempotency_key, str)
+    assert_type(context.path, tuple[str, ...])
+    assert_type(pay.effect, EffectPolicy)
+    assert_type(pay.lock_key, str)
+    assert_type(await pay.reconciled("{}", context), ToolOutcome | Literal["not_done", "unknown"])
 
 
 by_model = Tool(name="search", parameters=Query, execute=search, needs_approval=cautious)
 assert_type(by_model(Query(text="x")), list[str])
 client = Tool(name="ask", parameters={"type": "object"})
 assert_type(client, Tool[..., object])
-mixed: list[Tool] = [get_weather, add, by_model, client]
+web = anthropic_web_search(max_uses=3, user_location={"city": "Oslo"})
+assert_type(web, Tool[..., object])
+other = provider_tool({"type": "search_1", "name": "search"})
+mixed: list[Tool] = [get_weather, add, pay, by_model, client, web, other]
 box = Toolbox([get_weather, add, search, client])
 renamed = Toolbox({"weather": get_weather, "find": by_model})
 given: Mapping[str, Tool] = {"weather": get_weather}
@@ -58,3 +77,5 @@ from_mapping = Toolbox(given)
 get_weather(3)  # type: ignore[arg-type, unused-coroutine]  # pyright: ignore[reportArgumentType, reportUnusedCoroutine]
 add("1", 2)  # type: ignore[arg-type, call-arg]  # pyright: ignore[reportCallIssue]
 tool(search, timeout=3)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
+tool(search, effect="twice")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
+anthropic_web_search(user_location={"town": "Oslo"})  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

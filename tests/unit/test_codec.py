@@ -5,15 +5,29 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import inf
+from typing import get_args
 
 import pytest
+from hypothesis import find, given
+from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict
 
 from graphloop.codec import SCHEMA_VERSION, Codec
 from graphloop.errors import StoreError
-from graphloop.events import CallbackReturned, Cancelled, Event, Left, Setup, Started, ToolReturned
+from graphloop.events import (
+    Answer,
+    CallbackReturned,
+    Cancelled,
+    EffectFailed,
+    Event,
+    Failure,
+    Left,
+    Setup,
+    Started,
+    ToolReturned,
+)
 from graphloop.values import TextPart
-from tests.strategies import QUESTION
+from tests.strategies import QUESTION, answers, event_kinds
 
 
 @dataclass
@@ -94,6 +108,41 @@ def test_a_state_of_another_type_is_refused_when_it_is_read() -> None:
 
     with pytest.raises(StoreError):
         Codec(Essay).decode(line)
+
+
+@pytest.mark.parametrize("kind", get_args(Event), ids=lambda kind: kind.__name__)
+def test_every_kind_of_event_comes_back_as_it_was(kind: type[Event]) -> None:
+    """With every kind of content; a kind that is missing from the strategies fails here."""
+
+    @given(event=event_kinds[kind], seq=st.integers(1, 10**6))
+    def comes_back(event: Event, seq: int) -> None:
+        codec = Codec()
+
+        line = codec.encode(seq, event)
+
+        assert b"\n" not in line
+        assert (seq, event) == codec.decode(line)
+        assert type(codec.decode(line)[1]) is kind
+
+    comes_back()
+
+
+@pytest.mark.parametrize("kind", get_args(Answer), ids=lambda kind: kind.__name__)
+def test_every_kind_of_answer_is_drawn(kind: type[Answer]) -> None:
+    """Or the test above would pass without ever having seen one."""
+    assert isinstance(find(answers, lambda answer: type(answer) is kind), kind)
+
+
+def test_fields_that_a_journal_of_yesterday_lacks_have_their_defaults() -> None:
+    """A newer graphloop reads the journals of an older one."""
+    line = b'{"v":1,"seq":2,"event":{"type":"Cancelled","at":1.0}}'
+    failed = (
+        b'{"v":1,"seq":3,"event":{"type":"EffectFailed","at":1.0,"effect":1,'
+        b'"failure":{"error":"E","message":"m"}}}'
+    )
+
+    assert (2, Cancelled(1.0)) == Codec().decode(line)
+    assert (3, EffectFailed(1.0, 1, Failure("E", "m"))) == Codec().decode(failed)
 
 
 @pytest.mark.parametrize(

@@ -6,16 +6,18 @@ from typing import get_args
 
 import pytest
 
-from graphloop.events import Answer, Cancelled, Event, Started
-from graphloop.step import ANSWERS
+from graphloop.events import Answer, Answering, Cancelled, EffectFailed, Event
+from graphloop.step import ANSWERS, ASIDE
 from tests.strategies import wrong
 
 
-def test_every_event_but_the_first_and_the_last_answers_an_effect() -> None:
-    """There is no way to change a run beside answering what it wished for."""
+def test_events_that_answer_no_effect_are_few_and_known() -> None:
+    """A run starts, stops, is spoken to, taken up again; all else answers what it wished for."""
     unasked = {kind for kind in get_args(Event) if "effect" not in kind.__annotations__}
 
-    assert {Started, Cancelled} == unasked
+    assert set(ASIDE) == unasked
+    assert set(get_args(Answering)) == set(get_args(Event)) - unasked
+    assert {*ANSWERS.values(), EffectFailed} == set(get_args(Answering))
 
 
 def test_every_event_is_at_a_time() -> None:
@@ -40,4 +42,4 @@ def test_the_answers_of_callbacks_have_names_of_their_own() -> None:
     """The journal tells them apart by these."""
     kinds = [kind.__name__ for kind in get_args(Answer)]
 
-    assert ["Changes", "Tripped", "Left"] == kinds
+    assert ["Changes", "Tripped", "Left", "Judged"] == kinds

@@ -7,15 +7,30 @@ from tests.strategies import loop
 
 
 def test_only_stop_check_reopens_the_loop() -> None:
-    """Every cycle through the model passes the node that bounds it, or the one retry."""
-    into_model = {edge.source for edge in loop().edges if edge.target == "prepare_step"}
+    """Every cycle through the model passes its bound, or a node that acts once a turn."""
+    into_turn = {edge.source for edge in loop().edges if edge.target == "prepare_step"}
+    into_model = {edge.source for edge in loop().edges if edge.target == "model_call"}
 
-    assert {"stop_check"} == into_model
+    assert {"stop_check", "compact"} == into_turn
+    assert {"prepare_step", "extend"} == into_model
 
 
 def test_only_the_gate_leads_to_a_tool() -> None:
     """No other row names `execute`."""
     assert {"gate"} == {edge.source for edge in loop().edges if edge.target == "execute"}
+
+
+def test_only_a_completed_answer_is_verified_and_a_rejected_one_is_bounded() -> None:
+    """Feedback goes through the history and the stop check like everything else."""
+    edges = set(loop().edges)
+
+    assert {"append"} == {edge.source for edge in edges if edge.target == "verify"}
+    assert Edge("verify", "rejected", "append") in edges
+
+
+def test_calls_that_were_handed_in_pass_the_gate() -> None:
+    """Whoever asked for them."""
+    assert Edge("prepare_step", "calls", "gate") in set(loop().edges)
 
 
 def test_calls_are_answered_before_the_run_can_end() -> None:

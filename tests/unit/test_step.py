@@ -7,26 +7,35 @@ from dataclasses import dataclass
 
 import pytest
 
-from graphloop.effects import CallTool, Effect, Invoke
+from graphloop.effects import AskHuman, CallTool, Effect, HandOver, Invoke, StartRun
 from graphloop.errors import GraphError, IllegalEvent
 from graphloop.events import (
+    Begun,
     CallbackReturned,
     CallCheck,
     CallsChecked,
     Cancelled,
+    ChildEnded,
+    Decided,
+    EffectFailed,
     Event,
+    Failure,
     ModelReplied,
+    Queued,
+    Resumed,
     Setup,
     Started,
+    Steered,
     ToolReturned,
     Tripped,
 )
 from graphloop.graph import END, Graph
 from graphloop.node import Kind, Leave, Reaction, Wait
 from graphloop.outcomes import Aborted, Done, Go, Outcome
-from graphloop.run import EndReason, Run, evolve
+from graphloop.run import Ending, EndReason, Run, evolve
+from graphloop.spending import Spent
 from graphloop.step import SETTLE_MAX, Step, begin, step
-from graphloop.values import Usage
+from graphloop.values import Usage, UserMessage
 from tests.graphs import Place
 from tests.strategies import QUESTION, call, loop, reply, setup, wrong
 
@@ -296,6 +305,217 @@ def counted(run: Run[None]) -> tuple[int, int, float, int]:
     """Return what was counted."""
     spent = run.spent
     return (spent.model_calls, spent.tool_calls, spent.cost_usd, spent.unpriced_calls)
+
+
+WORK = Invoke(1, "f")
+HUMAN = AskHuman(2, "c0.0", call())
+CLIENT = CallTool(3, "c0.1", call("client"), client=True)
+CHILD = StartRun(4, "c0.2", "agent", "", QUESTION)
+CALLER = HandOver(5)
+TOOL = CallTool(6, "c0.3", call())
+
+
+def idle(*pending: Effect, at: float = 10.0) -> Run[None]:
+    """Return a run that waits for these effects at a node that never leaves for them."""
+    run = begun(Wishing(invoke)).run
+    return evolve(run, at=at, pending={one.id: one for one in pending}, next_effect=9)
+
+
+def noted(event: Event, *pending: Effect) -> Run[None]:
+    """Return the run after an event that answers nothing."""
+    run = idle(*(pending or (WORK,)))
+    taken = step(graph(Wishing(invoke)), run, event)
+    assert () == taken.effects
+    assert (run.node, run.seq + 1, run.pending) == (
+        taken.run.node,
+        taken.run.seq,
+        taken.run.pending,
+    )
+    return taken.run
+
+
+def test_what_somebody_says_is_noted_where_it_belongs() -> None:
+    """The run stays where it is until somebody reads it."""
+    note = UserMessage("wait")
+
+    assert ((note,), ()) == (
+        noted(Queued(11.0, note)).steering,
+        noted(Queued(11.0, note)).follow_ups,
+    )
+    later = noted(Queued(11.0, note, follow_up=True))
+    assert ((), (note,)) == (later.steering, later.follow_ups)
+
+
+def test_several_things_that_are_said_stay_in_their_order() -> None:
+    """The second is about the first."""
+    table = graph(Wishing(invoke))
+    run = idle(WORK)
+    for text in ("one", "two"):
+        run = step(table, run, Queued(11.0, UserMessage(text))).run
+
+    assert ["one", "two"] == [one.content for one in run.steering]
+
+
+def test_a_stop_after_the_step_voids_nothing() -> None:
+    """The turn comes to its end, and the stop check finds the reason."""
+    run = noted(Cancelled(11.0, "enough", after_step=True))
+
+    assert ("enough", None) == (run.stopping, run.ending)
+
+
+def test_what_has_begun_is_known_until_it_is_answered() -> None:
+    """Also when the same is said twice, as after a crash between the two."""
+    table = graph(Wishing(invoke, name="wishing"))
+    run = noted(Begun(11.0, (6, 1)), WORK, TOOL)
+    again = step(table, run, Begun(11.0, (6,))).run
+
+    assert frozenset({1, 6}) == run.begun == again.begun
+    stays = Graph[None]("g", staying := Staying(), {staying: {...: END}})
+    answered = step(stays, evolve(run, node="staying"), ToolReturned(12.0, 6, "x")).run
+    assert frozenset({1}) == answered.begun
+
+
+def test_what_nobody_wished_for_cannot_begin() -> None:
+    """A journal that says so is not this run's."""
+    with pytest.raises(IllegalEvent, match=r"Begun names effects \[7\] .* waits for \[1\]"):
+        noted(Begun(11.0, (1, 7)), WORK)
+
+
+def test_being_taken_up_again_changes_nothing_but_the_time() -> None:
+    """Nobody worked while no process was there."""
+    run = noted(Resumed(5_000.0), TOOL)
+
+    assert (5_000.0, 0.0) == (run.at, run.spent.seconds)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        Queued(99.0, UserMessage("x")),
+        Begun(99.0, ()),
+        Resumed(99.0),
+        Cancelled(99.0, after_step=True),
+        Cancelled(99.0),
+    ],
+)
+def test_nothing_happens_to_a_run_that_is_over(event: Event) -> None:
+    """Not even what answers nothing."""
+    with pytest.raises(IllegalEvent, match="is over"):
+        step(graph(Wishing(invoke)), evolve(idle(WORK), node="END"), event)
+
+
+@pytest.mark.parametrize(
+    ("pending", "seconds"),
+    [
+        ((WORK,), 7.0),
+        ((TOOL,), 7.0),
+        ((HUMAN,), 0.0),
+        ((CLIENT,), 0.0),
+        ((CHILD,), 0.0),
+        ((CALLER,), 0.0),
+        ((HUMAN, CLIENT, CHILD, CALLER), 0.0),
+        ((HUMAN, TOOL), 7.0),
+        ((CHILD, WORK), 7.0),
+    ],
+)
+def test_only_time_in_which_the_run_itself_works_is_counted(
+    pending: tuple[Effect, ...], seconds: float
+) -> None:
+    """People take their time, and children count their own."""
+    for event in (
+        Queued(17.0, UserMessage("x")),
+        Begun(17.0, ()),
+        Cancelled(17.0, after_step=True),
+    ):
+        assert seconds == noted(event, *pending).spent.seconds
+    stopped = step(graph(Wishing(invoke, Aborted)), idle(*pending), Cancelled(17.0)).run
+    assert seconds == stopped.spent.seconds
+
+
+def test_a_clock_that_goes_backwards_gives_no_time_back() -> None:
+    """Clocks are set while runs go on."""
+    assert 0.0 == noted(Begun(3.0, ()), WORK).spent.seconds
+
+
+def test_the_time_of_an_answer_is_counted_like_any_other() -> None:
+    """From the last event on, whatever it was."""
+    table = Graph[None]("g", staying := Staying(), {staying: {...: END}})
+    run = evolve(idle(TOOL, HUMAN, WORK), node="staying")
+
+    run = step(table, run, ToolReturned(12.0, 6, "x")).run
+    run = step(table, run, CallbackReturned(15.0, 1, Tripped())).run
+    run = step(table, run, Queued(99.0, UserMessage("x"))).run
+
+    assert 5.0 == run.spent.seconds
+
+
+SPENT = Spent(1, 2, Usage(3, 4), 0.5, 1, 6.0)
+
+
+@pytest.mark.parametrize(
+    ("effect", "event", "expected"),
+    [
+        (CHILD, ChildEnded(10.0, 4, "42", spent=SPENT), SPENT),
+        (CHILD, EffectFailed(10.0, 4, Failure("E", "m"), SPENT), SPENT),
+        (WORK, EffectFailed(10.0, 1, Failure("E", "m"), SPENT), SPENT),
+        (TOOL, EffectFailed(10.0, 6, Failure("E", "m")), Spent(0, 1)),
+        (TOOL, ToolReturned(10.0, 6, "x", "unknown"), Spent(0, 1)),
+        (CALLER, Steered(10.0, 5), Spent()),
+        (HUMAN, Decided(10.0, 2, approved=True), Spent()),
+    ],
+)
+def test_what_children_and_failures_have_used_is_the_run_s(
+    effect: Effect, event: Event, expected: Spent
+) -> None:
+    """It has been paid for (CONTRACT §9 #24); a tool that failed has run, or may have."""
+    table = Graph[None]("g", staying := Staying(), {staying: {...: END}})
+    run = evolve(idle(effect, evolve(WORK, id=8)), node="staying")
+
+    assert expected == step(table, run, event).run.spent
+
+
+def test_an_abort_tells_what_was_used_and_forgets_what_had_begun() -> None:
+    """The reply that was cut is on the bill."""
+    run = evolve(idle(TOOL), begun=frozenset({6}))
+
+    stopped = step(graph(Wishing(invoke, Aborted)), run, Cancelled(10.0, spent=SPENT)).run
+
+    assert (SPENT, frozenset[int]()) == (stopped.spent, stopped.begun)
+
+
+@pytest.mark.parametrize(
+    ("timeout", "ending"),
+    [
+        (False, Ending(EndReason.ABORTED, ("x",))),
+        (True, Ending(EndReason.TIMEOUT, ("step_timeout_s",))),
+    ],
+)
+def test_a_time_limit_is_told_apart_from_a_person(timeout: bool, ending: Ending) -> None:
+    """One may be raised, and is told by the name of its option; the other was wanted."""
+    stopped = step(
+        graph(Wishing(invoke, Aborted)), idle(WORK), Cancelled(11.0, "x", timeout=timeout)
+    )
+
+    assert stopped.run.ending == ending
+
+
+@dataclass(frozen=True)
+class Staying:
+    """Stays for whatever else is pending."""
+
+    name: str = "staying"
+    kind: Kind = "pure"
+    outcomes: frozenset[type[Outcome]] = frozenset({Done})
+
+    def enter(self, run: Run[None], /) -> Reaction[None, Outcome]:
+        """Stay."""
+        return Wait(run)
+
+    def on(
+        self, run: Run[None], event: Event, answered: Effect | None, /
+    ) -> Reaction[None, Outcome]:
+        """Stay, or leave when nothing is pending."""
+        return Wait(run) if run.pending else Leave(run, Done())
 
 
 def test_a_tool_s_answer_is_counted() -> None:

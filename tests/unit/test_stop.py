@@ -9,10 +9,10 @@ import pytest
 from graphloop import stop
 from graphloop.errors import ConfigError
 from graphloop.nodes.append import Append
-from graphloop.run import Spent
+from graphloop.run import Spent, evolve
 from graphloop.stop import Condition, StopInfo
 from graphloop.values import Usage
-from tests.strategies import call, replied, reply, wrong
+from tests.strategies import call, fresh, replied, reply, wrong
 
 STEP = Append().enter(replied(reply(call("read")))).run.steps[0]
 INFO = StopInfo((STEP, STEP), Spent(2, 0, Usage(60, 40), 0.5), 10.0)
@@ -69,3 +69,58 @@ def test_a_condition_that_cannot_work_is_refused_where_it_is_made(
     """Otherwise it would never hold, always hold, or fail after the tools have run."""
     with pytest.raises(ConfigError, match=f"`stop.{wrong(condition).__name__}` is .* found"):
         condition(number)
+
+
+def test_a_tool_call_of_no_turn_holds_nothing() -> None:
+    """A conversation that was handed in is settled before the first turn (CONTRACT §3.5)."""
+    assert not stop.has_tool_call("read").holds(StopInfo((), Spent(), 0.0))
+
+
+YES, NO = stop.step_count_is(1), stop.step_count_is(9)
+
+
+@pytest.mark.parametrize(
+    ("condition", "holds", "name"),
+    [
+        (stop.any_of(YES, NO), True, "any_of(step_count_is, step_count_is)"),
+        (stop.any_of(NO, NO), False, "any_of(step_count_is, step_count_is)"),
+        (stop.all_of(YES, NO), False, "all_of(step_count_is, step_count_is)"),
+        (stop.all_of(YES, YES), True, "all_of(step_count_is, step_count_is)"),
+        (stop.not_(NO), True, "not_(step_count_is)"),
+        (stop.not_(stop.any_of(NO, stop.not_(YES))), True, "not_(any_of(step_count_is, not_(…)))"),
+    ],
+)
+def test_conditions_combine_and_nest(condition: Condition, holds: bool, name: str) -> None:
+    """CONTRACT L20: any, all and not, to any depth."""
+    assert holds == condition.holds(INFO)
+    assert name.replace("not_(…)", "not_(step_count_is)") == condition.name
+
+
+def test_the_parts_of_a_combined_condition_are_those_it_is_made_of() -> None:
+    """What looks for a condition, such as one on the cost, finds it at any depth."""
+    assert (YES, NO, YES) == stop.parts_of(stop.any_of(YES, stop.all_of(NO, stop.not_(YES))))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        stop.any_of,
+        stop.all_of,
+        lambda: stop.not_(wrong("x")),
+        lambda: stop.any_of(YES, wrong(len)),
+        lambda: stop.all_of(wrong(stop.StepCountIs)),
+    ],
+)
+def test_a_combination_of_nothing_or_of_no_conditions_is_refused(
+    make: Callable[[], object],
+) -> None:
+    """Of no conditions, one could never hold and the other always would."""
+    with pytest.raises(ConfigError, match="combines conditions"):
+        make()
+
+
+def test_a_condition_is_told_the_run_s_own_seconds_of_work() -> None:
+    """Waiting for people does not count, so a run is not stopped for who was asked slowly."""
+    run = evolve(fresh(), at=1_000.0, spent=Spent(seconds=3.0))
+
+    assert StopInfo(run.steps, run.spent, 3.0) == StopInfo.of(run)

@@ -6,14 +6,12 @@ import asyncio
 import json
 import subprocess
 import sys
-import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 from functools import partial
 from hashlib import sha256
-from typing import cast
 
 import pytest
 from hypothesis import given
@@ -21,8 +19,17 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from graphloop.errors import ToolDefinitionError, ToolError
+from graphloop.tool_effects import (
+    NOT_DONE,
+    UNKNOWN,
+    EffectPolicy,
+    Found,
+    NotFound,
+    Reconciliation,
+)
 from graphloop.tools import AnyTool, Approval, Tool, Toolbox, ToolContext, ToolOutcome, tool
-from graphloop.values import FilePart, ImagePart, TextPart, UserMessage
+from graphloop.values import UserMessage
+from tests.strategies import wrong
 
 CONTEXT = ToolContext("run-1", "c0.0", "call_1", 0, (UserMessage("hi"),))
 
@@ -210,7 +217,7 @@ def test_a_client_tool_is_offered_and_never_run() -> None:
     """Without an executor the call is answered elsewhere."""
     one = Tool(name="ask", parameters=Query)
 
-    assert one.spec.client
+    assert one.spec.kind == "client"
     assert run(one, '{"text": "a"}').status == "not_run"
     assert run(one, "{}").status == "invalid"
     with pytest.raises(ToolDefinitionError, match="no `execute`"):
@@ -322,165 +329,14 @@ def test_cancelling_a_run_cancels_its_tool() -> None:
     assert seen == ["started", "cancelled"] * 2
 
 
-# --- time and threads
+def test_a_result_is_cut_where_its_tool_says() -> None:
+    """One result must not fill the window (CONTRACT §9 #57)."""
 
+    def give() -> str:
+        return "x" * 10
 
-def test_a_timeout_is_told_with_its_seconds() -> None:
-    """A model that knows a tool was too slow can ask for less."""
-
-    async def hang() -> str:
-        await asyncio.Event().wait()
-        return "never"
-
-    outcome = run(tool(hang, timeout_s=0.001))
-
-    assert outcome.status == "timeout"
-    assert "0.001 seconds" in str(outcome.content)
-
-
-@pytest.mark.parametrize("error", [None, ValueError("late")], ids=["returns", "raises"])
-def test_a_tool_that_swallows_its_cancellation_is_too_late_all_the_same(
-    error: Exception | None,
-) -> None:
-    """What comes after the limit is no result: the limit would bound nothing."""
-
-    async def stubborn() -> str:
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            if error is not None:
-                raise error from None
-        return "too late"
-
-    outcome = run(tool(stubborn, timeout_s=0.001))
-
-    assert outcome.status == "timeout"
-    assert "gave no result within 0.001 seconds" in str(outcome.content)
-
-
-def test_a_tool_in_time_is_not_touched_by_its_timeout() -> None:
-    """The limit must not change the answer."""
-    assert run(tool(search, timeout_s=1e6), '{"text": "a"}').content == "a:10"
-
-
-def test_a_tools_own_timeout_error_is_an_ordinary_error() -> None:
-    """Only our own limit is reported as a timeout."""
-
-    async def slow_service() -> str:
-        raise TimeoutError("service")
-
-    assert run(tool(slow_service, timeout_s=1e6)) == ToolOutcome("TimeoutError: service", "error")
-    assert raising(TimeoutError("service")).status == "error"
-
-
-def test_a_plain_function_runs_inline_unless_it_asks_for_a_thread() -> None:
-    """Threads are for functions that block; the others should not pay."""
-
-    def where() -> int:
-        return threading.get_ident()
-
-    here = str(threading.get_ident())
-
-    assert run(tool(where)).content == here
-    assert run(tool(where, thread=True)).content != here
-    assert run(tool(where, thread=True, timeout_s=1e6)).status == "ok"
-
-
-@pytest.mark.parametrize("thread", [False, True])
-def test_stop_iteration_cannot_hang_a_run(*, thread: bool) -> None:
-    """asyncio's futures refuse StopIteration: a thread that raised it would never be heard."""
-
-    def exhausted() -> object:
-        return next(iter(()))
-
-    outcome = run(tool(exhausted, thread=thread))
-
-    assert outcome.status == "error"
-    assert "StopIteration" in str(outcome.content)
-
-
-def test_a_plain_function_may_return_an_awaitable() -> None:
-    """A lambda or a wrapper around an async function is a tool like the others."""
-
-    def start(query: Query) -> Awaitable[str]:
-        return search(query.text, query.limit)
-
-    one = Tool(name="s", parameters=Query, execute=start)
-
-    assert run(one, '{"text": "a"}').content == "a:10"
-
-
-def test_a_builtin_without_signature_takes_the_arguments() -> None:
-    """Some C functions tell no signature; they get the arguments."""
-    builtin = cast("Callable[[object], object]", dict)  # Its own type is generic.
-    one = Tool(name="d", parameters={"type": "object"}, execute=builtin)
-
-    assert run(one, '{"a": 1}').content == '{"a":1}'
-
-
-# --- results
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        ("as it is", "as it is"),
-        ("", ""),
-        (None, "null"),
-        (True, "true"),
-        ({"a": [1, 2.5, None]}, '{"a":[1,2.5,null]}'),
-        (Query(text="x"), '{"text":"x","limit":10}'),
-        (Booking(date(2026, 1, 2), [1]), '{"day":"2026-01-02","seats":[1]}'),
-        ({"x": Opaque()}, '{"x":"<opaque>"}'),
-        (b"\xff", "b'\\xff'"),
-        (Colour.RED, "red"),
-        ("half \ud800", "half ?"),
-        ([], "[]"),
-        (["a", TextPart("b")], '["a",{"type":"text","text":"b","extra":""}]'),
-    ],
-)
-def test_a_result_is_text_or_compact_json(value: object, expected: str) -> None:
-    """The model reads text; what is no text must become some, and stay encodable."""
-    outcome = returning(value)
-
-    assert outcome == ToolOutcome(expected, "ok")
-    assert type(outcome.content) is str
-
-
-def test_a_result_that_cannot_be_serialised_is_shown_all_the_same() -> None:
-    """The tool has run: its call must be answered, and not as an error."""
-    circle: list[object] = []
-    circle.append(circle)
-
-    assert returning(circle) == ToolOutcome("[[...]]", "ok")
-    assert returning([Unspeakable(), "\ud800"]) == ToolOutcome("<list>", "ok")
-
-
-def test_parts_stay_parts() -> None:
-    """A tool may show the model an image."""
-    image, file = ImagePart("aGk=", "image/png"), FilePart("aGk=", "text/plain")
-
-    assert returning(image).content == (image,)
-    assert returning([TextPart("see"), image]).content == (TextPart("see"), image)
-    assert returning((file,)).content == (file,)
-
-
-def test_a_long_result_is_cut_with_a_marker() -> None:
-    """One result must not fill the window; the model must know that it saw a part."""
-    image = ImagePart("aGk=", "image/png")
-
-    assert returning("x" * 9, limit=9).content == "x" * 9
-    assert returning("x" * 10, limit=9).content == (
+    assert run(tool(give, result_chars_max=9)).content == (
         "x" * 9 + "\n[cut: 1 of 10 characters left out]"
-    )
-    assert returning([TextPart("abc"), image, TextPart("defg")], limit=5).content == (
-        TextPart("abc"),
-        image,
-        TextPart("de\n[cut: 2 of 4 characters left out]"),
-    )
-    assert returning([TextPart("abcd"), TextPart("ef")], limit=3).content == (
-        TextPart("abc\n[cut: 1 of 4 characters left out]"),
-        TextPart("\n[cut: 2 of 2 characters left out]"),
     )
 
 
@@ -538,6 +394,140 @@ def test_approval_fails_closed() -> None:
     assert approval(allowing, "not JSON")
 
 
+# --- effects (DURABLE §6.4)
+
+
+def reconciled(one: AnyTool, arguments: str = '{"text": "a"}') -> object:
+    return asyncio.run(one.reconciled(arguments, CONTEXT))
+
+
+def looking_up(answer: object) -> AnyTool:
+    def look(_: object, __: object) -> Reconciliation:
+        given: Reconciliation = wrong(answer)
+        return given
+
+    return tool(search, effect="reconcile", reconcile=look)
+
+
+class Agreeable:
+    """Equal to everything, as the arrays of some libraries nearly are."""
+
+    def __eq__(self, _: object) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        return 0
+
+
+def test_a_tool_that_says_nothing_is_never_run_twice_unasked() -> None:
+    """Whatever may write, may have written: only its author knows better."""
+    assert tool(search).effect == "at_most_once"
+    assert reconciled(tool(search)) == "unknown"
+
+
+@pytest.mark.parametrize("effect", ["pure", "idempotent", "at_least_once"])
+def test_a_tool_may_say_that_it_can_run_again(effect: EffectPolicy) -> None:
+    """Then a resumed run needs to ask nobody."""
+    one = tool(search, effect=effect)
+
+    assert one.effect == effect
+    assert reconciled(one) == "not_done"
+
+
+def test_a_lookup_gets_the_call_and_tells_what_became_of_it() -> None:
+    """Payments, deploys and e-mails can be looked up by the key they were made with."""
+    seen: list[object] = []
+
+    async def look(arguments: Mapping[str, object], context: ToolContext) -> Reconciliation:
+        seen.append((arguments, context.idempotency_key))
+        return Found({"paid": arguments["text"]})
+
+    one = tool(search, effect="reconcile", reconcile=look, result_chars_max=8)
+
+    assert reconciled(one) == ToolOutcome('{"paid":\n[cut: 4 of 12 characters left out]', "ok")
+    assert seen == [({"text": "a"}, CONTEXT.idempotency_key)]
+    assert reconciled(looking_up(NOT_DONE)) == "not_done"
+    assert reconciled(looking_up(UNKNOWN)) == "unknown"
+
+
+@given(JSON_VALUES | st.sampled_from([Agreeable(), "not_done", NotFound, Found]))
+def test_only_a_plain_answer_of_a_lookup_counts(answer: object) -> None:
+    """A lookup that forgets to answer has not said that the call may run."""
+    assert reconciled(looking_up(answer)) == "unknown"
+
+
+def test_a_lookup_that_fails_leaves_the_call_unknown() -> None:
+    """It fails closed: running again is what it must prevent."""
+
+    def broken(_: object, __: object) -> Reconciliation:
+        raise RuntimeError("ledger is down")
+
+    async def hang(_: object, __: object) -> Reconciliation:
+        await asyncio.Event().wait()
+        return NOT_DONE
+
+    assert reconciled(tool(search, effect="reconcile", reconcile=broken)) == "unknown"
+    assert (
+        reconciled(tool(search, effect="reconcile", reconcile=hang, timeout_s=0.001)) == "unknown"
+    )
+    assert reconciled(looking_up(NOT_DONE), "not JSON") == "unknown"
+
+
+def test_cancelling_a_lookup_cancels_it() -> None:
+    """A process that stops again must stop."""
+
+    def stop(_: object, __: object) -> Reconciliation:
+        raise asyncio.CancelledError
+
+    async def main() -> None:
+        with pytest.raises(asyncio.CancelledError):
+            await tool(search, effect="reconcile", reconcile=stop).reconciled(
+                '{"text": "a"}', CONTEXT
+            )
+
+    asyncio.run(main())
+
+
+# --- what the loop must know
+
+
+def test_a_tool_may_end_the_run() -> None:
+    """The kernel decides it from the spec (CONTRACT §7.1 L22, L23)."""
+    assert tool(search, ends_run=True).spec.ends
+    assert not tool(search).spec.ends
+
+
+def test_a_lock_belongs_to_a_tool_or_is_shared_by_name() -> None:
+    """Only calls that hold the same one wait for each other (CONTRACT §9 #35)."""
+    alone = tool(search, sequential=True)
+    shared = tool(search, sequential="db")
+
+    assert [one.lock_key for one in (tool(search), alone, shared)] == ["", "search", "db"]
+    assert [one.spec.lock for one in (alone, shared)] == ["search", "db"]
+    assert [one.renamed("find").lock_key for one in (alone, shared)] == ["find", "db"]
+
+
+def test_an_agent_is_checked_like_a_tool_and_run_by_the_driver() -> None:
+    """Its calls start a child run; no client is asked for them."""
+    one = Tool(name="helper", parameters=Query, kind="agent", needs_approval=True, ends_run=True)
+
+    assert (one.spec.kind, one.spec.ends, one.needs_approval) == ("agent", True, True)
+    assert one.validate("{}") is not None
+    assert one.validate('{"text": "a"}') is None
+    assert run(one, '{"text": "a"}').status == "not_run"
+    assert one.renamed("aide").spec.kind == "agent"
+    with pytest.raises(ToolDefinitionError, match="agent tool 'helper' cannot be called"):
+        one()
+
+
+def test_the_context_tells_which_agents_are_above() -> None:
+    """A tool may have to know for whom it works (CONTRACT §3.4)."""
+    nested = ToolContext("run-1", "c0.0", "call_1", 0, (), ("c2.0", "c0.1"))
+
+    assert CONTEXT.path == ()
+    assert nested.path == ("c2.0", "c0.1")
+
+
 # --- definition
 
 
@@ -587,6 +577,11 @@ class Yielding:
         (lambda: Tool(name="x", parameters=int), "found <class 'int'>"),  # type: ignore[arg-type]
         (lambda: Tool(name="x", parameters=[]), "JSON Schema mapping"),  # type: ignore[arg-type]
         (lambda: tool(partial(search, "a")), "found partial"),
+        (lambda: tool(search, effect="reconcile"), "needs a function"),
+        (lambda: Tool(name="x", parameters=Query, effect="pure"), "need `execute`"),
+        (lambda: Tool(name="x", parameters=Query, execute=print, kind="agent"), "leave `kind` out"),
+        (lambda: Tool(name="x", parameters=Query, kind="provider"), "found None"),
+        (lambda: Tool(name="x", parameters=Query, definition={}), "only a provider's tool"),
     ],
 )
 def test_a_definition_that_cannot_work_is_refused(

@@ -1,4 +1,4 @@
-"""graphloop's command line as a process of its own, without a key in its environment."""
+"""graphloop's command line, in this process or one of its own, without a key in its environment."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
+from unittest.mock import patch
+
+from graphloop.cli import main
 
 ROOT = Path(__file__).parents[3]
 COMMAND = (sys.executable, "-c", "from graphloop.cli import main; main()")
@@ -32,6 +37,32 @@ def graphloop(*arguments: str | Path, cwd: Path = ROOT) -> subprocess.CompletedP
         encoding="utf-8",
         check=False,
     )
+
+
+def called(*arguments: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    """Do the same in this process, which is faster: for what a process of its own has no part in.
+
+    What a target adds to the process is undone.
+    """
+    argv = ["graphloop", *map(str, arguments)]
+    modules, out, err = set(sys.modules), StringIO(), StringIO()
+    with (
+        patch.dict(os.environ, environment(), clear=True),
+        patch.multiple(sys, argv=argv, path=list(sys.path), stdin=StringIO()),
+        chdir(cwd),
+        redirect_stdout(out),
+        redirect_stderr(err),
+    ):
+        status: object = None
+        try:
+            main()
+        except SystemExit as ended:
+            status = ended.code
+    for name in set(sys.modules) - modules:
+        if name.startswith("graphloop_target_"):
+            del sys.modules[name]
+    assert isinstance(status, int), "the command line exits with a status"
+    return subprocess.CompletedProcess(argv, status, out.getvalue(), err.getvalue())
 
 
 def started(*arguments: str | Path, cwd: Path = ROOT) -> subprocess.Popen[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.cli.command_line import MODEL_VARIABLES
+from tests.unit.cli.pay_desk import make_desks
 
 
 @pytest.fixture
@@ -24,3 +25,10 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     for name, module in tuple(sys.modules.items()):
         if str(getattr(module, "__file__", "")).startswith(str(tmp_path)):
             del sys.modules[name]
+
+
+@pytest.fixture
+def pay_desk(desk: Path) -> Path:
+    """Return the current directory of the test, with targets whose runs park."""
+    make_desks(desk)
+    return desk

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import subprocess
 import sys
@@ -26,7 +27,10 @@ def called(
     return ended.value.code, told.out, told.err
 
 
-@pytest.mark.parametrize("command", ["run", "draw", "check"])
+COMMANDS = ("run", "draw", "check", "runs", "approve", "resume", "replay", "fork")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_each_command_shows_how_it_is_used(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -45,7 +49,7 @@ def test_help_lists_the_commands_there_are(
 
     commands = out.partition("Commands:\n")[2].split("\n")
     assert code == Status.OK
-    assert [line.split()[0] for line in commands if line] == ["run", "draw", "check"]
+    assert tuple(line.split()[0] for line in commands if line) == COMMANDS
 
 
 def test_the_version_is_told(
@@ -61,12 +65,17 @@ def test_the_version_is_told(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("rum", "x"), "Did you mean 'run'?"),
+        (("rum", "x"), "Did you mean 'run'"),
         (("run", "x y", "--modle", "m"), "--model"),
         (("draw", "agent", "-o", "loop.bmp"), "error: expected a file name that ends in"),
         (("check", "exmples/x"), "Did you mean 'examples'?"),
         (("run", "a b", "--approve", "maybe"), "ask"),
         (("run", "a b", "--max-steps", "many"), "--max-steps"),
+        (("resum", "r"), "Did you mean 'resume'?"),
+        (("approve", "r", "--denny"), "--deny"),
+        (("runs", "--status", "suspend", "--store", "x"), "Did you mean 'suspended'?"),
+        (("runs",), "error: expected a store to look into: name it with --store runs.db"),
+        (("fork", "r", "--store", "x"), "--at"),
     ],
 )
 def test_a_typing_error_is_met_with_what_is_near(
@@ -147,3 +156,28 @@ def test_output_that_cannot_be_written_is_told_in_words(
     assert done.returncode == status
     assert done.stderr.splitlines()[-1].startswith(told)
     assert "Traceback" not in done.stderr
+
+
+def test_the_commands_on_a_store_are_done_with_their_options(
+    pay_desk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the order in which they are told of; the store comes from the environment."""
+    monkeypatch.setenv("GRAPHLOOP_STORE", "runs.db")
+
+    def does(*arguments: str) -> tuple[int | str | None, str]:
+        code, out, _ = called(*arguments, monkeypatch=monkeypatch, capsys=capsys)
+        return code, out
+
+    assert does("run", "pay")[0] == Status.PARKED
+    code, listed = does("runs", "--status", "suspended", "--json")
+    run_id = json.loads(listed)["run_id"]
+    assert code == Status.OK
+    assert does("fork", run_id, "--at", "2", "--as", "f") == (Status.OK, "f\n")
+    edited = ("--edit", '{"amount": 4}', "--reason", "less")
+    assert does("approve", run_id, "pay", *edited)[1].startswith("approved, edited pay(amount=4)")
+    assert does("approve", run_id, "c0.0", "--deny")[0] == Status.FAILED
+    assert "4 paid" in does("resume", run_id, "--max-steps", "3")[1]
+    code, told = does("replay", run_id, "--upto", "5", "--target", "pay")
+    assert (code, told.count("after event 5")) == (Status.OK, 1)
+    assert "done" in does("runs", "--all")[1]
+    assert (pay_desk / "paid").read_text(encoding="utf-8") == "4\n"

@@ -11,13 +11,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from graphloop import Approval
-from graphloop.cli.approval import READER, approver, read_answer
+from graphloop import Approval, Pending
+from graphloop.cli.approval import READER, UNKNOWN, approver, question, read_answer
 from graphloop.cli.plain import PlainScreen
 from graphloop.cli.request import Approve
-from graphloop.front.result import Pending
 
-PENDING = Pending("approval", "c0.0", "id", "pay", '{"amount": 5}')
+ASKED = "  allow it? y, n, e to edit the arguments, or the reason why not: "
+PAY = '{"type": "object", "properties": {"amount": {"type": "integer"}}, "required": ["amount"]}'
+PENDING = Pending("approval", "c0.0", "id", "pay", '{"amount": 5}', parameters=PAY)
 
 
 @pytest.fixture
@@ -30,12 +31,12 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
         os.close(theirs)
 
 
-def decision(mode: Approve | None) -> Approval:
+def decision(mode: Approve | None, pending: Pending = PENDING) -> Approval:
     decide = approver(mode, PlainScreen(io.StringIO()), interactive=True)
     assert decide is not None
 
     async def decided() -> Approval:
-        return await decide(PENDING)
+        return await decide(pending)
 
     return asyncio.run(decided())
 
@@ -77,8 +78,71 @@ def test_the_answer_is_read_from_the_terminal(
     assert decision(Approve.ASK) == Approval(approved=False, reason="too much")
     assert capsys.readouterr() == (
         "",
-        "\n? pay(amount=5)\n  allow it? y, n, or the reason why not: ",
+        f"\n? pay(amount=5)\n{ASKED}",
     )
+
+
+@pytest.mark.parametrize("line", ["e", "Edit"])
+def test_arguments_can_be_edited(line: str, typed: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is typed must be what the tool takes; until it is, the question stands."""
+    decide = approver(Approve.ASK, PlainScreen(io.StringIO()), interactive=True)
+    assert decide is not None
+    answers = iter([line, "[4]", line, "{no", line, " ", line, '{"sum": 4}', line, '{"amount": 4}'])
+
+    async def edited() -> Approval:
+        asking = asyncio.ensure_future(decide(PENDING))
+        while not asking.done():
+            if capsys_ends_in_question():
+                os.write(typed, f"{next(answers)}\n".encode())
+            await asyncio.wait([asking], timeout=0)
+        return await asking
+
+    told = ""
+
+    def capsys_ends_in_question() -> bool:
+        nonlocal told
+        told += (new := capsys.readouterr().err)
+        return new.endswith(": ")
+
+    approval = asyncio.run(edited())
+
+    assert approval == Approval(approved=True, arguments='{"amount": 4}')
+    assert told.count(ASKED) == 5
+    assert told.count('  in place of {"amount": 5}\n  arguments as JSON (empty: go back): ') == 5
+    assert "expected the arguments as a JSON object, found '[4]'\n" in told
+    assert "found '{no': Expecting property name" in told
+    assert "'amount' is a required property" in told
+
+
+def test_the_end_of_input_in_the_middle_of_an_edit_denies(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And ends the asking: nothing will ever be typed again."""
+    lines = iter(["e\n", ""])
+
+    async def line() -> str:
+        return next(lines)
+
+    monkeypatch.setattr("graphloop.cli.approval._line", line)
+
+    assert decision(Approve.ASK) == Approval(approved=False)
+
+
+def test_a_question_says_who_asks_and_what_may_have_happened() -> None:
+    """A call that may have run is approved differently, and so is one of an agent's agent."""
+    nested = Pending(
+        "approval", "c0.0/c1.0", "id", "pay", "{}", ("desk", "payer\x1b"), unknown=True
+    )
+
+    assert list(question(PENDING)) == ["", "? pay(amount=5)"]
+    assert list(question(nested)) == ["", "? desk > payer > pay()", f"  warning: {UNKNOWN}"]
+
+
+def test_always_is_no_answer_to_a_call_that_may_have_run() -> None:
+    """Whoever said it had calls in mind that have not happened."""
+    again = Pending("approval", "c0.0#7", "id", "pay", "{}", unknown=True)
+
+    assert not decision(Approve.ALWAYS, again).approved
 
 
 def test_a_question_can_be_left_unanswered(typed: int) -> None:

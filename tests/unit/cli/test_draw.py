@@ -23,7 +23,7 @@ def test_a_file_is_drawn_by_its_suffix(
     assert draw("agent", f"loop.{suffix}") is Status.OK
 
     assert MAGIC[suffix] in (desk / f"loop.{suffix}").read_bytes()
-    assert capsys.readouterr().out.startswith(f"loop.{suffix}: graph 'agent', 7 nodes, ")
+    assert capsys.readouterr().out.startswith(f"loop.{suffix}: graph 'agent', 9 nodes, ")
 
 
 @pytest.mark.parametrize("output", [None, "-"])

@@ -42,6 +42,7 @@ def test_a_part_is_its_type_and_its_fields() -> None:
             "status": "ok",
             "role": "tool",
         },
+        "phase": "turn",
     }
     assert (third["finish_reason"], third["end_reason"]) == ("stop", "max_steps")
     assert next(iter(third)) == "type"

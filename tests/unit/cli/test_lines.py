@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from graphloop import Agent, RunResult, stop, tool
 from graphloop.cli.lines import (
     ARGUMENTS_MAX,
     RESULT_MAX,
+    agents_text,
+    ask_text,
+    below,
+    call_in,
     call_text,
     clean,
+    counted,
     end_facts,
     injected,
     mark,
-    pending_lines,
     result_text,
+    time_text,
 )
+from graphloop.stores.base import Ask
 from graphloop.testing import ScriptedModel
 from graphloop.values import ResultStatus, ToolResult
+from graphloop.views.parts import SubAgent, Warned
 
 
 @tool(needs_approval=True)
@@ -28,9 +33,9 @@ async def pay(amount: int) -> str:
     return f"{amount} paid"
 
 
-def parked(store: str | None = None) -> RunResult[None]:
+def parked() -> RunResult[None]:
     model = ScriptedModel([{"calls": [{"name": "pay", "arguments": {"amount": 5}}]}, "done"])
-    return Agent(model, tools=[pay], store=store).generate_sync("pay")
+    return Agent(model, tools=[pay]).generate_sync("pay")
 
 
 @pytest.mark.parametrize(
@@ -113,35 +118,45 @@ def test_a_message_of_the_graph_is_told_from_the_users() -> None:
     assert injected(result.run) is None
 
 
-def test_a_parked_run_says_what_it_waits_for_and_how_to_go_on(tmp_path: object) -> None:
-    """Whoever reads it hours later has only these lines."""
-    store = f"{tmp_path}/runs"
-    result = parked(store)
-
-    lines = list(pending_lines(result, store, resumable=True))
-
-    assert lines == [
-        "parked: the run waits for 1 answer",
-        "  c0.0  approval of pay(amount=5)",
-        f'Go on from Python, with the agent made with store="{store}":',
-        f'  await agent.resume("{result.run_id}", approvals={{"c0.0": True}})',
-    ]
+def test_a_time_is_told_in_utc() -> None:
+    """Whoever reads it may sit elsewhere than the machine."""
+    assert time_text(1_700_000_000.9) == "2023-11-14 22:13:20Z"
 
 
-def test_what_the_line_says_goes_on_indeed(tmp_path: object) -> None:
-    """An instruction that does not work is worse than none."""
-    store = f"{tmp_path}/runs"
-    result = parked(store)
-    agent = Agent(ScriptedModel(["done"]), tools=[pay], store=store)
-
-    resumed = asyncio.run(agent.resume(result.run_id, approvals={"c0.0": True}))
-
-    assert (resumed.text, resumed.steps[0].tool_results[0].text) == ("done", "5 paid")
+def test_things_are_counted_in_words() -> None:
+    """`1 steps` reads like a mistake."""
+    assert [counted(number, "step") for number in (0, 1, 2)] == ["0 steps", "1 step", "2 steps"]
 
 
-def test_a_run_kept_in_memory_cannot_be_promised_to_go_on() -> None:
-    """Its journal ends with the process."""
-    kept, ours = parked(), parked()
+def test_what_is_asked_says_by_whom_and_of_what() -> None:
+    """An approval at the third level of agents is about more than its tool's name."""
+    approval = Ask("c0.0/c1.0", "approval", "pay", '{"amount": 5}', "", ("desk", "payer"))
+    unknown = Ask("c0.0#7", "approval", "pay", "{}", unknown=True)
+    client = Ask("c0.0", "client_tool", "click", "{}")
 
-    assert "--store DIR" in list(pending_lines(kept, None, resumable=True))[-1]
-    assert len(list(pending_lines(ours, "runs", resumable=False))) == 2
+    assert ask_text(approval) == "approval of desk > payer > pay(amount=5)"
+    assert ask_text(unknown) == "approval of pay(); it may have run already"
+    assert ask_text(client) == "the result of click()"
+
+
+def test_a_call_is_found_by_its_key() -> None:
+    """In a run that is taken up again, its results are shown, and its calls were shown before."""
+    run = parked().run
+    approved = Agent(
+        ScriptedModel([{"calls": [{"name": "pay", "arguments": {"amount": 5}}]}, "done"]),
+        tools=[pay],
+        approve_tool_call=lambda _: True,
+    ).generate_sync("pay")
+
+    assert call_in(run, "c0.0") == call_in(approved.run, "c0.0") == "pay(amount=5)"
+    assert [call_in(run, key) for key in ("c0.1", "c1.0", "c-1.0", "k")] == [None] * 4
+    assert call_in(None, "c0.0") is None
+
+
+def test_a_call_of_an_agent_below_is_named_with_its_way() -> None:
+    """Two agents may have calls of one name and one key."""
+    seen = SubAgent(("c0.1", "c2.0"), ("desk", "payer"), Warned("…"))
+
+    assert below(seen, "c1.0") == "c0.1/c2.0/c1.0"
+    assert agents_text(seen.agents) == "desk > payer > "
+    assert agents_text(()) == ""

@@ -17,8 +17,17 @@ from graphloop.providers.base import ReasoningDelta, TextDelta
 from graphloop.providers.script import Entry
 from graphloop.run import Run, Spent
 from graphloop.testing import ScriptedModel
-from graphloop.values import FinishReason, UserMessage
-from graphloop.views.parts import Part, StepRetry, StepStart, ToolCallPart, Warned
+from graphloop.values import FinishReason, ToolResult, UserMessage
+from graphloop.views.parts import (
+    Part,
+    StepRetry,
+    StepStart,
+    SubAgent,
+    ToolCallPart,
+    ToolResultPart,
+    ToolState,
+    Warned,
+)
 
 
 def shown(*parts: Part, width: int = 40) -> list[str]:
@@ -152,3 +161,31 @@ def test_markup_in_text_is_text() -> None:
     assert shown(TextDelta("[bold]a[/bold] :smile: \x1b[2J"), call) == [
         "[bold]a[/bold] :smile: [2J"
     ]
+
+
+def test_the_calls_of_an_agents_agent_are_told_with_their_way() -> None:
+    """Once they are answered they scroll up, as the run's own do."""
+    call = SubAgent(("c0.0",), ("desk",), ToolCallPart("c0.0", "id", "g", '{"x": 1}'))
+    answer = SubAgent(("c0.0",), ("desk",), ToolResultPart(ToolResult("c0.0", "id", "g", "hm")))
+    said = SubAgent(("c0.0",), ("desk",), TextDelta("unheard"))
+
+    assert shown(call, said, answer) == ["✓ desk > g(x=1) → hm"]
+    assert shown(answer) == ["✓ desk > g → hm"]
+
+
+def test_an_edited_call_is_told_with_the_arguments_that_ran() -> None:
+    """Those that were asked for did nothing."""
+    call = ToolCallPart("c0.0", "id", "f", '{"x": 1}')
+    edit = ToolState("c0.0", "f", "executing", arguments='{"x": 2}')
+    result = ToolResultPart(ToolResult("c0.0", "id", "f", "ok"))
+    inner = [SubAgent(("c0.0",), ("desk",), part) for part in (call, edit, result)]
+
+    assert shown(call, edit, result) == ["✓ f(x=2) (edited) → ok"]
+    assert shown(*inner) == ["✓ desk > f(x=2) (edited) → ok"]
+
+
+def test_an_answer_by_a_tool_is_told_as_the_answer() -> None:
+    """Like any other text of the agent's."""
+    taken = ToolResultPart(ToolResult("c0.0", "id", "final_answer", '{"city": "Lisbon"}'))
+
+    assert shown(taken) == ['{"city": "Lisbon"}']

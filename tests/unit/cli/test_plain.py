@@ -18,8 +18,10 @@ from graphloop.views.parts import (
     StepFinish,
     StepRetry,
     StepStart,
+    SubAgent,
     ToolCallPart,
     ToolResultPart,
+    ToolState,
     Warned,
 )
 
@@ -92,3 +94,37 @@ def test_warnings_and_notes_go_to_stderr(capsys: pytest.CaptureFixture[str]) -> 
 
     assert out.getvalue() == "a\n"
     assert capsys.readouterr().err == "warning: careful\nby the way\n"
+
+
+def test_the_calls_of_an_agents_agent_are_told_with_their_way() -> None:
+    """Only they: what a child says is for its parent. Equal keys do not mix."""
+    call = ToolCallPart("c0.0", "id", "f", '{"x": 1}')
+    result = ToolResultPart(ToolResult("c0.0", "id", "f", "ok"))
+    inner = SubAgent(("c0.0",), ("desk",), ToolCallPart("c0.0", "id", "g", "{}"))
+    answer = SubAgent(("c0.0",), ("desk",), ToolResultPart(ToolResult("c0.0", "id", "g", "hm")))
+    said = SubAgent(("c0.0",), ("desk",), TextDelta("unheard"))
+
+    assert shown(call, inner, said, answer, result) == (
+        "→ f(x=1)\n→ desk > g()\n✓ desk > g(): hm\n✓ f(x=1): ok\n"
+    )
+    assert shown(answer) == "✓ desk > g: hm\n"
+
+
+def test_an_edited_call_is_told_with_the_arguments_that_ran() -> None:
+    """Those that were asked for did nothing."""
+    call = ToolCallPart("c0.0", "id", "f", '{"x": 1}')
+    edit = ToolState("c0.0", "f", "executing", arguments='{"x": 2}')
+    result = ToolResultPart(ToolResult("c0.0", "id", "f", "ok"))
+    inner = [SubAgent(("c0.0",), ("desk",), part) for part in (edit, result)]
+
+    assert shown(call, edit, result) == "→ f(x=1)\n✓ f(x=2) (edited): ok\n"
+    assert shown(*inner) == "✓ desk > f(x=2) (edited): ok\n"
+
+
+def test_an_answer_by_a_tool_is_told_as_the_answer() -> None:
+    """Whole, on a line of its own; one that was not taken is none."""
+    taken = ToolResultPart(ToolResult("c0.0", "id", "final_answer", f'["{"x" * 999}"]'))
+    refused = ToolResultPart(ToolResult("c0.0", "id", "final_answer", "Not taken."))
+
+    assert shown(taken) == f'["{"x" * 999}"]\n'
+    assert shown(refused) == "✗ final_answer: Not taken.\n"

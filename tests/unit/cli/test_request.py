@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphloop.cli.request import RunRequest
+from graphloop.cli.request import ResumeRequest, RunRequest
 from graphloop.errors import ConfigError
 
 
@@ -30,3 +30,10 @@ def test_what_says_nothing_is_refused_all_at_once() -> None:
 def test_instructions_may_be_empty() -> None:
     """That takes the target's own away, which is an effect; what is not given is no blank."""
     RunRequest(target="agent.py", instructions="").refuse_blanks()
+
+
+def test_taking_a_run_up_refuses_blanks_too() -> None:
+    """An empty id would otherwise be the beginning of every id."""
+    with pytest.raises(ConfigError, match="RUN and --target and --base-url to say something"):
+        ResumeRequest(run="", target=" ", base_url="").refuse_blanks()
+    ResumeRequest(run="r").refuse_blanks()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import json
 import os
@@ -21,25 +20,11 @@ from graphloop.cli.status import Status
 from graphloop.codec import Codec
 from graphloop.errors import ConfigError
 from graphloop.replay import replay
-from graphloop.stores.jsonl import JsonlStore
 from graphloop.testing import ScriptedModel
 from graphloop.values import AssistantMessage, ToolResult
 from tests.unit.cli.command_line import started
+from tests.unit.cli.pay_desk import GATED, run_ids
 
-GATED = """
-from graphloop import Agent, tool
-
-@tool(needs_approval=True)
-async def pay(amount: int) -> str:
-    "Pay."
-    return f"{amount} paid"
-
-def build(model):
-    return Agent(model, tools=[pay])
-
-PROMPT = "Pay 5."
-"""
-GATED_SCRIPT = "- calls: [{name: pay, arguments: {amount: 5}}]\n- text: Done.\n"
 WAITING = """
 import asyncio
 from graphloop import Agent, tool
@@ -64,10 +49,7 @@ PROMPT = "Wait."
 
 
 @pytest.fixture
-def gated(desk: Path) -> str:
-    (desk / "pay").mkdir()
-    (desk / "pay" / "agent.py").write_text(GATED, encoding="utf-8")
-    (desk / "pay" / "script.yaml").write_text(GATED_SCRIPT, encoding="utf-8")
+def gated(pay_desk: Path) -> str:
     return "pay"
 
 
@@ -121,13 +103,44 @@ def test_a_gated_call_is_decided_or_parks(
 
 
 def test_a_parked_run_tells_how_to_go_on(gated: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its id and its key are all that the answer needs."""
-    assert run(RunRequest(target=gated, store="runs")) is Status.PARKED
+    """In commands that are typed as they stand; the target is noted, and need not be named."""
+    assert run(RunRequest(target=gated, store="runs.db", max_steps=4)) is Status.PARKED
 
     told = capsys.readouterr()
-    (run_id,) = asyncio.run(JsonlStore("runs").runs())
-    assert told.out.endswith(f" · run {run_id} in runs\n")
-    assert f'agent.resume("{run_id}", approvals={{"c0.0": True}})' in told.err
+    (run_id,) = run_ids("runs.db")
+    assert told.out.endswith(f" · run {run_id} in runs.db\n")
+    assert f"  graphloop approve {run_id} c0.0 --store runs.db\n" in told.err
+    assert f"  graphloop resume {run_id} --max-steps 4 --store runs.db\n" in told.err
+
+
+def test_a_store_of_the_agents_own_is_told_of_as_well(
+    gated: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It need not be named to be where the run is kept; another one may be."""
+    own = GATED.replace("tools=[pay]", "tools=[pay], store='own.db'")
+    Path(gated, "agent.py").write_text(own, encoding="utf-8")
+
+    assert run(RunRequest(target=gated)) is Status.PARKED
+    (run_id,) = run_ids("own.db")
+    assert f"graphloop approve {run_id} c0.0 --store own.db\n" in capsys.readouterr().err
+    assert run(RunRequest(target=gated, store="other.db")) is Status.PARKED
+    assert len(run_ids("own.db")) == len(run_ids("other.db")) == 1
+
+
+def test_a_store_object_of_the_agents_own_is_answered_from_python(
+    gated: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No command could open it."""
+    own = GATED.replace("tools=[pay]", "tools=[pay], store=MemoryStore()").replace(
+        "from graphloop import",
+        "from graphloop.stores.memory import MemoryStore\nfrom graphloop import",
+    )
+    Path(gated, "agent.py").write_text(own, encoding="utf-8")
+
+    assert run(RunRequest(target=gated)) is Status.PARKED
+    told = capsys.readouterr().err
+    assert "Go on from Python:\n  await agent.resume(" in told
+    assert "graphloop approve" not in told
 
 
 def test_a_files_own_approver_is_not_replaced_unasked(
@@ -212,9 +225,8 @@ def test_a_ready_agent_runs_with_the_model_it_has(
 def test_a_graph_runs_with_its_tools(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """TOOLS are what its model is offered."""
     text = (
-        "from graphloop import END, Graph, tool\nfrom graphloop.loop import standard_edges\n"
-        "from graphloop.nodes import Execute, PrepareStep, StopCheck\nprepare = PrepareStep()\n"
-        "graph = Graph('g', prepare, standard_edges(prepare, Execute(), StopCheck()))\n"
+        "from graphloop import Graph, tool\nfrom graphloop.loop import Standard, standard_edges\n"
+        "nodes = Standard()\ngraph = Graph('g', nodes.prepare, standard_edges(nodes))\n"
         "@tool\nasync def f() -> str:\n    'F.'\n    return 'ok'\nTOOLS = [f]\n"
     )
     (desk / "own.py").write_text(text, encoding="utf-8")

@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+import dataclasses
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from typing import final
+from pathlib import Path
+from typing import TypeVar, final
 
 import pytest
 
-from graphloop import Agent, EndReason, RunResult, Tool
+from graphloop import NOT_DONE, UNKNOWN, Agent, EndReason, Found, RunResult, Tool, ToolContext
 from graphloop.drivers.aio import AsyncDriver, Seen
 from graphloop.drivers.ports import Ports
 from graphloop.effects import CallModel, Effect
-from graphloop.errors import BadReply, ConfigError, IllegalEvent, RunFailed
-from graphloop.events import Event, Setup, Started
+from graphloop.errors import BadReply, ConfigError, Fenced, IllegalEvent, RunBusy, RunFailed
+from graphloop.events import Cancelled, Event, Setup, Started
 from graphloop.graph import END, Graph
 from graphloop.node import Kind, Leave, Reaction, Wait
 from graphloop.outcomes import Aborted, Done, Outcome
 from graphloop.providers.base import Delta, ModelSession, TextDelta
 from graphloop.run import Run
+from graphloop.stores.base import Store
 from graphloop.stores.memory import MemoryStore
+from graphloop.stores.sqlite import SqliteStore
 from graphloop.testing import ScriptedModel
+from graphloop.tool_effects import EffectPolicy, Reconcile, Reconciliation
 from graphloop.tools import Toolbox
-from graphloop.values import ModelRequest, Reply
+from graphloop.values import ModelRequest, Reply, UserMessage
+from tests.agent_tree import Ledger, Plans, batch, tree
 from tests.strategies import QUESTION, call, loop, reply, wrong
+
+T = TypeVar("T")
 
 DEADLINE_S = 5.0
 """A driver that hangs fails here instead of holding up the suite."""
@@ -48,10 +56,10 @@ async def fine(arguments: dict[str, object]) -> str:
     return "fine"
 
 
-def within(work: Awaitable[RunResult[None]]) -> RunResult[None]:
+def within(work: Awaitable[T]) -> T:
     """Run to the end, or fail if it does not come."""
 
-    async def bounded() -> RunResult[None]:
+    async def bounded() -> T:
         async with asyncio.timeout(DEADLINE_S):
             return await work
 
@@ -151,7 +159,7 @@ def test_an_abort_during_tools_answers_every_call() -> None:
     assert EndReason.ABORTED is result.end_reason
     assert ("enough",) == result.stopped_by
     assert ["c0.0", "c0.1"] == [one.key for one in result.steps[0].tool_results]
-    assert "not_run" == statuses(result)[0]
+    assert "unknown" == statuses(result)[0]
 
 
 async def aborted_alone(hang: Execute, waiting: asyncio.Event) -> int:
@@ -361,7 +369,7 @@ def test_a_driver_without_a_run_says_so() -> None:
     one = driver()
 
     with pytest.raises(IllegalEvent, match="starts with Started"):
-        asyncio.run(drive(one._drive(())))  # pyright: ignore[reportPrivateUsage]
+        asyncio.run(drive(one._drive("r", ())))  # pyright: ignore[reportPrivateUsage]
 
 
 def test_what_is_seen_is_every_step_and_every_delta() -> None:
@@ -372,3 +380,445 @@ def test_what_is_seen_is_every_step_and_every_delta() -> None:
 
     assert 4 == count
     assert one.exception is None
+
+
+class Died(BaseException):
+    """The process dies here: no boundary catches it, and nothing more is journaled."""
+
+
+class Fatal:
+    """A tool whose first executions kill the process; it notes each under its idempotency key."""
+
+    def __init__(self, deaths: int = 1) -> None:
+        self.deaths = deaths
+        self.keys: list[str] = []
+
+    async def execute(self, arguments: dict[str, object], context: ToolContext) -> str:
+        """Note that it began, then die or return."""
+        self.keys.append(context.idempotency_key)
+        if len(self.keys) <= self.deaths:
+            raise Died
+        return f"done at attempt {len(self.keys)}"
+
+
+EFFECTS: tuple[EffectPolicy, ...] = ("pure", "idempotent", "at_least_once", "at_most_once")
+
+
+def resumed(
+    fatal: Fatal,
+    effect: EffectPolicy,
+    store: Store,
+    reconcile: Reconcile | None = None,
+    *,
+    gated: bool = False,
+) -> tuple[RunResult[None], list[Event]]:
+    """Start a run that dies in its tool, resume it, and return it with its journal."""
+
+    async def scenario() -> tuple[RunResult[None], list[Event]]:
+        options = {} if reconcile is None else {"reconcile": reconcile}
+        tool = Tool(
+            name="one",
+            parameters={"type": "object"},
+            execute=fatal.execute,
+            effect=effect,
+            needs_approval=gated,
+            **wrong(options),
+        )
+        one = Agent(ScriptedModel([reply(call("one")), "done"]), tools=[tool], store=store)
+        try:
+            if gated:
+                await one.generate("go", run_id="r")
+                await one.resume("r", approvals={"c0.0": True})
+            else:
+                await one.generate("go", run_id="r")
+        except Died:
+            result = await one.resume("r")
+        else:
+            raise AssertionError("it was to die")
+        return result, list(await store.load("r"))
+
+    return within(scenario())
+
+
+def names(journal: Iterable[Event]) -> list[str]:
+    """Return the names of events."""
+    return [type(event).__name__ for event in journal]
+
+
+@pytest.mark.parametrize("effect", EFFECTS)
+def test_a_call_that_may_not_repeat_is_journaled_before_it_begins(
+    effect: EffectPolicy, tmp_path: Path
+) -> None:
+    """DURABLE §6.4: the others need no such event, and no wait for the disk."""
+    _, journal = resumed(Fatal(), effect, SqliteStore(tmp_path / "r.db", durability="process"))
+
+    begun = names(journal).index("Begun") if "Begun" in names(journal) else None
+    assert (effect == "at_most_once") is (begun is not None)
+    if begun is not None:
+        assert "CallsChecked" == names(journal)[begun - 1]
+        assert "Resumed" == names(journal)[begun + 1]
+
+
+def test_nothing_is_noted_where_nothing_outlives_the_process() -> None:
+    """A journal in memory dies with the tool; and the run may be resumed in the same process."""
+    fatal = Fatal()
+
+    result, journal = resumed(fatal, "at_most_once", MemoryStore())
+
+    assert "Begun" not in names(journal)
+    assert "done" == result.text
+
+
+@pytest.mark.parametrize("effect", EFFECTS[:3])
+def test_a_call_that_may_repeat_runs_again_under_the_same_key(
+    effect: EffectPolicy, tmp_path: Path
+) -> None:
+    """The service that is called can tell that it is the same call."""
+    fatal = Fatal()
+
+    result, _ = resumed(fatal, effect, SqliteStore(tmp_path / "r.db", durability="process"))
+
+    assert ["done at attempt 2"] == [one.content for one in result.steps[0].tool_results]
+    assert 2 == len(fatal.keys)
+    assert 1 == len(set(fatal.keys))
+
+
+def test_a_call_that_may_not_repeat_stays_unknown(tmp_path: Path) -> None:
+    """The model is told so; the tool does not run again."""
+    fatal = Fatal()
+
+    result, _ = resumed(fatal, "at_most_once", SqliteStore(tmp_path / "r.db", durability="process"))
+
+    assert ["unknown"] == statuses(result)
+    assert 1 == len(fatal.keys)
+    assert "done" == result.text
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "content", "runs"),
+    [
+        (Found("receipt 7"), "ok", "receipt 7", 1),
+        (NOT_DONE, "ok", "done at attempt 2", 2),
+        (UNKNOWN, "unknown", "", 1),
+        ("yes", "unknown", "", 1),
+        (OSError("down"), "unknown", "", 1),
+    ],
+)
+def test_a_call_that_can_be_looked_up_is_looked_up(
+    answer: object, status: str, content: str, runs: int, tmp_path: Path
+) -> None:
+    """And runs again only if the lookup says that it has not happened."""
+    fatal = Fatal()
+
+    def reconcile(arguments: object, context: ToolContext) -> Reconciliation:
+        assert [context.idempotency_key] == fatal.keys
+        if isinstance(answer, Exception):
+            raise answer
+        given: Reconciliation = wrong(answer)
+        return given
+
+    store = SqliteStore(tmp_path / "r.db", durability="process")
+    result, _ = resumed(fatal, "reconcile", store, reconcile)
+
+    (found,) = result.steps[0].tool_results
+    assert status == found.status
+    assert content in found.text
+    assert runs == len(fatal.keys)
+
+
+@pytest.mark.parametrize("approved", [True, False])
+def test_an_approved_call_that_may_have_happened_is_asked_about_again(
+    approved: bool, tmp_path: Path
+) -> None:
+    """The first approval is used up, in the store's mailbox too; only a new one runs it again."""
+    fatal = Fatal()
+    store = SqliteStore(tmp_path / "r.db", durability="process")
+
+    parked, _ = resumed(fatal, "at_most_once", store, gated=True)
+
+    assert EndReason.PARKED is parked.end_reason
+    assert [True] == [one.unknown for one in parked.pending]
+
+    async def answered() -> RunResult[None]:
+        tool = Tool(
+            name="one", parameters={"type": "object"}, execute=fatal.execute, needs_approval=True
+        )
+        one = Agent(ScriptedModel(["done"]), tools=[tool], store=store)
+        still = await one.resume("r")
+        assert EndReason.PARKED is still.end_reason
+        with pytest.raises(ConfigError, match="does not wait"):
+            await one.resume("r", approvals={"c0.0": True})
+        key = still.pending[0].key
+        return await one.resume("r", approvals={key: approved})
+
+    result = within(answered())
+
+    assert ["ok" if approved else "unknown"] == statuses(result)
+    assert (2 if approved else 1) == len(fatal.keys)
+
+
+@pytest.mark.parametrize("way", ["generate", "iter"])
+def test_a_turn_that_takes_too_long_ends_the_run_as_timeout(way: str) -> None:
+    """Its tools included, also while somebody iterates; the history stays paired."""
+
+    async def hang(arguments: dict[str, object]) -> str:
+        await asyncio.Event().wait()
+        return "never"
+
+    one = Agent(
+        ScriptedModel([TWO, "done"]),
+        tools=[tool_of("one", hang), tool_of("two", fine)],
+        step_timeout_s=0.2,
+    )
+
+    result = within(one.generate("go") if way == "generate" else one.iter("go").until_done())
+
+    assert EndReason.TIMEOUT is result.end_reason
+    assert ("step_timeout_s",) == result.stopped_by
+    assert "unknown" == statuses(result)[0]
+    assert 2 == len(statuses(result))
+
+
+def test_what_is_said_while_a_tool_runs_is_read_in_the_next_turn() -> None:
+    """R12: it is a fact of the journal, and comes after the results."""
+    store = MemoryStore()
+
+    async def scenario() -> RunResult[None]:
+        async def talk(arguments: dict[str, object]) -> str:
+            stream.steer("hurry")
+            stream.follow_up("and then?")
+            return "fine"
+
+        looped = Agent(
+            ScriptedModel([reply(call("one")), "done", "more"]),
+            tools=[tool_of("one", talk)],
+            store=store,
+        )
+        stream = looped.stream("go", run_id="r")
+        return await stream.result()
+
+    result = within(scenario())
+
+    assert ["tool", "user", "assistant", "user", "assistant"] == [
+        one.role for one in result.messages[1:]
+    ]
+    assert 2 == names(asyncio.run(store.load("r"))).count("Queued")
+
+
+def test_what_is_said_while_the_last_answer_is_under_way_is_not_lost() -> None:
+    """Once the answer is in, the run is over: what was said before must come before it."""
+
+    async def scenario() -> RunResult[None]:
+        asked, answering = asyncio.Event(), asyncio.Event()
+
+        async def think(arguments: dict[str, object]) -> str:
+            asked.set()
+            await answering.wait()
+            return "thought"
+
+        ends = Tool(name="one", parameters={"type": "object"}, execute=think, ends_run=True)
+        stream = Agent(ScriptedModel([reply(call("one")), "done"]), tools=[ends]).stream("go")
+        async with asyncio.TaskGroup() as group:
+            running = group.create_task(stream.result())
+            await asked.wait()
+            stream.steer("wait")
+            answering.set()
+        return running.result()
+
+    result = within(scenario())
+
+    assert "done" == result.text
+    assert UserMessage("wait", origin="steering") in result.messages
+
+
+def test_an_abort_after_the_step_lets_its_tools_end() -> None:
+    """And asks no model again."""
+
+    async def scenario() -> RunResult[None]:
+        async def stop(arguments: dict[str, object]) -> str:
+            stream.abort("enough", after_step=True)
+            stream.abort("again", after_step=True)
+            await asyncio.sleep(0)
+            return "ended"
+
+        looped = agent(tool_of("one", stop), tool_of("two", fine))
+        stream = looped.stream("go")
+        return await stream.result()
+
+    result = within(scenario())
+
+    assert EndReason.ABORTED is result.end_reason
+    assert ("enough",) == result.stopped_by
+    assert ["ok", "ok"] == statuses(result)
+
+
+def test_a_run_is_driven_by_one_driver_at_a_time(tmp_path: Path) -> None:
+    """The other is refused, told who drives it, and has changed nothing."""
+    path = str(tmp_path / "r.db")
+
+    async def scenario() -> RunResult[None]:
+        async def resume_meanwhile(arguments: dict[str, object]) -> str:
+            other = Agent(ScriptedModel(["not me"]), tools=[tool_of("one", fine)], store=path)
+            with pytest.raises(RunBusy, match="is being driven by"):
+                await other.resume("r")
+            await other.aclose()
+            return "fine"
+
+        looped = Agent(
+            ScriptedModel([reply(call("one")), "done"]),
+            tools=[tool_of("one", resume_meanwhile)],
+            store=path,
+        )
+        result = await looped.generate("go", run_id="r")
+        await looped.aclose()
+        return result
+
+    result = within(scenario())
+
+    assert ["ok"] == statuses(result)
+    assert "done" == result.text
+
+
+def test_a_driver_that_lost_its_run_stops_its_tools(tmp_path: Path) -> None:
+    """Whoever was thought dead and is not must not go on beside its successor."""
+    path, clock = tmp_path / "r.db", [0.0]
+    cancelled: list[str] = []
+
+    def store() -> SqliteStore:
+        return SqliteStore(path, durability="process", lease_s=10.0, clock=lambda: clock[0])
+
+    async def scenario() -> None:
+        mine, theirs = store(), store()
+
+        async def take_over(arguments: dict[str, object]) -> str:
+            clock[0] = 1_000.0
+            await theirs.claim("r")
+            return "fine"
+
+        async def hang(arguments: dict[str, object]) -> str:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                cancelled.append("hang")
+                raise
+            return "never"
+
+        tools = [tool_of("one", take_over), tool_of("two", hang)]
+        with pytest.raises(Fenced):
+            await Agent(ScriptedModel([TWO]), tools=tools, store=mine).generate("go", run_id="r")
+        await theirs.release("r", "suspended", ())
+        await mine.aclose()
+        await theirs.aclose()
+
+    within(scenario())
+
+    assert ["hang"] == cancelled
+
+
+def test_the_run_is_left_as_it_stands(tmp_path: Path) -> None:
+    """Parked, done, cancelled or failed: whoever lists the runs sees it, and what is waited for."""
+
+    async def scenario() -> dict[str, tuple[str, list[str]]]:
+        store = SqliteStore(tmp_path / "r.db", durability="process")
+        client = Tool(name="one", parameters={"type": "object"})
+        await Agent(ScriptedModel([reply(call("one"))]), tools=[client], store=store).generate(
+            "go", run_id="parked"
+        )
+        await Agent(ScriptedModel(["x"]), store=store).generate("go", run_id="done")
+        with pytest.raises(OSError, match="line"):
+            await Agent(ScriptedModel([OSError("line")]), store=store).generate(
+                "go", run_id="failed"
+            )
+        stream = Agent(ScriptedModel(["x"]), store=store).stream("go", run_id="cancelled")
+        stream.abort()
+        await stream.result()
+        records = await store.overview()
+        await store.aclose()
+        return {one.run_id: (one.status, [ask.key for ask in one.asks]) for one in records}
+
+    assert {
+        "parked": ("suspended", ["c0.0"]),
+        "done": ("done", []),
+        "failed": ("failed", []),
+        "cancelled": ("cancelled", []),
+    } == within(scenario())
+
+
+GO: Plans = {"go": [batch("kid")], "kid": [batch("leaf")], "leaf": [batch("client"), "deep"]}
+
+
+def test_a_driver_takes_up_the_children_that_it_has_driven_itself() -> None:
+    """The same driver may go on with a parked run, and cancel it: at any depth."""
+
+    async def scenario() -> tuple[AsyncDriver[None], list[str]]:
+        store = MemoryStore()
+        runner = tree(Ledger(), GO)._runner  # pyright: ignore[reportPrivateUsage]
+        one: AsyncDriver[None] = AsyncDriver(runner.graph, runner.ports(store), None)
+        await drive(one.start(Started(0.0, "r", "agent", QUESTION, runner.setup)))
+        assert ["c0.0/c0.0/c0.0"] == [asked.key for asked in one.pending]
+        assert one.run is not None
+        await drive(one.resume(one.run, at_once=True))
+        assert ["c0.0/c0.0/c0.0"] == [asked.key for asked in one.pending]
+        one.abort("enough")
+        await drive(one.resume(one.run, at_once=True))
+        await one.cancelled(Cancelled(0.0))
+        return one, [names(await store.load(run))[-1] for run in await store.runs()]
+
+    one, last = asyncio.run(scenario())
+
+    assert ["Cancelled"] * 3 == last
+    assert () == one.pending
+    assert one.run is not None
+    assert 3 == one.run.spent.model_calls
+
+
+def test_a_run_that_is_left_stands_where_its_journal_is() -> None:
+    """Nothing is cancelled, nothing is noted; whoever comes next goes on."""
+
+    async def scenario() -> list[str]:
+        store = MemoryStore()
+        runner = tree(Ledger(), {"go": [batch("note"), "done"]})._runner  # pyright: ignore[reportPrivateUsage]
+        one: AsyncDriver[None] = AsyncDriver(runner.graph, runner.ports(store), None)
+        async for seen in one.start(Started(0.0, "r", "agent", QUESTION, runner.setup)):
+            if isinstance(seen, TextDelta):
+                one.leave()
+        return names(await store.load("r"))
+
+    assert ["Started"] == asyncio.run(scenario())
+
+
+def test_an_abort_cancels_children_that_another_process_has_begun() -> None:
+    """Nobody has driven them here; what they had spent is part of the bill all the same."""
+
+    async def scenario() -> tuple[RunResult[None], list[str]]:
+        store = MemoryStore()
+        await tree(Ledger(), GO, store).generate("go", run_id="r")
+        stream = tree(Ledger(), GO, store).resume_stream("r")
+        stream.abort("enough")
+        result = await stream.result()
+        return result, [names(await store.load(run))[-1] for run in await store.runs()]
+
+    result, last = asyncio.run(scenario())
+
+    assert ["Cancelled"] * 3 == last
+    assert 3 * 15 == result.total_usage.total_tokens
+    assert ["unknown"] == statuses(result)
+
+
+def test_an_agent_that_this_driver_was_not_given_fails_its_call() -> None:
+    """The model is told, and goes on."""
+
+    async def scenario() -> AsyncDriver[None]:
+        runner = tree(Ledger(), GO)._runner  # pyright: ignore[reportPrivateUsage]
+        ports = dataclasses.replace(runner.ports(MemoryStore()), children={})
+        one: AsyncDriver[None] = AsyncDriver(runner.graph, ports, None)
+        await drive(one.start(Started(0.0, "r", "agent", QUESTION, runner.setup)))
+        return one
+
+    run = asyncio.run(scenario()).run
+
+    assert run is not None
+    assert run.ended
+    (result,) = run.steps[0].tool_results
+    assert "error" == result.status
+    assert "was not given" in result.text

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Mapping
 
 import pytest
 
-from graphloop import Approval, Tool, ToolContext
+from graphloop import Approval, Tool, ToolContext, allow, ask, deny
+from graphloop.approvals import issue
+from graphloop.drivers.asks import capability_of
 from graphloop.drivers.perform import Performer, cancelled_inside, failed
 from graphloop.drivers.ports import Approver, Callback, Ports
-from graphloop.effects import AskHuman, CallModel, CallTool, CheckCalls, Effect, Invoke
+from graphloop.effects import (
+    AskHuman,
+    CallModel,
+    CallTool,
+    CheckCalls,
+    Effect,
+    HandOver,
+    Invoke,
+    StartRun,
+)
+from graphloop.errors import ConfigError
 from graphloop.events import (
     CallbackReturned,
     CallsChecked,
@@ -18,12 +31,14 @@ from graphloop.events import (
     Decided,
     EffectFailed,
     Event,
+    Steered,
     ToolReturned,
 )
 from graphloop.run import Run, Verdict
 from graphloop.stores.memory import MemoryStore
+from graphloop.tool_outcome import ToolOutcome
 from graphloop.tools import Toolbox
-from graphloop.values import ModelRequest
+from graphloop.values import ModelRequest, Reply, evolve
 from tests.strategies import call, fresh, replied, reply, wrong
 
 SCHEMA = {"type": "object", "properties": {"x": {"type": "integer"}}}
@@ -236,3 +251,111 @@ def test_a_failure_names_the_error_and_keeps_its_trace() -> None:
 
     assert (7, "KeyError", "'x'") == (event.effect, event.failure.error, event.failure.message)
     assert "KeyError: 'x'" in event.failure.traceback
+
+
+ASK = AskHuman(2, "c0.0", call("write"))
+
+
+@pytest.mark.parametrize(
+    ("token", "reason"),
+    [
+        (issue(capability_of(fresh(), ASK), b"s"), ""),
+        (issue(capability_of(fresh(), ASK), b"x"), "forged"),
+        (issue(capability_of(evolve(fresh(), id="other"), ASK), b"s"), "of another run"),
+        ("no token", "malformed"),
+    ],
+)
+def test_an_approver_s_token_must_be_about_the_call(token: str, reason: str) -> None:
+    """Who asks elsewhere and passes the answer on may pass on a wrong one."""
+
+    async def approve(effect: AskHuman, run: Run[None]) -> Approval:
+        return Approval(True, token=token)
+
+    one = Performer(evolve_ports(approve=approve, secret=b"s"))
+    event = performed(ASK, one)
+
+    assert isinstance(event, Decided)
+    assert (reason == "") is event.approved
+    assert reason in event.reason
+
+
+def evolve_ports(**changes: object) -> Ports[None]:
+    """Return the usual ports with these changes."""
+    ports: Ports[None] = Ports(
+        store=MemoryStore(), models={}, toolbox=Toolbox(TOOLS), clock=lambda: 5.0
+    )
+    return dataclasses.replace(ports, **wrong(changes))
+
+
+def test_the_open_calls_of_a_conversation_are_answered_by_what_came_with_it() -> None:
+    """Those of turn -1 only: whatever the model asks for later has nobody to answer it."""
+
+    def settle(effect: AskHuman | CallTool) -> Approval | ToolOutcome:
+        return Approval(True) if isinstance(effect, AskHuman) else ToolOutcome("theirs", "ok")
+
+    one = Performer(evolve_ports(settle=settle))
+    asked = AskHuman(1, "c-1.0", call("write"))
+    client = CallTool(2, "c-1.1", call("client"), client=True)
+
+    assert one.can_perform(asked)
+    assert one.can_perform(client)
+    assert not one.can_perform(ASK)
+    assert not one.can_perform(CallTool(2, "c0.1", call("client"), client=True))
+    assert Decided(5.0, 1, approved=True) == performed(asked, one)
+    assert ToolReturned(5.0, 2, "theirs") == performed(client, one)
+
+
+def test_a_turn_that_nobody_attends_goes_on_by_itself() -> None:
+    """A run that was iterated, taken up by a plain resume."""
+    assert Performer(evolve_ports()).can_perform(HandOver(1))
+    assert not Performer(evolve_ports(attended=True)).can_perform(HandOver(1))
+    assert Steered(5.0, 1) == asyncio.run(Performer(evolve_ports()).perform(HandOver(1), fresh()))
+
+
+def test_an_agent_that_is_not_here_is_named() -> None:
+    """With those that are."""
+    with pytest.raises(ConfigError, match=r"starts agent 'kid'.*it has no agents"):
+        Performer(evolve_ports()).open_child(StartRun(1, "c0.0", "kid", "{}", ()), fresh())
+
+
+def test_conditions_are_told_gate_by_gate() -> None:
+    """Those that hold and those that fail; the names of one gate mean nothing in another."""
+
+    def big(arguments: dict[str, int], context: ToolContext) -> bool:
+        return arguments["x"] > 1
+
+    def broken(arguments: dict[str, int], context: ToolContext) -> bool:
+        raise LookupError
+
+    outer = allow("read", when=big) | allow("write")
+    inner = deny("read", when=broken) | ask("read", when=big)
+    one = Performer(evolve_ports(gates=(outer, inner)))
+    calls = (call("read", "", '{"x": 2}'), call("read", "", '{"x": 1}'))
+
+    event = performed(CheckCalls(1, 0, calls), one, replied(reply(*calls)))
+
+    assert isinstance(event, CallsChecked)
+    assert [(("big",), ("big",)), ((), ())] == [one.held for one in event.checks]
+    assert [((), ("broken",))] * 2 == [one.failed for one in event.checks]
+
+
+@pytest.mark.parametrize("price", [None, True, "1", float("nan"), 1, 0.5])
+def test_a_price_is_a_finite_number_or_unknown(price: object) -> None:
+    """A reply is never lost over its price."""
+
+    def told(answered: Reply) -> object:
+        return price
+
+    one = Performer(evolve_ports(price=told))
+
+    expected = {1: 1.0, 0.5: 0.5}.get(price) if isinstance(price, int | float) else None
+    assert (None if price is True else expected) == one.price(reply("x"))
+
+
+def test_a_price_that_cannot_be_told_is_unknown() -> None:
+    """The table is the user's own function."""
+
+    def raising(answered: Reply) -> float:
+        raise KeyError("model")
+
+    assert Performer(evolve_ports(price=raising)).price(reply("x")) is None

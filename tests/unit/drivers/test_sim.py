@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pytest
 
 from graphloop import EndReason
+from graphloop.approvals import Approval
 from graphloop.drivers import sim
-from graphloop.drivers.ports import Approval
-from graphloop.drivers.sim import World, simulate
-from graphloop.effects import CallTool, Effect
+from graphloop.drivers.sim import LATENCY_MAX_S, ChildAnswer, Simulation, World, simulate
+from graphloop.effects import CallTool, Effect, HandOver
 from graphloop.errors import GraphloopError
-from graphloop.events import CallCheck, Changes, Event, Setup
+from graphloop.events import CallCheck, Changes, Event, Setup, Steered, ToolReturned
 from graphloop.graph import END, Graph
 from graphloop.node import Kind, Leave, Reaction, Wait
 from graphloop.outcomes import Done, Outcome
-from graphloop.run import Run
+from graphloop.replay import replay
+from graphloop.run import Run, evolve
+from graphloop.spending import Spent
 from graphloop.tool_outcome import ToolOutcome
-from graphloop.values import Reply
-from tests.strategies import QUESTION, Adversary, call, loop, reply, setup
+from graphloop.values import Reply, UserMessage
+from tests.strategies import QUESTION, Adversary, call, loop, reply, setup, spec
 
+DONE = reply("done")
 ASKED = (CallCheck(needs_approval=True),)
 TWO = Adversary((reply("done"), reply(call())))
 
@@ -52,8 +57,182 @@ def test_a_crash_right_after_the_start_performs_the_first_effects_again() -> Non
     simulation = simulate(graph, QUESTION, TWO.world, None, setup=Setup(), crash_after=(1,))
 
     assert simulation.run.ended
-    assert {"c0.0": 2} == simulation.executions
-    assert not simulation.repeated
+    assert {"c0.0": 1} == simulation.executions
+    assert ["Started", "Resumed", "Begun", "ToolReturned"] == kinds(simulation)
+
+
+def kinds(simulation: Simulation[None]) -> list[str]:
+    """Return the kinds of the events of a journal."""
+    return [type(one).__name__ for one in simulation.events]
+
+
+def crashing(after: int, *, repeatable: bool, seed: int = 0) -> tuple[Simulation[None], int]:
+    """Return a run of one tool that crashes after an event, and how often the tool took effect."""
+    node = ToolFirst()
+    graph: Graph[None] = Graph("g", node, {node: {Done: END}})
+    effects: list[str] = []
+
+    def tool(effect: CallTool) -> ToolOutcome:
+        effects.append(effect.key)
+        return ToolOutcome("fine", "ok")
+
+    world = World(model=TWO.model, tool=tool, repeatable=lambda _: repeatable)
+    simulation = simulate(
+        graph, QUESTION, world, None, setup=Setup(), seed=seed, crash_after=(after,)
+    )
+    return simulation, len(effects)
+
+
+def test_a_tool_that_may_not_be_repeated_is_begun_before_it_starts() -> None:
+    """A process that dies between the two has started nothing, and nobody knows that."""
+    simulation, effects = crashing(2, repeatable=False)
+
+    assert ["Started", "Begun", "Resumed", "ToolReturned"] == kinds(simulation)
+    assert ({}, 0) == (simulation.executions, effects)
+    last = simulation.events[-1]
+    assert isinstance(last, ToolReturned)
+    assert "unknown" == last.status
+
+
+def test_a_tool_that_may_be_repeated_needs_no_beginning() -> None:
+    """It costs nothing then."""
+    simulation, effects = crashing(9, repeatable=True)
+
+    assert ["Started", "ToolReturned"] == kinds(simulation)
+    assert 1 == effects
+
+
+def interrupted(*, repeatable: bool, seed: int) -> tuple[Simulation[None], list[str]]:
+    """Return a run of two tools that crashes when the first has ended, and what took effect."""
+    effects: list[str] = []
+    models = (DONE, reply(call(), call()), *[DONE] * 9)
+    adversary = Adversary(models, repeatable=repeatable)
+
+    def tool(effect: CallTool) -> ToolOutcome:
+        effects.append(effect.key)
+        return ToolOutcome("fine", "ok")
+
+    world = dataclasses.replace(adversary.world, tool=tool)
+    run = simulate(loop(), QUESTION, world, None, setup=setup(), seed=seed)
+    first = kinds(run).index("ToolReturned") + 1
+    effects.clear()
+    return simulate(
+        loop(), QUESTION, world, None, setup=setup(), seed=seed, crash_after=(first,)
+    ), effects
+
+
+def test_a_crash_leaves_open_whether_a_tool_had_taken_effect() -> None:
+    """Both happen, by the seed; the answer is "unknown" either way, and it starts once."""
+    found = set[int]()
+    for seed in range(20):
+        simulation, effects = interrupted(repeatable=False, seed=seed)
+        statuses = sorted(one.status for one in simulation.run.steps[0].tool_results)
+        assert ["ok", "unknown"] == statuses
+        assert {"c0.0": 1, "c0.1": 1} == simulation.executions
+        assert not simulation.repeated
+        found.add(len(effects))
+
+    assert {1, 2} == found
+
+
+def test_a_tool_that_may_be_repeated_starts_again_and_may_take_effect_twice() -> None:
+    """That is what its author has allowed."""
+    found = set[int]()
+    for seed in range(20):
+        simulation, effects = interrupted(repeatable=True, seed=seed)
+        assert ["ok", "ok"] == [one.status for one in simulation.run.steps[0].tool_results]
+        assert not simulation.repeated
+        found.add(len(effects))
+
+    assert {2, 3} == found
+
+
+def test_the_time_that_a_process_was_dead_is_nobody_s_work() -> None:
+    """A run that is taken up a week later has not used up its budget."""
+    adversary = Adversary((reply("done"), reply(call())))
+    calm = adversary.run(loop())
+
+    crashed = adversary.run(loop(), crash_after=range(1, 9))
+
+    assert crashed.run.at - calm.run.at > LATENCY_MAX_S * 10
+    assert crashed.run.spent.seconds <= LATENCY_MAX_S * len(crashed.events)
+    assert calm.run.at == pytest.approx(calm.run.spent.seconds)
+
+
+def test_a_begun_call_that_starts_again_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fold that forgets `Begun` would pay twice, and the simulation must say so."""
+
+    def forgetful(graph: Graph[None], events: Iterable[Event]) -> Run[None]:
+        return evolve(replay(graph, events), begun=frozenset())
+
+    monkeypatch.setattr(sim, "replay", forgetful)
+
+    simulation, _ = interrupted(repeatable=False, seed=1)
+
+    assert simulation.repeated
+
+
+AGENT = (spec("ask", "agent"), spec("read"))
+ASKING = Adversary((DONE, reply(call("ask"), call("read")), *[DONE] * 9))
+
+
+@pytest.mark.parametrize(
+    ("child", "status"),
+    [
+        (("42", "ok", Spent(1, 5)), "ok"),
+        (("no", "error", Spent(1)), "error"),
+        (OSError("?"), "error"),
+    ],
+)
+def test_a_child_ends_as_the_world_says(child: ChildAnswer | Exception, status: str) -> None:
+    """And what it has used is the run's."""
+    adversary = dataclasses.replace(ASKING, children=(child,))
+
+    run = adversary.run(loop(), setup=Setup("model", AGENT)).run
+
+    assert [status, "ok"] == [one.status for one in run.steps[0].tool_results]
+    assert run.spent.tool_calls == 1 + (5 if status == "ok" else 0)
+
+
+def test_a_child_that_parks_parks_the_run_and_its_siblings_have_run() -> None:
+    """Nothing of them is lost (CONTRACT §9 #41)."""
+    adversary = dataclasses.replace(ASKING, children=(None,))
+
+    simulation = adversary.run(loop(), setup=Setup("model", AGENT))
+
+    assert ["StartRun"] == [type(one).__name__ for one in simulation.run.pending.values()]
+    assert {"c0.1": 1} == simulation.executions
+
+
+def test_a_world_without_agents_says_so() -> None:
+    """By the name of the agent."""
+    world = World(model=ASKING.model, tool=ASKING.tool)
+
+    run = simulate(loop(), QUESTION, world, None, setup=Setup("model", AGENT)).run
+
+    assert "no agent for 'ask'" in run.steps[0].tool_results[0].text
+
+
+def test_the_caller_of_an_attended_run_is_part_of_the_world() -> None:
+    """By default it lets the run go on; what it says is at the time, and for the effect, it is."""
+    attended = evolve(setup(), attended=True)
+    world = World(model=TWO.model, tool=TWO.tool)
+    more = Steered(-1.0, 99, append=(UserMessage("more"),))
+
+    def say_more(_: HandOver, run: Run[None]) -> Steered:
+        return more
+
+    talking = dataclasses.replace(world, steer=say_more)
+
+    silent = simulate(loop(), QUESTION, world, None, setup=attended)
+    steered = simulate(loop(max_steps=1), QUESTION, talking, None, setup=attended)
+
+    assert EndReason.COMPLETED is getattr(silent.run.ending, "reason", None)
+    assert 3 == kinds(silent).count("Steered")
+    assert 2 == kinds(steered).count("Steered")
+    times = [one.at for one in steered.events]
+    assert times == sorted(times)
+    assert [UserMessage("more")] * 2 == list(steered.run.added)[-2:]
 
 
 @dataclass(frozen=True)
@@ -77,7 +256,7 @@ def test_a_call_that_runs_again_after_its_result_is_reported() -> None:
 
 def test_a_crash_repeats_only_what_had_not_ended() -> None:
     """Of two tools under way, the one whose result is in the journal does not run again."""
-    adversary = Adversary((reply("done"), reply(call(), call())))
+    adversary = Adversary((reply("done"), reply(call(), call())), repeatable=True)
     kinds = [type(one).__name__ for one in adversary.run(loop()).events]
     first_result = kinds.index("ToolReturned") + 1
 

@@ -5,38 +5,55 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pytest
 
 from graphloop import (
     Agent,
     Approval,
+    Budget,
+    Compaction,
     EndReason,
+    ModelPrice,
+    Pending,
     Retries,
+    RunResult,
     StepChanges,
     StepInfo,
     StepResult,
     Timeouts,
     Tool,
+    ToolContext,
+    allow,
+    ask,
+    budget,
+    deny,
     stop,
 )
-from graphloop.errors import AuthenticationFailed, ConfigError
+from graphloop.errors import AuthenticationFailed, ConfigError, Overloaded
+from graphloop.front.inputs import MessageInput
 from graphloop.front.options import AgentOptions
-from graphloop.front.result import Pending
 from graphloop.nodes import Execute, PrepareStep, StopCheck
+from graphloop.policy import Policy
 from graphloop.providers.script import Entry
 from graphloop.stop import StopInfo
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
 from graphloop.values import (
+    AssistantMessage,
     FinishReason,
+    Message,
     Reply,
     Settings,
     SystemMessage,
+    TextPart,
     ToolChoice,
     Usage,
     UserMessage,
+    evolve,
 )
 from tests.agents import ticking
 from tests.strategies import call, reply, wrong
@@ -121,14 +138,55 @@ def test_one_tool_at_a_time_is_told_to_the_model() -> None:
         ({"clock": 5}, "`clock` is a function"),
         ({"name": ""}, "has no name"),
         ({"tools": [5]}, "tools"),
+        ({"gate": "read"}, "`gate` is a Policy"),
+        ({"gate": allow("raed"), "tools": [read]}, "'raed'. Did you mean 'read'"),
+        ({"approval_ttl_s": 5, "tools": [read]}, "`approval_ttl_s` has no effect"),
+        ({"approval_secret": "s", "tools": [read]}, "`approval_secret` has no effect"),
+        ({"approval_secret": "s", "gate": deny("*")}, "`approval_secret` has no effect"),
+        ({"budget": 5}, "`budget` is a Budget"),
+        ({"max_agent_depth": 1.5}, "max_agent_depth"),
+        ({"step_timeout_s": 0}, "step_timeout_s"),
+        ({"on_bad_history": "mend"}, "on_bad_history"),
+        ({"agents": {"x": CLIENT}}, "is of type AgentTool"),
+        ({"price": float, "prices": {"x": ModelPrice(1, 1)}}, "`prices` has no effect"),
+        ({"max_consecutive_denials": 0}, "max_consecutive_denials"),
+        ({"run_ungated": "yes"}, "`run_ungated` is True or False"),
+        ({"fallback_models": ["nobody:x"]}, "expected a provider"),
+        ({"fallback_models": [5]}, "`model` is a"),
+        ({"output_type": 5}, "no JSON Schema"),
+        ({"output_mode": "tool"}, "`output_mode` has no effect without `output_type`"),
+        ({"max_output_retries": 1}, "has no effect without `output_type`"),
+        ({"output_type": int, "max_output_retries": -1}, "retries of output"),
+        ({"done_when": 5}, "`done_when` is a function"),
+        ({"max_done_retries": 1}, "has no effect without `done_when`"),
+        ({"done_when": bool, "max_done_retries": 0.5}, "retries of done_when"),
+        ({"verify": 5}, "`verify` is a function"),
+        ({"max_verify_retries": 1}, "has no effect without `verify`"),
+        ({"verify": bool, "max_verify_retries": "x"}, "retries of verify"),
+        ({"compaction": 9_000}, "`compaction` is a Compaction"),
+        ({"compact": print}, "give `compaction=Compaction"),
+        ({"compaction": Compaction(9_000, summary_model="nobody:x")}, "expected a provider"),
+        ({"tool_choice": ToolChoice("auto", scope=wrong("once"))}, "scope of `tool_choice`"),
     ],
 )
 def test_an_option_that_cannot_work_is_refused_at_once(
     options: dict[str, object], found: str
 ) -> None:
     """Before anything is sent."""
+    said = model()
+
     with pytest.raises(ConfigError, match=found):
-        Agent(model(), **wrong(options))
+        Agent(said, **wrong(options))
+
+    assert [] == said.requests
+
+
+def test_agents_are_no_option_of_an_agent() -> None:
+    """They are for Child nodes; an agent that silently had none would never call them."""
+    other = Agent(model(), name="other").as_tool(description="another")
+
+    with pytest.raises(ConfigError, match=r"give an agent the agents .* among its `tools`"):
+        Agent(model(), agents={"other": other})
 
 
 @pytest.mark.parametrize(
@@ -234,14 +292,10 @@ def test_a_stop_function_that_raises_ends_the_run_with_its_error() -> None:
         (Approval(True), "ok"),
         (False, "denied"),
         (Approval(False, "no"), "denied"),
-        (None, "denied"),
-        ("yes", "denied"),
-        (1, "denied"),
-        (Approval(wrong("no")), "denied"),
     ],
 )
 def test_only_a_clear_yes_lets_a_gated_tool_run(answer: object, status: str) -> None:
-    """Everything else denies, live and on resume."""
+    """Live and on resume."""
     live = Agent(
         model(reply(call())),
         tools=[GATED],
@@ -257,6 +311,41 @@ def test_only_a_clear_yes_lets_a_gated_tool_run(answer: object, status: str) -> 
 
     assert status == live.generate_sync("go").steps[0].tool_results[0].status
     assert status == asyncio.run(later())
+
+
+def test_a_stop_predicate_that_forgets_to_return_is_told_so() -> None:
+    """It would never stop anything, and nobody would know why."""
+
+    def forgetful(info: StopInfo) -> None:
+        assert info.step_count
+
+    with pytest.raises(ConfigError, match="returns True or False; forgetful returned None"):
+        Agent(model(reply(call())), tools=[read], stop_when=wrong(forgetful)).generate_sync("go")
+
+
+def test_an_agent_among_the_tools_is_told_how_to_be_one() -> None:
+    """The likeliest mistake of somebody who wants a sub-agent."""
+    with pytest.raises(ConfigError, match=r"\.as_tool\(…\) makes a tool of it"):
+        Agent(model(), tools=wrong([Agent(model())]))
+
+
+@pytest.mark.parametrize("answer", [None, "yes", 1, Approval(wrong("no"))])
+def test_what_is_neither_a_yes_nor_a_no_lets_nothing_run(answer: object) -> None:
+    """An approver in this process denies by it; who resumes, or hands in, is told."""
+    asked = Agent(model(reply(call())), tools=[GATED], approve_tool_call=lambda _: wrong(answer))
+    parked = Agent(model(reply(call())), tools=[GATED])
+    leg = parked.generate_sync("go")
+    history = [UserMessage("go"), *leg.messages]
+
+    assert "denied" == asked.generate_sync("go").steps[0].tool_results[0].status
+    with pytest.raises(ConfigError, match=r"approvals\['c0.0'\] is True, False or an Approval"):
+        parked.resume_sync(leg, approvals={"c0.0": wrong(answer)})
+    with pytest.raises(ConfigError, match=r"approvals\['c-1.0'\] is True, False or an Approval"):
+        parked.generate_sync(messages=history, approvals={"c-1.0": wrong(answer)})
+    for given in ([Approval(True)], "c0.0", True):
+        with pytest.raises(ConfigError, match="`approvals` is a mapping"):
+            parked.resume_sync(leg, approvals=wrong(given))
+    assert "ok" == parked.resume_sync(leg, approvals={"c0.0": True}).steps[0].tool_results[0].status
 
 
 def test_a_run_is_taken_up_by_its_id_in_another_agent() -> None:
@@ -493,7 +582,15 @@ def everything() -> AgentOptions:
         "stop_sequences": ["END"],
         "seed": 7,
         "provider_options": {"top_k": 3},
+        "gate": ask("fetch") | allow("write"),
         "approve_tool_call": None,
+        "approval_ttl_s": 60,
+        "approval_secret": b"secret",
+        "budget": budget(tokens=10**6, usd=9, seconds=10**6, tool_calls=9),
+        "max_agent_depth": 1,
+        "step_timeout_s": 60,
+        "on_bad_history": "refuse",
+        "agents": {},
         "on_step_finish": None,
         "store": None,
         "api_key": None,
@@ -501,12 +598,25 @@ def everything() -> AgentOptions:
         "timeouts": None,
         "retries": None,
         "price": lambda _: 0.0,
+        "prices": {},
         "clock": ticking(),
         "name": "all",
         "max_steps": 2,
         "stop_when": [stop.step_count_is(9)],
         "max_consecutive_tool_errors": 2,
+        "max_consecutive_denials": 2,
         "max_tool_concurrency": 2,
+        "run_ungated": True,
+        "fallback_models": [ScriptedModel([], label="spare")],
+        "output_type": str,
+        "output_mode": "native",
+        "max_output_retries": 1,
+        "done_when": lambda info: bool(info.text),
+        "max_done_retries": 1,
+        "verify": lambda info: info.output in {"one", "two"},
+        "max_verify_retries": 1,
+        "compaction": Compaction(10**6),
+        "compact": lambda info: info.messages,
         "tool_choice": "auto",
         "active_tools": None,
         "prepare_step": None,
@@ -517,11 +627,11 @@ def test_every_option_can_be_given_at_once_and_is_kept() -> None:
     """A new option that is forgotten here is found: the list is the type's own."""
     assert set(AgentOptions.__annotations__) == set(everything())
 
-    said = ScriptedModel(["one", "two"])
+    said = ScriptedModel(['{"value": "one"}', '{"value": "two"}'])
     agent = Agent(said, **everything())
     again = agent.with_options(instructions="be long")
 
-    assert ("one", "two") == (agent.generate_sync("a").text, again.generate_sync("b").text)
+    assert ("one", "two") == (agent.generate_sync("a").output, again.generate_sync("b").output)
     assert ["fetch", "write"] == [tool.name for tool in said.requests[0].tools]
     systems = (SystemMessage("be brief"), SystemMessage("be long"))
     assert systems == tuple(one.messages[0] for one in said.requests)
@@ -907,3 +1017,317 @@ def test_an_agent_s_options_do_not_show_its_key() -> None:
     assert "supersecret" not in repr(agent.options)
     assert "supersecret" not in repr(agent.with_options(max_steps=3).options)
     assert "supersecret" not in repr(agent) + repr(vars(agent.with_options(name="n").graph))
+
+
+def gated(gate: Policy, *names: str, **options: Any) -> tuple[RunResult[None], list[str]]:
+    """Run these calls in one turn behind a gate; return the statuses of their results."""
+    said = ScriptedModel([reply(*(call(name, name) for name in names)), "done"])
+    result = Agent(said, tools=[read, again], gate=gate, **options).generate_sync("go")
+    return result, [one.status for one in result.steps[0].tool_results] if result.steps else []
+
+
+def again() -> str:
+    """Read again."""
+    return "again"
+
+
+def yes(_: Pending) -> bool:
+    """Approve."""
+    return True
+
+
+def is_first(arguments: object, context: ToolContext) -> bool:
+    """Whether it is the first turn."""
+    return context.turn == 0
+
+
+def is_broken(arguments: object, context: ToolContext) -> bool:
+    """Fail to say."""
+    raise LookupError("bug")
+
+
+@pytest.mark.parametrize(
+    ("gate", "statuses"),
+    [
+        (allow("read", "again"), ["ok", "ok"]),
+        (allow("read"), ["ok", "denied"]),
+        (deny("read", reason="no") | allow("*"), ["denied", "ok"]),
+        (allow("r*") | deny("*"), ["ok", "denied"]),
+        (allow("read", when=is_first), ["ok", "denied"]),
+        (allow("read", when=is_broken), ["denied", "denied"]),
+    ],
+)
+def test_a_gate_decides_about_every_call(gate: Policy, statuses: list[str]) -> None:
+    """The first rule that matches; what none matches is denied."""
+    assert statuses == gated(gate, "read", "again")[1]
+
+
+def test_a_gate_that_asks_parks_the_run_or_asks_the_approver() -> None:
+    """As a tool's own wish for approval does."""
+    parked, _ = gated(ask("read") | allow("*"), "read")
+    live, statuses = gated(ask("read"), "read", approve_tool_call=yes)
+
+    assert ["c0.0"] == [one.key for one in parked.pending]
+    assert (["ok"], EndReason.COMPLETED) == (statuses, live.end_reason)
+
+
+def test_an_approval_comes_too_late_after_its_time() -> None:
+    """And denies: a yes of yesterday is no yes to today's world."""
+    now = [100.0]
+    agent = Agent(
+        ScriptedModel([reply(call()), "done"], restart=True),
+        tools=[GATED],
+        approval_ttl_s=5,
+        clock=lambda: now[0],
+    )
+
+    async def answered_after(seconds: float) -> str:
+        now[0] = 100.0
+        parked = await agent.generate("go")
+        assert (105.0,) == tuple(one.expires_at for one in parked.pending)
+        now[0] += seconds
+        result = await agent.resume(parked, approvals={"c0.0": True})
+        return result.steps[0].tool_results[0].status
+
+    assert "ok" == asyncio.run(answered_after(4))
+    assert "denied" == asyncio.run(answered_after(5))
+
+
+def test_with_a_secret_only_a_signed_approval_of_this_call_counts() -> None:
+    """Whoever can write into the store, or guess a key, cannot approve."""
+    agent = Agent(
+        ScriptedModel([reply(call()), "done"], restart=True),
+        tools=[GATED],
+        approval_secret=b"secret",
+    )
+    other = agent.with_options(approval_secret=b"another")
+
+    async def answered(answer: Callable[[Pending], object], asking: Agent = agent) -> str:
+        (pending,) = (await asking.generate("go", run_id="r")).pending
+        parked = await agent.generate("go", run_id="r")
+        result = await agent.resume(parked, approvals={"c0.0": wrong(answer(pending))})
+        return result.steps[0].tool_results[0].status
+
+    assert "ok" == asyncio.run(answered(lambda pending: pending.approve()))
+    assert "denied" == asyncio.run(
+        answered(lambda pending: replace(pending.approve(), token=f"{pending.token}x"))
+    )
+    assert "denied" == asyncio.run(answered(lambda pending: pending.approve(), other))
+
+
+@pytest.mark.parametrize(
+    ("limit", "tripped"),
+    [
+        (budget(tokens=15), "budget.tokens"),
+        (budget(usd=0.25), "budget.usd"),
+        (budget(seconds=1), "budget.seconds"),
+        (budget(tool_calls=1), "budget.tool_calls"),
+    ],
+)
+def test_a_budget_ends_the_run_by_name(limit: Budget, tripped: str) -> None:
+    """Whatever it is that is used up."""
+    agent = Agent(
+        ScriptedModel([reply(call())] * 9),
+        tools=[read],
+        budget=limit,
+        price=lambda _: 0.25,
+        clock=ticking(),
+    )
+
+    result = agent.generate_sync("go")
+
+    assert (EndReason.BUDGET, (tripped,), 1) == (
+        result.end_reason,
+        result.stopped_by,
+        len(result.steps),
+    )
+
+
+@pytest.mark.parametrize(("depth", "statuses"), [(0, ["error"]), (1, ["ok"])])
+def test_agents_stand_no_deeper_than_is_allowed(depth: int, statuses: list[str]) -> None:
+    """A recursion that nobody meant ends, and is told."""
+    helper = Agent(ScriptedModel(["help"], label="h"), name="helper").as_tool(description="helps")
+    agent = Agent(
+        ScriptedModel([reply(call("helper", "x", '{"prompt": "?"}')), "done"]),
+        tools=[helper],
+        max_agent_depth=depth,
+    )
+
+    result = agent.generate_sync("go")
+
+    assert statuses == [one.status for one in result.steps[0].tool_results]
+
+
+def test_a_turn_that_takes_too_long_is_given_up() -> None:
+    """Its calls are answered, and the run says why it ended."""
+
+    async def hang() -> str:
+        """Hang."""
+        await asyncio.Event().wait()
+        return "never"
+
+    agent = Agent(
+        ScriptedModel([reply(call("hang"))]),
+        tools=[hang],
+        step_timeout_s=0.01,
+    )
+
+    result = agent.generate_sync("go")
+
+    assert EndReason.TIMEOUT is result.end_reason
+    assert 1 == len(result.steps[0].tool_results)
+    assert ["assistant", "tool"] == [one.role for one in result.messages]
+
+
+DANGLING: list[MessageInput] = [
+    {"role": "user", "content": "go"},
+    {"role": "tool", "tool_call_id": "x", "content": "?"},
+]
+
+
+def test_a_bad_history_is_mended_with_a_warning_or_refused() -> None:
+    """It is never sent."""
+    said = ScriptedModel(["done"])
+    agent = Agent(said)
+
+    result = agent.generate_sync(messages=DANGLING)
+
+    assert [UserMessage("go")] == list(said.requests[0].messages)
+    assert 1 == len(result.warnings)
+    with pytest.raises(ConfigError, match="on_bad_history='refuse'"):
+        agent.with_options(on_bad_history="refuse").generate_sync(messages=DANGLING)
+    assert 1 == len(said.requests)
+
+
+def test_the_caller_s_prices_price_models_that_no_table_knows() -> None:
+    """By the name that the reply gives."""
+    said = ScriptedModel([evolve(reply("done"), model="mine", usage=Usage(1_000_000, 0))])
+
+    assert 3.0 == Agent(said, prices={"mine": ModelPrice(3, 1)}).generate_sync("go").cost_usd
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+def test_a_model_that_is_only_denied_is_stopped(limit: int) -> None:
+    """It would ask for ever."""
+    agent = Agent(
+        ScriptedModel([reply(call())] * 9),
+        tools=[read],
+        gate=deny("*"),
+        max_consecutive_denials=limit,
+    )
+
+    result = agent.generate_sync("go")
+
+    assert (EndReason.DENIALS, ("denials",), limit) == (
+        result.end_reason,
+        result.stopped_by,
+        len(result.steps),
+    )
+
+
+@pytest.mark.parametrize(("ungated", "ran"), [(False, []), (True, ["again"])])
+def test_calls_that_wait_for_nobody_run_first_if_that_is_wanted(
+    ungated: bool, ran: list[str]
+) -> None:
+    """By default the whole turn waits for the human (CONTRACT §9 #21)."""
+    seen: list[str] = []
+
+    def note(_: object) -> str:
+        seen.append("again")
+        return "again"
+
+    other: Tool[..., object] = Tool(name="again", parameters={"type": "object"}, execute=note)
+    agent = Agent(
+        ScriptedModel([reply(call(), call("again")), "done"]),
+        tools=[GATED, other],
+        run_ungated=ungated,
+    )
+
+    async def scenario() -> RunResult[None]:
+        parked = await agent.generate("go")
+        assert (ran, EndReason.PARKED) == (seen, parked.end_reason)
+        return await agent.resume(parked, approvals={"c0.0": True})
+
+    result = asyncio.run(scenario())
+
+    assert ["text", "again"] == [one.text for one in result.steps[0].tool_results]
+    assert ["again"] == seen
+
+
+def test_the_next_model_is_asked_when_one_cannot_be() -> None:
+    """Call by call, in order; what has run is not run again."""
+    ran: list[int] = []
+
+    def note(_: object) -> str:
+        ran.append(1)
+        return "text"
+
+    first = ScriptedModel([reply(call()), Overloaded("busy"), "never"])
+    second = ScriptedModel([Overloaded("busy")], label="second")
+    third = ScriptedModel(["from the third"], label="third")
+    tool: Tool[..., object] = Tool(name="read", parameters={"type": "object"}, execute=note)
+
+    result = Agent(first, tools=[tool], fallback_models=[second, third]).generate_sync("go")
+
+    assert ("from the third", [1]) == (result.text, ran)
+    assert [2, 1, 1] == [len(one.requests) for one in (first, second, third)]
+
+
+def test_a_request_that_no_model_would_take_is_not_sent_to_the_next() -> None:
+    """It is the caller's to mend."""
+    other = ScriptedModel(["never"], label="other")
+
+    with pytest.raises(AuthenticationFailed):
+        Agent(ScriptedModel([AuthenticationFailed("no")]), fallback_models=[other]).generate_sync(
+            "go"
+        )
+
+    assert [] == other.requests
+
+
+def test_a_choice_may_hold_for_the_first_turn_only() -> None:
+    """`required` in every turn lets no run end of itself."""
+    said = ScriptedModel([reply(call()), "done"])
+
+    Agent(said, tools=[read], tool_choice=ToolChoice("required", scope="first_step")).generate_sync(
+        "go"
+    )
+
+    assert ["required", "auto"] == [one.tool_choice.mode for one in said.requests]
+
+
+TALK: list[Message] = [
+    UserMessage("word " * 400),
+    AssistantMessage((TextPart("word " * 400),)),
+    UserMessage("go"),
+    AssistantMessage((TextPart("yes"),)),
+    UserMessage("on"),
+]
+
+
+def test_a_long_conversation_is_made_shorter_before_it_is_sent() -> None:
+    """By its layers; what the run has added stays whole."""
+    said = ScriptedModel(["in short", "done"])
+
+    result = Agent(said, compaction=Compaction(1_000, keep_recent_turns=1)).generate_sync(
+        messages=TALK
+    )
+
+    assert ("done", 1, 1) == (result.text, len(result.messages), len(result.steps))
+    told = [one for one in said.requests[1].messages if isinstance(one, UserMessage)]
+    (summary,) = [one.content for one in told if one.origin == "compact"]
+    assert "in short" in str(summary)
+
+
+def test_a_model_may_be_named_that_summarises() -> None:
+    """A cheaper one, that is known as a fallback or by its name."""
+    said, cheap = ScriptedModel(["done"]), ScriptedModel(["in short"], label="cheap")
+    agent = Agent(
+        said,
+        compaction=Compaction(1_000, keep_recent_turns=1, summary_model="cheap"),
+        fallback_models=[cheap],
+    )
+
+    result = agent.generate_sync(messages=TALK)
+
+    assert ("done", 1, 1) == (result.text, len(cheap.requests), len(said.requests))

@@ -8,7 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from graphloop import END, EndReason, Graph, StepResult, Tool, check
+from graphloop import (
+    END,
+    Agent,
+    EndReason,
+    Graph,
+    StepResult,
+    Tool,
+    allow,
+    ask,
+    budget,
+    check,
+    deny,
+)
 from graphloop.codec import Codec
 from graphloop.drivers.ports import Callback
 from graphloop.effects import Effect
@@ -16,12 +28,16 @@ from graphloop.errors import ConfigError, GraphError
 from graphloop.events import Answer, Changes, Event, Started, Tripped
 from graphloop.front.options import RunOptions
 from graphloop.graph import Edges
-from graphloop.loop import standard_edges
+from graphloop.loop import Standard, standard_edges
 from graphloop.node import Kind, Leave, Node, Reaction
-from graphloop.nodes import Append, Execute, ModelCall, PrepareStep, StopCheck
+from graphloop.nodes import Append, ModelCall, PrepareStep
+from graphloop.nodes.child import Child
+from graphloop.nodes.gate import Gate
 from graphloop.outcomes import Answered, Outcome, Ready
+from graphloop.policy import Policy
 from graphloop.run import Run, evolve
 from graphloop.stores.jsonl import JsonlStore
+from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
 from graphloop.values import SystemMessage, UserMessage
 from tests.agents import ticking
@@ -39,6 +55,12 @@ def once(callback: str = "") -> Graph[None]:
         append: {...: END},
     }
     return Graph("ask-once", prepare, edges)
+
+
+def standard(nodes: Standard | None = None) -> Graph[None]:
+    """Return the standard loop as a graph of one's own."""
+    nodes = nodes or Standard()
+    return Graph("mine", nodes.prepare, standard_edges(nodes))
 
 
 def test_a_topology_of_one_s_own_runs() -> None:
@@ -171,7 +193,15 @@ def test_every_option_of_a_run_takes_effect_in_a_graph() -> None:
         "stop_sequences": ["END"],
         "seed": 7,
         "provider_options": {"top_k": 3},
+        "gate": allow("read") | deny("*"),
         "approve_tool_call": approve,
+        "approval_ttl_s": 60,
+        "approval_secret": b"secret",
+        "budget": budget(tool_calls=9),
+        "max_agent_depth": 3,
+        "step_timeout_s": 60,
+        "on_bad_history": "refuse",
+        "agents": {},
         "on_step_finish": listen,
         "store": None,
         "api_key": None,
@@ -179,12 +209,12 @@ def test_every_option_of_a_run_takes_effect_in_a_graph() -> None:
         "timeouts": None,
         "retries": None,
         "price": lambda _: 0.5,
+        "prices": {},
         "clock": clock,
     }
     assert set(RunOptions.__annotations__) == set(options)
 
-    start = PrepareStep()
-    graph: Graph[None] = Graph("mine", start, standard_edges(start, Execute(), StopCheck()))
+    graph = standard()
     result = asyncio.run(graph.run(None, model=model, messages=[UserMessage("go")], **options))
 
     assert ["asked", 0, 1] == told
@@ -200,6 +230,14 @@ def test_every_option_of_a_run_takes_effect_in_a_graph() -> None:
         settings.options,
     )
     assert result.run.at == clock.now
+    setup = result.run.setup
+    assert (budget(tool_calls=9), 3, 60, True) == (
+        setup.budget,
+        setup.depth_max,
+        setup.approval_ttl_s,
+        setup.signed,
+    )
+    assert ((*allow("read").rules, *deny("*").rules),) == setup.rules
 
 
 def test_a_graph_s_stream_asks_nothing_until_it_is_looked_at() -> None:
@@ -278,7 +316,7 @@ def test_a_table_that_does_not_fit_its_nodes_is_refused() -> None:
     with pytest.raises(GraphError) as raised:
         Graph("broken", prepare, {prepare: {Answered: END}})
 
-    assert 4 == len(raised.value.problems)
+    assert 1 + len(prepare.outcomes) == len(raised.value.problems)
     assert all(problem.fix for problem in raised.value.problems)
 
 
@@ -294,3 +332,130 @@ def test_a_picture_of_an_unknown_kind_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="gif"):
         once().save(tmp_path / "loop.gif")
     assert tmp_path / "loop.dot" == once().save(str(tmp_path / "loop.dot"))
+
+
+def read() -> str:
+    """Read."""
+    return "text"
+
+
+@pytest.mark.parametrize(
+    ("gate", "status"),
+    [(allow("read"), "ok"), (deny("*"), "denied"), (allow("nothing*"), "denied")],
+)
+def test_a_gate_of_a_run_holds_beside_the_rules_of_the_graph(gate: Policy, status: str) -> None:
+    """Who runs a topology that somebody else wrote can make it stricter, never laxer."""
+    model = ScriptedModel([reply(call()), "done"])
+
+    result = asyncio.run(standard().run(None, model=model, prompt="go", tools=[read], gate=gate))
+
+    assert [status] == [one.status for one in result.steps[0].tool_results]
+
+
+def test_the_graph_s_own_rules_cannot_be_widened_by_those_of_a_run() -> None:
+    """The strictest word counts."""
+    strict = standard(Standard(gate=Gate(rules=deny("read").rules)))
+    model = ScriptedModel([reply(call()), "done"])
+
+    result = asyncio.run(
+        strict.run(None, model=model, prompt="go", tools=[read], gate=allow("read"))
+    )
+
+    assert ["denied"] == [one.status for one in result.steps[0].tool_results]
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ({"gate": allow("raed"), "tools": [read]}, "'raed'. Did you mean 'read'"),
+        ({"budget": 5}, "`budget` is a Budget"),
+        ({"agents": {"x": read}}, "is of type AgentTool"),
+        ({"step_timeout_s": 0}, "step_timeout_s"),
+        ({"on_bad_history": "mend"}, "on_bad_history"),
+        ({"max_steps": 3}, "has no option 'max_steps'"),
+    ],
+)
+def test_an_option_of_a_run_that_cannot_work_is_refused(
+    options: dict[str, object], found: str
+) -> None:
+    """At once, as an agent's."""
+    model = ScriptedModel(["hi"])
+
+    with pytest.raises(ConfigError, match=found):
+        standard().stream(None, model=model, prompt="go", **wrong(options))
+
+    assert [] == model.requests
+
+
+def test_a_gate_for_a_graph_that_checks_no_calls_is_refused() -> None:
+    """It would look like a safeguard, and be none."""
+    with pytest.raises(ConfigError, match="`gate` has no effect: graph 'ask-once'"):
+        once().stream(None, model=ScriptedModel([]), prompt="go", tools=[read], gate=allow("read"))
+
+
+def hand_on() -> Graph[None]:
+    """Return a graph that lets the agent "helper" answer."""
+    child: Node[None, Outcome] = Child("helper")
+    append: Node[None, Outcome] = Append()
+    return Graph("hand-on", child, {child: {Answered: append, ...: END}, append: {...: END}})
+
+
+def test_agents_of_a_run_are_what_its_child_nodes_name() -> None:
+    """By the names of the mapping, whatever the agents are called themselves."""
+    helper = Agent(ScriptedModel(["help"], label="h"), name="other").as_tool(description="helps")
+    model = ScriptedModel([])
+
+    result = asyncio.run(hand_on().run(None, model=model, prompt="go", agents={"helper": helper}))
+
+    assert ("help", EndReason.COMPLETED) == (result.text, result.end_reason)
+    with pytest.raises(ConfigError, match="starts agent 'helper'"):
+        asyncio.run(hand_on().run(None, model=model, prompt="go"))
+
+
+def test_the_rules_of_a_run_reach_the_agents_below_it() -> None:
+    """A gate at the top that says nothing below would protect nobody (GL9)."""
+    agent = Agent(ScriptedModel([reply(call()), "done"], label="h"), tools=[read])
+    helper = agent.as_tool(description="helps")
+    store = MemoryStore()
+
+    asyncio.run(
+        hand_on().run(
+            None,
+            model=ScriptedModel([]),
+            prompt="go",
+            agents={"helper": helper},
+            gate=deny("read"),
+            store=store,
+            run_id="r",
+        )
+    )
+
+    (child,) = [one for one in asyncio.run(store.runs()) if one != "r"]
+    below = asyncio.run(agent.with_options(store=store).replay(child))
+    assert ["denied"] == [one.status for one in below.steps[0].tool_results]
+
+
+def test_a_budget_and_signed_approvals_hold_in_a_graph() -> None:
+    """The bound ends the run, and the token is one of the secret."""
+    model = ScriptedModel([reply(call())] * 3)
+    graph = standard()
+
+    bounded = asyncio.run(
+        graph.run(None, model=model, prompt="go", tools=[read], budget=budget(tool_calls=1))
+    )
+    parked = asyncio.run(
+        graph.run(
+            None,
+            model=model,
+            prompt="go",
+            tools=[read],
+            gate=ask("read"),
+            approval_secret=b"secret",
+            approval_ttl_s=5,
+            clock=lambda: 100.0,
+        )
+    )
+
+    assert (EndReason.BUDGET, ("budget.tool_calls",)) == (bounded.end_reason, bounded.stopped_by)
+    (pending,) = parked.pending
+    assert (105.0, True) == (pending.expires_at, bool(pending.token))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from graphloop.errors import ConfigError
-from graphloop.front.inputs import conversation, messages_of
+from graphloop.front.inputs import MessageInput, conversation, messages_of
 from graphloop.values import (
     AssistantMessage,
     ImagePart,
@@ -153,16 +153,18 @@ def test_one_message_is_not_a_list_of_messages(given: object) -> None:
 
 def test_a_prompt_is_one_user_message() -> None:
     """An empty one too: it is the caller's business."""
-    assert (UserMessage("hi"),) == conversation("hi", None, None)
-    assert (UserMessage(""),) == conversation("", None, None)
+    assert ((UserMessage("hi"),), ()) == conversation("hi", None, None)
+    assert ((UserMessage(""),), ()) == conversation("", None, None)
 
 
 def test_instructions_come_first_and_only_once() -> None:
     """A conversation that goes on already has them."""
     system = SystemMessage("be kind")
 
-    assert (system, UserMessage("hi")) == conversation("hi", None, "be kind")
-    assert (system, UserMessage("hi")) == conversation(None, [system, UserMessage("hi")], "be kind")
+    both = (system, UserMessage("hi"))
+
+    assert (both, ()) == conversation("hi", None, "be kind")
+    assert (both, ()) == conversation(None, both, "be kind")
 
 
 @pytest.mark.parametrize(
@@ -179,3 +181,47 @@ def test_a_question_is_a_prompt_or_messages(prompt: object, messages: object, fo
     """Neither none nor two."""
     with pytest.raises(ConfigError, match=found):
         conversation(wrong(prompt), wrong(messages), None)
+
+
+OPEN: list[MessageInput] = [
+    UserMessage("go"),
+    AssistantMessage((ToolCall("a", "read", "{}"), ToolCall("b", "read", "{}"))),
+    ToolResult("", "b", "read", "two"),
+]
+
+
+def test_a_call_without_a_result_is_answered_as_not_run_and_told() -> None:
+    """No server takes a history with a dangling call; what was done to it is a warning."""
+    given, findings = conversation(None, OPEN, None)
+
+    assert ["not_run", "ok"] == [one.status for one in given if isinstance(one, ToolResult)]
+    assert 1 == len(findings)
+    assert "call 0 (tool 'read', id 'a') has no result" in findings[0]
+
+
+def test_a_result_without_a_call_is_left_out_and_told() -> None:
+    """It would be refused, or read as the answer of something else."""
+    given, findings = conversation(
+        None, [UserMessage("go"), {"role": "tool", "tool_call_id": "x", "content": "?"}], None
+    )
+
+    assert ((UserMessage("go"),), 1) == (given, len(findings))
+
+
+def test_a_bad_history_is_refused_where_nothing_is_to_be_mended() -> None:
+    """All that is wrong with it at once, by its places."""
+    with pytest.raises(ConfigError, match=r"on_bad_history='refuse':\n  1\. messages\[1\]: call 0"):
+        conversation(None, OPEN, None, repair=False)
+
+
+def test_open_calls_are_kept_for_whoever_answers_them() -> None:
+    """A parked conversation is no broken one."""
+    given, findings = conversation(None, OPEN, None, keep_open=True, repair=False)
+
+    assert (tuple(OPEN), ()) == (given, findings)
+
+
+def test_a_history_of_which_nothing_is_left_is_refused() -> None:
+    """A model needs a message."""
+    with pytest.raises(ConfigError, match="holds only results of calls that it does not make"):
+        conversation(None, [ToolResult("", "b", "read", "two")], None)

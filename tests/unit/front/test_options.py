@@ -1,184 +1,43 @@
-"""Options: each takes effect or complains."""
+"""Options: each is defined once, and explained where it is defined."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+import re
 
 import pytest
 
-from graphloop.errors import ConfigError
-from graphloop.front.options import (
-    AgentOptions,
-    ChoiceInput,
-    RunOptions,
-    check_kinds,
-    check_model,
-    choice_of,
-    known_tools,
-    reject_unknown,
-    settings_of,
-)
-from graphloop.stores.memory import MemoryStore
-from graphloop.testing import ScriptedModel
-from graphloop.values import Settings, ToolChoice
-from tests.strategies import spec, wrong
-
-TOOLS = [spec("read"), spec("write")]
+from graphloop.front import checking
+from graphloop.front.options import AgentOptions, RunOptions
 
 
-def test_every_sampling_option_arrives() -> None:
-    """None of them is dropped on the way."""
-    options: RunOptions = {
-        "max_tokens": 9,
-        "temperature": 0.5,
-        "top_p": 1,
-        "stop_sequences": ["."],
-        "seed": 7,
-        "provider_options": {"top_k": 3},
+def explained(options: type[object]) -> set[str]:
+    """Return the names that a class of options explains: what stands before a colon."""
+    heads = re.findall(r"^    ((?:`\w+`(?:, )?)+):", options.__doc__ or "", re.MULTILINE)
+    return {name for head in heads for name in re.findall(r"`(\w+)`", head)}
+
+
+@pytest.mark.parametrize("options", [RunOptions, AgentOptions])
+def test_every_option_is_explained_where_it_is_defined(options: type[object]) -> None:
+    """`help(AgentOptions)` is the manual of the options; there is no other."""
+    inherited = RunOptions.__annotations__ if options is AgentOptions else {}
+
+    assert options.__annotations__.keys() - inherited.keys() == explained(options)
+
+
+def test_an_agent_takes_all_that_a_graph_takes() -> None:
+    """Whoever turns an agent into a graph of their own keeps their options."""
+    assert RunOptions.__annotations__.items() <= AgentOptions.__annotations__.items()
+
+
+def test_what_is_checked_is_an_option() -> None:
+    """A check of a name that no option has checks nothing."""
+    checked = {
+        *checking.FUNCTIONS,
+        *checking.TEXTS,
+        *checking.KINDS,
+        *checking.MEMBERS,
+        *checking.NEVER_NONE,
+        *checking.WORDS,
     }
 
-    assert Settings(9, 0.5, 1, (".",), 7, False, '{"top_k": 3}') == settings_of(
-        options, one_at_a_time=True
-    )
-    assert Settings() == settings_of({}, one_at_a_time=False)
-
-
-@pytest.mark.parametrize(
-    ("options", "found"),
-    [
-        ({"temperature": "hot"}, "`temperature` is a finite number; found 'hot'"),
-        ({"top_p": True}, "`top_p` is a finite number; found True"),
-        ({"temperature": float("nan")}, "`temperature` is a finite number; found nan"),
-        ({"top_p": float("inf")}, "`top_p` is a finite number; found inf"),
-        ({"max_tokens": 0}, "`max_tokens` is a whole number"),
-        ({"provider_options": [1]}, "`provider_options` is a mapping; found"),
-        ({"provider_options": {"f": float("nan")}}, "`provider_options` holds what JSON cannot"),
-        ({"provider_options": {"f": object()}}, "`provider_options` holds what JSON cannot"),
-        ({"stop_sequences": "END"}, "`stop_sequences` is a list of strings"),
-        ({"stop_sequences": [1]}, "`stop_sequences` is a list of strings"),
-        ({"stop_sequences": 5}, "`stop_sequences` is a list of strings"),
-        ({"seed": "x"}, "`seed` is a whole number"),
-    ],
-)
-def test_a_setting_that_cannot_work_is_refused(options: RunOptions, found: str) -> None:
-    """Before it is sent, not by the server's riddle."""
-    with pytest.raises(ConfigError, match=found):
-        settings_of(options, one_at_a_time=False)
-
-
-def test_a_misspelled_option_is_found_and_corrected() -> None:
-    """An option that is silently ignored is the worst kind."""
-    with pytest.raises(ConfigError, match="no option 'max_step'\\. Did you mean 'max_steps'"):
-        reject_unknown(["max_step"], AgentOptions, "an agent")
-    reject_unknown(["max_steps", "tools"], AgentOptions, "an agent")
-
-
-def test_names_of_tools_must_exist() -> None:
-    """And be a list, for a string is a list of letters."""
-    assert ("write",) == known_tools("active_tools", ["write"], TOOLS)
-    with pytest.raises(ConfigError, match=r"'raed', which is not among the tools .* Did you mean"):
-        known_tools("active_tools", ["raed"], TOOLS)
-    assert ("write",) == known_tools("active_tools", wrong({"write"}), TOOLS)
-    with pytest.raises(ConfigError, match=r"\(none\)"):
-        known_tools("active_tools", ["read"], [])
-
-
-@pytest.mark.parametrize("given", ["read", b"read", 5, [5], {"read": 1}, (one for one in ["read"])])
-def test_a_list_of_tools_is_a_list_of_strings(given: Sequence[str]) -> None:
-    """A string is a list of letters, and a generator is empty the second time."""
-    with pytest.raises(ConfigError, match="`active_tools` is a list of strings; found"):
-        known_tools("active_tools", given, TOOLS)
-
-
-@pytest.mark.parametrize(
-    ("given", "choice"),
-    [
-        ("auto", ToolChoice()),
-        ("none", ToolChoice("none")),
-        ("required", ToolChoice("required")),
-        (ToolChoice("tool", "read"), ToolChoice("tool", "read")),
-    ],
-)
-def test_a_choice_becomes_a_value(given: ChoiceInput, choice: ToolChoice) -> None:
-    """Words for the common ones."""
-    assert choice == choice_of(given, TOOLS)
-
-
-@pytest.mark.parametrize(
-    ("given", "found"),
-    [
-        ("requird", "Did you mean 'required'"),
-        (ToolChoice("tool", "gone"), "names 'gone'"),
-        (ToolChoice("required"), "there are no tools"),
-        (ToolChoice(wrong("bogus")), "`tool_choice` is one of"),
-        (ToolChoice(wrong("requird")), "Did you mean 'required'"),
-        (ToolChoice("auto", "read"), "names 'read', which has no effect in mode 'auto'"),
-        (ToolChoice("tool", wrong(5)), "`tool_choice` is a list of strings"),
-        (wrong(None), "`tool_choice` is one of .* found None"),
-        (wrong(["required"]), "`tool_choice` is one of"),
-        (wrong(ToolChoice), "`tool_choice` is one of"),
-    ],
-)
-def test_a_choice_that_cannot_be_made_is_refused(given: ChoiceInput, found: str) -> None:
-    """A forced tool that is not there would make every request fail."""
-    tools = [] if given == ToolChoice("required") else TOOLS
-
-    with pytest.raises(ConfigError, match=found):
-        choice_of(given, tools)
-
-
-@pytest.mark.parametrize(
-    "name", ["approve_tool_call", "clock", "on_step_finish", "prepare_step", "price"]
-)
-def test_a_function_that_is_none_is_refused_at_once(name: str) -> None:
-    """Otherwise it would be found out in the middle of a run that has cost money."""
-    with pytest.raises(ConfigError, match=f"`{name}` is a function; found 3"):
-        check_kinds({name: 3})
-
-
-@pytest.mark.parametrize(
-    "name", ["approve_tool_call", "on_step_finish", "prepare_step", "price", "store", "api_key"]
-)
-def test_an_option_may_be_left_out_by_none(name: str) -> None:
-    """So that a caller's own optional argument can be handed on."""
-    check_kinds({name: None})
-
-
-@pytest.mark.parametrize("name", ["clock", "name"])
-def test_an_option_without_which_nothing_works_is_not_none(name: str) -> None:
-    """It would be found out by the first step."""
-    with pytest.raises(ConfigError, match=f"`{name}` cannot be None"):
-        check_kinds({name: None})
-
-
-@pytest.mark.parametrize("name", ["api_key", "base_url", "instructions", "name"])
-def test_texts_are_strings(name: str) -> None:
-    """A list of messages as instructions would be sent as its repr, or not at all."""
-    with pytest.raises(ConfigError, match=f"`{name}` is a string; found 3"):
-        check_kinds({name: 3})
-
-
-@pytest.mark.parametrize(
-    ("store", "found"), [(5, "found 5"), (MemoryStore, "found the class MemoryStore")]
-)
-def test_a_store_is_a_store_or_a_directory(store: object, found: str) -> None:
-    """Anything else would fail at the first write, when the model has been paid."""
-    with pytest.raises(ConfigError, match=f"`store` is a Store or a directory; {found}"):
-        check_kinds({"store": store})
-
-    for one in (MemoryStore(), "runs", Path("runs")):
-        check_kinds({"store": one})
-
-
-@pytest.mark.parametrize(
-    ("model", "found"),
-    [(None, "found None"), (5, "found 5"), (ScriptedModel, "found the class ScriptedModel")],
-)
-def test_a_model_is_a_name_or_a_provider(model: object, found: str) -> None:
-    """A class is neither, however much it looks like one."""
-    with pytest.raises(ConfigError, match=f"`model` is a .*; {found}"):
-        check_model(model)
-
-    check_model("anthropic:x")
-    check_model(ScriptedModel([]))
+    assert set() == checked - AgentOptions.__annotations__.keys()

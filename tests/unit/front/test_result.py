@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 import pytest
 
-from graphloop import EndReason, FinishReason, Graph, RunResult, Usage, stop
+from graphloop import (
+    Agent,
+    EndReason,
+    FinishReason,
+    Graph,
+    Pending,
+    RunResult,
+    Usage,
+    budget,
+    stop,
+    tool,
+)
+from graphloop.approvals import Capability, digest, issue
 from graphloop.effects import AskHuman, CallTool, Effect
-from graphloop.front.result import Pending, unseen_costs
-from graphloop.loop import standard_edges
-from graphloop.nodes import Execute, PrepareStep, StopCheck
+from graphloop.front.result import unseen_costs
+from graphloop.loop import Standard, standard_edges
+from graphloop.nodes import StopCheck
 from graphloop.run import Run, Spent, evolve
 from graphloop.stop import Condition
 from graphloop.stores.memory import MemoryStore
+from graphloop.testing import ScriptedModel
+from graphloop.values import AssistantMessage, Message, ToolResult
 from tests.strategies import Adversary, call, fresh, loop, reply
 
 DONE = Adversary((reply("done"), reply(call()))).run(loop()).run
@@ -65,11 +81,10 @@ def test_a_bound_on_the_cost_tells_what_it_could_not_see(
     conditions: tuple[Condition, ...], unpriced: int, warnings: int
 ) -> None:
     """A model without a known price would run past it in silence."""
-    prepare = PrepareStep()
-    edges = standard_edges(prepare, Execute(), StopCheck(conditions=conditions))
+    nodes = Standard(stop=StopCheck(conditions=conditions))
     run = evolve(DONE, spent=Spent(3, 0, Usage(), 0.5, unpriced))
 
-    found = unseen_costs(Graph("agent", prepare, edges), run)
+    found = unseen_costs(Graph("agent", nodes.prepare, standard_edges(nodes)), run)
 
     assert warnings == len(found)
     assert all(one.startswith("stop.cost_exceeds(1.5) did not count 2 of 3") for one in found)
@@ -97,13 +112,14 @@ def test_a_run_that_never_answered_has_no_text_and_no_reason() -> None:
 def test_what_is_pending_is_told_by_key_in_request_order() -> None:
     """The key is what it is answered by."""
     asked, theirs = call("write", "w", '{"x": 1}'), call("client", "w")
+    token = issue(Capability("r", "c0.0", "write", digest('{"x": 1}'), None), None)
     pending: dict[int, Effect] = {
         4: AskHuman(4, "c0.0", asked),
         5: CallTool(5, "c0.1", theirs, client=True),
     }
 
     assert (
-        Pending("approval", "c0.0", "w", "write", '{"x": 1}'),
+        Pending("approval", "c0.0", "w", "write", '{"x": 1}', token=token),
         Pending("client_tool", "c0.1", "w", "client", "{}"),
     ) == result(evolve(fresh(), pending=pending)).pending
 
@@ -112,3 +128,68 @@ def test_two_results_of_one_run_are_equal_wherever_they_are_kept() -> None:
     """The store is no part of what the run came to."""
     assert result(DONE) == result(DONE)
     assert "MemoryStore" not in repr(result(DONE))
+
+
+def read() -> str:
+    """Read."""
+    return "text"
+
+
+@tool(needs_approval=True)
+def pay() -> str:
+    """Pay."""
+    return "paid"
+
+
+def test_a_parked_run_s_messages_end_in_the_calls_that_wait() -> None:
+    """Whoever keeps the conversation elsewhere keeps what is asked, with what is known already."""
+    turn = reply("Let me", call("read", "a"), call("pay", "b"))
+    agent = Agent(ScriptedModel([turn]), tools=[read, pay], run_ungated=True)
+
+    parked = agent.generate_sync("go")
+
+    assert EndReason.PARKED is parked.end_reason
+    said, *results = parked.messages
+    assert turn.message == said
+    assert [("a", "text")] == [(one.call_id, one.text) for one in results if is_result(one)]
+    assert "" == parked.text
+
+
+def is_result(message: Message) -> TypeGuard[ToolResult]:
+    """Whether a message is a tool's."""
+    return isinstance(message, ToolResult)
+
+
+def test_a_handed_over_conversation_ends_in_the_other_agent_s_words() -> None:
+    """The caller asked a question, and does not care who has answered it."""
+    expert = Agent(ScriptedModel(["the expert's answer"], label="e"), name="expert")
+    first = Agent(
+        ScriptedModel([reply("One moment.", call("expert", "x"))]),
+        tools=[expert.as_tool(description="knows", takes_over=True)],
+    )
+
+    one = first.generate_sync("go")
+
+    assert ("the expert's answer", EndReason.COMPLETED) == (one.text, one.end_reason)
+    last = one.messages[-1]
+    assert isinstance(last, AssistantMessage)
+    assert "the expert's answer" == last.text
+    assert "One moment." == one.steps[-1].text
+
+
+def test_a_budget_in_dollars_tells_what_it_could_not_see() -> None:
+    """As a stop condition does."""
+    one = Agent(ScriptedModel(["hi"]), budget=budget(usd=2)).generate_sync("go")
+
+    assert 1 == len(one.warnings)
+    assert one.warnings[0].startswith("budget(usd=2) did not count 1 of 1 model calls")
+
+
+def test_a_result_has_the_answer_of_a_run_that_completed_and_of_no_other() -> None:
+    """Half an answer is none."""
+    agent = Agent(ScriptedModel([reply(call())] * 2), tools=[read], output_type=int, max_steps=1)
+
+    assert (None, EndReason.MAX_STEPS) == (
+        (one := agent.generate_sync("go")).output,
+        one.end_reason,
+    )

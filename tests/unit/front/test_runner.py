@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Unpack, cast
 
 import pytest
 
-from graphloop import Agent, Approval, EndReason, RunResult, StepChanges, Tool
+from graphloop import Agent, Approval, EndReason, Pending, RunResult, StepChanges, Tool
 from graphloop.codec import Codec
 from graphloop.errors import ConfigError, RunFailed, StoreError, ToolError
 from graphloop.front.inputs import MessageInput
-from graphloop.front.options import AgentOptions, RunOptions
-from graphloop.front.result import Pending
-from graphloop.front.runner import Runner
+from graphloop.front.options import AgentOptions
+from graphloop.front.runner import Question, Runner
 from graphloop.providers.script import Entry
 from graphloop.run import Spent
 from graphloop.stores.base import Store
 from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
-from graphloop.tools import Toolbox
 from graphloop.values import Reply, Usage, UserMessage
 from tests.agents import ticking
 from tests.strategies import call, loop, reply
@@ -47,10 +45,20 @@ def test_a_directory_keeps_runs_as_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["runs.db", "runs.sqlite", "x.sqlite3"])
-def test_a_database_file_is_refused_in_words(name: str) -> None:
-    """A directory of that name would surprise everybody."""
-    with pytest.raises(ConfigError, match="names a database file"):
-        agent(name).generate_sync("go")
+def test_a_database_file_keeps_runs_too(name: str, tmp_path: Path) -> None:
+    """Any other agent that is given the file finds them."""
+    file = tmp_path / name
+
+    agent(str(file)).generate_sync("go", run_id="mine")
+
+    async def found() -> str:
+        other = agent(str(file))
+        try:
+            return (await other.resume("mine")).text
+        finally:
+            await other.aclose()
+
+    assert (True, "done") == (file.is_file(), asyncio.run(found()))
 
 
 def test_a_run_id_that_is_taken_is_refused(tmp_path: Path) -> None:
@@ -172,11 +180,6 @@ class Till:
         (Approval(approved=False, reason="too much"), [], "denied"),
         (Approval(approved=True, arguments='{"amount": 5}'), [5], "ok"),
         (Approval(approved=False, arguments="nonsense"), [], "denied"),
-        # What users without a type checker answer: everything that is no approval denies.
-        ("yes", [], "denied"),
-        (1, [], "denied"),
-        (None, [], "denied"),
-        (Approval(approved=cast("bool", "no")), [], "denied"),
     ],
 )
 def test_an_answer_lets_a_parked_call_run_or_not(
@@ -251,7 +254,25 @@ def test_an_edit_can_be_a_mapping() -> None:
 
 def test_an_empty_run_id_is_kept_or_refused_but_never_replaced(tmp_path: Path) -> None:
     """Who names a run will look for it by that name."""
-    assert "" == agent(str(tmp_path)).generate_sync("go", run_id="").run_id
+    with pytest.raises(ConfigError, match="found ''"):
+        agent(str(tmp_path)).generate_sync("go", run_id="")
+
+
+@pytest.mark.parametrize(
+    ("run_id", "message"),
+    [
+        ("x" * 201, "at most 200 characters.*found 201"),
+        ("\ud800", "half a surrogate pair"),
+        (cast("str", 7), "`run_id` is some text; found 7"),
+    ],
+)
+def test_an_id_that_no_store_can_write_down_is_refused(
+    tmp_path: Path, run_id: str, message: str
+) -> None:
+    """Before anything is asked, and not by the file system."""
+    with pytest.raises(ConfigError, match=message):
+        agent(str(tmp_path)).generate_sync("go", run_id=run_id)
+    agent(str(tmp_path)).generate_sync("go", run_id="x" * 200)
 
 
 def test_what_is_not_answered_keeps_the_run_parked() -> None:
@@ -360,9 +381,20 @@ def test_without_a_store_a_run_is_reached_by_its_result_only() -> None:
     till = Till(PAY, "done")
     first = till.parked("r")
 
-    with pytest.raises(StoreError, match="'r'"):
+    with pytest.raises(ConfigError, match=r"this agent has no `store`.*resume with the RunResult"):
         till.resumed("r", {"c0.0": True})
+    for ask in (
+        till.agent.approve("r", "c0.0"),
+        till.agent.replay("r"),
+        till.agent.fork("r", at=1),
+    ):
+        with pytest.raises(ConfigError, match="this agent has no `store`"):
+            asyncio.run(_awaited(ask))
     assert "done" == till.resumed(first, {"c0.0": True}).text
+
+
+async def _awaited(ask: Awaitable[object]) -> object:
+    return await ask
 
 
 def test_a_failed_run_that_is_resumed_tells_its_failure_again() -> None:
@@ -446,10 +478,10 @@ def test_an_approver_is_told_what_it_decides_about() -> None:
 def test_what_becomes_of_the_caller_s_messages_later_changes_nothing() -> None:
     """A stream is lazy; the conversation is the one it was asked with."""
     model = ScriptedModel(["done"])
-    runner = Runner(loop(), model, Toolbox(()), {})
+    runner = Runner(loop(), model, (), {})
     messages: list[MessageInput] = [{"role": "user", "content": "first"}]
 
-    stream = runner.start(None, messages, None)
+    stream = runner.start(Question(messages=messages), None)
     messages[0] = {"role": "user", "content": "second"}
     asyncio.run(stream.result())
 
@@ -459,12 +491,12 @@ def test_what_becomes_of_the_caller_s_messages_later_changes_nothing() -> None:
 def test_a_question_comes_with_each_run_and_ids_are_made_up() -> None:
     """Two runs of one runner must not write into one journal."""
     model = ScriptedModel(["done"], restart=True)
-    runner = Runner(loop(), model, Toolbox(()), {"store": MemoryStore()})
+    runner = Runner(loop(), model, (), {"store": MemoryStore()})
 
-    first = asyncio.run(runner.start("a", None, None).result())
-    second = asyncio.run(runner.start("b", None, None).result())
+    first = asyncio.run(runner.start(Question("a"), None).result())
+    second = asyncio.run(runner.start(Question("b"), None).result())
 
-    assert {"script": model} == runner.models
+    assert {"script": model} == runner.world.models
     assert first.run_id != second.run_id
 
 
@@ -482,37 +514,13 @@ def test_one_model_may_be_named_by_its_string_again(tmp_path: Path) -> None:
 def test_a_wrong_question_is_the_stream_s_error_and_leaves_no_journal() -> None:
     """It is found when the stream is made, and told to whoever looks at it."""
     model, store = ScriptedModel(["done"]), MemoryStore()
-    runner = Runner(loop(), model, Toolbox(()), {"store": store})
+    runner = Runner(loop(), model, (), {"store": store})
 
-    stream = runner.start(None, [], None)
+    stream = runner.start(Question(messages=[]), None)
 
     with pytest.raises(ConfigError, match="`messages` is empty"):
         asyncio.run(stream.result())
     assert ([], []) == (model.requests, list(asyncio.run(store.runs())))
-
-
-def test_two_models_of_one_label_are_refused() -> None:
-    """The journal names models by label: the first would answer for the second."""
-    runner = Runner(loop(), ScriptedModel(["mine"]), Toolbox(()), {})
-
-    assert "other" == runner.add_model(ScriptedModel(["other"], label="other"))
-    with pytest.raises(ConfigError, match="two different models are labelled 'script'"):
-        runner.add_model(ScriptedModel(["theirs"]))
-
-
-def test_key_and_address_are_for_the_default_model_s_provider_only(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A key must never be sent to another company; and a ready provider for a turn needs none."""
-    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    options: RunOptions = {"api_key": "secret", "base_url": "https://api.openai.com/v1"}
-    runner = Runner(loop(), "openai:one", Toolbox(()), options)
-
-    assert "openai:two" == runner.add_model("openai:two")
-    assert "script" == runner.add_model(ScriptedModel(["done"]))
-    with pytest.raises(ConfigError, match="ANTHROPIC_API_KEY"):
-        runner.add_model("anthropic:three")
 
 
 @pytest.mark.parametrize(

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from typing import TypeVar
+import json
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Mapping,
+    Sequence,
+)
+from itertools import pairwise
+from typing import Literal, TypeVar
 
 import pytest
 
-from graphloop import Agent, EndReason, RunResult, RunStream, Tool
+from graphloop import Agent, EndReason, Pending, RunResult, RunStream, Tool
 from graphloop.drivers.aio import AsyncDriver
 from graphloop.drivers.ports import Ports
 from graphloop.errors import BadReply, ConfigError, RunFailed
-from graphloop.front.result import Pending
-from graphloop.front.stream import Opened
+from graphloop.front.opened import Opened
 from graphloop.providers.base import Delta, ModelSession
 from graphloop.providers.script import Entry
 from graphloop.run import Ending, StepResult, evolve
@@ -21,8 +29,8 @@ from graphloop.stores.base import Store
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
 from graphloop.tools import Toolbox
-from graphloop.values import ModelRequest, Reply
-from graphloop.views.parts import ErrorPart, Finish, Part, RunStart, ToolState
+from graphloop.values import FinishReason, ModelRequest, Reply, UserMessage
+from graphloop.views.parts import ErrorPart, Finish, ObjectDelta, Part, RunStart, ToolState
 from tests.agents import drain, fold
 from tests.strategies import call, fresh, loop, reply
 
@@ -490,7 +498,7 @@ def test_an_abort_during_a_tool_answers_every_call(names: tuple[str, ...]) -> No
             await hanging.begun.wait()
             one.abort("enough")
         assert aborted(running.result())
-        assert {"not_run"} == {result.status for result in running.result().steps[0].tool_results}
+        assert {"unknown"} == {result.status for result in running.result().steps[0].tool_results}
         assert 0 == tasks_left()
 
     within(scenario())
@@ -876,10 +884,260 @@ def test_a_failure_without_a_record_is_still_an_error() -> None:
         store = MemoryStore()
         ports: Ports[None] = Ports(store=store, models={}, toolbox=Toolbox(()))
         driver = AsyncDriver(loop(), ports, None)
-        return Opened(loop(), store, driver, driver.resume(failed))
+        return Opened(loop(), ports, driver, driver.resume(failed))
 
     async def scenario() -> None:
         with pytest.raises(RunFailed, match="unknown"):
             await RunStream(open_run).result()
 
     within(scenario())
+
+
+async def objects_of(values: AsyncIterator[object]) -> list[object]:
+    """Return everything that comes."""
+    return [value async for value in values]
+
+
+async def objects(one: RunStream[None]) -> list[object]:
+    """Return everything that an object stream shows."""
+    return await objects_of(one.object_stream)
+
+
+def answering(*script: Entry, mode: Literal["native", "tool"] = "native") -> Agent:
+    """Return an agent whose answer has a form."""
+    form: Mapping[str, object] = {
+        "type": "object",
+        "properties": {"a": {}, "b": {}},
+        "required": ["a", "b"],
+    }
+    return Agent(ScriptedModel(script), output_type=form, output_mode=mode)
+
+
+WHOLE = {"a": "some words", "b": [1, 2]}
+
+
+def spoken(mode: Literal["native", "tool"], value: object) -> Entry:
+    """Return a turn that gives an answer: as text, word by word, or by a call."""
+    text = json.dumps(value)
+    return text if mode == "native" else reply(call("final_answer", "f", text))
+
+
+@pytest.mark.parametrize("mode", ["native", "tool"])
+def test_an_answer_is_shown_while_it_grows_and_then_whole(mode: Literal["native", "tool"]) -> None:
+    """A form on a screen fills up; only the last one has been checked."""
+
+    async def scenario() -> None:
+        one = answering(spoken(mode, WHOLE), mode=mode).stream("go")
+        *growing, last = await objects(one)
+        assert last == WHOLE == (await one.result()).output
+        assert growing
+        assert WHOLE == growing[-1]
+        for before, after in pairwise(growing):
+            assert isinstance(before, dict)
+            assert isinstance(after, dict)
+            assert before.keys() <= after.keys()
+
+    within(scenario())
+
+
+@pytest.mark.parametrize("mode", ["native", "tool"])
+def test_the_parts_of_a_stream_hold_the_growing_answer(mode: Literal["native", "tool"]) -> None:
+    """Each right behind the delta that it came with; everything else is as without."""
+
+    async def scenario() -> None:
+        parts = await every(answering(spoken(mode, WHOLE), mode=mode).stream("go"))
+        shown = [one.object for one in parts if isinstance(one, ObjectDelta)]
+        assert WHOLE == shown[-1]
+        before = {
+            parts[at - 1].type for at, one in enumerate(parts) if isinstance(one, ObjectDelta)
+        }
+        assert before <= {"text-delta", "tool-call-delta", "step-finish"}
+        assert EndReason.COMPLETED is fold(parts).end_reason
+
+    within(scenario())
+
+
+def test_an_answer_that_was_sent_back_is_followed_by_another_from_its_beginning() -> None:
+    """What was shown of the first is void."""
+
+    async def scenario() -> None:
+        one = answering('{"a": 1}', spoken("native", WHOLE)).stream("go")
+        shown = await objects(one)
+        assert {"a": 1} in shown
+        assert {"a": "some "} in shown[shown.index({"a": 1}) + 1 :]
+        assert WHOLE == shown[-1]
+
+    within(scenario())
+
+
+def test_an_object_stream_raises_what_the_result_raises_after_what_came() -> None:
+    """A cut answer must not look whole."""
+
+    async def scenario() -> None:
+        one = answering({"text": '{"a": "half of', "error": "the line broke"}).stream("go")
+        values = aiter(one.object_stream)
+        assert {} == await anext(values)
+        with pytest.raises(BadReply):
+            await objects_of(values)
+
+    within(scenario())
+
+
+def test_a_run_that_did_not_complete_has_no_last_object() -> None:
+    """What came is shown; nothing of it is the answer."""
+    script = [reply('{"a": 1', finish=FinishReason.LENGTH)] * 9
+
+    async def scenario() -> None:
+        one = answering(*script).stream("go")
+        shown = await objects(one)
+        assert EndReason.LENGTH is (await one.result()).end_reason
+        assert {"a": 1} == shown[-1]
+
+    within(scenario())
+
+
+def test_an_object_stream_without_an_output_type_is_refused() -> None:
+    """It would be empty, and look like a model that has nothing to say; nothing has begun."""
+
+    async def scenario() -> None:
+        one = stream("hi")
+        with pytest.raises(ConfigError, match="output_type"):
+            await objects(one)
+        assert one.run is None
+
+    within(scenario())
+
+
+def test_a_stream_without_an_output_type_shows_no_objects() -> None:
+    """A text that happens to be JSON is a text."""
+
+    async def scenario() -> None:
+        assert "object-delta" not in kinds(await every(stream('{"a": 1}')))
+
+    within(scenario())
+
+
+def said_to(model: ScriptedModel, at: int) -> list[tuple[object, str]]:
+    """Return what users have said in a request, and from where it came."""
+    messages = model.requests[at].messages
+    return [(one.content, one.origin) for one in messages if isinstance(one, UserMessage)]
+
+
+def read() -> str:
+    """Read."""
+    return "text"
+
+
+def test_what_is_said_to_a_run_is_read_in_its_next_turn() -> None:
+    """After the results of the turn under way, and never inside it."""
+    model = ScriptedModel([reply(call()), "done"])
+
+    async def scenario() -> RunResult[None]:
+        one = Agent(model, tools=[read]).stream("go")
+        async for part in one.full_stream:
+            if part.type == "step-start" and part.step_index == 0:
+                one.steer("hurry")
+        return await one.result()
+
+    result = within(scenario())
+
+    assert [("go", ""), ("hurry", "steering")] == said_to(model, 1)
+    assert ["assistant", "tool", "user", "assistant"] == [one.role for one in result.messages]
+
+
+def test_what_is_said_before_the_first_look_is_read_too() -> None:
+    """Nothing is lost because nobody has looked yet: the run goes on for it."""
+    model = ScriptedModel(["done", "in a hurry"])
+    one = Agent(model).stream("go")
+    one.steer("hurry")
+
+    result = within(one.result())
+
+    assert ("hurry", "steering") == said_to(model, 1)[-1]
+    assert "in a hurry" == result.text
+
+
+def test_what_is_said_after_the_end_is_refused() -> None:
+    """Nobody would ever read it; an abort that comes too late has nothing to stop."""
+    one = Agent(ScriptedModel(["done"])).stream("go")
+    within(one.result())
+
+    one.abort()
+    with pytest.raises(ConfigError, match="`steer` comes too late: the stream is over"):
+        one.steer("hurry")
+    with pytest.raises(ConfigError, match="`follow_up` comes too late: the stream is over"):
+        one.follow_up("and then?")
+
+
+def test_a_run_that_would_be_done_goes_on_for_what_was_said() -> None:
+    """The answer stays in the history; the next one is the run's."""
+    model = ScriptedModel(["one", "two"])
+
+    async def scenario() -> RunResult[None]:
+        stream = Agent(model).stream("go")
+        async for part in stream.full_stream:
+            if part.type == "text-delta" and len(model.requests) == 1:
+                stream.steer("once more")
+        return await stream.result()
+
+    result = within(scenario())
+
+    assert ("two", 2) == (result.text, len(model.requests))
+
+
+def test_follow_ups_wait_until_the_model_would_be_done_one_at_a_time() -> None:
+    """In the order in which they were said."""
+    model = ScriptedModel([reply(call()), "one", "two", "three"])
+    one = Agent(model, tools=[read]).stream("go")
+    one.follow_up("first")
+    one.follow_up("second")
+
+    result = within(one.result())
+
+    assert [[], [], ["first"], ["first", "second"]] == [
+        [said for said, origin in said_to(model, at) if origin == "follow_up"] for at in range(4)
+    ]
+    assert "three" == result.text
+
+
+def test_no_word_outweighs_a_bound() -> None:
+    """A run that could be talked on for ever has no bound (CONTRACT §6.5)."""
+    model = ScriptedModel(["again"] * 9)
+    one = Agent(model, max_steps=2).stream("go")
+    for number in range(5):
+        one.follow_up(f"more {number}")
+
+    result = within(one.result())
+
+    assert (2, EndReason.MAX_STEPS) == (len(model.requests), result.end_reason)
+
+
+def test_an_abort_after_the_step_lets_the_turn_come_to_its_end() -> None:
+    """Its tools run and are answered; no further model is asked."""
+    model = ScriptedModel([reply(call()), "done"])
+
+    async def scenario() -> RunResult[None]:
+        one = Agent(model, tools=[read]).stream("go")
+        async for part in one.full_stream:
+            if part.type == "step-start":
+                one.abort("enough", after_step=True)
+        return await one.result()
+
+    result = within(scenario())
+
+    assert (1, EndReason.ABORTED) == (len(model.requests), result.end_reason)
+    assert ["text"] == [one.text for one in result.steps[0].tool_results]
+    assert ("enough",) == result.stopped_by
+
+
+def test_an_abort_after_the_step_leaves_an_answer_that_came_an_answer() -> None:
+    """The run is at its end already."""
+
+    async def scenario() -> RunResult[None]:
+        one = stream("hi there")
+        async for part in one.full_stream:
+            if part.type == "text-delta":
+                one.abort("enough", after_step=True)
+        return await one.result()
+
+    assert ("hi there", EndReason.COMPLETED) == ((one := within(scenario())).text, one.end_reason)

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 
 from graphloop.events import Cancelled
 from graphloop.node import Leave
 from graphloop.nodes.append import Append, AppendOutcome
-from graphloop.outcomes import Aborted, AnsweredCalls, Final, Refused, Resend
-from graphloop.run import Ending, EndReason, Run, Turn, Verdict, evolve
-from graphloop.values import FinishReason, ResultStatus, ToolResult, UserMessage, call_key
-from tests.strategies import call, fresh, replied, reply
+from graphloop.outcomes import Aborted, AnsweredCalls, Final, Outcome, Refused, Resend
+from graphloop.run import Ending, EndReason, Measured, Run, Turn, Verdict, evolve
+from graphloop.values import (
+    AssistantMessage,
+    FinishReason,
+    ResultStatus,
+    TextPart,
+    ToolResult,
+    Usage,
+    UserMessage,
+    call_key,
+)
+from tests.strategies import QUESTION, call, fresh, replied, reply, spec
 
 NOTE = UserMessage("better", origin="critique")
 
@@ -167,7 +178,275 @@ def test_nothing_to_add_means_that_the_context_overflowed() -> None:
     assert EndReason.CONTEXT_WINDOW is left.run.ending.reason
 
 
+def test_with_something_to_say_even_a_turn_without_a_reply_goes_on() -> None:
+    """What is said is new, and may be answered."""
+    left = entered(evolve(fresh(), steering=(NOTE,)))
+
+    assert isinstance(left.outcome, Resend)
+    assert (QUESTION, 0) == (tuple(left.run.messages), len(left.run.steps))
+
+
+@pytest.mark.parametrize(
+    ("reason", "outcome"),
+    [
+        (EndReason.CONTEXT_WINDOW, Final),
+        (EndReason.ERROR, Aborted),
+        (EndReason.ABORTED, Aborted),
+        (EndReason.TIMEOUT, Aborted),
+    ],
+)
+@pytest.mark.parametrize("said", [True, False])
+def test_a_run_that_is_ending_goes_on_ending(
+    reason: EndReason, outcome: type[Outcome], said: bool
+) -> None:
+    """Whether there is a reply to keep or not, and whatever somebody has queued."""
+    run = replied(reply("half")) if said else fresh()
+
+    left = entered(evolve(run, ending=Ending(reason), steering=(NOTE,), follow_ups=(NOTE,)))
+
+    assert outcome is type(left.outcome)
+    assert left.run.ending == Ending(reason)
+
+
+@pytest.mark.parametrize(
+    ("statuses", "before", "after"),
+    [
+        (("denied",), 1, 2),
+        (("denied", "denied"), 1, 2),
+        (("denied", "error"), 1, 1),
+        (("not_run",), 1, 1),
+        (("error",), 1, 1),
+        (("denied", "ok"), 1, 0),
+        (("ok",), 1, 0),
+    ],
+)
+def test_steps_of_nothing_but_denials_are_counted(
+    statuses: tuple[ResultStatus, ...], before: int, after: int
+) -> None:
+    """Until a tool has run well again (CONTRACT §9 #17)."""
+    assert after == entered(evolve(batch(*statuses), denials=before)).run.denials
+
+
+def test_a_step_without_calls_says_nothing_about_denials() -> None:
+    """The model may have talked in between."""
+    assert 2 == entered(evolve(replied(reply("hm")), denials=2)).run.denials
+
+
+ENDING = (spec("read"), spec("finish", ends=True), spec("agent", "agent", ends=True))
+
+
+def finishing(*results: tuple[str, ResultStatus]) -> Run[None]:
+    """Return a run whose calls of these tools ended so."""
+    run = replied(reply(*(call(name) for name, _ in results)), *[Verdict("run")] * len(results))
+    slots = tuple(
+        ToolResult(call_key(0, at), "", name, f"from {name}", status)
+        for at, (name, status) in enumerate(results)
+    )
+    return evolve(run, turn=evolve(run.turn, tools=ENDING, results=slots))
+
+
+@pytest.mark.parametrize(
+    ("results", "ends"),
+    [
+        ([("finish", "ok")], True),
+        ([("finish", "ok"), ("finish", "ok")], True),
+        ([("finish", "ok"), ("read", "denied")], True),
+        ([("finish", "error")], False),
+        ([("finish", "denied")], False),
+        ([("finish", "ok"), ("read", "ok")], False),
+        ([("finish", "ok"), ("read", "error")], False),
+        ([("finish", "ok"), ("finish", "not_run")], False),
+        ([("read", "ok")], False),
+    ],
+)
+def test_a_run_ends_with_a_turn_of_nothing_but_tools_that_end_it(
+    results: list[tuple[str, ResultStatus]], ends: bool
+) -> None:
+    """And only if all that ran went well (CONTRACT L22, L23)."""
+    left = entered(finishing(*results))
+
+    assert isinstance(left.outcome, Final if ends else AnsweredCalls)
+    assert left.run.ending == (Ending(EndReason.COMPLETED) if ends else None)
+
+
+@pytest.mark.parametrize("where", ["steering", "notes"])
+def test_what_somebody_has_to_say_keeps_a_run_from_ending(where: str) -> None:
+    """Steering outweighs a tool that ends the run, and a final answer (CONTRACT §9 #28)."""
+    for run, outcome in (
+        (finishing(("finish", "ok")), AnsweredCalls),
+        (replied(reply("a")), Resend),
+    ):
+        steered = (
+            evolve(run, steering=(NOTE,))
+            if where == "steering"
+            else evolve(run, turn=evolve(run.turn, notes=(NOTE,)))
+        )
+
+        left = entered(steered)
+
+        assert outcome is type(left.outcome)
+        assert left.run.ending is None
+
+
+def test_the_answer_of_an_agent_that_takes_over_is_the_conversation_s() -> None:
+    """It is said by the assistant, after the pair that led to it."""
+    run = finishing(("agent", "ok"))
+
+    left = entered(run)
+
+    assert run.turn.reply is not None
+    answer = AssistantMessage((TextPart("from agent"),))
+    assert (run.turn.reply.message, run.turn.results[0], answer) == tuple(left.run.added)
+    assert isinstance(left.outcome, Final)
+
+
+@pytest.mark.parametrize("results", [[("agent", "error")], [("agent", "ok"), ("read", "ok")]])
+def test_an_agent_that_does_not_take_over_says_nothing(
+    results: list[tuple[str, ResultStatus]],
+) -> None:
+    """Its result is its caller's to read."""
+    left = entered(finishing(*results))
+
+    assert 1 + len(results) == len(left.run.added)
+
+
+def test_one_follow_up_is_heard_when_the_run_would_end() -> None:
+    """The next one waits for the answer to it."""
+    two = (UserMessage("one"), UserMessage("two"))
+
+    left = entered(evolve(replied(reply("done")), follow_ups=two))
+
+    assert isinstance(left.outcome, Resend)
+    assert ((two[0],), (two[1],)) == (left.run.steering, left.run.follow_ups)
+
+
+@pytest.mark.parametrize("run", [batch("ok"), replied(reply("no", finish=FinishReason.REFUSAL))])
+def test_a_follow_up_waits_while_the_run_goes_on_or_is_refused(run: Run[None]) -> None:
+    """It follows an answer."""
+    left = entered(evolve(run, follow_ups=(NOTE,)))
+
+    assert ((), (NOTE,)) == (left.run.steering, left.run.follow_ups)
+
+
+def test_a_conversation_of_the_caller_s_own_takes_the_place_of_the_reply() -> None:
+    """The turn is recorded, for it was paid for; its message is in no history."""
+    run = replied(reply("mine", call()))
+    dropped = evolve(run, turn=evolve(run.turn, calls=(), dropped=True, notes=(NOTE,)))
+
+    left = entered(dropped)
+
+    assert isinstance(left.outcome, Resend)
+    assert (*QUESTION, NOTE) == tuple(left.run.messages)
+    (step,) = left.run.steps
+    assert ("mine", (), (NOTE,)) == (step.text, step.tool_calls, step.messages)
+
+
+@pytest.mark.parametrize("reason", [None, EndReason.ABORTED])
+def test_open_calls_of_such_a_conversation_wait_outside_the_history(
+    reason: EndReason | None,
+) -> None:
+    """Wherever the run stops next, its history is paired."""
+    asking = AssistantMessage((call(),))
+    run = evolve(
+        fresh(Turn(number=0, dropped=True, reply=reply("mine")), messages=(*QUESTION, asking)),
+        ending=None if reason is None else Ending(reason),
+    )
+
+    left = entered(run)
+
+    assert isinstance(left.outcome, Aborted if reason else Resend)
+    assert QUESTION == tuple(left.run.messages)
+    assert (asking.calls, False) == (left.run.turn.calls, left.run.turn.dropped)
+
+
+def handed_in(*results: tuple[str, ResultStatus], given: frozenset[int]) -> Run[None]:
+    """Return a run whose turn was handed in, with some of its results."""
+    run = finishing(*results)
+    return evolve(run, turn=evolve(run.turn, number=-1, given=given))
+
+
+def test_of_a_turn_that_was_handed_in_only_the_missing_results_are_new() -> None:
+    """The caller has the rest, and no model was asked for it: it is no step."""
+    run = handed_in(("read", "ok"), ("read", "error"), given=frozenset({0}))
+
+    left = entered(run)
+
+    assert run.turn.reply is not None
+    assert (*QUESTION, run.turn.reply.message, *run.turn.results) == tuple(left.run.messages)
+    assert (run.turn.results[1],) == tuple(left.run.added)
+    assert 0 == len(left.run.steps)
+    assert isinstance(left.outcome, AnsweredCalls)
+
+
+def test_an_agent_that_takes_over_a_turn_that_was_handed_in_is_new() -> None:
+    """Its answer is what the caller asked for."""
+    left = entered(handed_in(("agent", "ok"), given=frozenset()))
+
+    assert ["tool", "assistant"] == [one.role for one in left.run.added]
+    assert left.run.messages[-1] == left.run.added[-1]
+
+
+def test_a_dropped_turn_that_was_handed_in_is_no_step() -> None:
+    """Steps count from 0, and no model was asked."""
+    run = handed_in(("read", "ok"), given=frozenset())
+
+    left = entered(evolve(run, turn=evolve(run.turn, dropped=True)))
+
+    assert 0 == len(left.run.steps)
+
+
+def test_calls_without_a_verdict_leave_the_run_incomplete() -> None:
+    """A server that broke off has not answered, and nothing says that it refused."""
+    odd = evolve(reply(call(), finish=FinishReason.OTHER), raw_finish_reason="error")
+
+    left = entered(replied(odd))
+
+    assert left.run.ending == Ending(EndReason.INCOMPLETE)
+    assert ["not_run"] == [one.status for one in left.run.steps[0].tool_results]
+
+
+def test_what_a_model_counted_is_kept_for_as_many_messages() -> None:
+    """Those that were sent, and its reply."""
+    left = entered(replied(reply("a")))
+
+    assert Measured(2, 15) == left.run.measured
+
+
+def test_a_server_that_counts_nothing_leaves_what_was_known() -> None:
+    """Zero tokens are no measurement."""
+    run = evolve(replied(evolve(reply("a"), usage=Usage())), measured=Measured(1, 9))
+
+    assert Measured(1, 9) == entered(run).run.measured
+
+
 def test_no_event_ever_reaches_this_node() -> None:
     """It asks for nothing, so there is nothing to be told."""
     with pytest.raises(AssertionError, match="waits for nothing"):
         Append().on(fresh(), Cancelled(0.0), None)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "entered", "unissued", "status"),
+    [
+        ("run", True, (), "unknown"),
+        ("run", True, (0,), "not_run"),
+        ("run", False, (), "not_run"),
+        ("held", True, (), "not_run"),
+    ],
+    ids=["under way", "waiting for room", "at the gate", "waiting for a human"],
+)
+def test_what_was_under_way_when_the_run_was_cancelled_may_have_happened(
+    verdict: Literal["run", "held"], entered: bool, unissued: tuple[int, ...], status: str
+) -> None:
+    """Whoever reads "not run" runs it again: it is said of what has surely not begun."""
+    run = replied(reply(call()))
+    turn = evolve(
+        run.turn,
+        verdicts=(Verdict(verdict),),
+        results=(None,) if entered else (),
+        unissued=unissued,
+    )
+
+    left = Append().enter(evolve(run, turn=turn, ending=Ending(EndReason.ABORTED)))
+
+    assert [status] == [one.status for one in left.run.steps[-1].tool_results]

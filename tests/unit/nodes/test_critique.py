@@ -10,7 +10,7 @@ from graphloop.node import Leave, Wait
 from graphloop.nodes.critique import Critique
 from graphloop.outcomes import Aborted, Accepted, Failed, Rejected
 from graphloop.run import Ending, EndReason, evolve
-from graphloop.values import FinishReason, Reply, ToolChoice
+from graphloop.values import FinishReason, Reply, ToolChoice, UserMessage
 from tests.strategies import call, fresh, reply
 
 CRITIC = Critique("Is it good?")
@@ -67,7 +67,9 @@ def test_everything_but_a_clear_yes_is_a_no(answer: Reply) -> None:
     left = judged(answer)
 
     assert isinstance(left.outcome, Rejected)
-    assert "not accepted" in str(left.run.turn.notes[0].content)
+    (note,) = left.run.turn.notes
+    assert isinstance(note, UserMessage)
+    assert "not accepted" in str(note.content)
     assert left.run.ending is None
 
 
@@ -76,6 +78,7 @@ def test_the_feedback_is_noted_for_the_next_turn() -> None:
     left = judged(reply(call("verdict", arguments='{"accepted": false, "feedback": "Shorter."}')))
 
     (note,) = left.run.turn.notes
+    assert isinstance(note, UserMessage)
     assert ("Shorter.", "critique") == (note.content, note.origin)
 
 

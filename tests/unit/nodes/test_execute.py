@@ -2,18 +2,44 @@
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Sequence
 
-from graphloop.effects import CallTool
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphloop.drivers.sim import ChildAnswer
+from graphloop.effects import AskHuman, CallTool, Effect, HandOver, StartRun
 from graphloop.errors import ConfigError
-from graphloop.events import Cancelled, EffectFailed, Failure, ToolReturned
+from graphloop.events import (
+    CallCheck,
+    Cancelled,
+    ChildEnded,
+    Decided,
+    EffectFailed,
+    Event,
+    Failure,
+    Setup,
+    Steered,
+    ToolReturned,
+)
+from graphloop.loop import Standard
 from graphloop.node import Leave, Reaction, Wait
 from graphloop.nodes.execute import Execute, ExecuteOutcome
-from graphloop.outcomes import Aborted, Done
-from graphloop.run import Run, Verdict, evolve
-from tests.strategies import call, replied, reply
+from graphloop.nodes.gate import Gate
+from graphloop.outcomes import Aborted, Done, Held
+from graphloop.policy import Rule
+from graphloop.replay import replay_steps
+from graphloop.run import EndReason, Run, Verdict, evolve
+from graphloop.spending import Budget, Spent
+from graphloop.tool_outcome import ToolOutcome
+from graphloop.values import ToolResult, ToolSpec, Usage, UserMessage, call_key
+from tests.strategies import SETUP, Adversary, call, loop, replied, reply, spec
 
 RUN = Verdict("run")
+APPROVED = Verdict("run", asked=True)
+FREE = Budget()
+NOTHING = Spent()
 
 
 def wishes(reaction: object) -> list[tuple[int, str]]:
@@ -166,3 +192,464 @@ def test_client_tools_all_park_at_once_whatever_the_cap() -> None:
     first = Execute(concurrency=2).enter(replied(reply(*calls), *[RUN] * 7))
 
     assert [f"c0.{place}" for place in range(7)] == [key for _, key in wishes(first)]
+
+
+def batch(
+    tools: Sequence[ToolSpec],
+    *names: str,
+    verdicts: Sequence[Verdict] = (),
+    budget: Budget = FREE,
+    spent: Spent = NOTHING,
+    setup: Setup = SETUP,
+) -> Run[None]:
+    """Return a run whose turn calls these tools, each let through unless told otherwise."""
+    run = replied(reply(*(call(name) for name in names)), *(verdicts or (RUN,) * len(names)))
+    return evolve(
+        run,
+        turn=evolve(run.turn, tools=tuple(tools)),
+        setup=evolve(setup, budget=budget),
+        spent=spent,
+    )
+
+
+def told(
+    node: Execute, reaction: Reaction[None, ExecuteOutcome], event: Event
+) -> Reaction[None, ExecuteOutcome]:
+    """Return the reaction to an event that answers one of the wishes."""
+    assert isinstance(reaction, Wait)
+    run = waiting(reaction)
+    pending = dict(run.pending)
+    answers: int = getattr(event, "effect", 0)
+    effect = pending.pop(answers)
+    return node.on(evolve(run, pending=pending), event, effect)
+
+
+def wished(reaction: Reaction[None, ExecuteOutcome]) -> tuple[Effect, ...]:
+    """Return the wishes."""
+    assert isinstance(reaction, Wait)
+    return reaction.effects
+
+
+def keys(reaction: Reaction[None, ExecuteOutcome]) -> list[str]:
+    """Return the keys of the calls that are asked for."""
+    return [one.key for one in wished(reaction) if isinstance(one, CallTool | StartRun)]
+
+
+def statuses(reaction: Reaction[None, ExecuteOutcome]) -> list[str | None]:
+    """Return what became of the calls."""
+    return [None if one is None else one.status for one in reaction.run.turn.results]
+
+
+LOCKED = (
+    spec("read", lock="disk"),
+    spec("write", lock="disk"),
+    spec("other"),
+    spec("net", lock="n"),
+)
+AGENTS = (spec("ask", "agent"), spec("read"))
+
+
+def test_calls_with_one_lock_run_one_after_the_other() -> None:
+    """And nothing else waits for them."""
+    node = Execute()
+
+    first = node.enter(batch(LOCKED, "read", "write", "other", "read", "net"))
+    second = told(node, first, ToolReturned(1.0, 1, "a"))
+    third = told(node, second, ToolReturned(1.0, 4, "b"))
+
+    assert ["c0.0", "c0.2", "c0.4"] == keys(first)
+    assert ["c0.1"] == keys(second)
+    assert ["c0.3"] == keys(third)
+
+
+def test_a_lock_is_not_lost_to_a_tool_that_has_none() -> None:
+    """Answers of others leave it taken."""
+    node = Execute()
+
+    first = node.enter(batch(LOCKED, "read", "other", "write"))
+
+    assert [] == keys(told(node, first, ToolReturned(1.0, 2, "a")))
+
+
+CLIENTS = (spec("client", "client"), spec("read"))
+
+
+def test_client_tools_need_not_hold_the_batch() -> None:
+    """They wait outside and take no room."""
+    node = Execute(concurrency=1, hold=False)
+
+    first = node.enter(batch(CLIENTS, "read", "client", "read"))
+    second = told(node, first, ToolReturned(1.0, 2, "a"))
+    third = told(node, second, ToolReturned(1.0, 3, "b"))
+
+    assert ["c0.1", "c0.0"] == keys(first)
+    assert ["c0.2"] == keys(second)
+    assert [] == keys(third)
+    assert isinstance(told(node, third, ToolReturned(1.0, 1, "theirs")), Leave)
+
+
+def test_what_the_budget_has_no_room_for_does_not_run() -> None:
+    """In request order, and the model is told why."""
+    node = Execute()
+
+    first = node.enter(
+        batch(AGENTS, "read", "read", "read", budget=Budget(tool_calls=5), spent=Spent(0, 3))
+    )
+
+    assert ["c0.0", "c0.1"] == keys(first)
+    assert [None, None, "not_run"] == statuses(first)
+    refused = first.run.turn.results[2]
+    assert refused is not None
+    assert "Not run: the run's budget of 5 tool calls is spent." == refused.text
+
+
+def test_with_the_budget_spent_nothing_runs() -> None:
+    """Nor is anything waited for."""
+    reaction = Execute().enter(
+        batch(AGENTS, "read", "read", budget=Budget(tool_calls=2), spent=Spent(0, 3))
+    )
+
+    assert isinstance(reaction, Leave)
+    assert ["not_run", "not_run"] == statuses(reaction)
+
+
+def test_an_agent_is_started_as_a_child_with_what_is_left() -> None:
+    """It is told its arguments, and may read the conversation."""
+    budget = Budget(tokens=100, usd=1.0, seconds=60.0, tool_calls=10)
+    spent = Spent(1, 2, Usage(10, 10), 0.25, 0, 20.0)
+
+    (effect,) = wished(Execute().enter(run := batch(AGENTS, "ask", budget=budget, spent=spent)))
+
+    assert StartRun(1, "c0.0", "ask", "{}", run.messages, Budget(80, 0.75, 40.0, 8)) == effect
+
+
+def test_what_is_left_is_shared_beside_the_tools_of_the_batch() -> None:
+    """Three tools may run, so seven of ten calls are for two agents."""
+    node = Execute(concurrency=2)
+    run = batch(
+        AGENTS, "ask", "read", "read", "ask", "read", budget=Budget(tokens=9, tool_calls=10)
+    )
+
+    first = node.enter(run)
+    second = told(node, first, ChildEnded(1.0, 1, "42", spent=Spent(1, 1)))
+    (effect,) = wished(first)[:1]
+
+    assert isinstance(effect, StartRun)
+    assert Budget(tokens=4, tool_calls=3) == effect.budget
+    assert ["c0.2"] == keys(second)
+
+
+def test_no_child_begins_with_nothing_to_spend() -> None:
+    """It would take its first turn before it noticed."""
+    spent = Spent(usage=Usage(90, 10))
+
+    reaction = Execute().enter(batch(AGENTS, "ask", "read", budget=Budget(tokens=100), spent=spent))
+
+    assert ["not_run", None] == statuses(reaction)
+
+
+def test_a_child_s_answer_is_its_call_s_result() -> None:
+    """Well or badly."""
+    node = Execute()
+    first = node.enter(batch(AGENTS, "ask", "ask"))
+
+    second = told(node, first, ChildEnded(1.0, 2, "no", "error"))
+    third = told(node, second, ChildEnded(1.0, 1, "42"))
+
+    assert isinstance(third, Leave)
+    assert ["ok", "error"] == statuses(third)
+    assert ["42", "no"] == [one.text for one in third.run.turn.results if one]
+
+
+def test_a_child_that_could_not_be_started_is_an_error_result() -> None:
+    """The model reads what went wrong."""
+    node = Execute()
+    failed = EffectFailed(1.0, 1, Failure("ConfigError", "no such agent"))
+
+    reaction = told(node, node.enter(batch(AGENTS, "ask")), failed)
+
+    assert isinstance(reaction, Leave)
+    (result,) = reaction.run.turn.results
+    assert result is not None
+    assert ("ConfigError: no such agent", "error") == (result.text, result.status)
+
+
+@pytest.mark.parametrize(("depth", "status"), [(1, None), (2, "error"), (3, "error")])
+def test_agents_call_agents_only_so_deep(depth: int, status: str | None) -> None:
+    """An agent that calls itself would otherwise never come back."""
+    setup = evolve(SETUP, depth=depth, depth_max=2)
+
+    reaction = Execute().enter(batch(AGENTS, "ask", "read", setup=setup))
+
+    assert [status, None] == statuses(reaction)
+    assert isinstance(reaction, Wait)
+
+
+def test_a_call_that_a_human_approved_and_that_may_have_run_is_asked_about_again() -> None:
+    """Whoever let it through knows best what to do now."""
+    node = Execute()
+    first = node.enter(batch(AGENTS, "read", verdicts=[APPROVED]))
+
+    (question,) = wished(told(node, first, ToolReturned(1.0, 1, "who knows", "unknown")))
+
+    assert AskHuman(2, "c0.0", call(), unknown=True) == question
+
+
+def test_a_call_that_nobody_was_asked_about_stays_unknown() -> None:
+    """The model reads that nobody knows."""
+    node = Execute()
+
+    reaction = told(
+        node, node.enter(batch(AGENTS, "read")), ToolReturned(1.0, 1, "who knows", "unknown")
+    )
+
+    assert isinstance(reaction, Leave)
+    assert ["unknown"] == statuses(reaction)
+
+
+def asked_again(*tools: ToolSpec, budget: Budget = FREE) -> Wait[None]:
+    """Return the question about a call that may have run, beside others of these names."""
+    node = Execute()
+    run = batch(
+        tools, *(one.name for one in tools), verdicts=[APPROVED] * len(tools), budget=budget
+    )
+    asking = told(node, node.enter(run), ToolReturned(1.0, 1, "who knows", "unknown"))
+    assert isinstance(asking, Wait)
+    return evolve(asking, run=evolve(asking.run, spent=Spent(0, 1)))
+
+
+def test_approved_once_more_it_runs_once_more() -> None:
+    """As a new wish under the same key."""
+    asking = asked_again(spec("read"))
+    question = wished(asking)[0].id
+
+    (effect,) = wished(told(Execute(), asking, Decided(2.0, question, True)))
+
+    assert CallTool(3, "c0.0", call()) == effect
+
+
+def test_a_second_question_expires_like_the_first() -> None:
+    """And an approval that was given in time is good whenever the run goes on."""
+    node, setup = Execute(), evolve(SETUP, approval_ttl_s=10.0)
+    first = node.enter(batch(AGENTS, "read", verdicts=[APPROVED], setup=setup))
+    asking = told(node, first, ToolReturned(1.0, 1, "who knows", "unknown"))
+    (question,) = wished(asking)
+    assert isinstance(question, AskHuman)
+    assert question.expires_at is not None
+
+    late = told(node, asking, Decided(question.expires_at, 2, True))
+    in_time = told(node, asking, Decided(99.0, 2, True, given_at=question.expires_at - 1))
+
+    assert ["unknown"] == statuses(late)
+    assert [CallTool(3, "c0.0", call())] == list(wished(in_time))
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        Decided(2.0, 2, False, "no"),
+        Decided(2.0, 2, True, "", '{"x": 2}'),
+        EffectFailed(2.0, 2, Failure("OSError", "line")),
+    ],
+    ids=["denied", "edited past the gate", "failed"],
+)
+def test_without_a_second_approval_it_stays_unknown(event: Event) -> None:
+    """ "Not run" would be a lie: it may have happened."""
+    reaction = told(Execute(), asked_again(spec("read")), event)
+
+    assert isinstance(reaction, Leave)
+    assert ["unknown"] == statuses(reaction)
+
+
+def test_a_second_approval_does_not_exceed_the_budget() -> None:
+    """The call that may have run has counted; the other one has its place."""
+    asking = asked_again(spec("read"), spec("other"), budget=Budget(tool_calls=2))
+    question = wished(asking)[0].id
+
+    reaction = told(Execute(), asking, Decided(2.0, question, approved=True))
+
+    assert [] == keys(reaction)
+    assert ["unknown", None] == statuses(reaction)
+
+
+def test_a_second_approval_waits_for_the_lock() -> None:
+    """It was given up while nobody knew, and another call has taken it."""
+    node = Execute()
+    asking = asked_again(spec("read", lock="disk"), spec("write", lock="disk"))
+    question = wished(asking)[0].id
+    run = waiting(asking)
+    write = CallTool(run.next_effect, "c0.1", call("write"))
+    busy = evolve(
+        run,
+        pending={question: run.pending[question], write.id: write},
+        next_effect=run.next_effect + 1,
+        turn=evolve(run.turn, unissued=()),
+    )
+    approved = node.on(
+        evolve(busy, pending={write.id: write}),
+        Decided(2.0, question, approved=True),
+        run.pending[question],
+    )
+    after = told(node, approved, ToolReturned(3.0, write.id, "b"))
+
+    assert [] == keys(approved)
+    assert ["c0.0"] == keys(after)
+
+
+ATTENDED = evolve(SETUP, attended=True)
+
+
+@pytest.mark.parametrize(
+    ("names", "verdicts"), [(("read",), (RUN,)), (("read",), (Verdict("deny"),))]
+)
+def test_the_caller_of_an_attended_run_sees_the_results(
+    names: Sequence[str], verdicts: Sequence[Verdict]
+) -> None:
+    """Before they are in the history."""
+    node = Execute()
+    reaction = node.enter(batch(AGENTS, *names, verdicts=verdicts, setup=ATTENDED))
+    if verdicts == (RUN,):
+        reaction = told(node, reaction, ToolReturned(1.0, 1, "a"))
+
+    (effect,) = wished(reaction)
+
+    assert HandOver(effect.id, tools_ran=True) == effect
+
+
+def test_the_caller_may_override_results() -> None:
+    """What it says is what the model reads."""
+    node = Execute()
+    mine = ToolResult("c0.0", "", "read", "mine")
+    run = batch(AGENTS, "read", setup=ATTENDED)
+    handed = told(node, node.enter(run), ToolReturned(1.0, 1, "a"))
+    more = UserMessage("more")
+
+    reaction = told(node, handed, Steered(2.0, 2, append=(more,), results=(mine,)))
+
+    assert isinstance(reaction, Leave)
+    assert isinstance(reaction.outcome, Done)
+    assert ((mine,), (more,)) == (reaction.run.turn.results, reaction.run.turn.notes)
+
+
+def test_what_is_overridden_before_it_runs_never_runs() -> None:
+    """It has its result."""
+    mine = ToolResult("c0.0", "", "read", "mine")
+    run = batch(AGENTS, "read", "read", verdicts=[Verdict("answered"), RUN])
+
+    reaction = Execute().enter(evolve(run, turn=evolve(run.turn, results=(mine, None))))
+
+    assert ["c0.1"] == keys(reaction)
+
+
+def test_a_verdict_that_speaks_of_a_result_that_is_not_there_runs_nothing() -> None:
+    """It fails closed."""
+    reaction = Execute().enter(batch(AGENTS, "read", verdicts=[Verdict("answered")]))
+
+    assert ["denied"] == statuses(reaction)
+
+
+def test_held_calls_lead_back_to_the_gate_once_the_others_have_run() -> None:
+    """Nothing is missing but what people have to decide."""
+    node = Execute()
+    run = batch(AGENTS, "read", "read", verdicts=[RUN, Verdict("held")])
+
+    reaction = told(node, node.enter(run), ToolReturned(1.0, 1, "a"))
+
+    assert isinstance(reaction, Leave)
+    assert isinstance(reaction.outcome, Held)
+    assert ["ok", None] == statuses(reaction)
+
+
+# The same promises for whole runs: whatever models, people and children do.
+
+TEAM = (spec("read"), spec("write", lock="l"), spec("ask", "agent"), spec("client", "client"))
+GATE = Gate(rules=(Rule("allow", ("*",)),))
+moves = st.lists(st.sampled_from([one.name for one in TEAM]), min_size=1, max_size=7)
+limits = st.builds(
+    Budget,
+    st.none() | st.integers(1, 400),
+    st.none() | st.floats(0.5, 4.0),
+    st.none(),
+    st.none() | st.integers(1, 9),
+)
+
+
+def thrifty(budget: Budget, greed: int) -> Spent:
+    """Return what a child spends that uses up to `greed` of ten parts of its budget."""
+    tokens = (budget.tokens or 0) * greed // 10
+    calls = 2 if budget.tool_calls is None else budget.tool_calls * greed // 10
+    return Spent(1, calls, Usage(tokens), (budget.usd or 0.0) * greed / 10)
+
+
+@given(
+    batches=st.lists(moves, min_size=1, max_size=4),
+    budget=limits,
+    greed=st.integers(0, 10),
+    concurrency=st.integers(1, 4),
+    crashes=st.lists(st.integers(1, 40), max_size=3),
+    hold=st.booleans(),
+    seed=st.integers(0, 99),
+)
+def test_children_and_tools_together_never_exceed_the_budget(
+    batches: list[list[str]],
+    budget: Budget,
+    greed: int,
+    concurrency: int,
+    crashes: list[int],
+    hold: bool,
+    seed: int,
+) -> None:
+    """What is spent, what children may still spend, and what runs: never more than there is."""
+    replies = tuple(reply(*(call(name) for name in names)) for names in batches)
+
+    class Team(Adversary):
+        """A world whose children spend what they were given."""
+
+        def child(self, effect: StartRun) -> ChildAnswer | None:
+            """End."""
+            return ("42", "ok", thrifty(effect.budget, greed))
+
+    # Approved by people, so that what a crash leaves unknown is asked about, and runs again.
+    team = Team(replies, checks=(CallCheck(needs_approval=True),))
+    nodes = Standard(gate=GATE, execute=Execute(hold=hold))
+    graph = loop(nodes, concurrency=concurrency)
+    setup = Setup("model", TEAM, budget=budget)
+
+    simulation = team.run(graph, setup=setup, seed=seed, crash_after=crashes)
+
+    assert not simulation.repeated
+    for taken in replay_steps(graph, simulation.events):
+        run = taken.run
+        pending = run.pending.values()
+        shares = [one.budget for one in pending if isinstance(one, StartRun)]
+        running = [one for one in pending if isinstance(one, CallTool)]
+        assert concurrency >= len(shares) + sum(not one.client for one in running)
+        locked = [one for one in running if one.call.name == "write"]
+        assert len(locked) <= 1
+        if budget.tool_calls is not None:
+            shared = sum(one.tool_calls or 0 for one in shares)
+            assert run.spent.tool_calls + shared + len(running) <= budget.tool_calls
+        if budget.tokens is not None and shares:
+            before = min(run.spent.usage.total_tokens, budget.tokens)
+            assert before + sum(one.tokens or 0 for one in shares) <= budget.tokens
+        if budget.usd is not None and shares:
+            shared_usd = sum(one.usd or 0.0 for one in shares)
+            assert run.spent.cost_usd + shared_usd <= budget.usd * (1 + 1e-9)
+        assert all(
+            (part is None) == (most is None)
+            for one in shares
+            for part, most in [(one.tokens, budget.tokens), (one.tool_calls, budget.tool_calls)]
+        )
+
+
+def test_a_run_out_of_tool_calls_ends_by_its_budget() -> None:
+    """The calls beyond it are answered, and the reason is told."""
+    adversary = Adversary((reply(call(), call(), call()),), (ToolOutcome("a", "ok"),))
+    setup = evolve(SETUP, budget=Budget(tool_calls=2))
+
+    run = adversary.run(loop(), setup=setup).run
+
+    assert run.ending is not None
+    assert (EndReason.BUDGET, ("budget.tool_calls",)) == (run.ending.reason, run.ending.stopped_by)
+    assert ["ok", "ok", "not_run"] == [one.status for one in run.steps[0].tool_results]
+    assert [call_key(0, at) for at in range(3)] == [one.key for one in run.steps[0].tool_results]

@@ -1,9 +1,15 @@
-"""gate: known, then valid, then approved; everything else is a no."""
+"""gate: known, then valid, then allowed, then approved; everything else is a no."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
 import pytest
 
+from graphloop.approvals import Approval
+from graphloop.drivers.sim import World, simulate
 from graphloop.effects import AskHuman, CheckCalls, Effect
 from graphloop.errors import IllegalEvent
 from graphloop.events import (
@@ -15,11 +21,16 @@ from graphloop.events import (
     Event,
     Failure,
 )
-from graphloop.node import Leave, Reaction, Wait
+from graphloop.graph import END, Graph
+from graphloop.node import Kind, Leave, Reaction, Wait
+from graphloop.nodes.execute import Execute
 from graphloop.nodes.gate import Gate, GateOutcome
-from graphloop.outcomes import Aborted, Settled
-from graphloop.run import Verdict, evolve
-from tests.strategies import call, replied, reply
+from graphloop.outcomes import Aborted, Calls, Held, Outcome, Settled
+from graphloop.policy import Rule
+from graphloop.run import Run, Verdict, evolve
+from graphloop.tool_outcome import ToolOutcome
+from graphloop.values import ToolChoice, ToolResult
+from tests.strategies import QUESTION, SETUP, call, replied, reply, spec
 
 ASK = CallCheck(needs_approval=True)
 BROKEN = Failure("OSError", "disk")
@@ -116,7 +127,7 @@ def test_checks_that_fail_let_nothing_through() -> None:
 @pytest.mark.parametrize(
     ("event", "verdict"),
     [
-        (Decided(1.0, 2, True, "ok", "{}"), Verdict("run", "ok", "{}")),
+        (Decided(1.0, 2, True, "ok"), Verdict("run", "ok", asked=True)),
         (Decided(1.0, 2, False), Verdict("deny", "Tool call denied.")),
         (Decided(1.0, 2, False, "no"), Verdict("deny", "Tool call denied. Reason: no")),
         (
@@ -130,6 +141,51 @@ def test_a_decision_becomes_the_verdict(event: Event, verdict: Verdict) -> None:
     assert verdict == decided(event)
 
 
+LARGE = (Rule("deny", ("*",), "large"), Rule("ask", ("*",)))
+
+
+@pytest.mark.parametrize(
+    ("gate", "above", "check", "kind"),
+    [
+        (Gate(), (), CallCheck(needs_approval=True), "run"),
+        (Gate(), (), CallCheck("amount: too big"), "invalid"),
+        (Gate(rules=LARGE), (), CallCheck(held=((),), failed=((),)), "run"),
+        (Gate(rules=LARGE), (), CallCheck(held=(("large",),), failed=((),)), "deny"),
+        (Gate(rules=LARGE), (), CallCheck(held=((),), failed=(("large",),)), "deny"),
+        (Gate(), (LARGE,), CallCheck(held=(("large",),), failed=((),)), "deny"),
+        (Gate(), (), BROKEN, "invalid"),
+    ],
+    ids=["fine", "invalid", "within", "beyond", "not known", "beyond the parent's", "unchecked"],
+)
+def test_what_a_human_has_edited_is_checked_and_judged_again(
+    gate: Gate, above: tuple[tuple[Rule, ...], ...], check: CallCheck | Failure, kind: str
+) -> None:
+    """An approver, or whoever speaks for one, is no way around a gate, nor around a parent's."""
+    first = CallCheck(needs_approval=True, held=((),), failed=((),))
+    asked = ruled(gate, "read", "write", checks=[first, first], above=above)
+    assert isinstance(asked, Wait)
+    (question, other) = asked.effects
+    assert isinstance(question, AskHuman)
+
+    edited = Decided(101.0, question.id, True, "", '{"x": 9}')
+    pending = {other.id: other}
+    checking = gate.on(evolve(asked.run, pending=pending, next_effect=4), edited, question)
+    assert isinstance(checking, Wait)
+    (again,) = checking.effects
+    event = (
+        EffectFailed(102.0, again.id, check)
+        if isinstance(check, Failure)
+        else CallsChecked(102.0, again.id, (check,))
+    )
+    settled = gate.on(evolve(checking.run, pending=pending), event, again)
+
+    assert CheckCalls(4, 0, (call(arguments='{"x": 9}'),), "c0.0") == again
+    assert isinstance(settled, Wait)
+    verdict = settled.run.turn.verdicts[0]
+    assert verdict is not None
+    assert (kind, '{"x": 9}' if kind == "run" else "") == (verdict.kind, verdict.arguments)
+
+
 def test_the_gate_waits_until_every_question_is_answered() -> None:
     """One yes does not open the gate for the others."""
     asked = checked(ASK, ASK)
@@ -140,7 +196,7 @@ def test_the_gate_waits_until_every_question_is_answered() -> None:
     reaction = Gate().on(waiting, Decided(1.0, first.id, True), first)
 
     assert isinstance(reaction, Wait)
-    assert [Verdict("run"), None] == list(reaction.run.turn.verdicts)
+    assert [Verdict("run", asked=True), Verdict("held")] == list(reaction.run.turn.verdicts)
 
 
 def test_an_abort_is_passed_on() -> None:
@@ -149,3 +205,321 @@ def test_an_abort_is_passed_on() -> None:
 
     assert isinstance(reaction, Leave)
     assert isinstance(reaction.outcome, Aborted)
+
+
+ALLOW_READ = (Rule("allow", ("read",)),)
+FREE = CallCheck()
+
+
+def ruled(
+    gate: Gate,
+    *names: str,
+    checks: Sequence[CallCheck] = (),
+    above: tuple[tuple[Rule, ...], ...] = (),
+) -> Reaction[None, GateOutcome]:
+    """Return the reaction of a gate with rules to calls of these tools."""
+    run = evolve(
+        replied(reply(*(call(name) for name in names))), at=100.0, setup=evolve(SETUP, rules=above)
+    )
+    entered = gate.enter(run)
+    assert isinstance(entered, Wait)
+    event = CallsChecked(100.0, 1, tuple(checks) or (FREE,) * len(names))
+    return gate.on(entered.run, event, entered.effects[0])
+
+
+def kinds(reaction: Reaction[None, GateOutcome]) -> list[str | None]:
+    """Return the kinds of the verdicts, left or not."""
+    return [None if one is None else one.kind for one in reaction.run.turn.verdicts]
+
+
+def questions(reaction: Reaction[None, GateOutcome]) -> list[AskHuman]:
+    """Return what people are asked."""
+    assert isinstance(reaction, Wait)
+    asked = [one for one in reaction.effects if isinstance(one, AskHuman)]
+    assert len(asked) == len(reaction.effects)
+    return asked
+
+
+def test_what_no_rule_allows_is_denied() -> None:
+    """Rules are a list of what may be, never of what may not."""
+    reaction = ruled(Gate(rules=ALLOW_READ), "read", "write")
+
+    assert ["run", "deny"] == kinds(reaction)
+    verdict = reaction.run.turn.verdicts[1]
+    assert verdict is not None
+    assert "Tool call denied. Reason: no rule of the gate allows 'write'" == verdict.reason
+
+
+def test_a_rule_may_deny_without_a_reason() -> None:
+    """The model is told that much."""
+    reaction = ruled(Gate(rules=(Rule("deny", ("*",)),)), "read")
+
+    assert Verdict("deny", "Tool call denied.") == reaction.run.turn.verdicts[0]
+
+
+@pytest.mark.parametrize(
+    ("above", "own", "kind"),
+    [
+        ("allow", "allow", "run"),
+        ("allow", "ask", "held"),
+        ("ask", "allow", "held"),
+        ("allow", "deny", "deny"),
+        ("deny", "allow", "deny"),
+        ("deny", "ask", "deny"),
+        ("ask", "ask", "held"),
+    ],
+)
+def test_the_strictest_word_of_all_levels_counts(
+    above: Literal["allow", "ask", "deny"], own: Literal["allow", "ask", "deny"], kind: str
+) -> None:
+    """No child can do what its parent may not, and no parent can loosen a child's gate."""
+    gate = Gate(rules=(Rule(own, ("read",)),))
+
+    reaction = ruled(gate, "read", above=((Rule(above, ("*",)),),))
+
+    assert [kind] == kinds(reaction)
+
+
+def test_rules_from_above_hold_without_any_of_its_own() -> None:
+    """An agent that has no gate runs behind its parent's."""
+    reaction = ruled(Gate(), "read", "write", above=(ALLOW_READ,))
+
+    assert ["run", "deny"] == kinds(reaction)
+
+
+@pytest.mark.parametrize(
+    ("held", "failed", "kind"),
+    [
+        ((("small",),), ((),), "run"),
+        (((),), ((),), "deny"),
+        (((),), (("small",),), "deny"),
+        ((), (), "deny"),
+        ((("small",),), (), "deny"),
+    ],
+)
+def test_a_condition_allows_only_where_it_is_known_to_hold(
+    held: tuple[tuple[str, ...], ...], failed: tuple[tuple[str, ...], ...], kind: str
+) -> None:
+    """One that failed, or that nobody looked at, has allowed nothing."""
+    gate = Gate(rules=(Rule("allow", ("*",), "small"),))
+
+    reaction = ruled(gate, "read", checks=[CallCheck(held=held, failed=failed)])
+
+    assert [kind] == kinds(reaction)
+
+
+def test_a_deny_whose_condition_nobody_looked_at_denies() -> None:
+    """It might have held."""
+    gate = Gate(rules=(Rule("deny", ("*",), "large"), Rule("allow", ("*",))))
+
+    assert ["deny"] == kinds(ruled(gate, "read"))
+
+
+def test_a_tool_s_own_wish_to_be_asked_about_outlives_an_allowing_rule() -> None:
+    """The rule says who may call it, the tool that somebody must look."""
+    reaction = ruled(Gate(rules=ALLOW_READ), "read", checks=[ASK])
+
+    assert ["held"] == kinds(reaction)
+
+
+def test_without_rules_only_the_tool_s_own_wish_counts() -> None:
+    """The gate of an agent that was given none."""
+    assert ["run", "held"] == kinds(ruled(Gate(), "read", "write", checks=[FREE, ASK]))
+
+
+def test_an_invalid_call_is_invalid_whatever_the_rules_say() -> None:
+    """The model must hear what is wrong with it, not that it may not."""
+    assert ["invalid"] == kinds(ruled(Gate(), "write", checks=[CallCheck("bad")], above=((),)))
+
+
+@pytest.mark.parametrize(
+    ("ttls", "run_ttl", "expires_at"),
+    [
+        ((None, None), None, None),
+        ((30.0, None), None, 130.0),
+        ((30.0, 20.0), None, 120.0),
+        ((30.0, 20.0), 10.0, 110.0),
+        ((None, None), 10.0, 110.0),
+        ((5.0, None), 10.0, 105.0),
+    ],
+)
+def test_a_question_is_open_for_the_shortest_of_all_times(
+    ttls: tuple[float | None, float | None], run_ttl: float | None, expires_at: float | None
+) -> None:
+    """Each level's rule and the run itself may set one."""
+    above, own = (Rule("ask", ("*",), ttl_s=one) for one in ttls)
+    gate = Gate(rules=(own,))
+    run = evolve(
+        replied(reply(call())),
+        at=100.0,
+        setup=evolve(SETUP, rules=((above,),), approval_ttl_s=run_ttl),
+    )
+    entered = gate.enter(run)
+    assert isinstance(entered, Wait)
+
+    (question,) = questions(gate.on(run, CallsChecked(100.0, 1, (FREE,)), entered.effects[0]))
+
+    assert expires_at == question.expires_at
+
+
+@pytest.mark.parametrize(
+    ("at", "kind"), [(129.9, "run"), (130.0, "deny"), (1e9, "deny"), (float("nan"), "deny")]
+)
+def test_an_approval_that_comes_too_late_is_a_no(at: float, kind: str) -> None:
+    """From the very instant on, and where the clock tells no time at all."""
+    asked = ruled(Gate(rules=(Rule("ask", ("*",), ttl_s=30.0),)), "read")
+    (question,) = questions(asked)
+
+    reaction = Gate().on(asked.run, Decided(at, 2, approved=True), question)
+
+    assert [kind] == kinds(reaction)
+    if kind == "deny":
+        verdict = reaction.run.turn.verdicts[0]
+        assert verdict is not None
+        assert "expired" in verdict.reason
+
+
+def test_a_denial_that_comes_too_late_is_a_denial() -> None:
+    """It keeps its reason."""
+    asked = ruled(Gate(rules=(Rule("ask", ("*",), ttl_s=30.0),)), "read")
+
+    reaction = Gate().on(asked.run, Decided(999.0, 2, False, "no"), questions(asked)[0])
+
+    assert Verdict("deny", "Tool call denied. Reason: no") == reaction.run.turn.verdicts[0]
+
+
+def test_only_what_a_human_decided_is_marked_so() -> None:
+    """A call that was approved and may have run is asked about again; others are not."""
+    reaction = ruled(Gate(), "read", "write", checks=[FREE, ASK])
+    (question,) = questions(reaction)
+
+    decided = Gate().on(reaction.run, Decided(1.0, 2, approved=True), question)
+
+    assert [False, True] == [one.asked for one in decided.run.turn.verdicts if one]
+
+
+def test_the_batch_is_held_by_default() -> None:
+    """Order is safety: nothing runs beside a call that somebody has yet to look at."""
+    reaction = ruled(Gate(), "read", "write", checks=[FREE, ASK])
+
+    assert ["c0.1"] == [one.key for one in questions(reaction)]
+
+
+def test_a_gate_that_does_not_hold_lets_the_others_run_first() -> None:
+    """And asks when it is entered again."""
+    gate = Gate(hold=False)
+
+    first = ruled(gate, "read", "write", checks=[FREE, ASK])
+
+    assert isinstance(first, Leave)
+    assert ["run", "held"] == kinds(first)
+    again = gate.enter(first.run)
+    assert ["c0.1"] == [one.key for one in questions(again)]
+
+
+@pytest.mark.parametrize("check", [ASK, CallCheck("bad")])
+def test_with_nothing_to_run_first_even_such_a_gate_asks_at_once(check: CallCheck) -> None:
+    """Going round for nothing would only take longer."""
+    reaction = ruled(Gate(hold=False), "read", "write", checks=[check, ASK])
+
+    assert "c0.1" in [one.key for one in questions(reaction)]
+
+
+@pytest.mark.parametrize("approved", [True, False])
+def test_a_held_call_goes_round_through_execute_and_is_answered_once(approved: bool) -> None:
+    """The others have run by then, and their results stay (CONTRACT §9 #21)."""
+    gate, execute = Gate(hold=False), Execute()
+    start = Batch()
+    graph: Graph[None] = Graph(
+        "g",
+        start,
+        {start: {...: gate}, gate: {...: execute}, execute: {Held: gate, ...: END}},
+    )
+    world = World(
+        model=lambda _: reply("never"),
+        tool=lambda effect: ToolOutcome(effect.call.name, "ok"),
+        check=lambda effect: tuple(ASK if one.name == "write" else FREE for one in effect.calls),
+        human=lambda _: Approval(approved),
+    )
+
+    simulation = simulate(graph, QUESTION, world, None, setup=SETUP)
+
+    order = [type(one).__name__ for one in simulation.events]
+    assert order.index("ToolReturned") < order.index("Decided")
+    results = [one for one in simulation.run.turn.results if one]
+    assert ["ok", "ok" if approved else "denied", "ok"] == [one.status for one in results]
+    assert {"c0.0": 1, "c0.2": 1} | ({"c0.1": 1} if approved else {}) == simulation.executions
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Puts a turn with three calls into the run, and leaves."""
+
+    name: str = "batch"
+    kind: Kind = "model"
+    outcomes: frozenset[type[Outcome]] = frozenset({Calls})
+
+    def enter(self, run: Run[None], /) -> Reaction[None, Outcome]:
+        """Leave."""
+        batch = replied(reply(call(), call("write"), call()))
+        return Leave(evolve(run, turn=batch.turn), Calls())
+
+    def on(
+        self, run: Run[None], event: Event, answered: Effect | None, /
+    ) -> Reaction[None, Outcome]:
+        """Never happens."""
+        raise AssertionError
+
+
+def test_a_tool_that_the_provider_runs_cannot_be_called_here() -> None:
+    """The model sees it, and nobody in this process can run it."""
+    run = replied(reply(call("search")))
+    tools = (spec("search", "provider"), spec("read"))
+
+    reaction = Gate().enter(evolve(run, turn=evolve(run.turn, tools=tools)))
+
+    assert ["unknown"] == verdicts(reaction)
+    verdict = reaction.run.turn.verdicts[0]
+    assert verdict is not None
+    assert "Available tools: read." in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("choice", "expected"),
+    [
+        (ToolChoice("none"), ["unknown", "unknown"]),
+        (ToolChoice("tool", "write"), ["unknown", None]),
+        (ToolChoice("tool", "nowhere"), ["unknown", "unknown"]),
+        (ToolChoice("required"), []),
+    ],
+)
+def test_a_tool_choice_binds_the_gate_too(choice: ToolChoice, expected: list[str | None]) -> None:
+    """Not every server honours it."""
+    run = replied(reply(call(), call("write")))
+
+    reaction = Gate().enter(evolve(run, turn=evolve(run.turn, tool_choice=choice)))
+
+    assert expected == kinds(reaction)
+
+
+def test_a_call_with_a_result_is_not_looked_at_again() -> None:
+    """Its caller has answered it, or it was handed in so."""
+    run = replied(reply(call(), call("nowhere"), call()))
+    given = ToolResult("c0.1", "", "nowhere", "42")
+    run = evolve(run, turn=evolve(run.turn, results=(None, given, None)))
+
+    entered = Gate().enter(run)
+    assert isinstance(entered, Wait)
+    reaction = Gate().on(entered.run, CallsChecked(1.0, 1, (FREE, FREE)), entered.effects[0])
+
+    assert ["run", "answered", "run"] == verdicts(reaction)
+
+
+def test_with_every_call_answered_there_is_nothing_to_check() -> None:
+    """The turn goes on at once."""
+    run = replied(reply(call()))
+    given = ToolResult("c0.0", "", "read", "42")
+
+    reaction = Gate().enter(evolve(run, turn=evolve(run.turn, results=(given,))))
+
+    assert ["answered"] == verdicts(reaction)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from graphloop.effects import CallModel
-from graphloop.events import Cancelled, EffectFailed, Event, Failure, ModelReplied
-from graphloop.node import Leave, Wait
+from graphloop.effects import CallModel, HandOver
+from graphloop.events import Cancelled, EffectFailed, Event, Failure, ModelReplied, Steered
+from graphloop.node import Leave, Reaction, Wait
 from graphloop.nodes.model_call import ModelCall
 from graphloop.outcomes import (
     Aborted,
@@ -21,8 +21,9 @@ from graphloop.outcomes import (
     Truncated,
 )
 from graphloop.run import EndReason, Run, Turn, evolve
-from graphloop.values import FinishReason, Reply, Usage
-from tests.strategies import call, fresh, reply
+from graphloop.spending import Spent
+from graphloop.values import FinishReason, OutputSpec, Reply, Usage, UserMessage
+from tests.strategies import SETUP, call, fresh, reply, said
 
 F = FinishReason
 
@@ -118,6 +119,115 @@ def test_any_other_failure_ends_the_run() -> None:
     assert isinstance(reaction.outcome, Failed)
     assert reaction.run.ending is not None
     assert EndReason.ERROR is reaction.run.ending.reason
+
+
+TWO = ModelCall(fallbacks=("second", "third"))
+BUSY = Failure("Overloaded", "later", retryable=True)
+
+
+def failing(node: ModelCall, run: Run[None], event: EffectFailed) -> Reaction[None, Outcome]:
+    """Return the reaction to a model that cannot be asked."""
+    return node.on(run, event, asked(run, node))
+
+
+def test_a_model_that_cannot_be_asked_gives_way_to_the_next() -> None:
+    """In the same turn: what the run has done before stays done (CONTRACT §9 #47)."""
+    labels: list[str] = []
+    run = fresh()
+    for _ in range(2):
+        reaction = failing(TWO, run, EffectFailed(1.0, 1, BUSY))
+        assert isinstance(reaction, Wait)
+        labels.append(asked(reaction.run, TWO).model)
+        run = reaction.run
+
+    last = failing(TWO, run, EffectFailed(1.0, 1, BUSY))
+
+    assert ["second", "third"] == labels
+    assert isinstance(last, Leave)
+    assert isinstance(last.outcome, Failed)
+    assert last.run.ending is not None
+    assert BUSY == last.run.ending.failure
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        EffectFailed(1.0, 1, Failure("BadRequest", "no")),
+        EffectFailed(1.0, 1, BUSY, content_seen=True),
+    ],
+    ids=["for good", "content was seen"],
+)
+def test_only_what_may_succeed_elsewhere_and_was_not_seen_is_asked_again(
+    event: EffectFailed,
+) -> None:
+    """Nobody wants to read two beginnings of one answer."""
+    reaction = failing(TWO, fresh(), event)
+
+    assert isinstance(reaction, Leave)
+    assert isinstance(reaction.outcome, Failed)
+
+
+def test_the_fallback_stays_for_the_rest_of_its_turn() -> None:
+    """A turn that is asked again for more room is asked of the model that answered."""
+    assert "second" == asked(fresh(Turn(fallbacks=1, retries=1)), TWO).model
+
+
+@pytest.mark.parametrize("failure", [BUSY, Failure("ContextOverflow", "too long")])
+def test_what_a_failed_call_used_is_the_turn_s(failure: Failure) -> None:
+    """It has been paid for (CONTRACT §9 #24)."""
+    spent = Spent(1, 0, Usage(7, 1))
+
+    reaction = failing(TWO, fresh(), EffectFailed(1.0, 1, failure, spent))
+
+    assert Usage(7, 1) == reaction.run.turn.usage
+    assert reaction.run.turn.asked
+
+
+ATTENDED = evolve(fresh(), setup=evolve(SETUP, attended=True))
+
+
+@pytest.mark.parametrize(
+    ("answer", "offered"),
+    [
+        (reply("text"), True),
+        (reply(call()), True),
+        (reply("…", finish=F.PAUSE), True),
+        (reply("no", finish=F.REFUSAL), True),
+        (reply(call(), finish=F.LENGTH), False),
+        (reply(), False),
+        (reply("full", finish=F.CONTEXT_WINDOW), False),
+    ],
+)
+def test_the_caller_of_an_attended_run_sees_what_counts(answer: Reply, offered: bool) -> None:
+    """What is asked again has not been said."""
+    reaction = ModelCall().on(ATTENDED, ModelReplied(1.0, 1, answer), None)
+
+    assert offered == isinstance(reaction, Wait)
+    if isinstance(reaction, Wait):
+        assert (HandOver(1),) == reaction.effects
+
+
+def test_a_reply_is_sorted_as_its_caller_left_it() -> None:
+    """A conversation of the caller's own has nothing to sort; open calls have to run."""
+    handed = ModelCall().on(ATTENDED, ModelReplied(1.0, 1, reply("text")), None)
+    calls = (UserMessage("go"), said(call()))
+
+    def outcome(event: Steered) -> type[Outcome]:
+        reaction = ModelCall().on(handed.run, event, HandOver(1))
+        assert isinstance(reaction, Leave)
+        return type(reaction.outcome)
+
+    assert Answered is outcome(Steered(1.0, 1))
+    assert Answered is outcome(Steered(1.0, 1, (UserMessage("other"),)))
+    assert Calls is outcome(Steered(1.0, 1, calls))
+
+
+def test_the_form_of_the_answer_is_sent_along() -> None:
+    """The server makes the model keep to it."""
+    output = OutputSpec("answer", "{}")
+    run = evolve(fresh(), setup=evolve(SETUP, output=output))
+
+    assert output == asked(run).request.output
 
 
 def test_an_abort_is_passed_on() -> None:

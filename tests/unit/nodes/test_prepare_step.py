@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import pytest
+
+from graphloop.compaction import Compaction
 from graphloop.effects import Invoke
 from graphloop.events import CallbackReturned, Cancelled, Changes, EffectFailed, Failure, Tripped
+from graphloop.history import History
 from graphloop.node import Leave, Wait
 from graphloop.nodes.prepare_step import PrepareStep
-from graphloop.outcomes import Aborted, Failed, Ready
-from graphloop.run import EndReason, Run
-from graphloop.values import ToolChoice, UserMessage
-from tests.strategies import fresh, replied, reply
+from graphloop.outcomes import Aborted, Calls, Failed, Outcome, Overflow, Ready
+from graphloop.run import EndReason, Measured, Run, Turn, evolve
+from graphloop.values import (
+    FinishReason,
+    Message,
+    Reply,
+    ToolChoice,
+    ToolSpec,
+    Usage,
+    UserMessage,
+)
+from tests.strategies import QUESTION, SETUP, call, fresh, replied, reply, said, spec
 
 ASKING = PrepareStep(callback="mine")
 
@@ -95,6 +107,160 @@ def test_an_answer_of_another_kind_ends_the_run_in_an_error() -> None:
     assert isinstance(reaction.outcome, Failed)
     assert reaction.run.ending is not None
     assert EndReason.ERROR is reaction.run.ending.reason
+
+
+READ = said(call("read", "a"), call("write", "b"))
+
+
+def test_open_calls_of_a_conversation_are_settled_before_a_model_is_asked() -> None:
+    """In turn -1, with the tools of the run."""
+    run = fresh(Turn(), messages=(*QUESTION, READ))
+
+    reaction = PrepareStep(active_tools=("read",), callback="mine").enter(run)
+
+    assert isinstance(reaction, Leave)
+    assert isinstance(reaction.outcome, Calls)
+    turn = reaction.run.turn
+    assert (-1, READ.calls, ["read"]) == (turn.number, turn.calls, [one.name for one in turn.tools])
+    assert QUESTION == tuple(reaction.run.messages)
+
+
+def test_a_turn_that_was_settled_is_not_settled_again() -> None:
+    """Its results are there: the model is asked next."""
+    result = UserMessage("anything new")
+    run = evolve(fresh(Turn(), messages=(*QUESTION, READ)), added=History((result,)))
+
+    reaction = PrepareStep().enter(run)
+
+    assert isinstance(reaction, Leave)
+    assert (Ready, 0) == (type(reaction.outcome), reaction.run.turn.number)
+
+
+def test_calls_that_wait_for_a_turn_get_one_of_their_own() -> None:
+    """So that no two calls share a key, and the bound on turns holds."""
+    waiting = Turn(
+        3, retries=1, reply=Reply(READ, FinishReason.TOOL_CALLS), calls=READ.calls, usage=Usage(5)
+    )
+
+    reaction = PrepareStep().enter(fresh(waiting))
+
+    assert isinstance(reaction, Leave)
+    turn = reaction.run.turn
+    assert (Calls, 4, READ.calls) == (type(reaction.outcome), turn.number, turn.calls)
+    assert (0, Usage(), SETUP.tools) == (turn.retries, turn.usage, turn.tools)
+
+
+SMALL = Compaction(1_000)
+LONG = (UserMessage("x" * 4_000),)
+
+
+@pytest.mark.parametrize(
+    ("messages", "measured", "outcome"),
+    [
+        (LONG, Measured(), Overflow),
+        (QUESTION, Measured(), Ready),
+        (QUESTION, Measured(1, 950), Overflow),
+        (QUESTION, Measured(1, 900), Ready),
+        (LONG, Measured(1, 100), Ready),
+        (QUESTION, Measured(9, 950), Ready),
+    ],
+    ids=["long", "short", "counted", "just", "counted short", "counted before it was replaced"],
+)
+def test_a_conversation_that_is_about_to_overflow_is_made_shorter_first(
+    messages: tuple[Message, ...], measured: Measured, outcome: type[Outcome]
+) -> None:
+    """By what a model counted, where it did, else by an estimate."""
+    run = evolve(fresh(messages=messages), measured=measured)
+
+    reaction = PrepareStep(compaction=SMALL).enter(run)
+
+    assert isinstance(reaction, Leave)
+    assert outcome is type(reaction.outcome)
+
+
+def test_it_is_made_shorter_once_a_turn_and_the_bill_stays() -> None:
+    """Then the model must say whether there is room."""
+    run = fresh(Turn(number=2, compacted=True, usage=Usage(5)), messages=LONG)
+
+    reaction = PrepareStep(compaction=SMALL).enter(run)
+
+    assert isinstance(reaction, Leave)
+    turn = reaction.run.turn
+    assert (Ready, 3, True, Usage(5)) == (
+        type(reaction.outcome),
+        turn.number,
+        turn.compacted,
+        turn.usage,
+    )
+
+
+def test_the_bill_of_one_turn_is_not_the_next_one_s() -> None:
+    """Only a turn that is opened anew goes on with what it has spent."""
+    reaction = PrepareStep().enter(fresh(Turn(number=2, usage=Usage(5))))
+
+    assert Usage() == reaction.run.turn.usage
+
+
+@pytest.mark.parametrize(
+    ("node", "own", "number", "expected"),
+    [
+        (ToolChoice("required", scope="first_step"), None, -1, "required"),
+        (ToolChoice("required", scope="first_step"), None, 0, "auto"),
+        (ToolChoice("required"), None, 5, "required"),
+        (ToolChoice("required"), ToolChoice("none"), 5, "none"),
+        (ToolChoice(), ToolChoice("tool", "read", "first_step"), -1, "tool"),
+        (ToolChoice(), ToolChoice("tool", "read", "first_step"), 0, "auto"),
+    ],
+)
+def test_a_tool_choice_holds_within_its_scope(
+    node: ToolChoice, own: ToolChoice | None, number: int, expected: str
+) -> None:
+    """`required` in every turn lets no run end of itself (CONTRACT §9 #40)."""
+    run = evolve(fresh(Turn(number=number)), setup=evolve(SETUP, tool_choice=own))
+
+    reaction = PrepareStep(tool_choice=node).enter(run)
+
+    assert expected == reaction.run.turn.tool_choice.mode
+
+
+def test_what_was_said_meanwhile_is_read_in_the_next_turn() -> None:
+    """Before the user's function looks at it."""
+    run = evolve(fresh(), steering=(UserMessage("wait"),))
+
+    reaction = ASKING.enter(run)
+
+    assert (*QUESTION, UserMessage("wait")) == tuple(reaction.run.messages)
+    assert (UserMessage("wait"),) == tuple(reaction.run.added)
+    assert () == reaction.run.steering
+
+
+def test_tools_come_and_go_for_good() -> None:
+    """A tool of the same name takes the place of the old one."""
+    newer = ToolSpec("write", "newer", "{}")
+
+    run = changed(Changes(add_tools=(spec("more"), newer), withdraw_tools=("read", "gone")))
+
+    expected = ["client", "more", "write"]
+    assert expected == [tool.name for tool in run.setup.tools]
+    assert expected == [tool.name for tool in run.turn.tools]
+    assert newer in run.setup.tools
+    assert expected == [tool.name for tool in PrepareStep().enter(run).run.turn.tools]
+
+
+def test_tools_that_are_added_can_be_chosen_at_once() -> None:
+    """The list of active tools is about all there are now."""
+    run = changed(Changes(add_tools=(spec("more"),), active_tools=("more", "read")))
+
+    assert ["read", "more"] == [tool.name for tool in run.turn.tools]
+
+
+def test_a_history_that_was_changed_is_measured_anew() -> None:
+    """What a model counted was another one."""
+    opened = ASKING.enter(evolve(fresh(), measured=Measured(1, 9)))
+
+    event = CallbackReturned(1.0, 1, Changes((UserMessage("short"),)))
+
+    assert Measured() == ASKING.on(opened.run, event, None).run.measured
 
 
 def test_an_abort_is_passed_on() -> None:

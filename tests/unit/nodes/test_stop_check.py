@@ -11,10 +11,11 @@ from graphloop.node import Leave, Wait
 from graphloop.nodes.append import Append
 from graphloop.nodes.stop_check import StopCheck
 from graphloop.outcomes import Aborted, Failed, Go, Stop
-from graphloop.run import Ending, EndReason, Run, evolve
+from graphloop.run import Ending, EndReason, Run, Turn, evolve
+from graphloop.spending import Budget, Spent
 from graphloop.stop import duration_exceeds, has_tool_call
-from graphloop.values import FinishReason
-from tests.strategies import call, fresh, replied, reply, wrong
+from graphloop.values import FinishReason, Usage, UserMessage
+from tests.strategies import SETUP, call, fresh, replied, reply, wrong
 
 ASKING = StopCheck(callback="mine")
 
@@ -37,7 +38,13 @@ def ending(node: StopCheck, run: Run[None]) -> Ending | None:
 
 @pytest.mark.parametrize(
     "limits",
-    [{"max_steps": 0}, {"max_steps": True}, {"max_tool_errors": 0}, {"max_pauses": -1}],
+    [
+        {"max_steps": 0},
+        {"max_steps": True},
+        {"max_tool_errors": 0},
+        {"max_denials": 0},
+        {"max_pauses": -1},
+    ],
     ids=str,
 )
 def test_a_bound_that_bounds_nothing_is_refused(limits: dict[str, int]) -> None:
@@ -82,12 +89,92 @@ def test_everything_that_tripped_is_reported_by_rank() -> None:
     ) == ending(node, run)
 
 
-def test_elapsed_time_is_the_time_of_the_run_s_events() -> None:
-    """A replay a week later stops at the same place."""
-    run = evolve(after(FinishReason.STOP), started_at=5.0, at=15.0)
+def test_elapsed_time_is_the_time_that_the_run_has_worked() -> None:
+    """A replay a week later stops at the same place, and a long approval does not count."""
+    run = evolve(after(FinishReason.STOP), started_at=5.0, at=999.0, spent=Spent(seconds=10.0))
 
     assert ending(StopCheck(conditions=(duration_exceeds(11),)), run) is None
     assert ending(StopCheck(conditions=(duration_exceeds(10),)), run) is not None
+
+
+@pytest.mark.parametrize(("denials", "stops"), [(1, False), (2, True), (3, True)])
+def test_a_run_that_is_only_denied_is_stopped(denials: int, stops: bool) -> None:
+    """A model that asks for the same thing for ever wears people out (CONTRACT §9 #17)."""
+    found = ending(StopCheck(max_denials=2), evolve(fresh(), denials=denials))
+
+    assert found == (Ending(EndReason.DENIALS, ("denials",)) if stops else None)
+
+
+def test_every_limit_of_the_budget_that_is_reached_is_told() -> None:
+    """By its name."""
+    setup = evolve(SETUP, budget=Budget(tokens=10, usd=1.0, seconds=60.0, tool_calls=3))
+    spent = Spent(1, 3, Usage(5, 5), 0.5, 0, 60.0)
+
+    found = ending(StopCheck(), evolve(fresh(), setup=setup, spent=spent))
+
+    limits = ("budget.tokens", "budget.seconds", "budget.tool_calls")
+    assert Ending(EndReason.BUDGET, limits) == found
+
+
+@pytest.mark.parametrize(("reason", "name"), [("enough", "enough"), ("", "aborted")])
+def test_somebody_s_wish_to_stop_comes_first(reason: str, name: str) -> None:
+    """And everything else that would have stopped the run is told with it."""
+    run = evolve(fresh(), stopping=reason, tool_errors={"read": 3}, denials=9)
+
+    expected = Ending(EndReason.ABORTED, (name, "tool_errors:read", "denials"))
+    assert expected == ending(StopCheck(), run)
+
+
+SAID = (UserMessage("go on"),)
+
+
+def test_what_somebody_has_to_say_outweighs_conditions() -> None:
+    """The user's own, and those that are invoked (CONTRACT §9 #28)."""
+    node = StopCheck(conditions=(has_tool_call("read"),), callback="mine")
+    run = evolve(after(FinishReason.TOOL_CALLS), steering=SAID)
+
+    reaction = node.on(run, CallbackReturned(1.0, 1, Tripped(("enough",))), Invoke(1, "mine"))
+
+    assert isinstance(reaction, Leave)
+    assert isinstance(reaction.outcome, Go)
+    assert reaction.run.ending is None
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        evolve(fresh(), stopping=""),
+        evolve(fresh(), tool_errors={"read": 3}),
+        evolve(fresh(), denials=5),
+        after(FinishReason.STOP),
+        evolve(fresh(), setup=evolve(SETUP, budget=Budget(tool_calls=1)), spent=Spent(0, 1)),
+    ],
+    ids=["wish", "errors", "denials", "steps", "budget"],
+)
+def test_nothing_that_is_said_outweighs_a_bound(run: Run[None]) -> None:
+    """Not even beside a condition that it does outweigh."""
+    node = StopCheck(max_steps=1 if run.steps else 9, conditions=(duration_exceeds(1e-9),))
+    run = evolve(run, steering=SAID, spent=evolve(run.spent, seconds=1.0))
+
+    found = ending(node, run)
+
+    assert found is not None
+    assert "duration_exceeds" in found.stopped_by
+
+
+def test_pauses_are_a_bound_too() -> None:
+    """Whatever is said meanwhile."""
+    run = evolve(after(FinishReason.PAUSE, FinishReason.PAUSE), steering=SAID)
+
+    assert ending(StopCheck(max_pauses=1), run) is not None
+
+
+def test_turns_that_left_no_step_count() -> None:
+    """A model without room is asked again and again, and nothing of it is recorded."""
+    run = fresh(Turn(number=4))
+
+    assert ending(StopCheck(max_steps=5), run) is not None
+    assert ending(StopCheck(max_steps=6), run) is None
 
 
 def test_the_user_s_predicates_are_asked_as_an_effect() -> None:

@@ -18,6 +18,7 @@ from graphloop.providers.base import (
     ServerEvent,
     TextDelta,
     ToolCallDelta,
+    UsageSoFar,
 )
 from graphloop.values import (
     FinishReason,
@@ -361,3 +362,66 @@ def test_halves_of_characters_in_what_is_said_beside_the_message_are_replaced() 
 
     assert (reply.model, reply.metadata) == ("m\ufffd", '{"id":"i\ufffd"}')
     assert reply.raw_finish_reason == "\U0001f469\ufffd"
+
+
+def started(**usage: object) -> ServerEvent:
+    return event({"type": "message_start", "message": {"id": "m", "usage": usage}})
+
+
+def test_what_is_spent_is_told_with_the_start_and_with_each_later_count() -> None:
+    """A turn that is aborted is paid for all the same."""
+    decoder = WIRE.decoder()
+
+    first = list(decoder.feed(started(input_tokens=25, output_tokens=1)))
+    assert not decoder.content_started
+    decoder.feed(block_start(0, type="text", text="a"))
+    later = [
+        list(decoder.feed(message_delta({"output_tokens": 5}))),
+        list(decoder.feed(message_delta({"output_tokens": 9}, stop_reason="end_turn"))),
+    ]
+
+    assert first == [UsageSoFar(Usage(25, 1))]
+    assert later == [[UsageSoFar(Usage(25, 5))], [UsageSoFar(Usage(25, 9))]]
+    decoder.feed(STOP)
+    assert decoder.reply().usage == Usage(25, 9)
+
+
+@pytest.mark.parametrize("usage", [{}, {"input_tokens": 0}, {"input_tokens": None}])
+def test_a_usage_of_nothing_is_not_worth_telling(usage: dict[str, object]) -> None:
+    """Compatible servers send zeros until the end."""
+    decoder = WIRE.decoder()
+
+    assert list(decoder.feed(started(**usage))) == []
+    assert list(decoder.feed(message_delta(None))) == []
+
+
+def test_tools_that_the_server_ran_are_counted_whatever_their_kind() -> None:
+    """They are paid for each; the last count is the whole one."""
+    searched = {"web_search_requests": 2, "web_fetch_requests": 1, "new_requests": 4, "odd": "x"}
+    reply = reply_to(
+        started(server_tool_use={"web_search_requests": 1}),
+        message_delta({"output_tokens": 3, "server_tool_use": searched}, stop_reason="end_turn"),
+        message_delta({"server_tool_use": None}),
+    )
+
+    assert reply.usage == Usage(0, 3, server_tool_calls=7)
+
+
+def test_tools_of_the_server_are_counted_once_beside_iterations() -> None:
+    """Iterations count tokens only; the tools are counted for the turn."""
+    reply = reply_to(
+        message_delta(
+            {
+                "iterations": [{"input_tokens": 1}, {"input_tokens": 2}],
+                "server_tool_use": {"web_search_requests": 2},
+            }
+        ),
+    )
+
+    assert reply.usage == Usage(3, server_tool_calls=2)
+
+
+@pytest.mark.parametrize("odd", [[], "2", 2, {"web_search_requests": True}])
+def test_a_count_of_tools_that_is_none_counts_nothing(odd: object) -> None:
+    """Servers that only speak like this one send anything."""
+    assert reply_to(message_delta({"server_tool_use": odd})).usage == Usage()

@@ -1,5 +1,7 @@
 """The head of an Anthropic request: settings, tools and options, in one order."""
 
+import json
+
 import pytest
 
 from graphloop.errors import (
@@ -7,6 +9,7 @@ from graphloop.errors import (
 )
 from graphloop.values import (
     ModelRequest,
+    OutputSpec,
     Settings,
     SystemMessage,
     ToolChoice,
@@ -101,3 +104,97 @@ def test_server_tools_of_the_options_stand_beside_the_own_tools() -> None:
     fields = body(ModelRequest((HELLO,), (WEATHER,), choice, settings))
 
     assert [tool["name"] for tool in fields["tools"]] == ["get_weather", "web_search"]
+
+
+SCHEMA = '{ "type": "object", "properties": {}, "additionalProperties": false }'
+OUTPUT = OutputSpec("answer", SCHEMA)
+
+
+def test_an_output_is_sent_as_the_format_of_the_answer() -> None:
+    """Then the server lets the model write nothing but the schema's form."""
+    request = ModelRequest((HELLO,), output=OUTPUT)
+
+    whole = b"".join(WIRE.encoder().encode(request)).decode()
+
+    assert f'"output_config":{{"format":{{"type":"json_schema","schema":{SCHEMA}}}}},' in whole
+    assert list(json.loads(whole)) == ["model", "max_tokens", "stream", "output_config", "messages"]
+
+
+def test_an_output_stands_beside_the_effort_of_the_options() -> None:
+    """One field of the wire holds both."""
+    settings = Settings(options='{"output_config":{"effort":"low"},"top_k":5}')
+
+    fields = body(ModelRequest((HELLO,), settings=settings, output=OUTPUT))
+
+    form = {"type": "json_schema", "schema": json.loads(SCHEMA)}
+    assert fields["output_config"] == {"effort": "low", "format": form}
+    assert fields["top_k"] == 5
+
+
+def test_the_format_of_the_options_counts_where_no_output_is_asked_for() -> None:
+    """Options are sent as they are."""
+    settings = Settings(options='{"output_config":{"format":{"type":"json_schema"}}}')
+
+    fields = body(ModelRequest((HELLO,), settings=settings))
+
+    assert fields["output_config"] == {"format": {"type": "json_schema"}}
+
+
+@pytest.mark.parametrize("config", ['{"format":{}}', "[]", "null"])
+def test_two_forms_of_one_answer_are_refused(config: str) -> None:
+    """One of them would be dropped in silence."""
+    settings = Settings(options=f'{{"output_config":{config}}}')
+
+    with pytest.raises(ConfigError, match=r"output_config.*'answer'"):
+        body(ModelRequest((HELLO,), settings=settings, output=OUTPUT))
+
+
+def test_an_output_that_changes_changes_the_head() -> None:
+    """A run asks for the form only when its answer is due."""
+    encoder = WIRE.encoder()
+
+    asked = [
+        "output_config" in body(ModelRequest((HELLO,), output=output), encoder)
+        for output in (None, OUTPUT, None)
+    ]
+
+    assert asked == [False, True, False]
+
+
+SEARCH = ToolSpec(
+    "web_search",
+    "",
+    "",
+    kind="provider",
+    definition='{"type":"web_search_20250305", "name":"web_search", "max_uses":5}',
+)
+
+
+def test_a_tool_of_the_provider_is_sent_by_its_own_definition() -> None:
+    """Only the server knows what it means; not a byte of it is ours to change."""
+    request = ModelRequest((HELLO,), (SEARCH, WEATHER), ToolChoice("tool", "web_search"))
+
+    whole = b"".join(WIRE.encoder().encode(request)).decode()
+
+    assert f'"tools":[{SEARCH.definition},{{"name":"get_weather",' in whole
+    assert json.loads(whole)["tool_choice"] == {"type": "tool", "name": "web_search"}
+
+
+def test_a_definition_nobody_here_knows_is_sent() -> None:
+    """New server tools come more often than new versions of this library."""
+    toolset = ToolSpec(
+        "mcp", "", "", kind="provider", definition='{"type":"mcp_toolset","mcp_server_name":"x"}'
+    )
+
+    assert body(ModelRequest((HELLO,), (toolset,)))["tools"] == [
+        {"type": "mcp_toolset", "mcp_server_name": "x"}
+    ]
+
+
+@pytest.mark.parametrize("definition", ["", "[]", "{"])
+def test_a_definition_that_is_no_object_is_refused(definition: str) -> None:
+    """It would break the whole request."""
+    tool = ToolSpec("web_search", "", "", kind="provider", definition=definition)
+
+    with pytest.raises(ConfigError, match="'web_search': definition"):
+        body(ModelRequest((HELLO,), (tool,)))

@@ -7,6 +7,7 @@ import gc
 import gzip
 import ssl
 import weakref
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 import httpx
@@ -19,11 +20,11 @@ from graphloop.errors import (
     Overloaded,
     ProviderError,
 )
-from graphloop.providers.base import TextDelta
-from graphloop.providers.http import Endpoint, HttpProvider, Retries, Timeouts
-from graphloop.values import Reply
+from graphloop.providers.base import StreamItem, TextDelta, UsageSoFar
+from graphloop.providers.http import Endpoint, HttpProvider, Retries, Timeouts, World
+from graphloop.values import Reply, Usage
 from tests.echo_wire import ASK, HI, KEY, PING, EchoWire, Talk, spoken
-from tests.wire_server import Answer, WireServer, sse
+from tests.wire_server import Answer, WireServer, json_answer, sse
 
 
 def test_a_delta_is_seen_before_the_next_one_is_sent() -> None:
@@ -310,3 +311,148 @@ def test_only_https_reads_the_trust_store_and_only_once(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(httpx, "create_ssl_context", counted)
     asyncio.run(main())
+
+
+SPENT = '{"spent": 5}'
+DOWN = '{"error": "overloaded"}'
+
+
+def asked(*answers: Answer) -> tuple[list[StreamItem], ProviderError | None]:
+    """Return all that a session yields, and the error it ends with, if it does."""
+    items: list[StreamItem] = []
+
+    async def main() -> ProviderError | None:
+        async with WireServer(answers) as server:
+            talk = Talk(server, retries=Retries(attempts_max=3))
+            provider = talk.provider()
+            try:
+                async for item in provider.session().stream(ASK):
+                    items.append(item)  # noqa: PERF401 - what came before an error counts, too
+            except ProviderError as error:
+                return error
+            finally:
+                await provider.aclose()
+            return None
+
+    return items, asyncio.run(main())
+
+
+def test_what_is_spent_is_told_before_any_content() -> None:
+    """A run that is aborted while the model thinks pays for the prompt all the same."""
+
+    async def main() -> None:
+        body = sse(SPENT, '{"text": "a"}', "[DONE]")
+        async with WireServer([Answer(body, gates={1: asyncio.Event()})]) as server:
+            provider = Talk(server).provider()
+            async with aclosing(provider.session().stream(ASK)) as stream:
+                assert await anext(stream) == UsageSoFar(Usage(5))
+            await server.client_left.wait()
+            await provider.aclose()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_failed_attempts_are_paid_for_as_well(together: bool) -> None:
+    """The server read the prompt three times, whatever became of it."""
+    failing = sse(SPENT, DOWN)
+    failure = Answer([b"".join(failing)] if together else failing)
+
+    items, error = asked(
+        failure,
+        json_answer(529, "overloaded"),
+        Answer(sse(SPENT, '{"text": "a"}', '{"spent": 9}', '{"text": "b"}', "[DONE]")),
+    )
+
+    *live, reply = items
+    assert error is None
+    assert live == [
+        UsageSoFar(Usage(5)),
+        UsageSoFar(Usage(10)),
+        TextDelta("a"),
+        UsageSoFar(Usage(14)),
+        TextDelta("b"),
+    ]
+    assert isinstance(reply, Reply)
+    assert reply.usage == Usage(14)
+
+
+def test_a_usage_that_comes_with_the_content_is_told_behind_it() -> None:
+    """Also after a failure, and also in the first event of all."""
+    both = '{"text": "a", "spent": 7}'
+
+    items, _ = asked(Answer(sse(SPENT, DOWN)), Answer(sse(both, "[DONE]")))
+
+    *live, reply = items
+    assert live == [UsageSoFar(Usage(5)), TextDelta("a"), UsageSoFar(Usage(12))]
+    assert isinstance(reply, Reply)
+    assert reply.usage == Usage(12)
+
+
+def test_a_call_that_fails_for_good_has_told_all_it_cost() -> None:
+    """The last word on it; there will be no reply to read it from."""
+    items, error = asked(*[Answer(sse(SPENT, DOWN))] * 3)
+
+    assert [UsageSoFar(Usage(5)), UsageSoFar(Usage(10)), UsageSoFar(Usage(15))] == items
+    assert isinstance(error, Overloaded)
+    assert not error.content_seen
+
+
+def test_an_answer_without_content_is_an_answer() -> None:
+    """And what it cost is told like any other."""
+    items, error = asked(Answer([b"".join(sse(SPENT, PING, "[DONE]"))]))
+
+    told, reply = items
+    assert (told, error) == (UsageSoFar(Usage(5)), None)
+    assert isinstance(reply, Reply)
+    assert reply.usage == Usage(5)
+
+
+@pytest.mark.parametrize(
+    ("answer", "seen"),
+    [
+        (Answer(sse('{"text": "a"}', DOWN)), True),
+        (Answer(sse('{"text": "a"}')), True),
+        (Answer(sse('{"text": "a"}', '{"text": "b"}'), cut_after=1), True),
+        (json_answer(400, "bad"), False),
+        (json_answer(301, "moved"), False),
+    ],
+)
+def test_an_error_says_whether_there_was_content_before_it(answer: Answer, seen: bool) -> None:
+    """Another model may only be asked instead while nobody has seen anything."""
+    _, error = asked(answer)
+
+    assert error is not None
+    assert error.content_seen is seen
+
+
+def test_a_call_that_is_given_up_between_two_attempts_leaves_nothing_open() -> None:
+    """The wait may be long, and whoever asked may not want to wait."""
+
+    async def main() -> None:
+        waiting = asyncio.Event()
+
+        async def forever(_: float) -> None:
+            waiting.set()
+            await asyncio.Event().wait()
+
+        async with WireServer([Answer(sse(SPENT, DOWN))]) as server:
+            provider = HttpProvider(
+                EchoWire(), Endpoint(server.url, KEY), world=World(sleep=forever)
+            )
+            stream = provider.session().stream(ASK)
+            assert await anext(stream) == UsageSoFar(Usage(5))
+            async with asyncio.TaskGroup() as group:
+                asking = group.create_task(anext_of(stream))
+                await waiting.wait()
+                asking.cancel()
+            assert asking.cancelled()
+            await provider.aclose()
+            await server.until(lambda: server.connections_open == 0)
+            assert len(server.requests) == 1
+
+    asyncio.run(main())
+
+
+async def anext_of(stream: AsyncGenerator[StreamItem, None]) -> StreamItem:
+    return await anext(stream)

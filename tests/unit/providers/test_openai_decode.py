@@ -17,6 +17,7 @@ from graphloop.providers.base import (
     ServerEvent,
     TextDelta,
     ToolCallDelta,
+    UsageSoFar,
 )
 from graphloop.providers.openai_messages import REASONING_EXTRA
 from graphloop.values import (
@@ -27,7 +28,7 @@ from graphloop.values import (
     ToolCall,
     Usage,
 )
-from tests.openai_talk import DONE, calls, chunk, fed, fragment, heard_from, reply
+from tests.openai_talk import DONE, WIRE, calls, chunk, fed, fragment, heard_from, reply
 from tests.transcripts import event
 
 
@@ -478,3 +479,39 @@ def test_what_is_not_this_wire_is_a_bad_reply(data: bytes) -> None:
     """An event is never skipped in silence: what it said would be missing."""
     with pytest.raises(BadReply, match="expected"):
         fed(ServerEvent("", data))
+
+
+def test_what_is_spent_is_told_when_the_server_tells_it() -> None:
+    """The usage comes after the last word, and before the end that may never come."""
+    decoder = fed(chunk({"content": "a"}, "stop"))
+
+    told = list(decoder.feed(event({"choices": [], "usage": {"prompt_tokens": 4}})))
+
+    assert told == [UsageSoFar(Usage(4))]
+    decoder.feed(DONE)
+    assert decoder.reply().usage == Usage(4)
+
+
+def test_a_server_that_counts_in_every_chunk_tells_behind_the_text() -> None:
+    """Each count stands for all before it; one that is empty says nothing."""
+    decoder = WIRE.decoder()
+    counts: list[dict[str, int] | None] = [{"prompt_tokens": 1}, {"prompt_tokens": 2}, {}, None]
+
+    found = [
+        list(decoder.feed(event({"choices": [{"delta": {"content": "a"}}], "usage": usage})))
+        for usage in counts
+    ]
+
+    assert found == [
+        [TextDelta("a"), UsageSoFar(Usage(1))],
+        [TextDelta("a"), UsageSoFar(Usage(2))],
+        [TextDelta("a")],
+        [TextDelta("a")],
+    ]
+
+
+def test_a_usage_of_nothing_is_not_worth_telling() -> None:
+    """Some servers send zeros with the role."""
+    first = event({"choices": [{"delta": {"role": "assistant"}}], "usage": {"prompt_tokens": 0}})
+
+    assert list(WIRE.decoder().feed(first)) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Literal
 
 import pytest
 
@@ -13,6 +14,7 @@ from graphloop.providers.openai_chat import OpenAIChat
 from graphloop.values import (
     Message,
     ModelRequest,
+    OutputSpec,
     Settings,
     SystemMessage,
     TextPart,
@@ -234,3 +236,83 @@ def test_a_change_of_tools_or_settings_changes_the_head_alone() -> None:
 
     assert first[1] is second[1]
     assert {"tools", "seed"} <= json.loads(b"".join(second)).keys()
+
+
+SCHEMA = '{ "type": "object", "properties": {}, "additionalProperties": false }'
+
+
+def test_an_output_is_sent_as_the_format_of_the_answer() -> None:
+    """Its schema byte for byte, under a name the wire allows."""
+    request = ModelRequest((QUESTION,), (WEATHER,), output=OutputSpec("my answer", SCHEMA, "It."))
+
+    encoded = b"".join(OpenAIChat("m").encoder().encode(request)).decode()
+
+    assert (
+        ',"response_format":{"type":"json_schema","json_schema":{"name":"my_answer",'
+        f'"description":"It.","strict":true,"schema":{SCHEMA}}}}},"tools":[' in encoded
+    )
+    json.loads(encoded)
+
+
+def test_a_schema_that_is_not_strict_is_said_to_be_none() -> None:
+    """Strict mode would refuse it; so it is a hint, and the run checks the answer."""
+    output = OutputSpec("answer", '{"type":"object","properties":{"a":{}}}')
+
+    sent_form = body(ModelRequest((QUESTION,), output=output))["response_format"]["json_schema"]
+
+    assert sent_form == {"name": "answer", "strict": False, "schema": json.loads(output.schema)}
+
+
+def test_without_an_output_nothing_is_said_of_a_format() -> None:
+    """Servers without the field refuse it; one of the options is sent as it is."""
+    options = Settings(options='{"response_format":{"type":"json_object"}}')
+
+    assert "response_format" not in body(ModelRequest((QUESTION,)))
+    assert with_settings(options)["response_format"] == {"type": "json_object"}
+
+
+def test_two_forms_of_one_answer_are_refused() -> None:
+    """One of them would be dropped in silence."""
+    options = Settings(options='{"response_format":{"type":"json_object"}}')
+
+    with pytest.raises(ConfigError, match=r"response_format.*'answer'"):
+        with_settings(options, output=OutputSpec("answer", SCHEMA))
+
+
+def test_an_output_that_changes_changes_the_head_alone() -> None:
+    """A run asks for the form only when its answer is due."""
+    encoder = OpenAIChat("m").encoder()
+    without, asked, again = (
+        encoder.encode(ModelRequest((QUESTION,), output=output))
+        for output in (None, OutputSpec("answer", SCHEMA), None)
+    )
+
+    assert without[1] is asked[1]
+    assert "response_format" in json.loads(b"".join(asked))
+    assert without == again
+
+
+@pytest.mark.parametrize("schema", ["", "[]", "{"])
+def test_a_schema_that_is_no_object_is_refused(schema: str) -> None:
+    """It would break the whole body."""
+    with pytest.raises(ConfigError, match="'answer': schema"):
+        body(ModelRequest((QUESTION,), output=OutputSpec("answer", schema)))
+
+
+def test_a_tool_of_the_provider_is_refused_before_anything_is_sent() -> None:
+    """Dropped in silence, the model would make up what it should have looked up."""
+    tool = ToolSpec("web_search", "", "", kind="provider", definition='{"type":"web_search"}')
+    encoder = OpenAIChat("m").encoder()
+
+    with pytest.raises(ConfigError, match=r"'web_search'.*Anthropic"):
+        encoder.encode(ModelRequest((QUESTION,), (WEATHER, tool)))
+
+    assert b"get_weather" in b"".join(encoder.encode(ModelRequest((QUESTION,), (WEATHER,))))
+
+
+@pytest.mark.parametrize("kind", ["client", "agent"])
+def test_who_runs_a_tool_is_no_business_of_the_model(kind: Literal["client", "agent"]) -> None:
+    """A tool that parks the run, or starts another, is offered like any other."""
+    request = ModelRequest((QUESTION,), (evolve(WEATHER, kind=kind, ends=True),))
+
+    assert body(request) == body(ModelRequest((QUESTION,), (WEATHER,)))

@@ -9,10 +9,10 @@ import pytest
 
 from graphloop.errors import BadReply, Overloaded, ScriptError, ScriptExhausted
 from graphloop.providers.base import (
-    Delta,
     ModelSession,
     Provider,
     ReasoningDelta,
+    StreamItem,
     TextDelta,
     ToolCallDelta,
 )
@@ -36,8 +36,8 @@ READY = Reply(
 )
 
 
-def heard(session: ModelSession, request: ModelRequest = ASK) -> list[Delta | Reply]:
-    async def drained() -> list[Delta | Reply]:
+def heard(session: ModelSession, request: ModelRequest = ASK) -> list[StreamItem]:
+    async def drained() -> list[StreamItem]:
         return [part async for part in session.stream(request)]
 
     return asyncio.run(drained())
@@ -114,7 +114,7 @@ def test_an_exception_is_raised_as_it_is() -> None:
 def test_an_error_comes_after_the_deltas_before_it() -> None:
     """A stream that breaks in the middle is the hard case for whoever listens."""
 
-    async def main() -> list[Delta | Reply]:
+    async def main() -> list[StreamItem]:
         stream = ScriptedModel([{"text": "half an", "error": "broke"}]).session().stream(ASK)
         seen = [await anext(stream), await anext(stream)]
         with pytest.raises(BadReply, match=r"^broke$"):
@@ -165,3 +165,33 @@ def test_a_mistake_is_found_when_the_script_is_made() -> None:
     """Not three turns into a run."""
     with pytest.raises(ScriptError, match=r"demo: reply 2: unknown key 'call'.*'calls'"):
         ScriptedModel(["fine", {"call": []}], label="demo")
+
+
+@pytest.mark.parametrize(("fields", "seen"), [({}, False), ({"text": "half"}, True)])
+def test_a_scripted_error_says_whether_there_was_content_before_it(
+    fields: dict[str, str], seen: bool
+) -> None:
+    """A test of a fallback must fail as a server fails."""
+    model = ScriptedModel([{**fields, "error": "broke"}])
+
+    with pytest.raises(BadReply) as caught:
+        heard(model.session())
+
+    assert caught.value.content_seen is seen
+
+
+def test_a_script_goes_on_where_a_run_has_come_to(tmp_path: Path) -> None:
+    """A run that is taken up in another process must not be told the first reply again."""
+    path = tmp_path / "own.yaml"
+    path.write_text("- text: One.\n- text: Two.\n", encoding="utf-8")
+    script = ScriptedModel.from_file(path)
+
+    rest = script.after(1)
+
+    assert rest.label == script.label
+    for session in (rest.session(), rest.session()):
+        last = heard(session)[-1]
+        assert isinstance(last, Reply)
+        assert last.message.text == "Two."
+    with pytest.raises(ScriptExhausted, match="holds 2 replies"):
+        heard(script.after(2).session())

@@ -9,7 +9,7 @@ from contextlib import aclosing
 import pytest
 
 from graphloop.errors import ConfigError, Overloaded, ProviderTimeout
-from graphloop.providers.base import Delta, TextDelta
+from graphloop.providers.base import StreamItem, TextDelta
 from graphloop.providers.http import Timeouts
 from graphloop.providers.timeouts import Watch
 from graphloop.values import Reply
@@ -44,7 +44,7 @@ def run(main: Callable[[LeapingLoop], Awaitable[None]]) -> None:
         runner.run(started())
 
 
-async def failure(stream: AsyncGenerator[Delta | Reply, None]) -> ProviderTimeout:
+async def failure(stream: AsyncGenerator[StreamItem, None]) -> ProviderTimeout:
     task = asyncio.current_task()
     assert task is not None
     with pytest.raises(ProviderTimeout) as caught:
@@ -318,7 +318,7 @@ def test_the_reply_waits_a_twentieth_of_a_second_for_the_end() -> None:
     run(main)
 
 
-async def aiter_next(stream: AsyncGenerator[Delta | Reply, None]) -> Delta | Reply:
+async def aiter_next(stream: AsyncGenerator[StreamItem, None]) -> StreamItem:
     return await anext(stream)
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from graphloop.views.drawing import PALETTE, Line, kinds, lines, visible
+from graphloop.nodes import Child, Gate
+from graphloop.policy import allow, ask
+from graphloop.views.drawing import PALETTE, Line, kinds, lines, notes, visible
 from tests.graphs import KINDS, build
 
 
@@ -78,3 +80,17 @@ def test_every_kind_has_its_colours() -> None:
 def test_what_no_picture_can_show_has_a_visible_sign(text: str, shown: str) -> None:
     """A name that hides or reverses itself would let a reviewer approve what does not run."""
     assert shown == visible(text)
+
+
+def test_a_gate_shows_its_rules_and_what_becomes_of_the_rest() -> None:
+    """Who may do what is the first thing a reviewer asks of a drawing."""
+    rules = (allow("read_*") | ask("refund", ttl_s=60)).rules
+
+    assert ("allow read_*", "ask refund within 60 s", "deny *") == notes(Gate(rules=rules))
+    assert () == notes(Gate())
+
+
+def test_a_node_of_another_name_than_its_agent_shows_the_agent() -> None:
+    """What runs there is the agent; its node may be called by what it is there for."""
+    assert ("agent researcher",) == notes(Child("researcher", name="look_it_up"))
+    assert () == notes(Child("researcher"))

@@ -6,7 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from graphloop.graph import Graph
+from graphloop.loop import Standard, standard_edges
 from graphloop.node import Kind
+from graphloop.nodes import Gate
+from graphloop.policy import allow
 from graphloop.views.mermaid import mermaid
 from tests.graphs import KINDS, agent, build
 
@@ -39,6 +43,20 @@ def test_the_legend_holds_only_the_kinds_in_use() -> None:
 
     assert text.count("kind_gate{") == 1
     assert "kind_model" not in text
+
+
+def gated() -> Graph[None]:
+    """Return the standard loop with a rule in its gate."""
+    nodes = Standard(gate=Gate(rules=allow("read_*").rules))
+    return Graph("agent", nodes.prepare, standard_edges(nodes))
+
+
+def test_the_rules_of_a_gate_stand_beside_it() -> None:
+    """A reviewer approves what is allowed, and sees it in the picture."""
+    text = mermaid(gated())
+
+    assert '    note_n4["allow read_#42;<br/>deny #42;"]:::is_gate\n' in text
+    assert "    n4 -.- note_n4\n" in text
 
 
 def _shape(text: str) -> str:

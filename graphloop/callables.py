@@ -1,0 +1,78 @@
+"""Functions that users give: whether they take what they will be given, and how to call them.
+
+Signatures are read once, when a tool is defined, so that a call costs next to nothing and a wrong
+function is refused before any model sees its tool.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import TypeAlias, cast
+
+from .errors import ToolDefinitionError
+from .parameters import Parameters
+
+__all__ = ["Caller", "accepts", "caller", "is_async", "refuse_generator"]
+
+Caller: TypeAlias = Callable[[object, object], object]
+
+
+def accepts(function: object, count: int) -> bool:
+    """Whether `function` can be called with `count` positional arguments."""
+    if not callable(function):
+        return False
+    try:
+        inspect.signature(function).bind(*range(count))
+    except TypeError:
+        return False
+    except ValueError:
+        return count == 1  # Some builtins tell no signature.
+    return True
+
+
+def is_async(function: Callable[..., object]) -> bool:
+    """Whether calling `function`, or the object that stands for one, gives a coroutine."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        type(function).__call__
+    )
+
+
+def caller(execute: Callable[..., object], parameters: Parameters, place: str) -> Caller:
+    """Return how to call `execute`, decided once instead of at each call.
+
+    Raises:
+        ToolDefinitionError: `execute` takes neither the arguments nor the arguments and a context,
+            or is a generator.
+    """
+    refuse_generator(execute, place)
+    if parameters.keywords and parameters.context:
+        given = parameters.context
+        return lambda value, context: execute(**_keywords(value), **{given: context})
+    if parameters.keywords:
+        return lambda value, _: execute(**_keywords(value))
+    if accepts(execute, 2):
+        return execute
+    if accepts(execute, 1):
+        return lambda value, _: execute(value)
+    raise ToolDefinitionError(
+        f"{place}: execute must take the arguments as one parameter, and may take the context as "
+        f"a second, found {execute!r}. Fix: give it one or two positional parameters."
+    )
+
+
+def refuse_generator(function: Callable[..., object], place: str) -> None:
+    """Refuse a function that gives many results.
+
+    Raises:
+        ToolDefinitionError: it is a generator, or an object that is called as one.
+    """
+    for one in (function, type(function).__call__):
+        if inspect.isgeneratorfunction(one) or inspect.isasyncgenfunction(one):
+            raise ToolDefinitionError(
+                f"{place}: expected one result, found a generator. Fix: return a value."
+            )
+
+
+def _keywords(value: object) -> dict[str, object]:
+    return cast("dict[str, object]", value)  # `Parameters.keywords` promises it.

@@ -1,0 +1,44 @@
+"""`graphloop fork`: a run's past under a new id, to go on differently from there."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from ..front.graph import Graph
+from ..front.journals import fork_run
+from ..stores.opening import open_store
+from .journal import Journal, read
+from .place import Place
+from .request import refuse_blanks
+from .status import Status, tell
+from .stored import opened
+
+__all__ = ["fork"]
+
+
+def fork(run: str, *, store: str | None, at: int, new_id: str | None, target: str | None) -> Status:
+    """Copy a run up to event `at`, and print the id of the copy.
+
+    Raises:
+        ConfigError: there is no such run or event, or the run has children, which only its target
+            tells apart.
+        StoreError: the id is taken.
+    """
+    refuse_blanks({"RUN": run, "--as": new_id, "--target": target})
+    journal = asyncio.run(read(store, run))
+    journal.check_number("--at", at)
+    graph = journal.graph(target) if journal.has_children else None
+    where = store or ""
+    copy = asyncio.run(_copied(journal, graph, where, at=at, new_id=new_id))
+    sys.stdout.write(f"{copy}\n")
+    place = Place(open_store(where), where, target or journal.target or "TARGET")
+    tell(f"go on with: {place.resume_command(copy)}")
+    return Status.OK
+
+
+async def _copied(
+    journal: Journal, graph: Graph[None] | None, where: str, *, at: int, new_id: str | None
+) -> str:
+    async with opened(where) as store:
+        return await fork_run(graph, store, journal.run_id, at=at, new_id=new_id)

@@ -1,0 +1,84 @@
+"""One run's journal as a command reads it, and the graph that it was written by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import final
+
+from ..errors import ConfigError
+from ..events import Event
+from ..front.graph import Graph
+from .stored import find_run, opened, record_of
+from .target import load_graph
+
+__all__ = ["Journal", "read"]
+
+
+@final
+@dataclass(frozen=True)
+class Journal:
+    """The events of a run, what it was started from if that is noted, whether it has children."""
+
+    run_id: str
+    events: Sequence[Event]
+    target: str
+    has_children: bool
+
+    def target_or(self, given: str | None) -> str:
+        """Return what to load: what was given, else what was noted.
+
+        Raises:
+            ConfigError: neither says.
+        """
+        if target := given or self.target:
+            return target
+        raise ConfigError(
+            f"run {self.run_id!r} does not say what it was started from: name it with --target, as "
+            "for graphloop run (a directory, a .py file, or module:name)."
+        )
+
+    def first(self, number: int | None) -> Journal:
+        """Return the journal as it was after so many events; all if None.
+
+        Raises:
+            ConfigError: it has not so many.
+        """
+        if number is None:
+            return self
+        self.check_number("--upto", number)
+        return replace(self, events=self.events[:number])
+
+    def check_number(self, option: str, number: int) -> None:
+        """Refuse the number of an event that the run has not.
+
+        Raises:
+            ConfigError: naming the option, and the events that there are.
+        """
+        if not 1 <= number <= len(self.events):
+            raise ConfigError(
+                f"run {self.run_id!r} has events 1 to {len(self.events)}, found {option} {number}"
+            )
+
+    def graph(self, given: str | None) -> Graph[None]:
+        """Return the graph of the run.
+
+        Raises:
+            ConfigError: nobody says what it is, or it cannot be loaded.
+        """
+        return load_graph(self.target_or(given))
+
+
+async def read(where: str | None, text: str) -> Journal:
+    """Read the journal of the run that `text` names.
+
+    Raises:
+        ConfigError: there is no such store or run.
+        StoreError: the journal cannot be read.
+    """
+    async with opened(where) as store:
+        run_id = await find_run(store, text)
+        record = await record_of(store, run_id)
+        children = any(one.startswith(f"{run_id}/") for one in await store.runs())
+        target = record.target if record is not None else ""
+        return Journal(run_id, await store.load(run_id), target, children)

@@ -1,0 +1,180 @@
+"""`graphloop runs`: what runs a store has, how they stand, and what they wait for."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, final, get_args
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ..errors import ConfigError, nearest
+from ..stores.base import Ask, Catalog, Mailbox, ReleaseStatus, RunRecord, Store
+from ..stores.journals import graph_of, parent_of
+from .lines import call_text, clean, counted, time_text
+from .parked import answered
+from .status import Status, tell
+from .stored import opened, short_ids
+
+__all__ = ["runs"]
+
+STATUSES: Final[tuple[str, ...]] = ("ready", "running", "interrupted", *get_args(ReleaseStatus))
+OVER: Final = ("done", "failed", "cancelled")
+STYLES: Final = {
+    "suspended": "yellow",
+    "running": "cyan",
+    "interrupted": "red",
+    "failed": "red",
+    "done": "green",
+}
+PIPE_WIDTH: Final = 200
+
+
+@final
+@dataclass(frozen=True)
+class _Row:
+    """A run as it is listed; `status` is empty where the store does not know."""
+
+    record: RunRecord
+    status: str
+    answers: Mapping[str, str]
+
+
+def runs(*, store: str | None, status: str | None, everything: bool, as_json: bool) -> Status:
+    """List the runs of a store: those that are not over, all, or those that stand as asked.
+
+    Raises:
+        ConfigError: there is no such store, or no such status.
+    """
+    if status is not None and status not in STATUSES:
+        raise ConfigError(
+            f"expected --status {', '.join(STATUSES)}; found {status!r}.{nearest(status, STATUSES)}"
+        )
+    rows = asyncio.run(_rows(store))
+    shown = [
+        row
+        for row in rows
+        if (row.status == status if status is not None else everything or row.status not in OVER)
+    ]
+    if as_json:
+        for row in shown:
+            sys.stdout.write(f"{json.dumps(_json(row), ensure_ascii=False)}\n")
+        return Status.OK
+    if shown:
+        _print(_table(shown))
+    hidden = len(rows) - len(shown)
+    if hidden and status is None:
+        tell(f"{counted(hidden, 'run')} that {'is' if hidden == 1 else 'are'} over: --all")
+    elif not shown:
+        tell("no such run" if rows else "no runs")
+    return Status.OK
+
+
+async def _rows(where: str | None) -> Sequence[_Row]:
+    async with opened(where) as store:
+        if not isinstance(store, Catalog):
+            return [_Row(one, "", {}) for one in await _records(store)]
+        return [_Row(one, one.status, await _answers(store, one)) for one in await store.overview()]
+
+
+async def _answers(store: Catalog, record: RunRecord) -> Mapping[str, str]:
+    if not record.asks or not isinstance(store, Mailbox):
+        return {}
+    return answered(await store.posted(record.run_id))
+
+
+async def _records(store: Store) -> Sequence[RunRecord]:
+    """Return what journals alone tell: not whether a run is over, which only its graph knows."""
+    known = await store.runs()
+    found: list[RunRecord] = []
+    for run_id in known:
+        events = await store.load(run_id)
+        graph, parent = graph_of(events[0]), parent_of(run_id, known)
+        first, last = events[0].at, events[-1].at
+        found.append(RunRecord(run_id, graph, "ready", len(events), first, last, parent))
+    return sorted(found, key=lambda one: one.created_at)
+
+
+def _table(rows: Sequence[_Row]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for name in ("RUN", "GRAPH", "STATUS"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("EVENTS", justify="right")
+    table.add_column("UPDATED", no_wrap=True)
+    table.add_column("WAITS FOR", overflow="fold")
+    for name, row, nested in _tree(rows):
+        record = row.record
+        table.add_row(
+            name,
+            clean(record.graph),
+            Text(row.status or "-", STYLES.get(row.status, "")),
+            str(record.events),
+            time_text(record.updated_at),
+            # A parent has told already what its children wait for.
+            Text("" if nested else "\n".join(_waits(row))),
+        )
+    return table
+
+
+def _tree(rows: Sequence[_Row]) -> Iterator[tuple[str, _Row, bool]]:
+    """Yield each run under its parent, with its name there, and whether it is under one."""
+    listed = {row.record.run_id for row in rows}
+    below: dict[str, list[_Row]] = {}
+    for row in rows:
+        parent = row.record.parent
+        below.setdefault(parent if parent in listed else "", []).append(row)
+    short = short_ids(sorted({row.record.run_id.partition("/")[0] for row in rows}))
+
+    def branch(parent: str, depth: int) -> Iterator[tuple[str, _Row, bool]]:
+        for row in below.get(parent, []):
+            root, slash, path = row.record.run_id.partition("/")
+            name = f"{'  ' * (depth - 1)}{'└ ' if depth else ''}{short[root]}{slash}{path}"
+            yield name, row, depth > 0
+            yield from branch(row.record.run_id, depth + 1)
+
+    return branch("", 0)
+
+
+def _waits(row: _Row) -> Iterator[str]:
+    for ask in row.record.asks:
+        answer = row.answers.get(ask.key)
+        yield f"{ask.key} {call_text(ask.name, ask.arguments)}{f': {answer}' if answer else ''}"
+
+
+def _json(row: _Row) -> Mapping[str, object]:
+    record = row.record
+    return {
+        "run_id": record.run_id,
+        "graph": record.graph,
+        "status": row.status or None,
+        "events": record.events,
+        "created_at": record.created_at,
+        "updated_at": record.updated_at,
+        "parent": record.parent or None,
+        "target": record.target or None,
+        "asks": [_json_ask(one, row.answers.get(one.key)) for one in record.asks],
+    }
+
+
+def _json_ask(ask: Ask, answer: str | None) -> Mapping[str, object]:
+    return {
+        "key": ask.key,
+        "kind": ask.kind,
+        "name": ask.name,
+        "arguments": ask.arguments,
+        "agents": list(ask.agents),
+        "expires_at": ask.expires_at,
+        "unknown": ask.unknown,
+        "answer": answer,
+    }
+
+
+def _print(table: Table) -> None:
+    """Print as wide as the terminal; a pipe has room."""
+    width = None if sys.stdout.isatty() else PIPE_WIDTH
+    Console(width=width, highlight=False, markup=False).print(table)

@@ -1,0 +1,133 @@
+"""What a parked run waits for, in itself and in its children, as somebody outside is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ..approvals import Approval, Capability, approve, decline, digest, issue
+from ..effects import AskHuman, CallTool, StartRun
+from ..run import Run
+from ..stores.base import Ask
+
+__all__ = ["Pending", "ask_key", "capability_of", "parameters_of", "pending_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A call that waits for somebody outside: for a decision, or for a client tool's result.
+
+    Answer it by its `key` in `resume(approvals={key: …})` or `resume(tool_results={key: …})`.
+
+    Attributes:
+        kind: what is waited for.
+        key: the call's key; a child run's is `"<key of the agent's call>/<key>"`, at any depth.
+        call_id: the provider's id of the call.
+        name: the tool.
+        arguments: what it is called with, as JSON text.
+        agents: the names of the agents that the call is in, outermost first.
+        token: says exactly which call an approval is about; signed where the run has a secret.
+        expires_at: from when on an approval comes too late, in seconds since the epoch.
+        unknown: whether the call was approved before, and may have run when its process stopped.
+        parameters: what the tool takes, as JSON Schema text, where the run knows it.
+    """
+
+    kind: Literal["approval", "client_tool"]
+    key: str
+    call_id: str
+    name: str
+    arguments: str
+    agents: tuple[str, ...] = ()
+    token: str = ""
+    expires_at: float | None = None
+    unknown: bool = False
+    parameters: str = field(default="", compare=False, repr=False)
+
+    def approve(
+        self, *, edit: Mapping[str, object] | str | None = None, reason: str = ""
+    ) -> Approval:
+        """Return the approval of exactly this call."""
+        return approve(edit=edit, reason=reason, token=self.token)
+
+    def deny(self, reason: str = "") -> Approval:
+        """Return the denial of this call; the model reads the reason."""
+        return decline(reason)
+
+    @property
+    def ask(self) -> Ask:
+        """The same, as a store keeps it."""
+        return Ask(
+            self.key,
+            self.kind,
+            self.name,
+            self.arguments,
+            self.token,
+            self.agents,
+            self.expires_at,
+            self.unknown,
+        )
+
+
+def ask_key(effect: AskHuman | CallTool) -> str:
+    """Return the key that an answer names: the call's, or one of its own where it is asked again.
+
+    What was approved once must not approve what may have happened since.
+    """
+    again = isinstance(effect, AskHuman) and effect.unknown
+    return f"{effect.key}#{effect.id}" if again else effect.key
+
+
+def parameters_of(run: Run[Any], name: str) -> str:
+    """Return what a tool of this run takes, as JSON Schema text; empty if it is not known."""
+    tools = (*run.turn.tools, *run.setup.tools)
+    return next((one.parameters for one in tools if one.name == name), "")
+
+
+def capability_of(run: Run[Any], effect: AskHuman) -> Capability:
+    """Return what an approval of this call is good for."""
+    call = effect.call
+    return Capability(run.id, ask_key(effect), call.name, digest(call.arguments), effect.expires_at)
+
+
+def pending_of(
+    run: Run[Any],
+    children: Mapping[str, Run[Any]],
+    secret: bytes | None,
+    path: tuple[str, ...] = (),
+    agents: tuple[str, ...] = (),
+) -> Iterator[Pending]:
+    """Yield what a run and its children wait for, in request order.
+
+    Args:
+        run: a run that parks.
+        children: all runs below it, by their ids.
+        secret: signs the tokens.
+        path: the keys of the calls that lead to `run`.
+        agents: the agents that they call.
+    """
+    for effect in run.pending.values():
+        match effect:
+            case AskHuman(call=call):
+                yield Pending(
+                    "approval",
+                    "/".join((*path, ask_key(effect))),
+                    call.id,
+                    call.name,
+                    call.arguments,
+                    agents,
+                    issue(capability_of(run, effect), secret),
+                    effect.expires_at,
+                    effect.unknown,
+                    parameters_of(run, call.name),
+                )
+            case CallTool(client=True, call=call):
+                key = "/".join((*path, effect.key))
+                yield Pending("client_tool", key, call.id, call.name, call.arguments, agents)
+            case StartRun(key=key, agent=agent):
+                child = children.get(f"{run.id}/{key}")
+                if child is not None:
+                    below = (*path, key), (*agents, agent)
+                    yield from pending_of(child, children, secret, *below)
+            case _:
+                pass

@@ -1,0 +1,119 @@
+"""What a driver has under way: effects are begun, and heard of one thing at a time.
+
+A single effect is awaited in place; only where two or more are pending are there tasks, and every
+one of them has ended when `close` has. What cannot be performed to its end here, a child run that
+waits for somebody, ends unheard.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from typing import Final, Generic, TypeAlias, TypeVar
+
+from msgspec import Struct
+
+from ..effects import CallModel, Effect, StartRun
+from ..events import Answering
+from ..providers.base import Delta
+from ..run import Run
+from .children import Nested
+from .models import DELTAS
+from .perform import Performer
+
+__all__ = ["SEEN", "Hearing", "Item", "Parked"]
+
+S = TypeVar("S")
+
+
+class Parked(Struct, frozen=True):
+    """A child run waits for somebody outside."""
+
+    effect: int
+
+
+Item: TypeAlias = Delta | Nested | Answering | Parked
+Listen: TypeAlias = Callable[[CallModel | StartRun], AsyncGenerator[Item, None]]
+
+INBOX_MAX: Final = 256
+"""How many deltas and events of parallel effects may wait for the driver."""
+
+SEEN: Final = (*DELTAS, Nested)
+"""What is shown and then forgotten; everything else answers an effect."""
+
+
+class Hearing(Generic[S]):
+    """Performs effects, and hears what comes of them.
+
+    Args:
+        performer: performs what comes to one answer.
+        listen: performs what is to be watched on the way: models and child runs.
+    """
+
+    def __init__(self, performer: Performer[S], listen: Listen) -> None:
+        self.todo: list[Effect] = []
+        self._performer = performer
+        self._listen = listen
+        self._source: AsyncGenerator[Item, None] | None = None
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._inbox: asyncio.Queue[Item | BaseException] = asyncio.Queue(INBOX_MAX)
+
+    async def hear(self, run: Run[S]) -> Delta | Nested | Answering | None:
+        """Begin what is to do, and return what is heard first; None when nothing will be."""
+        if self._source is None and len(self.todo) == 1 and not self._tasks:
+            effect = self.todo.pop()
+            if not isinstance(effect, CallModel | StartRun):
+                return await self._performer.perform(effect, run)
+            self._source = self._listen(effect)
+        if self._source is not None:
+            item = await anext(self._source)
+            if isinstance(item, SEEN):
+                return item
+            source, self._source = self._source, None
+            await source.aclose()
+            return None if isinstance(item, Parked) else item
+        self._begin_tasks(run)
+        while self._tasks:
+            heard = await self._inbox.get()
+            if isinstance(heard, BaseException):
+                raise heard
+            if isinstance(heard, SEEN):
+                return heard
+            del self._tasks[heard.effect]
+            if not isinstance(heard, Parked):
+                return heard
+        return None
+
+    async def close(self) -> None:
+        """End everything that is under way."""
+        source, self._source = self._source, None
+        if source is not None:
+            await source.aclose()
+        tasks, self._tasks = tuple(self._tasks.values()), {}
+        # What ends late, because it did not heed its cancellation, must not wait for a reader.
+        self._inbox = asyncio.Queue()
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        self._inbox = asyncio.Queue(INBOX_MAX)
+
+    def _begin_tasks(self, run: Run[S]) -> None:
+        todo, self.todo = self.todo, []
+        for effect in todo:
+            name = f"{type(effect).__name__} {effect.id}"
+            self._tasks[effect.id] = asyncio.create_task(self._work(effect, run), name=name)
+
+    async def _work(self, effect: Effect, run: Run[S]) -> None:
+        try:
+            if isinstance(effect, CallModel | StartRun):
+                async with aclosing(self._listen(effect)) as items:
+                    async for item in items:
+                        await self._inbox.put(item)
+            else:
+                await self._inbox.put(await self._performer.perform(effect, run))
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - raised again where the driver listens
+            await self._inbox.put(error)

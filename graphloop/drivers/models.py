@@ -1,0 +1,116 @@
+"""Asking models: one session for each model of a run, and what a call has used before it ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Final, Generic, TypeVar
+
+from ..effects import CallModel
+from ..errors import BadReply, ConfigError, ProviderError
+from ..events import EffectFailed, ModelReplied
+from ..providers.base import (
+    Delta,
+    ModelSession,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDelta,
+    UsageSoFar,
+)
+from ..spending import Spent
+from ..values import AssistantMessage, FinishReason, Reply, Usage, evolve
+from .perform import Performer, cancelled_inside
+from .ports import Ports
+
+__all__ = ["DELTAS", "Models"]
+
+S = TypeVar("S")
+
+DELTAS: Final = (TextDelta, ReasoningDelta, ToolCallDelta)
+
+
+class Models(Generic[S]):
+    """Asks the models of one run.
+
+    Args:
+        ports: where the models are, and the clock.
+        performer: what prices a reply and words a failure.
+    """
+
+    def __init__(self, ports: Ports[S], performer: Performer[S]) -> None:
+        self._ports = ports
+        self._performer = performer
+        self._sessions: dict[str, ModelSession] = {}
+        self._so_far: dict[int, Reply] = {}
+
+    async def ask(
+        self, effect: CallModel
+    ) -> AsyncGenerator[Delta | ModelReplied | EffectFailed, None]:
+        """Yield a model's deltas and, last, the event that it replied or failed."""
+        seen = False
+        try:
+            async with aclosing(self._session(effect.model).stream(effect.request)) as stream:
+                async for item in stream:
+                    if isinstance(item, DELTAS):
+                        seen = True
+                        yield item
+                    elif isinstance(item, Reply):
+                        self._so_far[effect.id] = item
+                        cost_usd = self._performer.price(item)
+                        yield ModelReplied(self._ports.clock(), effect.id, item, cost_usd)
+                        return
+                    elif isinstance(item, UsageSoFar):  # pyright: ignore[reportUnnecessaryIsInstance] - types can be ignored
+                        self._so_far[effect.id] = _so_far(effect.model, item.usage)
+                    else:
+                        raise BadReply(  # noqa: TRY301 - as below
+                            f"model {effect.model!r} said {item!r:.80}: neither a delta nor a reply"
+                        )
+            raise BadReply(  # noqa: TRY301 - one boundary for what the provider and we find
+                f"model {effect.model!r} ended its stream without a reply"
+            )
+        except asyncio.CancelledError as error:
+            yield self._failed(effect, cancelled_inside(error), seen=seen)
+        except Exception as error:  # noqa: BLE001 - the effect boundary
+            yield self._failed(effect, error, seen=seen)
+
+    def counted(self, effect_id: int) -> None:
+        """Forget what a call has used: its reply is in the journal."""
+        self._so_far.pop(effect_id, None)
+
+    def unfinished(self) -> Spent:
+        """Return what the calls that are under way have used, as far as their servers said."""
+        spent = Spent()
+        for effect_id in tuple(self._so_far):
+            spent += self._used(effect_id)
+        return spent
+
+    def _failed(self, effect: CallModel, error: Exception, *, seen: bool) -> EffectFailed:
+        failed = self._performer.fail(effect, error)
+        seen = seen or (isinstance(error, ProviderError) and error.content_seen)
+        return evolve(failed, spent=self._used(effect.id), content_seen=seen)
+
+    def _used(self, effect_id: int) -> Spent:
+        reply = self._so_far.pop(effect_id, None)
+        if reply is None:
+            return Spent()
+        cost_usd = self._performer.price(reply)
+        return Spent(1, 0, reply.usage, cost_usd or 0.0, int(cost_usd is None))
+
+    def _session(self, label: str) -> ModelSession:
+        session = self._sessions.get(label)
+        if session is None:
+            provider = self._ports.models.get(label)
+            if provider is None:
+                raise ConfigError(
+                    f"the graph asks model {label!r}, which this driver was not given; "
+                    f"it has {', '.join(map(repr, self._ports.models)) or 'no models'}"
+                )
+            session = self._sessions[label] = provider.session()
+        return session
+
+
+def _so_far(label: str, usage: Usage) -> Reply:
+    """Return what a call has used, as a reply that can be priced."""
+    model = label.partition(":")[2] or label
+    return Reply(AssistantMessage(()), FinishReason.OTHER, usage, model=model)

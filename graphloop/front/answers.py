@@ -1,0 +1,305 @@
+"""What somebody answered, as events: who approves what, and what client tools returned.
+
+Everything that is not exactly an approval of exactly this call denies it (CONTRACT §3.5, property
+9): an unsigned, foreign, expired or malformed token, a verdict of another type, a call that was
+edited into something its tool would refuse.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.json import Decoder, Encoder
+
+from ..approvals import Approval, claimed, digest, verify
+from ..drivers.asks import ask_key, capability_of
+from ..drivers.ports import Settler
+from ..effects import AskHuman, CallTool
+from ..errors import ConfigError, StoreError, nearest
+from ..events import Decided, Event, ToolReturned
+from ..repair import open_calls
+from ..run import Run
+from ..tool_outcome import ToolOutcome, error_text, result_content
+from ..tools import Toolbox
+from ..values import Message, ResultStatus, ToolCall, UserPart, call_key, evolve
+
+__all__ = ["Answers", "approval_of", "check_answer", "names_of", "outcome_of", "settler"]
+
+CLIENT_RESULT_CHARS_MAX: Final = 100_000
+RESULT: Final = "=result"
+"""Ends a result's key in a mailbox: a client tool may have been approved under the plain key."""
+
+
+class _Posted(Struct, frozen=True, omit_defaults=True):
+    """An answer as a store keeps it until its run is driven again."""
+
+    approved: bool | None = None
+    reason: str = ""
+    arguments: str = ""
+    token: str = ""
+    at: float | None = None
+    content: str | tuple[UserPart, ...] = ""
+    status: ResultStatus = "ok"
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Answers by the key of the call: `"c0.1"`, or `"c0.1/c2.0"` for a call in a child run.
+
+    `given_at` tells when an approval was given, where that was before it is read here.
+    """
+
+    approvals: Mapping[str, object] = field(default_factory=dict[str, object])
+    tool_results: Mapping[str, object] = field(default_factory=dict[str, object])
+    given_at: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    @classmethod
+    def given(
+        cls,
+        approvals: Mapping[str, object] | None,
+        tool_results: Mapping[str, object] | None,
+    ) -> Answers:
+        """Return what a caller answered; None is nothing."""
+        return cls(
+            {} if approvals is None else approvals, {} if tool_results is None else tool_results
+        )
+
+    def refuse_wrong_types(self) -> None:
+        """Refuse what is no answer, before anything is recorded.
+
+        Raises:
+            ConfigError: naming the option or the answer, and what was found.
+        """
+        for option, given in (("approvals", self.approvals), ("tool_results", self.tool_results)):
+            if not isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - users are not checked.
+                raise ConfigError(
+                    f"`{option}` is a mapping of the keys of calls to answers; found {given!r:.80}"
+                )
+        for key, answer in self.approvals.items():
+            check_answer(f"approvals[{key!r}]", answer)
+
+    def refuse_unsigned(self) -> None:
+        """Refuse approvals without a token, for a run that takes signed ones only.
+
+        Raises:
+            ConfigError: naming the approval, and how to sign it.
+        """
+        for key, answer in self.approvals.items():
+            approval = approval_of(answer)
+            if approval.approved and not approval.token:
+                raise ConfigError(
+                    f"approvals[{key!r}] has no token, and with an `approval_secret` only a signed "
+                    "approval counts: answer with `pending.approve()` of `result.pending`"
+                )
+
+    def check(self, asks: Mapping[str, str]) -> None:
+        """Refuse answers to what nobody asked; `asks` maps each open key to its kind.
+
+        Raises:
+            ConfigError: naming the answer, and what is waited for.
+        """
+        for option, given, kind in (
+            ("approvals", self.approvals, "approval"),
+            ("tool_results", self.tool_results, "client_tool"),
+        ):
+            keys = [key for key, one in asks.items() if one == kind]
+            for key in given:
+                if key not in keys:
+                    raise ConfigError(
+                        f"`{option}` answers {key!r}, which the run does not wait for; it waits "
+                        f"for {', '.join(keys) or 'nothing of this kind'}.{nearest(key, keys)}"
+                    )
+
+    def refuse_bad_edits(self, run: Run[Any], toolbox: Toolbox) -> None:
+        """Refuse edited arguments that could not run, before anything is recorded.
+
+        Raises:
+            ConfigError: naming the approval, and what its tool says.
+        """
+        for effect in run.pending.values():
+            if isinstance(effect, AskHuman) and (key := _path_key(run, effect)) in self.approvals:
+                approval = approval_of(self.approvals[key])
+                problem = _bad_edit(effect, approval, toolbox) if approval.approved else None
+                if problem is not None:
+                    place = f"approvals[{key!r}]"
+                    raise ConfigError(f"{place}: the edited arguments fail: {problem}")
+
+    def posts(self, now: float) -> Iterator[tuple[str, str]]:
+        """Yield each answer as text for a store's mailbox, by its key."""
+        for key, answer in self.approvals.items():
+            one, at = approval_of(answer), self.given_at.get(key, now)
+            posted = _Posted(one.approved, one.reason, one.edit, one.token, at)
+            yield key, Encoder().encode(posted).decode()
+        for key, value in self.tool_results.items():
+            outcome = outcome_of(value)
+            posted = _Posted(content=outcome.content, status=outcome.status)
+            yield f"{key}{RESULT}", Encoder().encode(posted).decode()
+
+    @classmethod
+    def of_posts(cls, posted: Mapping[str, str]) -> Answers:
+        """Return the answers that a mailbox holds.
+
+        Raises:
+            StoreError: one cannot be read.
+        """
+        approvals: dict[str, object] = {}
+        results: dict[str, object] = {}
+        given_at: dict[str, float] = {}
+        for key, text in posted.items():
+            try:
+                one = Decoder(_Posted).decode(text)
+            except ValueError as error:
+                raise StoreError(f"the answer to {key!r} cannot be read: {error}") from error
+            if one.approved is None:
+                results[key.removesuffix(RESULT)] = ToolOutcome(one.content, one.status)
+            else:
+                edit = one.arguments or None
+                approvals[key] = Approval(one.approved, one.reason, edit, one.token)
+                if one.at is not None:
+                    given_at[key] = one.at
+        return cls(approvals, results, given_at)
+
+    def events(
+        self, run: Run[Any], toolbox: Toolbox, secret: bytes | None, clock: Callable[[], float]
+    ) -> Iterator[Event]:
+        """Yield the answers to what one run waits for, in the order of its calls."""
+        for effect in run.pending.values():
+            if not isinstance(effect, AskHuman | CallTool):
+                continue
+            key = _path_key(run, effect)
+            if isinstance(effect, AskHuman) and key in self.approvals:
+                yield self._decided(run, effect, key, toolbox, secret, clock())
+            elif isinstance(effect, CallTool) and effect.client and key in self.tool_results:
+                outcome = outcome_of(self.tool_results[key])
+                yield ToolReturned(clock(), effect.id, outcome.content, outcome.status)
+
+    def _decided(
+        self,
+        run: Run[Any],
+        ask: AskHuman,
+        key: str,
+        toolbox: Toolbox,
+        secret: bytes | None,
+        now: float,
+    ) -> Decided:
+        approval, given_at = approval_of(self.approvals[key]), self.given_at.get(key)
+        if not approval.approved:
+            return Decided(now, ask.id, approved=False, reason=approval.reason)
+        refusal = ""
+        if approval.token or secret is not None:
+            at = now if given_at is None else given_at
+            refusal = verify(approval.token, capability_of(run, ask), secret=secret, now=at)
+            if not approval.token:
+                refusal = "not signed"
+        if refusal:
+            return Decided(now, ask.id, approved=False, reason=f"the approval is {refusal}.")
+        problem = _bad_edit(ask, approval, toolbox)
+        if problem is not None:
+            reason = f"the edited arguments fail: {problem}"
+            return Decided(now, ask.id, approved=False, reason=reason)
+        return Decided(now, ask.id, True, approval.reason, approval.edit, given_at)  # noqa: FBT003
+
+
+def _path_key(run: Run[Any], effect: AskHuman | CallTool) -> str:
+    """Return the key of a call as its root run's caller knows it."""
+    key, path = ask_key(effect), run.id.partition("/")[2]
+    return f"{path}/{key}" if path else key
+
+
+def _bad_edit(ask: AskHuman, approval: Approval, toolbox: Toolbox) -> str | None:
+    tool = toolbox.get(ask.call.name)
+    return tool.validate(approval.edit) if approval.edit and tool is not None else None
+
+
+def check_answer(place: str, answer: object) -> None:
+    """Refuse a decision that is neither a yes nor a no.
+
+    Raises:
+        ConfigError: it is no bool and no `Approval`, or one that does not say which.
+    """
+    said = answer.approved if isinstance(answer, Approval) else answer
+    if not isinstance(said, bool):
+        raise ConfigError(f"{place} is True, False or an Approval; found {answer!r:.80}")
+
+
+def approval_of(answer: object) -> Approval:
+    """Read a decision; everything that is not exactly an approval denies."""
+    if not isinstance(answer, Approval):
+        return Approval(answer is True)
+    if answer.approved is not True:
+        return Approval(approved=False, reason=_text(answer.reason))
+    edit, token = _text(answer.edit) or None, _text(answer.token)
+    return Approval(True, _text(answer.reason), edit, token)  # noqa: FBT003
+
+
+def _text(value: object) -> str:
+    """Return text that can be written down: a stranger's may hold half a surrogate pair."""
+    return str(value).encode("utf-8", "replace").decode()
+
+
+def outcome_of(value: object) -> ToolOutcome:
+    """Read what a client tool returned; an exception says that it failed."""
+    if isinstance(value, ToolOutcome):
+        return value
+    if isinstance(value, Exception):
+        return ToolOutcome(error_text(value), "error")
+    return ToolOutcome(result_content(value, CLIENT_RESULT_CHARS_MAX), "ok")
+
+
+def names_of(messages: tuple[Message, ...]) -> dict[str, str]:
+    """Return by which names the open calls of a conversation can be answered, and their keys.
+
+    A call's name is its key, which is that of turn -1, or the provider's id; an id that several
+    calls have names none of them, for who approves one has not seen the other.
+    """
+    waiting = {call_key(-1, place): call.id for place, call in open_calls(messages)}
+    ids = Counter(waiting.values())
+    own = {call_id: key for key, call_id in waiting.items() if call_id and ids[call_id] == 1}
+    return {**{key: key for key in waiting}, **own}
+
+
+def settler(
+    answers: Answers,
+    messages: tuple[Message, ...],
+    secret: bytes | None,
+    clock: Callable[[], float],
+) -> Settler:
+    """Return what answers the open calls of a conversation that was handed in.
+
+    No answer is a denial.
+    """
+    names = names_of(messages)
+
+    def settle(effect: AskHuman | CallTool) -> Approval | ToolOutcome:
+        keys = [name for name, key in names.items() if key == effect.key]
+        if isinstance(effect, AskHuman):
+            given = next((answers.approvals[key] for key in keys if key in answers.approvals), None)
+            if given is None:
+                return Approval(approved=False, reason="nobody has answered.")
+            return _verified(approval_of(given), effect.call, secret, clock())
+        for key in keys:
+            if key in answers.tool_results:
+                return outcome_of(answers.tool_results[key])
+        return ToolOutcome("Not run: no result was handed in for this call.", "not_run")
+
+    return settle
+
+
+def _verified(approval: Approval, call: ToolCall, secret: bytes | None, now: float) -> Approval:
+    """Deny an approval whose token is not about this call.
+
+    Which run has asked is not known of a conversation that was handed in, so nothing keeps a token
+    from being used again with an equal call; a run in a store does.
+    """
+    if not approval.approved or not (approval.token or secret is not None):
+        return approval
+    claim = claimed(approval.token)
+    refusal = "malformed" if approval.token else "not signed"
+    if claim is not None:
+        expected = evolve(claim, tool=call.name, digest=digest(call.arguments))
+        refusal = verify(approval.token, expected, secret=secret, now=now)
+    return approval if not refusal else Approval(False, f"the approval is {refusal}.")  # noqa: FBT003

@@ -1,0 +1,124 @@
+"""Agents as tools of other agents: each call is a child run.
+
+The child has a journal of its own, the store, the approver and the clock of its parent, the gates
+of all agents above it as well as its own, and a share of what the parent's budget has left: it can
+do nothing that its parent may not (DESIGN §6, GL9).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, final
+
+from ..drivers.ports import ChildRun, Ports
+from ..effects import StartRun
+from ..errors import ConfigError
+from ..run import Run
+from ..tool_options import Approval
+from ..tools import Tool
+from ..values import Message, UserMessage
+
+__all__ = ["AgentTool", "Opener", "as_agent_tool"]
+
+PROMPT: Final[Mapping[str, object]] = {
+    "type": "object",
+    "properties": {
+        "prompt": {
+            "type": "string",
+            "description": "The task, with everything that is needed to do it.",
+        }
+    },
+    "required": ["prompt"],
+    "additionalProperties": False,
+}
+NOTHING: Final[Mapping[str, object]] = {
+    "type": "object",
+    "properties": {},
+    "additionalProperties": False,
+}
+
+
+class Opener(Protocol):
+    """What can begin a child run with a conversation: an agent's runner."""
+
+    @property
+    def tool_names(self) -> tuple[str, ...]:
+        """The tools that may be called in such a run, or in those below it."""
+        ...
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether approvals in such a run were meant to be signed."""
+        ...
+
+    def child(
+        self,
+        messages: tuple[Message, ...],
+        effect: StartRun,
+        parent: Run[Any],
+        ports: Ports[Any],
+    ) -> ChildRun[Any]:
+        """Return the child run."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close the connections to the agent's models; it can be used again."""
+        ...
+
+
+@final
+@dataclass(frozen=True)
+class AgentTool:
+    """An agent as a tool. Make one with `Agent.as_tool` or `agent_tool`.
+
+    Args:
+        tool: the tool as the calling model sees it.
+        opener: begins the child runs.
+        takes_over: whether the child reads the whole conversation and gives its last answer
+            (a handoff); otherwise it is told a task and answers its caller.
+    """
+
+    tool: Tool[..., object]
+    opener: Opener
+    takes_over: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name that the calling model calls it by."""
+        return self.tool.name
+
+    def renamed(self, name: str) -> AgentTool:
+        """Return the same agent under another name."""
+        return AgentTool(self.tool.renamed(name), self.opener, self.takes_over)
+
+    def open(self, effect: StartRun, run: Run[Any], ports: Ports[Any]) -> ChildRun[Any]:
+        """Return the child run that a call, or a `Child` node, wishes for."""
+        messages = tuple(effect.messages)
+        if effect.arguments and not self.takes_over:
+            prompt = json.loads(effect.arguments).get("prompt")
+            if not isinstance(prompt, str):
+                raise ConfigError(f"agent {self.name!r} is told a `prompt`; found {prompt!r:.80}")
+            messages = (UserMessage(prompt),)
+        return self.opener.child(messages, effect, run, ports)
+
+
+def as_agent_tool(
+    opener: Opener,
+    *,
+    name: str,
+    description: str,
+    needs_approval: Approval = False,
+    takes_over: bool = False,
+) -> AgentTool:
+    """Return an agent as a tool; the arguments are those of `Agent.as_tool`."""
+    tool: Tool[..., object] = Tool(
+        name=name,
+        description=description,
+        parameters=NOTHING if takes_over else PROMPT,
+        kind="agent",
+        needs_approval=needs_approval,
+        ends_run=takes_over,
+    )
+    return AgentTool(tool, opener, takes_over)

@@ -1,0 +1,76 @@
+"""Opened: a run that is ready to be driven, and what it has come to in the end."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar
+
+from ..drivers.aio import AsyncDriver, Seen
+from ..drivers.ports import Ports
+from ..errors import OutputInvalid, RunFailed
+from ..graph import Graph
+from ..run import EndReason, Run, Spent, StepResult
+from .final_answer import FinalAnswer
+from .result import RunResult
+
+__all__ = ["Opened"]
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True)
+class Opened(Generic[S]):
+    """A run that is ready to be driven.
+
+    Args:
+        graph: what it runs through.
+        ports: its world.
+        driver: drives it.
+        seen: what is seen of it, once somebody looks.
+        before: what earlier legs have spent.
+        reported: how many turns were reported before.
+        on_step_finish: told of each further turn.
+        warnings: what is told first.
+        children: the runs below it that began in earlier legs, by their ids.
+        final: how its final answer is given, where it has a form.
+    """
+
+    graph: Graph[S]
+    ports: Ports[S]
+    driver: AsyncDriver[S]
+    seen: AsyncGenerator[Seen[S], None]
+    before: Spent = field(default_factory=Spent)
+    reported: int = 0
+    on_step_finish: Callable[[StepResult], object] | None = None
+    warnings: tuple[str, ...] = ()
+    children: Mapping[str, Run[Any]] = field(default_factory=dict[str, Run[Any]])
+    final: FinalAnswer | None = None
+
+    def ended(self, run: Run[S], warnings: Sequence[str]) -> RunResult[S] | Exception:
+        """Return the result of the run that was driven, or the error that it ended in."""
+        ports = self.ports
+        result = RunResult(
+            run,
+            ports.store,
+            self.before,
+            tuple(warnings),
+            {**self.children, **self.driver.descendants},
+            secret=ports.secret,
+            added=ports.toolbox.added,
+        )
+        if result.end_reason is EndReason.ERROR:
+            return self.driver.exception or self._recorded(run)
+        if self.final is None or result.end_reason is not EndReason.COMPLETED:
+            return result
+        return replace(result, output=self.final.answer(run))
+
+    def _recorded(self, run: Run[S]) -> Exception:
+        """Return the failure that a run has on record, where no exception of this process tells."""
+        failure = None if run.ending is None else run.ending.failure
+        if failure is None:
+            return RunFailed("unknown")
+        if failure.error != OutputInvalid.__name__:
+            return RunFailed(f"{failure.error}: {failure.message}")
+        said = "" if self.final is None or not run.steps else self.final.said(run)
+        return OutputInvalid(failure.message, text=said)

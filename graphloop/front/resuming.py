@@ -1,0 +1,131 @@
+"""Taking a run up again: the run, its children at any depth, and the answers that came for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+from uuid import uuid4
+
+from ..drivers.asks import Pending, pending_of
+from ..drivers.children import Resumption
+from ..drivers.ports import Ports
+from ..effects import CallModel, StartRun
+from ..errors import ConfigError, UnknownRun
+from ..replay import replay
+from ..run import Run
+from ..stores.base import Mailbox
+from ..tools import Toolbox
+from .answers import Answers
+
+__all__ = ["descendants", "resumption", "waiting"]
+
+S = TypeVar("S")
+
+
+async def resumption(run: Run[S], ports: Ports[S], answers: Answers) -> Resumption[S]:
+    """Return a run with its children, and every answer at the run that waits for it.
+
+    What is answered is first put into the store's mailbox, if it has one: of two answers to one
+    call, whoever gives them, the first counts.
+
+    Raises:
+        ConfigError: an answer, a model or a tool does not fit; nothing has changed.
+        StoreError: a journal or an answer cannot be read.
+    """
+    answers.refuse_wrong_types()
+    _check_resumable(run, ports)
+    tree, toolboxes = await _tree(run, ports)
+    below = descendants(tree)
+    answers.check({one.key: one.kind for one in pending_of(run, below, None)})
+    if ports.secret is not None:
+        answers.refuse_unsigned()
+    for one in (run, *below.values()):
+        answers.refuse_bad_edits(one, toolboxes[one.id])
+    if isinstance(ports.store, Mailbox):
+        for key, data in answers.posts(ports.clock()):
+            await ports.store.post(run.id, key, uuid4().hex, data)
+        answers = Answers.of_posts(await ports.store.posted(run.id))
+    return _answered(tree, answers, toolboxes, ports)
+
+
+def descendants(tree: Resumption[Any]) -> dict[str, Run[Any]]:
+    """Return all runs below the root of a tree, by their ids."""
+    found: dict[str, Run[Any]] = {}
+    for child in tree.children.values():
+        found[child.run.id] = child.run
+        found |= descendants(child)
+    return found
+
+
+async def waiting(run: Run[S], ports: Ports[S]) -> tuple[Pending, ...]:
+    """Return what a run and its children wait for, as their journals tell.
+
+    Raises:
+        ConfigError: an agent that the run waits for is not here.
+        StoreError: a journal cannot be read.
+    """
+    tree, _ = await _tree(run, ports)
+    return tuple(pending_of(run, descendants(tree), ports.secret))
+
+
+async def _tree(run: Run[Any], ports: Ports[Any]) -> tuple[Resumption[Any], dict[str, Toolbox]]:
+    """Load the children that have begun, and the tools of each run."""
+    children: dict[str, Resumption[Any]] = {}
+    toolboxes = {run.id: ports.toolbox}
+    for effect in run.pending.values():
+        if not isinstance(effect, StartRun):
+            continue
+        plan = ports.children.get(effect.agent)
+        if plan is None:
+            raise ConfigError(
+                f"run {run.id!r} waits for agent {effect.agent!r}, which is not here: resume it "
+                "with the agents that it was started with"
+            )
+        opened = plan.open(effect, run, ports)
+        try:
+            events = await ports.store.load(opened.started.run_id)
+        except UnknownRun:
+            continue
+        below = replay(opened.graph, events)
+        _check_resumable(below, opened.ports)
+        child, boxes = await _tree(below, opened.ports)
+        children[effect.key] = child
+        toolboxes |= boxes
+    return Resumption(run, (), children), toolboxes
+
+
+def _answered(
+    tree: Resumption[Any], answers: Answers, toolboxes: Mapping[str, Toolbox], ports: Ports[Any]
+) -> Resumption[Any]:
+    run = tree.run
+    events = tuple(answers.events(run, toolboxes[run.id], ports.secret, ports.clock))
+    children = {
+        key: _answered(child, answers, toolboxes, ports) for key, child in tree.children.items()
+    }
+    return replace(tree, answers=events, children=children)
+
+
+def _check_resumable(run: Run[Any], ports: Ports[Any]) -> None:
+    """Refuse before anything is journaled: a run must not end over a forgotten tool."""
+    if run.ended:
+        return
+    if run.setup.signed and ports.secret is None:
+        raise ConfigError(
+            f"run {run.id!r} takes signed approvals only, and there is no `approval_secret` here: "
+            "resume it with the secret that it was started with"
+        )
+    labels = {run.setup.model} | {
+        one.model for one in run.pending.values() if isinstance(one, CallModel)
+    }
+    for label in sorted(labels - ports.models.keys()):
+        raise ConfigError(
+            f"run {run.id!r} asks model {label!r}, which is not here "
+            f"(here: {', '.join(map(repr, ports.models))}): resume it with that model"
+        )
+    for spec in run.setup.tools:
+        if spec.kind in {"function", "agent"} and ports.toolbox.get(spec.name) is None:
+            raise ConfigError(
+                f"run {run.id!r} was started with tool {spec.name!r}, which is not here: "
+                "resume it with the tools that it was started with"
+            )

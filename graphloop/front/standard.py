@@ -1,0 +1,151 @@
+"""The standard loop of one agent: what its options make of the nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, cast
+
+from ..compaction import Compaction
+from ..errors import ConfigError
+from ..loop import Standard
+from ..nodes.compact import Compact
+from ..nodes.execute import Execute
+from ..nodes.gate import Gate
+from ..nodes.model_call import ModelCall
+from ..nodes.prepare_step import PrepareStep
+from ..nodes.stop_check import StopCheck
+from ..nodes.verify import AnswerCheck, Verify
+from ..stop import Condition, HasToolCall, parts_of
+from ..values import evolve
+from .callbacks import (
+    COMPACT,
+    DONE_WHEN,
+    OUTPUT,
+    PREPARE_STEP,
+    STOP_WHEN,
+    VERIFY,
+    active_names,
+    offered,
+)
+from .checking import choice_of, known_tools
+from .options import AgentOptions, Predicate, StopInput
+from .world import World
+
+__all__ = ["standard_nodes", "stop_input"]
+
+LONE: Final = {
+    "output_mode": "output_type",
+    "max_output_retries": "output_type",
+    "max_done_retries": "done_when",
+    "max_verify_retries": "verify",
+}
+"""Options that say something about another, and nothing alone."""
+
+
+def standard_nodes(
+    options: AgentOptions, world: World, conditions: tuple[Condition, ...], *, predicates: bool
+) -> Standard:
+    """Return the nodes of the standard loop as the options want them."""
+    specs, gate = world.toolbox.specs, options.get("gate")
+    fallbacks = tuple([world.add_model(one) for one in options.get("fallback_models", ())])
+    compaction = _summarizing(options.get("compaction"), world)
+    parts = [part for one in conditions for part in parts_of(one)]
+    watched = [one.tool for one in parts if isinstance(one, HasToolCall)]
+    known_tools("stop.has_tool_call", watched, specs)
+    world.check_gate(gate)
+    _check_approvals(options, world)
+    given = options.get("active_tools")
+    active = None if given is None else active_names(given, specs, world)
+    compact = COMPACT if options.get("compact") else ""
+    if compact and compaction is None:
+        raise ConfigError(
+            "`compact` shortens a conversation that is too long, and `compaction` says when that "
+            "is: give `compaction=Compaction(context_window=…)`"
+        )
+    choice = choice_of(options.get("tool_choice", "auto"), offered(specs, active))
+    if choice.mode == "none" and choice.scope == "every_step" and world.own:
+        raise ConfigError(
+            "`tool_choice='none'` leaves no way to give an answer of the output_type, which a tool "
+            "takes: leave it out, or say output_mode='native'"
+        )
+    callback = PREPARE_STEP if options.get("prepare_step") else ""
+    hold = not options.get("run_ungated", False)
+    return Standard(
+        PrepareStep(
+            active_tools=active, tool_choice=choice, callback=callback, compaction=compaction
+        ),
+        Compact(compaction=compaction, callback=compact),
+        ModelCall(fallbacks=fallbacks),
+        Gate(rules=() if gate is None else (*world.allowed, *gate.rules), hold=hold),
+        Execute(concurrency=options.get("max_tool_concurrency", 5), hold=hold),
+        Verify(_checks(options)),
+        StopCheck(
+            max_steps=options.get("max_steps", 20),
+            max_tool_errors=options.get("max_consecutive_tool_errors", 3),
+            max_denials=options.get("max_consecutive_denials", 5),
+            conditions=conditions,
+            callback=STOP_WHEN if predicates else "",
+        ),
+    )
+
+
+def _summarizing(compaction: Compaction | None, world: World) -> Compaction | None:
+    """Make the model that summarises known, by its name or as one that is known already."""
+    if compaction is None or compaction.summary_model in {"", *world.models}:
+        return compaction
+    return evolve(compaction, summary_model=world.add_model(compaction.summary_model))
+
+
+def _check_approvals(options: AgentOptions, world: World) -> None:
+    """Refuse options about approvals that nobody can ever be asked for."""
+    gate = options.get("gate")
+    tools = [world.toolbox.get(one.name) for one in world.toolbox.specs]
+    may_ask = (
+        bool(world.children)
+        or options.get("prepare_step") is not None
+        or any(one is not None and one.needs_approval is not False for one in tools)
+        or (gate is not None and any(rule.verdict == "ask" for rule in gate.rules))
+    )
+    for option in ("approval_ttl_s", "approval_secret"):
+        if options.get(option) is not None and not may_ask:
+            raise ConfigError(
+                f"`{option}` has no effect: no tool needs approval, and no rule of a gate asks for "
+                "one. Say needs_approval=True of a tool, or give gate=ask(…)"
+            )
+
+
+def _checks(options: AgentOptions) -> tuple[AnswerCheck, ...]:
+    checks: list[AnswerCheck] = []
+    if options.get("output_type") is not None:
+        retries = options.get("max_output_retries", 2)
+        checks.append(AnswerCheck(OUTPUT, retries, failure="OutputInvalid"))
+    if options.get("done_when") is not None:
+        retries = options.get("max_done_retries", 2)
+        checks.append(AnswerCheck(DONE_WHEN, retries, given_up="false_finish"))
+    if options.get("verify") is not None:
+        retries = options.get("max_verify_retries", 2)
+        checks.append(AnswerCheck(VERIFY, retries, given_up="unverified"))
+    for option, needed in LONE.items():
+        if option in options and options.get(needed) is None:
+            raise ConfigError(f"`{option}` has no effect without `{needed}`: give both, or neither")
+    return tuple(checks)
+
+
+def stop_input(given: StopInput) -> tuple[tuple[Condition, ...], tuple[Predicate, ...]]:
+    """Part pure conditions, which the graph evaluates, from functions, which it invokes."""
+    # isinstance cannot tell the item type.
+    every = cast("Sequence[object]", given) if isinstance(given, Sequence) else (given,)
+    conditions: list[Condition] = []
+    predicates: list[Predicate] = []
+    for one in every:
+        if isinstance(one, Condition) and not isinstance(one, type):
+            conditions.append(one)
+        elif callable(one) and not isinstance(one, type):
+            # What a function takes and returns shows only when it is called.
+            predicates.append(cast("Predicate", one))
+        else:
+            raise ConfigError(
+                "`stop_when` takes conditions (graphloop.stop) and functions of StopInfo; "
+                f"found {one!r}"
+            )
+    return tuple(conditions), tuple(predicates)

@@ -1,0 +1,83 @@
+"""What an agent's functions are told, and what they may answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from ..providers.base import Provider
+from ..tools import AnyTool
+from ..values import Message, ToolChoice, Usage
+from .inputs import MessageInput
+
+__all__ = ["AnswerInfo", "ChoiceInput", "Model", "StepChanges", "StepInfo", "Verdict"]
+
+Model: TypeAlias = str | Provider
+ChoiceInput: TypeAlias = Literal["auto", "required", "none"] | ToolChoice
+
+
+@dataclass(frozen=True, slots=True)
+class StepInfo:
+    """What a `prepare_step` or a `compact` function is told before a turn.
+
+    Attributes:
+        step_index: the turn's index; the first is 0.
+        messages: the conversation that the model would be sent.
+        usage: tokens so far, of all turns.
+    """
+
+    step_index: int
+    messages: Sequence[Message]
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class StepChanges:
+    """What a `prepare_step` function may change; None leaves a thing as it is.
+
+    `messages` becomes the history of this and all later turns; `add_tools` and `withdraw_tools`
+    (names) change what is offered in them. `active_tools` (instead of the agent's), `tool_choice`
+    and `model` hold for this turn only. The choice, the agent's too, must be possible among the
+    tools of the turn.
+    """
+
+    messages: Sequence[MessageInput] | None = None
+    add_tools: Sequence[AnyTool | Callable[..., object]] = ()
+    withdraw_tools: Sequence[str] = ()
+    active_tools: Sequence[str] | None = None
+    tool_choice: ChoiceInput | None = None
+    model: Model | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerInfo:
+    """What a check of the final answer is told.
+
+    Attributes:
+        text: the answer.
+        output: the answer as the agent's `output_type`, if it has one.
+        messages: the conversation.
+        usage: tokens so far.
+        step_index: the turn's index.
+        attempt: how often this check has sent an answer back.
+    """
+
+    text: str
+    output: object
+    messages: Sequence[Message]
+    usage: Usage
+    step_index: int
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a `verify` function says of an answer.
+
+    `feedback` is read by the model in its next turn; without `retry` the answer is taken as it is.
+    """
+
+    ok: bool
+    feedback: str = ""
+    retry: bool = True

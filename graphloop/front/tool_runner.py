@@ -1,0 +1,171 @@
+"""ToolRunner: a run, iterated turn by turn, whose caller has a say in every turn.
+
+    async for turn in agent.iter("…"):
+        if turn.calls:
+            turn.append_messages("Keep it short.")
+
+The seed is the tool runner of Anthropic's SDKs; what it loses is kept here (CONTRACT §6.7): the
+assistant turn is part of the history before control returns, appending and replacing are two
+things, a tool runs at most once whatever is changed, and a run that is left early has a history in
+which every call is answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import final
+
+from ..effects import HandOver
+from ..errors import ConfigError
+from ..events import Steered
+from ..providers.base import Provider
+from ..repair import repaired
+from ..run import Run
+from ..values import Message, ToolResult
+from ..views.parts import Part
+from .result import RunResult
+from .runner import Question, Runner
+from .stream import RunStream
+from .turn_in_hand import OVER, WAITS, TurnInHand
+
+__all__ = ["ToolRunner"]
+
+
+@final
+class ToolRunner:
+    """Iterates a run turn by turn. Made by `Agent.iter`; iterate it once.
+
+    `async with agent.iter(…) as runner:` closes it at the end, however that comes.
+
+    Args:
+        runner: what the run runs in.
+        question: what it begins with.
+        on_part: told of each part as it comes (`RunStream.full_stream` names them); what it raises
+            becomes a warning.
+    """
+
+    def __init__(
+        self,
+        runner: Runner[None],
+        question: Question,
+        on_part: Callable[[Part], object] | None = None,
+    ) -> None:
+        self._runner = runner
+        self._on_part = on_part
+        self._stream: RunStream[None] = runner.start(question, None, keep=on_part is not None)
+        self._turn: TurnInHand | None = None
+        self._iterated = False
+
+    @property
+    def run(self) -> Run[None] | None:
+        """The run as it stands; None before it has started."""
+        return self._stream.run
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The conversation as it stands: valid whenever you look, also in the middle of a turn."""
+        run = self._stream.run
+        if run is None:
+            return ()
+        reply, turn = run.turn.reply, run.turn
+        if reply is None or turn.dropped or not reply.message.parts:
+            return tuple(run.messages)
+        given = tuple(one for one in turn.results if one is not None)
+        return repaired((*run.messages, reply.message, *given)).messages
+
+    def __aiter__(self) -> ToolRunner:
+        if self._iterated:
+            raise ConfigError("a ToolRunner is iterated once; `until_done` takes it to its end")
+        self._iterated = True
+        return self
+
+    async def __anext__(self) -> TurnInHand:
+        turn = await self._next()
+        if turn is None:
+            await self._stream.result()  # Raises what the run has failed with.
+            raise StopAsyncIteration
+        return turn
+
+    async def __aenter__(self) -> ToolRunner:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def until_done(self) -> RunResult[None]:
+        """Take the run to its end, without a further say, and return its result.
+
+        Settles whatever was done before: iterated to the end, left early, or not begun.
+
+        Raises:
+            Exception: what `RunStream.result` raises.
+        """
+        while await self._next() is not None:
+            pass
+        return await self._stream.result()
+
+    async def aclose(self) -> None:
+        """End the run here: it is aborted, with a history in which every call is answered.
+
+        A run that waits for somebody outside stays parked: it is nobody's, and can be resumed.
+        """
+        self._settle_turn()
+        self._stream.abort("the iteration was closed")
+        await self._go_on(None)
+
+    def abort(self, reason: str = "", *, after_step: bool = False) -> None:
+        """Stop the run, at once or after the turn under way."""
+        self._stream.abort(reason, after_step=after_step)
+
+    def add_model(self, model: str | Provider) -> str:
+        """Make a model known to the run, and return its label."""
+        return self._runner.world.add_model(model)
+
+    async def run_tools(self, turn: TurnInHand) -> tuple[ToolResult, ...] | None:
+        """Run the tools of the turn in hand, and stop before anything else happens."""
+        effect = self._handed_over()
+        if effect is None:
+            return None
+        await self._go_on(turn.ahead(self._runner.now(), effect))
+        run = self._stream.run
+        if run is None or self._handed_over() is None:
+            turn.close(OVER if run is None or run.ended else WAITS)
+            return None
+        return tuple(one for one in run.turn.results if one is not None)
+
+    async def _next(self) -> TurnInHand | None:
+        if self._turn is not None and (effect := self._handed_over()) is not None:
+            steered = self._turn.steered(self._runner.now(), effect)
+            self._settle_turn()
+            await self._go_on(steered)
+        elif self._turn is None:
+            await self._go_on(None)
+        self._settle_turn()
+        while (effect := self._handed_over()) is not None:
+            run = self._stream.run
+            assert run is not None, "a run that hands over has started"
+            if not effect.tools_ran:
+                self._turn = TurnInHand(self, run)
+                return self._turn
+            await self._go_on(Steered(self._runner.now(), effect.id))
+        return None
+
+    async def _go_on(self, answer: Steered | None) -> None:
+        await self._stream.go_on(answer, self._on_part)
+
+    def _settle_turn(self) -> None:
+        if self._turn is not None:
+            self._turn.close()
+            self._turn = None
+
+    def _handed_over(self) -> HandOver | None:
+        run = self._stream.run
+        if run is None or self._stream.over:
+            return None  # A stream that failed takes no answer, though the run may wait for one.
+        return next((one for one in run.pending.values() if isinstance(one, HandOver)), None)

@@ -1,0 +1,187 @@
+"""World: the models, tools, agents and rules that the runs of one graph are given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from os import environ
+from typing import TypeAlias, cast
+
+from ..callables import accepts
+from ..drivers.ports import Price, unpriced
+from ..errors import ConfigError, nearest
+from ..policy import Policy, Rule, allow
+from ..providers.base import Provider
+from ..providers.registry import resolve
+from ..tools import Tool, Toolbox
+from ..values import ToolSpec
+from .checking import check_model
+from .child import AgentTool
+from .options import RunOptions, Tools
+from .told import Model
+
+OwnTools: TypeAlias = Mapping[str, Callable[..., object]] | Sequence[Callable[..., object]]
+
+__all__ = ["World", "price_of", "split_tools"]
+
+
+class World:
+    """The models by label, the tools, and the agents that can be called, of one runner.
+
+    Args:
+        model: the default model.
+        options: keys, URLs, limits for models given by name; agents for `Child` nodes.
+        tools: tools and agents on offer.
+
+    Raises:
+        ConfigError: a model or a tool cannot work.
+    """
+
+    def __init__(self, model: Model, options: RunOptions, tools: Tools) -> None:
+        self._options = options
+        self._final = ""
+        self.models: dict[str, Provider] = {}
+        self.label = self.add_model(model)
+        own, agents = split_tools(tools)
+        self.toolbox = Toolbox(own)
+        named = options.get("agents", {})
+        twice = sorted(agents.keys() & named.keys())
+        if twice:
+            raise ConfigError(f"two agents are named {twice[0]!r}: rename one of them")
+        self.children: dict[str, AgentTool] = {**agents, **named}
+
+    def add_model(self, model: Model) -> str:
+        """Make a model known to runs and return its label.
+
+        The options' key and URL are the default model's: another provider never sees them.
+        """
+        check_model(model)
+        first = next(iter(self.models), None)
+        same = isinstance(model, str) and _prefix(model) == _prefix(first or model)
+        asked = first is None or (isinstance(model, str) and _prefix(model) != "script")
+        access: RunOptions = self._options if first is None or same else {}
+        limits: RunOptions = self._options if asked else {}
+        provider = resolve(
+            model,
+            api_key=access.get("api_key"),
+            base_url=access.get("base_url"),
+            timeouts=limits.get("timeouts"),
+            retries=limits.get("retries"),
+            environ=environ,
+        )
+        known = self.models.setdefault(provider.label, provider)
+        if known is not provider and not isinstance(model, str):
+            raise ConfigError(
+                f"two different models are labelled {provider.label!r}, so a journal could not "
+                "tell them apart: give one of them another label"
+            )
+        return provider.label
+
+    def answer_by(self, tool: Tool[..., object]) -> None:
+        """Offer the tool that takes the final answer, which no option can take away.
+
+        Raises:
+            ConfigError: another tool has its name.
+        """
+        if self.toolbox.get(tool.name) is not None:
+            raise ConfigError(
+                f"a tool is named {tool.name!r}, as the one that takes the answer of an agent with "
+                "an output_type: rename it, or say output_mode='native'"
+            )
+        self.toolbox.add([tool])
+        self._final = tool.name
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """The names of the loop's own tools; always offered, always allowed."""
+        return (self._final,) if self._final else ()
+
+    @property
+    def allowed(self) -> tuple[Rule, ...]:
+        """What goes before the rules of every gate: the loop's own tools do nothing but answer."""
+        return allow(self._final).rules if self._final else ()
+
+    @property
+    def given(self) -> tuple[ToolSpec, ...]:
+        """The tools that the caller has brought."""
+        return tuple([one for one in self.toolbox.specs if one.name != self._final])
+
+    @property
+    def callable_names(self) -> tuple[str, ...]:
+        """The names of all tools that may be called in a run or in those below it."""
+        names = {one.name: None for one in self.given} | dict.fromkeys(self.children)
+        for agent in self.children.values():
+            names |= dict.fromkeys(agent.opener.tool_names)
+        return tuple(names)
+
+    def check_gate(self, gate: Policy | None) -> None:
+        """Refuse rules about tools that do not exist: a name that is misspelt protects nothing.
+
+        Raises:
+            ConfigError: naming each such tool, with the nearest that exists; or a condition that
+                cannot be called, and so would count against every call.
+        """
+        if gate is None:
+            return
+        for name, condition in gate.conditions.items():
+            if not accepts(condition, 2):
+                raise ConfigError(
+                    f"`gate`: the condition {name!r} must take (arguments, context); "
+                    f"found {condition!r:.80}. Fix: give `when` a function of two parameters"
+                )
+        known = self.callable_names
+        unknown = gate.unmatched(known)
+        if unknown:
+            found = "; ".join(f"{name!r}.{nearest(name, known)}" for name in unknown)
+            raise ConfigError(
+                f"`gate` names what is not among the tools ({', '.join(known) or 'none'}): {found} "
+                "For tools that come later, give a pattern"
+            )
+
+    async def aclose(self) -> None:
+        """Close the connections to all models, the agents' too; they can be used again."""
+        for provider in self.models.values():
+            await provider.aclose()
+        for agent in self.children.values():
+            await agent.opener.aclose()
+
+
+def split_tools(tools: Tools) -> tuple[OwnTools, dict[str, AgentTool]]:
+    """Return all tools as a toolbox takes them, and the agents among them by name.
+
+    Raises:
+        ConfigError: two agents have one name.
+    """
+    if isinstance(tools, Mapping):
+        agents = {
+            name: one.renamed(name) for name, one in tools.items() if isinstance(one, AgentTool)
+        }
+        own = {name: one.tool if isinstance(one, AgentTool) else one for name, one in tools.items()}
+        own |= {name: agent.tool for name, agent in agents.items()}
+        return own, agents
+    if not isinstance(tools, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
+        # A toolbox says what is wrong with it.
+        return cast("OwnTools", tools), {}
+    listed = [one for one in tools if isinstance(one, AgentTool)]
+    return [one.tool if isinstance(one, AgentTool) else one for one in tools], {
+        one.name: one for one in listed
+    }
+
+
+def price_of(options: RunOptions, provider: Provider) -> Price:
+    """Return what prices replies; the table costs its import only where a real model is asked."""
+    own, table = options.get("price"), options.get("prices", {})
+    if own is not None and table:
+        raise ConfigError(
+            "`prices` has no effect beside `price`, which prices every reply: give one of them"
+        )
+    if own is not None:
+        return own
+    if not table and _prefix(provider.label) not in {"anthropic", "openai"}:
+        return unpriced
+    prices = import_module("graphloop.prices")
+    return cast("Price", prices.price_with(table) if table else prices.price)
+
+
+def _prefix(label: str) -> str:
+    return label.partition(":")[0]

@@ -1,0 +1,74 @@
+"""child: another agent's whole run, as one node of this graph.
+
+The child answers in the model's place: what it says becomes this turn's reply, to be appended.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+from ..effects import Effect, StartRun
+from ..events import ChildEnded, EffectFailed, Event, Failure
+from ..node import Kind, Leave, Reaction, Wait, outcomes_of
+from ..outcomes import Aborted, Answered, Failed
+from ..run import Ending, EndReason, Run, Turn, evolve
+from ..steering import heard
+from ..values import AssistantMessage, FinishReason, Reply, TextPart
+
+__all__ = ["Child", "ChildOutcome"]
+
+S = TypeVar("S")
+
+ChildOutcome: TypeAlias = Answered | Failed | Aborted
+
+
+@dataclass(frozen=True)
+class Child:
+    """Hand the conversation to an agent, and take its answer as the turn's.
+
+    Args:
+        agent: the name of the agent among those that the run knows.
+        name: the node's name; the agent's if not given.
+    """
+
+    agent: str
+    name: str = ""
+    kind: Kind = "graph"
+    outcomes = outcomes_of(ChildOutcome)
+
+    def __post_init__(self) -> None:
+        """Take the agent's name."""
+        object.__setattr__(self, "name", self.name or self.agent)
+
+    def enter(self, run: Run[S], /) -> Reaction[S, ChildOutcome]:
+        """Start the child with all that is left of the budget."""
+        setup = run.setup
+        if setup.depth >= setup.depth_max:
+            found = f"{self.agent!r} would be more than {setup.depth_max} agents deep"
+            failure = Failure("ConfigError", found)
+            return Leave(evolve(run, ending=Ending(EndReason.ERROR, failure=failure)), Failed())
+        opened = heard(evolve(run, turn=Turn(number=run.turn.number + 1)))
+        key = f"{self.name}.{run.next_effect}"
+        left = setup.budget.left(run.spent)
+        return Wait(
+            opened, (StartRun(run.next_effect, key, self.agent, "", opened.messages, left),)
+        )
+
+    def on(
+        self, run: Run[S], event: Event, answered: Effect | None, /
+    ) -> Reaction[S, ChildOutcome]:
+        """Take the answer."""
+        match event:
+            case ChildEnded(status="ok"):
+                message = AssistantMessage((TextPart(event.content),))
+                reply = Reply(message, FinishReason.STOP, model=self.agent)
+                turn = evolve(run.turn, reply=reply, usage=event.spent.usage)
+                return Leave(evolve(run, turn=turn), Answered())
+            case ChildEnded():
+                failure = Failure("RunFailed", event.content)
+            case EffectFailed():
+                failure = event.failure
+            case _:
+                return Leave(run, Aborted())
+        return Leave(evolve(run, ending=Ending(EndReason.ERROR, failure=failure)), Failed())

@@ -1,0 +1,125 @@
+"""compact: make a conversation shorter that is outgrowing the model's context window.
+
+The layers run in order, the cheapest first; what they protect, and that no call is ever parted from
+its result, is in `graphloop.compaction`. Only what is sent is shortened: what the run has added
+stays whole. Once a turn, so that a window that is too small ends the run and not the budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+from ..compaction import Compaction, prune, summarized, summary_request, to_summarize
+from ..effects import CallModel, Effect, Invoke
+from ..events import CallbackReturned, Changes, EffectFailed, Event, Failure, ModelReplied
+from ..history import History
+from ..node import Kind, Leave, Reaction, Wait, outcomes_of
+from ..outcomes import Aborted, Cannot, Compacted, Failed
+from ..run import Ending, EndReason, Measured, Run, evolve
+from ..tokens import Calibration, estimate
+from ..values import FinishReason, Message, ModelRequest, Usage
+
+__all__ = ["Compact", "CompactOutcome"]
+
+S = TypeVar("S")
+
+CompactOutcome: TypeAlias = Compacted | Cannot | Failed | Aborted
+
+
+@dataclass(frozen=True)
+class Compact:
+    """Shorten the conversation by layers, or by the user's function.
+
+    Args:
+        compaction: which layers, and how far; None makes nothing shorter.
+        callback: the name of the function that shortens instead; empty for none.
+    """
+
+    name: str = "compact"
+    compaction: Compaction | None = None
+    callback: str = ""
+    kind: Kind = "prepare"
+    outcomes = outcomes_of(CompactOutcome)
+
+    def enter(self, run: Run[S], /) -> Reaction[S, CompactOutcome]:
+        """Run the layers that need no model, and ask for a summary if that is not enough."""
+        turn = run.turn
+        if self.compaction is None or turn.compacted:
+            return Leave(evolve(run, ending=Ending(EndReason.CONTEXT_WINDOW)), Cannot())
+        # A turn whose model was asked already, and found no room, is opened anew.
+        asked = turn.asked
+        number = turn.number - 1 if asked else turn.number
+        usage = turn.usage if asked else Usage()
+        turn = evolve(turn, number=number, compacted=True, reply=None, calls=(), usage=usage)
+        run = evolve(run, turn=turn)
+        if self.callback:
+            return Wait(run, (Invoke(run.next_effect, self.callback),))
+        tokens, calibration = self._size(run, full=asked)
+        pruned = prune(run.messages, self.compaction, calibration, tokens)
+        run = _shorter(run, pruned.messages) if pruned.layers else run
+        span = to_summarize(run.messages, self.compaction.keep_recent_turns)
+        if pruned.enough or span is None or "summarize" not in self.compaction.layers:
+            return self._leave(run, worked=bool(pruned.layers) or not asked)
+        request = ModelRequest(summary_request(run.messages, span, self.compaction))
+        label = self.compaction.summary_model or run.setup.model
+        return Wait(run, (CallModel(run.next_effect, label, request),))
+
+    def on(
+        self, run: Run[S], event: Event, answered: Effect | None, /
+    ) -> Reaction[S, CompactOutcome]:
+        """Put the summary in place of what it stands for; without one, what is pruned must do."""
+        match event:
+            case ModelReplied(reply=reply) if self.compaction is not None:
+                span = to_summarize(run.messages, self.compaction.keep_recent_turns)
+                assert span is not None, "a summary was asked for"
+                # Half a summary, or a refusal to give one, must not stand for what it leaves out.
+                said = reply.message.text if reply.finish_reason is FinishReason.STOP else ""
+                run = _paid(run, reply.usage)
+                shorter = summarized(run.messages, span, said)
+                if len(shorter) == len(run.messages):
+                    return self._leave(run, worked=_is_worth_asking(run))
+                return self._leave(_shorter(run, shorter), worked=True)
+            case EffectFailed() if isinstance(answered, CallModel):
+                run = _paid(run, event.spent.usage)
+                return self._leave(run, worked=_is_worth_asking(run))
+            case CallbackReturned(answer=Changes(messages=messages)):
+                changed = run if messages is None else _shorter(run, messages)
+                return self._leave(changed, worked=messages is not None or not run.turn.asked)
+            case CallbackReturned(answer=answer):
+                found = f"{self.callback!r} answers with Changes; found {type(answer).__name__}"
+                failure = Failure("ConfigError", found)
+            case EffectFailed():
+                failure = event.failure
+            case _:
+                return Leave(run, Aborted())
+        return Leave(evolve(run, ending=Ending(EndReason.ERROR, failure=failure)), Failed())
+
+    def _size(self, run: Run[S], *, full: bool) -> tuple[int, Calibration]:
+        """Return how long the conversation is, and how far the estimate of it was off."""
+        assert self.compaction is not None, "it was looked at before"
+        counted = run.measured if run.measured.messages <= len(run.messages) else Measured()
+        known = estimate(run.messages[: counted.messages])
+        calibration = Calibration.of(known, counted.tokens)
+        new = calibration.corrected(estimate(run.messages[counted.messages :]))
+        tokens = counted.tokens + new
+        return max(tokens, self.compaction.context_window) if full else tokens, calibration
+
+    def _leave(self, run: Run[S], *, worked: bool) -> Reaction[S, CompactOutcome]:
+        if worked:
+            return Leave(run, Compacted())
+        return Leave(evolve(run, ending=Ending(EndReason.CONTEXT_WINDOW)), Cannot())
+
+
+def _is_worth_asking(run: Run[S]) -> bool:
+    """Whether a model may have room without a summary: it has not said no to what there is."""
+    return not run.turn.asked or not run.measured.messages
+
+
+def _paid(run: Run[S], usage: Usage) -> Run[S]:
+    return evolve(run, turn=evolve(run.turn, usage=run.turn.usage + usage))
+
+
+def _shorter(run: Run[S], messages: Sequence[Message]) -> Run[S]:
+    return evolve(run, messages=History(messages), measured=Measured())

@@ -1,0 +1,118 @@
+"""verify: the user's checks of a final answer, one after the other, each with a bound of its own.
+
+A rejected answer stays in the history, and the feedback is noted for the next turn (CONTRACT
+§4.2). Hard limits hold for these turns as for all others: they pass the stop check (§9 #22).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+from ..effects import Effect, Invoke
+from ..errors import ConfigError
+from ..events import CallbackReturned, EffectFailed, Event, Failure, Judged
+from ..limits import whole_number
+from ..node import Kind, Leave, Reaction, Wait, outcomes_of
+from ..outcomes import Aborted, Accepted, Failed, Rejected
+from ..run import Ending, EndReason, Run, evolve
+from ..values import UserMessage
+
+__all__ = ["AnswerCheck", "Verify", "VerifyOutcome"]
+
+S = TypeVar("S")
+
+VerifyOutcome: TypeAlias = Accepted | Rejected | Failed | Aborted
+
+
+@dataclass(frozen=True)
+class AnswerCheck:
+    """One check of the final answer.
+
+    Args:
+        callback: the name of the function that judges; also the origin of its feedback.
+        retries: how often an answer is sent back before it is taken as it is.
+        given_up: the name in `stopped_by` when it is taken all the same.
+        failure: the error that the run ends in instead; empty to take the answer.
+
+    Raises:
+        ConfigError: `retries` is not a whole number of at least 0.
+    """
+
+    callback: str
+    retries: int
+    given_up: str = ""
+    failure: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse a bound that bounds nothing."""
+        whole_number(f"retries of {self.callback}", self.retries, least=0)
+
+
+@dataclass(frozen=True)
+class Verify:
+    """Put a completed answer through checks; without any, every answer is accepted.
+
+    Raises:
+        ConfigError: two checks have one name.
+    """
+
+    checks: tuple[AnswerCheck, ...] = ()
+    name: str = "verify"
+    kind: Kind = "check"
+    outcomes = outcomes_of(VerifyOutcome)
+
+    def __post_init__(self) -> None:
+        """Refuse two checks of one name: they could not be told apart."""
+        names = [one.callback for one in self.checks]
+        if len(names) > len(set(names)):
+            raise ConfigError(f"each check of an answer has a name of its own; found {names!r}")
+
+    def enter(self, run: Run[S], /) -> Reaction[S, VerifyOutcome]:
+        """Ask the first check; what did not end by itself has no answer to be checked."""
+        if run.ending is None or run.ending.reason is not EndReason.COMPLETED:
+            return Leave(run, Accepted())
+        return self._ask(run, 0)
+
+    def on(
+        self, run: Run[S], event: Event, answered: Effect | None, /
+    ) -> Reaction[S, VerifyOutcome]:
+        """Go on to the next check, or send the answer back."""
+        match event, answered:
+            case CallbackReturned(answer=Judged() as judged), Invoke(callback=callback):
+                place = next(at for at, one in enumerate(self.checks) if one.callback == callback)
+                return self._judged(run, place, judged)
+            case CallbackReturned(answer=answer), Invoke(callback=callback):
+                found = f"{callback!r} answers with Judged; found {type(answer).__name__}"
+                failure = Failure("ConfigError", found)
+            case EffectFailed(), _:
+                failure = event.failure
+            case _:
+                return Leave(run, Aborted())
+        return Leave(evolve(run, ending=Ending(EndReason.ERROR, failure=failure)), Failed())
+
+    def _ask(self, run: Run[S], place: int) -> Reaction[S, VerifyOutcome]:
+        if place == len(self.checks):
+            return Leave(run, Accepted())
+        return Wait(run, (Invoke(run.next_effect, self.checks[place].callback),))
+
+    def _judged(self, run: Run[S], place: int, judged: Judged) -> Reaction[S, VerifyOutcome]:
+        check, ending = self.checks[place], run.ending or Ending(EndReason.COMPLETED)
+        if judged.accepted:
+            return self._ask(run, place + 1)
+        sent_back = run.rejections.get(check.callback, 0)
+        if judged.retry and sent_back < check.retries:
+            note = UserMessage(judged.feedback, origin=check.callback)
+            again = evolve(
+                run,
+                ending=None,
+                turn=evolve(run.turn, notes=(note,)),
+                rejections={**run.rejections, check.callback: sent_back + 1},
+            )
+            return Leave(again, Rejected())
+        if check.failure:
+            failure = Failure(check.failure, judged.feedback)
+            return Leave(evolve(run, ending=Ending(EndReason.ERROR, failure=failure)), Failed())
+        if judged.retry and check.given_up:
+            ending = evolve(ending, stopped_by=(*ending.stopped_by, check.given_up))
+        return self._ask(evolve(run, ending=ending), place + 1)

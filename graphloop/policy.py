@@ -1,0 +1,291 @@
+"""Policy: which calls run, which wait for a person, which are refused; the gate, as a value.
+
+    allow("read_*") | ask("refund", when=over_limit) | deny("delete_*", reason="never")
+
+The first rule that matches decides, and a call that no rule matches is denied. A `when` is the
+user's own function, asynchronous perhaps, so it is not called here: a rule knows it by its name,
+and whoever decides says which names hold. So a policy can be drawn, proven, and written down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Literal, Protocol, TypeAlias, final
+
+from msgspec import Struct
+
+from .errors import ConfigError
+from .limits import positive_number
+
+__all__ = [
+    "Condition",
+    "Named",
+    "Policy",
+    "Rule",
+    "allow",
+    "ask",
+    "asked",
+    "decide",
+    "deny",
+    "describe",
+]
+
+Condition: TypeAlias = Callable[..., bool | Awaitable[bool]]
+"""A user's function of (arguments, context) that says whether a rule is about this call."""
+
+WILDCARDS = frozenset("*?[")
+
+
+class Named(Protocol):
+    """Anything with a name, such as a tool."""
+
+    @property
+    def name(self) -> str:
+        """The name that a model calls it by."""
+        ...
+
+
+class Rule(Struct, frozen=True, gc=False):
+    """What happens to the calls of some tools.
+
+    `tools` are names or shell patterns (`db_*`), case matters; `condition` names the function that
+    must hold as well. `ttl_s` is how many seconds a question stays open, `reason` what a denied
+    model reads.
+    """
+
+    verdict: Literal["allow", "ask", "deny"]
+    tools: tuple[str, ...]
+    condition: str = ""
+    ttl_s: float | None = None
+    reason: str = ""
+
+    def covers(self, tool: str) -> bool:
+        """Whether the rule is about this tool, whatever its condition says."""
+        return any(fnmatchcase(tool, pattern) for pattern in self.tools)
+
+
+@final
+@dataclass(frozen=True)
+class Policy:
+    """Rules in the order in which they are tried, and the functions of their conditions by name."""
+
+    rules: tuple[Rule, ...]
+    conditions: Mapping[str, Condition] = field(default_factory=dict[str, Condition], hash=False)
+
+    def __post_init__(self) -> None:
+        if not self.rules:
+            raise ConfigError('a policy needs a rule, found none. Fix: deny("*") allows nothing.')
+        missing = {rule.condition for rule in self.rules} - {"", *self.conditions}
+        if missing:
+            raise ConfigError(
+                f"rules name the condition(s) {', '.join(sorted(missing))}, and the policy has no "
+                "such function. Fix: pass it with `when`."
+            )
+        _refuse_shadowed(self.rules)
+
+    def __or__(self, other: Policy) -> Policy:
+        """Return a policy that tries the rules of `other` after its own.
+
+        A condition of `other` gets another name if its own is taken by another function.
+        """
+        conditions = dict(self.conditions)
+        names = {"": ""}
+        for name, condition in other.conditions.items():
+            names[name] = _name_in(conditions, condition)
+            conditions[names[name]] = condition
+        renamed = [
+            Rule(rule.verdict, rule.tools, names[rule.condition], rule.ttl_s, rule.reason)
+            for rule in other.rules
+        ]
+        return Policy((*self.rules, *renamed), conditions)
+
+    def asked(self, tool: str) -> tuple[str, ...]:
+        """Return the conditions that must be evaluated before a call of `tool` is decided."""
+        return asked(self.rules, tool)
+
+    def decide(self, tool: str, held: Collection[str], failed: Collection[str] = ()) -> Rule:
+        """Return what the function `decide` returns for these rules."""
+        return decide(self.rules, tool, held, failed)
+
+    def describe(self) -> tuple[str, ...]:
+        """Return one short line a rule, and one for the default where a call can reach it."""
+        return describe(self.rules)
+
+    def unmatched(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return the exact names in rules that are none of `names`; patterns may match nothing."""
+        known = set(names)
+        unknown = {
+            name: None
+            for rule in self.rules
+            for name in rule.tools
+            if name not in known and WILDCARDS.isdisjoint(name)
+        }
+        return tuple(unknown)
+
+
+def allow(*tools: str | Named, when: Condition | None = None) -> Policy:
+    """Let calls of these tools run.
+
+    Args:
+        tools: names, shell patterns, or tools; all tools if only `when` is given.
+        when: a function of (arguments, context), or an async one; the rule is skipped if it says
+            no, or raises.
+
+    Raises:
+        ConfigError: nothing is given, or it is no tool or function.
+    """
+    return _policy("allow", tools, when)
+
+
+def ask(*tools: str | Named, when: Condition | None = None, ttl_s: float | None = None) -> Policy:
+    """Have a person decide about calls of these tools.
+
+    Args:
+        tools: names, shell patterns, or tools; all tools if only `when` is given.
+        when: a function of (arguments, context), or an async one; the rule is skipped if it says
+            no. It is not skipped if it raises.
+        ttl_s: after how many seconds an approval comes too late; None is never.
+
+    Raises:
+        ConfigError: nothing is given, or it is no tool, function or time.
+    """
+    limit = None if ttl_s is None else positive_number("ttl_s", ttl_s)
+    return _policy("ask", tools, when, ttl_s=limit)
+
+
+def deny(*tools: str | Named, when: Condition | None = None, reason: str = "") -> Policy:
+    """Refuse calls of these tools.
+
+    Args:
+        tools: names, shell patterns, or tools; all tools if only `when` is given.
+        when: a function of (arguments, context), or an async one; the rule is skipped if it says
+            no. It is not skipped if it raises.
+        reason: what the model is told.
+
+    Raises:
+        ConfigError: nothing is given, or it is no tool, function or text.
+    """
+    if not isinstance(reason, str):  # pyright: ignore[reportUnnecessaryIsInstance] - users are not checked.
+        raise ConfigError(f"deny: `reason` is the text that a model reads; found {reason!r}")
+    return _policy("deny", tools, when, reason=reason)
+
+
+def asked(rules: Iterable[Rule], tool: str) -> tuple[str, ...]:
+    """Return the conditions that must be evaluated before a call of `tool` is decided."""
+    conditions: dict[str, None] = {}
+    for rule in rules:
+        if rule.covers(tool):
+            if not rule.condition:
+                break
+            conditions[rule.condition] = None
+    return tuple(conditions)
+
+
+def decide(
+    rules: Iterable[Rule], tool: str, held: Collection[str], failed: Collection[str] = ()
+) -> Rule:
+    """Return the first rule that is about this call, or one that denies it.
+
+    Args:
+        rules: in the order in which they are tried.
+        tool: the name of the tool that is called.
+        held: the conditions that hold for this call.
+        failed: those that raised. They count against the call: they hold for `ask` and `deny`,
+            and not for `allow`.
+    """
+    for rule in rules:
+        if rule.covers(tool) and _holds(rule, held, failed):
+            return rule
+    return Rule("deny", (), reason=f"no rule of the gate allows {tool!r}")
+
+
+def describe(rules: Iterable[Rule]) -> tuple[str, ...]:
+    """Return one short line a rule, and one for the default where a call can reach it."""
+    every = tuple(rules)
+    lines = [_line(rule) for rule in every]
+    total = any("*" in rule.tools and not rule.condition for rule in every)
+    return tuple(lines if total else [*lines, "deny *"])
+
+
+def _policy(
+    verdict: Literal["allow", "ask", "deny"],
+    tools: tuple[str | Named, ...],
+    when: Condition | None,
+    *,
+    ttl_s: float | None = None,
+    reason: str = "",
+) -> Policy:
+    if not tools and when is None:
+        raise ConfigError(
+            f"{verdict}: expected tools or a condition, found neither. "
+            f'Fix: {verdict}("*") is about all tools.'
+        )
+    if when is not None and not callable(when):
+        raise ConfigError(
+            f"{verdict}: `when` must be a function of (arguments, context), found {when!r}. "
+            "Fix: pass the function itself, without calling it."
+        )
+    patterns = tuple([_pattern(verdict, tool) for tool in tools]) or ("*",)
+    conditions = {} if when is None else {_name_in({}, when): when}
+    return Policy((Rule(verdict, patterns, "".join(conditions), ttl_s, reason),), conditions)
+
+
+def _pattern(verdict: str, tool: object) -> str:
+    name = tool if isinstance(tool, str) else getattr(tool, "name", None)
+    if isinstance(name, str) and name:
+        return name
+    raise ConfigError(
+        f"{verdict}: expected the name of a tool, a pattern or a tool, found {tool!r}. "
+        f'Fix: give them one by one, as in {verdict}("read_*", "search").'
+    )
+
+
+def _name_in(taken: Mapping[str, Condition], condition: Condition) -> str:
+    """Return the name of a condition: the one it has there, or a free one made of its own."""
+    for name, other in taken.items():
+        if other is condition:
+            return name
+    own = getattr(condition, "__name__", "")
+    base = own if isinstance(own, str) and own.isidentifier() else "custom"
+    name, number = base, 1
+    while name in taken:
+        number += 1
+        name = f"{base}_{number}"
+    return name
+
+
+def _refuse_shadowed(rules: tuple[Rule, ...]) -> None:
+    """Refuse a rule that no call can reach: it would look like a protection, and be none."""
+    for at, rule in enumerate(rules):
+        before = [one for one in rules[:at] if not one.condition]
+        above = [
+            next((one for one in before if _is_within(pattern, one)), None)
+            for pattern in rule.tools
+        ]
+        first = above[0] if above else None
+        if first is not None and None not in above:
+            raise ConfigError(
+                f"the rule `{_line(rule)}` has no effect: `{_line(first)}` before it decides. "
+                "Fix: put the narrower rule first, or leave it out."
+            )
+
+
+def _is_within(pattern: str, rule: Rule) -> bool:
+    """Whether a rule is about every tool that a pattern is about, as far as it can be told."""
+    exact = WILDCARDS.isdisjoint(pattern)
+    return "*" in rule.tools or pattern in rule.tools or (exact and rule.covers(pattern))
+
+
+def _holds(rule: Rule, held: Collection[str], failed: Collection[str]) -> bool:
+    if rule.condition in failed:
+        return rule.verdict != "allow"
+    return not rule.condition or rule.condition in held
+
+
+def _line(rule: Rule) -> str:
+    line = f"{rule.verdict} {', '.join(rule.tools)}"
+    if rule.condition:
+        line += f" when {rule.condition}"
+    return line if rule.ttl_s is None else f"{line} within {rule.ttl_s:g} s"

@@ -1,0 +1,113 @@
+"""JSON Schemas as servers take them that make a model keep to one.
+
+Each server enforces less of JSON Schema than there is, and refuses a request that asks for more.
+What is given up here is given up only by the server: the run checks every answer against the whole
+schema all the same. Sources: the structured-output pages of platform.claude.com and OpenAI.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from .wire_json import JsonObject, is_list, is_object, json_text, object_in
+
+__all__ = ["closed_schema", "is_strict"]
+
+_SUBSCHEMAS: Final = ("items", "additionalProperties")
+_LISTS: Final = ("anyOf", "allOf", "oneOf", "prefixItems")
+_MAPPINGS: Final = ("properties", "$defs", "definitions")
+
+# What OpenAI's strict mode knows; it answers 400 to `default` and many others.
+_STRICT_WORDS: Final = frozenset(
+    (
+        *("type", "properties", "required", "additionalProperties", "items", "enum", "const"),
+        *("anyOf", "$ref", "$defs", "definitions", "description", "title", "pattern", "format"),
+        *("multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
+        *("minItems", "maxItems"),
+    )
+)
+# What Anthropic's API refuses to enforce; its own SDK tells the model of it in the description.
+_TOLD_WORDS: Final[tuple[str, ...]] = (
+    *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+    *("minLength", "maxLength", "maxItems", "uniqueItems", "minProperties", "maxProperties"),
+)
+
+
+def is_strict(schema: object) -> bool:
+    """Whether OpenAI's strict mode takes `schema`: closed objects, all properties required."""
+    if not is_object(schema) or schema.get("type") != "object" or "anyOf" in schema:
+        return False
+    return all(_is_strict_part(one) for one in _parts(schema))
+
+
+def closed_schema(text: str, *, place: str, description: str = "") -> str:
+    """Return the schema `text` as Anthropic's API takes it, unchanged if it can be.
+
+    Objects that say nothing of further properties allow none; limits that the API refuses become
+    part of the description. `description` is that of the whole, if the schema has none itself.
+
+    Raises:
+        ConfigError: `text` is no JSON object; the message names `place`.
+    """
+    schema = object_in(text, place=place)
+    closed = _closed(schema)
+    if description and not closed.get("description"):
+        closed["description"] = description
+    return text if closed == schema else json_text(closed)
+
+
+def _parts(schema: JsonObject) -> list[JsonObject]:
+    """Return `schema` and all schemas within it, but not what is mere data in it."""
+    found, waiting = list[JsonObject](), [schema]
+    while waiting:
+        part = waiting.pop()
+        found.append(part)
+        inner = [part.get(key) for key in _SUBSCHEMAS]
+        for key in _LISTS:
+            inner += part[key] if is_list(part.get(key)) else ()
+        for key in _MAPPINGS:
+            inner += part[key].values() if is_object(part.get(key)) else ()
+        waiting += [one for one in inner if is_object(one)]
+    return found
+
+
+def _is_strict_part(part: JsonObject) -> bool:
+    if not part.keys() <= _STRICT_WORDS:
+        return False
+    if part.get("type") != "object" and "properties" not in part:
+        return True
+    properties, required = part.get("properties"), part.get("required")
+    names = set(properties) if is_object(properties) else set[str]()
+    needed = set(map(str, required)) if is_list(required) else set[str]()
+    return part.get("additionalProperties") is False and names == needed
+
+
+def _closed(schema: JsonObject) -> JsonObject:
+    closed = {key: _closed_value(key, value) for key, value in schema.items()}
+    if closed.get("type") == "object":
+        closed.setdefault("additionalProperties", False)
+    # Of alternatives the API knows one form, and no pointer to what tells them apart.
+    if "oneOf" in closed and "anyOf" not in closed:
+        closed["anyOf"] = closed.pop("oneOf")
+        closed.pop("discriminator", None)
+    told = {word: closed.pop(word) for word in _TOLD_WORDS if word in closed}
+    # Of a least number of items the API enforces 0 and 1.
+    if closed.get("minItems") not in {None, 0, 1}:
+        told["minItems"] = closed.pop("minItems")
+    if told:
+        limits = ", ".join(f"{word}: {json_text(value)}" for word, value in told.items())
+        closed["description"] = f"{closed.get('description', '')} ({limits})".lstrip()
+    return closed
+
+
+def _closed_value(key: str, value: object) -> object:
+    if key in _MAPPINGS and is_object(value):
+        return _closed_mapping(value)
+    if key in _LISTS and is_list(value):
+        return [_closed(one) if is_object(one) else one for one in value]
+    return _closed(value) if key in _SUBSCHEMAS and is_object(value) else value
+
+
+def _closed_mapping(schemas: Mapping[str, object]) -> JsonObject:
+    return {name: _closed(one) if is_object(one) else one for name, one in schemas.items()}

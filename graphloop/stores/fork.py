@@ -1,0 +1,63 @@
+"""Fork: a run's past under a new name, to go on differently from there."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from ..errors import StoreError
+from ..events import Cancelled, Event
+from .base import Store
+from .journals import keep, renamed
+
+__all__ = ["fork"]
+
+
+async def fork(
+    store: Store,
+    run_id: str,
+    *,
+    at: int,
+    new_id: str,
+    children: Collection[str] | None = None,
+) -> None:
+    """Copy the first `at` events of a run, and its child runs, to a new run.
+
+    A child is copied as it is, but for being cancelled together with its parent after `at`.
+    Answers that were posted and not yet journaled stay behind. A store that is `Bulk` keeps all
+    of the copy or nothing; another one may be left with its beginning if it fails half-way.
+
+    Args:
+        store: where the run is, and where its copy is kept.
+        run_id: the run.
+        at: how many of its events the copy has.
+        new_id: the copy's id.
+        children: the keys of the child runs to copy, with all below them; all if None.
+
+    Raises:
+        StoreError: there is no such run, `at` is none of its events, or the new id is taken.
+    """
+    events = await store.load(run_id)
+    if not 1 <= at <= len(events):
+        raise StoreError(
+            f"run {run_id!r} has {len(events)} event(s): it can be forked after number 1 to "
+            f"{len(events)}, not {at}"
+        )
+    known = await store.runs()
+    journals = {new_id: renamed(events[:at], new_id)}
+    voided = [one.at for one in events[at:] if isinstance(one, Cancelled)]
+    for child in known:
+        path = child.removeprefix(f"{run_id}/")
+        if path == child or not (children is None or path.partition("/")[0] in children):
+            continue
+        copy = f"{new_id}/{path}"
+        journals[copy] = renamed(_before(await store.load(child), voided), copy)
+    taken = sorted(journals.keys() & set(known))
+    if taken:
+        raise StoreError(f"run {run_id!r} cannot be forked: this run id is taken: {taken[0]!r}")
+    await keep(store, journals)
+
+
+def _before(events: Sequence[Event], voided: Collection[float]) -> Sequence[Event]:
+    """Return a child's events before it was cancelled, if that was at one of these times."""
+    last = events[-1]
+    return events[:-1] if isinstance(last, Cancelled) and last.at in voided else events

@@ -1,0 +1,44 @@
+"""Whole journals: whose child a run is, what a copy has to change, how it is kept in one go."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from ..events import Event, Started
+from .base import Bulk, Store
+
+__all__ = ["graph_of", "keep", "parent_of", "renamed"]
+
+
+def parent_of(run_id: str, known: Container[str]) -> str:
+    """Return the run that this is a child of, by its name; nothing if there is no such run."""
+    parent, slash, _ = run_id.rpartition("/")
+    return parent if slash and parent in known else ""
+
+
+def graph_of(first: Event) -> str:
+    """Return the graph's name, as a run's first event tells it."""
+    return first.graph if isinstance(first, Started) else ""
+
+
+def renamed(events: Sequence[Event], run_id: str) -> tuple[Event, ...]:
+    """Return the journal of a copy: the same events, told of another run."""
+    return tuple(
+        replace(event, run_id=run_id) if isinstance(event, Started) else event for event in events
+    )
+
+
+async def keep(store: Store, journals: Mapping[str, Sequence[Event]]) -> None:
+    """Keep new journals: all or none where the store can, else one event after the other.
+
+    Raises:
+        StoreError: one of the run ids is taken, or cannot be written.
+    """
+    if isinstance(store, Bulk):
+        await store.append_all(journals)
+        return
+    for run_id, events in journals.items():
+        for seq, event in enumerate(events, 1):
+            await store.append(run_id, seq, event)

@@ -1,0 +1,39 @@
+"""From a path to a store: the name's ending says which kind it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..codec import Codec
+from ..errors import ConfigError
+from .base import Store
+from .jsonl import JsonlStore
+from .sqlite import SqliteStore
+
+__all__ = ["open_store"]
+
+DATABASES = (".db", ".sqlite", ".sqlite3")
+
+
+def open_store(where: str | Path, codec: Codec | None = None) -> Store:
+    """Return the store at a path: a database file by its ending, else a directory of JSON lines.
+
+    Nothing is read or made before the store is used.
+
+    Raises:
+        ConfigError: what is there already is of the other kind.
+    """
+    path = Path(where)
+    if path.name.endswith(DATABASES):
+        if path.is_dir():
+            raise ConfigError(
+                f"store={str(where)!r} is a directory, and its name that of a database: "
+                "give a file, or a directory whose name does not end in " + ", ".join(DATABASES)
+            )
+        return SqliteStore(path, codec=codec)
+    if path.exists() and not path.is_dir():
+        raise ConfigError(
+            f"store={str(where)!r} is a file: journals are kept in a database, whose name ends in "
+            f"{', '.join(DATABASES)}, or as JSON lines in a directory"
+        )
+    return JsonlStore(path, codec=codec)

@@ -1,0 +1,175 @@
+"""A journal as one SQLite file: durable, shared by processes, one driver a run.
+
+Events are appended and never changed, gapless from 1, each with a checksum. A thread of the store
+writes, and gathers what is appended at the same time into one commit, so that a commit may wait
+for the disk. Reading has connections of its own and waits for no writer. Not for network file
+systems. Not to be used in a child of `os.fork` that did not make it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from sqlite3 import Connection
+from typing import ClassVar, TypeVar, final
+
+from ..codec import Codec
+from ..errors import ConfigError, UnknownRun
+from ..events import Event
+from . import sqlite_journal, sqlite_leases, sqlite_reading
+from .base import Ask, Posted, ReleaseStatus, RunRecord
+from .journals import graph_of
+from .sqlite_journal import Entry
+from .sqlite_leases import Tenant
+from .sqlite_schema import Durability
+from .sqlite_writer import Writer
+
+__all__ = ["SqliteStore"]
+
+T = TypeVar("T")
+
+
+@final
+class SqliteStore:
+    """Keeps runs in a SQLite database; also `Leases`, `Mailbox`, `Catalog` and `Bulk`.
+
+    Each store object is a driver of its own to others, in this process or another: what one has
+    claimed, the other cannot append to. Close it with `aclose`, or let it be collected: its
+    claims then count as given up.
+
+    Args:
+        path: the database file; made by the first event that is kept.
+        codec: how events are written; give one with the state type of your graph.
+        durability: "power": what was appended survives a loss of power (the disk is waited for);
+            "process": it survives the process only, at about a tenth of the cost.
+        lease_s: how long a dead driver keeps others from its runs, in seconds.
+        clock: tells the time of leases and records, in seconds since the epoch.
+    """
+
+    durable: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        codec: Codec | None = None,
+        durability: Durability = "power",
+        lease_s: float = 30.0,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        if durability not in ("power", "process"):
+            raise ConfigError(f'durability is "power" or "process", found {durability!r}')
+        if not 0 < lease_s < math.inf:
+            raise ConfigError(f"lease_s is a positive number of seconds, found {lease_s!r}")
+        self._path = Path(path)
+        self._codec = codec or Codec()
+        self._clock = clock
+        self._tenant = Tenant(lease_s, clock)
+        self._writer = Writer(self._path, durability, self._tenant)
+        weakref.finalize(self, self._writer.stop)
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed, and takes no more work."""
+        return self._writer.stopped
+
+    async def aclose(self) -> None:
+        """Write what is under way, give up what is claimed, and close the file."""
+        self._writer.stop()
+        await self._writer.ended()
+
+    async def append(self, run_id: str, seq: int, event: Event) -> None:
+        """Keep `event` as number `seq` of the run."""
+        await self._append([self._entry(run_id, seq, event)])
+
+    async def append_all(self, journals: Mapping[str, Sequence[Event]]) -> None:
+        """Keep whole new journals, in one transaction."""
+        await self._append(
+            self._entry(run_id, seq, event)
+            for run_id, events in journals.items()
+            for seq, event in enumerate(events, 1)
+        )
+
+    async def _append(self, entries: Iterable[Entry]) -> None:
+        work = partial(sqlite_journal.append, tenant=self._tenant, entries=tuple(entries))
+        await self._writer.do(work)
+
+    def _entry(self, run_id: str, seq: int, event: Event) -> Entry:
+        data = self._codec.encode(seq, event)
+        return Entry(run_id, seq, type(event).__name__, data, graph_of(event))
+
+    async def load(self, run_id: str) -> Sequence[Event]:
+        """Return all events of the run."""
+        work = partial(sqlite_reading.load, codec=self._codec, run_id=run_id)
+        events: tuple[Event, ...] = await self._read(work, ())
+        if not events:
+            raise UnknownRun(
+                f"no run {run_id!r} in {self._path}; "
+                f"runs here: {', '.join(await self.runs()) or 'none'}"
+            )
+        return events
+
+    async def runs(self) -> Sequence[str]:
+        """Return the ids of all runs."""
+        return await self._read(sqlite_reading.run_ids, [])
+
+    async def claim(self, run_id: str) -> None:
+        """Become the only driver of a run, which need not exist yet."""
+        tenant, won = self._tenant, list[int]()
+
+        def work(connection: Connection) -> int:
+            won.append(sqlite_leases.claim(connection, tenant, run_id))
+            return won[0]
+
+        def undo(connection: Connection) -> None:
+            if won:
+                sqlite_leases.abandon(connection, tenant, run_id, won[0])
+
+        def undone(_: None) -> None:
+            if tenant.epochs.get(run_id) in won:
+                del tenant.epochs[run_id]
+
+        try:
+            await self._writer.do(work, partial(tenant.epochs.__setitem__, run_id))
+        except asyncio.CancelledError:
+            self._writer.post(undo, undone)  # Nobody will release what nobody knows to hold.
+            raise
+
+    async def release(self, run_id: str, status: ReleaseStatus, asks: Sequence[Ask]) -> None:
+        """Stop driving a run, and say how it stands and what it waits for."""
+        tenant, waiting = self._tenant, tuple(asks)
+
+        def work(connection: Connection) -> None:
+            sqlite_leases.release(connection, tenant, run_id, status, waiting)
+
+        def released(_: None) -> None:
+            del tenant.epochs[run_id]
+
+        await self._writer.do(work, released)
+
+    async def post(self, run_id: str, key: str, signal_id: str, data: str) -> Posted:
+        """Answer `key` of a run; the first answer counts."""
+        tenant, signal = self._tenant, (signal_id, data)
+        return await self._writer.do(
+            lambda connection: sqlite_journal.post(connection, tenant, run_id, key, signal)
+        )
+
+    async def posted(self, run_id: str) -> Mapping[str, str]:
+        """Return the accepted answers by key."""
+        return await self._read(partial(sqlite_reading.signals, run_id=run_id), {})
+
+    async def overview(self) -> Sequence[RunRecord]:
+        """Return all runs, in the order of their creation."""
+        return await self._read(partial(sqlite_reading.overview, now=self._clock()), ())
+
+    async def set_target(self, run_id: str, target: str) -> None:
+        """Note what the run was started from."""
+        await self._writer.do(partial(sqlite_journal.note_target, run_id=run_id, target=target))
+
+    async def _read(self, work: Callable[[Connection], T], nothing: T) -> T:
+        return await asyncio.to_thread(sqlite_reading.read, self._path, work, nothing)

@@ -1,0 +1,155 @@
+"""Who drives a run: claims, leases and the fence, as statements in somebody's transaction.
+
+    nobody --claim--> owner, epoch + 1 --release--> nobody
+                        |                             (append: any, in order)
+                        +-- lease runs out --claim by another--> owner', epoch + 2
+
+The lease tells when a run may be taken from its owner. What keeps the old owner from writing is
+not its clock but the epoch: its next append finds another one, and is `Fenced`.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import uuid
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from sqlite3 import Connection
+from typing import final
+
+from msgspec.json import encode
+
+from ..errors import Fenced, RunBusy, StoreError
+from .base import Ask, ReleaseStatus
+
+__all__ = ["Tenant", "abandon", "claim", "fence", "give_up", "release", "renew"]
+
+
+@final
+class Tenant:
+    """One store object as the database knows it, and the epochs of its claims.
+
+    `epochs` keeps what was lost to another, too: only a new claim makes this a driver again. It
+    is changed by the thread that writes, after the commit.
+    """
+
+    def __init__(self, lease_s: float, clock: Callable[[], float]) -> None:
+        self.name = f"{socket.gethostname()}, pid {os.getpid()}, store {uuid.uuid4().hex[:12]}"
+        self.lease_s = lease_s
+        self.clock = clock
+        self.epochs: dict[str, int] = {}
+
+    def until(self) -> float:
+        """Return when a lease that is taken now runs out."""
+        return self.clock() + self.lease_s
+
+
+def claim(connection: Connection, tenant: Tenant, run_id: str) -> int:
+    """Make the tenant the only driver of a run, and return the epoch of its claim."""
+    now = tenant.clock()
+    row: tuple[str | None, float] | None = connection.execute(
+        "SELECT owner, lease_until FROM run WHERE run_id = ?", (run_id,)
+    ).fetchone()
+    owner, lease_until = (None, 0.0) if row is None else row
+    is_live = owner is not None and lease_until > now and not _is_dead(owner)
+    if is_live or owner == tenant.name:
+        until = datetime.fromtimestamp(lease_until, UTC).isoformat(timespec="seconds")
+        raise RunBusy(
+            f"run {run_id!r} is being driven by {owner}, whose lease runs until {until}: "
+            "wait for that driver to release it, or to die"
+        )
+    # `excluded` does not count here: the old epoch goes on, in whichever process.
+    (epoch,) = connection.execute(
+        "INSERT INTO run(run_id, owner, epoch, lease_until, created, updated) VALUES(?,?,1,?,?,?) "
+        "ON CONFLICT(run_id) DO UPDATE SET owner = excluded.owner, epoch = epoch + 1, "
+        "lease_until = excluded.lease_until, updated = excluded.updated RETURNING epoch",
+        (run_id, tenant.name, tenant.until(), now, now),
+    ).fetchone()
+    return int(epoch)
+
+
+def release(
+    connection: Connection,
+    tenant: Tenant,
+    run_id: str,
+    status: ReleaseStatus,
+    asks: Sequence[Ask],
+) -> None:
+    """End the tenant's claim, and note how the run stands; a run without events was none."""
+    if run_id not in tenant.epochs:
+        raise StoreError(f"run {run_id!r} is not claimed by this store, so it cannot be released")
+    row = connection.execute("SELECT owner, epoch FROM run WHERE run_id = ?", (run_id,)).fetchone()
+    fence(tenant, run_id, row)
+    connection.execute(
+        "UPDATE run SET owner = NULL, lease_until = 0, status = ?, asks = ?, updated = ? "
+        "WHERE run_id = ?",
+        (status, encode(tuple(asks)), tenant.clock(), run_id),
+    )
+    _forget_empty(connection, run_id)
+
+
+def fence(tenant: Tenant, run_id: str, row: tuple[str | None, int] | None) -> None:
+    """Refuse a tenant whose claim was taken over, or who never claimed what another drives.
+
+    Args:
+        tenant: who wants to write.
+        run_id: the run it wants to write to.
+        row: the run's owner and epoch, or None where there is no such run.
+    """
+    owner, epoch = (None, 0) if row is None else row
+    mine = tenant.epochs.get(run_id)
+    if mine is None and owner in (None, tenant.name):
+        return
+    if mine == epoch and owner == tenant.name:
+        return
+    raise Fenced(
+        f"run {run_id!r} is driven by {owner or 'nobody'} now, in epoch {epoch}; this driver "
+        + ("never claimed it" if mine is None else f"claimed it in epoch {mine} and must stop")
+    )
+
+
+def renew(connection: Connection, tenant: Tenant) -> None:
+    """Prolong all leases of the tenant that nobody took meanwhile."""
+    connection.execute(
+        "UPDATE run SET lease_until = ? WHERE owner = ?", (tenant.until(), tenant.name)
+    )
+
+
+def give_up(connection: Connection, tenant: Tenant) -> None:
+    """Let all leases of the tenant run out at once: it will not write again."""
+    connection.execute("UPDATE run SET lease_until = 0 WHERE owner = ?", (tenant.name,))
+
+
+def abandon(connection: Connection, tenant: Tenant, run_id: str, epoch: int) -> None:
+    """Undo a claim that nobody waited for the end of; the run stands as it stood."""
+    connection.execute(
+        "UPDATE run SET owner = NULL, lease_until = 0 WHERE run_id = ? AND owner = ? AND epoch = ?",
+        (run_id, tenant.name, epoch),
+    )
+    _forget_empty(connection, run_id)
+
+
+def _is_dead(owner: str) -> bool:
+    """Whether an owner was a process of this machine that has died: nobody has to wait for it.
+
+    A process that only seems dead, in another namespace of processes, is fenced like any other
+    that lost its claim.
+    """
+    host, _, rest = owner.partition(", pid ")
+    pid = rest.partition(",")[0]
+    if os.name != "posix" or host != socket.gethostname() or not pid.isdecimal():
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False
+
+
+def _forget_empty(connection: Connection, run_id: str) -> None:
+    connection.execute(
+        "DELETE FROM run WHERE run_id = ? AND next_seq = 1 AND owner IS NULL", (run_id,)
+    )

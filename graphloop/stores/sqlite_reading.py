@@ -1,0 +1,128 @@
+"""What is read from a journal's database, each time over a connection that cannot write."""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from sqlite3 import Connection
+from typing import TypeVar
+
+from msgspec.json import Decoder
+
+from ..codec import Codec
+from ..errors import StoreError
+from ..events import Event
+from .base import Ask, RunRecord, RunStatus
+from .journals import parent_of
+from .sqlite_schema import open_reader
+
+__all__ = ["load", "overview", "read", "run_ids", "signals"]
+
+T = TypeVar("T")
+
+ASKS = Decoder(tuple[Ask, ...])
+
+
+def read(path: Path, work: Callable[[Connection], T], nothing: T) -> T:
+    """Do some reading on one snapshot; `nothing` is the answer where there is no database yet.
+
+    Raises:
+        StoreError: the database cannot be read, or is damaged.
+    """
+    connection = open_reader(path)
+    if connection is None:
+        return nothing
+    with closing(connection):
+        try:
+            connection.execute("BEGIN")
+            return work(connection)
+        except (sqlite3.Error, ValueError) as error:
+            raise StoreError(f"cannot read {path}: {error}") from error
+
+
+def load(connection: Connection, codec: Codec, run_id: str) -> tuple[Event, ...]:
+    """Return the events of a run, each one checked; none where there is no such run."""
+    row = connection.execute("SELECT next_seq FROM run WHERE run_id = ?", (run_id,)).fetchone()
+    rows: list[tuple[int, str, bytes, int]] = connection.execute(
+        "SELECT seq, kind, data, crc FROM entry WHERE run_id = ? ORDER BY seq", (run_id,)
+    ).fetchall()
+    expected = 0 if row is None else row[0] - 1
+    events: list[Event] = []
+    for number, (seq, kind, data, crc) in enumerate(rows, 1):
+        if seq != number:
+            raise StoreError(f"run {run_id!r}: event {number} is missing, {seq} is there")
+        if zlib.crc32(data) != crc:
+            raise StoreError(f"run {run_id!r}, event {seq} is damaged: its checksum is wrong")
+        events.append(_event(codec, run_id, seq, kind, data))
+    if len(events) != expected:
+        raise StoreError(f"run {run_id!r} has {len(events)} event(s) of {expected}: some are lost")
+    return tuple(events)
+
+
+def _event(codec: Codec, run_id: str, seq: int, kind: str, data: bytes) -> Event:
+    try:
+        told, event = codec.decode(data)
+    except StoreError as error:
+        raise StoreError(f"run {run_id!r}, event {seq}: {error}") from error
+    if (told, type(event).__name__) != (seq, kind):
+        raise StoreError(
+            f"run {run_id!r}, event {seq} ({kind}) is damaged: it says it is number {told}, "
+            f"{type(event).__name__}"
+        )
+    return event
+
+
+def run_ids(connection: Connection) -> list[str]:
+    """Return the ids of all runs with events; in the order of code points, as Python's."""
+    return sorted(
+        run_id for (run_id,) in connection.execute("SELECT run_id FROM run WHERE next_seq > 1")
+    )
+
+
+def signals(connection: Connection, run_id: str) -> Mapping[str, str]:
+    """Return the answers that were posted to a run, by key."""
+    rows = connection.execute("SELECT key, data FROM signal WHERE run_id = ?", (run_id,))
+    return dict(rows.fetchall())
+
+
+def overview(connection: Connection, now: float) -> Sequence[RunRecord]:
+    """Return how each run with events stands, in the order of their creation."""
+    rows = connection.execute(
+        "SELECT run_id, graph, status, owner IS NOT NULL, lease_until, next_seq - 1, created, "
+        "updated, asks, target FROM run WHERE next_seq > 1 ORDER BY number"
+    ).fetchall()
+    known = {row[0] for row in rows}
+    return tuple(
+        RunRecord(
+            run_id,
+            graph,
+            _status(status, owned=owned, expired=lease_until <= now),
+            events,
+            created_at,
+            updated_at,
+            parent=parent_of(run_id, known),
+            asks=() if owned else ASKS.decode(asks),
+            target=target,
+        )
+        for (
+            run_id,
+            graph,
+            status,
+            owned,
+            lease_until,
+            events,
+            created_at,
+            updated_at,
+            asks,
+            target,
+        ) in rows
+    )
+
+
+def _status(left_as: RunStatus, *, owned: bool, expired: bool) -> RunStatus:
+    if not owned:
+        return left_as
+    return "interrupted" if expired else "running"

@@ -1,0 +1,165 @@
+"""How a journal's database is opened: its tables, its pragmas, and whose file it must be.
+
+The only file that makes connections. It is the seam for another SQLite than the interpreter's own
+(the `apsw` wheel brings a newer one): whatever else gives `sqlite3.Connection`s belongs here.
+
+A database is ours by its `application_id`; `user_version` counts the schema. Both are written in
+one transaction with the tables, so a file is either empty or complete.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from ..errors import StoreError
+
+__all__ = ["SCHEMA_VERSION", "Durability", "open_reader", "open_writer"]
+
+Durability: TypeAlias = Literal["power", "process"]
+
+APPLICATION_ID: Final = 0x67726C70
+SCHEMA_VERSION: Final = 1
+BUSY_TIMEOUT_S: Final = 30.0
+JOURNAL_BYTES_MAX: Final = 64 * 1024 * 1024
+
+# `status` is what the last driver left; "running" and "interrupted" follow from owner and lease.
+TABLES: Final = (
+    """CREATE TABLE run(
+         number INTEGER PRIMARY KEY, run_id TEXT NOT NULL UNIQUE, graph TEXT NOT NULL DEFAULT '',
+         status TEXT NOT NULL DEFAULT 'ready'
+           CHECK(status IN('ready', 'suspended', 'done', 'failed', 'cancelled')),
+         owner TEXT, epoch INTEGER NOT NULL DEFAULT 0, lease_until REAL NOT NULL DEFAULT 0,
+         next_seq INTEGER NOT NULL DEFAULT 1, asks BLOB NOT NULL DEFAULT x'5b5d',
+         target TEXT NOT NULL DEFAULT '', created REAL NOT NULL, updated REAL NOT NULL) STRICT""",
+    "CREATE INDEX run_owner ON run(owner) WHERE owner IS NOT NULL",
+    """CREATE TABLE entry(
+         run_id TEXT NOT NULL REFERENCES run(run_id), seq INTEGER NOT NULL CHECK(seq >= 1),
+         kind TEXT NOT NULL, data BLOB NOT NULL, crc INTEGER NOT NULL, ts REAL NOT NULL,
+         PRIMARY KEY(run_id, seq)) STRICT, WITHOUT ROWID""",
+    """CREATE TABLE signal(
+         run_id TEXT NOT NULL REFERENCES run(run_id), key TEXT NOT NULL, signal_id TEXT NOT NULL,
+         data TEXT NOT NULL, ts REAL NOT NULL,
+         PRIMARY KEY(run_id, key)) STRICT, WITHOUT ROWID""",
+)
+
+
+def open_writer(path: Path, durability: Durability) -> sqlite3.Connection:
+    """Open a database to write to, and make it if it is not there.
+
+    The caller keeps other processes out meanwhile (`sqlite_lock`).
+
+    Raises:
+        StoreError: it cannot be made or opened, or is not a journal this graphloop can write.
+    """
+    try:
+        _make_private(path)
+        connection = _connect(path)
+    except (OSError, sqlite3.Error) as error:
+        raise _cannot_open(path, error) from error
+    try:
+        _set_up(connection, path, durability)
+    except sqlite3.Error as error:
+        connection.close()
+        raise _cannot_open(path, error) from error
+    except StoreError:
+        connection.close()
+        raise
+    return connection
+
+
+def open_reader(path: Path) -> sqlite3.Connection | None:
+    """Open a database that is only read, or return None where there is nothing yet.
+
+    Raises:
+        StoreError: it cannot be opened, or is not a journal this graphloop can read.
+    """
+    if not path.exists():
+        return None
+    try:
+        connection = _connect(path)
+    except sqlite3.Error as error:
+        raise _cannot_open(path, error) from error
+    try:
+        # A second connection that checkpoints is half of SQLite's WAL-reset bug: see sqlite_lock.
+        connection.execute("PRAGMA wal_autocheckpoint=0")
+        connection.execute("PRAGMA query_only=ON")
+        if _is_made(connection, path):
+            return connection
+    except sqlite3.Error as error:
+        connection.close()
+        raise _cannot_open(path, error) from error
+    except StoreError:
+        connection.close()
+        raise
+    connection.close()
+    return None
+
+
+def _make_private(path: Path) -> None:
+    """Make an empty file that only its owner can read; SQLite gives its others the same mode."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Only a new file: to open one beside SQLite and close it drops this process's locks on it.
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=rw",
+        uri=True,
+        timeout=BUSY_TIMEOUT_S,
+        isolation_level=None,
+        cached_statements=64,
+    )
+
+
+def _set_up(connection: sqlite3.Connection, path: Path, durability: Durability) -> None:
+    made = _is_made(connection, path)
+    (mode,) = connection.execute("PRAGMA journal_mode=WAL").fetchone()
+    if mode != "wal":
+        raise StoreError(f"{path} cannot have a write-ahead log (journal mode {mode!r})")
+    synchronous = {"power": "FULL", "process": "NORMAL"}[durability]
+    connection.execute(f"PRAGMA synchronous={synchronous}")
+    connection.execute("PRAGMA foreign_keys=ON")
+    connection.execute("PRAGMA wal_autocheckpoint=1000")
+    connection.execute(f"PRAGMA journal_size_limit={JOURNAL_BYTES_MAX}")
+    connection.execute("PRAGMA mmap_size=0")
+    if made:
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    for table in TABLES:
+        connection.execute(table)
+    connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+    connection.execute("COMMIT")
+
+
+def _is_made(connection: sqlite3.Connection, path: Path) -> bool:
+    """Say whether the tables are there; refuse what is not ours or newer than we are."""
+    connection.execute("BEGIN")  # One snapshot: another process may be making them just now.
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    connection.execute("ROLLBACK")
+    if application == version == tables == 0:
+        return False
+    if application != APPLICATION_ID:
+        raise StoreError(
+            f"{path} is a database, but not one of graphloop's journals: give another file"
+        )
+    if version > SCHEMA_VERSION:
+        raise StoreError(
+            f"{path} has schema version {version}, this graphloop knows up to "
+            f"{SCHEMA_VERSION}: upgrade graphloop"
+        )
+    return True
+
+
+def _cannot_open(path: Path, error: Exception) -> StoreError:
+    return StoreError(
+        f"cannot open {path} as a journal database (SQLite {sqlite3.sqlite_version}): {error}"
+    )

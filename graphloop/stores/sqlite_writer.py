@@ -1,0 +1,255 @@
+"""The one thread of a store that writes: all that waits becomes one transaction, and one sync.
+
+Work is put in by any number of tasks, on any event loop. The thread takes all there is and does it
+in one transaction, a savepoint for each, so that what is refused undoes itself only. Nobody hears
+of a result before the commit. Between the work the thread renews the leases of its tenant.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from sqlite3 import Connection
+from typing import Final, Generic, Protocol, TypeVar, final
+
+from ..errors import GraphloopError, StoreError
+from .sqlite_leases import Tenant, give_up, renew
+from .sqlite_lock import commits_need_lock, locked
+from .sqlite_schema import Durability, open_writer
+
+__all__ = ["Writer"]
+
+T = TypeVar("T")
+
+JOBS_MAX: Final = 1000
+BEATS_PER_LEASE: Final = 3
+REST_S_MAX: Final = 3600.0
+
+
+class _Queued(Protocol):
+    """A piece of work, whatever it results in."""
+
+    loop: asyncio.AbstractEventLoop | None
+
+    def attempt(self, connection: Connection) -> None: ...
+    def fail(self, error: Exception) -> None: ...
+    def commit(self) -> None: ...
+    def settle(self) -> None: ...
+
+
+@final
+class _Job(Generic[T]):
+    """A piece of work, and the future that somebody may be waiting for."""
+
+    def __init__(
+        self,
+        work: Callable[[Connection], T],
+        committed: Callable[[T], None] | None,
+        future: asyncio.Future[T] | None,
+    ) -> None:
+        self.loop = None if future is None else future.get_loop()
+        self._work = work
+        self._committed = committed
+        self._future = future
+        self._outcome: tuple[T] | Exception = StoreError("nothing was written")
+
+    def attempt(self, connection: Connection) -> None:
+        """Do the work, or undo it where it fails."""
+        connection.execute("SAVEPOINT job")
+        try:
+            self._outcome = (self._work(connection),)
+        except Exception as error:
+            if not connection.in_transaction:
+                raise  # SQLite has undone everything: the neighbours' work too.
+            self._outcome = error
+            connection.execute("ROLLBACK TO job")
+        connection.execute("RELEASE job")
+
+    def fail(self, error: Exception) -> None:
+        self._outcome = error
+
+    def commit(self) -> None:
+        """Take note that the work is done for good."""
+        if self._committed is not None and isinstance(self._outcome, tuple):
+            self._committed(self._outcome[0])
+
+    def settle(self) -> None:
+        """Tell whoever waits; in that task's event loop."""
+        if self._future is None or self._future.done():
+            return
+        if isinstance(self._outcome, tuple):
+            self._future.set_result(self._outcome[0])
+        else:
+            self._future.set_exception(self._outcome)
+
+
+@final
+class Writer:
+    """Does work on a database in a thread of its own, which starts with the first piece.
+
+    Args:
+        path: the database; made if it is not there.
+        durability: what an acknowledged commit survives.
+        tenant: whose leases to renew.
+    """
+
+    def __init__(self, path: Path, durability: Durability, tenant: Tenant) -> None:
+        self._path = path
+        self._durability: Durability = durability
+        self._tenant = tenant
+        self._jobs: SimpleQueue[_Queued | None] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._stopped = False
+        self._connection: Connection | None = None
+        self._beat_at = 0.0
+
+    async def do(
+        self, work: Callable[[Connection], T], committed: Callable[[T], None] | None = None
+    ) -> T:
+        """Do some work in a transaction, and return its result once it is committed.
+
+        `committed` is told the result in the writing thread, before any later work begins.
+
+        Raises:
+            StoreError: the work was refused, or could not be committed.
+        """
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        if not self._put(_Job(work, committed, future)):
+            raise StoreError(f"the store {self._path} is closed")
+        try:
+            return await future
+        except GraphloopError:
+            raise
+        except (sqlite3.Error, ValueError, OverflowError) as error:
+            raise StoreError(f"cannot write to {self._path}: {error}") from error
+
+    def post(self, work: Callable[[Connection], T], committed: Callable[[T], None]) -> None:
+        """Have some work done that nobody waits for; nothing, once the writer is stopped."""
+        self._put(_Job(work, committed, None))
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it takes no more work."""
+        return self._stopped
+
+    def stop(self) -> None:
+        """End the thread, after the work that was put in. Does not wait, may be repeated."""
+        with self._lock:
+            if not self._stopped:
+                self._stopped = True
+                self._jobs.put(None)
+
+    async def ended(self) -> None:
+        """Wait until the thread has closed the database."""
+        if self._thread is not None:
+            await asyncio.to_thread(self._thread.join)
+
+    def _put(self, job: _Queued) -> bool:
+        with self._lock:
+            if self._stopped:
+                return False
+            if self._thread is None:
+                name = f"graphloop writes {self._path.name}"
+                # A daemon: an interpreter that ends must not wait for a store nobody closed.
+                self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+                self._thread.start()
+            self._jobs.put(job)
+        return True
+
+    def _run(self) -> None:
+        try:
+            more = True
+            while more:
+                jobs, more = self._take()
+                self._transact(jobs)
+                _settle(jobs)
+                del jobs  # Else they would keep what waits for them alive until the next ones.
+        finally:
+            self._close()
+
+    def _take(self) -> tuple[list[_Queued], bool]:
+        """Wait for work, and return all there is, and whether there may be more."""
+        jobs: list[_Queued] = []
+        try:
+            job = self._jobs.get(timeout=self._rest_s())
+            while job is not None:
+                jobs.append(job)
+                if len(jobs) == JOBS_MAX:
+                    return jobs, True
+                job = self._jobs.get_nowait()
+        except Empty:
+            return jobs, True
+        return jobs, False
+
+    def _rest_s(self) -> float | None:
+        if not self._tenant.epochs:
+            return None
+        return min(max(0.0, self._beat_at - time.monotonic()), REST_S_MAX)
+
+    def _transact(self, jobs: Sequence[_Queued]) -> None:
+        try:
+            self._commit(jobs)
+        except Exception as error:  # noqa: BLE001 - told to everybody who waits
+            if self._connection is not None and self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            for job in jobs:
+                job.fail(error)
+            return
+        for job in jobs:
+            job.commit()
+
+    def _commit(self, jobs: Sequence[_Queued]) -> None:
+        beat = bool(self._tenant.epochs) and time.monotonic() >= self._beat_at
+        if beat or not self._tenant.epochs:
+            self._beat_at = time.monotonic() + self._tenant.lease_s / BEATS_PER_LEASE
+        if not jobs and not beat:
+            return
+        if self._connection is None:
+            with locked(self._path):
+                self._connection = open_writer(self._path, self._durability)
+        with self._guard():
+            self._connection.execute("BEGIN IMMEDIATE")
+            for job in jobs:
+                job.attempt(self._connection)
+            if beat:
+                renew(self._connection, self._tenant)
+            self._connection.execute("COMMIT")
+
+    def _guard(self) -> AbstractContextManager[None]:
+        return locked(self._path) if commits_need_lock() else nullcontext()
+
+    def _close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        try:
+            with locked(self._path):  # The last connection to close makes a checkpoint.
+                give_up(connection, self._tenant)
+                connection.close()
+        except (StoreError, sqlite3.Error):
+            connection.close()  # The leases run out by themselves.
+
+
+def _settle(jobs: Sequence[_Queued]) -> None:
+    """Tell all who wait, each event loop once."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[_Queued]] = {}
+    for job in jobs:
+        if job.loop is not None:
+            by_loop.setdefault(job.loop, []).append(job)
+    for loop, waiting in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(_settle_here, waiting)
+        except RuntimeError:
+            continue  # The loop is closed, and nobody waits any more.
+
+
+def _settle_here(jobs: Sequence[_Queued]) -> None:
+    for job in jobs:
+        job.settle()

@@ -1,0 +1,167 @@
+"""changes: what one step has changed in a run, read off the run before it and the run after it.
+
+Pure readings, for views to show. The kernel records what happened, not what it looks like from
+outside: that messages were taken in, or a conversation was made shorter, is a difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, TypeVar
+
+from ..events import Event, Started, Steered
+from ..graph import Graph
+from ..nodes.compact import Compact
+from ..run import Run, StepResult
+from ..tokens import estimate
+from ..values import Message, ToolCall, ToolResult, call_key
+
+__all__ = [
+    "Limit",
+    "Shortened",
+    "begun",
+    "calls_of",
+    "closed",
+    "exceeded",
+    "noted",
+    "replaced",
+    "results_of",
+    "shortened",
+]
+
+S = TypeVar("S")
+
+SETTLED = call_key(-1, 0).removesuffix("0")
+"""What the keys of calls begin with that were open in the conversation that was handed in."""
+
+
+class Shortened(NamedTuple):
+    """The size of a conversation before and after it was made shorter; tokens are estimates."""
+
+    tokens_before: int
+    tokens_after: int
+    messages_before: int
+    messages_after: int
+
+
+class Limit(NamedTuple):
+    """One limit of a budget that stopped a run, and how far the run had come."""
+
+    which: str
+    limit: float
+    value: float
+
+
+def begun(graph: Graph[S], run: Run[S]) -> int:
+    """Return the number of the latest turn that has begun; -1 before the first.
+
+    A turn begins before its conversation is made shorter, so a run that waits there is in the
+    turn it will open next.
+    """
+    ahead = isinstance(graph.nodes.get(run.node), Compact)
+    return run.turn.number + 1 if ahead else run.turn.number
+
+
+def closed(run: Run[S], turn: int) -> StepResult | None:
+    """Return the record of a turn that was the latest, once there is one."""
+    latest = run.steps[-1] if run.steps else None
+    return latest if latest is not None and latest.index == turn else None
+
+
+def calls_of(run: Run[S], turn: int) -> tuple[ToolCall, ...]:
+    """Return the calls of a turn that was the latest, as they stand or were recorded."""
+    record = closed(run, turn)
+    if record is not None:
+        return record.tool_calls
+    return run.turn.calls if run.turn.number == turn else ()
+
+
+def results_of(run: Run[S], turn: int) -> Iterator[ToolResult]:
+    """Yield the results of a turn's calls that are there, in request order.
+
+    Results that came with a conversation are part of it: nothing of this run's has ended.
+    """
+    record = closed(run, turn)
+    if record is not None:
+        slots: tuple[ToolResult | None, ...] = record.tool_results
+    else:
+        slots = run.turn.results if run.turn.number == turn else ()
+    given = run.turn.given if turn < 0 else ()
+    for place, result in enumerate(slots):
+        if result is not None and place not in given and result.key == call_key(turn, place):
+            yield result
+    if turn < 0:
+        # No record is made of what was handed in; what was missing is all that is new.
+        for message in run.added:
+            if isinstance(message, ToolResult) and message.key.startswith(SETTLED):
+                yield message
+
+
+def noted(before: Run[S] | None, event: Event, run: Run[S]) -> tuple[Message, ...]:
+    """Return what the caller had put behind a turn, once that is part of the conversation."""
+    notes = () if before is None else before.turn.notes
+    if isinstance(event, Steered):
+        notes = (*notes, *event.append)
+    return () if run.turn.notes else notes
+
+
+def replaced(before: Run[S], event: Steered) -> tuple[Message, ...]:
+    """Return the messages of a conversation put in place of this one that are new in it."""
+    if event.messages is None:
+        return ()
+    turn = before.turn
+    known = {*before.messages, *turn.results}
+    if turn.reply is not None:
+        known.add(turn.reply.message)
+    return tuple([message for message in event.messages if message not in known])
+
+
+def shortened(
+    graph: Graph[S], before: Run[S] | None, event: Event, run: Run[S]
+) -> Shortened | None:
+    """Return how much shorter a `Compact` node has made the conversation, if it has."""
+    if not _was_compacted(graph, before, run):
+        return None
+    whole = _uncompacted(before, event, run)
+    sizes = Shortened(estimate(whole), estimate(run.messages), len(whole), len(run.messages))
+    fewer = sizes.messages_after < sizes.messages_before
+    return sizes if fewer or sizes.tokens_after < sizes.tokens_before else None
+
+
+def exceeded(run: Run[S]) -> Iterator[Limit]:
+    """Yield the limits of its budget that a run has ended by."""
+    budget, spent = run.setup.budget, run.spent
+    for which, limit, value in (
+        ("budget.tokens", budget.tokens, spent.usage.total_tokens),
+        ("budget.usd", budget.usd, spent.cost_usd),
+        ("budget.seconds", budget.seconds, spent.seconds),
+        ("budget.tool_calls", budget.tool_calls, spent.tool_calls),
+    ):
+        if run.ending is not None and limit is not None and which in run.ending.stopped_by:
+            yield Limit(which, limit, value)
+
+
+def _was_compacted(graph: Graph[S], before: Run[S] | None, run: Run[S]) -> bool:
+    """Whether a `Compact` node was at work in this step: it waited, or was come to."""
+    if before is None:
+        return run.turn.compacted
+    if isinstance(graph.nodes.get(before.node), Compact):
+        return True
+    another = len(run.steps) > len(before.steps)
+    return run.turn.compacted and (another or not before.turn.compacted)
+
+
+def _uncompacted(before: Run[S] | None, event: Event, run: Run[S]) -> Sequence[Message]:
+    """Return the conversation as it would be had nothing been made shorter in this step."""
+    if before is None:
+        handed_in = event.messages if isinstance(event, Started) else ()
+        return (*handed_in, *run.added)
+    added = run.added[len(before.added) :]
+    if isinstance(event, Steered) and event.messages is not None:
+        return (*event.messages, *added)
+    turn = before.turn
+    if turn.number < 0 and turn.reply is not None:
+        # Calls that were handed in left the conversation with their turn, and are back in it.
+        given = [one for at, one in enumerate(turn.results) if one and at in turn.given]
+        return (*before.messages, turn.reply.message, *given, *added)
+    return (*before.messages, *added)

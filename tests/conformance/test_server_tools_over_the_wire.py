@@ -1,0 +1,219 @@
+"""Tools that the server runs itself: what a real exchange with a pause sends and gets back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from graphloop.errors import ConfigError
+from graphloop.history import History
+from graphloop.providers.anthropic import AnthropicMessages
+from graphloop.providers.base import ModelSession, TextDelta, UsageSoFar
+from graphloop.providers.http import Endpoint, HttpProvider
+from graphloop.providers.openai_chat import OpenAIChat
+from graphloop.values import (
+    FinishReason,
+    Message,
+    ModelRequest,
+    OpaquePart,
+    Reply,
+    TextPart,
+    ToolSpec,
+    Usage,
+    UserMessage,
+)
+from tests.wire_server import Answer, WireServer, sse
+
+Block = Mapping[str, Any]
+
+SEARCH = ToolSpec(
+    "web_search",
+    "",
+    "",
+    kind="provider",
+    definition='{"type":"web_search_20250305","name":"web_search","max_uses":2}',
+)
+ASK: History[Message] = History((UserMessage("When is high tide?"),))
+
+CITATION = {
+    "type": "web_search_result_location",
+    "url": "https://example.com/",
+    "title": "Tides",
+    "encrypted_index": "E1==",
+    "cited_text": "high at noon",
+}
+# What the server's turn holds, as it must come back: blocks of every kind it has.
+PAUSED: tuple[Block, ...] = (
+    {"type": "text", "text": "I look it up."},
+    {
+        "type": "server_tool_use",
+        "id": "srvtoolu_1",
+        "name": "web_search",
+        "input": {"query": "tides — today", "n": 1.50},
+    },
+    {
+        "type": "web_search_tool_result",
+        "tool_use_id": "srvtoolu_1",
+        "content": [
+            {
+                "type": "web_search_result",
+                "url": "https://example.com/",
+                "title": "Tides",
+                "encrypted_content": "AbC+/==",
+                "page_age": None,
+            }
+        ],
+    },
+    {"type": "server_tool_use", "id": "srvtoolu_2", "name": "web_search", "input": {}},
+    {
+        "type": "web_search_tool_result",
+        "tool_use_id": "srvtoolu_2",
+        "content": {"type": "web_search_tool_result_error", "error_code": "max_uses_exceeded"},
+    },
+    {
+        "type": "mcp_tool_use",
+        "id": "mcptoolu_1",
+        "name": "tide",
+        "server_name": "sea",
+        "input": {"port": "Kiel"},
+    },
+    {
+        "type": "mcp_tool_result",
+        "tool_use_id": "mcptoolu_1",
+        "is_error": True,
+        "content": [{"type": "text", "text": "no such port"}],
+    },
+    {
+        "type": "bash_code_execution_tool_result",
+        "tool_use_id": "srvtoolu_3",
+        "content": {"type": "bash_code_execution_result", "stdout": "12:00\n", "return_code": 0},
+    },
+    {"type": "text", "text": "At noon.", "citations": [CITATION]},
+    {
+        "type": "server_tool_use",
+        "id": "srvtoolu_4",
+        "name": "web_search",
+        "input": {"query": "moon"},
+    },
+)
+ANSWER: tuple[Block, ...] = ({"type": "text", "text": "High tide is at noon."},)
+
+
+def streamed(blocks: tuple[Block, ...], stop_reason: str, searches: int) -> Answer:
+    """Return the stream of a turn with these blocks: inputs and texts in pieces of 7."""
+    start = {"id": "m", "model": "x", "usage": {"input_tokens": 9, "output_tokens": 1}}
+    events: list[object] = [{"type": "message_start", "message": start}]
+    for index, block in enumerate(blocks):
+        empty, deltas = _pieces(block)
+        events.append({"type": "content_block_start", "index": index, "content_block": empty})
+        events += [
+            {"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas
+        ]
+        events.append({"type": "content_block_stop", "index": index})
+    usage = {"output_tokens": 40, "server_tool_use": {"web_search_requests": searches}}
+    events.append({"type": "message_delta", "delta": {"stop_reason": stop_reason}, "usage": usage})
+    events.append({"type": "message_stop"})
+    return Answer(sse(*map(json.dumps, events)))
+
+
+def _pieces(block: Block) -> tuple[Block, Sequence[Block]]:
+    """Return what a block starts as, and the deltas that make it whole."""
+    if block["type"] == "text":
+        cited = [{"type": "citations_delta", "citation": c} for c in block.get("citations", ())]
+        said = [{"type": "text_delta", "text": one} for one in _cut(block["text"])]
+        return {"type": "text", "text": ""}, [*cited, *said]
+    if "input" not in block:
+        return block, []
+    whole = json.dumps(block["input"]) if block["input"] else ""
+    deltas = [{"type": "input_json_delta", "partial_json": one} for one in _cut(whole)]
+    return {**block, "input": {}}, deltas
+
+
+def _cut(text: str) -> list[str]:
+    return [text[at : at + 7] for at in range(0, len(text), 7)]
+
+
+def talked() -> tuple[list[bytes], list[Reply], list[object]]:
+    """Ask, go on after a pause, and ask again: the bodies, the replies, and all that was live."""
+    live: list[object] = []
+
+    async def asked(session: ModelSession, history: History[Message]) -> Reply:
+        items = [item async for item in session.stream(ModelRequest(history, (SEARCH,)))]
+        reply = items.pop()
+        assert isinstance(reply, Reply)
+        live.extend(items)
+        return reply
+
+    async def main() -> tuple[list[bytes], list[Reply]]:
+        answers = [
+            streamed(PAUSED, "pause_turn", 2),
+            streamed(ANSWER, "end_turn", 1),
+            streamed(ANSWER, "end_turn", 0),
+        ]
+        async with WireServer(answers) as server:
+            provider = HttpProvider(AnthropicMessages("m"), Endpoint(server.url, "k"))
+            session = provider.session()
+            paused = await asked(session, ASK)
+            resumed = ASK.append(paused.message)
+            ended = await asked(session, resumed)
+            last = await asked(session, resumed.append(ended.message, UserMessage("Tomorrow?")))
+            await provider.aclose()
+            return [request.body for request in server.requests], [paused, ended, last]
+
+    bodies, replies = asyncio.run(main())
+    return bodies, replies, live
+
+
+def test_a_paused_turn_goes_back_as_it_came_and_stays_as_it_is() -> None:
+    """The server goes on only from its own words; a cache hits only on the same bytes."""
+    bodies, _, _ = talked()
+
+    first, second, third = map(json.loads, bodies)
+    assert second["messages"] == [*first["messages"], {"role": "assistant", "content": [*PAUSED]}]
+    assert first["tools"] == second["tools"] == third["tools"] == [json.loads(SEARCH.definition)]
+    assert bodies[1].startswith(bodies[0].removesuffix(b"]}"))
+    assert bodies[2].startswith(bodies[1].removesuffix(b"]}"))
+
+
+def test_what_the_server_ran_is_no_call_of_ours() -> None:
+    """A loop that ran it again would answer calls that nobody made."""
+    _, (paused, ended, last), _ = talked()
+
+    assert (paused.finish_reason, paused.raw_finish_reason) == (FinishReason.PAUSE, "pause_turn")
+    assert paused.message.calls == ()
+    kinds = [type(part) for part in paused.message.parts]
+    assert kinds == [TextPart, *[OpaquePart] * 7, TextPart, OpaquePart]
+    cited = paused.message.parts[8]
+    assert isinstance(cited, TextPart)
+    assert json.loads(cited.extra) == {"citations": [CITATION]}
+    assert [ended.finish_reason, last.finish_reason] == [FinishReason.STOP] * 2
+
+
+def test_only_words_are_shown_and_searches_are_counted() -> None:
+    """A search costs money beside its tokens."""
+    _, replies, live = talked()
+
+    shown = "".join(one.text for one in live if isinstance(one, TextDelta))
+    assert shown == "I look it up.At noon." + "High tide is at noon." * 2
+    assert [reply.usage for reply in replies] == [
+        Usage(9, 40, server_tool_calls=count) for count in (2, 1, 0)
+    ]
+    assert {type(one) for one in live} == {TextDelta, UsageSoFar}
+
+
+def test_a_wire_without_such_tools_says_so_before_anything_is_sent() -> None:
+    """The caller must know that nobody will look anything up."""
+
+    async def main() -> None:
+        async with WireServer() as server:
+            provider = HttpProvider(OpenAIChat("m"), Endpoint(server.url, "k"))
+            with pytest.raises(ConfigError, match="'web_search'"):
+                await anext(provider.session().stream(ModelRequest(ASK, (SEARCH,))))
+            assert server.requests == []
+            await provider.aclose()
+
+    asyncio.run(main())

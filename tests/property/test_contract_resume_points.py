@@ -1,0 +1,313 @@
+"""Contract 4 and 14: every moment at which a process can die, and every event it can be resumed at.
+
+Not only between two events: before and after each is on the disk, and in the middle of each tool;
+with children, approvals and client tools; and with all counters.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from graphloop import Agent, AnswerInfo, EndReason, RunResult, Tool, ToolContext, allow, deny
+from graphloop.events import Begun, Event, Resumed
+from graphloop.replay import replay, replay_steps
+from graphloop.run import Run
+from graphloop.stores.memory import MemoryStore
+from graphloop.testing import ScriptedModel
+from graphloop.tool_effects import EffectPolicy
+from graphloop.values import Reply, ToolResult, evolve
+from tests.agents import CLIENT, any_read, write
+from tests.mortal_store import Died, Fate, MortalStore
+from tests.planned_model import Line, PlannedModel, call
+from tests.property.test_contract_pairing import assert_paired
+from tests.sizes import sized
+from tests.strategies import call as any_call
+from tests.strategies import model_moves, reply
+
+ONCE = frozenset({"send", "pay"})
+MOMENTS_MAX = 400
+"""More moments than any of these runs has."""
+
+
+class World:
+    """What tools have done, in every process; a model finds its plan here."""
+
+    def __init__(self) -> None:
+        self.fate = Fate()
+        self.ran: Counter[str] = Counter()
+        self.plans: Mapping[str, Sequence[Line]] = {}
+
+    def enter(self, plans: Mapping[str, Sequence[Line]]) -> None:
+        """Begin again, with other plans."""
+        self.plans = plans
+        self.ran.clear()
+
+    def plan(self, prompt: str) -> Sequence[Line]:
+        """Return the plan of whoever was told this."""
+        return self.plans[prompt]
+
+    async def do(self, arguments: dict[str, object], context: ToolContext) -> str:
+        """Do something, with a moment to die at before and after it."""
+        fate = self.fate
+        fate.moment()
+        self.ran[f"{context.run_id}:{context.key}"] += 1
+        await asyncio.sleep(0)
+        fate.moment()
+        return f"did {arguments}"
+
+    def agent(self, disk: MemoryStore) -> Agent:
+        """Return the agent as a new process makes it."""
+        model, store = PlannedModel(self.plan), MortalStore(disk, self.fate)
+        return Agent(model, tools=[*OWN, HELPER], store=store, clock=lambda: 0.0)
+
+
+WORLD = World()
+"""The world that the tools are in: they are made once, for to compile a schema takes time."""
+
+
+def tool(name: str, effect: EffectPolicy, *, gated: bool = False) -> Tool[..., object]:
+    """Return a tool of the world."""
+    parameters = {"type": "object"}
+    return Tool(
+        name=name, parameters=parameters, execute=WORLD.do, effect=effect, needs_approval=gated
+    )
+
+
+OWN = (
+    tool("note", "idempotent"),
+    tool("send", "at_most_once"),
+    tool("pay", "at_most_once", gated=True),
+    CLIENT,
+)
+HELPER = Agent(PlannedModel(WORLD.plan, "helper's"), tools=OWN).as_tool(
+    name="helper", description="Helps."
+)
+
+PLANS: dict[str, dict[str, Sequence[Line]]] = {
+    "tools side by side": {"go": [[call("note"), call("send"), call("note")], "done"]},
+    "one tool after the other": {"go": [[call("send")], [call("note")], "done"]},
+    "a gate": {"go": [[call("pay"), call("note"), call("send")], "done"]},
+    "a client tool": {"go": [[call("client"), call("send")], "done"]},
+    "a helper": {
+        "go": [[call("helper", prompt="help"), call("send"), call("note")], "done"],
+        "help": [[call("send"), call("note")], "helped"],
+    },
+    "a helper with a gate": {
+        "go": [[call("helper", prompt="help"), call("send")], "done"],
+        "help": [[call("pay"), call("client")], "helped"],
+    },
+    "two helpers": {
+        "go": [[call("helper", prompt="help"), call("helper", prompt="help")], "done"],
+        "help": [[call("note")], [call("pay")], "helped"],
+    },
+}
+
+
+async def to_the_end(agent: Agent, disk: MemoryStore) -> RunResult[None]:
+    """Take a run to its end, approving whatever is asked for the first time."""
+    begun = "r" in await disk.runs()
+    result = await (agent.resume("r") if begun else agent.generate("go", run_id="r"))
+    while result.pending:
+        approvals = {
+            one.key: one.deny() if one.unknown else one.approve()
+            for one in result.pending
+            if one.kind == "approval"
+        }
+        results = {one.key: "theirs" for one in result.pending if one.kind == "client_tool"}
+        result = await agent.resume("r", approvals=approvals, tool_results=results)
+    return result
+
+
+def histories(disk: MemoryStore) -> dict[str, Run[None]]:
+    """Return all runs of a store."""
+    graph = WORLD.agent(disk).graph
+
+    async def load() -> dict[str, Run[None]]:
+        return {one: replay(graph, await disk.load(one)) for one in await disk.runs()}
+
+    return asyncio.run(load())
+
+
+def lived(plans: Mapping[str, Sequence[Line]], deaths: Sequence[int]) -> dict[str, Run[None]]:
+    """Return what came of a run whose processes died after so many moments each, but the last."""
+    disk = MemoryStore()
+    WORLD.enter(plans)
+    for after in deaths:
+        WORLD.fate = Fate(after)
+        try:
+            asyncio.run(to_the_end(WORLD.agent(disk), disk))
+        except Died:
+            continue
+        break
+    WORLD.fate = Fate()
+    result = asyncio.run(to_the_end(WORLD.agent(disk), disk))
+    assert EndReason.COMPLETED is result.end_reason
+    return histories(disk)
+
+
+def assert_the_same(
+    plans: Mapping[str, Sequence[Line]], calm: Mapping[str, Run[None]], deaths: Sequence[int]
+) -> bool:
+    """Assert that a run with deaths comes to the calm one's; return whether it does exactly."""
+    found = lived(plans, deaths)
+
+    unknown = 0
+    assert calm.keys() == found.keys()
+    for run_id, run in found.items():
+        assert_paired(tuple(run.added))
+        for expected, message in zip(calm[run_id].added, run.added, strict=True):
+            if isinstance(message, ToolResult) and message.name in ONCE:
+                assert WORLD.ran[f"{run_id}:{message.key}"] <= 1
+                if message.status == "unknown":
+                    unknown += 1
+                    continue
+            assert expected == message
+        if not unknown:
+            assert counters(calm[run_id]) == counters(run)
+    return not unknown
+
+
+def counters(run: Run[None]) -> object:
+    """Return all that a run counts, but for times."""
+    return (
+        evolve(run.spent, seconds=0.0),
+        run.tool_errors,
+        run.denials,
+        run.rejections,
+        run.ending,
+        len(run.steps),
+        run.next_effect,
+    )
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_process_may_die_at_any_moment(name: str) -> None:
+    """Every one of them, in order, until one comes after the end."""
+    plans = PLANS[name]
+    calm = lived(plans, [])
+    exact = [assert_the_same(plans, calm, [after]) for after in range(moments(plans) + 1)]
+
+    assert len(exact) > 10
+    assert sum(exact) > len(exact) / 3
+
+
+def moments(plans: Mapping[str, Sequence[Line]]) -> int:
+    """Return at how many moments an undisturbed run could die."""
+    disk = MemoryStore()
+    WORLD.enter(plans)
+    WORLD.fate = Fate(MOMENTS_MAX)
+    asyncio.run(to_the_end(WORLD.agent(disk), disk))
+    assert WORLD.fate.after is not None
+    return MOMENTS_MAX - WORLD.fate.after
+
+
+@settings(max_examples=sized(60))
+@given(
+    name=st.sampled_from(sorted(PLANS)), deaths=st.lists(st.integers(0, 40), min_size=2, max_size=5)
+)
+@example(name="two helpers", deaths=[20, 1, 1, 1, 1])
+def test_processes_may_die_one_after_the_other(name: str, deaths: list[int]) -> None:
+    """Also while they recover from the one before."""
+    assert_the_same(PLANS[name], lived(PLANS[name], []), deaths)
+
+
+scripts = st.lists(model_moves, max_size=4).map(tuple)
+GATED = Tool(name="read", parameters={"type": "object"}, execute=any_read, needs_approval=True)
+FREE = Tool(name="read", parameters={"type": "object"}, execute=any_read)
+
+
+class Counted:
+    """An agent that has something of every counter: errors, denials, rejections, spent."""
+
+    def __init__(self, script: Sequence[Reply], *, denied: bool, gated: bool) -> None:
+        # What is said depends on the conversation, not on who was asked before.
+        self.script = [*script, *[reply("done")] * 40]
+        self.denied = denied
+        self.tools = (GATED if gated else FREE, write, CLIENT)
+
+    def agent(self, store: MemoryStore, said: int) -> Agent:
+        """Return the agent whose model has said so much already."""
+        return Agent(
+            ScriptedModel(self.script[said:]),
+            tools=self.tools,
+            store=store,
+            max_steps=6,
+            gate=deny("write") | allow("*") if self.denied else None,
+            done_when=done,
+            clock=lambda: 0.0,
+        )
+
+
+def done(info: AnswerInfo) -> bool:
+    """Say no once."""
+    return info.attempt > 0
+
+
+async def finished(agent: Agent, disk: MemoryStore) -> Run[None]:
+    """Take a run to its end, answering whatever it waits for."""
+    begun = "r" in await disk.runs()
+    try:
+        stream = agent.resume_stream("r") if begun else agent.stream("go", run_id="r")
+        result = await stream.result()
+        while result.pending:
+            approvals = {one.key: True for one in result.pending if one.kind == "approval"}
+            results = {one.key: "theirs" for one in result.pending if one.kind == "client_tool"}
+            result = await agent.resume("r", approvals=approvals, tool_results=results)
+    except OSError as error:
+        raise AssertionError("no model fails here") from error
+    return replay(agent.graph, await disk.load("r"))
+
+
+def asked(events: Sequence[Event]) -> int:
+    """Return how often the model has answered."""
+    return sum(type(one).__name__ == "ModelReplied" for one in events)
+
+
+@settings(max_examples=sized(40))
+@given(script=scripts, denied=st.booleans(), gated=st.booleans())
+@example(script=(reply(any_call("write"), any_call()),) * 4, denied=False, gated=True)
+@example(script=(reply(any_call("write")),) * 4, denied=True, gated=False)
+def test_a_run_resumed_at_any_of_its_events_is_the_run(
+    script: tuple[Reply, ...], denied: bool, gated: bool
+) -> None:
+    """resume(checkpoint n) and what is left = the whole, for every n, with every counter."""
+    world, store = Counted(script, denied=denied, gated=gated), MemoryStore()
+    calm = asyncio.run(finished(world.agent(store, 0), store))
+    journal = asyncio.run(store.load("r"))
+
+    for count in range(1, len(journal) + 1):
+        prefix = MemoryStore()
+        asyncio.run(prefix.append_all({"r": journal[:count]}))
+        run = asyncio.run(finished(world.agent(prefix, asked(journal[:count])), prefix))
+
+        assert whole(calm) == whole(run)
+        resumed = asyncio.run(prefix.load("r"))
+        assert list(journal[:count]) == list(resumed[:count])
+        assert life(journal) == life(resumed)
+
+
+def whole(run: Run[None]) -> object:
+    """Return all of a run but for how often it was taken up."""
+    return evolve(run, seq=0, at=0.0, begun=frozenset())
+
+
+def life(journal: Sequence[Event]) -> list[Event]:
+    """Return a journal without the lives of its processes."""
+    return [one for one in journal if not isinstance(one, Resumed | Begun)]
+
+
+def test_each_prefix_of_a_journal_is_a_run_of_its_own() -> None:
+    """The n-th checkpoint is the fold of the first n events, and nothing else."""
+    world, store = Counted((reply(any_call()),), denied=False, gated=True), MemoryStore()
+    agent = world.agent(store, 0)
+    asyncio.run(finished(agent, store))
+    journal = asyncio.run(store.load("r"))
+
+    for count, taken in enumerate(replay_steps(agent.graph, journal), 1):
+        assert taken.run == replay(agent.graph, journal[:count])

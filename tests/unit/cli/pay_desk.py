@@ -1,0 +1,91 @@
+"""Targets whose runs park: an agent that pays, and one that has another's agent have it done."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+
+from graphloop.cli.request import RunRequest
+from graphloop.cli.run import run
+from graphloop.cli.status import Status
+from graphloop.stores.opening import open_store
+from graphloop.stores.sqlite import SqliteStore
+
+GATED = """
+from graphloop import Agent, tool
+
+@tool(needs_approval=True)
+async def pay(amount: int) -> str:
+    "Pay."
+    with open("paid", "a") as paid:
+        paid.write(f"{amount}\\n")
+    return f"{amount} paid"
+
+def build(model):
+    return Agent(model, tools=[pay])
+
+PROMPT = "Pay 5."
+"""
+GATED_SCRIPT = "- calls: [{name: pay, arguments: {amount: 5}}]\n- text: Done.\n"
+TWO_CALLS = (
+    "- calls: [{name: pay, arguments: {amount: 5}}, {name: pay, arguments: {amount: 7}}]\n"
+    "- text: Done.\n"
+)
+TEAM = """
+from graphloop import Agent, tool
+from graphloop.testing import ScriptedModel
+
+@tool(needs_approval=True)
+async def pay(amount: int) -> str:
+    "Pay."
+    return f"{amount} paid"
+
+def talk(last, name, **arguments):
+    call = {"calls": [{"name": name, "arguments": arguments}]}
+    reply = lambda request: last if request.messages[-1].role == "tool" else call
+    return ScriptedModel([reply, reply], label=name)
+
+payer = Agent(talk("It is paid.", "pay", amount=5), tools=[pay], name="payer")
+agent = Agent(
+    talk("Done.", "payer", prompt="Pay 5"), tools=[payer.as_tool(description="Pays.")], name="desk"
+)
+PROMPT = "See that 5 are paid."
+"""
+
+
+def make_desks(folder: Path) -> None:
+    """Write the targets `pay` and `team` into a directory."""
+    (folder / "pay").mkdir()
+    (folder / "pay" / "agent.py").write_text(GATED, encoding="utf-8")
+    (folder / "pay" / "script.yaml").write_text(GATED_SCRIPT, encoding="utf-8")
+    (folder / "team").mkdir()
+    (folder / "team" / "agent.py").write_text(TEAM, encoding="utf-8")
+
+
+def parked(target: str = "pay", store: str = "runs.db") -> str:
+    """Run a target of the current directory until it parks; return the run's id."""
+    before = set(run_ids(store))
+    assert run(RunRequest(target=target, store=store)) is Status.PARKED
+    (run_id,) = {one for one in run_ids(store) if "/" not in one} - before
+    return run_id
+
+
+def run_ids(store: str) -> tuple[str, ...]:
+    """Return the ids of all runs in a store."""
+
+    async def ids() -> tuple[str, ...]:
+        opened = open_store(store)
+        try:
+            return tuple(await opened.runs())
+        finally:
+            if isinstance(opened, SqliteStore):
+                await opened.aclose()
+
+    return tuple(asyncio.run(ids()))
+
+
+def timeless(text: str) -> str:
+    """Return what a command printed with every time replaced by `TIME`, without padding."""
+    lines = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ", "TIME", text).splitlines()
+    return "".join(f"{line.rstrip()}\n" for line in lines)

@@ -1,0 +1,109 @@
+"""What a parked run waits for, at any depth, and what an approval of it is good for."""
+
+from __future__ import annotations
+
+from graphloop.approvals import Approval, issue, verify
+from graphloop.drivers.asks import Pending, ask_key, capability_of, pending_of
+from graphloop.effects import AskHuman, CallModel, CallTool, Effect, StartRun
+from graphloop.run import Run, evolve
+from graphloop.stores.base import Ask
+from graphloop.values import ModelRequest
+from tests.strategies import call, fresh
+
+PAY = call("pay", "toolu_1", '{"amount": 5}')
+QUESTION = AskHuman(1, "c0.0", PAY, 60.0)
+AGAIN = AskHuman(7, "c0.0", PAY, unknown=True)
+CLIENT = CallTool(2, "c0.1", call("client", "toolu_2"), client=True)
+
+
+def waiting(run_id: str, *effects: Effect) -> Run[None]:
+    """Return a run that waits for these."""
+    return evolve(fresh(), id=run_id, pending={one.id: one for one in effects})
+
+
+def pending(run: Run[None], *below: Run[None], secret: bytes | None = None) -> list[Pending]:
+    """Return what a run and those below it wait for."""
+    return list(pending_of(run, {one.id: one for one in below}, secret))
+
+
+def test_only_what_comes_from_outside_is_waited_for() -> None:
+    """A tool or a model that was interrupted is asked again by whoever takes the run up."""
+    run = waiting("r", QUESTION, CLIENT, CallTool(3, "c0.2", call()), _model(4))
+
+    found = pending(run)
+
+    assert [("approval", "c0.0"), ("client_tool", "c0.1")] == [(one.kind, one.key) for one in found]
+    assert ("toolu_1", "pay", '{"amount": 5}') == (
+        found[0].call_id,
+        found[0].name,
+        found[0].arguments,
+    )
+    assert 60.0 == found[0].expires_at
+    assert "" == found[1].token
+
+
+def _model(effect_id: int) -> CallModel:
+    return CallModel(effect_id, "m", ModelRequest(()))
+
+
+def test_what_children_wait_for_is_found_at_any_depth() -> None:
+    """By the keys that lead there, and the agents that they run."""
+    leaf = waiting("r/c0.1/c2.0", QUESTION)
+    child = waiting("r/c0.1", StartRun(1, "c2.0", "leaf", "", ()), CLIENT)
+    root = waiting("r", StartRun(1, "c0.1", "kid", "", ()), AskHuman(2, "c0.3", PAY))
+
+    found = pending(root, child, leaf)
+
+    assert ["c0.1/c2.0/c0.0", "c0.1/c0.1", "c0.3"] == [one.key for one in found]
+    assert [("kid", "leaf"), ("kid",), ()] == [one.agents for one in found]
+
+
+def test_a_child_that_nobody_has_seen_waits_for_nothing_that_is_known() -> None:
+    """It has not begun, or its journal is not here."""
+    assert [] == pending(waiting("r", StartRun(1, "c0.1", "kid", "", ())))
+
+
+def test_a_call_that_may_have_happened_is_another_question() -> None:
+    """What approved it the first time must not approve it the second (E15, E19)."""
+    run = waiting("r", AGAIN)
+
+    (found,) = pending(run)
+    first = issue(capability_of(waiting("r", QUESTION), QUESTION), b"s")
+
+    assert "c0.0#7" == found.key == ask_key(AGAIN)
+    assert "c0.0" == ask_key(QUESTION)
+    assert "c0.1" == ask_key(CLIENT)
+    assert found.unknown
+    assert "of another call" == verify(first, capability_of(run, AGAIN), secret=b"s", now=0.0)
+
+
+def test_a_token_is_good_for_this_run_call_tool_and_arguments_only() -> None:
+    """§4.6: a capability, not a word."""
+    run = waiting("r", QUESTION)
+    (found,) = pending(run, secret=b"secret")
+
+    def refusal(other: Run[None], effect: AskHuman = QUESTION, now: float = 0.0) -> str:
+        return verify(found.token, capability_of(other, effect), secret=b"secret", now=now)
+
+    assert "" == refusal(run)
+    assert "of another run" == refusal(waiting("s", QUESTION))
+    assert "of another call" == refusal(run, evolve(QUESTION, key="c0.1"))
+    assert "for other arguments" == refusal(run, evolve(QUESTION, call=call("pay", "", "{}")))
+    assert "expired" == refusal(run, now=60.0)
+
+
+def test_an_answer_carries_its_token() -> None:
+    """So nobody has to know that there is one."""
+    (found,) = pending(waiting("r", QUESTION), secret=b"secret")
+
+    assert Approval(True, "fine", '{"amount":4}', found.token) == found.approve(
+        edit={"amount": 4}, reason="fine"
+    )
+    assert Approval(False, "too much") == found.deny("too much")
+
+
+def test_a_store_is_told_the_same() -> None:
+    """Whoever lists runs sees what they wait for, without their journals."""
+    (found,) = pending(waiting("r", QUESTION))
+
+    assert Ask("c0.0", "approval", "pay", PAY.arguments, found.token, (), 60.0) == found.ask

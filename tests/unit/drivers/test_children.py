@@ -1,0 +1,254 @@
+"""Children as their parent hears of them: what a child's end says, and what counts as an answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import ClassVar
+
+import pytest
+
+from graphloop import Agent, EndReason, RunResult, Tool, ToolError
+from graphloop.drivers.aio import AsyncDriver
+from graphloop.drivers.children import Nested, Resumption, child_ended, journaled
+from graphloop.drivers.ports import Ports
+from graphloop.errors import StoreError
+from graphloop.events import Cancelled, ChildEnded, Event, Failure, Started
+from graphloop.providers.base import TextDelta
+from graphloop.providers.script import Entry
+from graphloop.run import Ending, Run, Spent, evolve
+from graphloop.step import Step
+from graphloop.stores.memory import MemoryStore
+from graphloop.testing import ScriptedModel
+from graphloop.tools import Toolbox
+from graphloop.values import FinishReason, Usage
+from tests.strategies import QUESTION, call, fresh, reply
+
+
+def read(arguments: dict[str, object]) -> str:
+    """Read."""
+    return "text"
+
+
+def file(arguments: dict[str, object]) -> str:
+    """File."""
+    return "filed"
+
+
+TOOLS: list[Tool] = [
+    Tool(name="read", parameters={"type": "object"}, execute=read),
+    Tool(name="close", parameters={"type": "object"}, execute=file, ends_run=True),
+]
+
+
+def ended(*script: Entry, steps: int = 20) -> ChildEnded:
+    """Return how a child with this script ended, for its parent."""
+    agent = Agent(ScriptedModel(script), tools=TOOLS, max_steps=steps)
+    result = asyncio.run(agent.generate("go"))
+    return child_ended(5.0, 3, result.run)
+
+
+def test_a_child_s_answer_is_its_last_text() -> None:
+    """With all that it has spent, and why it ended."""
+    event = ended(reply("hm", call()), "42")
+
+    assert ("42", "ok", "completed") == (event.content, event.status, event.end_reason)
+    assert (5.0, 3) == (event.at, event.effect)
+    assert (2, 1, Usage(20, 6)) == (
+        event.spent.model_calls,
+        event.spent.tool_calls,
+        event.spent.usage,
+    )
+
+
+@pytest.mark.parametrize(
+    "script", [[reply("so far", call())], [reply("so far", call()), reply(call())]]
+)
+def test_a_child_that_was_cut_answers_with_its_last_words(script: list[Entry]) -> None:
+    """D08: what it found out before its bound is worth something."""
+    event = ended(*script, steps=len(script))
+
+    assert "so far" == event.content
+    assert "ok" == event.status
+
+
+def test_a_tool_that_ends_a_child_gives_its_answer() -> None:
+    """What the model said beside the call is not the answer; a failed call is none."""
+    assert "filed" == ended(reply("filing", call("close"))).content
+    assert "filed\nfiled" == ended(reply(call("close"), call("close", "b"))).content
+
+
+@pytest.mark.parametrize(
+    ("reason", "failure", "content"),
+    [
+        (EndReason.ERROR, Failure("OSError", "disk"), "The agent failed: OSError: disk"),
+        (EndReason.REFUSAL, None, "The agent gave no answer; it ended by refusal."),
+        (EndReason.COMPLETED, None, "The agent gave no answer; it ended by completed."),
+    ],
+)
+def test_a_child_without_an_answer_is_an_error(
+    reason: EndReason, failure: Failure | None, content: str
+) -> None:
+    """The calling model is told why, and may do something else."""
+    run: Run[None] = evolve(fresh(), ending=Ending(reason, failure=failure), spent=Spent(2))
+
+    event = child_ended(1.0, 1, run)
+
+    assert (content, "error", Spent(2)) == (event.content, event.status, event.spent)
+
+
+def test_a_refusal_is_no_answer_whatever_was_said_before() -> None:
+    """Last words are told as such."""
+    event = ended(reply("I will not", finish=FinishReason.REFUSAL))
+
+    assert "error" == event.status
+    assert "it ended by refusal. Its last words: I will not" in event.content
+
+
+def test_a_child_that_is_at_rest_holds_its_own_children() -> None:
+    """A tree of runs is taken up from its leaves to its root."""
+    leaf = Resumption(fresh())
+
+    assert {} == leaf.children
+    assert () == leaf.answers
+    assert leaf == Resumption(fresh(), children={"c0.0": leaf}).children["c0.0"]
+
+
+def grown(depth: int) -> Agent:
+    """Return an agent with this many agents below it, one in the other."""
+    agent = Agent(ScriptedModel(["deep"], label="leaf"), name="a0")
+    for level in range(depth):
+        script: list[Entry] = [reply(call(f"a{level}", "", '{"prompt": "x"}')), f"up {level}"]
+        model = ScriptedModel(script, label=f"m{level}")
+        agent = Agent(
+            model,
+            tools=[agent.as_tool(description="below")],
+            name=f"a{level + 1}",
+            max_agent_depth=depth,
+        )
+    return agent
+
+
+def test_what_is_seen_in_a_child_of_a_child_is_wrapped_twice() -> None:
+    """One stream shows every run; the keys tell them apart."""
+
+    async def seen() -> list[object]:
+        agent = grown(2)
+        runner = agent._runner  # pyright: ignore[reportPrivateUsage]
+        store = MemoryStore()
+        ports: Ports[None] = runner.ports(store)
+        driver = AsyncDriver(runner.graph, ports, None)
+        started = Started(0.0, "r", agent.name, QUESTION, runner.setup)
+        items = [item async for item in driver.start(started)]
+        assert {"r/c0.0", "r/c0.0/c0.0"} == set(driver.descendants)
+        assert ["r", "r/c0.0", "r/c0.0/c0.0"] == list(await store.runs())
+        return list(items)
+
+    twice = [
+        one.seen
+        for one in asyncio.run(seen())
+        if isinstance(one, Nested) and isinstance(one.seen, Nested)
+    ]
+    assert all((one.key, one.agent) == ("c0.0", "a0") for one in twice)
+    assert any(isinstance(one.seen, TextDelta) for one in twice)
+    assert any(isinstance(one.seen, Step) and one.seen.run.ended for one in twice)
+
+
+def test_a_failing_tool_of_a_child_is_the_child_s_own_matter() -> None:
+    """The parent hears of it only if the child says so."""
+
+    def broken(arguments: dict[str, object]) -> str:
+        raise ToolError("broken")
+
+    tool = Tool(name="broken", parameters={"type": "object"}, execute=broken)
+    script: list[Entry] = [reply(call("broken")), "it is broken"]
+    child = Agent(ScriptedModel(script, label="c"), tools=[tool], name="kid")
+    parent_script: list[Entry] = [reply(call("kid", "", '{"prompt": "x"}')), "done"]
+    parent = Agent(ScriptedModel(parent_script), tools=[child.as_tool(description="d")])
+
+    result: RunResult[None] = asyncio.run(parent.generate("go"))
+
+    (answer,) = result.steps[0].tool_results
+    assert ("it is broken", "ok") == (answer.content, answer.status)
+    assert ["error"] == [
+        one.status for one in result.children[f"{result.run_id}/c0.0"].steps[0].tool_results
+    ]
+
+
+class Gate:
+    """A store whose append waits until it is told how to end."""
+
+    durable: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        self.began = asyncio.Event()
+        self.end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.kept: list[int] = []
+
+    async def append(self, run_id: str, seq: int, event: Event) -> None:
+        """Keep an event, in a while."""
+        self.began.set()
+        await self.end
+        self.kept.append(seq)
+
+    async def load(self, run_id: str) -> Sequence[Event]:
+        """Return nothing."""
+        return ()
+
+    async def runs(self) -> Sequence[str]:
+        """Return nothing."""
+        return ()
+
+
+async def cancelled_in_append(
+    path: tuple[str, ...], error: Exception | None = None
+) -> tuple[asyncio.CancelledError | None, list[int]]:
+    """Cancel, twice, who journals an event; return what it hears, and what is kept by then."""
+    store = Gate()
+    ports: Ports[None] = Ports(store=store, models={}, toolbox=Toolbox([]), path=path)
+    journaling = asyncio.create_task(journaled(ports, "r", 7, Cancelled(0.0)))
+    await store.began.wait()
+    for _ in range(2):
+        journaling.cancel()
+        await asyncio.wait((asyncio.create_task(asyncio.sleep(0)),))
+    if not store.end.done() and error is None:
+        store.end.set_result(None)
+    elif not store.end.done() and error is not None:
+        store.end.set_exception(error)
+    return await journaling, store.kept
+
+
+def test_an_event_of_a_child_is_kept_before_its_cancellation_is_heard() -> None:
+    """However often it is cancelled: the run can then be stepped, and cancelled in its journal."""
+    cut, kept = asyncio.run(cancelled_in_append(("c0.0",)))
+
+    assert isinstance(cut, asyncio.CancelledError)
+    assert [7] == kept
+
+
+@pytest.mark.parametrize("error", [StoreError("full"), OSError("gone")])
+def test_an_event_that_is_not_kept_is_not_stepped_when_its_child_was_cancelled(
+    error: Exception,
+) -> None:
+    """The cancellation passes through, and the next append tells what the store is up to."""
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(cancelled_in_append(("c0.0",), error))
+
+
+def test_the_run_at_the_top_can_be_cancelled_while_it_journals() -> None:
+    """A store that hangs must not hang its caller; nothing is journaled after that."""
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(cancelled_in_append(()))
+
+
+def test_an_error_of_the_store_reaches_a_child_that_nobody_cancels() -> None:
+    """As it reaches the run at the top."""
+
+    async def refused() -> None:
+        store = Gate()
+        store.end.set_exception(StoreError("full"))
+        ports: Ports[None] = Ports(store=store, models={}, toolbox=Toolbox([]), path=("c0.0",))
+        await journaled(ports, "r", 1, Cancelled(0.0))
+
+    with pytest.raises(StoreError, match="full"):
+        asyncio.run(refused())

@@ -1,0 +1,180 @@
+"""Hearing: effects are begun, heard of one at a time, and ended when nobody listens any more."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+
+import pytest
+
+from graphloop import Tool
+from graphloop.drivers.hearing import INBOX_MAX, Hearing, Item, Parked
+from graphloop.drivers.perform import Performer
+from graphloop.drivers.ports import Ports
+from graphloop.effects import CallModel, CallTool, StartRun
+from graphloop.events import ModelReplied, ToolReturned
+from graphloop.providers.base import TextDelta
+from graphloop.run import Run, Verdict
+from graphloop.stores.memory import MemoryStore
+from graphloop.tools import Toolbox
+from graphloop.values import ModelRequest
+from tests.strategies import call, replied, reply
+
+DEADLINE_S = 5.0
+MODEL = CallModel(1, "m", ModelRequest(()))
+CHILD = StartRun(2, "c0.0", "kid", "{}", ())
+SAID = ModelReplied(0.0, 1, reply("done"))
+RUN: Run[None] = replied(reply(call(), call()), Verdict("run"), Verdict("run"))
+
+
+async def fine(arguments: dict[str, object]) -> str:
+    """Return at once."""
+    return "fine"
+
+
+def hearing(
+    listen: Callable[[CallModel | StartRun], AsyncGenerator[Item, None]],
+    execute: Callable[[dict[str, object]], Awaitable[str]] = fine,
+) -> Hearing[None]:
+    """Return a hearing of these models and children, with one tool."""
+    tool = Tool(name="read", parameters={"type": "object"}, execute=execute)
+    ports: Ports[None] = Ports(
+        store=MemoryStore(), models={}, toolbox=Toolbox([tool]), clock=lambda: 0.0
+    )
+    return Hearing(Performer(ports), listen)
+
+
+async def talk(effect: CallModel | StartRun) -> AsyncGenerator[Item, None]:
+    """Say a word and reply; a child parks."""
+    if isinstance(effect, StartRun):
+        yield Parked(effect.id)
+        return
+    yield TextDelta("a")
+    yield SAID
+
+
+async def heard(one: Hearing[None]) -> list[object]:
+    """Return all that is heard until nothing more will be."""
+    items: list[object] = []
+    async with asyncio.timeout(DEADLINE_S):
+        while one.todo or not items or items[-1] is not None:
+            items.append(await one.hear(RUN))
+    return items
+
+
+def test_a_single_effect_is_awaited_in_place() -> None:
+    """A run with one thing to do at a time needs no task."""
+
+    async def scenario() -> None:
+        one = hearing(talk)
+        one.todo = [MODEL]
+        before = asyncio.all_tasks()
+        assert TextDelta("a") == await one.hear(RUN)
+        assert before == asyncio.all_tasks()
+        assert SAID == await one.hear(RUN)
+        one.todo = [CallTool(3, "c0.0", call())]
+        assert ToolReturned(0.0, 3, "fine") == await one.hear(RUN)
+        assert before == asyncio.all_tasks()
+
+    asyncio.run(scenario())
+
+
+def test_a_child_that_parks_ends_unheard() -> None:
+    """Alone, nothing more will be heard; beside others, they are."""
+
+    async def scenario() -> tuple[list[object], list[object]]:
+        one = hearing(talk)
+        one.todo = [CHILD]
+        alone = await heard(one)
+        one.todo = [CHILD, CallTool(3, "c0.0", call()), CallTool(4, "c0.1", call())]
+        return alone, await heard(one)
+
+    alone, beside = asyncio.run(scenario())
+
+    assert [None] == alone
+    assert [ToolReturned(0.0, 3, "fine"), ToolReturned(0.0, 4, "fine"), None] == beside
+
+
+def test_what_comes_later_joins_what_is_under_way() -> None:
+    """A tool for which there was no room begins beside those that still run."""
+
+    async def scenario() -> list[object]:
+        gate = asyncio.Event()
+
+        async def wait(arguments: dict[str, object]) -> str:
+            await gate.wait()
+            return "late"
+
+        one = hearing(talk, wait)
+        one.todo = [CallTool(3, "c0.0", call()), CHILD]
+        hearing_first = asyncio.ensure_future(one.hear(RUN))
+        await asyncio.sleep(0)
+        one.todo.append(MODEL)
+        gate.set()
+        first = await hearing_first
+        return [first, *await heard(one)]
+
+    assert [ToolReturned(0.0, 3, "late"), TextDelta("a"), SAID, None] == asyncio.run(scenario())
+
+
+def test_more_deltas_than_there_is_room_for_are_all_heard() -> None:
+    """Whoever listens slowly slows the talking down; nothing is dropped."""
+
+    async def chatter(effect: CallModel | StartRun) -> AsyncGenerator[Item, None]:
+        for _ in range(2 * INBOX_MAX):
+            yield TextDelta("a")
+        yield ModelReplied(0.0, effect.id, reply("done"))
+
+    async def scenario() -> list[object]:
+        one = hearing(chatter)
+        one.todo = [MODEL, CallModel(5, "m", ModelRequest(()))]
+        return await heard(one)
+
+    assert 4 * INBOX_MAX == sum(isinstance(one, TextDelta) for one in asyncio.run(scenario()))
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_closing_ends_all_that_is_under_way(beside: bool) -> None:
+    """Alone or in parallel: after `close`, nothing of the run is awake."""
+    ended: list[int] = []
+
+    async def hang(effect: CallModel | StartRun) -> AsyncGenerator[Item, None]:
+        try:
+            yield TextDelta("a")
+            await asyncio.Event().wait()
+        finally:
+            ended.append(effect.id)
+
+    async def scenario() -> None:
+        one = hearing(hang)
+        one.todo = [MODEL, CallModel(5, "m", ModelRequest(()))] if beside else [MODEL]
+        before = asyncio.all_tasks()
+        await one.hear(RUN)
+        await one.close()
+        await one.close()
+        assert before == asyncio.all_tasks()
+
+    asyncio.run(scenario())
+
+    assert ([1, 5] if beside else [1]) == sorted(ended)
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_what_is_no_failure_of_an_effect_is_raised_where_it_is_heard(beside: bool) -> None:
+    """A journal that cannot be written, in a child say, must not look like a tool's error."""
+
+    async def explode(effect: CallModel | StartRun) -> AsyncGenerator[Item, None]:
+        raise KeyboardInterrupt
+        yield TextDelta("never")
+
+    async def scenario() -> str:
+        one = hearing(explode)
+        one.todo = [MODEL, CallTool(3, "c0.0", call())] if beside else [MODEL]
+        try:
+            while True:
+                await one.hear(RUN)
+        except KeyboardInterrupt:
+            await one.close()
+            return "raised"
+
+    assert "raised" == asyncio.run(scenario())

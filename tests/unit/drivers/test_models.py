@@ -1,0 +1,230 @@
+"""Asking models: what comes of a stream, and what a call has cost however it ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import final
+
+import pytest
+
+from graphloop import Agent, EndReason, RunResult, Tool
+from graphloop.drivers.models import Models
+from graphloop.drivers.perform import Performer
+from graphloop.drivers.ports import Ports
+from graphloop.effects import CallModel
+from graphloop.errors import Overloaded, StreamTruncated
+from graphloop.events import EffectFailed, ModelReplied
+from graphloop.providers.base import (
+    Delta,
+    ModelSession,
+    Provider,
+    StreamItem,
+    TextDelta,
+    UsageSoFar,
+)
+from graphloop.spending import Spent
+from graphloop.stores.memory import MemoryStore
+from graphloop.testing import ScriptedModel
+from graphloop.tools import Toolbox
+from graphloop.values import ModelRequest, Reply, Usage
+from tests.strategies import call, reply
+
+USED = Usage(100, 7)
+ASK = CallModel(1, "wire:big", ModelRequest(()))
+
+
+@final
+class Talking:
+    """A provider that says these things, raises these errors, and waits at None for ever."""
+
+    def __init__(self, *items: StreamItem | Exception | None, label: str = "wire:big") -> None:
+        self.label = label
+        self.items = items
+        self.waiting = asyncio.Event()
+        self.sessions = 0
+
+    def session(self) -> ModelSession:
+        """Return itself."""
+        self.sessions += 1
+        return self
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
+        """Say it."""
+        for item in self.items:
+            if item is None:
+                self.waiting.set()
+                await asyncio.Event().wait()
+            elif isinstance(item, Exception):
+                raise item
+            else:
+                yield item
+
+    async def aclose(self) -> None:
+        """Do nothing."""
+
+
+def priced(one: Reply) -> float | None:
+    """Price one model."""
+    return one.usage.total_tokens / 100 if one.model == "big" else None
+
+
+def models(provider: Provider) -> Models[None]:
+    """Return models with this one."""
+    ports: Ports[None] = Ports(
+        store=MemoryStore(),
+        models={provider.label: provider},
+        toolbox=Toolbox(()),
+        price=priced,
+        clock=lambda: 3.0,
+    )
+    return Models(ports, Performer(ports))
+
+
+async def asked(
+    one: Models[None], effect: CallModel = ASK
+) -> list[Delta | ModelReplied | EffectFailed]:
+    """Return all that comes of asking."""
+    return [item async for item in one.ask(effect)]
+
+
+def failed(one: Models[None], effect: CallModel = ASK) -> EffectFailed:
+    """Return the failure that asking comes to."""
+    last = asyncio.run(asked(one, effect))[-1]
+    assert isinstance(last, EffectFailed)
+    return last
+
+
+def test_deltas_come_before_the_reply_which_is_priced() -> None:
+    """The reply is the only fact among them."""
+    said = reply("hi")
+
+    items = asyncio.run(asked(models(Talking(TextDelta("hi"), said))))
+
+    assert [TextDelta("hi"), ModelReplied(3.0, 1, said, None)] == items
+
+
+def test_a_model_has_one_session_a_run() -> None:
+    """What a session knows of the last request makes the next one cheaper."""
+    provider = Talking(reply("hi"))
+    one = models(provider)
+
+    asyncio.run(asked(one))
+    asyncio.run(asked(one))
+
+    assert 1 == provider.sessions
+
+
+def test_a_failed_call_counts_what_it_had_used() -> None:
+    """§9 #24: a server bills what it has said before it broke off."""
+    failure = failed(models(Talking(UsageSoFar(Usage(1)), UsageSoFar(USED), Overloaded("529"))))
+
+    assert Spent(1, 0, USED, 1.07, 0) == failure.spent
+    assert failure.failure.retryable
+    assert not failure.content_seen
+
+
+def test_a_call_of_unknown_price_says_so() -> None:
+    """None is never 0."""
+    provider = Talking(UsageSoFar(USED), Overloaded("529"), label="small")
+
+    failure = failed(models(provider), CallModel(1, "small", ModelRequest(())))
+
+    assert Spent(1, 0, USED, 0.0, 1) == failure.spent
+
+
+def test_a_call_that_has_used_nothing_is_no_call() -> None:
+    """Nobody bills a refused connection."""
+    assert Spent() == failed(models(Talking(Overloaded("529")))).spent
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_content_was_seen_if_anybody_could_see_it(told: bool) -> None:
+    """Whether the provider says so or not: another model must not begin a second answer."""
+    error = StreamTruncated("cut")
+    error.content_seen = told
+
+    assert told is failed(models(Talking(error))).content_seen
+    assert failed(models(Talking(TextDelta("ha"), error))).content_seen
+
+
+def test_what_is_under_way_is_counted_once() -> None:
+    """When the call is given up, or until its reply is in the journal."""
+
+    async def scenario() -> None:
+        one = models(Talking(UsageSoFar(USED), TextDelta("a"), reply("a")))
+        async with aclosing(one.ask(ASK)) as asking:
+            assert TextDelta("a") == await anext(asking)
+        assert Spent(1, 0, USED, 1.07, 0) == one.unfinished()
+        assert Spent() == one.unfinished()
+        await asked(one)
+        assert Usage(10, 5) == one.unfinished().usage
+        await asked(one)
+        one.counted(ASK.id)
+        assert Spent() == one.unfinished()
+
+    asyncio.run(scenario())
+
+
+def test_an_aborted_run_has_paid_for_what_the_model_had_said() -> None:
+    """§9 #18: the usage of an answer that nobody waited for is part of the total."""
+
+    async def scenario() -> RunResult[None]:
+        provider = Talking(UsageSoFar(USED), TextDelta("a"), None)
+        stream = Agent(provider, price=priced).stream("go")
+        async with asyncio.TaskGroup() as group:
+            running = group.create_task(stream.result())
+            await provider.waiting.wait()
+            stream.abort("enough")
+        return running.result()
+
+    result = asyncio.run(scenario())
+
+    assert EndReason.ABORTED is result.end_reason
+    assert USED == result.total_usage
+    assert 1.07 == result.cost_usd
+
+
+def test_a_reply_that_is_in_the_journal_is_not_counted_again() -> None:
+    """An abort in the middle of its tools pays for it once."""
+
+    async def scenario() -> RunResult[None]:
+        async def stop(arguments: dict[str, object]) -> str:
+            stream.abort("enough")
+            return "ended"
+
+        tool = Tool(name="read", parameters={"type": "object"}, execute=stop)
+        agent = Agent(Talking(UsageSoFar(USED), reply(call())), tools=[tool], price=priced)
+        stream = agent.stream("go")
+        return await stream.result()
+
+    result = asyncio.run(scenario())
+
+    assert EndReason.ABORTED is result.end_reason
+    assert (1, Usage(10, 5)) == (result.run.spent.model_calls, result.total_usage)
+
+
+def fallen_back(*items: StreamItem | Exception | None) -> RunResult[None]:
+    """Return the result of a run whose first model says this."""
+    second = ScriptedModel(["second"], label="second")
+    agent = Agent(Talking(*items), fallback_models=[second], price=lambda _: 1.0)
+    return asyncio.run(agent.generate("go"))
+
+
+def test_a_model_that_cannot_be_asked_gives_way_to_the_next() -> None:
+    """§9 #47: call by call; what the first had used is part of the turn and of the run."""
+    result = fallen_back(UsageSoFar(USED), Overloaded("529"))
+
+    assert "second" == result.text
+    assert USED + Usage(10, 1) == result.total_usage == result.steps[0].usage
+    assert 2.0 == result.cost_usd
+
+
+@pytest.mark.parametrize(
+    "items", [(TextDelta("half"), StreamTruncated("cut")), (ValueError("not ours"),)]
+)
+def test_an_answer_that_was_seen_is_not_begun_again(items: tuple[StreamItem | Exception]) -> None:
+    """Nor is an error that says nothing about the model."""
+    with pytest.raises((StreamTruncated, ValueError)):
+        fallen_back(*items)

@@ -1,0 +1,163 @@
+"""Schemas of answers: which are strict to OpenAI, and how Anthropic takes them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal
+
+import pytest
+from pydantic import BaseModel, Field
+
+from graphloop.errors import ConfigError
+from graphloop.providers.output_schema import closed_schema, is_strict
+
+NUMBER = {"type": "number"}
+CLOSED: dict[str, Any] = {
+    "type": "object",
+    "properties": {"a": NUMBER},
+    "required": ["a"],
+    "additionalProperties": False,
+}
+
+
+def within(part: object) -> dict[str, Any]:
+    """Return a closed object whose one property has this schema."""
+    return {**CLOSED, "properties": {"a": part}}
+
+
+def closed(schema: object, **more: str) -> Any:
+    """Return what is sent to Anthropic for `schema`."""
+    return json.loads(closed_schema(json.dumps(schema), place="here", **more))
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        CLOSED,
+        within(CLOSED),
+        within({"type": "array", "items": CLOSED, "maxItems": 3}),
+        within({"anyOf": [CLOSED, {"type": "null"}]}),
+        within({"$ref": "#/$defs/B"}) | {"$defs": {"B": CLOSED}},
+        within({"enum": ["x"], "description": "d", "title": "t"}),
+        {"type": "object", "properties": {}, "required": [], "additionalProperties": False},
+        {"type": "object", "additionalProperties": False},
+    ],
+)
+def test_closed_objects_with_all_properties_required_are_strict(schema: object) -> None:
+    """Then the server makes the model keep to the schema, instead of asking it to."""
+    assert is_strict(schema)
+
+
+OPEN = {**CLOSED, "additionalProperties": True}
+SILENT = {key: value for key, value in CLOSED.items() if key != "additionalProperties"}
+OPTIONAL = {key: value for key, value in CLOSED.items() if key != "required"}
+
+
+@pytest.mark.parametrize("loose", [OPEN, SILENT, OPTIONAL, {**CLOSED, "required": ["a", "b"]}])
+def test_an_open_object_anywhere_is_not_strict(loose: dict[str, Any]) -> None:
+    """Strict mode would answer 400, at whatever depth it finds one."""
+    assert not is_strict(loose)
+    assert not is_strict(within(loose))
+    assert not is_strict(within({"type": "array", "items": loose}))
+    assert not is_strict(within({"anyOf": [NUMBER, loose]}))
+    assert not is_strict(within(NUMBER) | {"$defs": {"B": loose}})
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        within({"type": "number", "default": 1}),
+        within({"type": "string", "minLength": 1}),
+        within({"oneOf": [NUMBER]}),
+        within({"properties": {}}),
+        {"anyOf": [CLOSED, CLOSED]},
+        CLOSED | {"anyOf": [CLOSED]},
+        {"type": "array", "items": CLOSED},
+        [],
+    ],
+)
+def test_what_strict_mode_does_not_know_is_not_strict(schema: object) -> None:
+    """A schema that is only a hint is better than a request that is refused."""
+    assert not is_strict(schema)
+
+
+def test_a_property_may_be_named_like_a_word_of_the_language() -> None:
+    """What stands under `properties` are names."""
+    schema = {**CLOSED, "properties": {"default": NUMBER}, "required": ["default"]}
+
+    assert is_strict(schema)
+    assert closed(schema) == schema
+    named = {**CLOSED, "properties": {"minimum": NUMBER}, "required": ["minimum"]}
+    assert closed(named) == named
+
+
+def test_a_schema_that_fits_is_sent_as_it_was_written() -> None:
+    """Servers cache the compiled schema by its text."""
+    text = json.dumps(within(CLOSED), indent=1)
+
+    assert closed_schema(text, place="here") is text
+
+
+class Point(BaseModel):
+    """A place."""
+
+    kind: Literal["point"] = "point"
+    x: int = Field(ge=0, description="Steps east")
+
+
+class Line(BaseModel):
+    kind: Literal["line"] = "line"
+    points: list[Point] = Field(min_length=2, max_length=9)
+
+
+class Drawing(BaseModel):
+    shapes: list[Point | Line] = Field(min_length=1)
+    best: Point | Line = Field(discriminator="kind")
+
+
+def test_objects_are_closed_and_limits_are_told() -> None:
+    """The API answers 400 to an open object or a limit; the run checks limits itself."""
+    found = closed(Drawing.model_json_schema())
+
+    point, line = found["$defs"]["Point"], found["$defs"]["Line"]
+    assert {False} == {one["additionalProperties"] for one in (found, point, line)}
+    assert point["properties"]["x"]["description"] == "Steps east (minimum: 0)"
+    assert "minimum" not in point["properties"]["x"]
+    points = line["properties"]["points"]
+    assert points["description"] == "(maxItems: 9, minItems: 2)"
+    assert not {"minItems", "maxItems"} & points.keys()
+    assert found["properties"]["shapes"]["minItems"] == 1
+    best = found["properties"]["best"]
+    assert [one["$ref"] for one in best["anyOf"]] == ["#/$defs/Point", "#/$defs/Line"]
+    assert not {"oneOf", "discriminator"} & best.keys()
+
+
+def test_a_schema_that_says_what_else_is_allowed_is_believed() -> None:
+    """A mapping that was closed in silence could only ever be empty; the server says so."""
+    mapping = {"type": "object", "additionalProperties": {"type": "object"}}
+
+    assert closed(mapping) == {
+        "type": "object",
+        "additionalProperties": {"type": "object", "additionalProperties": False},
+    }
+
+
+def test_data_within_a_schema_is_no_schema() -> None:
+    """A default that looks like an object's schema stays what it is."""
+    schema = within({"enum": [{"type": "object"}], "default": {"type": "object"}})
+
+    assert closed(schema) == schema
+
+
+def test_a_description_is_told_where_the_schema_has_none() -> None:
+    """This wire has no field of its own for it."""
+    assert closed(CLOSED, description="The answer.") == CLOSED | {"description": "The answer."}
+    described = CLOSED | {"description": "Mine."}
+    assert closed(described, description="The answer.") == described
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{"])
+def test_what_is_no_schema_is_refused(text: str) -> None:
+    """Spliced in, it would break the whole request."""
+    with pytest.raises(ConfigError, match="here"):
+        closed_schema(text, place="here")

@@ -1,0 +1,108 @@
+"""Another process that uses a store: to be killed, to be stopped, to be raced against.
+
+Run as `python -m tests.unit.stores.store_process JOB DATABASE …` by `test_sqlite.py`; it tells
+what it did in lines, and waits for lines where the test decides what happens first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from graphloop.errors import StoreError
+from graphloop.events import Cancelled
+from graphloop.stores.sqlite import SqliteStore
+
+RUNS = ("a", "b", "c")
+
+
+@contextmanager
+def process(job: str, *arguments: str | Path) -> Generator[subprocess.Popen[str]]:
+    """Start this file as another process, and kill it at the end if it still lives."""
+    command = [sys.executable, "-m", "tests.unit.stores.store_process", job, *map(str, arguments)]
+    started = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    with started:
+        try:
+            yield started
+        finally:
+            started.kill()
+
+
+def hear(other: subprocess.Popen[str]) -> str:
+    """Return the next line of a process."""
+    assert other.stdout is not None
+    return other.stdout.readline().strip()
+
+
+def tell(other: subprocess.Popen[str]) -> None:
+    """Let a process go on."""
+    assert other.stdin is not None
+    other.stdin.write("go on\n")
+    other.stdin.flush()
+
+
+def say(*words: object) -> None:
+    """Tell the test."""
+    print(*words, flush=True)  # noqa: T201 - this is how processes talk
+
+
+async def append(path: Path) -> None:
+    """Append to three runs for ever, and say what is acknowledged."""
+    store = SqliteStore(path)
+
+    async def fill(run_id: str) -> None:
+        known = await store.load(run_id) if run_id in await store.runs() else ()
+        for seq in itertools.count(len(known) + 1):
+            await store.append(run_id, seq, Cancelled(float(seq), run_id))
+            say(run_id, seq)
+
+    async with asyncio.TaskGroup() as group:
+        for run_id in RUNS:
+            group.create_task(fill(run_id))
+
+
+async def drive(path: Path, clock: Path) -> None:
+    """Claim a run and append to it; once told to, append again."""
+    store = SqliteStore(path, clock=lambda: float(clock.read_text(encoding="utf-8")))
+    await store.claim("r")
+    await store.append("r", 1, Cancelled(1.0, "first"))
+    say("driving")
+    sys.stdin.readline()
+    try:
+        await store.append("r", 2, Cancelled(2.0, "zombie"))
+    except StoreError as error:
+        say(type(error).__name__)
+    else:
+        say("appended")
+
+
+async def post(path: Path, signal_id: str) -> None:
+    """Once told to, answer a hundred questions."""
+    store = SqliteStore(path)
+    await store.runs()
+    say("ready")
+    sys.stdin.readline()
+    for key in range(100):
+        say(await store.post("r", str(key), signal_id, signal_id))
+
+
+def main() -> None:
+    """Do the job that the command line names."""
+    match sys.argv[1:]:
+        case ["append", path]:
+            asyncio.run(append(Path(path)))
+        case ["drive", path, clock]:
+            asyncio.run(drive(Path(path), Path(clock)))
+        case ["post", path, signal_id]:
+            asyncio.run(post(Path(path), signal_id))
+        case other:
+            raise AssertionError(other)
+
+
+if __name__ == "__main__":
+    main()

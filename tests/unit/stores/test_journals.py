@@ -1,0 +1,48 @@
+"""Whole journals: names of children and copies."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from graphloop.events import Cancelled, Event, Setup, Started
+from graphloop.stores.base import Store
+from graphloop.stores.journals import graph_of, keep, parent_of, renamed
+from graphloop.stores.jsonl import JsonlStore
+from graphloop.stores.memory import MemoryStore
+
+FIRST = Started(1.0, "r", "g", (), Setup())
+LAST = Cancelled(2.0)
+
+
+@pytest.mark.parametrize(
+    ("run_id", "parent"),
+    [("a", ""), ("a/b", "a"), ("a/b/c", "a/b"), ("x/b", ""), ("/a", ""), ("a/", "a")],
+)
+def test_a_child_is_known_by_its_name_if_its_parent_is_there(run_id: str, parent: str) -> None:
+    """A user's own run ids may hold slashes, too."""
+    assert parent == parent_of(run_id, {"a", "a/b", "b"})
+
+
+def test_a_run_is_named_in_its_first_event_only() -> None:
+    """So that is what a copy changes; the original stays as it is."""
+    assert (Started(1.0, "s", "g", (), Setup()), LAST) == renamed([FIRST, LAST], "s")
+    assert "r" == FIRST.run_id
+
+
+def test_a_graph_is_named_in_the_first_event() -> None:
+    """Journals that begin otherwise are nobody's; they have no graph."""
+    assert ["g", ""] == [graph_of(FIRST), graph_of(LAST)]
+
+
+@pytest.mark.parametrize("bulk", [True, False])
+def test_journals_are_kept_by_any_store(tmp_path: Path, *, bulk: bool) -> None:
+    """In one go or one by one."""
+    store: Store = MemoryStore() if bulk else JsonlStore(tmp_path)
+    journals: dict[str, list[Event]] = {"r": [FIRST, LAST], "s": [LAST]}
+
+    asyncio.run(keep(store, journals))
+
+    assert journals == {run_id: list(asyncio.run(store.load(run_id))) for run_id in ("r", "s")}

@@ -1,0 +1,327 @@
+"""SqliteStore: one file, many tasks, several processes, any of which may die."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import sqlite3
+import threading
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from graphloop.errors import ConfigError, Fenced, RunBusy, StoreError
+from graphloop.events import Cancelled
+from graphloop.stores.base import Ask, Bulk, Catalog, Leases, Mailbox
+from graphloop.stores.sqlite import SqliteStore
+from tests.unit.stores.store_process import RUNS, hear, process, tell
+
+EVENT = Cancelled(1.0, "…")
+ASK = Ask("c1.0", "approval", "deploy", "{}", "t")
+
+
+class Clock:
+    """A clock that two stores may share, and a test may set."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def sound(path: Path) -> bool:
+    """Say whether SQLite finds the file whole."""
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+def test_it_can_do_all_that_a_store_can(tmp_path: Path) -> None:
+    """Drivers ask with `isinstance` what they may rely on."""
+    store = SqliteStore(tmp_path / "runs.db")
+
+    assert store.durable
+    assert isinstance(store, Leases)
+    assert isinstance(store, Mailbox)
+    assert isinstance(store, Catalog)
+    assert isinstance(store, Bulk)
+
+
+def test_asking_an_absent_database_makes_none(tmp_path: Path) -> None:
+    """`graphloop runs` with a misspelled path must not leave a file there."""
+
+    async def ask() -> None:
+        store = SqliteStore(tmp_path / "runs.db")
+        assert [] == list(await store.runs())
+        assert [] == list(await store.overview())
+        with pytest.raises(StoreError, match="runs here: none"):
+            await store.load("r")
+        await store.aclose()
+
+    asyncio.run(ask())
+
+    assert [] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("lease_s", [0.0, -1.0, float("inf"), float("nan")])
+def test_a_lease_is_a_positive_time(tmp_path: Path, lease_s: float) -> None:
+    """One that never ends would keep a dead driver's run for ever."""
+    with pytest.raises(ConfigError, match="lease_s"):
+        SqliteStore(tmp_path / "runs.db", lease_s=lease_s)
+
+
+def test_an_unknown_durability_is_refused(tmp_path: Path) -> None:
+    """Else a typing error would cost what it was meant to keep."""
+    with pytest.raises(ConfigError, match="found 'full'"):
+        SqliteStore(tmp_path / "runs.db", durability="full")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def test_two_hundred_concurrent_appends_are_all_kept_in_order(tmp_path: Path) -> None:
+    """Twenty runs of one process, each with its own journal, share the commits."""
+
+    async def fill(store: SqliteStore, run_id: str) -> None:
+        for seq in range(1, 11):
+            await store.append(run_id, seq, Cancelled(float(seq), run_id))
+
+    async def run() -> None:
+        store = SqliteStore(tmp_path / "runs.db")
+        async with asyncio.TaskGroup() as group:
+            for number in range(20):
+                group.create_task(fill(store, f"run {number}"))
+        assert 20 == len(await store.runs())
+        for run_id in await store.runs():
+            kept = [Cancelled(float(seq), run_id) for seq in range(1, 11)]
+            assert kept == list(await store.load(run_id))
+        await store.aclose()
+
+    asyncio.run(run())
+
+
+def test_a_claimed_run_is_busy_for_everybody_else(tmp_path: Path) -> None:
+    """Until it is released: then it says how it was left, and what it waits for."""
+    clock, path = Clock(), tmp_path / "runs.db"
+
+    async def run() -> None:
+        first, second = SqliteStore(path, clock=clock), SqliteStore(path, clock=clock)
+        await first.claim("r")
+        assert [] == list(await second.overview())
+        await first.append("r", 1, EVENT)
+
+        for store in (first, second):
+            with pytest.raises(RunBusy, match=rf"pid {os.getpid()}.*1970-01-01T00:17:10"):
+                await store.claim("r")
+        with pytest.raises(Fenced, match="never claimed it"):
+            await second.append("r", 2, EVENT)
+        with pytest.raises(StoreError, match="not claimed by this store"):
+            await second.release("r", "done", ())
+        assert "running" == (await second.overview())[0].status
+
+        await first.release("r", "suspended", [ASK])
+        (record,) = await second.overview()
+        assert ("suspended", (ASK,)) == (record.status, record.asks)
+        await second.claim("r")
+        assert ("running", ()) == ((await first.overview())[0].status, record.asks[1:])
+        await second.append("r", 2, EVENT)
+        await second.release("r", "done", ())
+        await first.claim("r")
+
+    asyncio.run(run())
+
+
+def test_an_expired_lease_can_be_taken_and_fences_its_old_owner(tmp_path: Path) -> None:
+    """The old driver is not asked: it may be dead, or only slow. If slow, it must not write."""
+    clock, path = Clock(), tmp_path / "runs.db"
+
+    async def run() -> None:
+        slow, quick = SqliteStore(path, clock=clock), SqliteStore(path, clock=clock)
+        await slow.claim("r")
+        await slow.append("r", 1, EVENT)
+        clock.now += 29
+        await slow.append("r", 2, EVENT)
+        clock.now += 29
+        with pytest.raises(RunBusy):
+            await quick.claim("r")
+        clock.now += 1
+        assert "interrupted" == (await quick.overview())[0].status
+        await quick.claim("r")
+
+        with pytest.raises(Fenced, match="in epoch 2; this driver claimed it in epoch 1"):
+            await slow.append("r", 3, EVENT)
+        with pytest.raises(Fenced):
+            await slow.release("r", "done", ())
+        await quick.append("r", 3, EVENT)
+        await quick.release("r", "suspended", ())
+        with pytest.raises(Fenced, match="by nobody"):
+            await slow.append("r", 4, EVENT)
+        assert 3 == len(await slow.load("r"))
+        await slow.claim("r")
+        await slow.append("r", 4, EVENT)
+
+    asyncio.run(run())
+
+
+def test_a_late_owner_whose_run_nobody_took_goes_on(tmp_path: Path) -> None:
+    """A clock that jumps costs nothing: safety is the epoch's."""
+    clock = Clock()
+
+    async def run() -> None:
+        store = SqliteStore(tmp_path / "runs.db", clock=clock)
+        await store.claim("r")
+        clock.now += 1e6
+        await store.append("r", 1, EVENT)
+        assert "running" == (await store.overview())[0].status
+
+    asyncio.run(run())
+
+
+def test_a_claim_without_events_leaves_nothing(tmp_path: Path) -> None:
+    """A run that failed before it began can be begun again, by whoever."""
+
+    async def run() -> None:
+        first, second = SqliteStore(tmp_path / "runs.db"), SqliteStore(tmp_path / "runs.db")
+        await first.claim("r")
+        await first.release("r", "failed", ())
+        await second.append("r", 1, EVENT)
+        assert ["ready"] == [each.status for each in await first.overview()]
+
+    asyncio.run(run())
+
+
+def test_a_cancelled_claim_is_no_claim(tmp_path: Path) -> None:
+    """Nobody would ever release it."""
+
+    async def run() -> None:
+        first, second = SqliteStore(tmp_path / "runs.db"), SqliteStore(tmp_path / "runs.db")
+        claiming = asyncio.create_task(first.claim("r"))
+        await asyncio.sleep(0)
+        claiming.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await claiming
+        await first.append("s", 1, EVENT)  # What is put in later is written later.
+        await second.claim("r")
+
+    asyncio.run(run())
+
+
+def test_a_cancelled_claim_that_was_refused_undoes_no_other(tmp_path: Path) -> None:
+    """The claim that stands was somebody else's."""
+
+    async def run() -> None:
+        store = SqliteStore(tmp_path / "runs.db")
+        await store.claim("r")
+        claiming = asyncio.create_task(store.claim("r"))
+        await asyncio.sleep(0)
+        claiming.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await claiming
+        await store.append("r", 1, EVENT)
+        assert "running" == (await store.overview())[0].status
+
+    asyncio.run(run())
+
+
+def test_a_closed_store_gives_its_runs_up_and_refuses_work(tmp_path: Path) -> None:
+    """Waiting for the lease of a driver that has said goodbye helps nobody."""
+
+    async def run() -> None:
+        first, second = SqliteStore(tmp_path / "runs.db"), SqliteStore(tmp_path / "runs.db")
+        await first.claim("r")
+        await first.append("r", 1, EVENT)
+        await first.aclose()
+        await first.aclose()
+
+        assert "interrupted" == (await second.overview())[0].status
+        await second.claim("r")
+        with pytest.raises(StoreError, match="is closed"):
+            await first.append("r", 2, EVENT)
+
+    asyncio.run(run())
+
+
+def test_a_forgotten_store_leaves_no_thread(tmp_path: Path) -> None:
+    """Not everybody closes what they open."""
+    before = set(threading.enumerate())
+    store = SqliteStore(tmp_path / "runs.db")
+    asyncio.run(store.append("r", 1, EVENT))
+    (writer,) = [each for each in threading.enumerate() if each not in before and each.daemon]
+
+    del store
+    gc.collect()
+    writer.join(30)
+
+    assert not writer.is_alive()
+
+
+def test_every_acknowledged_append_survives_kill_9(tmp_path: Path) -> None:
+    """Ten processes in turn go on where the last one was killed, in the middle of three runs."""
+    path = tmp_path / "runs.db"
+    for round_ in range(10):
+        acknowledged: Counter[str] = Counter()
+        with process("append", path) as other:
+            for _ in range(1 + 7 * round_):
+                run_id, seq = hear(other).split()
+                acknowledged[run_id] = int(seq)
+            other.kill()
+            assert other.stdout is not None
+            for line in other.stdout:
+                if line.endswith("\n"):
+                    run_id, seq = line.split()
+                    acknowledged[run_id] = int(seq)
+
+        assert sound(path)
+        store = SqliteStore(path)
+        for run_id in RUNS:
+            if acknowledged[run_id]:
+                kept = list(asyncio.run(store.load(run_id)))
+                assert len(kept) >= acknowledged[run_id]
+                assert kept == [Cancelled(seq, run_id) for seq in range(1, len(kept) + 1)]
+
+
+def test_a_driver_stopped_past_its_lease_is_refused_when_it_wakes(tmp_path: Path) -> None:
+    """A laptop's lid, a paused container: the process is as sure of its run as ever."""
+    path, time = tmp_path / "runs.db", tmp_path / "time"
+    time.write_text("1000", encoding="utf-8")
+
+    async def take_over() -> SqliteStore:
+        store = SqliteStore(path, clock=lambda: float(time.read_text(encoding="utf-8")))
+        with pytest.raises(RunBusy, match=f"pid {zombie.pid}"):
+            await store.claim("r")
+        time.write_text("1031", encoding="utf-8")
+        await store.claim("r")
+        return store
+
+    with process("drive", path, time) as zombie:
+        assert "driving" == hear(zombie)
+        zombie.send_signal(signal.SIGSTOP)
+        os.waitpid(zombie.pid, os.WUNTRACED)
+        store = asyncio.run(take_over())
+        zombie.send_signal(signal.SIGCONT)
+        tell(zombie)
+
+        assert "Fenced" == hear(zombie)
+
+    asyncio.run(store.append("r", 2, Cancelled(2.0, "mine")))
+    assert [Cancelled(1.0, "first"), Cancelled(2.0, "mine")] == list(asyncio.run(store.load("r")))
+
+
+def test_of_two_processes_that_answer_at_once_one_is_accepted(tmp_path: Path) -> None:
+    """For each of a hundred questions, and what was accepted is what the run will read."""
+    path = tmp_path / "runs.db"
+    store = SqliteStore(path)
+    asyncio.run(store.append("r", 1, EVENT))
+
+    with process("post", path, "one") as one, process("post", path, "two") as two:
+        assert ["ready", "ready"] == [hear(one), hear(two)]
+        tell(one)
+        tell(two)
+        answers = [(hear(one), hear(two)) for _ in range(100)]
+
+    assert {("accepted", "answered"), ("answered", "accepted")} >= set(answers)
+    winners = {
+        str(key): "one" if one == "accepted" else "two" for key, (one, _) in enumerate(answers)
+    }
+    assert winners == asyncio.run(store.posted("r"))

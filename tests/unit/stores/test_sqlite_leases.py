@@ -1,0 +1,112 @@
+"""The fence: which tenant may write to which run (claims as a whole are test_sqlite's)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from graphloop.errors import Fenced, RunBusy
+from graphloop.stores.sqlite import SqliteStore
+from graphloop.stores.sqlite_leases import Tenant, fence
+
+
+def tenant(epoch: int | None) -> Tenant:
+    """Return a tenant who has claimed run "r" in an epoch, or never."""
+    made = Tenant(30.0, lambda: 100.0)
+    if epoch is not None:
+        made.epochs["r"] = epoch
+    return made
+
+
+def test_a_tenant_is_told_from_another_of_its_process() -> None:
+    """Two stores of one process are two drivers; a person can tell where they are."""
+    one, two = tenant(None), tenant(None)
+
+    assert one.name != two.name
+    assert f"pid {os.getpid()}" in one.name
+    assert 130.0 == one.until()
+
+
+@pytest.mark.parametrize(
+    ("claimed_in", "owner", "epoch"),
+    [(None, None, 0), (None, None, 5), (1, "me", 1), (None, "me", 3)],
+)
+def test_the_owner_writes_and_anybody_where_there_is_none(
+    claimed_in: int | None, owner: str | None, epoch: int
+) -> None:
+    """A run that nobody drives is kept in order by its numbers alone."""
+    me = tenant(claimed_in)
+
+    fence(me, "r", (me.name if owner else None, epoch))
+
+
+@pytest.mark.parametrize(
+    ("claimed_in", "owner", "epoch"),
+    [(None, "you", 1), (1, "you", 2), (1, "me", 3), (1, None, 1), (1, None, 2)],
+)
+def test_whoever_lost_its_claim_or_never_had_one_is_fenced(
+    claimed_in: int | None, owner: str | None, epoch: int
+) -> None:
+    """Also where the new owner has come and gone, and where it is another claim of one's own."""
+    me = tenant(claimed_in)
+
+    with pytest.raises(Fenced, match="run 'r' is driven by"):
+        fence(me, "r", (me.name if owner == "me" else owner, epoch))
+
+
+def test_a_claim_of_a_run_that_is_gone_is_fenced() -> None:
+    """Another claimed it, found it empty and forgot it."""
+    with pytest.raises(Fenced, match="claimed it in epoch 1"):
+        fence(tenant(1), "r", None)
+
+    fence(tenant(None), "r", None)
+
+
+CLAIM_AND_WAIT = """
+import asyncio, sys
+from graphloop.stores.sqlite import SqliteStore
+
+async def main():
+    store = SqliteStore(sys.argv[1])
+    await store.claim("r")
+    await store.append("r", 1, Started(0.0, "r", "g", (), Setup()))
+    print("claimed", flush=True)
+    sys.stdin.read()
+
+from graphloop.events import Setup, Started
+asyncio.run(main())
+"""
+
+
+def test_nobody_waits_for_the_lease_of_a_process_of_this_machine_that_has_died(
+    tmp_path: Path,
+) -> None:
+    """A run that was killed is taken up at once; while its driver lives, it is busy."""
+    path = tmp_path / "runs.db"
+    with subprocess.Popen(
+        [sys.executable, "-c", CLAIM_AND_WAIT, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as driver:
+        assert driver.stdout is not None
+        assert "claimed" in driver.stdout.readline()
+        with pytest.raises(RunBusy, match=f"pid {driver.pid}"):
+            asyncio.run(_claim(path))
+        driver.kill()
+        driver.wait()
+
+    asyncio.run(_claim(path))
+
+
+async def _claim(path: Path) -> None:
+    store = SqliteStore(path)
+    try:
+        await store.claim("r")
+    finally:
+        await store.aclose()

@@ -1,0 +1,80 @@
+"""What is read from a database: events are believed only if their checksum is right."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from graphloop.errors import StoreError
+from graphloop.events import Cancelled
+from graphloop.stores.sqlite import SqliteStore
+from graphloop.stores.sqlite_reading import read
+
+
+def damaged(path: Path, statement: str) -> SqliteStore:
+    """Return a store of three events, after something happened to its file."""
+
+    async def fill() -> None:
+        store = SqliteStore(path)
+        for seq in (1, 2, 3):
+            await store.append("r", seq, Cancelled(float(seq), "reason"))
+        await store.aclose()
+
+    asyncio.run(fill())
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(statement)
+    return SqliteStore(path)
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("UPDATE entry SET data = x'7b7d' WHERE seq = 2", "event 2 is damaged: its checksum"),
+        ("UPDATE entry SET crc = 7 WHERE seq = 3", "event 3 is damaged: its checksum"),
+        ("UPDATE entry SET kind = 'Decided' WHERE seq = 2", r"event 2 \(Decided\) is damaged"),
+        ("UPDATE entry SET seq = 5 WHERE seq = 3", "event 3 is missing, 5 is there"),
+        ("DELETE FROM entry WHERE seq = 1", "event 1 is missing, 2 is there"),
+        ("DELETE FROM entry WHERE seq = 3", r"has 2 event\(s\) of 3"),
+        ("DELETE FROM entry", r"has 0 event\(s\) of 3"),
+        # The checksum of `{}`: right, but not of an event.
+        ("UPDATE entry SET data = x'7b7d', crc = 2745614147 WHERE seq = 1", "event 1: not a"),
+    ],
+)
+def test_damage_names_the_run_and_the_event(tmp_path: Path, statement: str, message: str) -> None:
+    """A journal with a hole leads to a run that never was."""
+    store = damaged(tmp_path / "runs.db", statement)
+
+    with pytest.raises(StoreError, match=f"run 'r'.*{message}"):
+        asyncio.run(store.load("r"))
+
+
+def test_a_flipped_byte_in_the_file_is_found(tmp_path: Path) -> None:
+    """Disks rot; SQLite itself has no checksums."""
+    path = tmp_path / "runs.db"
+    damaged(path, "PRAGMA wal_checkpoint(TRUNCATE)")
+    whole = path.read_bytes()
+    at = whole.rindex(b"reason")
+    path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+
+    with pytest.raises(StoreError, match=r"run 'r', event [123] is damaged"):
+        asyncio.run(SqliteStore(path).load("r"))
+
+
+def test_what_sqlite_cannot_read_is_a_store_error(tmp_path: Path) -> None:
+    """Whoever reads a store knows one kind of error."""
+    path = tmp_path / "runs.db"
+    store = damaged(path, "DROP TABLE signal")
+
+    with pytest.raises(StoreError, match=r"cannot read .*no such table"):
+        asyncio.run(store.posted("r"))
+    with pytest.raises(StoreError, match=r"cannot read .*surrogates"):
+        asyncio.run(store.load("\ud800"))
+
+
+def test_where_there_is_no_database_there_is_nothing(tmp_path: Path) -> None:
+    """And the work is not even begun."""
+    assert "nothing" == read(tmp_path / "runs.db", lambda connection: "something", "nothing")

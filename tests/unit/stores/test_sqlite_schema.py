@@ -1,0 +1,116 @@
+"""How a database is opened: what is made, what is set, and what is refused untouched."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from graphloop.errors import StoreError
+from graphloop.stores.sqlite_schema import Durability, open_reader, open_writer
+
+WAYS: list[Callable[[Path], sqlite3.Connection | None]] = [
+    lambda path: open_writer(path, "power"),
+    open_reader,
+]
+
+
+@pytest.mark.parametrize(("durability", "synchronous"), [("power", 2), ("process", 1)])
+def test_a_database_is_opened_as_the_specification_says(
+    tmp_path: Path, durability: Durability, synchronous: int
+) -> None:
+    """Without FULL, a loss of power takes acknowledged events along."""
+    expected: dict[str, object] = {
+        "journal_mode": "wal",
+        "synchronous": synchronous,
+        "busy_timeout": 30_000,
+        "foreign_keys": 1,
+        "wal_autocheckpoint": 1000,
+        "journal_size_limit": 64 * 1024 * 1024,
+    }
+
+    for _ in ("made", "opened again"):
+        with closing(open_writer(tmp_path / "deep" / "runs.db", durability)) as connection:
+            found = {name: connection.execute(f"PRAGMA {name}").fetchone()[0] for name in expected}
+        assert expected == found
+
+
+def test_a_database_is_for_its_owner_only(tmp_path: Path) -> None:
+    """Its log too: conversations are nobody else's business."""
+    with closing(open_writer(tmp_path / "runs.db", "power")):
+        modes = {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+
+    assert {0o600} == modes
+
+
+def test_a_reader_neither_writes_nor_checkpoints(tmp_path: Path) -> None:
+    """Only writers do, and they under the lock."""
+    path = tmp_path / "runs.db"
+    open_writer(path, "power").close()
+    reader = open_reader(path)
+    assert reader is not None
+
+    with closing(reader):
+        assert (0,) == reader.execute("PRAGMA wal_autocheckpoint").fetchone()
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            reader.execute("DELETE FROM run")
+
+
+def test_a_reader_finds_nothing_in_a_file_that_is_not_made_yet(tmp_path: Path) -> None:
+    """Neither an absent nor an empty one is an error: another process may be making it."""
+    path = tmp_path / "runs.db"
+
+    assert open_reader(path) is None
+    path.touch()
+
+    assert open_reader(path) is None
+
+
+def test_what_is_no_database_is_refused_untouched(tmp_path: Path) -> None:
+    """A misspelled path may name anything."""
+    path = tmp_path / "runs.db"
+    path.write_text("Dear diary, " * 100, encoding="utf-8")
+
+    for opening in WAYS:
+        with pytest.raises(StoreError, match="file is not a database"):
+            opening(path)
+
+    assert "Dear diary, " * 100 == path.read_text(encoding="utf-8")
+
+
+def test_a_database_of_something_else_is_refused_untouched(tmp_path: Path) -> None:
+    """Somebody's bookmarks are not ours to add tables to."""
+    path = tmp_path / "runs.db"
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("CREATE TABLE bookmark(url)")
+    before = path.read_bytes()
+
+    for opening in WAYS:
+        with pytest.raises(StoreError, match="not one of graphloop's journals"):
+            opening(path)
+
+    assert before == path.read_bytes()
+
+
+def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
+    """An old graphloop that writes into a new database damages it."""
+    path = tmp_path / "runs.db"
+    with closing(open_writer(path, "power")) as connection:
+        connection.execute("PRAGMA user_version=2")
+
+    for opening in WAYS:
+        with pytest.raises(StoreError, match=r"version 2, .* up to 1: upgrade graphloop"):
+            opening(path)
+
+
+def test_a_place_that_cannot_be_opened_is_a_store_error(tmp_path: Path) -> None:
+    """Whatever the system's reason; it names SQLite's version."""
+    (tmp_path / "file").touch()
+
+    with pytest.raises(StoreError, match=r"cannot open .*SQLite 3"):
+        open_writer(tmp_path / "file" / "runs.db", "power")
+    with pytest.raises(StoreError, match=r"cannot open .*SQLite 3"):
+        open_reader(tmp_path)

@@ -1,0 +1,226 @@
+"""Writer: many pieces of work in one transaction, each of which stands or falls alone."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from sqlite3 import Connection
+
+import pytest
+
+from graphloop.errors import StoreError
+from graphloop.stores.sqlite_leases import Tenant, claim
+from graphloop.stores.sqlite_writer import Writer
+
+
+def writer_of(path: Path, tenant: Tenant | None = None) -> Writer:
+    return Writer(path / "runs.db", "process", tenant or Tenant(30.0, lambda: 1.0))
+
+
+def insert(run_id: str) -> Callable[[Connection], None]:
+    """Return work that can be seen afterwards, and be done once only."""
+
+    def work(connection: Connection) -> None:
+        connection.execute(
+            "INSERT INTO run(run_id, created, updated, next_seq) VALUES(?, 0, 0, 2)", (run_id,)
+        )
+
+    return work
+
+
+def names(connection: Connection) -> list[str]:
+    return [name for (name,) in connection.execute("SELECT run_id FROM run ORDER BY number")]
+
+
+class Gate:
+    """Work that holds the writer's thread up, until the rest is put in."""
+
+    def __init__(self) -> None:
+        self.go_on = threading.Event()
+        self.statements: list[str] = []
+
+    def __call__(self, connection: Connection) -> None:
+        self.go_on.wait(30)
+        connection.set_trace_callback(self.statements.append)
+
+
+async def put_in_at_once(
+    writer: Writer, works: list[Callable[[Connection], None]], gate: Gate
+) -> list[Exception | None]:
+    """Have all works done in one go, and return how each one failed."""
+
+    async def one(work: Callable[[Connection], None]) -> Exception | None:
+        try:
+            await writer.do(work)
+        except StoreError as error:
+            return error
+        return None
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(one(gate))
+        await asyncio.sleep(0)
+        tasks = [group.create_task(one(work)) for work in works]
+        await asyncio.sleep(0)
+        gate.go_on.set()
+    return [task.result() for task in tasks]
+
+
+def test_what_waits_is_committed_at_once(tmp_path: Path) -> None:
+    """Two hundred appends cost one sync of the disk, not two hundred."""
+    gate = Gate()
+
+    async def run() -> None:
+        writer = writer_of(tmp_path)
+        works = [insert(f"run {number}") for number in range(200)]
+        assert {None} == set(await put_in_at_once(writer, works, gate))
+        assert 200 == len(await writer.do(names))
+        writer.stop()
+        await writer.ended()
+
+    asyncio.run(run())
+
+    # The gate's own commit may be seen, and that of the last look is.
+    assert gate.statements.count("COMMIT") <= 3
+
+
+def test_what_is_refused_undoes_itself_only(tmp_path: Path) -> None:
+    """Its neighbours in the transaction belong to other runs."""
+
+    def half(connection: Connection) -> None:
+        insert("half")(connection)
+        raise StoreError("refused")
+
+    async def run() -> None:
+        writer = writer_of(tmp_path)
+        works = [insert("a"), half, insert("a"), insert("b"), insert("\ud800")]
+        failed = await put_in_at_once(writer, works, Gate())
+        assert [None, "refused", None] == [failed[0], str(failed[1]), failed[3]]
+        assert "UNIQUE" in str(failed[2])
+        assert "surrogates" in str(failed[4])
+        assert ["a", "b"] == await writer.do(names)
+
+    asyncio.run(run())
+
+
+def test_a_lost_transaction_is_told_to_all_in_it(tmp_path: Path) -> None:
+    """A full disk makes SQLite undo everything: nobody may think theirs was kept."""
+
+    def ruin(connection: Connection) -> None:
+        connection.execute("ROLLBACK")
+        raise sqlite3.OperationalError("database or disk is full")
+
+    async def run() -> None:
+        writer = writer_of(tmp_path)
+        failed = await put_in_at_once(writer, [insert("a"), ruin, insert("b")], Gate())
+        assert ["disk is full"] * 3 == [str(each)[-12:] for each in failed]
+        await writer.do(insert("c"))
+        assert ["c"] == await writer.do(names)
+
+    asyncio.run(run())
+
+
+def test_a_commit_that_fails_is_rolled_back(tmp_path: Path) -> None:
+    """And the next one succeeds."""
+
+    def dangle(connection: Connection) -> None:
+        connection.execute("PRAGMA defer_foreign_keys=ON")
+        connection.execute("INSERT INTO signal VALUES('nowhere', 'k', 's', 'd', 0)")
+
+    async def run() -> None:
+        writer = writer_of(tmp_path)
+        with pytest.raises(StoreError, match="FOREIGN KEY"):
+            await writer.do(dangle)
+        await writer.do(insert("c"))
+        assert ["c"] == await writer.do(names)
+
+    asyncio.run(run())
+
+
+def test_work_whose_waiter_is_cancelled_does_no_harm(tmp_path: Path) -> None:
+    """It is done or not; its neighbours hear their own results, and only theirs."""
+    gate = Gate()
+
+    async def run() -> None:
+        writer = writer_of(tmp_path)
+        holding = asyncio.create_task(writer.do(gate))
+        left = asyncio.create_task(writer.do(insert("a")))
+        stays = asyncio.create_task(writer.do(names))
+        await asyncio.sleep(0)
+        left.cancel()
+        gate.go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await left
+        await holding
+        assert await stays in (["a"], [])
+
+    asyncio.run(run())
+
+
+def test_an_event_loop_that_ended_meanwhile_does_no_harm(tmp_path: Path) -> None:
+    """A store may serve many of them, one after the other."""
+    writer, gate = writer_of(tmp_path), Gate()
+
+    async def leave() -> None:
+        left = asyncio.create_task(writer.do(gate))
+        await asyncio.sleep(0)
+        left.cancel()
+
+    asyncio.run(leave())
+    gate.go_on.set()
+
+    assert [] == asyncio.run(writer.do(names))
+
+
+def test_a_database_that_cannot_be_opened_is_told_and_tried_again(tmp_path: Path) -> None:
+    """The disk may be mounted a second later."""
+    (tmp_path / "runs.db").mkdir()
+    writer = writer_of(tmp_path)
+
+    with pytest.raises(StoreError, match="cannot open"):
+        asyncio.run(writer.do(names))
+    (tmp_path / "runs.db").rmdir()
+
+    assert [] == asyncio.run(writer.do(names))
+
+
+def test_a_stopped_writer_takes_nothing(tmp_path: Path) -> None:
+    """Also one that never began."""
+    writer = writer_of(tmp_path)
+    writer.stop()
+
+    with pytest.raises(StoreError, match="is closed"):
+        asyncio.run(writer.do(names))
+    writer.post(names, lambda _: None)
+    asyncio.run(writer.ended())
+
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_an_idle_claim_is_renewed(tmp_path: Path) -> None:
+    """A tool may run for an hour between two events."""
+    now, renewed = [100.0], threading.Event()
+
+    def clock() -> float:
+        if now[0] == 200.0:
+            renewed.set()
+        return now[0]
+
+    tenant = Tenant(0.03, clock)
+    writer = writer_of(tmp_path, tenant)
+
+    def claimed(epoch: int) -> None:
+        tenant.epochs["r"] = epoch
+
+    def until(connection: Connection) -> float:
+        return float(connection.execute("SELECT lease_until FROM run").fetchone()[0])
+
+    asyncio.run(writer.do(lambda connection: claim(connection, tenant, "r"), claimed))
+    now[0] = 200.0
+    assert renewed.wait(30)
+
+    assert 200.03 == asyncio.run(writer.do(until))
+    writer.stop()
+    asyncio.run(writer.ended())
