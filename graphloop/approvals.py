@@ -14,7 +14,7 @@ import hmac
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, final
+from typing import Final, Literal, TypeAlias, final
 
 import msgspec
 from msgspec import Struct
@@ -24,6 +24,7 @@ from .errors import ConfigError
 from .limits import is_number
 
 __all__ = [
+    "AS_IT_WAS",
     "Approval",
     "Capability",
     "Refusal",
@@ -32,11 +33,18 @@ __all__ = [
     "decline",
     "digest",
     "issue",
+    "refuse_edit",
     "secret_of",
     "verify",
 ]
 
 VERSION = "v1"
+
+AS_IT_WAS: Final = (
+    "it may have run already, so its arguments cannot be edited: approve it as it is, "
+    "or deny it, and the model may ask anew"
+)
+"""Why an `unknown` call takes no edit: no gate would see the arguments, and it may run twice."""
 
 Refusal: TypeAlias = Literal[
     "",
@@ -47,6 +55,7 @@ Refusal: TypeAlias = Literal[
     "of another run",
     "of another call",
     "for other arguments",
+    "of another conversation",
     "expired",
 ]
 """Why a token is no good; empty if it is. `not verifiable`: it is signed, and no secret is here."""
@@ -80,6 +89,8 @@ class Capability(Struct, frozen=True, gc=False):
     """What an approval is good for: one call of a tool, by its key and its arguments' digest.
 
     `expires_at` is in seconds since the epoch, None for never; `path` tells child runs apart.
+    `conversation` is the digest of the conversation that ends in the call, for approvals that are
+    given where no run is known; a run knows its own, and does not look at it.
     """
 
     run_id: str
@@ -88,6 +99,7 @@ class Capability(Struct, frozen=True, gc=False):
     digest: str
     expires_at: float | None = None
     path: str = ""
+    conversation: str = ""
 
 
 def approve(
@@ -110,6 +122,16 @@ def approve(
 def decline(reason: str = "") -> Approval:
     """Refuse the call; the model reads the reason."""
     return Approval(approved=False, reason=reason)
+
+
+def refuse_edit(place: str, approval: Approval, *, unknown: bool) -> None:
+    """Refuse other arguments for an `unknown` call, which can only run again as it was.
+
+    Raises:
+        ConfigError: the approval edits such a call; the message begins with `place`.
+    """
+    if unknown and approval.approved and approval.edit:
+        raise ConfigError(f"{place}: {AS_IT_WAS}")
 
 
 def digest(arguments: str) -> str:
@@ -186,6 +208,8 @@ def _difference(found: Capability, expected: Capability, now: float) -> Refusal:
         return "of another call"
     if found.digest != expected.digest:
         return "for other arguments"
+    if expected.conversation and found.conversation != expected.conversation:
+        return "of another conversation"
     for expires_at in (found.expires_at, expected.expires_at):
         # Not `now >= expires_at`: no comparison with NaN holds, and a wrong clock must not approve.
         if expires_at is not None and not now < expires_at:
@@ -197,6 +221,8 @@ def _payload(capability: Capability) -> str:
     fields = msgspec.structs.asdict(capability)
     if capability.expires_at is not None:
         fields["expires_at"] = float(capability.expires_at)
+    if not capability.conversation:
+        del fields["conversation"]  # As it was written before there was one.
     text = json.dumps(fields, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return _base64(text.encode("ascii"))
 

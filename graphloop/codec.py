@@ -40,6 +40,10 @@ class _Line(Struct):
 class Codec:
     """Encodes and decodes the events of one graph.
 
+    A store has the codec of one graph, and keeps the runs of others beside: those of the agents
+    that it calls. Their states are read as plain JSON, and become what they were by the codec of
+    the graph they are of (`of`, `typed`).
+
     Args:
         state_type: the type of the user's state; `object` leaves it as plain JSON.
     """
@@ -88,7 +92,30 @@ class Codec:
         except (DecodeError, ValidationError) as error:
             raise StoreError(f"not a journal line: {error}; found {line[:80]!r}") from error
         except StateError as error:
-            raise StoreError(f"the journal's state is not the graph's: {error}") from error
+            raise _not_ours(error) from error
+
+    def of(self, run_id: str) -> Codec:
+        """Return the codec to read a run with: whose state a child run has is not known here."""
+        return Codec() if "/" in run_id else self
+
+    def typed(self, event: Event) -> Event:
+        """Return an event, whose state another codec has read, with a state of this graph's type.
+
+        A state that is of this type already stays the same object.
+
+        Raises:
+            StoreError: the state cannot be this graph's.
+        """
+        try:
+            return _changed(event, self._typed)
+        except StateError as error:
+            raise _not_ours(error) from error
+
+    def _typed(self, state: object) -> object:
+        try:
+            return self._state.validate_python(state, strict=True)
+        except StateError:
+            return self._state.validate_json(to_json(state, inf_nan_mode="strings"))
 
     def _without_state(self, event: Event) -> Event:
         """Return the event with its state as JSON, the way pydantic writes it."""
@@ -98,6 +125,10 @@ class Codec:
         """Return the event with its state of JSON values as what it was."""
         # As JSON, not as Python: a strict model takes a list for a tuple from JSON only.
         return _changed(event, lambda state: self._state.validate_json(self._encoder.encode(state)))
+
+
+def _not_ours(error: StateError) -> StoreError:
+    return StoreError(f"the journal's state is not the graph's: {error}")
 
 
 def _changed(event: Event, change: Callable[[object], object]) -> Event:

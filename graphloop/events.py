@@ -86,7 +86,10 @@ class Setup(Struct, frozen=True, gc=False):
 
 
 class Started(Struct, frozen=True, tag=True):
-    """A run began with these messages and this state of the user's."""
+    """A run began with these messages and this state of the user's.
+
+    `steering` was said before: it comes into the conversation when the first turn is opened.
+    """
 
     at: float
     run_id: str
@@ -94,6 +97,7 @@ class Started(Struct, frozen=True, tag=True):
     messages: tuple[Message, ...]
     setup: Setup
     state: object = None
+    steering: tuple[UserMessage, ...] = ()
 
 
 class ModelReplied(Struct, frozen=True, tag=True, gc=False):
@@ -291,8 +295,10 @@ class Queued(Struct, frozen=True, tag=True, gc=False):
 class Cancelled(Struct, frozen=True, tag=True, gc=False):
     """Somebody, or a time limit (`timeout`), stopped the run; whatever was pending is void.
 
-    `after_step` lets the turn under way come to its end first. `spent` is what the effects that
-    are void had used, as far as it is known.
+    `after_step` lets the turn under way come to its end first; it is somebody's wish, never a time
+    limit's, so a run that it stops is aborted, and one that ends in that turn by itself is not.
+    `spent` is what the effects that are void had used, as far as it is known; `unbegun` are those
+    of them that surely have not begun.
     """
 
     at: float
@@ -300,6 +306,7 @@ class Cancelled(Struct, frozen=True, tag=True, gc=False):
     after_step: bool = False
     timeout: bool = False
     spent: Spent = Spent()
+    unbegun: tuple[int, ...] = ()
 
 
 Answering: TypeAlias = (

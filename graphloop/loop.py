@@ -31,6 +31,7 @@ from .outcomes import (
     Empty,
     Failed,
     Final,
+    FollowUp,
     GiveUp,
     Go,
     Held,
@@ -83,6 +84,6 @@ def standard_edges(nodes: Standard) -> Edges[None]:
         gate: {Settled: execute, Aborted: append},
         execute: {Done: append, Held: gate, Aborted: append},
         append: {AnsweredCalls: stop, Resend: stop, Final: verify, Refused: END, Aborted: END},
-        verify: {Accepted: END, Rejected: append, Failed: END, Aborted: END},
+        verify: {Accepted: END, FollowUp: stop, Rejected: append, Failed: END, Aborted: END},
         stop: {Go: prepare, Stop: END, Failed: END, Aborted: END},
     }

@@ -22,6 +22,7 @@ __all__ = [
     "Empty",
     "Failed",
     "Final",
+    "FollowUp",
     "GiveUp",
     "Go",
     "Held",
@@ -131,6 +132,10 @@ class Final(Outcome):
 
 class Accepted(Outcome):
     """The answer was judged good enough."""
+
+
+class FollowUp(Outcome):
+    """The answer was judged good enough, and somebody has more to say."""
 
 
 class Rejected(Outcome):

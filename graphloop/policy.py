@@ -247,13 +247,24 @@ def _name_in(taken: Mapping[str, Condition], condition: Condition) -> str:
     for name, other in taken.items():
         if other is condition:
             return name
-    own = getattr(condition, "__name__", "")
-    base = own if isinstance(own, str) and own.isidentifier() else "custom"
+    base = _own_name(condition)
     name, number = base, 1
     while name in taken:
         number += 1
         name = f"{base}_{number}"
     return name
+
+
+def _own_name(condition: Condition) -> str:
+    """Return a condition's own name, of what it calls or of its class; a lambda is a `predicate`.
+
+    Never its place in a file: a rule is known by this name in journals, and code moves.
+    """
+    function: object = condition
+    if not hasattr(condition, "__name__"):
+        function = getattr(condition, "func", condition)  # What a `functools.partial` calls.
+    own = getattr(function, "__name__", type(function).__name__)
+    return own if isinstance(own, str) and own.isidentifier() else "predicate"
 
 
 def _refuse_shadowed(rules: tuple[Rule, ...]) -> None:

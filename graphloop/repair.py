@@ -11,8 +11,9 @@ latest turn before it that made a call with its id, so an id that is used again 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
@@ -26,7 +27,13 @@ Results: TypeAlias = Mapping[int, ToolResult]
 Slots: TypeAlias = tuple[int | None, ...]
 """For each call of a turn, the index of its result in the history."""
 
-NOT_RUN = "Not run: the conversation was handed in without its result."
+KEY: Final = re.compile(r"c-?\d+\.(\d+)")
+"""A key that graphloop itself gave (`values.call_key`); a caller's may be anything."""
+
+UNKNOWN = (
+    "It is not known whether this call took effect: the conversation has no result of it. Check "
+    "before calling it again."
+)
 
 
 class Repaired(Struct, frozen=True):
@@ -39,8 +46,9 @@ class Repaired(Struct, frozen=True):
 def repaired(messages: Sequence[Message], *, keep_open: bool = False) -> Repaired:
     """Return the history with exactly one result after each call, in the order of the calls.
 
-    A call without a result is answered as not run; a result without a call, or a second one, is
-    dropped; a late one moves to its call. All else stays, as the same objects in the same order.
+    A call without a result is answered as unknown: it may have run. A result without a call, or a
+    second one, is dropped; a late one moves to its call. All else stays, as the same objects in
+    the same order.
 
     Args:
         messages: any history; it is not changed.
@@ -146,11 +154,21 @@ def _slots(calls: Sequence[ToolCall], results: Results) -> Slots:
         came.setdefault(result.call_id, []).append(at)
     for call_id, places in wanted.items():
         indexes = came.get(call_id, [])[: len(places)]
-        for place, at in zip(
-            _places_by_name(calls, places, results, indexes), indexes, strict=True
-        ):
+        own = _places_by_key(places, results, indexes)
+        meant = _places_by_name(calls, places, results, indexes) if own is None else own
+        for place, at in zip(meant, indexes, strict=True):
             slots[place] = at
     return tuple(slots)
+
+
+def _places_by_key(
+    places: Sequence[int], results: Results, indexes: Sequence[int]
+) -> Sequence[int] | None:
+    """Return the places that results name by their keys; None unless all do, each another."""
+    keys = [KEY.fullmatch(results[at].key) for at in indexes]
+    named = [int(key[1]) for key in keys if key is not None]
+    all_fit = len(named) == len(indexes) == len({*named} & {*places})
+    return named if all_fit else None
 
 
 def _places_by_name(
@@ -181,7 +199,7 @@ def _answers(
         if at is not None:
             yield results[at]
         elif not keep_open:
-            yield ToolResult("", call.id, call.name, NOT_RUN, "not_run")
+            yield ToolResult("", call.id, call.name, UNKNOWN, "unknown")
 
 
 def _gaps(turn: int, message: AssistantMessage, filled: Slots, *, keep_open: bool) -> Iterator[str]:
@@ -189,7 +207,7 @@ def _gaps(turn: int, message: AssistantMessage, filled: Slots, *, keep_open: boo
     for place, (call, at) in enumerate(zip(message.calls, filled, strict=True)):
         if at is None and not keep_open:
             told = f"messages[{turn}]: call {place} ({_named(call.name, call.id)})"
-            yield f"{told} has no result; it is answered as not run"
+            yield f"{told} has no result; it is answered as unknown"
     came = [at for at in filled if at is not None]
     if came != sorted(came):
         yield f"messages[{turn}]: the results of its calls are not in their order; they are sorted"

@@ -119,6 +119,7 @@ class Turn(Struct, frozen=True):
         asked: whether a model has answered, or failed for good.
         compacted: whether the history was made shorter for it.
         dropped: whether the caller put a conversation of its own in place of the reply.
+        beyond_budget: whether a call was refused because no tool call was left.
         given: places of the calls that were answered in a conversation that was handed in.
         results: one slot a call.
         unissued: places of the calls that wait for room.
@@ -135,6 +136,7 @@ class Turn(Struct, frozen=True):
     asked: bool = False
     compacted: bool = False
     dropped: bool = False
+    beyond_budget: bool = False
     given: frozenset[int] = frozenset()
     reply: Reply | None = None
     calls: tuple[ToolCall, ...] = ()

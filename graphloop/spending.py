@@ -42,8 +42,8 @@ class Spent(Struct, frozen=True, gc=False):
 class Budget(Struct, frozen=True, gc=False):
     """What a run may spend at most; None is no limit. A child run gets a share of what is left.
 
-    Tokens, money and time are looked at between turns, so one turn can exceed them; the number of
-    tool calls is never exceeded.
+    Tokens, money and time are looked at between turns, so one turn can exceed them. The number of
+    tool calls is never exceeded: a call beyond it does not run, and ends the run after its turn.
     """
 
     tokens: int | None = None
@@ -52,19 +52,15 @@ class Budget(Struct, frozen=True, gc=False):
     tool_calls: int | None = None
 
     def tripped(self, spent: Spent) -> tuple[str, ...]:
-        """Return the names of the limits that are reached."""
-        return tuple(
-            [
-                name
-                for name, limit, used in (
-                    ("budget.tokens", self.tokens, spent.usage.total_tokens),
-                    ("budget.usd", self.usd, spent.cost_usd),
-                    ("budget.seconds", self.seconds, spent.seconds),
-                    ("budget.tool_calls", self.tool_calls, spent.tool_calls),
-                )
-                if limit is not None and used >= limit
-            ]
-        )
+        """Return the names of the limits between turns that are reached."""
+        names: list[str] = []
+        if self.tokens is not None and spent.usage.total_tokens >= self.tokens:
+            names.append("budget.tokens")
+        if self.usd is not None and spent.cost_usd >= self.usd:
+            names.append("budget.usd")
+        if self.seconds is not None and spent.seconds >= self.seconds:
+            names.append("budget.seconds")
+        return tuple(names)
 
     def left(self, spent: Spent) -> Budget:
         """Return what is left of it, never less than nothing."""
@@ -84,13 +80,17 @@ class Budget(Struct, frozen=True, gc=False):
             _less(self.tool_calls, other.tool_calls),
         )
 
-    def share(self, parts: int) -> Budget:
-        """Return one of `parts` equal parts; what counts is rounded down."""
-        return Budget(
-            None if self.tokens is None else self.tokens // parts,
-            None if self.usd is None else self.usd / parts,
-            None if self.seconds is None else self.seconds / parts,
-            None if self.tool_calls is None else self.tool_calls // parts,
+    def shares(self, parts: int) -> tuple[Budget, ...]:
+        """Return equal parts that come to the whole; what cannot be parted goes to the first."""
+        usd = None if self.usd is None else self.usd / parts
+        seconds = None if self.seconds is None else self.seconds / parts
+        return tuple(
+            [
+                Budget(
+                    _part(self.tokens, parts, at), usd, seconds, _part(self.tool_calls, parts, at)
+                )
+                for at in range(parts)
+            ]
         )
 
     def tightened(self, other: Budget) -> Budget:
@@ -116,7 +116,7 @@ def budget(
         tokens: input and output tokens of all model calls, as providers report them.
         usd: the cost in US dollars of all model calls of known price.
         seconds: seconds of work; waiting for people does not count.
-        tool_calls: executions of tools.
+        tool_calls: executions of tools; the run ends once one more is asked for.
 
     Raises:
         ConfigError: a limit is not above 0; leave it out for no limit.
@@ -127,6 +127,11 @@ def budget(
         None if seconds is None else positive_number("budget.seconds", seconds),
         None if tool_calls is None else whole_number("budget.tool_calls", tool_calls),
     )
+
+
+def _part(limit: int | None, parts: int, at: int) -> int | None:
+    """Return the part at a place of something that is counted: the first get one more."""
+    return None if limit is None else limit // parts + (at < limit % parts)
 
 
 def _less(limit: N | None, used: N | None) -> N | None:

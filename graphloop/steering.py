@@ -133,4 +133,7 @@ def _replaced(run: Run[S], messages: tuple[Message, ...], *, keep_open: bool) ->
 
 
 def _dropped(turn: Turn) -> Turn:
+    """Return the turn without its calls, unless they have run: that stays on record."""
+    if turn.verdicts and turn.results and None not in turn.results:
+        return evolve(turn, verdicts=(), dropped=True)
     return evolve(turn, calls=(), verdicts=(), results=(), dropped=True)

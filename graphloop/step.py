@@ -56,7 +56,8 @@ from .graph import Graph
 from .history import History
 from .node import Leave, Reaction, Wait
 from .outcomes import Outcome, outcome_name
-from .run import Ending, EndReason, Run, Spent, evolve
+from .run import Ending, EndReason, Run, Spent, Turn, evolve
+from .values import call_key
 
 __all__ = ["ELSEWHERE", "SETTLE_MAX", "Step", "begin", "step"]
 
@@ -79,9 +80,17 @@ ANSWERS: Final[Mapping[type[Effect], type[Event]]] = {
 ELSEWHERE: Final = frozenset({AskHuman, HandOver, StartRun})
 """Wishes whose time is not this run's: people take theirs, and child runs count their own."""
 
-
-ASIDE: Final = (Started, Resumed, Begun, Queued, Cancelled)
-"""Events that answer no effect."""
+ANSWERING: Final = (
+    ModelReplied,
+    CallsChecked,
+    ToolReturned,
+    Decided,
+    CallbackReturned,
+    EffectFailed,
+    ChildEnded,
+    Steered,
+)
+"""`Answering` as type checkers can narrow by it: what answers an effect, frequent ones first."""
 
 
 class Step(Struct, Generic[S], frozen=True):
@@ -106,6 +115,7 @@ def begin(graph: Graph[S], started: Started, state: S) -> Step[S]:
         at=started.at,
         started_at=started.at,
         messages=History(started.messages),
+        steering=started.steering,
     )
     try:
         reaction = graph.nodes[graph.start].enter(run)
@@ -128,12 +138,12 @@ def step(graph: Graph[S], run: Run[S], event: Event) -> Step[S]:
     if run.node == "END":
         raise IllegalEvent(f"run {run.id!r} is over; it cannot take {type(event).__name__}")
     answered: Effect | None = None
-    if isinstance(event, ASIDE):
-        if not isinstance(event, Cancelled) or event.after_step:
-            return Step(event, _noted(run, event), ())
+    if isinstance(event, ANSWERING):
+        answered, run = _answered(run, event)
+    elif isinstance(event, Cancelled) and not event.after_step:
         run = _aborted(run, event)
     else:
-        answered, run = _answered(run, event)
+        return Step(event, _noted(run, event), ())
     node = graph.nodes[run.node]
     try:
         reaction = node.on(run, event, answered)
@@ -152,7 +162,7 @@ def _answered(run: Run[S], event: Answering) -> tuple[Effect, Run[S]]:
             f"which waits for {sorted(run.pending) or 'nothing'} at {run.node!r}"
         )
     answer = ANSWERS[type(answered)]
-    if type(event) not in (answer, EffectFailed):
+    if type(event) is not answer and type(event) is not EffectFailed:
         raise IllegalEvent(
             f"{type(answered).__name__} {answered.id} of run {run.id!r} is answered by "
             f"{answer.__name__} or EffectFailed; found {type(event).__name__}"
@@ -205,7 +215,22 @@ def _aborted(run: Run[S], event: Cancelled) -> Run[S]:
         pending={},
         begun=frozenset(),
         spent=_timed(run, event) + event.spent,
+        turn=_unissued(run, event.unbegun),
         ending=ending,
+    )
+
+
+def _unissued(run: Run[S], unbegun: tuple[int, ...]) -> Turn:
+    """Return the turn with the calls whose effects have not begun among those never issued."""
+    turn = run.turn
+    keys = {call_key(turn.number, place): place for place in range(len(turn.calls))}
+    places = set(turn.unissued)
+    for at in unbegun:
+        effect = run.pending.get(at)
+        if isinstance(effect, CallTool | StartRun) and effect.key in keys:
+            places.add(keys[effect.key])
+    return (
+        turn if len(places) == len(turn.unissued) else evolve(turn, unissued=tuple(sorted(places)))
     )
 
 
@@ -235,7 +260,7 @@ def _spend(run: Run[S], event: Answering, answered: Effect) -> Spent:
     if isinstance(answered, CallTool):
         # A tool that failed has run, or may have.
         return evolve(spent, tool_calls=spent.tool_calls + 1, seconds=seconds)
-    if isinstance(event, ChildEnded | EffectFailed):
+    if isinstance(event, (ChildEnded, EffectFailed)):
         return evolve(spent, seconds=seconds) + event.spent
     return evolve(spent, seconds=seconds)
 

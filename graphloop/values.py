@@ -287,8 +287,9 @@ class ToolSpec(Struct, frozen=True, gc=False):
     `kind` says who runs it: a `function` of this process; a `client`, so that a call parks the run
     until its result arrives; an `agent`, as a child run; or the `provider` itself, in the middle of
     a reply, by its own `definition` (JSON text, sent as it is). `ends` says that a turn in which
-    only such tools ran, and all went well, is the run's last. Of the tools with the same `lock`,
-    if there is one, no two calls run at once.
+    only such tools ran, and all went well, is the run's last; so is one in which an agent that
+    `ends` took over, whatever ran beside it. Of the tools with the same `lock`, if there is one,
+    no two calls run at once.
     """
 
     name: str
@@ -298,6 +299,11 @@ class ToolSpec(Struct, frozen=True, gc=False):
     ends: bool = False
     definition: str = ""
     lock: str = ""
+
+    @property
+    def takes_over(self) -> bool:
+        """Whether a call of it is a handoff: an agent whose answer is the run's."""
+        return self.ends and self.kind == "agent"
 
 
 class ToolChoice(Struct, frozen=True, gc=False):

@@ -8,7 +8,6 @@ driver's clean-up never reaches what outlives it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar
 
 from graphloop.events import Event
 from graphloop.stores.base import Ask, Posted, ReleaseStatus, RunRecord
@@ -55,8 +54,6 @@ class Fate:
 
 class MortalStore:
     """What is kept in memory for one process, and on the disk for those that come after it."""
-
-    durable: ClassVar[bool] = True
 
     def __init__(self, disk: MemoryStore | SqliteStore, fate: Fate) -> None:
         self.disk = disk

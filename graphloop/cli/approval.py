@@ -1,7 +1,8 @@
 """Decisions about gated calls from the command line: by rule, or by whoever sits at the terminal.
 
-The answer is read in a daemon thread, straight from the file descriptor, so that the event loop
-goes on (an interrupted run can end while the question stands) and leaving never waits for a line.
+The answer is read in a daemon thread, straight from the file descriptor or by the terminal's line
+editor, so that the event loop goes on (an interrupted run can end while the question stands) and
+leaving never waits for a line.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from contextlib import suppress
 from threading import Thread
 from typing import TypeAlias
 
-from ..approvals import Approval
+from ..approvals import AS_IT_WAS, Approval
 from ..drivers.asks import Pending
 from ..errors import ConfigError
-from .edits import check_edit, edited
+from ..front.edits import check_edit
+from .edits import edited
 from .lines import agents_text, call_text, clean
+from .prefilled import PrefilledLine, shown_whole
 from .request import Approve
 from .screen import Screen
 
@@ -30,6 +33,8 @@ LINE_BYTES_MAX = 65_536
 QUESTION_MAX = 2_000
 READER = "graphloop-answer"
 EDIT = ("e", "edit")
+ALLOW = "  allow it? y, n, e to edit the arguments, or the reason why not: "
+AGAIN = "  run it again? y, n, or the reason why not: "
 UNKNOWN = "it was approved before, and may have run already when its process stopped"
 
 
@@ -79,12 +84,14 @@ def question(pending: Pending) -> Iterator[str]:
 async def _answer(pending: Pending) -> Approval:
     """Ask until there is an answer; the end of input is one."""
     while True:
-        _say("  allow it? y, n, e to edit the arguments, or the reason why not: ")
+        _say(AGAIN if pending.unknown else ALLOW)
         line = await _line()
         if line.strip().lower() not in EDIT:
             return read_answer(line)
-        _say(f"  in place of {clean(pending.arguments)}\n  arguments as JSON (empty: go back): ")
-        line = await _line()
+        if pending.unknown:
+            _say(f"  {AS_IT_WAS}\n")
+            continue
+        line = await _edit(pending)
         if not line:
             return read_answer(line)
         try:
@@ -94,6 +101,17 @@ async def _answer(pending: Pending) -> Approval:
                 return Approval(approved=True, arguments=edit)
         except ConfigError as error:
             _say(f"  {clean(str(error))}\n")
+
+
+async def _edit(pending: Pending) -> str:
+    """Return the line that stands for the call's arguments; they are in it, where they can be."""
+    prompt = "  arguments as JSON (empty: go back): "
+    if PrefilledLine.is_possible():
+        prefilled = PrefilledLine(prompt, shown_whole(pending.arguments))
+        with prefilled.leaving():
+            return await _line(prefilled.read)
+    _say(f"  in place of {clean(pending.arguments)}\n{prompt}")
+    return await _line()
 
 
 def read_answer(line: str) -> Approval:
@@ -113,7 +131,11 @@ def _say(text: str) -> None:
     sys.stderr.flush()
 
 
-async def _line() -> str:
+def _typed() -> str:
+    return os.read(sys.stdin.fileno(), LINE_BYTES_MAX).decode(errors="replace")
+
+
+async def _line(read: Callable[[], str] = _typed) -> str:
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[str] = loop.create_future()
 
@@ -121,10 +143,10 @@ async def _line() -> str:
         if not answer.done():
             answer.set_result(text)
 
-    def read(terminal: int) -> None:
-        text = os.read(terminal, LINE_BYTES_MAX).decode(errors="replace")
+    def wait() -> None:
+        text = read()
         with suppress(RuntimeError):  # The loop is closed: nobody waits any more.
             loop.call_soon_threadsafe(settle, text)
 
-    Thread(target=read, args=(sys.stdin.fileno(),), name=READER, daemon=True).start()
+    Thread(target=wait, name=READER, daemon=True).start()
     return await answer

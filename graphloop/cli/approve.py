@@ -13,11 +13,12 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from ..approvals import Approval
+from ..approvals import Approval, refuse_edit
 from ..errors import ConfigError, StoreError, nearest
+from ..front.edits import check_edit, parameters_in
 from ..front.journals import answer_call, open_ask, recorded_asks, root_of
 from ..stores.base import Ask, Mailbox
-from .edits import check_edit, edited, parameters_in
+from .edits import edited
 from .lines import ask_text, call_text
 from .parked import answered, decision_text
 from .place import Place
@@ -80,7 +81,7 @@ def find_ask(
     if len(still_open) > 1:
         raise ConfigError(
             f"expected one call, found {len(still_open)} that {call!r} can mean: "
-            f"{_listed(still_open)}"
+            f"{_listed(still_open)}. Name it by its key"
         )
     if still_open:
         return open_ask(asks, run_id, still_open[0].key)
@@ -108,6 +109,7 @@ async def _approve(run: str, call: str, where: str, answer: Approval) -> None:
         run_id, key = root_of(found, call)
         asks = await recorded_asks(store, run_id) or ()
         ask = find_ask(asks, run_id, key, answered(await store.posted(run_id)))
+        refuse_edit(f"{ask.key} {call_text(ask.name, ask.arguments)}", answer, unknown=ask.unknown)
         if answer.edit:
             parameters = await parameters_in(store, run_id, ask.key, ask.name)
             check_edit(ask.name, parameters, answer.edit)

@@ -123,7 +123,7 @@ def _aside(
 
 
 def _started(event: Started) -> str:
-    asked = [one for one in event.messages if isinstance(one, UserMessage)]
+    asked = [one for one in (*event.messages, *event.steering) if isinstance(one, UserMessage)]
     said = f": {_content(asked[-1].content)}" if asked else ""
     return f"{event.graph}, {event.setup.model}{said}"
 

@@ -32,6 +32,7 @@ __all__ = [
     "mark",
     "one_line",
     "result_text",
+    "short_ask_text",
     "time_text",
 ]
 
@@ -147,9 +148,15 @@ def end_facts(result: RunResult[S]) -> Iterator[str]:
 
 def ask_text(ask: Ask | Pending) -> str:
     """Return what is waited for: which call, in which agents, and whether it may have run."""
-    kind = "approval of" if ask.kind == "approval" else "the result of"
+    kind = "approval of " if ask.kind == "approval" else ""
+    return f"{kind}{short_ask_text(ask, agents_text(ask.agents))}"
+
+
+def short_ask_text(ask: Ask | Pending, agents: str = "") -> str:
+    """Return what is waited for where space is dear: an approval needs no word for it."""
+    kind = "" if ask.kind == "approval" else "the result of "
     unknown = "; it may have run already" if ask.unknown else ""
-    return f"{kind} {agents_text(ask.agents)}{call_text(ask.name, ask.arguments)}{unknown}"
+    return f"{kind}{agents}{call_text(ask.name, ask.arguments)}{unknown}"
 
 
 def counted(number: int, name: str) -> str:

@@ -82,7 +82,8 @@ running      somebody drives it now
 interrupted  whoever drove it is gone: graphloop resume takes it up
 suspended    it waits: graphloop approve answers, graphloop resume goes on
 done, failed, cancelled   it is over
--            not known: a directory of JSON lines does not say (replay tells)
+seems ...    JSON lines note no status: how the journal ends; - if its end
+             does not show how the run stands (replay tells)
 A child run stands below its parent, and goes on with it. Other commands take
 a run's id or its beginning, as it stands here.
 """
@@ -98,7 +99,8 @@ APPROVE: Final = """Answer a call that a run waits for; graphloop resume then go
 CALL is the call's key, or its beginning, or the name of its tool, if that
 says which one. The first answer counts. --edit gives all the arguments; they
 have to fit what the run noted of its tool. The run's code is not loaded here:
-its gates see them when the run goes on.
+its gates see them when the run goes on. A call that may have run already
+takes no --edit: it runs again as it was, or not.
 """
 
 RESUME: Final = """Take a run up again where its journal stops, and watch it.

@@ -62,7 +62,9 @@ def pending_lines(result: RunResult[S], place: Place | None) -> Iterator[str]:
         for key in approvals:
             yield f"  {place.approve_command(result.run_id, key)}"
         yield f"  {place.resume_command(result.run_id)}"
-        yield "To deny a call, add --deny; to change its arguments, --edit JSON."
+        takes_edits = any(not one.unknown for one in result.pending)
+        edit = "; to change its arguments, --edit JSON" if takes_edits else ""
+        yield f"To deny a call, add --deny{edit}."
     else:
         yield "Go on in a terminal, which asks; or with --approve always, or never:"
         yield f"  {place.resume_command(result.run_id)}"

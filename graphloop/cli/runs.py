@@ -16,8 +16,9 @@ from rich.text import Text
 from ..errors import ConfigError, nearest
 from ..stores.base import Ask, Catalog, Mailbox, ReleaseStatus, RunRecord, Store
 from ..stores.journals import graph_of, parent_of
-from .lines import call_text, clean, counted, time_text
+from .lines import clean, counted, short_ask_text, time_text
 from .parked import answered
+from .standing import seems
 from .status import Status, tell
 from .stored import opened, short_ids
 
@@ -38,11 +39,17 @@ PIPE_WIDTH: Final = 200
 @final
 @dataclass(frozen=True)
 class _Row:
-    """A run as it is listed; `status` is empty where the store does not know."""
+    """A run as it is listed; where the store knows no `status`, its events say what it `seems`."""
 
     record: RunRecord
     status: str
     answers: Mapping[str, str]
+    seems: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The status, or what it seems to be."""
+        return self.status or (f"seems {self.seems}" if self.seems else "-")
 
 
 def runs(*, store: str | None, status: str | None, everything: bool, as_json: bool) -> Status:
@@ -59,7 +66,11 @@ def runs(*, store: str | None, status: str | None, everything: bool, as_json: bo
     shown = [
         row
         for row in rows
-        if (row.status == status if status is not None else everything or row.status not in OVER)
+        if (
+            status in (row.status, row.seems)
+            if status is not None
+            else everything or row.status not in OVER
+        )
     ]
     if as_json:
         for row in shown:
@@ -78,7 +89,7 @@ def runs(*, store: str | None, status: str | None, everything: bool, as_json: bo
 async def _rows(where: str | None) -> Sequence[_Row]:
     async with opened(where) as store:
         if not isinstance(store, Catalog):
-            return [_Row(one, "", {}) for one in await _records(store)]
+            return await _journaled(store)
         return [_Row(one, one.status, await _answers(store, one)) for one in await store.overview()]
 
 
@@ -88,16 +99,17 @@ async def _answers(store: Catalog, record: RunRecord) -> Mapping[str, str]:
     return answered(await store.posted(record.run_id))
 
 
-async def _records(store: Store) -> Sequence[RunRecord]:
-    """Return what journals alone tell: not whether a run is over, which only its graph knows."""
+async def _journaled(store: Store) -> Sequence[_Row]:
+    """Return what journals alone tell; none is left out as over, for that is only how it seems."""
     known = await store.runs()
-    found: list[RunRecord] = []
+    found: list[_Row] = []
     for run_id in known:
         events = await store.load(run_id)
         graph, parent = graph_of(events[0]), parent_of(run_id, known)
         first, last = events[0].at, events[-1].at
-        found.append(RunRecord(run_id, graph, "ready", len(events), first, last, parent))
-    return sorted(found, key=lambda one: one.created_at)
+        record = RunRecord(run_id, graph, "ready", len(events), first, last, parent)
+        found.append(_Row(record, "", {}, seems(events) or ""))
+    return sorted(found, key=lambda one: one.record.created_at)
 
 
 def _table(rows: Sequence[_Row]) -> Table:
@@ -112,7 +124,7 @@ def _table(rows: Sequence[_Row]) -> Table:
         table.add_row(
             name,
             clean(record.graph),
-            Text(row.status or "-", STYLES.get(row.status, "")),
+            Text(row.shown, STYLES.get(row.status or row.seems, "")),
             str(record.events),
             time_text(record.updated_at),
             # A parent has told already what its children wait for.
@@ -143,7 +155,7 @@ def _tree(rows: Sequence[_Row]) -> Iterator[tuple[str, _Row, bool]]:
 def _waits(row: _Row) -> Iterator[str]:
     for ask in row.record.asks:
         answer = row.answers.get(ask.key)
-        yield f"{ask.key} {call_text(ask.name, ask.arguments)}{f': {answer}' if answer else ''}"
+        yield f"{ask.key} {short_ask_text(ask)}{f': {answer}' if answer else ''}"
 
 
 def _json(row: _Row) -> Mapping[str, object]:
@@ -152,6 +164,7 @@ def _json(row: _Row) -> Mapping[str, object]:
         "run_id": record.run_id,
         "graph": record.graph,
         "status": row.status or None,
+        "seems": row.seems or None,
         "events": record.events,
         "created_at": record.created_at,
         "updated_at": record.updated_at,

@@ -15,24 +15,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Mapping
-from contextlib import aclosing, asynccontextmanager
-from time import monotonic
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from contextlib import AbstractAsyncContextManager, aclosing, suppress
+from typing import Any, Generic, TypeAlias, TypeVar
 
-from ..effects import CallModel, CallTool, Effect, StartRun
-from ..errors import Fenced, IllegalEvent
-from ..events import Begun, Cancelled, Event, ModelReplied, Queued, Resumed, Started
+from ..effects import CallModel, StartRun
+from ..errors import IllegalEvent, RunBusy, StoreError
+from ..events import Begun, Cancelled, ChildEnded, Event, Queued, Resumed, Started, ToolReturned
 from ..graph import Graph
 from ..providers.base import Delta
-from ..run import EndReason, Run
+from ..run import Run
 from ..spending import Spent
-from ..step import Step, begin, step
-from ..stores.base import Leases, ReleaseStatus
+from ..step import Step
 from ..values import UserMessage, evolve
 from .asks import Pending, pending_of
 from .children import Nested, Resumption, child_ended, journaled
+from .fairness import Turns
+from .foresight import ends, foreseen, place_of
 from .hearing import SEEN, Hearing, Item, Parked
+from .lease import leased, status_of
 from .models import DELTAS, Models
+from .opening import opening
 from .perform import Performer
 from .ports import Ports
 from .step_timer import StepTimer
@@ -41,29 +43,14 @@ __all__ = ["DELTAS", "AsyncDriver", "Nested", "Seen"]
 
 S = TypeVar("S")
 
-
 Seen: TypeAlias = Step[S] | Delta | Nested
-
-TURN_S: Final = 0.005
-"""After how much time of its own a run lets the event loop's other tasks have a turn.
-
-Effects that never really wait (a plain function, a scripted model) would otherwise keep timers,
-signals and other runs out for as long as the run lasts.
-"""
-
-RELEASED_AS: Final[Mapping[EndReason, ReleaseStatus]] = {
-    EndReason.ABORTED: "cancelled",
-    EndReason.ERROR: "failed",
-    EndReason.TIMEOUT: "failed",
-}
 
 
 class AsyncDriver(Generic[S]):
     """Drives one run of a graph.
 
-    When the generator of `start` or `resume` is exhausted, `run` is the run's last state: it has
-    ended, or is parked with pending effects that nobody in this process can perform. It can then be
-    resumed, by the same driver too.
+    When the generator of `start` or `resume` is exhausted, `run` is the run's last state: ended, or
+    parked with effects that nobody in this process can perform; then any driver can resume it.
 
     Args:
         graph: the table to run.
@@ -79,17 +66,21 @@ class AsyncDriver(Generic[S]):
         self._performer = Performer(ports)
         self._models = Models(ports, self._performer)
         self._hearing = Hearing(self._performer, self._listen)
-        self._is_durable: bool = getattr(ports.store, "durable", True)
         self._asides: list[Event] = []
-        self._heard: Event | None = None
+        self._heard: list[Event] = []
         self._stopping = False
         self._children: dict[str, AsyncDriver[Any]] = {}
         self._below: Mapping[str, Resumption[Any]] = {}
+        self._busy: dict[str, str] = {}
         self._waiter: asyncio.Task[object] | None = None
-        self._timer = StepTimer(ports.step_s, lambda reason: self.abort(reason, timeout=True))
+        self._timer: StepTimer | None = None
+        if ports.step_s is not None:
+            self._timer = StepTimer(
+                ports.step_s, lambda why: self._stop(Cancelled(ports.clock(), why, timeout=True))
+            )
         self._abort: Cancelled | None = None
         self._interrupted = False
-        self._left = False
+        self._left = self._deaf = False
 
     @property
     def run(self) -> Run[S] | None:
@@ -99,12 +90,7 @@ class AsyncDriver(Generic[S]):
     @property
     def exception(self) -> Exception | None:
         """The exception behind the run's failure, if it ended in one in this process."""
-        raised, run = self._performer.exception, self._run
-        failure = run.ending.failure if run is not None and run.ending is not None else None
-        if raised is None or failure is None:
-            return None
-        is_it = (failure.error, failure.message) == (type(raised).__name__, str(raised))
-        return raised if is_it else None
+        return None if self._run is None else self._performer.exception_behind(self._run)
 
     @property
     def descendants(self) -> Mapping[str, Run[Any]]:
@@ -117,13 +103,24 @@ class AsyncDriver(Generic[S]):
         return found
 
     @property
+    def busy(self) -> tuple[str, ...]:
+        """Why children below this run were not driven here: somebody else drives them."""
+        below = [one for child in self._children.values() for one in child.busy]
+        return (*self._busy.values(), *below)
+
+    @property
+    def is_deaf(self) -> bool:
+        """Whether nothing that is said now would be heard: the run ends, parks, or is left."""
+        return self._deaf or self._left or self._abort is not None or self._is_over()
+
+    @property
     def pending(self) -> tuple[Pending, ...]:
         """What the run and its children wait for outside, in request order."""
         if self._run is None or self._run.ended:
             return ()
         return tuple(pending_of(self._run, self.descendants, self._ports.secret))
 
-    def abort(self, reason: str = "", *, after_step: bool = False, timeout: bool = False) -> None:
+    def abort(self, reason: str = "", *, after_step: bool = False) -> None:
         """Stop the run now: what is pending is cancelled, the history stays paired.
 
         Call it from the event loop that the run is driven in.
@@ -131,15 +128,15 @@ class AsyncDriver(Generic[S]):
         Args:
             reason: why, for the record.
             after_step: whether the turn under way comes to its end first.
-            timeout: whether a time limit is the reason.
         """
-        if self._abort is not None or (after_step and self._stopping):
-            return
-        cancelled = Cancelled(self._ports.clock(), reason, after_step, timeout)
-        if after_step:
+        if not after_step:
+            self._stop(Cancelled(self._ports.clock(), reason))
+        elif self._abort is None and not self._stopping:
             self._stopping = True
-            self._asides.append(cancelled)
-        else:
+            self._asides.append(Cancelled(self._ports.clock(), reason, after_step=True))
+
+    def _stop(self, cancelled: Cancelled) -> None:
+        if self._abort is None:
             self._abort = cancelled
             self._interrupt()
 
@@ -148,7 +145,7 @@ class AsyncDriver(Generic[S]):
         self._asides.append(Queued(self._ports.clock(), message, follow_up))
 
     def leave(self) -> None:
-        """Stop driving: nothing is journaled, and the run can be resumed from where it is."""
+        """Stop driving: nothing is cancelled, and the run can be resumed from where it is."""
         self._left = True
         self._interrupt()
 
@@ -173,64 +170,54 @@ class AsyncDriver(Generic[S]):
             at_once: whether this driver has driven the run up to here, so that nothing that has
                 begun can have been interrupted.
         """
-        self._run, self._below, self._heard = run, below or {}, None
-        self._performer.begun = frozenset() if at_once else run.begun
+        self._run, self._below, self._deaf = run, below or {}, False
+        if not at_once:
+            self._performer.take_up(run)
         return self._drive(run.id, answers, taken_up=not at_once)
 
     async def cancelled(self, event: Cancelled) -> Spent:
         """Cancel a run that nobody drives any more; return all that it has spent."""
         run = self._driven()
         if not run.ended:
-            async with self._leased(run.id):
-                await self._take(await self._final(event))
+            # One that is driven elsewhere cannot be stopped from here; nobody has to wait for it.
+            with suppress(RunBusy):
+                async with self._leased(run.id):
+                    await self._take(await self._final(event))
         return self._driven().spent
 
-    @asynccontextmanager
-    async def _leased(self, run_id: str) -> AsyncGenerator[None, None]:
-        """Be the run's only driver, where the store sees to that."""
-        store = self._ports.store
-        if not isinstance(store, Leases):
-            yield
-            return
-        await store.claim(run_id)
-        try:
-            yield
-        except Fenced:
-            # Another has taken the run over: it is not ours to release.
-            raise
-        except BaseException:
-            await self._release(store, run_id)
-            raise
-        await self._release(store, run_id)
-
-    async def _release(self, leases: Leases, run_id: str) -> None:
-        asks = [one.ask for one in self.pending]
-        await leases.release(run_id, self._status(), asks)
+    def _leased(self, run_id: str) -> AbstractAsyncContextManager[None]:
+        return leased(
+            self._ports.store,
+            run_id,
+            lambda: (status_of(self._run), [one.ask for one in self.pending]),
+        )
 
     async def _drive(
         self, run_id: str, first: Iterable[Event], *, taken_up: bool = False
     ) -> AsyncGenerator[Seen[S], None]:
-        hearing = self._hearing
+        hearing, resumable = self._hearing, self._ports.resumable
         async with self._leased(run_id):
             try:
                 async for taken in self._begin(first, taken_up=taken_up):
                     yield taken
-                others_ran_at = monotonic()
-                while (run := self._driven()).node != "END":
-                    if self._is_durable and hearing.todo and (begun := self._begun(run)):
+                turns = Turns()
+                while (run := self._run) is not None and run.node != "END":
+                    if resumable and hearing.todo and (begun := self._begun(run)):
                         yield await self._take(begun)
                     item = await self._next(run)
                     if item is None:
+                        self._deaf = True
                         break
                     if isinstance(item, SEEN):
                         yield item
                         continue
                     taken = await self._take(item)
-                    hearing.todo += self._performable(taken.effects)
+                    hearing.todo += filter(self._performer.can_perform, taken.effects)
                     yield taken
-                    if monotonic() - others_ran_at > TURN_S:
-                        await asyncio.sleep(0)
-                        others_ran_at = monotonic()
+                    await turns.share()
+            except GeneratorExit:
+                await self._keep()
+                raise
             finally:
                 await hearing.close()
 
@@ -238,25 +225,27 @@ class AsyncDriver(Generic[S]):
         self, first: Iterable[Event], *, taken_up: bool
     ) -> AsyncGenerator[Step[S], None]:
         """Take the events that a leg begins with, and find out what is to do then."""
-        for event in first:
+        asides, self._asides = self._asides, []
+        self._heard = [] if self._is_over() else list(opening(first, asides))
+        while self._heard and not self._is_over():
             if taken_up:
                 yield await self._take(Resumed(self._ports.clock()))
                 taken_up = False
-            yield await self._take(event)
-        self._hearing.todo = self._performable(self._driven().pending.values())
+            yield await self._take((self._asides or self._heard).pop(0))
+        self._hearing.todo = [*filter(self._performer.can_perform, self._driven().pending.values())]
         if taken_up and self._hearing.todo:
             yield await self._take(Resumed(self._ports.clock()))
 
     def _begun(self, run: Run[S]) -> Begun | None:
-        """Return the event that must be journaled before what is to do is done."""
-        risky = [
-            effect.id
-            for effect in self._hearing.todo
-            if isinstance(effect, CallTool)
-            and effect.id not in run.begun
-            and not self._performer.is_repeatable(effect)
-        ]
-        return Begun(self._ports.clock(), tuple(risky)) if risky else None
+        """Return the event that must be journaled before what is to do is done.
+
+        It costs a write, so it is left out where nobody could ever come back to the run; and what
+        is not going to begin must not seem to have begun.
+        """
+        if self._left or self._abort is not None:
+            return None
+        risky = self._performer.risky(self._hearing.todo, run)
+        return Begun(self._ports.clock(), risky) if risky else None
 
     async def _next(self, run: Run[S]) -> Delta | Nested | Event | None:
         """Return what happens next: something to see, or an event; None when the run parks.
@@ -264,18 +253,14 @@ class AsyncDriver(Generic[S]):
         What somebody said while an effect was under way comes before its answer: it is to be read
         in the very next turn, and the answer may be the run's last event.
         """
-        if self._heard is None:
-            if self._left or self._abort is not None:
-                return await self._stopped()
-            if not self._asides:
-                item = await self._hear(run)
-                if isinstance(item, SEEN) or not self._asides:
+        if not self._heard:
+            stopping = self._left or self._abort is not None
+            if stopping or not self._asides:
+                item = await (self._stopped() if stopping else self._hear(run))
+                if not self._asides or isinstance(item, SEEN):
                     return item
-                self._heard = item
-        if self._asides:
-            return self._asides.pop(0)
-        heard, self._heard = self._heard, None
-        return heard
+                self._heard[:0] = () if item is None else (item,)
+        return self._asides.pop(0) if self._asides else self._heard.pop(0)
 
     async def _hear(self, run: Run[S]) -> Delta | Nested | Event | None:
         """Wait for what happens next.
@@ -283,38 +268,62 @@ class AsyncDriver(Generic[S]):
         An abort cancels what is awaited here, and nothing else: never a journal being written.
         Any other cancellation passes through, even one that comes together with an abort.
         """
-        self._timer.begin(run)
+        if self._timer is not None:
+            self._timer.begin(run)
         waiter = self._waiter = asyncio.current_task()
         cancelled_before = 0 if waiter is None else waiter.cancelling()
         try:
             return await self._hearing.hear(run)
         except asyncio.CancelledError:
             if not self._interrupted or (waiter and waiter.cancelling() > cancelled_before + 1):
+                await self._keep()
                 raise
             self._waiter = None  # Stopping is not interrupted by a second wish to stop.
             return await self._stopped()
         finally:
             self._waiter = None
-            self._timer.end()
+            if self._timer is not None:
+                self._timer.end()
             if self._interrupted and waiter is not None:
                 self._interrupted = False
                 waiter.uncancel()
 
     async def _stopped(self) -> Event | None:
-        await self._hearing.close()
-        abort = None if self._left else self._abort
-        return None if abort is None else await self._final(abort)
+        if self._left:
+            await self._keep()
+            return None
+        # What a tool has done is done; a reply that nobody has heard is void, and paid for.
+        unheard = await self._hearing.close()
+        self._heard += [one for one in unheard if isinstance(one, ToolReturned | ChildEnded)]
+        if self._heard:
+            return self._heard.pop(0)
+        return None if self._abort is None else await self._final(self._abort)
+
+    async def _keep(self) -> None:
+        """Journal what was said, and what has ended, and nobody has seen: the driver goes away.
+
+        Where the store refuses, the run is as if the process had died.
+        """
+        self._deaf = True
+        ended = await self._hearing.close()
+        known = [*self._asides, *self._heard, *ended]
+        self._asides, self._heard = [], []
+        with suppress(StoreError):
+            while known and self._run is not None and not self._is_over():
+                await self._take(known.pop(0))
 
     async def _final(self, event: Cancelled) -> Cancelled:
         """Cancel the children, and return the event with all that is void and was paid for.
 
         A child that has ended counts too, as long as its parent has not heard of it.
         """
+        run = self._driven()
         spent = event.spent + self._models.unfinished()
-        for effect in self._driven().pending.values():
+        for effect in run.pending.values():
             if isinstance(effect, StartRun) and (child := self._known_child(effect)) is not None:
                 spent += await child.cancelled(event)
-        return evolve(event, spent=spent)
+        void = self._performer.unbegun(self._hearing.todo, run, self._children)
+        return evolve(event, spent=spent, unbegun=void)
 
     def _known_child(self, effect: StartRun) -> AsyncDriver[Any] | None:
         """Return the driver of a child that has begun, here or in another process."""
@@ -325,6 +334,9 @@ class AsyncDriver(Generic[S]):
             child._run, child._below = below.run, below.children
         return child if child is not None and child.run is not None else None
 
+    def _is_over(self) -> bool:
+        return self._run is not None and self._run.ended
+
     def _driven(self) -> Run[S]:
         if self._run is None:
             raise IllegalEvent("a driver starts with Started, or resumes a run")
@@ -332,22 +344,17 @@ class AsyncDriver(Generic[S]):
 
     async def _take(self, event: Event) -> Step[S]:
         """Journal an event, then step: the order that makes a run survive its process."""
-        if isinstance(event, Started):
-            cut = await journaled(self._ports, event.run_id, 1, event)
-            taken = begin(self._graph, event, self._state)
-        else:
-            run = self._driven()
-            cut = await journaled(self._ports, run.id, run.seq + 1, event)
-            taken = step(self._graph, run, event)
-            if isinstance(event, ModelReplied):
-                self._models.counted(event.effect)
+        run_id, seq = place_of(self._run, event)
+        taken = foreseen(self._graph, self._run, event, self._state)
+        self._deaf = self._deaf or ends(taken)
+        cut = await journaled(self._ports, run_id, seq, event)
+        if isinstance(taken, Exception):
+            raise taken
+        self._models.counted(event)
         self._run = taken.run
         if cut is not None:
             raise cut
         return taken
-
-    def _performable(self, effects: Iterable[Effect]) -> list[Effect]:
-        return [effect for effect in effects if self._performer.can_perform(effect)]
 
     def _listen(self, effect: CallModel | StartRun) -> AsyncGenerator[Item, None]:
         return self._models.ask(effect) if isinstance(effect, CallModel) else self._child(effect)
@@ -360,6 +367,7 @@ class AsyncDriver(Generic[S]):
             yield self._performer.fail(effect, error)
             return
         key, below = effect.key, self._below.get(effect.key)
+        self._busy.pop(key, None)
         driver = self._children.get(key)
         if driver is not None and driver.run is not None:
             driving = driver.resume(driver.run)
@@ -370,9 +378,16 @@ class AsyncDriver(Generic[S]):
                 if below is None
                 else driver.resume(below.run, below.answers, below.children)
             )
-        async with aclosing(driving):
-            async for seen in driving:
-                yield Nested(key, effect.agent, opened.graph, seen)
+        try:
+            async with aclosing(driving):
+                async for seen in driving:
+                    yield Nested(key, effect.agent, opened.graph, seen)
+        except RunBusy as error:
+            # Its driver will take it further: this run goes on with the rest, and then waits.
+            del self._children[key]
+            self._busy[key] = str(error)
+            yield Parked(effect.id)
+            return
         run = driver.run
         if run is None or not run.ended:
             yield Parked(effect.id)
@@ -383,7 +398,3 @@ class AsyncDriver(Generic[S]):
         # A tool that aborts its own run is let finish: it runs inside the waiting task.
         if self._waiter is not None and self._waiter is not asyncio.current_task():
             self._interrupted = self._waiter.cancel()
-
-    def _status(self) -> ReleaseStatus:
-        ending = self._run.ending if self._run is not None and self._run.ended else None
-        return "suspended" if ending is None else RELEASED_AS.get(ending.reason, "done")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ..approvals import Approval, Capability, approve, decline, digest, issue
+from ..approvals import Approval, Capability, approve, decline, digest, issue, refuse_edit
 from ..effects import AskHuman, CallTool, StartRun
 from ..run import Run
 from ..stores.base import Ask
@@ -47,8 +47,15 @@ class Pending:
     def approve(
         self, *, edit: Mapping[str, object] | str | None = None, reason: str = ""
     ) -> Approval:
-        """Return the approval of exactly this call."""
-        return approve(edit=edit, reason=reason, token=self.token)
+        """Return the approval of exactly this call.
+
+        Raises:
+            ConfigError: `edit` cannot be written as JSON, or the call is `unknown`: then it runs
+                as it was, or not.
+        """
+        approval = approve(edit=edit, reason=reason, token=self.token)
+        refuse_edit(self.key, approval, unknown=self.unknown)
+        return approval
 
     def deny(self, reason: str = "") -> Approval:
         """Return the denial of this call; the model reads the reason."""

@@ -15,22 +15,18 @@ from ..graph import Graph
 from ..providers.base import Delta
 from ..run import EndReason, Run, StepResult
 from ..step import Step
+from ..values import AssistantMessage
 from .ports import Ports
 
 __all__ = ["Nested", "Resumption", "child_ended", "journaled"]
 
 S = TypeVar("S")
 
-WELL: Final = frozenset(
-    {
-        EndReason.COMPLETED,
-        EndReason.MAX_STEPS,
-        EndReason.STOP_CONDITION,
-        EndReason.BUDGET,
-        EndReason.LENGTH,
-    }
-)
-"""Ends after which what the child has said last is an answer, if it has said anything."""
+WISHED: Final = frozenset({EndReason.COMPLETED, EndReason.STOP_CONDITION})
+"""Ends after which what the child has said in its last turn is its answer, if it said anything.
+
+What it said in a turn before was said before the work was done, and must not pass for a report.
+"""
 
 
 class Nested(Struct, frozen=True):
@@ -55,24 +51,32 @@ class Resumption(Generic[S]):
 
 
 def child_ended(at: float, effect: int, run: Run[Any]) -> ChildEnded:
-    """Return how a child run ended, for its parent: its last words, or why there are none."""
+    """Return how a child run ended, for its parent: its answer, or why there is none."""
     assert run.ending is not None, "a run that is over has an ending"
     reason, failure = run.ending.reason, run.ending.failure
-    said = _answer(run.steps[-1]) if reason is EndReason.COMPLETED and run.steps else ""
-    said = said or next((one.text for one in reversed(run.steps) if one.text.strip()), "")
-    if reason in WELL and said:
-        return ChildEnded(at, effect, said, "ok", run.spent, reason)
+    answer = _answer(run.steps[-1], reason) if reason in WISHED and run.steps else ""
+    if answer.strip():
+        return ChildEnded(at, effect, answer, "ok", run.spent, reason)
     if failure is not None:
         content = f"The agent failed: {failure.error}: {failure.message}"
     else:
         content = f"The agent gave no answer; it ended by {reason.value}."
-        content += f" Its last words: {said}" if said else ""
+        said = next((one.text for one in reversed(run.steps) if one.text.strip()), "")
+        content += f" Its last words, which are no answer: {said}" if said else ""
     return ChildEnded(at, effect, content, "error", run.spent, reason)
 
 
-def _answer(last: StepResult) -> str:
-    """Return what the tools answered that ended a run; nothing if the model itself did."""
-    return "\n".join([one.text for one in last.tool_results if one.status == "ok"])
+def _answer(last: StepResult, reason: EndReason) -> str:
+    """Return what the tools answered that ended a run, or else what the model said.
+
+    An agent that took the conversation over has spoken after all results.
+    """
+    if reason is not EndReason.COMPLETED or not last.tool_results:
+        return last.text
+    said = last.messages[-1]
+    if isinstance(said, AssistantMessage):
+        return said.text
+    return "\n".join([one.text for one in last.tool_results if one.status == "ok"]) or last.text
 
 
 async def journaled(

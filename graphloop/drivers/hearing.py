@@ -42,6 +42,9 @@ INBOX_MAX: Final = 256
 SEEN: Final = (*DELTAS, Nested)
 """What is shown and then forgotten; everything else answers an effect."""
 
+WATCHED: Final = (CallModel, StartRun)
+"""What there is something to see of on the way."""
+
 
 class Hearing(Generic[S]):
     """Performs effects, and hears what comes of them.
@@ -58,21 +61,17 @@ class Hearing(Generic[S]):
         self._source: AsyncGenerator[Item, None] | None = None
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._inbox: asyncio.Queue[Item | BaseException] = asyncio.Queue(INBOX_MAX)
+        self._unheard: list[Answering] = []
 
     async def hear(self, run: Run[S]) -> Delta | Nested | Answering | None:
         """Begin what is to do, and return what is heard first; None when nothing will be."""
         if self._source is None and len(self.todo) == 1 and not self._tasks:
             effect = self.todo.pop()
-            if not isinstance(effect, CallModel | StartRun):
+            if not isinstance(effect, WATCHED):
                 return await self._performer.perform(effect, run)
             self._source = self._listen(effect)
         if self._source is not None:
-            item = await anext(self._source)
-            if isinstance(item, SEEN):
-                return item
-            source, self._source = self._source, None
-            await source.aclose()
-            return None if isinstance(item, Parked) else item
+            return await self._hear_source(self._source)
         self._begin_tasks(run)
         while self._tasks:
             heard = await self._inbox.get()
@@ -85,19 +84,36 @@ class Hearing(Generic[S]):
                 return heard
         return None
 
-    async def close(self) -> None:
-        """End everything that is under way."""
+    async def _hear_source(
+        self, source: AsyncGenerator[Item, None]
+    ) -> Delta | Nested | Answering | None:
+        item = await anext(source)
+        if isinstance(item, SEEN):
+            return item
+        self._source = None
+        if isinstance(item, Parked):
+            await source.aclose()
+            return None
+        # Who is cancelled while the source closes has the answer all the same.
+        self._unheard.append(item)
+        await source.aclose()
+        return self._unheard.pop()
+
+    async def close(self) -> list[Answering]:
+        """End everything that is under way; return the answers that nobody has heard."""
         source, self._source = self._source, None
         if source is not None:
             await source.aclose()
         tasks, self._tasks = tuple(self._tasks.values()), {}
         # What ends late, because it did not heed its cancellation, must not wait for a reader.
-        self._inbox = asyncio.Queue()
+        full, self._inbox = self._inbox, asyncio.Queue()
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
-        self._inbox = asyncio.Queue(INBOX_MAX)
+        late, self._inbox = self._inbox, asyncio.Queue(INBOX_MAX)
+        unheard, self._unheard = self._unheard, []
+        return [*unheard, *_answers(full), *_answers(late)]
 
     def _begin_tasks(self, run: Run[S]) -> None:
         todo, self.todo = self.todo, []
@@ -107,13 +123,20 @@ class Hearing(Generic[S]):
 
     async def _work(self, effect: Effect, run: Run[S]) -> None:
         try:
-            if isinstance(effect, CallModel | StartRun):
+            if isinstance(effect, WATCHED):
                 async with aclosing(self._listen(effect)) as items:
                     async for item in items:
                         await self._inbox.put(item)
             else:
-                await self._inbox.put(await self._performer.perform(effect, run))
+                answer = await self._performer.perform(effect, run)
+                await self._inbox.put(answer)
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # noqa: BLE001 - raised again where the driver listens
             await self._inbox.put(error)
+
+
+def _answers(inbox: asyncio.Queue[Item | BaseException]) -> list[Answering]:
+    """Empty an inbox, and return the answers that were in it."""
+    items = [inbox.get_nowait() for _ in range(inbox.qsize())]
+    return [one for one in items if isinstance(one, Answering)]

@@ -9,7 +9,7 @@ from typing import Final, Generic, TypeVar
 
 from ..effects import CallModel
 from ..errors import BadReply, ConfigError, ProviderError
-from ..events import EffectFailed, ModelReplied
+from ..events import EffectFailed, Event, ModelReplied
 from ..providers.base import (
     Delta,
     ModelSession,
@@ -74,15 +74,17 @@ class Models(Generic[S]):
         except Exception as error:  # noqa: BLE001 - the effect boundary
             yield self._failed(effect, error, seen=seen)
 
-    def counted(self, effect_id: int) -> None:
-        """Forget what a call has used: its reply is in the journal."""
-        self._so_far.pop(effect_id, None)
+    def counted(self, event: Event) -> None:
+        """Forget what a call has used that this event answers: the journal knows it now."""
+        if isinstance(event, (ModelReplied, EffectFailed)):
+            self._so_far.pop(event.effect, None)
 
     def unfinished(self) -> Spent:
-        """Return what the calls that are under way have used, as far as their servers said."""
+        """Return what the calls without an answer have used, as far as their servers said."""
         spent = Spent()
-        for effect_id in tuple(self._so_far):
+        for effect_id in self._so_far:
             spent += self._used(effect_id)
+        self._so_far.clear()
         return spent
 
     def _failed(self, effect: CallModel, error: Exception, *, seen: bool) -> EffectFailed:
@@ -91,7 +93,7 @@ class Models(Generic[S]):
         return evolve(failed, spent=self._used(effect.id), content_seen=seen)
 
     def _used(self, effect_id: int) -> Spent:
-        reply = self._so_far.pop(effect_id, None)
+        reply = self._so_far.get(effect_id)
         if reply is None:
             return Spent()
         cost_usd = self._performer.price(reply)

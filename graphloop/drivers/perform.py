@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import traceback
+from collections.abc import Container, Iterable
 from math import isfinite
 from typing import Any, Final, Generic, TypeVar, assert_never
 
 from ..approvals import Approval, verify
-from ..effects import AskHuman, CallTool, CheckCalls, Effect, HandOver, Invoke, StartRun
+from ..effects import AskHuman, CallModel, CallTool, CheckCalls, Effect, HandOver, Invoke, StartRun
 from ..errors import ConfigError, ProviderError, ToolError
 from ..events import (
     Answering,
@@ -49,13 +50,16 @@ class Performer(Generic[S]):
     def __init__(self, ports: Ports[S]) -> None:
         self._ports = ports
         self.begun: frozenset[int] = frozenset()
+        self._taken_up_at = 0
         self.exception: Exception | None = None
 
     def can_perform(self, effect: Effect) -> bool:
         """Whether somebody in this process can answer; if not, the run parks with it."""
         match effect:
-            case CallTool(client=True):
-                return self._is_handed_in(effect.key)
+            case CallTool():
+                return not effect.client or self._is_handed_in(effect.key)
+            case CallModel() | CheckCalls():
+                return True
             case AskHuman():
                 return self._ports.approve is not None or self._is_handed_in(effect.key)
             case HandOver():
@@ -70,6 +74,43 @@ class Performer(Generic[S]):
         """Whether a call may simply run again if its process stops in the middle of it."""
         tool = None if effect.client else self._ports.toolbox.get(effect.call.name)
         return tool is None or tool.effect in REPEATABLE
+
+    def risky(self, todo: Iterable[Effect], run: Run[S]) -> tuple[int, ...]:
+        """Return the effects that may not simply happen again, and are not known to have begun."""
+        return tuple(
+            effect.id
+            for effect in todo
+            if isinstance(effect, CallTool)
+            and effect.id not in run.begun
+            and not self.is_repeatable(effect)
+        )
+
+    def take_up(self, run: Run[S]) -> None:
+        """Reckon with what another process may have begun of a run."""
+        self.begun, self._taken_up_at = run.begun, run.next_effect
+
+    def unbegun(
+        self, todo: Iterable[Effect], run: Run[S], children: Container[str]
+    ) -> tuple[int, ...]:
+        """Return the calls that surely have not begun, of those that are still to do here.
+
+        Args:
+            todo: what has not begun in this process.
+            run: the run as it stands.
+            children: keys of the child runs that have begun, here or elsewhere.
+        """
+        todo = tuple(todo)
+        # Of a call that had begun, and may not simply happen again, `Begun` would have told.
+        told = self.risky(todo, run) if self._ports.resumable else ()
+        return tuple(
+            effect.id
+            for effect in todo
+            if (isinstance(effect, StartRun) and effect.key not in children)
+            or (
+                isinstance(effect, CallTool)
+                and (effect.id >= self._taken_up_at or effect.id in told)
+            )
+        )
 
     def open_child(self, effect: StartRun, run: Run[S]) -> ChildRun[Any]:
         """Return the child run that is wished for.
@@ -127,6 +168,14 @@ class Performer(Generic[S]):
         """Return the event of an effect that raised, and keep the exception."""
         self.exception = error
         return failed(self._ports.clock(), effect, error)
+
+    def exception_behind(self, run: Run[S]) -> Exception | None:
+        """Return the exception of a run's failure, if that is what came last here."""
+        raised, failure = self.exception, None if run.ending is None else run.ending.failure
+        if raised is None or failure is None:
+            return None
+        is_it = (failure.error, failure.message) == (type(raised).__name__, str(raised))
+        return raised if is_it else None
 
     async def _call_tool(self, effect: CallTool, run: Run[S]) -> Answering:
         call = effect.call

@@ -60,6 +60,9 @@ class Ports(Generic[S]):
         gates: the rules of the gates above and of the run's own, outermost first, for their
             conditions; their order is that of `Setup.rules`, the run's own last.
         attended: whether `HandOver` waits for the caller of the run; otherwise nobody steers.
+        resumable: whether somebody could take the run up again that was left in the middle of a
+            tool: then what must not repeat is journaled before it begins. False only where nobody
+            else can reach the store.
         secret: signs the tokens of approvals.
         path: the call keys of the agents above the run.
         step_s: after how many seconds a turn is given up; None for never.
@@ -76,6 +79,7 @@ class Ports(Generic[S]):
     children: Mapping[str, ChildPlan] = field(default_factory=dict[str, "ChildPlan"])
     gates: tuple[Policy, ...] = ()
     attended: bool = False
+    resumable: bool = True
     secret: bytes | None = None
     path: tuple[str, ...] = ()
     step_s: float | None = None
@@ -85,12 +89,16 @@ class Ports(Generic[S]):
 
 @dataclass(frozen=True, kw_only=True)
 class ChildRun(Generic[S]):
-    """A child run as it can be started: what to run, in what world, from what beginning."""
+    """A child run as it can be started: what to run, in what world, from what beginning.
+
+    `state_type` is the type of its state, by which its journal is read.
+    """
 
     graph: Graph[S]
     ports: Ports[S]
     started: Started
     state: S
+    state_type: type[object] = object
 
 
 class ChildPlan(Protocol):

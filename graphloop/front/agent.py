@@ -22,8 +22,9 @@ from .graph import Graph
 from .inputs import MessageInput
 from .journals import fork_run, state_after
 from .options import AgentOptions
+from .question import Question
 from .result import RunResult
-from .runner import Question, Runner
+from .runner import Runner
 from .standard import standard_nodes, stop_input
 from .stream import RunStream
 from .told import Model
@@ -144,7 +145,9 @@ class Agent:
             messages: the conversation so far.
             run_id: the run's id in the store; made up if not given.
             approvals: decisions about the calls that `messages` ends in, by the call's id: to take
-                up a parked conversation without a store. What is not decided is denied.
+                up a parked conversation by itself. What is not decided is denied. A token is good
+                for its call at the end of its conversation, and an `approval_secret` demands one.
+                A `store` sees to it that approvals count once; without one, nothing does.
             tool_results: what client tools returned to those calls, by the call's id.
         """
         answers = _answers(approvals, tool_results)
@@ -160,7 +163,7 @@ class Agent:
     ) -> ToolRunner:
         """Return a new run to be iterated turn by turn, and steered; see `ToolRunner`.
 
-        A run that parked, or whose process died, is iterated no further: `resume` goes on with it.
+        A run that parked, or whose process died, is iterated further by `resume_iter`.
 
         Args:
             prompt: the question, or
@@ -170,7 +173,8 @@ class Agent:
                 becomes a warning.
         """
         question = Question(prompt, messages, None, run_id, attended=True)
-        return ToolRunner(self._runner, question, on_part)
+        stream = self._runner.start(question, None, keep=on_part is not None)
+        return ToolRunner(self._runner, stream, on_part)
 
     async def generate(
         self,
@@ -258,6 +262,34 @@ class Agent:
         ask = partial(self.resume, run, approvals=approvals, tool_results=tool_results)
         return run_sync(self._closing(ask), "Agent.resume")
 
+    def resume_iter(
+        self,
+        run: str | RunResult[None],
+        *,
+        approvals: Mapping[str, bool | Approval] | None = None,
+        tool_results: Mapping[str, object] | None = None,
+        on_part: Callable[[Part], object] | None = None,
+    ) -> ToolRunner:
+        """Return a run that `iter` began, taken up to be iterated and steered as before.
+
+        The turn that was in hand when the process died is in hand again: what was not journaled is
+        to be said again, and tools that had run do not run again. A turn that the run has gone on
+        from (it parked on an approval in it, say) is not; its tools run, and the next turn follows.
+
+        Args:
+            run: the run's id in this agent's store, or the result of the leg that parked.
+            approvals: as for `resume_stream`.
+            tool_results: as for `resume_stream`.
+            on_part: as for `iter`.
+
+        Returns:
+            The run; that it cannot be iterated (`iter` has not begun it), or that an answer names
+            no call that it waits for, is told on the first look.
+        """
+        answers = Answers.given(approvals, tool_results)
+        stream = self._runner.resume(run, answers, attended=True, keep=on_part is not None)
+        return ToolRunner(self._runner, stream, on_part, is_new=False)
+
     async def approve(
         self,
         run_id: str,
@@ -294,7 +326,8 @@ class Agent:
             StoreError: there is no such run or event.
             IllegalEvent: an event does not fit: the agent has changed since.
         """
-        return state_after(self.graph, await self._runner.own_store().load(run_id), upto)
+        async with self._runner.using() as store:
+            return state_after(self.graph, await store.load(run_id), upto)
 
     async def fork(self, run_id: str, *, at: int, new_id: str | None = None) -> str:
         """Copy a run up to event `at`, to go on differently; return the id to `resume`.
@@ -309,11 +342,14 @@ class Agent:
         Raises:
             StoreError: there is no such run or event, or the new id is taken.
         """
-        store = self._runner.own_store()
-        return await fork_run(self.graph, store, run_id, at=at, new_id=new_id)
+        async with self._runner.using() as store:
+            return await fork_run(self.graph, store, run_id, at=at, new_id=new_id)
 
     async def aclose(self) -> None:
-        """Close the connections to the agent's models; it can be used again."""
+        """Close the connections to the agent's models, and its store; it can be used again.
+
+        It harms no run that goes on: what runs need is closed when the last of them ends or parks.
+        """
         await self._runner.aclose()
 
     async def _closing(self, ask: Callable[[], Awaitable[RunResult[None]]]) -> RunResult[None]:

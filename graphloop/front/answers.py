@@ -7,7 +7,6 @@ edited into something its tool would refuse.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -15,19 +14,17 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.json import Decoder, Encoder
 
-from ..approvals import Approval, claimed, digest, verify
+from ..approvals import AS_IT_WAS, Approval, refuse_edit, verify
 from ..drivers.asks import ask_key, capability_of
-from ..drivers.ports import Settler
 from ..effects import AskHuman, CallTool
 from ..errors import ConfigError, StoreError, nearest
 from ..events import Decided, Event, ToolReturned
-from ..repair import open_calls
 from ..run import Run
 from ..tool_outcome import ToolOutcome, error_text, result_content
 from ..tools import Toolbox
-from ..values import Message, ResultStatus, ToolCall, UserPart, call_key, evolve
+from ..values import ResultStatus, UserPart
 
-__all__ = ["Answers", "approval_of", "check_answer", "names_of", "outcome_of", "settler"]
+__all__ = ["Answers", "approval_of", "check_answer", "outcome_of"]
 
 CLIENT_RESULT_CHARS_MAX: Final = 100_000
 RESULT: Final = "=result"
@@ -122,10 +119,10 @@ class Answers:
         """
         for effect in run.pending.values():
             if isinstance(effect, AskHuman) and (key := _path_key(run, effect)) in self.approvals:
-                approval = approval_of(self.approvals[key])
+                place, approval = f"approvals[{key!r}]", approval_of(self.approvals[key])
+                refuse_edit(place, approval, unknown=effect.unknown)
                 problem = _bad_edit(effect, approval, toolbox) if approval.approved else None
                 if problem is not None:
-                    place = f"approvals[{key!r}]"
                     raise ConfigError(f"{place}: the edited arguments fail: {problem}")
 
     def posts(self, now: float) -> Iterator[tuple[str, str]]:
@@ -197,6 +194,8 @@ class Answers:
                 refusal = "not signed"
         if refusal:
             return Decided(now, ask.id, approved=False, reason=f"the approval is {refusal}.")
+        if ask.unknown and approval.edit:
+            return Decided(now, ask.id, approved=False, reason=AS_IT_WAS)
         problem = _bad_edit(ask, approval, toolbox)
         if problem is not None:
             reason = f"the edited arguments fail: {problem}"
@@ -248,58 +247,3 @@ def outcome_of(value: object) -> ToolOutcome:
     if isinstance(value, Exception):
         return ToolOutcome(error_text(value), "error")
     return ToolOutcome(result_content(value, CLIENT_RESULT_CHARS_MAX), "ok")
-
-
-def names_of(messages: tuple[Message, ...]) -> dict[str, str]:
-    """Return by which names the open calls of a conversation can be answered, and their keys.
-
-    A call's name is its key, which is that of turn -1, or the provider's id; an id that several
-    calls have names none of them, for who approves one has not seen the other.
-    """
-    waiting = {call_key(-1, place): call.id for place, call in open_calls(messages)}
-    ids = Counter(waiting.values())
-    own = {call_id: key for key, call_id in waiting.items() if call_id and ids[call_id] == 1}
-    return {**{key: key for key in waiting}, **own}
-
-
-def settler(
-    answers: Answers,
-    messages: tuple[Message, ...],
-    secret: bytes | None,
-    clock: Callable[[], float],
-) -> Settler:
-    """Return what answers the open calls of a conversation that was handed in.
-
-    No answer is a denial.
-    """
-    names = names_of(messages)
-
-    def settle(effect: AskHuman | CallTool) -> Approval | ToolOutcome:
-        keys = [name for name, key in names.items() if key == effect.key]
-        if isinstance(effect, AskHuman):
-            given = next((answers.approvals[key] for key in keys if key in answers.approvals), None)
-            if given is None:
-                return Approval(approved=False, reason="nobody has answered.")
-            return _verified(approval_of(given), effect.call, secret, clock())
-        for key in keys:
-            if key in answers.tool_results:
-                return outcome_of(answers.tool_results[key])
-        return ToolOutcome("Not run: no result was handed in for this call.", "not_run")
-
-    return settle
-
-
-def _verified(approval: Approval, call: ToolCall, secret: bytes | None, now: float) -> Approval:
-    """Deny an approval whose token is not about this call.
-
-    Which run has asked is not known of a conversation that was handed in, so nothing keeps a token
-    from being used again with an equal call; a run in a store does.
-    """
-    if not approval.approved or not (approval.token or secret is not None):
-        return approval
-    claim = claimed(approval.token)
-    refusal = "malformed" if approval.token else "not signed"
-    if claim is not None:
-        expected = evolve(claim, tool=call.name, digest=digest(call.arguments))
-        refusal = verify(approval.token, expected, secret=secret, now=now)
-    return approval if not refusal else Approval(False, f"the approval is {refusal}.")  # noqa: FBT003

@@ -19,7 +19,7 @@ from ..run import Run
 from ..stop import StopInfo
 from ..tools import Toolbox
 from ..values import Message, ToolSpec
-from .checking import choice_of, known_tools
+from .checking import choice_from_now, choice_of, known_tools
 from .final_answer import FinalAnswer, answer_text
 from .inputs import MessageInput, messages_of
 from .options import AgentOptions, Predicate
@@ -124,18 +124,20 @@ def _changes(
     specs = (*(one for one in before if one.name not in names), *added)
     given, model = changes.active_tools, changes.model
     active = None if given is None else active_names(given, specs, world)
-    # The agent's own choice, too, may be impossible among the tools of this turn.
-    choice = choice_of(
-        run.turn.tool_choice if changes.tool_choice is None else changes.tool_choice,
-        offered(specs, every_turn.active_tools if active is None else active),
-    )
+    there = offered(specs, every_turn.active_tools if active is None else active)
+    if changes.tool_choice is None:
+        # The agent's own choice, too, may be impossible among the tools of this turn.
+        choice_of(run.turn.tool_choice, there)
+        choice = None
+    else:
+        choice = choice_from_now(changes.tool_choice, there)
     messages = None if changes.messages is None else _whole(changes.messages)
     if added:
         box.add(changes.add_tools)
     return Changes(
         messages=messages,
         active_tools=active,
-        tool_choice=None if changes.tool_choice is None else choice,
+        tool_choice=choice,
         model=None if model is None else world.add_model(model),
         add_tools=added,
         withdraw_tools=gone,

@@ -23,6 +23,7 @@ __all__ = [
     "check_kinds",
     "check_model",
     "check_run_id",
+    "choice_from_now",
     "choice_of",
     "known_tools",
     "reject_unknown",
@@ -221,6 +222,20 @@ def known_tools(option: str, given: Sequence[str], tools: Sequence[ToolSpec]) ->
                 f"({', '.join(known) or 'none'}).{nearest(name, known)}"
             )
     return names
+
+
+def choice_from_now(choice: ChoiceInput, tools: Sequence[ToolSpec]) -> ToolChoice:
+    """Return a tool choice that is made in the middle of a run.
+
+    Raises:
+        ConfigError: as of `choice_of`; or it is for the first step only.
+    """
+    if isinstance(choice, ToolChoice) and choice.scope == "first_step":
+        raise ConfigError(
+            "`tool_choice` with scope='first_step' has no effect in the middle of a run: leave the "
+            "scope out; prepare_step chooses for its own step, set_params for all later ones"
+        )
+    return choice_of(choice, tools)
 
 
 def choice_of(choice: ChoiceInput, tools: Sequence[ToolSpec]) -> ToolChoice:

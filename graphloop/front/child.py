@@ -8,36 +8,27 @@ do nothing that its parent may not (DESIGN §6, GL9).
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final, Protocol, final
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from ..drivers.ports import ChildRun, Ports
 from ..effects import StartRun
 from ..errors import ConfigError
+from ..parameters import Parameters
 from ..run import Run
+from ..schemas import model_parameters
 from ..tool_options import Approval
 from ..tools import Tool
 from ..values import Message, UserMessage
+from .keeper import Hold
 
 __all__ = ["AgentTool", "Opener", "as_agent_tool"]
 
-PROMPT: Final[Mapping[str, object]] = {
-    "type": "object",
-    "properties": {
-        "prompt": {
-            "type": "string",
-            "description": "The task, with everything that is needed to do it.",
-        }
-    },
-    "required": ["prompt"],
-    "additionalProperties": False,
-}
-NOTHING: Final[Mapping[str, object]] = {
-    "type": "object",
-    "properties": {},
-    "additionalProperties": False,
-}
+TASK: Final = "The task, with everything that is needed to do it."
+NOTHING_ELSE: Final = ConfigDict(extra="forbid")
 
 
 class Opener(Protocol):
@@ -63,6 +54,10 @@ class Opener(Protocol):
         """Return the child run."""
         ...
 
+    def hold(self) -> Hold:
+        """Keep the connections to the agent's models open, until it is released."""
+        ...
+
     async def aclose(self) -> None:
         """Close the connections to the agent's models; it can be used again."""
         ...
@@ -77,7 +72,8 @@ class AgentTool:
         tool: the tool as the calling model sees it.
         opener: begins the child runs.
         takes_over: whether the child reads the whole conversation and gives its last answer
-            (a handoff); otherwise it is told a task and answers its caller.
+            (a handoff, once the other calls of the turn are answered; one a turn); otherwise it is
+            told a task and answers its caller.
     """
 
     tool: Tool[..., object]
@@ -116,9 +112,30 @@ def as_agent_tool(
     tool: Tool[..., object] = Tool(
         name=name,
         description=description,
-        parameters=NOTHING if takes_over else PROMPT,
+        parameters=_parameters(takes_over=takes_over),
         kind="agent",
         needs_approval=needs_approval,
         ends_run=takes_over,
     )
     return AgentTool(tool, opener, takes_over)
+
+
+@cache
+def _parameters(*, takes_over: bool) -> Parameters:
+    """Return what an agent is told: nothing, where it reads the conversation; else its task.
+
+    A model, not a schema of our own: that would load the checker of schemas, which is slow.
+    """
+    model: type[BaseModel] = (
+        create_model("Nothing", __config__=NOTHING_ELSE)
+        if takes_over
+        else create_model("Task", __config__=NOTHING_ELSE, prompt=(str, Field(description=TASK)))
+    )
+    told = model_parameters(model, "an agent as a tool")
+
+    def parse(arguments: str) -> object:
+        task = told.parse(arguments)
+        assert isinstance(task, BaseModel), "a model's parser makes models"
+        return task.model_dump()
+
+    return Parameters(told.schema, parse)

@@ -1,7 +1,8 @@
 """The final answer of an agent with an `output_type`: how it is asked for, and how it is read.
 
-Where the server can be told the form, the answer is the text of the last turn; elsewhere it is the
-arguments of a call of `final_answer`, a tool that ends the run (CONTRACT §9 #50). Either way what
+Where the server can be told the form, and takes this one, the answer is the text of the last turn;
+elsewhere it is the arguments of a call of `final_answer`, a tool that ends the run (CONTRACT §9
+#50). Either way what
 is wrong with it is found by the `output` check alone, which sends it back a bounded number of
 times.
 """
@@ -13,9 +14,10 @@ from typing import Any, Final, Literal, final
 
 from pydantic_core import from_json
 
-from ..errors import OutputInvalid
+from ..errors import ConfigError, OutputInvalid
 from ..output import Output
 from ..parameters import Parameters
+from ..providers.output_schema import unenforced
 from ..run import Run, StepResult
 from ..tools import Tool
 from ..values import AssistantMessage, OutputSpec
@@ -42,7 +44,8 @@ class FinalAnswer:
             known.
 
     Raises:
-        ConfigError: the type cannot be described to a model.
+        ConfigError: the type cannot be described to a model, or not to the server that `mode`
+            wants to see to the form.
     """
 
     def __init__(
@@ -53,9 +56,12 @@ class FinalAnswer:
         *,
         own_server: bool = False,
     ) -> None:
-        able = not own_server and all(one.partition(":")[0] in NATIVE for one in labels)
+        wires = {one.partition(":")[0] for one in labels}
+        able = not own_server and wires <= NATIVE
         self._native = mode == "native" or (mode == "auto" and able)
         self._output: Output[object] = Output(kind, name="" if self._native else FINAL_ANSWER)
+        if self._native and "anthropic" in wires and not own_server:
+            self._fit_anthropic(kind, mode)
 
     @property
     def spec(self) -> OutputSpec | None:
@@ -93,8 +99,7 @@ class FinalAnswer:
         arguments = None if self._native else _arguments(last)
         if arguments is not None:
             return self._output.parse_arguments(arguments)
-        taken_over = last.tool_results and isinstance(last.messages[-1], AssistantMessage)
-        if self._native or taken_over:
+        if self._native or _was_taken_over(last):
             return self._output.parse(answer_text(last))
         raise OutputInvalid(
             f"Give the final answer by calling the tool {FINAL_ANSWER!r}, not as text.",
@@ -105,6 +110,19 @@ class FinalAnswer:
         """Return what the model gave for an answer, of whatever form it is."""
         arguments = None if self._native else _arguments(run.steps[-1])
         return answer_text(run.steps[-1]) if arguments is None else arguments
+
+    def _fit_anthropic(self, kind: object, mode: Literal["auto", "native", "tool"]) -> None:
+        """Have a tool take the answer if Anthropic's API does not take its form."""
+        name = self._output.spec.name
+        refused = unenforced(self._output.spec.schema, place=f"output {name!r}: schema")
+        if refused and mode == "native":
+            raise ConfigError(
+                f"output_type {name!r} holds {refused}, which Anthropic's API does not take as the "
+                "form of an answer. Leave `output_mode` out, or say 'tool': then a tool takes the "
+                "answer."
+            )
+        if refused:
+            self._native, self._output = False, Output(kind, name=FINAL_ANSWER)
 
     def _take(self, arguments: str) -> object:
         """Return the answer itself as the call's result, for an agent that has called this one."""
@@ -117,7 +135,14 @@ class FinalAnswer:
 
 def _arguments(step: StepResult) -> str | None:
     """Return the arguments of the first call that gave the answer, if one did."""
+    if _was_taken_over(step):
+        return None
     return next((one.arguments for one in step.tool_calls if one.name == FINAL_ANSWER), None)
+
+
+def _was_taken_over(step: StepResult) -> bool:
+    """Whether another agent took the conversation over: it says more after the results."""
+    return bool(step.tool_results) and isinstance(step.messages[-1], AssistantMessage)
 
 
 def answer_text(step: StepResult) -> str:

@@ -32,10 +32,11 @@ from .answers import Answers
 from .checking import check_kinds, reject_unknown
 from .child import AgentTool, as_agent_tool
 from .inputs import MessageInput
-from .journals import answer_recorded, fork_run, state_after
+from .journals import answer_recorded, events_of, fork_run, state_after
 from .options import RunOptions
+from .question import Question
 from .result import RunResult
-from .runner import Question, Runner
+from .runner import Runner
 from .stream import RunStream
 from .told import Model
 from .world import World
@@ -276,7 +277,7 @@ class Graph(kernel.Graph[S]):
         if not isinstance(run, str):
             return state_after(self, run, upto)
         async with self._opened(store) as opened:
-            return state_after(self, await opened.load(run), upto)
+            return state_after(self, await events_of(opened, run, self.state_type), upto)
 
     async def fork(
         self, run_id: str, *, store: Store | str | Path, at: int, new_id: str | None = None
@@ -302,8 +303,9 @@ class Graph(kernel.Graph[S]):
         """Answer a call that a parked run waits for, without driving it; see `Agent.approve`.
 
         Raises:
-            ConfigError: the run does not wait for this, or not any more, or the store keeps no
-                answers, or does not know what runs wait for.
+            ConfigError: the run does not wait for this, or not any more, or the tool does not take
+                the edited arguments, or the store keeps no answers, or does not know what runs
+                wait for.
             UnknownRun: there is no such run.
         """
         async with self._opened(store) as opened:

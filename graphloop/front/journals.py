@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import inf
 from typing import Any, Literal, TypeVar
 from uuid import uuid4
 
-from ..approvals import Approval
+from ..approvals import Approval, claimed, issue, refuse_edit, verify
+from ..codec import Codec
 from ..effects import StartRun
 from ..errors import ConfigError, StoreError, UnknownRun, nearest
-from ..events import Event
+from ..events import Event, Started
 from ..graph import Graph
+from ..limits import is_whole
 from ..replay import replay
 from ..run import Run
 from ..stores.base import Ask, Catalog, Leases, Mailbox, Posted, RunRecord, Store
 from ..stores.fork import fork
+from ..values import Message
 from .answers import Answers, approval_of, check_answer
 from .checking import check_run_id
+from .edits import check_edit, parameters_in
 
 __all__ = [
     "answer_call",
     "answer_recorded",
+    "check_token",
     "children_at",
+    "events_of",
     "fork_run",
     "open_ask",
+    "opening_of",
     "recorded_asks",
     "root_of",
     "state_after",
@@ -32,14 +40,34 @@ __all__ = [
 S = TypeVar("S")
 
 
+async def events_of(store: Store, run_id: str, state_type: type[object] | None) -> Sequence[Event]:
+    """Return the journal of a run with states of its graph's type, whatever the store was told.
+
+    Raises:
+        StoreError: there is no such run, or its state is not of this type.
+    """
+    events = await store.load(run_id)
+    if state_type is None or state_type is object:
+        return events
+    codec = Codec(state_type)
+    return [codec.typed(event) for event in events]
+
+
+def opening_of(events: Sequence[Event]) -> tuple[Message, ...]:
+    """Return the conversation that a run began with, by its journal."""
+    first = events[0] if events else None
+    return tuple(first.messages) if isinstance(first, Started) else ()
+
+
 def state_after(graph: Graph[S], events: Sequence[Event], upto: int | None = None) -> Run[S]:
     """Return the run as it stood after event `upto`, or after the last; nothing is performed.
 
     Raises:
+        ConfigError: `upto` is no whole number.
         StoreError: there is no such event, or the journal is of another graph.
         IllegalEvent: an event does not fit the graph: it has changed since.
     """
-    number = len(events) if upto is None else upto
+    number = len(events) if upto is None else _whole(upto, events)
     if not 1 <= number <= len(events):
         raise StoreError(
             f"the journal has events 1 to {len(events)}: it cannot be replayed up to {upto}"
@@ -72,12 +100,18 @@ async def fork_run(
 
     Raises:
         StoreError: there is no such run or event, or the id is taken.
-        ConfigError: the id cannot be one.
+        ConfigError: the id cannot be one, or `at` is no whole number, or the run has children and
+            there is no graph.
     """
     copy = uuid4().hex if new_id is None else new_id
     check_run_id("new_id", copy)
     events = await store.load(run_id)
-    within = 1 <= at <= len(events)  # If not, `fork` says what is wrong.
+    if graph is None and any(one.startswith(f"{run_id}/") for one in await store.runs()):
+        raise ConfigError(
+            f"run {run_id!r} has child runs: only its graph tells which of them were running after "
+            f"event {at}, so give it"
+        )
+    within = 1 <= _whole(at, events) <= len(events)  # If not, `fork` says what is wrong.
     children = children_at(graph, events, at) if graph is not None and within else ()
     await fork(store, run_id, at=at, new_id=copy, children=children)
     if isinstance(store, Catalog) and (target := (await _record(store, run_id)).target):
@@ -134,6 +168,38 @@ def open_ask(asks: Iterable[Ask], run_id: str, key: str) -> Ask:
     return ask
 
 
+def check_token(
+    ask: Ask,
+    answer: bool | Approval,  # noqa: FBT001 - as callbacks answer
+    secret: bytes | None = None,
+) -> None:
+    """Refuse an approval by the token of another question: accepted, it would be a denial.
+
+    Args:
+        ask: what is asked.
+        answer: the decision.
+        secret: signs tokens, where it is known here.
+
+    Raises:
+        ConfigError: saying what the token is good for, or that it is not good.
+    """
+    given, asked = approval_of(answer), claimed(ask.token)
+    if not (given.approved and given.token) or asked is None:
+        return
+    found = claimed(given.token)
+    refusal: str = "malformed"
+    if secret is not None:
+        refusal = verify(given.token, asked, secret=secret, now=-inf)  # When is asked later.
+    elif found is not None:
+        # Who does not know the secret can still tell what the token says.
+        refusal = verify(issue(found, None), asked, secret=None, now=-inf)
+    if refusal:
+        raise ConfigError(
+            f"the approval of {ask.key!r} has a token that is {refusal}: answer with the "
+            "`pending.approve()` of this call, or without a token for the one that the store keeps"
+        )
+
+
 async def answer_call(
     store: Store, run_id: str, ask: Ask, *, answer: bool | Approval, now: float
 ) -> Literal["accepted", "duplicate", "answered"]:
@@ -142,7 +208,8 @@ async def answer_call(
     An answer without a token gets the one that the store keeps with the question.
 
     Raises:
-        ConfigError: the store keeps no answers, or an approval comes too late, or is none.
+        ConfigError: the store keeps no answers, or an approval comes too late, or is none, or edits
+            a call that may have run.
     """
     if not isinstance(store, Mailbox):
         raise ConfigError(
@@ -151,6 +218,8 @@ async def answer_call(
         )
     check_answer(f"the answer to {ask.key!r}", answer)
     given = approval_of(answer)
+    check_token(ask, answer)
+    refuse_edit(f"{ask.key!r} of run {run_id!r}", given, unknown=ask.unknown)
     if given.approved and ask.expires_at is not None and now >= ask.expires_at:
         raise ConfigError(
             f"the approval of {ask.key!r} of run {run_id!r} comes too late, by "
@@ -171,7 +240,8 @@ async def answer_recorded(
 
     Raises:
         UnknownRun: there is no such run.
-        ConfigError: the run does not wait for this, or the store cannot know or keep answers.
+        ConfigError: the run does not wait for this, or the store cannot know or keep answers, or
+            the tool does not take the edited arguments.
     """
     asks = await recorded_asks(store, run_id)
     if asks is None:
@@ -179,7 +249,21 @@ async def answer_recorded(
             f"{type(store).__name__} does not know what runs wait for: pass the answer to "
             "resume(…, approvals=…), or keep the run in a database: store='runs.db'"
         )
-    return await answer_call(store, run_id, open_ask(asks, run_id, key), answer=answer, now=now)
+    ask, given = open_ask(asks, run_id, key), approval_of(answer)
+    refuse_edit(f"{ask.key!r} of run {run_id!r}", given, unknown=ask.unknown)
+    if given.edit:
+        parameters = await parameters_in(store, run_id, ask.key, ask.name)
+        check_edit(ask.name, parameters, given.edit)
+    return await answer_call(store, run_id, ask, answer=answer, now=now)
+
+
+def _whole(number: int, events: Sequence[Event]) -> int:
+    if not is_whole(number):
+        raise ConfigError(
+            "an event is named by its number, a whole one from 1 to "
+            f"{len(events)}; found {number!r}"
+        )
+    return number
 
 
 async def _record(store: Catalog, run_id: str) -> RunRecord:

@@ -8,10 +8,14 @@ from typing import Any, Generic, TypeVar
 
 from ..drivers.aio import AsyncDriver, Seen
 from ..drivers.ports import Ports
+from ..effects import HandOver
 from ..errors import OutputInvalid, RunFailed
+from ..events import Steered
 from ..graph import Graph
 from ..run import EndReason, Run, Spent, StepResult
+from ..values import Message
 from .final_answer import FinalAnswer
+from .keeper import Hold
 from .result import RunResult
 
 __all__ = ["Opened"]
@@ -34,6 +38,8 @@ class Opened(Generic[S]):
         warnings: what is told first.
         children: the runs below it that began in earlier legs, by their ids.
         final: how its final answer is given, where it has a form.
+        opening: the conversation that it began with.
+        hold: keeps open what it shares with others.
     """
 
     graph: Graph[S]
@@ -46,6 +52,36 @@ class Opened(Generic[S]):
     warnings: tuple[str, ...] = ()
     children: Mapping[str, Run[Any]] = field(default_factory=dict[str, Run[Any]])
     final: FinalAnswer | None = None
+    opening: tuple[Message, ...] = ()
+    hold: Hold | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether the run waits for the caller who iterates it."""
+        run = self.driver.run
+        return run is not None and any(isinstance(one, HandOver) for one in run.pending.values())
+
+    def has_taken(self, answer: Steered | None) -> bool:
+        """Whether the run has begun, and no say in it is lost."""
+        run = self.driver.run
+        return run is not None and (answer is None or answer.effect not in run.pending)
+
+    def again(self, answer: Steered | None = None, *, cut: bool = False) -> Opened[S]:
+        """Return the same, to be driven further from where its driver has left it.
+
+        Args:
+            answer: answers what the run waits for.
+            cut: whether its driver was cancelled, so that what had begun was interrupted.
+        """
+        run = self.driver.run
+        assert run is not None, "what is driven further has started"
+        answers = () if answer is None else (answer,)
+        return replace(self, seen=self.driver.resume(run, answers, at_once=not cut))
+
+    async def release(self) -> None:
+        """Need what is shared with others no longer."""
+        if self.hold is not None:
+            await self.hold.release()
 
     def ended(self, run: Run[S], warnings: Sequence[str]) -> RunResult[S] | Exception:
         """Return the result of the run that was driven, or the error that it ended in."""
@@ -54,10 +90,11 @@ class Opened(Generic[S]):
             run,
             ports.store,
             self.before,
-            tuple(warnings),
+            (*warnings, *self.driver.busy),
             {**self.children, **self.driver.descendants},
             secret=ports.secret,
             added=ports.toolbox.added,
+            opening=self.opening,
         )
         if result.end_reason is EndReason.ERROR:
             return self.driver.exception or self._recorded(run)

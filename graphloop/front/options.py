@@ -117,7 +117,7 @@ class AgentOptions(RunOptions, total=False):
     `fallback_models`: asked in order, call by call, when a model cannot be asked.
     `output_type`: the type of the final answer: a pydantic model, any type, or a JSON Schema.
     `output_mode`: `"native"` has the server keep to the type, `"tool"` adds a tool that takes the
-    answer, `"auto"` (default) chooses by the model's wire.
+    answer, `"auto"` (default) chooses by the model's wire and by what its server takes.
     `max_output_retries`: how often an answer that is not of the type is sent back (default 2).
     `done_when`: says of `AnswerInfo` whether the work is done; False sends the model back.
     `max_done_retries`: how often that may be (default 2); then the answer is taken, and

@@ -16,6 +16,7 @@ from ..stores.base import Store
 from ..tools import AnyTool
 from ..values import FinishReason, Message, Usage
 from .final_answer import answer_text
+from .handed_in import bound, conversation_digest
 
 __all__ = ["RunResult", "spent_by", "unseen_costs"]
 
@@ -30,7 +31,8 @@ class RunResult(Generic[S]):
     `run` is the whole last state; everything else is read from it. `store` holds the journal.
     `before` is what earlier legs had spent when this leg began; `children` are the runs below this
     one that this process has seen, by their ids; `output` is the answer as the agent's
-    `output_type`, or None. `added` are the tools that were added to the run.
+    `output_type`, or None. `added` are the tools that were added to the run, `opening` is the
+    conversation that it began with.
     """
 
     run: Run[S]
@@ -41,6 +43,7 @@ class RunResult(Generic[S]):
     output: object = None
     secret: bytes | None = field(default=None, repr=False, compare=False)
     added: tuple[AnyTool, ...] = field(default=(), repr=False, compare=False)
+    opening: tuple[Message, ...] = field(default=(), repr=False, compare=False)
 
     @property
     def run_id(self) -> str:
@@ -115,10 +118,16 @@ class RunResult(Generic[S]):
 
     @property
     def pending(self) -> tuple[Pending, ...]:
-        """What a parked run and its children wait for, in request order."""
+        """What a parked run and its children wait for, in request order.
+
+        A token is good for the run, and for `[*history, *messages]` handed in without it. What a
+        child run asks is answered by `resume` only: no conversation tells that the child has begun.
+        """
         if self.run.ended:
             return ()
-        return tuple(pending_of(self.run, self.children, self.secret))
+        asked = tuple(pending_of(self.run, self.children, self.secret))
+        conversation = conversation_digest((*self.opening, *self.messages)) if asked else ""
+        return tuple([bound(one, conversation, self.secret) for one in asked])
 
     @property
     def provider_metadata(self) -> str:

@@ -12,13 +12,22 @@ from ..drivers.children import Resumption
 from ..drivers.ports import Ports
 from ..effects import CallModel, StartRun
 from ..errors import ConfigError, UnknownRun
+from ..graph import Graph
 from ..replay import replay
 from ..run import Run
-from ..stores.base import Mailbox
+from ..stores.base import Mailbox, Store
 from ..tools import Toolbox
 from .answers import Answers
+from .journals import events_of
 
-__all__ = ["descendants", "resumption", "waiting"]
+__all__ = [
+    "descendants",
+    "not_over",
+    "refuse_edits",
+    "refuse_unattended",
+    "resumption",
+    "waiting",
+]
 
 S = TypeVar("S")
 
@@ -34,6 +43,8 @@ async def resumption(run: Run[S], ports: Ports[S], answers: Answers) -> Resumpti
         StoreError: a journal or an answer cannot be read.
     """
     answers.refuse_wrong_types()
+    if run.ended and (answers.approvals or answers.tool_results):
+        raise ConfigError(f"run {run.id!r} takes no answers: {_over(run)}")
     _check_resumable(run, ports)
     tree, toolboxes = await _tree(run, ports)
     below = descendants(tree)
@@ -47,6 +58,60 @@ async def resumption(run: Run[S], ports: Ports[S], answers: Answers) -> Resumpti
             await ports.store.post(run.id, key, uuid4().hex, data)
         answers = Answers.of_posts(await ports.store.posted(run.id))
     return _answered(tree, answers, toolboxes, ports)
+
+
+def refuse_unattended(run: Run[Any]) -> None:
+    """Refuse to iterate a run that does not stop at its turns.
+
+    Raises:
+        ConfigError: it was begun by a call that does not iterate it.
+    """
+    if not (run.setup.attended or run.ended):
+        raise ConfigError(
+            f"run {run.id!r} was not begun by `iter`, so it hands no turn over: take it up by "
+            "`resume` or `resume_stream`"
+        )
+
+
+async def not_over(known: Run[S], store: Store, graph: Graph[S]) -> None:
+    """Refuse a result from which the run has gone on already.
+
+    Raises:
+        ConfigError: saying how far the run is, and what to do.
+        StoreError: its journal cannot be read.
+    """
+    events = await store.load(known.id)
+    if len(events) == known.seq:
+        return
+    run = replay(graph, events)
+    raise ConfigError(
+        f"run {run.id!r} was resumed from this result before: "
+        + (
+            _over(run)
+            if run.ended
+            else "it waits further on. Resume it by the result that this gave, or by its id"
+        )
+    )
+
+
+def _over(run: Run[Any]) -> str:
+    how = run.ending.reason.value if run.ending is not None else "ended"
+    return (
+        f"it is over ({how}). Go on with the conversation by messages=[*history, *result.messages, "
+        "…], of its last result"
+    )
+
+
+async def refuse_edits(run: Run[S], ports: Ports[S], answers: Answers) -> None:
+    """Refuse edited arguments that a tool of the run, or of one below it, would not take.
+
+    Raises:
+        ConfigError: naming the approval, and what its tool says.
+        StoreError: a journal cannot be read.
+    """
+    tree, toolboxes = await _tree(run, ports)
+    for one in (run, *descendants(tree).values()):
+        answers.refuse_bad_edits(one, toolboxes[one.id])
 
 
 def descendants(tree: Resumption[Any]) -> dict[str, Run[Any]]:
@@ -84,7 +149,8 @@ async def _tree(run: Run[Any], ports: Ports[Any]) -> tuple[Resumption[Any], dict
             )
         opened = plan.open(effect, run, ports)
         try:
-            events = await ports.store.load(opened.started.run_id)
+            child_id = opened.started.run_id
+            events = await events_of(ports.store, child_id, opened.state_type)
         except UnknownRun:
             continue
         below = replay(opened.graph, events)
@@ -123,9 +189,14 @@ def _check_resumable(run: Run[Any], ports: Ports[Any]) -> None:
             f"run {run.id!r} asks model {label!r}, which is not here "
             f"(here: {', '.join(map(repr, ports.models))}): resume it with that model"
         )
-    for spec in run.setup.tools:
-        if spec.kind in {"function", "agent"} and ports.toolbox.get(spec.name) is None:
-            raise ConfigError(
-                f"run {run.id!r} was started with tool {spec.name!r}, which is not here: "
-                "resume it with the tools that it was started with"
-            )
+    missing = [
+        repr(spec.name)
+        for spec in run.setup.tools
+        if spec.kind in {"function", "agent"} and ports.toolbox.get(spec.name) is None
+    ]
+    if missing:
+        raise ConfigError(
+            f"run {run.id!r} offers tools that are not here: {', '.join(missing)}. Resume it with "
+            "them among `tools`: those that it was started with, and those that its `prepare_step` "
+            "has added since"
+        )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from time import time
 from typing import Any, Generic, TypeVar
@@ -13,59 +15,42 @@ from ..approvals import Approval, secret_of
 from ..codec import Codec
 from ..drivers.aio import AsyncDriver
 from ..drivers.children import Resumption
-from ..drivers.ports import Callback, ChildRun, Ports, Settler
+from ..drivers.ports import Callback, ChildRun, Ports
 from ..effects import StartRun
 from ..errors import ConfigError
 from ..events import Setup, Started
 from ..graph import Graph
 from ..nodes.execute import Execute
+from ..outcomes import FollowUp
 from ..policy import Policy, Rule
 from ..replay import replay
 from ..run import Run
 from ..spending import Budget
 from ..stores.base import Posted, Store
-from ..stores.memory import MemoryStore
-from ..stores.opening import open_store
 from ..stores.sqlite import SqliteStore
 from ..tools import AnyTool, Toolbox
 from ..values import Message, SystemMessage, evolve
-from .answers import Answers, names_of, settler
+from .answers import Answers, approval_of
+from .begun import refuse_begun
 from .checking import check_kinds, check_run_id, settings_of
 from .final_answer import FinalAnswer
-from .inputs import MessageInput, conversation
-from .journals import answer_call, open_ask, recorded_asks
+from .handed_in import HandedIn
+from .inputs import conversation
+from .journals import answer_call, check_token, events_of, open_ask, opening_of, recorded_asks
+from .keeper import Hold, Keeper
 from .opened import Opened
 from .options import RunOptions, Tools
+from .question import Question
 from .result import RunResult, spent_by
-from .resuming import descendants, resumption, waiting
+from .resuming import descendants, not_over, refuse_edits, refuse_unattended, resumption, waiting
 from .stream import RunStream
 from .told import Model
 from .tool_approver import ToolApprover
 from .world import World, price_of
 
-__all__ = ["Question", "Runner"]
+__all__ = ["Runner"]
 
 S = TypeVar("S")
-
-
-@dataclass(frozen=True)
-class Question:
-    """What a run begins with: a conversation, and answers to the calls that it ends in.
-
-    Args:
-        prompt: the question, or
-        messages: the conversation so far.
-        answers: who approves the calls that the conversation ends in, and what client tools
-            returned; None for a conversation that waits for nothing.
-        run_id: the run's id in the store; made up if not given.
-        attended: whether the caller iterates the run.
-    """
-
-    prompt: str | None = None
-    messages: Sequence[MessageInput] | None = None
-    answers: Answers | None = None
-    run_id: str | None = None
-    attended: bool = False
 
 
 class Runner(Generic[S]):
@@ -120,7 +105,7 @@ class Runner(Generic[S]):
                 "of the run above it: give `approval_secret` to this one, too"
             )
         self._state_type: type[object] = state_type or object
-        self._store_opened: Store | None = None
+        self._keeper = Keeper(options.get("store"), Codec(self._state_type), self.world.aclose)
         one_at_a_time = any(
             isinstance(node, Execute) and node.concurrency == 1 for node in graph.nodes.values()
         )
@@ -152,11 +137,28 @@ class Runner(Generic[S]):
         return self.options.get("clock", time)()
 
     async def aclose(self) -> None:
-        """Close the connections to all models, and the store; they can be used again."""
-        await self.world.aclose()
-        opened, self._store_opened = self._store_opened, None
-        if isinstance(opened, SqliteStore):
-            await opened.aclose()
+        """Close the connections to all models, and the store; they can be used again.
+
+        What a run needs that goes on is closed when the last such run ends, or parks.
+        """
+        await self._keeper.aclose()
+
+    def hold(self) -> Hold:
+        """Keep open what the runs share, until it is released."""
+        return Hold(self._keeper, [one.opener.hold() for one in self.world.children.values()])
+
+    @asynccontextmanager
+    async def using(self) -> AsyncGenerator[Store, None]:
+        """Keep the store of the options open for a while, for runs known by their id only.
+
+        Raises:
+            ConfigError: there is none, so there are no such runs.
+        """
+        held = self.hold()
+        try:
+            yield self._keeper.own()
+        finally:
+            await held.release()
 
     def start(self, question: Question, state: S, *, keep: bool = True) -> RunStream[S]:
         """Return the stream of a new run; nothing happens until it is looked at.
@@ -173,45 +175,89 @@ class Runner(Generic[S]):
             if isinstance(given, ConfigError):
                 raise given
             messages, warnings = given
-            store = self.store()
+            store = self._keeper.store()
+            run_id = uuid4().hex if question.run_id is None else question.run_id
+            handed = self._handed_in(question, messages)
+            if handed is not None:
+                await refuse_begun(handed, store, self.graph, self.world)
+            if handed is not None and handed.approves and self.options.get("store") is not None:
+                run_id, handed = handed.run_id, await handed.once(store)
             ports = replace(
                 self.ports(store),
                 attended=question.attended,
-                settle=self._settler(question.answers, messages),
+                # Who iterates a run can be cancelled, and come back to it without a store, too.
+                resumable=question.attended or self.options.get("store") is not None,
+                settle=None if handed is None else handed.settler(),
             )
             driver = AsyncDriver(self.graph, ports, state)
             setup = evolve(self.setup, attended=question.attended)
-            run_id = uuid4().hex if question.run_id is None else question.run_id
             started = Started(ports.clock(), run_id, self.graph.name, messages, setup, state)
-            return self._opened(ports, driver, warnings=warnings, started=started)
+            return self._opened(ports, driver, messages, warnings=warnings, started=started)
 
-        return RunStream(open_run, keep=keep, has_objects=self._final is not None)
+        return self._stream(open_run, keep=keep)
 
-    def resume(self, run: str | RunResult[S], answers: Answers) -> RunStream[S]:
-        """Return the stream of a run taken up again, by its result or by its id in the store."""
+    def resume(
+        self,
+        run: str | RunResult[S],
+        answers: Answers,
+        *,
+        attended: bool = False,
+        keep: bool = True,
+    ) -> RunStream[S]:
+        """Return the stream of a run taken up again, by its result or by its id in the store.
+
+        Where it is `attended`, its caller iterates it, as the caller who began it did.
+        """
 
         async def open_run() -> Opened[S]:
             if isinstance(run, RunResult):
                 store, known, added = self._open_again(run.store), run.run, run.added
+                opening = run.opening
+                await not_over(run.run, store, self.graph)
             else:
-                store, added = self.own_store(), ()
-                known = replay(self.graph, await store.load(run))
-            ports = self.ports(store, added)
+                store, added = self._keeper.own(), ()
+                events = await events_of(store, run, self._state_type)
+                known, opening = replay(self.graph, events), opening_of(events)
+            if attended:
+                refuse_unattended(known)
+            ports = replace(self.ports(store, added), attended=attended)
             taken_up = await resumption(known, ports, answers)
             driver = AsyncDriver(self.graph, ports, known.state)
-            return self._opened(ports, driver, taken_up=taken_up)
+            return self._opened(ports, driver, opening, taken_up=taken_up)
 
-        return RunStream(open_run, has_objects=self._final is not None)
+        return self._stream(open_run, keep=keep)
+
+    def _stream(
+        self, open_run: Callable[[], Awaitable[Opened[S]]], *, keep: bool = True
+    ) -> RunStream[S]:
+        async def held() -> Opened[S]:
+            hold = self.hold()
+            try:
+                return replace(await open_run(), hold=hold)
+            except BaseException:
+                await hold.release()
+                raise
+
+        return RunStream(
+            held,
+            keep=keep,
+            has_objects=self._final is not None,
+            has_follow_ups=any(FollowUp in row for row in self.graph.table.values()),
+        )
 
     async def approve(self, run_id: str, key: str, answer: bool | Approval) -> Posted:  # noqa: FBT001 - as callbacks answer
         """Answer a call that a run waits for, without driving it; see `Agent.approve`."""
-        store = self.own_store()
-        asks = await recorded_asks(store, run_id)
-        if asks is None:
-            run = replay(self.graph, await store.load(run_id))
-            asks = tuple(one.ask for one in await waiting(run, self.ports(store)))
-        ask = open_ask(asks, run_id, key)
-        return await answer_call(store, run_id, ask, answer=answer, now=self.now())
+        async with self.using() as store:
+            asks = await recorded_asks(store, run_id)
+            if asks is None:
+                run = replay(self.graph, await events_of(store, run_id, self._state_type))
+                asks = tuple(one.ask for one in await waiting(run, self.ports(store)))
+            ask, now = open_ask(asks, run_id, key), self.now()
+            check_token(ask, answer, self._secret)
+            if approval_of(answer).edit:
+                run = replay(self.graph, await events_of(store, run_id, self._state_type))
+                await refuse_edits(run, self.ports(store), Answers({key: answer}))
+            return await answer_call(store, run_id, ask, answer=answer, now=now)
 
     def child(
         self, messages: tuple[Message, ...], effect: StartRun, parent: Run[Any], ports: Ports[Any]
@@ -226,7 +272,10 @@ class Runner(Generic[S]):
         setup = evolve(
             self.setup,
             budget=self.setup.budget.tightened(effect.budget),
-            rules=tuple((*self.world.allowed, *gate.rules) for gate in above),
+            rules=(
+                *((*self.world.allowed, *gate.rules) for gate in above),
+                *self.setup.rules,
+            ),
             depth=parent.setup.depth + 1,
             depth_max=min(self.setup.depth_max + parent.setup.depth + 1, parent.setup.depth_max),
             signed=parent.setup.signed,
@@ -241,12 +290,19 @@ class Runner(Generic[S]):
             gates=(*above, *own.gates),
             secret=ports.secret,
             path=(*ports.path, effect.key),
+            resumable=ports.resumable,
             clock=ports.clock,
         )
         run_id = f"{parent.id}/{effect.key}"
         state = self._child_state
         started = Started(ports.clock(), run_id, self.graph.name, messages, setup, state)
-        return ChildRun(graph=self.graph, ports=child_ports, started=started, state=state)
+        return ChildRun(
+            graph=self.graph,
+            ports=child_ports,
+            started=started,
+            state=state,
+            state_type=self._state_type,
+        )
 
     def ports(self, store: Store, added: Sequence[AnyTool] = ()) -> Ports[S]:
         """Return the world of a run as its driver sees it.
@@ -273,10 +329,10 @@ class Runner(Generic[S]):
             clock=self.options.get("clock", time),
         )
 
-    def _settler(self, answers: Answers | None, messages: tuple[Message, ...]) -> Settler | None:
-        if answers is None:
+    def _handed_in(self, question: Question, messages: tuple[Message, ...]) -> HandedIn | None:
+        if question.answers is None:
             return None
-        return settler(answers, messages, self._secret, self.now)
+        return HandedIn(messages, question.answers, self._secret, self.now)
 
     def _conversation(self, question: Question) -> tuple[tuple[Message, ...], tuple[str, ...]]:
         run_id = question.run_id
@@ -289,86 +345,44 @@ class Runner(Generic[S]):
             keep_open=question.answers is not None,
             repair=self.options.get("on_bad_history", "repair") == "repair",
         )
-        if question.answers is not None:
-            _check_answers(question.answers, given[0])
+        handed = self._handed_in(question, given[0])
+        if handed is not None:
+            handed.check(self.world.toolbox)
+            if handed.approves and run_id is not None and self.options.get("store") is not None:
+                raise ConfigError(
+                    "`run_id` cannot be given with `approvals`: they count once in a `store`, "
+                    "which makes the run's id of the conversation. Leave `run_id` out"
+                )
         return given
 
     def _opened(
         self,
         ports: Ports[S],
         driver: AsyncDriver[S],
+        opening: tuple[Message, ...],
         *,
         started: Started | None = None,
         taken_up: Resumption[S] | None = None,
         warnings: tuple[str, ...] = (),
     ) -> Opened[S]:
-        on_step_finish = self.options.get("on_step_finish")
+        listener, final = self.options.get("on_step_finish"), self._final
+        opened = partial(Opened[S], on_step_finish=listener, final=final, opening=opening)
         if started is not None:
-            seen = driver.start(started)
-            return Opened(
-                self.graph,
-                ports,
-                driver,
-                seen,
-                on_step_finish=on_step_finish,
-                warnings=warnings,
-                final=self._final,
-            )
+            return opened(self.graph, ports, driver, driver.start(started), warnings=warnings)
         assert taken_up is not None, "a run is started or taken up"
         run, below = taken_up.run, descendants(taken_up)
-        return Opened(
-            self.graph,
-            ports,
-            driver,
-            driver.resume(run, taken_up.answers, taken_up.children),
-            spent_by(run, below),
-            len(run.steps),
-            on_step_finish,
-            children=below,
-            final=self._final,
-        )
+        seen = driver.resume(run, taken_up.answers, taken_up.children)
+        spent, reported = spent_by(run, below), len(run.steps)
+        return opened(self.graph, ports, driver, seen, spent, reported, children=below)
 
     def _open_again(self, store: Store) -> Store:
         """Return a run's store; our own opened anew where a synchronous call has closed it."""
         own = isinstance(self.options.get("store"), str | Path)
-        return self.store() if own and isinstance(store, SqliteStore) and store.closed else store
-
-    def own_store(self) -> Store:
-        """Return the store of the options, opened, for runs that are known by their id only.
-
-        Raises:
-            ConfigError: there is none, so there are no such runs.
-        """
-        if self.options.get("store") is None:
-            raise ConfigError(
-                "this agent has no `store`, so it knows no run by its id: give it one "
-                "(store='runs.db'), or resume with the RunResult"
-            )
-        return self.store()
-
-    def store(self) -> Store:
-        """Return the store of the options, opened; a new one in memory if there is none."""
-        store = self.options.get("store")
-        if store is None:
-            return MemoryStore()
-        if not isinstance(store, str | Path):
-            return store
-        if self._store_opened is None:
-            self._store_opened = open_store(store, Codec(self._state_type))
-        return self._store_opened
-
-
-def _check_answers(answers: Answers, messages: tuple[Message, ...]) -> None:
-    answers.refuse_wrong_types()
-    known = names_of(messages)
-    for option, given in (("approvals", answers.approvals), ("tool_results", answers.tool_results)):
-        for key in given:
-            if key not in known:
-                raise ConfigError(
-                    f"`{option}` answers {key!r}, which the conversation does not wait for, or not "
-                    "once; its open calls are by their keys, and by ids that only one of them has: "
-                    f"{', '.join(known) or 'none'}"
-                )
+        return (
+            self._keeper.store()
+            if own and isinstance(store, SqliteStore) and store.closed
+            else store
+        )
 
 
 def _shorter(one: float | None, other: float | None) -> float | None:

@@ -7,22 +7,20 @@ it. All lookers see all parts, in the same order; a buffered result is the drain
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import replace
-from typing import Any, Generic, TypeVar, cast, final
+from typing import Generic, TypeVar, final
 
-from ..drivers.aio import DELTAS, AsyncDriver, Nested
-from ..drivers.perform import cancelled_inside
-from ..effects import HandOver
+from ..drivers.aio import AsyncDriver, Nested
 from ..errors import ConfigError, RunFailed
-from ..events import Event
+from ..events import Steered
 from ..providers.base import TextDelta
-from ..run import EndReason, Run
+from ..run import EndReason, Run, StepResult
 from ..step import Step
 from ..values import UserMessage
 from ..views.objects import ObjectView
 from ..views.parts import ErrorPart, Finish, ObjectDelta, Part, PartView, RunStart, Warned
+from .informing import inform
 from .opened import Opened
 from .result import RunResult, unseen_costs
 
@@ -47,8 +45,10 @@ class RunStream(Generic[S]):
             stream's error part and the error of `result`.
         keep: whether parts are kept for everybody who looks (a buffered call needs none).
         has_objects: whether the answer has an `output_type`.
+        has_follow_ups: whether the graph hears what is said once it would be done.
 
-    `on_over` is awaited once, when the stream is over: to close what was opened for it.
+    `on_over` is awaited once, when the stream is over: to close what was opened for it. `found` is
+    the run as it was taken up; None of a new one.
     """
 
     def __init__(
@@ -57,12 +57,15 @@ class RunStream(Generic[S]):
         *,
         keep: bool = True,
         has_objects: bool = False,
+        has_follow_ups: bool = True,
     ) -> None:
         self.on_over: Callable[[], Awaitable[None]] | None = None
         self._open_run = open_run
         self._keep = keep
         self._has_objects = has_objects
+        self._has_follow_ups = has_follow_ups
         self._parts: list[Part] = []
+        self.found: Run[S] | None = None
         self._opened: Opened[S] | None = None
         self._view: PartView[S] | None = None
         self._objects: ObjectView | None = None
@@ -72,7 +75,8 @@ class RunStream(Generic[S]):
         self._lookers: list[asyncio.Event] = []
         self._over = False
         self._closed = False
-        self._waits = False
+        self._waits = self._cut = False
+        self._say: Steered | None = None
         self._asides: list[Callable[[AsyncDriver[S]], None]] = []
         self._warnings: list[str] = []
         self._error: Exception | None = None
@@ -113,6 +117,16 @@ class RunStream(Generic[S]):
         return self._opened.driver.run if self._opened is not None else None
 
     @property
+    def cut(self) -> bool:
+        """Whether the caller who iterates the run was cancelled, and can go on with it."""
+        return self._cut
+
+    @property
+    def failed(self) -> bool:
+        """Whether it is over, and `result` raises."""
+        return self._error is not None
+
+    @property
     def over(self) -> bool:
         """Whether nothing more will happen here: there is a result, or an error."""
         return self._over
@@ -125,8 +139,7 @@ class RunStream(Generic[S]):
             ProviderError: a model could not be asked, or did not answer completely.
             Exception: what a `prepare_step` function or a stop predicate raised.
         """
-        while not self._over:
-            await self._pull(len(self._parts))
+        await self.consume()
         if self._error is not None:
             raise self._error
         assert self._result is not None, "a stream that is over has a result or an error"
@@ -164,17 +177,27 @@ class RunStream(Generic[S]):
     def follow_up(self, message: str) -> None:
         """Say something that the model reads once it would be done; one at a time, in order.
 
+        Each answer passes the checks of a final answer before what follows it is read. A run that
+        has no step left for it ends by `max_steps`: it has an answer, the follow-up has none.
+
         Raises:
-            ConfigError: the stream is over, so nobody would read it.
+            ConfigError: the stream is over, or no node of the graph (`Verify`) hears follow-ups.
         """
+        if not self._has_follow_ups:
+            raise ConfigError(
+                "`follow_up` has no effect: no node of the graph leaves by FollowUp. "
+                "Lead final answers to a Verify()"
+            )
         self._refuse_late("follow_up")
         said = UserMessage(message, origin="follow_up")
         self._tell(lambda driver: driver.queue(said, follow_up=True))
 
     async def go_on(
-        self, answer: Event | None, on_part: Callable[[Part], object] | None = None
+        self, answer: Steered | None, on_part: Callable[[Part], object] | None = None
     ) -> None:
         """Drive the run until it ends, or waits for the caller who iterates it.
+
+        Who is cancelled meanwhile leaves the run where it is: the next to go on takes it up there.
 
         Args:
             answer: answers what the run waits for; None where it has not begun, or is to stop.
@@ -183,20 +206,17 @@ class RunStream(Generic[S]):
         while self._driving:
             await self._other_looker()
         if self._opened is not None and not self._over:
-            driver, run = self._opened.driver, self._opened.driver.run
-            assert run is not None, "what is answered has started"
-            seen = driver.resume(run, () if answer is None else (answer,), at_once=True)
-            self._opened = replace(self._opened, seen=seen)
-        self._waits = False
+            self._opened, self._cut = self._opened.again(answer, cut=self._cut), False
+        self._waits, self._say = False, answer
         while not (self._over or self._waits):
             known = len(self._parts)
-            await self._pull(known)
+            await self._pull(known, iterated=True)
             if on_part is not None:
                 for part in self._parts[known:]:
                     await self._inform("on_part", on_part, part)
 
     def _refuse_late(self, name: str) -> None:
-        if self._over:
+        if self._over or self._closed or (self._opened and self._opened.driver.is_deaf):
             raise ConfigError(
                 f"`{name}` comes too late: the stream is over. Go on with a parked run by `resume` "
                 "and with an ended one by `messages=[*result.messages, …]`"
@@ -210,7 +230,7 @@ class RunStream(Generic[S]):
             tell(self._opened.driver)
 
     async def aclose(self) -> None:
-        """Stop watching: the run stays where its journal is, and can be resumed."""
+        """Stop watching: what was said and what has ended is journaled, the run can be resumed."""
         self._closed = True
         while self._driving:
             if self._opened is not None:
@@ -233,18 +253,11 @@ class RunStream(Generic[S]):
             await self._pull(at)
 
     async def _texts(self) -> AsyncGenerator[str, None]:
-        at = 0
-        while True:
-            while at < len(self._parts):
-                part = self._parts[at]
-                at += 1
-                if isinstance(part, TextDelta):
-                    yield part.text
-                elif isinstance(part, ErrorPart):
-                    raise part.error
-            if self._over:
-                return
-            await self._pull(at)
+        async for part in self._look():
+            if isinstance(part, TextDelta):
+                yield part.text
+            elif isinstance(part, ErrorPart):
+                raise part.error
 
     async def _answers(self) -> AsyncGenerator[object, None]:
         async for part in self._look():
@@ -254,7 +267,7 @@ class RunStream(Generic[S]):
         if result.end_reason is EndReason.COMPLETED:
             yield result.output
 
-    async def _pull(self, known: int) -> None:
+    async def _pull(self, known: int, *, iterated: bool = False) -> None:
         """Drive the run until there is more than `known` parts, or let another looker do it."""
         if self._driving:
             await self._other_looker()
@@ -268,9 +281,12 @@ class RunStream(Generic[S]):
                 await self._opened.seen.aclose()
             self._fail(error)
             await self._end()
-        except BaseException:
-            self._fail(RunFailed(LEFT))
-            await self._end()
+        except BaseException as error:
+            may_leave = iterated and self._opened is not None and self._opened.has_taken(self._say)
+            self._cut = may_leave and isinstance(error, asyncio.CancelledError)
+            if not self._cut:
+                self._fail(RunFailed(LEFT))
+                await self._end()
             raise
         finally:
             self._driving = False
@@ -286,49 +302,49 @@ class RunStream(Generic[S]):
 
     async def _open(self) -> Opened[S]:
         opened = self._opened = await self._open_run()
-        driver = opened.driver
+        self.found = opened.driver.run
         for tell in self._asides:
-            tell(driver)
+            tell(opened.driver)
         for message in opened.warnings:
             self._warn(message)
-        view = self._view = PartView(opened.graph, driver.run)
+        view = self._view = PartView(opened.graph, self.found)
         self._objects = None if opened.final is None else opened.final.view()
         self._reported = opened.reported
-        if driver.run is not None and self._keep:
+        if self.found is not None and self._keep:
             # A run that was left in the middle of an answer goes on with deltas, before any step.
-            self._talking = view.shows_deltas(driver.run)
-            self._parts.append(RunStart(driver.run.id))
+            self._talking = view.shows_deltas(self.found)
+            self._parts.append(RunStart(self.found.id))
         return opened
 
     async def _drive(self, opened: Opened[S], known: int) -> None:
         async for seen in opened.seen:
-            if isinstance(seen, DELTAS):
-                if not self._talking:
-                    continue
-                self._show(seen)
+            if isinstance(seen, Step):
+                self._see(seen)
+                if opened.on_step_finish is not None:
+                    await self._report(opened.on_step_finish, seen.run)
             elif isinstance(seen, Nested):
                 if self._view is not None and self._keep:
                     self._parts.extend(
                         self._view.see_child(seen.key, seen.agent, seen.graph, seen.seen)
                     )
+            elif self._talking:
+                self._show(seen)
             else:
-                await self._see(opened, seen)
+                continue
             if len(self._parts) > known:
                 return
-        if _is_handed_over(opened.driver.run):
+        if opened.waits:
             self._waits = True
             return
         self._finish(opened)
         await self._end()
 
-    async def _see(self, opened: Opened[S], seen: Step[S]) -> None:
-        """Show a step, and report the turn it closed."""
+    def _see(self, seen: Step[S]) -> None:
+        """Show a step."""
         if self._view is not None and self._keep:
             self._talking = self._view.shows_deltas(seen.run)
             for part in self._view.see(seen):
                 self._show(part)
-        if len(seen.run.steps) > self._reported:
-            await self._report(opened, seen)
 
     def _show(self, part: Part) -> None:
         """Keep a part of the run's own, and the snapshot of the answer that it makes."""
@@ -336,22 +352,15 @@ class RunStream(Generic[S]):
         if self._objects is not None:
             self._parts.extend(self._objects.see(part))
 
-    async def _report(self, opened: Opened[S], seen: Step[S]) -> None:
-        reported, self._reported = self._reported, len(seen.run.steps)
-        if opened.on_step_finish is not None:
-            for result in seen.run.steps[reported:]:
-                await self._inform("on_step_finish", opened.on_step_finish, result)
+    async def _report(self, listener: Callable[[StepResult], object], run: Run[S]) -> None:
+        """Tell of the turns that have closed."""
+        reported, self._reported = self._reported, len(run.steps)
+        for result in run.steps[reported:]:
+            await self._inform("on_step_finish", listener, result)
 
     async def _inform(self, name: str, listener: Callable[[T], object], told: T) -> None:
-        """Tell a listener, which cannot fail the run."""
-        try:
-            answer = listener(told)
-            if inspect.isawaitable(answer):
-                await cast("Awaitable[object]", answer)
-        except asyncio.CancelledError as error:
-            self._warn(f"{name} was {cancelled_inside(error)}")
-        except Exception as error:  # noqa: BLE001 - a listener cannot fail a run
-            self._warn(f"{name} raised {type(error).__name__}: {error}")
+        if warning := await inform(name, listener, told):
+            self._warn(warning)
 
     def _warn(self, message: str) -> None:
         self._warnings.append(message)
@@ -373,14 +382,13 @@ class RunStream(Generic[S]):
             return
         self._result = result
         if self._keep:
-            self._parts.append(
-                Finish(
-                    result.finish_reason, result.end_reason, result.stopped_by, result.total_usage
-                )
-            )
+            ends = (result.finish_reason, result.end_reason, result.stopped_by)
+            self._parts.append(Finish(*ends, result.total_usage))
 
     async def _end(self) -> None:
         try:
+            if not self._over and self._opened is not None:
+                await self._opened.release()
             if not self._over and self.on_over is not None:
                 await self.on_over()
         finally:
@@ -390,7 +398,3 @@ class RunStream(Generic[S]):
         self._error = error
         if self._keep:
             self._parts.append(ErrorPart(error))
-
-
-def _is_handed_over(run: Run[Any] | None) -> bool:
-    return run is not None and any(isinstance(one, HandOver) for one in run.pending.values())

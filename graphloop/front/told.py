@@ -39,7 +39,9 @@ class StepChanges:
     `messages` becomes the history of this and all later turns; `add_tools` and `withdraw_tools`
     (names) change what is offered in them. `active_tools` (instead of the agent's), `tool_choice`
     and `model` hold for this turn only. The choice, the agent's too, must be possible among the
-    tools of the turn.
+    tools of the turn. Where there are `active_tools`, an added tool is offered, and can run, in the
+    turns whose list names it. A journal holds no functions: who resumes a run by its id in another
+    process passes what was added among the agent's `tools`.
     """
 
     messages: Sequence[MessageInput] | None = None

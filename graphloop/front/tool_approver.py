@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, final
 
-from ..approvals import Approval
+from ..approvals import Approval, refuse_edit
 from ..drivers.asks import Pending, ask_key, parameters_of
 from ..effects import AskHuman
 from ..run import Run
@@ -31,7 +31,11 @@ class ToolApprover:
         return replace(self, agents=(*self.agents, agent))
 
     async def __call__(self, effect: AskHuman, run: Run[Any]) -> Approval:
-        """Ask about one call; everything that is not exactly an approval denies it."""
+        """Ask about one call; everything that is not exactly an approval denies it.
+
+        Raises:
+            ConfigError: the answer edits a call that may have run.
+        """
         call, key, path = effect.call, ask_key(effect), run.id.partition("/")[2]
         pending = Pending(
             "approval",
@@ -47,4 +51,6 @@ class ToolApprover:
         answer = self.decide(pending)
         if inspect.isawaitable(answer):
             answer = await answer
-        return approval_of(answer)
+        approval = approval_of(answer)
+        refuse_edit(pending.key, approval, unknown=pending.unknown)
+        return approval

@@ -22,25 +22,26 @@ from ..events import Steered
 from ..providers.base import Provider
 from ..repair import repaired
 from ..run import Run
-from ..values import Message, ToolResult
+from ..values import Message, ToolCall, ToolResult
 from ..views.parts import Part
 from .result import RunResult
-from .runner import Question, Runner
+from .runner import Runner
 from .stream import RunStream
-from .turn_in_hand import OVER, WAITS, TurnInHand
+from .turn_in_hand import FAILED, OVER, WAITS, TurnInHand
 
 __all__ = ["ToolRunner"]
 
 
 @final
 class ToolRunner:
-    """Iterates a run turn by turn. Made by `Agent.iter`; iterate it once.
+    """Iterates a run turn by turn. Made by `Agent.iter` and `Agent.resume_iter`; iterate it once.
 
     `async with agent.iter(…) as runner:` closes it at the end, however that comes.
 
     Args:
         runner: what the run runs in.
-        question: what it begins with.
+        stream: the run, which nobody has looked at.
+        is_new: whether the run begins here.
         on_part: told of each part as it comes (`RunStream.full_stream` names them); what it raises
             becomes a warning.
     """
@@ -48,12 +49,15 @@ class ToolRunner:
     def __init__(
         self,
         runner: Runner[None],
-        question: Question,
+        stream: RunStream[None],
         on_part: Callable[[Part], object] | None = None,
+        *,
+        is_new: bool = True,
     ) -> None:
         self._runner = runner
+        self._stream = stream
         self._on_part = on_part
-        self._stream: RunStream[None] = runner.start(question, None, keep=on_part is not None)
+        self._is_new = is_new
         self._turn: TurnInHand | None = None
         self._iterated = False
 
@@ -71,7 +75,14 @@ class ToolRunner:
         reply, turn = run.turn.reply, run.turn
         if reply is None or turn.dropped or not reply.message.parts:
             return tuple(run.messages)
-        given = tuple(one for one in turn.results if one is not None)
+        effect = self._handed_over()
+        begun = effect is None or effect.tools_ran
+        results = turn.results or (None,) * len(turn.calls)
+        given = [
+            one if one is not None else _not_run(call)
+            for call, one in zip(turn.calls, results, strict=True)
+            if one is not None or not begun
+        ]
         return repaired((*run.messages, reply.message, *given)).messages
 
     def __aiter__(self) -> ToolRunner:
@@ -101,7 +112,7 @@ class ToolRunner:
     async def until_done(self) -> RunResult[None]:
         """Take the run to its end, without a further say, and return its result.
 
-        Settles whatever was done before: iterated to the end, left early, or not begun.
+        Settles whatever was done before: iterated to the end, left early, cancelled, or not begun.
 
         Raises:
             Exception: what `RunStream.result` raises.
@@ -113,9 +124,13 @@ class ToolRunner:
     async def aclose(self) -> None:
         """End the run here: it is aborted, with a history in which every call is answered.
 
-        A run that waits for somebody outside stays parked: it is nobody's, and can be resumed.
+        A run that waits for somebody outside stays parked: it is nobody's, and can be resumed. So
+        does one that was to be resumed, and was not looked at.
         """
         self._settle_turn()
+        if self._stream.run is None and not self._is_new:
+            await self._stream.aclose()
+            return
         self._stream.abort("the iteration was closed")
         await self._go_on(None)
 
@@ -129,10 +144,16 @@ class ToolRunner:
 
     async def run_tools(self, turn: TurnInHand) -> tuple[ToolResult, ...] | None:
         """Run the tools of the turn in hand, and stop before anything else happens."""
-        effect = self._handed_over()
-        if effect is None:
-            return None
-        await self._go_on(turn.ahead(self._runner.now(), effect))
+        try:
+            if self._stream.cut:
+                await self._go_on(None)
+            elif (effect := self._handed_over()) is not None:
+                await self._go_on(turn.ahead(self._runner.now(), effect))
+            else:
+                return None
+        finally:
+            if self._stream.failed:
+                turn.close(FAILED)
         run = self._stream.run
         if run is None or self._handed_over() is None:
             turn.close(OVER if run is None or run.ended else WAITS)
@@ -140,18 +161,21 @@ class ToolRunner:
         return tuple(one for one in run.turn.results if one is not None)
 
     async def _next(self) -> TurnInHand | None:
+        was_cut = self._stream.cut
+        if was_cut:
+            await self._go_on(None)
         if self._turn is not None and (effect := self._handed_over()) is not None:
             steered = self._turn.steered(self._runner.now(), effect)
             self._settle_turn()
             await self._go_on(steered)
-        elif self._turn is None:
+        elif self._turn is None and not was_cut:
             await self._go_on(None)
         self._settle_turn()
         while (effect := self._handed_over()) is not None:
             run = self._stream.run
             assert run is not None, "a run that hands over has started"
-            if not effect.tools_ran:
-                self._turn = TurnInHand(self, run)
+            if not effect.tools_ran or self._was_in_hand(effect):
+                self._turn = TurnInHand(self, run, tools_ran=effect.tools_ran)
                 return self._turn
             await self._go_on(Steered(self._runner.now(), effect.id))
         return None
@@ -164,8 +188,17 @@ class ToolRunner:
             self._turn.close()
             self._turn = None
 
+    def _was_in_hand(self, effect: HandOver) -> bool:
+        """Whether the process died while its caller had the turn, whose tools had run."""
+        found = self._stream.found
+        return found is not None and effect.id in found.pending
+
     def _handed_over(self) -> HandOver | None:
         run = self._stream.run
         if run is None or self._stream.over:
             return None  # A stream that failed takes no answer, though the run may wait for one.
         return next((one for one in run.pending.values() if isinstance(one, HandOver)), None)
+
+
+def _not_run(call: ToolCall) -> ToolResult:
+    return ToolResult("", call.id, call.name, "Not run: the turn is still in hand.", "not_run")

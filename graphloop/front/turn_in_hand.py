@@ -29,18 +29,22 @@ from ..values import (
     evolve,
 )
 from .answers import outcome_of
-from .checking import choice_of, settings_of
+from .checking import choice_from_now, settings_of
 from .inputs import MessageInput, messages_of
 from .options import RunOptions
 from .told import ChoiceInput
 
-__all__ = ["OVER", "WAITS", "Iterated", "TurnInHand"]
+__all__ = ["FAILED", "OVER", "WAITS", "Iterated", "TurnInHand"]
 
 SKIPPED: Final = "Not run: the caller has skipped it."
 OVER: Final = "this turn is over: steer a turn before the next one is asked for"
 WAITS: Final = (
     "the run waits for somebody outside and takes no more changes: answer what is pending with "
-    "`agent.resume(await runner.until_done(), approvals=…, tool_results=…)`"
+    "`agent.resume_iter(await runner.until_done(), approvals=…, tool_results=…)`"
+)
+FAILED: Final = (
+    "the run has failed, or was left, and takes no more changes: `runner.until_done()` raises what "
+    "was the matter"
 )
 
 
@@ -67,7 +71,7 @@ class TurnInHand:
         usage: tokens of this turn.
     """
 
-    def __init__(self, runner: Iterated, run: Run[None]) -> None:
+    def __init__(self, runner: Iterated, run: Run[None], *, tools_ran: bool = False) -> None:
         turn, reply = run.turn, run.turn.reply
         assert reply is not None, "a turn is handed over with its reply"
         self.index: int = turn.number
@@ -81,9 +85,12 @@ class TurnInHand:
         self._calls = turn.calls
         self._results: dict[str, ToolResult] = {}
         self._ran: tuple[ToolResult, ...] | None = None
+        if tools_ran:
+            self._ran = tuple(one for one in turn.results if one is not None)
         self._append: list[Message] = []
         self._messages: tuple[Message, ...] | None = None
         self._running = asyncio.Lock()
+        self._begun = tools_ran
         self._over = ""
 
     @property
@@ -164,7 +171,7 @@ class TurnInHand:
         if model is not None:
             setup = evolve(setup, model=self._runner.add_model(model))
         if tool_choice is not None:
-            setup = evolve(setup, tool_choice=choice_of(tool_choice, setup.tools))
+            setup = evolve(setup, tool_choice=choice_from_now(tool_choice, setup.tools))
         if settings:
             read = settings_of(settings, one_at_a_time=False)
             setup = evolve(setup, settings=_changed(setup.settings, read, settings))
@@ -184,8 +191,17 @@ class TurnInHand:
             self._results[key] = self._result(key, value)
 
     def skip_tools(self, reason: str = SKIPPED) -> None:
-        """Run none of the calls that have no answer yet; the model reads the reason."""
+        """Run none of the calls that have no answer yet; the model reads the reason.
+
+        Raises:
+            ConfigError: the tools have begun, and it is not known what came of them.
+        """
         self._check()
+        if self._begun and self._ran is None and self._messages is None:
+            raise ConfigError(
+                "skip_tools comes too late: the turn's tools have begun. `generate_tool_response` "
+                "goes on with them; `override_tool_results` says what the model is to read of them"
+            )
         ran = {one.key for one in self._ran or ()}
         for key in self.calls:
             if key not in ran and key not in self._results:
@@ -199,10 +215,15 @@ class TurnInHand:
         Asked again, it returns the same: a tool runs at most once, whatever is changed meanwhile.
         Returns None, too, if the conversation was replaced, and if the run is stopped or parks for
         an approval or a client tool; it takes no more changes then.
+
+        Who is cancelled meanwhile (a time limit) leaves the run where it is. A tool that was
+        running is cancelled with it; asked again, or once the run goes on, it runs again if its
+        effect policy lets it, and else the model reads that it is not known what it did.
         """
         self._check()
         async with self._running:
             if self._ran is None and self._calls and self._messages is None and not self._over:
+                self._begun = True
                 self._ran = await self._runner.run_tools(self)
         return self._ran
 

@@ -107,6 +107,18 @@ class World:
         return tuple([one for one in self.toolbox.specs if one.name != self._final])
 
     @property
+    def asked(self) -> tuple[str, ...]:
+        """The agents that a human is asked about before they are called, whoever calls them."""
+        gated = self._options.get("gate") is not None
+        return (
+            ()
+            if gated
+            else tuple(
+                [name for name, one in self.children.items() if one.tool.needs_approval is True]
+            )
+        )
+
+    @property
     def callable_names(self) -> tuple[str, ...]:
         """The names of all tools that may be called in a run or in those below it."""
         names = {one.name: None for one in self.given} | dict.fromkeys(self.children)

@@ -7,7 +7,7 @@ conversation that was handed in: its open calls are answered, and nothing of it 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
@@ -24,6 +24,7 @@ from ..values import (
     Reply,
     TextPart,
     ToolResult,
+    ToolSpec,
     call_key,
 )
 
@@ -45,6 +46,10 @@ CANCELLED = "Not run: the run was cancelled."
 INTERRUPTED = (
     "It is not known whether this call took effect: the run was cancelled while it ran. Check "
     "before calling it again."
+)
+STOPPED = (
+    "The agent was stopped before it had an answer: the run was cancelled. What it has done until "
+    "then is done: check before calling it again."
 )
 
 BROKEN_OFF = {EndReason.ABORTED, EndReason.TIMEOUT, EndReason.ERROR}
@@ -71,8 +76,13 @@ class Append:
         if reply is None or turn.dropped:
             return self._nothing(run)
         results = _paired(turn, reply)
-        kept = _kept(turn, reply, results)
+        ending = [tool for tool in turn.tools if tool.ends]
+        answer = _handed_off(ending, results) if ending else ()
+        kept = (
+            (reply.message, *results, *answer, *turn.notes) if reply.message.parts else turn.notes
+        )
         new = _new(turn, results, kept) if turn.number < 0 else kept
+        tool_errors, denials = _guarded(run, results)
         measured = Measured(len(run.messages) + 1, reply.usage.total_tokens)
         run = evolve(
             run,
@@ -81,12 +91,13 @@ class Append:
             steps=run.steps
             if turn.number < 0
             else run.steps.append(_record(turn, reply, results, kept)),
-            tool_errors=_errors(run.tool_errors, results) if results else run.tool_errors,
-            denials=_denials(run.denials, results) if results else run.denials,
+            tool_errors=tool_errors,
+            denials=denials,
             measured=measured if measured.tokens else run.measured,
             turn=_closed(turn),
         )
-        return self._leave(run, turn, reply, results)
+        ends = bool(answer) or (bool(ending) and _ends(ending, results))
+        return self._leave(run, turn, reply, ends=ends)
 
     def on(
         self, run: Run[S], event: Event, answered: Effect | None, /
@@ -98,12 +109,17 @@ class Append:
         """Handle a turn of which no reply is kept: add what was noted, and go on."""
         turn = run.turn
         dropped = turn.reply if turn.dropped and turn.number >= 0 else None
-        record = () if dropped is None else (_record(turn, dropped, (), turn.notes),)
+        # What has run is on record, though no conversation holds it any more.
+        ran = tuple([one for one in turn.results if one is not None]) if turn.dropped else ()
+        record = () if dropped is None else (_record(turn, dropped, ran, turn.notes),)
+        tool_errors, denials = _guarded(run, ran)
         run = evolve(
             run,
             messages=run.messages.append(*turn.notes),
             added=run.added.append(*turn.notes),
             steps=run.steps.append(*record),
+            tool_errors=tool_errors,
+            denials=denials,
             turn=_closed(turn),
         )
         if turn.dropped:
@@ -118,7 +134,7 @@ class Append:
         return Leave(evolve(run, ending=Ending(EndReason.CONTEXT_WINDOW)), Final())
 
     def _leave(
-        self, run: Run[S], turn: Turn, reply: Reply, results: tuple[ToolResult, ...]
+        self, run: Run[S], turn: Turn, reply: Reply, *, ends: bool
     ) -> Reaction[S, AppendOutcome]:
         finish = reply.finish_reason
         if run.ending is not None:
@@ -126,7 +142,7 @@ class Append:
         if finish in {FinishReason.REFUSAL, FinishReason.CONTENT_FILTER}:
             return Leave(evolve(run, ending=Ending(ENDS[finish])), Refused())
         waiting = bool(turn.notes or run.steering)
-        if turn.verdicts and (waiting or not _ends(turn, results)):
+        if turn.verdicts and (waiting or not ends):
             return Leave(run, AnsweredCalls())
         if waiting or (finish is FinishReason.PAUSE and not turn.calls):
             return Leave(run, Resend())
@@ -135,13 +151,6 @@ class Append:
             reason = EndReason.EMPTY_RESPONSE
         elif reason is EndReason.COMPLETED and turn.calls and not turn.verdicts:
             reason = EndReason.INCOMPLETE
-        if run.follow_ups:
-            following = evolve(
-                run,
-                steering=(*run.steering, run.follow_ups[0]),
-                follow_ups=run.follow_ups[1:],
-            )
-            return Leave(following, Resend())
         return Leave(evolve(run, ending=Ending(reason)), Final())
 
 
@@ -152,16 +161,14 @@ def _over(ending: Ending) -> Final | Aborted:
 
 def _paired(turn: Turn, reply: Reply) -> tuple[ToolResult, ...]:
     """Return one result a call: those that came, and a reason for each that did not."""
-    if turn.results and None not in turn.results:
-        return tuple([result for result in turn.results if result is not None])
-    content = NOT_RUN.get(reply.finish_reason, CANCELLED)
-    slots = turn.results or (None,) * len(turn.calls)
-    return tuple(
-        [
-            _unanswered(turn, place, content) if result is None else result
-            for place, result in enumerate(slots)
-        ]
-    )
+    results: list[ToolResult] = []
+    for place, result in enumerate(turn.results or (None,) * len(turn.calls)):
+        if result is not None:
+            results.append(result)
+        else:
+            content = NOT_RUN.get(reply.finish_reason, CANCELLED)
+            results.append(_unanswered(turn, place, content))
+    return tuple(results)
 
 
 def _unanswered(turn: Turn, place: int, content: str) -> ToolResult:
@@ -171,7 +178,9 @@ def _unanswered(turn: Turn, place: int, content: str) -> ToolResult:
     # The slots are filled by the node that runs tools: before it, none has begun.
     issued = bool(turn.results) and place not in turn.unissued
     if issued and verdict is not None and verdict.kind == "run":
-        return ToolResult(key, call.id, call.name, INTERRUPTED, "unknown")
+        agents = {tool.name for tool in turn.tools if tool.kind == "agent"}
+        told = STOPPED if call.name in agents else INTERRUPTED
+        return ToolResult(key, call.id, call.name, told, "unknown")
     return ToolResult(key, call.id, call.name, content, "not_run")
 
 
@@ -189,14 +198,6 @@ def _closed(turn: Turn) -> Turn:
     )
 
 
-def _kept(turn: Turn, reply: Reply, results: tuple[ToolResult, ...]) -> tuple[Message, ...]:
-    """Return what the turn adds to the conversation."""
-    if not reply.message.parts:
-        return turn.notes
-    answer = _handed_off(turn, results)
-    return (reply.message, *results, *answer, *turn.notes)
-
-
 def _new(
     turn: Turn, results: tuple[ToolResult, ...], kept: tuple[Message, ...]
 ) -> tuple[Message, ...]:
@@ -205,25 +206,22 @@ def _new(
     return (*missing, *kept[1 + len(results) :])
 
 
-def _handed_off(turn: Turn, results: tuple[ToolResult, ...]) -> tuple[AssistantMessage, ...]:
+def _handed_off(
+    ending: Sequence[ToolSpec], results: tuple[ToolResult, ...]
+) -> tuple[AssistantMessage, ...]:
     """Return the answer of the agent that has taken the conversation over, if one has."""
-    if not _ends(turn, results):
-        return ()
-    agents = {tool.name for tool in turn.tools if tool.ends and tool.kind == "agent"}
-    return tuple(
-        AssistantMessage((TextPart(result.text),))
-        for result in results
-        if result.name in agents and result.status == "ok"
-    )
+    agents = [tool.name for tool in ending if tool.takes_over]
+    for result in results:
+        if result.name in agents and result.status == "ok":
+            return (AssistantMessage((TextPart(result.text),)),)
+    return ()
 
 
-def _ends(turn: Turn, results: tuple[ToolResult, ...]) -> bool:
+def _ends(ending: Sequence[ToolSpec], results: tuple[ToolResult, ...]) -> bool:
     """Whether only tools ran that end the run, and all went well (CONTRACT L22, L23)."""
-    ending = [tool.name for tool in turn.tools if tool.ends]
-    if not ending:
-        return False
+    names = [tool.name for tool in ending]
     ran = [result for result in results if result.status != "denied"]
-    return bool(ran) and all(result.status == "ok" and result.name in ending for result in ran)
+    return bool(ran) and all(result.status == "ok" and result.name in names for result in ran)
 
 
 def _record(
@@ -244,10 +242,19 @@ def _record(
     )
 
 
+def _guarded(run: Run[S], results: tuple[ToolResult, ...]) -> tuple[Mapping[str, int], int]:
+    """Return the guards' counts after a step: what failed, by tool, and what was denied."""
+    for result in results:
+        if result.status != "ok":
+            break
+    else:
+        if not (run.tool_errors or run.denials):
+            return run.tool_errors, 0
+    return _errors(run.tool_errors, results), _denials(run.denials, results)
+
+
 def _denials(count: int, results: tuple[ToolResult, ...]) -> int:
     """Count consecutive steps in which calls were only denied (CONTRACT §9 #17)."""
-    if not count and results[0].status == "ok":
-        return 0
     statuses = {result.status for result in results}
     return count + 1 if statuses == {"denied"} else 0 if "ok" in statuses else count
 
@@ -258,8 +265,6 @@ def _errors(counts: Mapping[str, int], results: tuple[ToolResult, ...]) -> Mappi
     A step counts at most once a tool; any success of the tool in it resets; a denial or a call
     that did not run says nothing about the tool.
     """
-    if not counts and all(result.status == "ok" for result in results):
-        return counts
     succeeded = {result.name for result in results if result.status == "ok"}
     # A dict, not a set: the order must be the request's, in every process.
     failed = {

@@ -1,8 +1,9 @@
 """gate: the only way to a tool. Every call leaves with a verdict; only `run` is ever executed.
 
 The order is fixed: known and offered, then valid, then allowed by the rules, then approved
-(CONTRACT §9 #15), so nobody is asked about a call that could not run. Everything fails closed: a
-call that no check has cleared, no rule allows or no decision has approved does not run.
+(CONTRACT §9 #15), so nobody is asked about a call that could not run: nor about one for which the
+bounds of the run have no room, were all those before it approved. Everything fails closed: a call
+that no check has cleared, no rule allows or no decision has approved does not run.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
 
+from ..allowance import beyond, lacks_calls, specs_of
 from ..effects import AskHuman, CheckCalls, Effect
 from ..errors import IllegalEvent
 from ..events import CallCheck, CallsChecked, Decided, EffectFailed, Event
@@ -55,43 +57,41 @@ class Gate:
     def enter(self, run: Run[S], /) -> Reaction[S, GateOutcome]:
         """Refuse what is not on offer, and have the rest checked; or ask about what was held."""
         turn = run.turn
-        if any(verdict is not None and verdict.kind == "held" for verdict in turn.verdicts):
-            return _ask(run)
+        for verdict in turn.verdicts:
+            if verdict is not None and verdict.kind == "held":
+                return _ask(run)
         offered = _callable(turn)
-        results = turn.results or (None,) * len(turn.calls)
         verdicts: list[Verdict | None] = []
-        unknown = False
-        for call, result in zip(turn.calls, results, strict=True):
+        known: list[ToolCall] = []
+        for call, result in zip(turn.calls, turn.results or (None,) * len(turn.calls), strict=True):
             if result is not None:
                 verdicts.append(ANSWERED)
             elif call.name in offered:
                 verdicts.append(None)
-                continue
+                known.append(call)
             else:
                 verdicts.append(_unknown(call, offered))
-            unknown = True
-        if unknown:
+        if len(known) < len(verdicts):
             run = evolve(run, turn=evolve(turn, verdicts=tuple(verdicts)))
-        known = tuple([call for call, one in zip(turn.calls, verdicts, strict=True) if one is None])
         if not known:
             return Leave(run, Settled())
-        return Wait(run, (CheckCalls(run.next_effect, turn.number, known),))
+        return Wait(run, (CheckCalls(run.next_effect, turn.number, tuple(known)),))
 
     def on(self, run: Run[S], event: Event, answered: Effect | None, /) -> Reaction[S, GateOutcome]:
         """Turn checks into verdicts or questions, and decisions into verdicts."""
         match event, answered:
-            case _, AskHuman() if isinstance(event, Decided | EffectFailed):
-                return _answered(run, event, answered)
             case CallsChecked(), CheckCalls():
                 found, expected = len(event.checks), len(answered.calls)
                 if found != expected:
                     raise IllegalEvent(f"{expected} call(s) were to be checked; found {found}")
                 checks = event.checks
+            case ((Decided() | EffectFailed()), AskHuman()):
+                return _answered(run, event, answered)
             case EffectFailed(), CheckCalls():
                 problem = f"Not run: checking the call failed ({event.failure.message})."
                 checks = (CallCheck(problem),) * len(answered.calls)
             case _:
-                return Leave(run, Aborted())
+                return _aborted(run)
         if answered.key:
             verdict = self._rejudge(run, answered.calls[0], checks[0])
             return _settled(_decided(run, answered.key, verdict))
@@ -100,15 +100,15 @@ class Gate:
     def _checked(self, run: Run[S], checks: tuple[CallCheck, ...]) -> Reaction[S, GateOutcome]:
         turn = run.turn
         remaining = iter(checks)
-        decided = turn.verdicts or (None,) * len(turn.calls)
-        verdicts = tuple(
-            [
-                self._judge(run, call, next(remaining)) if verdict is None else verdict
-                for call, verdict in zip(turn.calls, decided, strict=True)
-            ]
-        )
-        run = evolve(run, turn=evolve(turn, verdicts=verdicts))
-        kinds = {verdict.kind for verdict in verdicts}
+        verdicts: list[Verdict] = []
+        kinds: set[str] = set()
+        for call, decided in zip(
+            turn.calls, turn.verdicts or (None,) * len(turn.calls), strict=True
+        ):
+            verdict = self._judge(run, call, next(remaining)) if decided is None else decided
+            verdicts.append(verdict)
+            kinds.add(verdict.kind)
+        run = evolve(run, turn=evolve(turn, verdicts=tuple(verdicts)))
         if "held" not in kinds or (not self.hold and "run" in kinds):
             return Leave(run, Settled())
         return _ask(run)
@@ -163,7 +163,49 @@ def _unknown(call: ToolCall, offered: tuple[str, ...]) -> Verdict:
 
 
 def _ask(run: Run[S]) -> Reaction[S, GateOutcome]:
-    return Wait(run, tuple(_questions(run)))
+    run = _bounded(run)
+    questions = tuple(_questions(run))
+    return Wait(run, questions) if questions else Leave(run, Settled())
+
+
+def _bounded(run: Run[S]) -> Run[S]:
+    """Return the run with what nobody need be asked about answered: it could not run anyway."""
+    turn = run.turn
+    places = [
+        place
+        for place, verdict in enumerate(turn.verdicts)
+        if verdict is not None and verdict.kind in {"run", "held"} and not _has_result(turn, place)
+    ]
+    results = list(turn.results or (None,) * len(turn.calls))
+    verdicts = list(turn.verdicts)
+    specs = specs_of(turn, places)
+    answered: list[int] = []
+    for place, result in beyond(run, specs).items():
+        verdict = verdicts[place]
+        # What needs nobody's word runs if another call is denied: whoever runs it will know.
+        if verdict is not None and verdict.kind == "held":
+            results[place], verdicts[place] = result, ANSWERED
+            answered.append(place)
+    if not answered:
+        return run
+    turn = evolve(
+        turn,
+        results=tuple(results),
+        verdicts=tuple(verdicts),
+        beyond_budget=turn.beyond_budget or lacks_calls(specs, answered),
+    )
+    return evolve(run, turn=turn)
+
+
+def _has_result(turn: Turn, place: int) -> bool:
+    return bool(turn.results) and turn.results[place] is not None
+
+
+def _aborted(run: Run[S]) -> Reaction[S, GateOutcome]:
+    """Leave with nothing begun: what has no result by now has not run."""
+    turn = run.turn
+    unissued = tuple([at for at in range(len(turn.calls)) if not _has_result(turn, at)])
+    return Leave(evolve(run, turn=evolve(turn, unissued=unissued)), Aborted())
 
 
 def _questions(run: Run[S]) -> Iterator[AskHuman]:

@@ -29,7 +29,7 @@ from ..outcomes import (
 )
 from ..run import Ending, EndReason, Run, Turn, evolve
 from ..steering import hand_over, steered
-from ..values import FinishReason, ModelRequest, Reply
+from ..values import FinishReason, ModelRequest, Reply, ToolCall
 
 __all__ = ["ModelCall", "ModelCallOutcome"]
 
@@ -73,15 +73,11 @@ class ModelCall:
         """Sort the reply."""
         match event:
             case ModelReplied(reply=reply):
-                turn = run.turn
+                turn, calls = run.turn, reply.message.calls
                 turn = evolve(
-                    turn,
-                    reply=reply,
-                    asked=True,
-                    calls=reply.message.calls,
-                    usage=turn.usage + reply.usage,
+                    turn, reply=reply, asked=True, calls=calls, usage=turn.usage + reply.usage
                 )
-                run, outcome = evolve(run, turn=turn), _sort(reply)
+                run, outcome = evolve(run, turn=turn), _sort(reply, calls)
                 if run.setup.attended and isinstance(outcome, OFFERED):
                     return hand_over(run)
                 return Leave(run, outcome)
@@ -122,14 +118,14 @@ def _resorted(turn: Turn) -> ModelCallOutcome:
     """Sort a reply as its caller left it."""
     if turn.dropped or turn.reply is None:
         return Answered()
-    return _sort(turn.reply)
+    return _sort(turn.reply, turn.reply.message.calls)
 
 
-def _sort(reply: Reply) -> ModelCallOutcome:
+def _sort(reply: Reply, calls: tuple[ToolCall, ...]) -> ModelCallOutcome:
     finish = reply.finish_reason
     if finish in DECIDED:
         return DECIDED[finish]
-    if reply.message.calls:
+    if calls:
         return Truncated() if _is_cut(reply) else Calls()
     if finish is FinishReason.PAUSE:
         return Paused()

@@ -87,7 +87,7 @@ class PrepareStep:
         """Apply what the user's function changed."""
         match event:
             case CallbackReturned(answer=Changes() as changes):
-                return Leave(_changed(run, changes), Ready())
+                return Leave(_changed(run, changes, self.active_tools), Ready())
             case CallbackReturned(answer=answer):
                 found = f"{self.callback!r} answers with Changes; found {type(answer).__name__}"
                 failure = Failure("ConfigError", found)
@@ -122,16 +122,15 @@ def _offered(tools: tuple[ToolSpec, ...], active: tuple[str, ...] | None) -> tup
     return tuple(tool for tool in tools if tool.name in active)
 
 
-def _changed(run: Run[S], changes: Changes) -> Run[S]:
+def _changed(run: Run[S], changes: Changes, every_turn: tuple[str, ...] | None) -> Run[S]:
     turn, setup = run.turn, run.setup
     if changes.add_tools or changes.withdraw_tools:
         gone = {*changes.withdraw_tools, *(tool.name for tool in changes.add_tools)}
         kept = tuple(tool for tool in setup.tools if tool.name not in gone)
         setup = evolve(setup, tools=(*kept, *changes.add_tools))
-        still = tuple(tool for tool in turn.tools if tool.name not in gone)
-        turn = evolve(turn, tools=(*still, *changes.add_tools))
-    if changes.active_tools is not None:
-        turn = evolve(turn, tools=_offered(setup.tools, changes.active_tools))
+    if changes.add_tools or changes.withdraw_tools or changes.active_tools is not None:
+        active = every_turn if changes.active_tools is None else changes.active_tools
+        turn = evolve(turn, tools=_offered(setup.tools, active))
     if changes.tool_choice is not None:
         turn = evolve(turn, tool_choice=changes.tool_choice)
     if changes.model is not None:

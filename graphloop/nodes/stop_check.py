@@ -8,7 +8,6 @@ limit, the budget, pauses, conditions. What somebody has to say outweighs condit
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
@@ -89,41 +88,51 @@ class StopCheck:
         return Leave(evolve(run, ending=Ending(EndReason.ERROR, failure=failure)), Failed())
 
     def _decide(self, run: Run[S], asked: tuple[str, ...]) -> Reaction[S, StopCheckOutcome]:
-        tripped = [*self._tripped(run), *((EndReason.STOP_CONDITION, name) for name in asked)]
-        steered = run.steering and all(one is EndReason.STOP_CONDITION for one, _ in tripped)
-        if not tripped or steered:
+        tripped = self._bounds(run)
+        if not tripped and run.steering:
             return Leave(run, Go())
-        ending = Ending(tripped[0][0], tuple(name for _, name in tripped))
+        conditions = [*self._conditions(run), *asked]
+        if not tripped and not conditions:
+            return Leave(run, Go())
+        reason = tripped[0][0] if tripped else EndReason.STOP_CONDITION
+        ending = Ending(reason, (*[name for _, name in tripped], *conditions))
         return Leave(evolve(run, ending=ending), Stop())
 
-    def _tripped(self, run: Run[S]) -> Iterator[tuple[EndReason, str]]:
+    def _bounds(self, run: Run[S]) -> list[tuple[EndReason, str]]:
+        """Return every bound that is reached, by rank."""
+        tripped: list[tuple[EndReason, str]] = []
         if run.stopping is not None:
-            yield EndReason.ABORTED, run.stopping or "aborted"
+            tripped.append((EndReason.ABORTED, run.stopping or "aborted"))
         for tool, count in run.tool_errors.items():
             if count >= self.max_tool_errors:
-                yield EndReason.TOOL_ERRORS, f"tool_errors:{tool}"
+                tripped.append((EndReason.TOOL_ERRORS, f"tool_errors:{tool}"))
         if run.denials >= self.max_denials:
-            yield EndReason.DENIALS, "denials"
+            tripped.append((EndReason.DENIALS, "denials"))
         # A turn may end without a reply, and then leaves no step; it was taken all the same.
-        if max(len(run.steps), run.turn.number + 1) >= self.max_steps:
-            yield EndReason.MAX_STEPS, "max_steps"
-        for limit in run.setup.budget.tripped(run.spent):
-            yield EndReason.BUDGET, limit
-        if self._pauses(run) > self.max_pauses:
-            yield EndReason.MAX_PAUSES, "max_pauses"
-        yield from self._conditions(run)
+        steps = len(run.steps)
+        if max(steps, run.turn.number + 1) >= self.max_steps:
+            tripped.append((EndReason.MAX_STEPS, "max_steps"))
+        if limits := run.setup.budget.tripped(run.spent):
+            tripped += [(EndReason.BUDGET, limit) for limit in limits]
+        if run.turn.beyond_budget:
+            # All calls used up is no end: the run may have made just those that it needed.
+            tripped.append((EndReason.BUDGET, "budget.tool_calls"))
+        if self._pauses(run, steps) > self.max_pauses:
+            tripped.append((EndReason.MAX_PAUSES, "max_pauses"))
+        return tripped
 
-    def _conditions(self, run: Run[S]) -> Iterator[tuple[EndReason, str]]:
-        if self.conditions:
-            info = StopInfo.of(run)
-            for condition in self.conditions:
-                if condition.holds(info):
-                    yield EndReason.STOP_CONDITION, condition.name
+    def _conditions(self, run: Run[S]) -> list[str]:
+        """Return the names of the conditions that hold."""
+        if not self.conditions:
+            return []
+        info = StopInfo.of(run)
+        return [condition.name for condition in self.conditions if condition.holds(info)]
 
-    def _pauses(self, run: Run[S]) -> int:
+    def _pauses(self, run: Run[S], steps: int) -> int:
         """Count the latest turns that paused, no further back than the bound."""
-        most = min(len(run.steps), self.max_pauses + 1)
-        for back in range(1, most + 1):
-            if run.steps[-back].finish_reason is not FinishReason.PAUSE:
-                return back - 1
-        return most
+        pauses = 0
+        while pauses < min(steps, self.max_pauses + 1):
+            if run.steps[-1 - pauses].finish_reason is not FinishReason.PAUSE:
+                break
+            pauses += 1
+        return pauses

@@ -1,20 +1,22 @@
 """verify: the user's checks of a final answer, one after the other, each with a bound of its own.
 
 A rejected answer stays in the history, and the feedback is noted for the next turn (CONTRACT
-§4.2). Hard limits hold for these turns as for all others: they pass the stop check (§9 #22).
+§4.2). An answer that is good enough is the last one, unless somebody has more to say: every answer
+is judged before what follows it is heard. Hard limits hold for these turns as for all others: they
+pass the stop check (§9 #22).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from ..effects import Effect, Invoke
 from ..errors import ConfigError
 from ..events import CallbackReturned, EffectFailed, Event, Failure, Judged
 from ..limits import whole_number
 from ..node import Kind, Leave, Reaction, Wait, outcomes_of
-from ..outcomes import Aborted, Accepted, Failed, Rejected
+from ..outcomes import Aborted, Accepted, Failed, FollowUp, Rejected
 from ..run import Ending, EndReason, Run, evolve
 from ..values import UserMessage
 
@@ -22,7 +24,12 @@ __all__ = ["AnswerCheck", "Verify", "VerifyOutcome"]
 
 S = TypeVar("S")
 
-VerifyOutcome: TypeAlias = Accepted | Rejected | Failed | Aborted
+VerifyOutcome: TypeAlias = Accepted | FollowUp | Rejected | Failed | Aborted
+
+ANSWERS: Final = frozenset(
+    {EndReason.COMPLETED, EndReason.LENGTH, EndReason.EMPTY_RESPONSE, EndReason.INCOMPLETE}
+)
+"""Ways to end after which the model can be told more: it said its say, and has room to go on."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +78,7 @@ class Verify:
     def enter(self, run: Run[S], /) -> Reaction[S, VerifyOutcome]:
         """Ask the first check; what did not end by itself has no answer to be checked."""
         if run.ending is None or run.ending.reason is not EndReason.COMPLETED:
-            return Leave(run, Accepted())
+            return _accepted(run)
         return self._ask(run, 0)
 
     def on(
@@ -93,7 +100,7 @@ class Verify:
 
     def _ask(self, run: Run[S], place: int) -> Reaction[S, VerifyOutcome]:
         if place == len(self.checks):
-            return Leave(run, Accepted())
+            return _accepted(run)
         return Wait(run, (Invoke(run.next_effect, self.checks[place].callback),))
 
     def _judged(self, run: Run[S], place: int, judged: Judged) -> Reaction[S, VerifyOutcome]:
@@ -116,3 +123,16 @@ class Verify:
         if judged.retry and check.given_up:
             ending = evolve(ending, stopped_by=(*ending.stopped_by, check.given_up))
         return self._ask(evolve(run, ending=ending), place + 1)
+
+
+def _accepted(run: Run[S]) -> Reaction[S, VerifyOutcome]:
+    """End the run with its answer, or go on with what somebody has said, one follow-up at a time.
+
+    What follows is another question: its answer may be sent back as often as the first.
+    """
+    queued = bool(run.steering or run.follow_ups)
+    if not queued or run.ending is None or run.ending.reason not in ANSWERS:
+        return Leave(run, Accepted())
+    if not run.steering:
+        run = evolve(run, steering=run.follow_ups[:1], follow_ups=run.follow_ups[1:])
+    return Leave(evolve(run, ending=None, rejections={}), FollowUp())

@@ -21,6 +21,7 @@ from .anthropic_assembly import (
     text_or_thinking,
 )
 from .anthropic_blocks import WIRE
+from .anthropic_container import kept_container
 from .anthropic_flow import more_text
 from .base import Delta, ServerEvent, TextDelta, UsageSoFar
 from .refusals import stream_error
@@ -124,7 +125,11 @@ class AnthropicDecoder:
         blocks = sorted(self._blocks, key=lambda numbered: numbered[0])
         metadata = {key: message[key] for key in _METADATA if message.get(key) is not None}
         return Reply(
-            AssistantMessage(tuple(block.part() for _, block in blocks), WIRE),
+            AssistantMessage(
+                tuple(block.part() for _, block in blocks),
+                WIRE,
+                kept_container(message.get("container")),
+            ),
             _finish_reason(raw, stopped_by_sequence=message.get("stop_sequence") is not None),
             _usage(self._usage),
             raw,

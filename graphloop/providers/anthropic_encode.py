@@ -28,9 +28,11 @@ from ..values import (
     ToolSpec,
     UserMessage,
 )
-from .anthropic_blocks import assistant_blocks, result_block, system_block, user_blocks
+from .anthropic_blocks import WIRE, assistant_blocks, result_block, system_block, user_blocks
+from .anthropic_container import container_field, container_in, container_of
 from .anthropic_head import head_fields
 from .text import utf8
+from .wire_json import JsonObject
 
 __all__ = ["AnthropicEncoder"]
 
@@ -50,6 +52,7 @@ class AnthropicEncoder:
         self._max_tokens_default = max_tokens_default
         self._head = b""
         self._head_of: _HeadOf | None = None
+        self._container: JsonObject | None = None
         self._messages = _EncodedMessages()
 
     def encode(self, request: ModelRequest) -> list[bytes]:
@@ -65,7 +68,11 @@ class AnthropicEncoder:
         except ConfigError:
             self._messages = _EncodedMessages()
             raise
-        return [self._head_bytes(request), *self._messages.parts, self._messages.tail() + b"]}"]
+        head = self._head_bytes(request)
+        # Behind the messages: the beginning of the request stays the same when it becomes known.
+        container = container_field(self._container, self._messages.container)
+        end = self._messages.tail() + utf8(f"]{container}}}")
+        return [head, *self._messages.parts, end]
 
     def _head_bytes(self, request: ModelRequest) -> bytes:
         system = tuple(self._messages.instructions)
@@ -79,6 +86,7 @@ class AnthropicEncoder:
                 max_tokens_default=self._max_tokens_default,
             )
             self._head = utf8("{" + fields + ',"messages":[')
+            self._container = container_of(request)
             self._head_of = head_of
         return self._head
 
@@ -90,6 +98,7 @@ class _EncodedMessages:
     def __init__(self) -> None:
         self.instructions: list[str] = []
         self.parts: list[bytes] = []
+        self.container = ""
         self._known: Sequence[Message] = ()
         self._used_ids: set[str] = set()
         self._call_ids: list[str] = []
@@ -144,6 +153,9 @@ class _EncodedMessages:
         self._answered += 1
 
     def _add_turn(self, message: AssistantMessage, position: int) -> None:
+        if message.wire == WIRE:
+            place = f"messages[{position}]: extra"
+            self.container = container_in(message, place=place) or self.container
         call_ids = [self._wire_id(call, position, at) for at, call in enumerate(message.calls)]
         blocks = assistant_blocks(message, call_ids)
         if not blocks:

@@ -11,6 +11,7 @@ from typing import Final
 
 from ..errors import ConfigError, nearest
 from ..values import ModelRequest, OutputSpec, Settings, ToolChoice, ToolSpec
+from .anthropic_container import names_container
 from .options import options_of
 from .output_schema import closed_schema
 from .wire_json import JsonObject, is_object, json_text, object_text
@@ -32,6 +33,8 @@ def head_fields(request: ModelRequest, *, model: str, system: str, max_tokens_de
     """
     settings = request.settings
     options, server_tools = options_of(settings, _OWNED)
+    if not names_container(options):
+        options.pop("container", None)  # It stands behind the messages, with its id.
     max_tokens = max_tokens_default if settings.max_tokens is None else settings.max_tokens
     fields = {"model": json_text(model), "max_tokens": json_text(max_tokens), "stream": "true"}
     fields |= _sampling(settings)

@@ -90,9 +90,10 @@ class Encoder(Protocol):
     def encode(self, request: ModelRequest) -> list[bytes]:
         """Return the request body in parts; their join is one JSON object.
 
-        The messages come last in the body, so as long as a run only appends, everything up to
-        the end of the last message is a byte prefix of the next request of that run. Only
-        messages not seen before are encoded; the work is O(what is new).
+        Nothing but what the messages themselves say (a container to go on in) follows them in the
+        body, so as long as a run only appends, everything up to the end of the last message is a
+        byte prefix of the next request of that run. Only messages not seen before are encoded;
+        the work is O(what is new).
         """
         ...
 

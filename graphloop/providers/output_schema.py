@@ -12,7 +12,7 @@ from typing import Final
 
 from .wire_json import JsonObject, is_list, is_object, json_text, object_in
 
-__all__ = ["closed_schema", "is_strict"]
+__all__ = ["closed_schema", "is_strict", "unenforced"]
 
 _SUBSCHEMAS: Final = ("items", "additionalProperties")
 _LISTS: Final = ("anyOf", "allOf", "oneOf", "prefixItems")
@@ -55,6 +55,66 @@ def closed_schema(text: str, *, place: str, description: str = "") -> str:
     if description and not closed.get("description"):
         closed["description"] = description
     return text if closed == schema else json_text(closed)
+
+
+def unenforced(text: str, *, place: str) -> str:
+    """Return what in the schema `text` Anthropic's own API answers 400 to; nothing if it takes it.
+
+    `closed_schema` cannot mend these, for each closes off answers that fit, and servers of others
+    that speak the wire take them.
+
+    Raises:
+        ConfigError: `text` is no JSON object; the message names `place`.
+    """
+    schema = object_in(text, place=place)
+    parts = _parts(schema)
+    if any(map(_is_mapping, parts)):
+        return "an object with properties of any name"
+    if any(_has_rich_enum(part) for part in parts):
+        return "an enumeration of values that are not plain"
+    combined = (one for part in parts if is_list(part.get("allOf")) for one in part["allOf"])
+    if any(is_object(one) and "$ref" in one for one in combined):
+        return "a reference within `allOf`"
+    return _reference_problem(schema, parts)
+
+
+def _is_mapping(part: JsonObject) -> bool:
+    if "patternProperties" in part or part.get("additionalProperties", False) is not False:
+        return True
+    return (
+        part.get("type") == "object"
+        and "properties" not in part
+        and "additionalProperties" not in part
+    )
+
+
+def _has_rich_enum(part: JsonObject) -> bool:
+    values = part.get("enum")
+    return is_list(values) and any(is_list(one) or is_object(one) for one in values)
+
+
+def _reference_problem(schema: JsonObject, parts: list[JsonObject]) -> str:
+    """Return what is wrong with the references: they lead to definitions, and never in a circle."""
+    named = {
+        f"#/{key}/{name}": part
+        for key in ("$defs", "definitions")
+        if is_object(schema.get(key))
+        for name, part in schema[key].items()
+        if is_object(part)
+    }
+    if _references(parts) - named.keys() - {"#"}:
+        return "a reference to something else than one of its definitions"
+    if "#" in _references(parts):
+        return "a schema within itself"
+    leading = {name: _references(_parts(part)) for name, part in named.items()}
+    while ends := [name for name, to in leading.items() if not to & leading.keys()]:
+        for name in ends:
+            del leading[name]
+    return "a schema within itself" if leading else ""
+
+
+def _references(parts: list[JsonObject]) -> set[str]:
+    return {str(part["$ref"]) for part in parts if "$ref" in part}
 
 
 def _parts(schema: JsonObject) -> list[JsonObject]:

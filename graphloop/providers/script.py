@@ -6,12 +6,13 @@ ready when the script is read: asking costs next to nothing, and a mistake is fo
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+import json
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias, cast, final
+from typing import Final, TypeAlias, cast, final
 
 from ..errors import ScriptExhausted
-from ..values import ModelRequest, Reply
+from ..values import AssistantMessage, Message, ModelRequest, Reply, UserMessage, evolve
 from .base import StreamItem
 from .script_form import ReadyReply, load_script, ready_reply
 
@@ -21,6 +22,9 @@ Answer: TypeAlias = str | Mapping[str, object] | Reply
 Entry: TypeAlias = Answer | Exception | Callable[[ModelRequest], Answer]
 """One reply of a script: its text, its fields, the reply itself, an error, or a function."""
 
+MARK: Final = "script"
+"""What a reply's message says of where it comes from, so that a history tells how far it is."""
+
 _Item: TypeAlias = ReadyReply | Callable[[ModelRequest], Answer]
 
 
@@ -28,7 +32,11 @@ _Item: TypeAlias = ReadyReply | Callable[[ModelRequest], Answer]
 class ScriptedModel:
     """A provider that gives its replies in order and writes down what it was asked.
 
-    All sessions go on through one list, unless `restart` has each begin anew.
+    All sessions go on through one list, unless `restart` has each run begin anew. A run that is
+    taken up again, perhaps in another process, then goes on where its history has come to: after as
+    many replies of this script as stand there since the last question. Replies that left no trace
+    there (they failed, were cut and asked again, or were compacted) are not counted; `after` says
+    it exactly.
 
     An entry is a text; a mapping with `text`, `reasoning`, `calls` (each with `name`, `arguments`
     as a mapping or as JSON text kept verbatim, `id`), `finish_reason`, `usage`, `deltas` (the
@@ -39,7 +47,7 @@ class ScriptedModel:
         replies: the script.
         label: the name in journals and diagrams.
         model: the model that the replies name.
-        restart: whether each run starts with the first reply.
+        restart: whether each run starts with the first reply; its replies bear the label.
 
     Raises:
         ScriptError: an entry has not the form of a reply.
@@ -55,11 +63,12 @@ class ScriptedModel:
     ) -> None:
         self._label = label
         self._model = model
+        self._mark = json.dumps({MARK: label}) if restart else ""
         self._items = tuple(
             self._item(entry, f"{label}: reply {number}") for number, entry in enumerate(replies, 1)
         )
-        self._cursor = None if restart else _Cursor()
-        self._begins = 0
+        self._cursor = None if restart else _Cursor(0)
+        self._begins: int | None = None
         self.requests: list[ModelRequest] = []
 
     @classmethod
@@ -74,7 +83,7 @@ class ScriptedModel:
         return cls(replies, label=f"script:{path}", model=model, restart=True)
 
     def after(self, replies: int) -> ScriptedModel:
-        """Return this script for runs that have had so many replies already."""
+        """Return this script for runs that have had so many replies already, whatever they hold."""
         rest = ScriptedModel((), label=self._label, model=self._model, restart=True)
         rest._items, rest._begins = self._items, replies
         return rest
@@ -95,6 +104,8 @@ class ScriptedModel:
         """Write `request` down and return what the script says to it."""
         self.requests.append(request)
         held = len(self._items)
+        if cursor.at is None:
+            cursor.at = _given(request.messages, self._mark)
         if cursor.at >= held:
             raise ScriptExhausted(
                 f"{self._label} holds {held} replies and was asked for one more. Add reply "
@@ -105,14 +116,20 @@ class ScriptedModel:
         cursor.at += 1
         if isinstance(item, ReadyReply):
             return item
-        return ready_reply(
-            item(request), f"{self._label}: reply {cursor.at}, a function's answer", self._model
-        )
+        return self._ready(item(request), f"{self._label}: reply {cursor.at}, a function's answer")
 
     def _item(self, entry: Entry, place: str) -> _Item:
         if isinstance(entry, Exception):
             return ReadyReply((), entry)
-        return entry if callable(entry) else ready_reply(entry, place, self._model)
+        return entry if callable(entry) else self._ready(entry, place)
+
+    def _ready(self, entry: Answer, place: str) -> ReadyReply:
+        ready = ready_reply(entry, place, self._model)
+        reply = ready.end
+        if not self._mark or isinstance(reply, Exception) or reply.message.extra:
+            return ready
+        marked = evolve(reply, message=evolve(reply.message, extra=self._mark))
+        return ReadyReply(ready.deltas, marked)
 
 
 @final
@@ -142,9 +159,19 @@ class ScriptSession:
 
 @final
 class _Cursor:
-    """The number of the next reply."""
+    """The number of the next reply; None where the first request will tell it."""
 
     __slots__ = ("at",)
 
-    def __init__(self, at: int = 0) -> None:
+    def __init__(self, at: int | None) -> None:
         self.at = at
+
+
+def _given(messages: Sequence[Message], mark: str) -> int:
+    """Return how many replies with a mark there are since somebody last asked something."""
+    count = 0
+    for message in reversed(messages):
+        if isinstance(message, UserMessage) and not message.origin:
+            return count
+        count += isinstance(message, AssistantMessage) and message.extra == mark
+    return count

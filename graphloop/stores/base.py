@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
 
@@ -78,13 +78,10 @@ class RunRecord(Struct, frozen=True):
 class Store(Protocol):
     """Keeps the events of runs, in order, append-only.
 
-    A store promises: what `append` returned for is there after the process is killed (as far as
-    the store is durable at all); events of a run are gapless from 1; a second writer of the same
-    number is refused; the work of an append is O(what is new).
+    A store promises: what `append` returned for is there for as long as the store is (on a disk,
+    after the process is killed, too); events of a run are gapless from 1; a second writer of the
+    same number is refused; the work of an append is O(what is new).
     """
-
-    durable: ClassVar[bool]
-    """Whether what was appended outlives this process."""
 
     async def append(self, run_id: str, seq: int, event: Event) -> None:
         """Keep `event` as number `seq` of the run; the first is 1.
@@ -115,8 +112,10 @@ class Store(Protocol):
 class Leases(Protocol):
     """Lets one store object at a time drive a run, and says which.
 
-    A lease only bounds how long a dead driver keeps others waiting. Safety comes from the epoch,
-    which every claim raises: an append under an older one is `Fenced`, whatever clocks say.
+    Where a claim ends with its driver for sure (in one process, or by a lock that the system drops
+    with its holder), that is all. Elsewhere a claim is a lease, which only bounds how long a dead
+    driver keeps others waiting. Safety comes from the epoch then, which every claim raises: an
+    append under an older one is `Fenced`, whatever clocks say.
     """
 
     async def claim(self, run_id: str) -> None:

@@ -18,9 +18,9 @@ async def fork(
     *,
     at: int,
     new_id: str,
-    children: Collection[str] | None = None,
+    children: Collection[str],
 ) -> None:
-    """Copy the first `at` events of a run, and its child runs, to a new run.
+    """Copy the first `at` events of a run, and these child runs, to a new run.
 
     A child is copied as it is, but for being cancelled together with its parent after `at`.
     Answers that were posted and not yet journaled stay behind. A store that is `Bulk` keeps all
@@ -31,7 +31,9 @@ async def fork(
         run_id: the run.
         at: how many of its events the copy has.
         new_id: the copy's id.
-        children: the keys of the child runs to copy, with all below them; all if None.
+        children: the keys of the child runs to copy, with all below them: those that were running
+            at `at`, which only the graph tells (`front.journals.children_at`). Of one that began
+            later the copy would hold a past that it never had.
 
     Raises:
         StoreError: there is no such run, `at` is none of its events, or the new id is taken.
@@ -47,7 +49,7 @@ async def fork(
     voided = [one.at for one in events[at:] if isinstance(one, Cancelled)]
     for child in known:
         path = child.removeprefix(f"{run_id}/")
-        if path == child or not (children is None or path.partition("/")[0] in children):
+        if path == child or path.partition("/")[0] not in children:
             continue
         copy = f"{new_id}/{path}"
         journals[copy] = renamed(_before(await store.load(child), voided), copy)

@@ -2,22 +2,26 @@
 
 A line is written by a single `write` at the file's end, so a killed process leaves at most one
 torn last line, which loading ignores and the next append cuts off. `fsync=True` also survives a
-loss of power. Of two processes that drive one run, the slower is refused (not on Windows, which
-has no `flock`). Not for network file systems.
+loss of power. While a run is driven, a `<run id>.lock` beside its journal keeps other processes
+from driving it, too (not on Windows, which has no `flock`: there the slower of two is refused when
+it writes). Not for network file systems.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import ClassVar, final
+from typing import final
 from urllib.parse import quote, unquote
 
 from ..codec import Codec
-from ..errors import StoreError, UnknownRun
+from ..errors import RunBusy, StoreError, UnknownRun
 from ..events import Event
+from .base import Ask, ReleaseStatus
+from .claims import Claims
+from .run_lock import lock_run
 
 try:
     import fcntl
@@ -27,19 +31,18 @@ except ImportError:  # Windows
 __all__ = ["JsonlStore"]
 
 SUFFIX = ".jsonl"
+LOCK = ".lock"
 
 
 @final
 class JsonlStore:
-    """Keeps each run in a JSON-lines file of its own.
+    """Keeps each run in a JSON-lines file of its own; also `Leases`.
 
     Args:
-        directory: where the files are; made when the first event is kept.
+        directory: where the files are; made when the first run is driven, or event kept.
         codec: how events are written; give one with the state type of your graph.
         fsync: whether every append waits for the disk.
     """
-
-    durable: ClassVar[bool] = True
 
     def __init__(
         self, directory: str | Path, *, codec: Codec | None = None, fsync: bool = False
@@ -48,6 +51,8 @@ class JsonlStore:
         self._codec = codec or Codec()
         self._fsync = fsync
         self._known: dict[str, tuple[int, int]] = {}
+        self._claims = Claims()
+        self._locks: dict[str, Callable[[], object]] = {}
 
     async def append(self, run_id: str, seq: int, event: Event) -> None:
         """Keep `event` as number `seq` of the run."""
@@ -95,11 +100,36 @@ class JsonlStore:
         """Return the ids of all runs."""
         return sorted(unquote(path.name[: -len(SUFFIX)]) for path in self._files())
 
+    async def claim(self, run_id: str) -> None:
+        """Become the only driver of a run on this machine; it need not exist yet."""
+        self._claims.take(run_id)
+        path = self._beside(run_id, LOCK)
+        try:
+            if (left := self._locks.pop(run_id, None)) is not None:
+                left()  # Its driver has died with its event loop.
+            self._directory.mkdir(parents=True, exist_ok=True)
+            self._locks[run_id] = lock_run(path, run_id)
+        except RunBusy:
+            self._claims.give_back(run_id)
+            raise
+        except OSError as error:
+            self._claims.give_back(run_id)
+            raise StoreError(f"cannot claim run {run_id!r} by {path}: {error}") from error
+
+    async def release(self, run_id: str, status: ReleaseStatus, asks: Sequence[Ask]) -> None:  # noqa: ARG002 - a journal has no place for how a run stands
+        """Stop driving a run."""
+        if (lock := self._locks.pop(run_id, None)) is not None:
+            lock()
+        self._claims.give_back(run_id)
+
     def _files(self) -> Iterator[Path]:
         return self._directory.glob(f"*{SUFFIX}")
 
     def _path(self, run_id: str) -> Path:
-        return self._directory / f"{quote(run_id, safe='')}{SUFFIX}"
+        return self._beside(run_id, SUFFIX)
+
+    def _beside(self, run_id: str, suffix: str) -> Path:
+        return self._directory / f"{quote(run_id, safe='')}{suffix}"
 
     def _end(self, run_id: str, path: Path) -> tuple[int, int]:
         """Return the number of the next event and the size of the file before it.
@@ -124,9 +154,10 @@ class JsonlStore:
 
     def _read(self, path: Path) -> Iterator[Event]:
         lines = path.read_bytes().split(b"\n")[:-1]
+        codec = self._codec.of(unquote(path.name))
         for number, line in enumerate(lines, 1):
             try:
-                seq, event = self._codec.decode(line)
+                seq, event = codec.decode(line)
             except StoreError as error:
                 raise StoreError(f"{path}, line {number}: {error}") from error
             if seq != number:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, final
+from typing import final
 
 from ..errors import StoreError, UnknownRun
 from ..events import Event
-from .base import Posted, RunRecord
+from .base import Ask, Posted, ReleaseStatus, RunRecord, RunStatus
+from .claims import Claims
 from .journals import graph_of, parent_of
 
 __all__ = ["MemoryStore"]
@@ -22,23 +23,24 @@ class _Kept:
         self.signals: dict[str, tuple[str, str]] = {}
         self.created_at = self.updated_at = created_at
         self.target = ""
+        self.status: RunStatus = "ready"
+        self.asks: tuple[Ask, ...] = ()
 
 
 @final
 class MemoryStore:
-    """Keeps events in lists; gone with the process.
+    """Keeps events in lists; gone with the process. Also `Leases`, `Mailbox`, `Catalog`, `Bulk`.
 
-    It has no leases, so every run of its overview is "ready".
+    A claim ends when it is released, or when the event loop of its driver is closed.
 
     Args:
         clock: tells when a run was made and changed, in seconds since the epoch.
     """
 
-    durable: ClassVar[bool] = False
-
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self._kept: dict[str, _Kept] = {}
+        self._claims = Claims()
 
     async def append(self, run_id: str, seq: int, event: Event) -> None:
         """Keep `event` as number `seq` of the run."""
@@ -55,7 +57,7 @@ class MemoryStore:
     async def append_all(self, journals: Mapping[str, Sequence[Event]]) -> None:
         """Keep whole new journals."""
         for run_id in journals:
-            if run_id in self._kept:
+            if run_id in self._runs():
                 raise StoreError(f"this run id is taken: {run_id!r}")
         for run_id, events in journals.items():
             for event in events:
@@ -73,7 +75,22 @@ class MemoryStore:
 
     async def runs(self) -> Sequence[str]:
         """Return the ids of all runs."""
-        return sorted(self._kept)
+        return sorted(self._runs())
+
+    async def claim(self, run_id: str) -> None:
+        """Become the only driver of a run, which need not exist yet."""
+        self._claims.take(run_id)
+        now = self._clock()
+        self._kept.setdefault(run_id, _Kept(now)).updated_at = now
+
+    async def release(self, run_id: str, status: ReleaseStatus, asks: Sequence[Ask]) -> None:
+        """Stop driving a run, and say how it stands and what it waits for."""
+        if self._claims.is_taken(run_id):
+            kept = self._kept[run_id]
+            kept.status, kept.asks, kept.updated_at = status, tuple(asks), self._clock()
+            if not kept.events:
+                del self._kept[run_id]
+        self._claims.give_back(run_id)
 
     async def post(self, run_id: str, key: str, signal_id: str, data: str) -> Posted:
         """Answer `key` of a run."""
@@ -90,25 +107,37 @@ class MemoryStore:
 
     async def overview(self) -> Sequence[RunRecord]:
         """Return all runs, in the order of their creation."""
+        runs = self._runs()
         return tuple(
             RunRecord(
                 run_id,
                 graph_of(kept.events[0]),
-                "ready",
+                self._status(run_id, kept),
                 len(kept.events),
                 kept.created_at,
                 kept.updated_at,
-                parent=parent_of(run_id, self._kept),
+                parent=parent_of(run_id, runs),
+                asks=() if self._claims.is_taken(run_id) else kept.asks,
                 target=kept.target,
             )
-            for run_id, kept in self._kept.items()
+            for run_id, kept in runs.items()
         )
 
     async def set_target(self, run_id: str, target: str) -> None:
         """Note what the run was started from."""
         self._run(run_id).target = target
 
+    def _status(self, run_id: str, kept: _Kept) -> RunStatus:
+        if not self._claims.is_taken(run_id):
+            return kept.status
+        return "running" if self._claims.is_live(run_id) else "interrupted"
+
+    def _runs(self) -> dict[str, _Kept]:
+        """Return the runs that have begun; one that is only claimed may never begin."""
+        return {run_id: kept for run_id, kept in self._kept.items() if kept.events}
+
     def _run(self, run_id: str) -> _Kept:
-        if run_id not in self._kept:
-            raise UnknownRun(f"no run {run_id!r} in this store; it has {len(self._kept)}")
-        return self._kept[run_id]
+        kept = self._kept.get(run_id)
+        if kept is None or not kept.events:
+            raise UnknownRun(f"no run {run_id!r} in this store; it has {len(self._runs())}")
+        return kept

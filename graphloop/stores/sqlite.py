@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from sqlite3 import Connection
-from typing import ClassVar, TypeVar, final
+from typing import TypeVar, final
 
 from ..codec import Codec
 from ..errors import ConfigError, UnknownRun
@@ -50,8 +50,6 @@ class SqliteStore:
         lease_s: how long a dead driver keeps others from its runs, in seconds.
         clock: tells the time of leases and records, in seconds since the epoch.
     """
-
-    durable: ClassVar[bool] = True
 
     def __init__(
         self,

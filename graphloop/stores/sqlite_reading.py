@@ -51,6 +51,7 @@ def load(connection: Connection, codec: Codec, run_id: str) -> tuple[Event, ...]
     ).fetchall()
     expected = 0 if row is None else row[0] - 1
     events: list[Event] = []
+    codec = codec.of(run_id)
     for number, (seq, kind, data, crc) in enumerate(rows, 1):
         if seq != number:
             raise StoreError(f"run {run_id!r}: event {number} is missing, {seq} is there")

@@ -15,6 +15,7 @@ from ..graph import Graph
 from ..node import Kind, Node
 from ..nodes.child import Child
 from ..nodes.gate import Gate
+from ..nodes.verify import AnswerCheck, Verify
 from ..outcomes import Outcome
 from ..policy import describe
 
@@ -85,12 +86,14 @@ def kinds(graph: Graph[S]) -> tuple[Kind, ...]:
 
 
 def notes(node: Node[S, Outcome]) -> tuple[str, ...]:
-    """Return what is drawn under a node's name: a gate's rules, or the agent that a node runs.
+    """Return what is drawn beside a node: a gate's rules, the checks of an answer, or an agent.
 
-    The strings are the words of `graphloop.policy.describe`, so a reviewer reads what is decided.
+    A gate's are the words of `graphloop.policy.describe`, so a reviewer reads what is decided.
     """
     if isinstance(node, Gate):
         return describe(node.rules) if node.rules else ()
+    if isinstance(node, Verify):
+        return tuple(map(_check, node.checks))
     if isinstance(node, Child) and node.agent != node.name:
         return (f"agent {node.agent}",)
     return ()
@@ -104,6 +107,11 @@ def visible(text: str) -> str:
     a reader see another name than the one that runs.
     """
     return "".join(_visible(character) for character in text)
+
+
+def _check(check: AnswerCheck) -> str:
+    """Return a check of the answer, and how often it may send one back."""
+    return f"{check.callback}, {check.retries} {'retry' if check.retries == 1 else 'retries'}"
 
 
 def _main_path(graph: Graph[S]) -> dict[str, str]:

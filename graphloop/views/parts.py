@@ -321,6 +321,9 @@ class PartView(Generic[S]):
             yield CompactionPart(self._turn, *sizes)
         if before is not None:
             yield from self._taken_in(before, run)
+        elif isinstance(event, Started):
+            for message in event.steering[: len(event.steering) - len(run.steering)]:
+                yield MessageInjected(message, "steering")
 
     def _taken_in(self, before: Run[S], run: Run[S]) -> Iterator[Part]:
         """Yield the messages that came from the queues into the conversation."""

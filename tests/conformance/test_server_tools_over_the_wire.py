@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from graphloop import Agent, EndReason, anthropic_code_execution, ask
 from graphloop.errors import ConfigError
 from graphloop.history import History
 from graphloop.providers.anthropic import AnthropicMessages
 from graphloop.providers.base import ModelSession, TextDelta, UsageSoFar
 from graphloop.providers.http import Endpoint, HttpProvider
 from graphloop.providers.openai_chat import OpenAIChat
+from graphloop.stores.sqlite import SqliteStore
 from graphloop.values import (
     FinishReason,
     Message,
@@ -103,7 +106,9 @@ PAUSED: tuple[Block, ...] = (
 ANSWER: tuple[Block, ...] = ({"type": "text", "text": "High tide is at noon."},)
 
 
-def streamed(blocks: tuple[Block, ...], stop_reason: str, searches: int) -> Answer:
+def streamed(
+    blocks: tuple[Block, ...], stop_reason: str, searches: int, container: str = ""
+) -> Answer:
     """Return the stream of a turn with these blocks: inputs and texts in pieces of 7."""
     start = {"id": "m", "model": "x", "usage": {"input_tokens": 9, "output_tokens": 1}}
     events: list[object] = [{"type": "message_start", "message": start}]
@@ -115,7 +120,9 @@ def streamed(blocks: tuple[Block, ...], stop_reason: str, searches: int) -> Answ
         ]
         events.append({"type": "content_block_stop", "index": index})
     usage = {"output_tokens": 40, "server_tool_use": {"web_search_requests": searches}}
-    events.append({"type": "message_delta", "delta": {"stop_reason": stop_reason}, "usage": usage})
+    told = {"id": container, "expires_at": "2030-01-01T00:00:00Z"} if container else None
+    delta = {"stop_reason": stop_reason, "container": told}
+    events.append({"type": "message_delta", "delta": delta, "usage": usage})
     events.append({"type": "message_stop"})
     return Answer(sse(*map(json.dumps, events)))
 
@@ -217,3 +224,70 @@ def test_a_wire_without_such_tools_says_so_before_anything_is_sent() -> None:
             await provider.aclose()
 
     asyncio.run(main())
+
+
+CALL: tuple[Block, ...] = ({"type": "tool_use", "id": "t1", "name": "pay", "input": {}},)
+
+
+def pay() -> str:
+    """Pay."""
+    return "paid"
+
+
+def payer(url: str, runs: Path) -> tuple[Agent, SqliteStore]:
+    """Return an agent as a new process would make it: with its own connection and store."""
+    store = SqliteStore(runs)
+    provider = HttpProvider(AnthropicMessages("m"), Endpoint(url, "k"))
+    agent = Agent(provider, tools=[anthropic_code_execution(), pay], gate=ask("pay"), store=store)
+    return agent, store
+
+
+def test_a_paused_turn_goes_on_in_its_own_container(tmp_path: Path) -> None:
+    """The code that the server was running stands in it (CONTRACT, row W26)."""
+
+    async def asked() -> list[dict[str, Any]]:
+        answers = [
+            streamed(PAUSED, "pause_turn", 2, "cnt_1"),
+            streamed(PAUSED, "pause_turn", 2, "cnt_2"),
+            streamed(ANSWER, "end_turn", 1),
+        ]
+        async with WireServer(answers) as server:
+            agent, store = payer(server.url, tmp_path / "runs.db")
+            result = await agent.generate("When is high tide?")
+            await agent.aclose()
+            await store.aclose()
+            assert result.text.endswith("High tide is at noon.")
+            return [json.loads(request.body) for request in server.requests]
+
+    bodies = asyncio.run(asked())
+
+    assert [one.get("container") for one in bodies] == [None, "cnt_1", "cnt_2"]
+
+
+def test_a_run_that_is_taken_up_in_another_process_goes_on_in_its_container(
+    tmp_path: Path,
+) -> None:
+    """The journal holds its id; so does a conversation that is handed on."""
+
+    async def asked() -> list[dict[str, Any]]:
+        answers = [
+            streamed(CALL, "tool_use", 0, "cnt_1"),
+            streamed(ANSWER, "end_turn", 1),
+            streamed(ANSWER, "end_turn", 1),
+        ]
+        async with WireServer(answers) as server:
+            first, store = payer(server.url, tmp_path / "runs.db")
+            parked = await first.generate("Pay.", run_id="r")
+            await first.aclose()
+            await store.aclose()
+            assert parked.end_reason is EndReason.PARKED
+            second, store = payer(server.url, tmp_path / "runs.db")
+            paid = await second.resume("r", approvals={"c0.0": True})
+            await second.generate(messages=[*paid.messages, UserMessage("And now?")])
+            await second.aclose()
+            await store.aclose()
+            return [json.loads(request.body) for request in server.requests]
+
+    bodies = asyncio.run(asked())
+
+    assert [one.get("container") for one in bodies] == [None, "cnt_1", "cnt_1"]

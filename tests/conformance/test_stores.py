@@ -7,15 +7,16 @@ import itertools
 import tempfile
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, get_args
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import convert
 
-from graphloop.errors import StoreError, UnknownRun
+from graphloop.errors import RunBusy, StoreError, UnknownRun
 from graphloop.events import Cancelled, Event, Setup, Started
-from graphloop.stores.base import Bulk, Catalog, Mailbox, Store
+from graphloop.stores.base import Ask, Bulk, Catalog, Leases, Mailbox, ReleaseStatus, Store
 from graphloop.stores.fork import fork
 from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.memory import MemoryStore
@@ -27,6 +28,8 @@ T = TypeVar("T")
 Open = Callable[[], Store]
 
 NUMBERS = itertools.count()
+
+ASK = Ask("c0.0", "approval", "pay", "{}", "t")
 
 ODD_IDS = ["r", "", ".", "..", "a/b", "../up", "%2F", "ä😀", "con", " ", "a" * 60, "x.jsonl"]
 
@@ -56,7 +59,27 @@ def event(reason: str) -> Event:
     return Cancelled(1.0, reason)
 
 
-class Shared(Store, Mailbox, Catalog, Bulk, Protocol):
+class Leasing(Store, Leases, Protocol):
+    """What every store of ours can do."""
+
+
+OpenLeasing = Callable[[], Leasing]
+
+
+@pytest.fixture(params=["memory", "jsonl", "sqlite"])
+def open_leasing(request: pytest.FixtureRequest, tmp_path: Path) -> OpenLeasing:
+    """Return a way to open the same store, as another process would."""
+    match request.param:
+        case "memory":
+            store = MemoryStore()
+            return lambda: store
+        case "jsonl":
+            return lambda: JsonlStore(tmp_path / "runs")
+        case _:
+            return lambda: SqliteStore(tmp_path / "runs.db")
+
+
+class Shared(Leasing, Mailbox, Catalog, Bulk, Protocol):
     """What the stores can do that keep more than journals."""
 
 
@@ -174,6 +197,86 @@ def test_any_event_can_be_kept(open_store: Open, kept: list[Event]) -> None:
         assert kept == list(do(open_store().load(str(run))))
 
 
+def test_a_run_that_is_driven_is_busy_for_everybody_else(open_leasing: OpenLeasing) -> None:
+    """Also for another driver with the very same store object; until the run is released."""
+
+    async def scenario() -> None:
+        first, second = open_leasing(), open_leasing()
+        await first.claim("r")
+        await first.append("r", 1, started("r"))
+        await first.claim("other")
+
+        for store in (first, second):
+            with pytest.raises(RunBusy, match="run 'r' is being driven"):
+                await store.claim("r")
+        await first.append("r", 2, event("still mine"))
+        await first.release("r", "suspended", ())
+        await second.claim("r")
+        with pytest.raises(RunBusy):
+            await first.claim("r")
+        await second.append("r", 3, event("mine"))
+        await second.release("r", "done", ())
+        await first.claim("r")
+
+        assert 3 == len(await first.load("r"))
+
+    do(scenario())
+
+
+@pytest.mark.parametrize("run_id", ODD_IDS)
+def test_any_run_id_can_be_claimed(open_leasing: OpenLeasing, run_id: str) -> None:
+    """And a claim is no run: nothing is listed before its first event, or after its release."""
+
+    async def scenario() -> None:
+        store = open_leasing()
+        await store.claim(run_id)
+        with pytest.raises(RunBusy):
+            await store.claim(run_id)
+        assert [] == list(await store.runs())
+        with pytest.raises(UnknownRun):
+            await store.load(run_id)
+        await store.release(run_id, "failed", ())
+        assert [] == list(await store.runs())
+        await store.append(run_id, 1, event("a"))
+
+    do(scenario())
+
+
+def test_what_is_not_claimed_cannot_be_released(open_leasing: OpenLeasing) -> None:
+    """It would end somebody else's claim."""
+
+    async def scenario() -> None:
+        store = open_leasing()
+        await store.append("r", 1, started("r"))
+        with pytest.raises(StoreError, match="not claimed by this store"):
+            await store.release("r", "done", ())
+        await store.claim("r")
+        await store.release("r", "done", ())
+        with pytest.raises(StoreError, match="not claimed by this store"):
+            await store.release("r", "done", ())
+
+    do(scenario())
+
+
+def test_a_database_and_a_dictionary_tell_how_a_run_was_left(open_shared: OpenShared) -> None:
+    """While it is driven it waits for nobody."""
+
+    async def scenario() -> None:
+        store = open_shared()
+        await store.claim("r")
+        assert [] == list(await store.overview())
+        await store.append("r", 1, started("r"))
+        seen = [(await store.overview())[0]]
+        await store.release("r", "suspended", [ASK])
+        seen += await store.overview()
+        await store.claim("r")
+        seen += await store.overview()
+        assert ["running", "suspended", "running"] == [one.status for one in seen]
+        assert [(), (ASK,), ()] == [one.asks for one in seen]
+
+    do(scenario())
+
+
 def test_the_first_answer_wins(open_shared: OpenShared) -> None:
     """Two people approve at once; a browser sends its form twice. The run hears one answer."""
     store = open_shared()
@@ -245,9 +348,12 @@ OPERATIONS = st.one_of(
     st.tuples(st.just("post"), RUN_IDS, SHORT, SHORT, SHORT),
     st.tuples(st.just("set_target"), RUN_IDS, SHORT),
     st.tuples(st.just("fork"), RUN_IDS, st.integers(0, 3), RUN_IDS),
+    st.tuples(st.just("claim"), RUN_IDS),
+    st.tuples(st.just("release"), RUN_IDS, st.sampled_from(get_args(ReleaseStatus))),
 )
 Operation = (
-    tuple[str, str, int]
+    tuple[str, str]
+    | tuple[str, str, int]
     | tuple[str, str, str]
     | tuple[str, str, str, str, str]
     | tuple[str, str, int, str]
@@ -268,7 +374,13 @@ async def outcome(store: Shared, operation: Operation) -> object:
             case ("set_target", run_id, str(target)):
                 await store.set_target(run_id, target)
             case ("fork", run_id, int(at), str(new_id)):
-                await fork(store, run_id, at=at, new_id=new_id)
+                await fork(store, run_id, at=at, new_id=new_id, children=["b"])
+            case ("claim", run_id):
+                await store.claim(run_id)
+            case ("release", run_id, "suspended"):
+                await store.release(run_id, "suspended", [ASK])
+            case ("release", run_id, str(status)):
+                await store.release(run_id, convert(status, ReleaseStatus), ())
             case _:
                 raise AssertionError(operation)
     except StoreError as error:

@@ -172,7 +172,7 @@ def test_the_lines_about_steering_run_as_they_stand(
     ]
     model = ScriptedModel(script)
     agent = Agent(model, tools=[clean], max_steps=3)
-    other = ScriptedModel(["one", "two", "three"])
+    other = ScriptedModel(["one", "two"])
     stream = Agent(other).stream("go")
     main = function(blocks[3], "agent, stream", desk)
 
@@ -180,7 +180,8 @@ def test_the_lines_about_steering_run_as_they_stand(
         await main(agent, stream)
         return (await stream.result()).text
 
-    assert asyncio.run(scenario()) == "three"
+    assert asyncio.run(scenario()) == "two"
+    assert UserMessage("Also check the tests", origin="steering") in other.requests[0].messages
     assert ran == ["old"]
     assert "gone" in capsys.readouterr().out
     assert UserMessage("Leave `release` alone.", origin="steering") in model.requests[1].messages

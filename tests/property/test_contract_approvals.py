@@ -135,10 +135,10 @@ async def _decided(
     answers: Mapping[str, bool | Approval] = wrong({one.key: answer(one) for one in asked})
     if parked.end_reason is not EndReason.PARKED or (not asked and way != "handed in"):
         return parked
-    unclear = [key for key, one in answers.items() if not is_answer(one)]
+    unclear = [key for key, one in answers.items() if not is_answer(one) or is_stray(way, one)]
     if unclear:
         ran = list(bank.ran)
-        with pytest.raises(ConfigError, match="is True, False or an Approval"):
+        with pytest.raises(ConfigError, match=r"is True, False or an Approval|has a token that is"):
             await _given(way, bank, calls, parked, answers)
         assert ran == bank.ran
     return await _given(way, bank, calls, parked, {**answers, **dict.fromkeys(unclear, False)})
@@ -147,6 +147,11 @@ async def _decided(
 def is_answer(given: object) -> bool:
     """Whether something is a yes or a no at all."""
     return isinstance(given.approved if isinstance(given, Approval) else given, bool)
+
+
+def is_stray(way: Way, given: object) -> bool:
+    """Whether an approval has the token of no question, which a mailbox does not even accept."""
+    return way == "mailbox" and isinstance(given, Approval) and given.token != ""
 
 
 async def _given(
@@ -164,11 +169,13 @@ async def _given(
         for key, one in answers.items():
             await bank.agent(calls, store).approve("r", key, one)
         return await bank.agent(calls, store).resume("r")
-    clients = [at for at, one in enumerate(calls) if one.name == "client"]
+    open_at = [
+        at for at, one in enumerate(calls) if one.name == "client" and "many" not in one.arguments
+    ]
     return await bank.agent(calls, store).generate(
         messages=[UserMessage("go"), *parked.messages],
         approvals={key.replace("c0.", "c-1."): one for key, one in answers.items()},
-        tool_results={f"c-1.{at}": "theirs" for at in clients},
+        tool_results={f"c-1.{at}": "theirs" for at in open_at},
     )
 
 
@@ -230,7 +237,21 @@ def may_run(one: ToolCall) -> bool:
     file=st.booleans(),
 )
 @example(way="mailbox", calls=[pay(), pay("fickle")], answers=[0, -3, 0, 0], file=True)
+@example(way="mailbox", calls=[pay(), pay()], answers=[0, -1, 0, 0], file=False)
+@example(way="handed in", calls=[pay(), pay()], answers=[0, -2, 0, 0], file=False)
 @example(way="handed in", calls=[pay(), pay("client")], answers=[0, 0, 0, 0], file=False)
+@example(
+    way="handed in",
+    calls=[pay("note", 5, ""), pay("note", '"many"', ""), pay("client", 5, "")],
+    answers=[0, 0, 0, 0],
+    file=False,
+)
+@example(
+    way="handed in",
+    calls=[pay("client", 5, ""), pay("client", '"many"', "")],
+    answers=[0, 0, 0, 0],
+    file=False,
+)
 def test_a_gated_call_runs_if_and_only_if_it_was_approved(
     way: Way, calls: list[ToolCall], answers: list[int], file: bool
 ) -> None:
@@ -340,10 +361,68 @@ def test_an_approval_is_good_once(file: bool) -> None:
         parked = await bank.agent([pay()], store).generate("go", run_id="r")
         approvals = {"c0.0": parked.pending[0].approve()}
         await bank.agent([pay()], store).resume("r", approvals=approvals)
-        with pytest.raises(ConfigError, match="does not wait for"):
+        with pytest.raises(ConfigError, match=r"does not wait for|takes no answers"):
             await bank.agent([pay()], store).resume("r", approvals=approvals)
-        with pytest.raises(StoreError):
+        with pytest.raises(ConfigError, match="was resumed from this result before"):
             await bank.agent([pay()], store).resume(parked, approvals=approvals)
+
+    on_disk(work, file=file)
+
+    assert 1 == len(bank.ran)
+
+
+@pytest.mark.parametrize("file", [False, True])
+@pytest.mark.parametrize("secret", [None, SECRET])
+@pytest.mark.parametrize("token", [False, True])
+def test_an_approval_that_is_handed_in_is_good_once_in_a_store(
+    file: bool, secret: str | None, token: bool
+) -> None:
+    """A conversation is no journal, but the store knows who has taken it up."""
+    bank = Bank()
+
+    async def work(store: Store) -> None:
+        agent = bank.agent([pay(call_id="p")], store, approval_secret=secret)
+        parked = await bank.agent([pay(call_id="p")], approval_secret=secret).generate("go")
+        given = parked.pending[0].approve() if token or secret else True
+        history: list[Message] = [UserMessage("go"), *parked.messages]
+        first = await agent.generate(messages=history, approvals={"p": given})
+        for name in ("p", "c-1.0"):
+            with pytest.raises(ConfigError, match=f"run '{first.run_id}' has taken this conv.*"):
+                await agent.generate(messages=history, approvals={name: given})
+        assert ["pay 5"] == [one.text for one in first.messages if isinstance(one, ToolResult)]
+
+    on_disk(work, file=file)
+
+    assert [("c-1.0", 5)] == bank.ran
+
+
+@pytest.mark.parametrize("file", [False, True])
+@pytest.mark.parametrize("run_first", [False, True])
+def test_a_token_is_good_for_the_run_or_for_its_conversation_but_not_for_both(
+    file: bool, run_first: bool
+) -> None:
+    """Where the store knows the run that has asked, its question is answered once."""
+    bank = Bank()
+
+    async def work(store: Store) -> None:
+        agent = bank.agent([pay(call_id="p")], store, approval_secret=SECRET)
+        parked = await agent.generate("go", run_id="r")
+        given = parked.pending[0].approve()
+        history: list[Message] = [UserMessage("go"), *parked.messages]
+
+        async def by_run() -> tuple[ToolResult, ...]:
+            return (await agent.resume("r", approvals={"c0.0": given})).steps[0].tool_results
+
+        async def by_conversation() -> tuple[ToolResult, ...]:
+            result = await agent.generate(messages=history, approvals={"p": given})
+            return tuple(one for one in result.messages if isinstance(one, ToolResult))
+
+        first, second = (by_run, by_conversation) if run_first else (by_conversation, by_run)
+        assert ["ok"] == [one.status for one in await first()]
+        (denied,) = await second()
+        reason = "the approval is used." if run_first else "answered with a conversation"
+        assert "denied" == denied.status
+        assert reason in denied.text
 
     on_disk(work, file=file)
 
@@ -505,12 +584,42 @@ def test_a_token_for_one_call_approves_no_other_of_a_conversation() -> None:
             agent = bank.agent([other], approval_secret=SECRET)
             parked = await agent.generate("go")
             history: list[Message] = [UserMessage("go"), *parked.messages]
-            await agent.generate(messages=history, approvals={"p": asked.approve()})
+            with pytest.raises(ConfigError, match="has a token that is"):
+                await agent.generate(messages=history, approvals={"p": asked.approve()})
             await agent.resume(parked, approvals={"c0.0": asked.approve()})
 
     asyncio.run(scenario())
 
     assert [] == bank.ran
+
+
+def test_a_token_for_one_conversation_approves_the_same_call_in_no_other() -> None:
+    """Servers give the same ids again and again: only the conversation tells two calls apart."""
+    bank = Bank()
+    agent = bank.agent([pay(call_id="p")], approval_secret=SECRET)
+
+    async def answered(history: list[Message], given: Approval) -> str:
+        result = await agent.generate(messages=history, approvals={"p": given})
+        (answer,) = [one for one in result.messages if isinstance(one, ToolResult)]
+        return answer.text
+
+    async def scenario() -> None:
+        parked = await agent.generate("pay the baker")
+        (asked,) = parked.pending
+        given = asked.approve()
+        own: list[Message] = [UserMessage("pay the baker"), *parked.messages]
+        for history in (
+            [UserMessage("pay the thief"), *parked.messages],
+            [UserMessage("hello"), *own],
+        ):
+            with pytest.raises(ConfigError, match="of another conversation"):
+                await answered(history, given)
+        assert [] == bank.ran
+        assert "pay 5" == await answered(own, given)
+
+    asyncio.run(scenario())
+
+    assert 1 == len(bank.ran)
 
 
 def test_a_token_of_another_run_approves_nothing() -> None:

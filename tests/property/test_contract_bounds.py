@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from graphloop.approvals import Approval
@@ -39,6 +39,14 @@ def ends(simulation: Simulation[None]) -> EndReason | None:
     max_steps=st.integers(1, 7),
     max_tool_errors=st.integers(1, 3),
     max_pauses=st.integers(0, 3),
+)
+@example(
+    adversary=Adversary(
+        (reply(call()),), (ToolOutcome("", "unknown"),), (CallCheck("", True),), (Approval(True),)
+    ),
+    max_steps=1,
+    max_tool_errors=1,
+    max_pauses=0,
 )
 def test_no_model_gets_more_turns_than_it_was_given(
     adversary: Adversary, max_steps: int, max_tool_errors: int, max_pauses: int

@@ -16,12 +16,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from graphloop import Agent, EndReason, RunResult, Tool, allow, ask, deny
-from graphloop.approvals import Approval, Capability, digest, issue
+from graphloop.approvals import Approval, Capability, claimed, digest, issue
 from graphloop.errors import ConfigError
 from graphloop.policy import Policy
 from graphloop.schemas import parameters_of
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
+from graphloop.values import evolve
 from tests.sizes import sized
 from tests.strategies import call, reply, wrong
 
@@ -175,7 +176,9 @@ def test_the_token_of_these_tests_is_the_right_one() -> None:
     """Otherwise the forgeries below would be refused for another reason."""
     ran: list[object] = []
     agent, result = parked(Clock(), ran)
-    assert token() == result.pending[0].token
+    claim = claimed(result.pending[0].token)
+    assert claim is not None
+    assert claimed(token()) == evolve(claim, conversation="")
 
     asyncio.run(agent.resume("r", approvals={"c0.0": Approval(True, token=token()), "c0.1": False}))
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import ClassVar
 
 import pytest
 from hypothesis import given, settings
@@ -136,8 +135,6 @@ def test_lookers_that_leave_or_fail_change_nothing(script: list[Reply], leaves: 
 
 class Flaky:
     """A store whose n-th write fails, before or after the event is kept."""
-
-    durable: ClassVar[bool] = True
 
     def __init__(self, disk: MemoryStore, fails_at: int, *, kept: bool) -> None:
         self._disk = disk

@@ -233,7 +233,7 @@ def test_every_option_has_a_case() -> None:
 @given(name=st.text("abcdefghijklmnopqrstuvwxyz_", min_size=1, max_size=20))
 def test_an_option_that_does_not_exist_is_refused(name: str) -> None:
     """A misspelled limit is no limit."""
-    if name in CASES:
+    if name in {*CASES, "model", "self"}:
         return
     options: dict[str, Callable[..., object]] = {name: never}
 

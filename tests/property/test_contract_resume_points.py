@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 from hypothesis import example, given, settings
@@ -22,7 +22,7 @@ from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
 from graphloop.tool_effects import EffectPolicy
 from graphloop.values import Reply, ToolResult, evolve
-from tests.agents import CLIENT, any_read, write
+from tests.agents import CLIENT, any_read
 from tests.mortal_store import Died, Fate, MortalStore
 from tests.planned_model import Line, PlannedModel, call
 from tests.property.test_contract_pairing import assert_paired
@@ -218,8 +218,26 @@ def test_processes_may_die_one_after_the_other(name: str, deaths: list[int]) -> 
 
 
 scripts = st.lists(model_moves, max_size=4).map(tuple)
-GATED = Tool(name="read", parameters={"type": "object"}, execute=any_read, needs_approval=True)
-FREE = Tool(name="read", parameters={"type": "object"}, execute=any_read)
+
+
+def repeatable(name: str, execute: Callable[..., object], *, gated: bool = False) -> Tool:
+    """Return a tool that may run again: at any event, a driver may have died in the middle."""
+    return Tool(
+        name=name,
+        parameters={"type": "object"},
+        execute=execute,
+        needs_approval=gated,
+        effect="idempotent",
+    )
+
+
+def fail(_: dict[str, object]) -> str:
+    """Fail to write."""
+    raise OSError("disk")
+
+
+GATED, FREE = repeatable("read", any_read, gated=True), repeatable("read", any_read)
+WRITE = repeatable("write", fail)
 
 
 class Counted:
@@ -229,7 +247,7 @@ class Counted:
         # What is said depends on the conversation, not on who was asked before.
         self.script = [*script, *[reply("done")] * 40]
         self.denied = denied
-        self.tools = (GATED if gated else FREE, write, CLIENT)
+        self.tools = (GATED if gated else FREE, WRITE, CLIENT)
 
     def agent(self, store: MemoryStore, said: int) -> Agent:
         """Return the agent whose model has said so much already."""

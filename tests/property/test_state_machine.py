@@ -24,7 +24,7 @@ from graphloop import Agent, EndReason, RunResult, RunStream, Tool, ToolContext
 from graphloop.approvals import Approval
 from graphloop.drivers.asks import Pending, ask_key
 from graphloop.effects import AskHuman, CallTool, StartRun
-from graphloop.events import Cancelled, ChildEnded, Decided, Event, Queued, ToolReturned
+from graphloop.events import Cancelled, ChildEnded, Decided, Event, Queued, Started, ToolReturned
 from graphloop.front.answers import RESULT, Answers
 from graphloop.front.child import AgentTool
 from graphloop.front.options import ToolInput
@@ -214,6 +214,9 @@ def learn_from(book: Book, path: str, before: Run[None], event: Event) -> None:
 def assert_read_once(root: Run[None], events: Sequence[Event]) -> None:
     """Assert that what was said to a run, and journaled, is read once or still to be read."""
     queued = Counter(text_of(one.message) for one in events if isinstance(one, Queued))
+    queued.update(
+        text_of(word) for one in events if isinstance(one, Started) for word in one.steering
+    )
     read = Counter(text_of(one) for one in root.added if isinstance(one, UserMessage))
     unread = Counter(text_of(one) for one in (*root.steering, *root.follow_ups))
     assert queued == read + unread

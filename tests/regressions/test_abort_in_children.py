@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, TypeAlias
+from typing import TypeAlias
 
 import pytest
 
@@ -42,8 +42,6 @@ class SlowStore:
         moment: the number of the append; 0 for none.
         kept: whether the event is kept before the stop, or after it.
     """
-
-    durable: ClassVar[bool] = True
 
     def __init__(self, disk: Disk, moment: int, *, kept: bool) -> None:
         self.disk = disk

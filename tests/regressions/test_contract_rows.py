@@ -17,6 +17,7 @@ from graphloop import (
     AnswerInfo,
     Compaction,
     EndReason,
+    RunResult,
     StepInfo,
     Tool,
     ToolContext,
@@ -211,14 +212,55 @@ def test_follow_ups_are_heard_one_at_a_time_in_order() -> None:
     assert ["one", "second?", "two", "third?", "three"] == asyncio.run(scenario())
 
 
+def test_every_answer_is_judged_before_a_follow_up_is_heard() -> None:
+    """R13: the model reads why its answer was sent back, then what comes next; each in its turn."""
+
+    async def scenario() -> tuple[list[str], list[str]]:
+        judged: list[str] = []
+
+        def good(answer: AnswerInfo) -> bool:
+            judged.append(answer.text)
+            return len(answer.text) > 3
+
+        model = ScriptedModel(["one", "first", "two", "second"])
+        agent = Agent(model, verify=good, max_verify_retries=1)
+        stream = agent.stream("go")
+        stream.follow_up("next?")
+        result = await stream.result()
+        assert EndReason.COMPLETED is result.end_reason
+        origins = [one.origin for one in result.messages if isinstance(one, UserMessage)]
+        return judged, origins
+
+    judged, origins = asyncio.run(scenario())
+
+    assert ["one", "first", "two", "second"] == judged
+    assert ["verify", "follow_up", "verify"] == origins
+
+
+def test_a_follow_up_without_a_step_left_ends_by_the_limit() -> None:
+    """L34: there is an answer, but somebody's question has none; what was said is told."""
+
+    async def scenario() -> RunResult[None]:
+        stream = Agent(ScriptedModel(["one"]), verify=lambda _: True, max_steps=1).stream("go")
+        stream.follow_up("next?")
+        return await stream.result()
+
+    result = asyncio.run(scenario())
+
+    assert ("one", EndReason.MAX_STEPS) == (result.text, result.end_reason)
+
+
 def test_what_is_said_during_tools_comes_after_their_results() -> None:
     """R12, R14: results first; and a tool that would end the run does not end it over a person."""
 
     async def scenario() -> list[str]:
+        async def finish(_: Mapping[str, int]) -> str:
+            stream.steer("wait!")
+            return "finished"
+
         model = ScriptedModel([calls(call("finish")), "as you wish"])
-        agent = Agent(model, tools=[counting([], "finish", ends_run=True)])
-        stream = agent.stream("go")
-        stream.steer("wait!")
+        ends = Tool(name="finish", parameters=NUMBER, execute=finish, ends_run=True)
+        stream = Agent(model, tools=[ends]).stream("go")
         result = await stream.result()
         return [one.role for one in result.messages]
 
@@ -439,8 +481,8 @@ def test_an_abort_reaches_the_tools_of_agents_below() -> None:
     asyncio.run(scenario())
 
 
-def test_an_agent_that_is_cut_off_answers_with_its_last_words() -> None:
-    """D08: half an answer beats none, and the caller is not stopped by a child's limit."""
+def test_an_agent_that_is_cut_off_says_so_and_quotes_its_last_words() -> None:
+    """D08: the caller is not stopped by a child's limit, nor told that its work was done."""
     helper = ScriptedModel([{"text": "so far: 42", **calls(call("read"))}, "never"], label="helper")
     tool = agent_tool(
         helper, name="helper", description="…", tools=[counting([], "read")], max_steps=1
@@ -449,7 +491,9 @@ def test_an_agent_that_is_cut_off_answers_with_its_last_words() -> None:
 
     result = Agent(chief, tools=[tool]).generate_sync("go")
 
-    assert ["so far: 42"] == results_of(result.messages)
+    (told,) = results_of(result.messages)
+    assert told.startswith("The agent gave no answer; it ended by max_steps.")
+    assert told.endswith("which are no answer: so far: 42")
 
 
 def test_each_call_of_an_agent_is_a_conversation_of_its_own() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
 
 import pytest
 
@@ -19,8 +18,6 @@ from tests.regressions.worlds import NUMBER, call, calls, counting, paired, resu
 
 class Dying:
     """A store whose process dies, once, between the effect of a tool and its record."""
-
-    durable: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self._kept = MemoryStore()

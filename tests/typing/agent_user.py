@@ -252,6 +252,10 @@ async def answers_of_a_type() -> None:
     assert_type(generate_object_sync("openai:x", str, "?").object, str)
 
 
+def show(part: Part) -> None:
+    """Any listener will do."""
+
+
 async def steer() -> None:
     runner = agent.iter("hi")
     assert_type(runner, ToolRunner)
@@ -264,7 +268,16 @@ async def steer() -> None:
         turn.skip_tools()
         turn.replace_messages([{"role": "user", "content": "anew"}])
         assert_type(await turn.generate_tool_response(), tuple[ToolResult, ...] | None)
-    assert_type(await runner.until_done(), RunResult[None])
+    result = await runner.until_done()
+    assert_type(result, RunResult[None])
+    again = agent.resume_iter(
+        result,
+        approvals={one.key: one.approve() for one in result.pending},
+        tool_results={"c0.0": 1},
+        on_part=show,
+    )
+    assert_type(again, ToolRunner)
+    assert_type(agent.resume_iter("run id"), ToolRunner)
     stream = agent.stream("hi")
     stream.steer("hurry")
     stream.follow_up("and then?")

@@ -28,7 +28,7 @@ from graphloop.values import evolve
 
 texts = st.text(max_size=12)  # with lone surrogates: models write them.
 times = st.floats(0, 4e9)
-capabilities = st.builds(Capability, texts, texts, texts, texts, st.none() | times, texts)
+capabilities = st.builds(Capability, texts, texts, texts, texts, st.none() | times, texts, texts)
 secrets = st.none() | st.binary(min_size=1, max_size=40) | st.text(min_size=1, max_size=9)
 
 ASKED = Capability("run-1", "c0.1", "refund", digest('{"amount": 5}'), 100.0, "support")
@@ -307,3 +307,24 @@ def test_a_token_says_what_it_claims_to_be_good_for() -> None:
     assert capability == claimed(issue(capability, None))
     for token in ("", "v1", "v1.x.y", "v1..", "v1.e30.e30"):
         assert claimed(token) is None
+
+
+def test_a_token_may_be_bound_to_a_conversation() -> None:
+    """A run, which is known by its id, does not look at it; who knows no run does."""
+    unbound = evolve(ASKED, conversation="")
+    bound, other = evolve(ASKED, conversation="a"), evolve(ASKED, conversation="b")
+    token = issue(bound, "secret")
+
+    assert "" == verify(token, bound, secret="secret", now=1.0)  # noqa: S106
+    assert "" == verify(token, unbound, secret="secret", now=1.0)  # noqa: S106
+    assert "of another conversation" == verify(token, other, secret="secret", now=1.0)  # noqa: S106
+    found = verify(issue(unbound, "secret"), bound, secret="secret", now=1.0)  # noqa: S106
+    assert "of another conversation" == found
+
+
+def test_a_token_without_a_conversation_is_written_as_it_always_was() -> None:
+    """Those that were given before there was one are still good."""
+    payload = issue(ASKED, None).split(".")[1]
+
+    assert "conversation" not in json.loads(base64.urlsafe_b64decode(payload + "=="))
+    assert ASKED == claimed(issue(ASKED, None))

@@ -72,6 +72,30 @@ def test_a_state_comes_back_as_what_it_was(state: object) -> None:
         assert (1, event) == codec.decode(codec.encode(1, event))
 
 
+def test_a_state_that_was_read_as_json_becomes_what_it_was() -> None:
+    """By the codec of its own graph; one that is of the type is not made anew."""
+    strict = Strict(due=datetime(2026, 1, 2, tzinfo=UTC), drafts=("a",))
+    codec = Codec(Strict)
+
+    event = codec.typed(through(Codec(), strict))
+
+    assert started(strict) == event
+    assert isinstance(event, Started)
+    assert isinstance(again := codec.typed(event), Started)
+    assert again.state is event.state
+    with pytest.raises(StoreError, match="the journal's state is not the graph's"):
+        codec.typed(started({"nothing": "fits"}))
+
+
+def test_the_state_of_a_child_run_is_not_read_by_its_parent_s_type() -> None:
+    """It might even fit, and lose what the type does not name."""
+    codec = Codec(Essay)
+    line = codec.encode(1, started({"topic": "x", "more": 1}))
+
+    assert (1, started({"topic": "x", "more": 1})) == codec.of("r/c0.0").decode(line)
+    assert codec is codec.of("r")
+
+
 def test_without_a_type_a_state_comes_back_as_json() -> None:
     """And no state as no state."""
     codec = Codec()

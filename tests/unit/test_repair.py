@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from graphloop.history import History
-from graphloop.repair import NOT_RUN, Repaired, open_calls, repaired
+from graphloop.repair import UNKNOWN, Repaired, open_calls, repaired
 from graphloop.values import (
     AssistantMessage,
     Message,
@@ -53,8 +53,8 @@ def result(call_id: str = "", content: str = "fine", name: str = "read") -> Tool
     return ToolResult("", call_id, name, content)
 
 
-def not_run(call_id: str = "", name: str = "read") -> ToolResult:
-    return ToolResult("", call_id, name, NOT_RUN, "not_run")
+def unknown(call_id: str = "", name: str = "read") -> ToolResult:
+    return ToolResult("", call_id, name, UNKNOWN, "unknown")
 
 
 @st.composite
@@ -133,7 +133,7 @@ def test_only_results_are_moved_dropped_or_added(history: list[Message], keep_op
     mended = repaired(history, keep_open=keep_open).messages
 
     others = [id(each) for each in history if not isinstance(each, ToolResult)]
-    told = [id(each) for each in mended if isinstance(each, ToolResult) and each.text != NOT_RUN]
+    told = [id(each) for each in mended if isinstance(each, ToolResult) and each.text != UNKNOWN]
     assert others == [id(each) for each in mended if not isinstance(each, ToolResult)]
     assert set(told) <= {id(each) for each in history}
     assert len(told) == len(set(told))
@@ -171,16 +171,16 @@ def test_repair_that_keeps_calls_open_keeps_exactly_the_open_ones(history: list[
 
 
 @pytest.mark.parametrize("call_id", ["", "x"])
-def test_a_call_without_a_result_is_answered_as_not_run(call_id: str) -> None:
+def test_a_call_without_a_result_is_answered_as_unknown(call_id: str) -> None:
     """A crash between call and result: langgraph #6726, pydantic-ai #4728, vercel/ai #12709."""
     mended = repaired([USER, calling(call(call_id)), LATER])
 
-    assert (USER, calling(call(call_id)), not_run(call_id), LATER) == mended.messages
+    assert (USER, calling(call(call_id)), unknown(call_id), LATER) == mended.messages
     assert (
         f"messages[1]: call 0 (tool 'read', id {call_id!r}) has no result; "
-        "it is answered as not run",
+        "it is answered as unknown",
     ) == mended.findings
-    assert "Not run: the conversation was handed in without its result." == NOT_RUN
+    assert UNKNOWN.startswith("It is not known whether this call took effect: ")
 
 
 def test_a_parallel_call_without_a_result_does_not_shift_the_others() -> None:
@@ -189,7 +189,7 @@ def test_a_parallel_call_without_a_result_does_not_shift_the_others() -> None:
 
     mended = repaired([turn, result("a"), result("c")])
 
-    assert (turn, result("a"), not_run("b"), result("c")) == mended.messages
+    assert (turn, result("a"), unknown("b"), result("c")) == mended.messages
 
 
 def test_a_missing_result_under_shared_ids_is_found_by_the_tools_names() -> None:
@@ -198,7 +198,7 @@ def test_a_missing_result_under_shared_ids_is_found_by_the_tools_names() -> None
 
     mended = repaired([turn, result("", "written", "write")])
 
-    assert (turn, not_run("", "read"), result("", "written", "write")) == mended.messages
+    assert (turn, unknown("", "read"), result("", "written", "write")) == mended.messages
 
 
 def test_results_under_shared_ids_are_sorted_by_the_tools_names() -> None:
@@ -218,6 +218,27 @@ def test_results_without_names_pair_by_position_under_shared_ids() -> None:
 
     assert (turn, result("", "1", ""), result("", "2", "")) == mended.messages
     assert () == mended.findings
+
+
+def test_results_under_shared_ids_that_graphloop_gave_are_found_by_their_keys() -> None:
+    """Where neither ids nor names tell calls apart: the first of two waits, the second is done."""
+    turn = calling(call("", "pay"), call("", "pay"))
+    second = evolve(result("", "2", "pay"), key="c0.1")
+    first = evolve(result("", "1", "pay"), key="c0.0")
+
+    assert [0] == [place for place, _ in open_calls([turn, second])]
+    assert (turn, unknown("", "pay"), second) == repaired([turn, second]).messages
+    assert (turn, first, second) == repaired([turn, UserMessage("and?"), second, first]).messages[
+        :3
+    ]
+
+
+def test_keys_that_do_not_all_fit_say_nothing_under_shared_ids() -> None:
+    """They are from another turn, or a caller's own."""
+    turn = calling(call("", "pay"), call("", "pay"))
+    odd = [evolve(result("", text, "pay"), key=key) for text, key in [("1", "c0.7"), ("2", "c0.0")]]
+
+    assert (turn, *odd) == repaired([turn, *odd]).messages
 
 
 def test_results_in_another_order_are_sorted() -> None:
@@ -246,7 +267,7 @@ def test_a_result_before_its_call_is_dropped() -> None:
     """It answers something else, or the history was reordered; nothing says which."""
     turn = calling(call("a"))
 
-    assert (turn, not_run("a")) == repaired([result("a"), turn]).messages
+    assert (turn, unknown("a")) == repaired([result("a"), turn]).messages
 
 
 def test_of_two_results_the_first_counts() -> None:
@@ -290,7 +311,7 @@ def test_an_id_that_is_used_again_does_not_reach_back() -> None:
 
     mended = repaired([turn, LATER, turn, result("call_0", "1"), result("call_0", "2")])
 
-    assert (turn, not_run("call_0"), LATER, turn, result("call_0", "1")) == mended.messages
+    assert (turn, unknown("call_0"), LATER, turn, result("call_0", "1")) == mended.messages
 
 
 def test_the_open_calls_are_those_of_the_last_turn_without_result() -> None:
@@ -326,7 +347,7 @@ def test_a_turn_left_open_still_loses_what_is_no_result_of_it() -> None:
 
     mended = repaired([first, turn, result("c"), result("x"), result("a")], keep_open=True)
 
-    assert (first, not_run("z"), turn, result("a"), result("c")) == mended.messages
+    assert (first, unknown("z"), turn, result("a"), result("c")) == mended.messages
     assert 3 == len(mended.findings)
 
 

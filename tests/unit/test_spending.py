@@ -42,13 +42,16 @@ def test_what_was_spent_adds_up_in_any_order(one: Spent, other: Spent, third: Sp
 
 @given(limit=budgets, spent=spents)
 def test_a_limit_trips_exactly_when_nothing_is_left(limit: Budget, spent: Spent) -> None:
-    """Two answers to one question would let a run go on with nothing, or stop with something."""
-    names = ("budget.tokens", "budget.usd", "budget.seconds", "budget.tool_calls")
+    """Two answers to one question would let a run go on with nothing, or stop with something.
+
+    Tool calls are not measured but counted: a run without any left may still answer.
+    """
+    names = ("budget.tokens", "budget.usd", "budget.seconds")
 
     left = limits(limit.left(spent))
 
     assert limit.tripped(spent) == tuple(
-        name for name, rest in zip(names, left, strict=True) if rest == 0
+        name for name, rest in zip(names, left[:3], strict=True) if rest == 0
     )
     assert all(rest is None or rest >= 0 for rest in left)
 
@@ -64,13 +67,30 @@ def test_nothing_is_left_of_a_limit_but_what_was_not_spent(limit: Budget, spent:
 
 
 @given(limit=budgets, parts=st.integers(1, 50))
-def test_shares_never_come_to_more_than_the_whole(limit: Budget, parts: int) -> None:
-    """What is counted is rounded down; what is measured is exact to the last digit but one."""
-    for most, part in zip(limits(limit), limits(limit.share(parts)), strict=True):
-        assert (most is None) == (part is None)
-        if most is not None and part is not None:
-            assert part * parts <= most * (1 + 1e-12)
-            assert isinstance(part, type(most))
+def test_shares_come_to_the_whole_and_never_to_more(limit: Budget, parts: int) -> None:
+    """What is counted to the last one; what is measured to the last digit but one."""
+    shares = limit.shares(parts)
+
+    assert parts == len(shares)
+    for most, *each in zip(limits(limit), *map(limits, shares), strict=True):
+        given = [one for one in each if one is not None]
+        if most is None:
+            assert [] == given
+        else:
+            assert parts == len(given)
+            assert all(isinstance(one, type(most)) for one in given)
+            whole = isinstance(most, int)
+            assert sum(given) == (most if whole else pytest.approx(most, rel=1e-12))
+            assert given == sorted(given, reverse=True)
+            assert max(given) - min(given) <= whole
+
+
+def test_what_cannot_be_parted_goes_to_the_first() -> None:
+    """Three calls for five agents are three agents with one each, not five with none."""
+    shares = Budget(tokens=7, tool_calls=3).shares(5)
+
+    assert [1, 1, 1, 0, 0] == [one.tool_calls for one in shares]
+    assert [2, 2, 1, 1, 1] == [one.tokens for one in shares]
 
 
 @given(limit=budgets, other=budgets)

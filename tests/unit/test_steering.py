@@ -170,7 +170,8 @@ def test_other_open_calls_wait_for_a_turn_of_their_own_once_tools_have_run() -> 
 
     run = steered(of_turn(*results), Steered(1.0, 1, theirs))
 
-    assert (theirs, (), True) == (tuple(run.messages), run.turn.calls, run.turn.dropped)
+    assert (theirs, True) == (tuple(run.messages), run.turn.dropped)
+    assert (TWO.calls, results, ()) == (run.turn.calls, run.turn.results, run.turn.verdicts)
 
 
 def test_what_is_said_after_open_calls_closes_them() -> None:

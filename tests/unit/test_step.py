@@ -32,7 +32,7 @@ from graphloop.events import (
 from graphloop.graph import END, Graph
 from graphloop.node import Kind, Leave, Reaction, Wait
 from graphloop.outcomes import Aborted, Done, Go, Outcome
-from graphloop.run import Ending, EndReason, Run, evolve
+from graphloop.run import Ending, EndReason, Run, Turn, evolve
 from graphloop.spending import Spent
 from graphloop.step import SETTLE_MAX, Step, begin, step
 from graphloop.values import Usage, UserMessage
@@ -481,6 +481,16 @@ def test_an_abort_tells_what_was_used_and_forgets_what_had_begun() -> None:
     stopped = step(graph(Wishing(invoke, Aborted)), run, Cancelled(10.0, spent=SPENT)).run
 
     assert (SPENT, frozenset[int]()) == (stopped.spent, stopped.begun)
+
+
+def test_an_abort_tells_which_calls_have_not_begun() -> None:
+    """They are as if they had never been wished for; of what is not a call nothing is said."""
+    turn = Turn(number=0, calls=tuple([call()] * 4), unissued=(0,))
+    run = evolve(idle(TOOL, CHILD, CLIENT, WORK), turn=turn)
+
+    stopped = step(graph(Wishing(invoke, Aborted)), run, Cancelled(10.0, unbegun=(6, 4, 1, 99))).run
+
+    assert (0, 2, 3) == stopped.turn.unissued
 
 
 @pytest.mark.parametrize(

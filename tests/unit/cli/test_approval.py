@@ -145,6 +145,25 @@ def test_always_is_no_answer_to_a_call_that_may_have_run() -> None:
     assert not decision(Approve.ALWAYS, again).approved
 
 
+def test_a_call_that_may_have_run_cannot_be_edited_at_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither is it offered; who tries is told why, and asked again."""
+    again = Pending("approval", "c0.0#7", "id", "pay", "{}", unknown=True)
+    lines = iter(["e\n", "y\n"])
+
+    async def line() -> str:
+        return next(lines)
+
+    monkeypatch.setattr("graphloop.cli.approval._line", line)
+
+    assert decision(Approve.ASK, again) == Approval(approved=True)
+    told = capsys.readouterr().err
+    assert 2 == told.count("  run it again? y, n, or the reason why not: ")
+    assert "e to edit" not in told
+    assert "it may have run already, so its arguments cannot be edited" in told
+
+
 def test_a_question_can_be_left_unanswered(typed: int) -> None:
     """Ctrl-C while the question stands must end the run, not wait for the line."""
     decide = approver(Approve.ASK, PlainScreen(io.StringIO()), interactive=True)

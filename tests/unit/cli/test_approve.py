@@ -137,7 +137,9 @@ def test_a_call_that_is_answered_is_not_meant_by_its_tools_name(
     run_id = parked()
     capsys.readouterr()
 
-    with pytest.raises(ConfigError, match=r"found 2 that 'pay' can mean: c0\.0 .*, c0\.1 "):
+    with pytest.raises(
+        ConfigError, match=r"'pay' can mean: c0\.0 .*, c0\.1 .*\. Name it by its key"
+    ):
         approved(run_id, "pay")
     approved(run_id, "c0.0")
     assert "still waits for c0.1: approval of pay(amount=7)\n" in capsys.readouterr().err
@@ -216,17 +218,34 @@ def test_a_call_that_may_have_run_is_approved_with_a_warning(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """It will run again, whatever it did before."""
-    run_id = parked()
-
-    async def asked_again() -> None:
-        store = SqliteStore("runs.db")
-        await store.claim(run_id)
-        ask = Ask("c0.0#7", "approval", "pay", "{}", unknown=True)
-        await store.release(run_id, "suspended", [ask])
-        await store.aclose()
-
-    asyncio.run(asked_again())
+    run_id = asked_again()
 
     approved(run_id, "pay")
 
     assert "warning: it may have run already; it will run again.\n" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("pay_desk")
+def test_a_call_that_may_have_run_is_not_edited() -> None:
+    """Nothing is posted: whoever tried is told what can be answered, and can."""
+    run_id = asked_again()
+
+    with pytest.raises(ConfigError, match=r"c0\.0#7.*may have run already.*approve it as it is"):
+        approved(run_id, "pay", edit='{"amount": 2}')
+
+    assert approved(run_id, "pay", deny=True) is Status.OK
+
+
+def asked_again() -> str:
+    """Return a run in whose store a call is asked about that may have run."""
+    run_id = parked()
+
+    async def ask() -> None:
+        store = SqliteStore("runs.db")
+        await store.claim(run_id)
+        again = Ask("c0.0#7", "approval", "pay", "{}", unknown=True)
+        await store.release(run_id, "suspended", [again])
+        await store.aclose()
+
+    asyncio.run(ask())
+    return run_id

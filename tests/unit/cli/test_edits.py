@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
-from graphloop.cli.edits import check_edit, edited, parameters_in
+from graphloop.cli.edits import edited
 from graphloop.errors import ConfigError
-from graphloop.events import Setup, Started, Steered
-from graphloop.stores.memory import MemoryStore
-from graphloop.values import ToolSpec
-
-PAY = '{"type": "object", "properties": {"amount": {"type": "integer"}}, "required": ["amount"]}'
 
 
 @pytest.mark.parametrize("text", ["[1]", "5", "{", "", "[" * 100_000])
@@ -21,38 +14,3 @@ def test_only_a_json_object_is_an_edit(text: str) -> None:
     with pytest.raises(ConfigError, match="expected the arguments as a JSON object"):
         edited(text)
     assert edited('{"a": 1}') == '{"a": 1}'
-
-
-@pytest.mark.parametrize(
-    ("edit", "message"),
-    [
-        ("{}", "'amount' is a required property.* An edit replaces all arguments"),
-        ('{"amount": "lots"}', "amount: 'lots' is not of type 'integer'"),
-    ],
-)
-def test_an_edit_that_its_tool_would_refuse_is_refused_at_once(edit: str, message: str) -> None:
-    """Its approver is still there; when the run goes on, nobody may be."""
-    with pytest.raises(ConfigError, match=message):
-        check_edit("pay", PAY, edit)
-    check_edit("pay", PAY, '{"amount": 4}')
-
-
-@pytest.mark.parametrize("parameters", ["", "{", '{"type": "array"}'])
-def test_a_schema_that_says_nothing_refuses_nothing(parameters: str) -> None:
-    """The run checks every edit again, with the tool itself."""
-    check_edit("pay", parameters, "{}")
-
-
-def test_what_a_tool_takes_stands_in_the_journal_of_the_run_that_called_it() -> None:
-    """A child's tools are its own; a later setup replaces the first."""
-
-    async def found() -> list[str]:
-        store = MemoryStore()
-        old, new = (Setup(tools=(ToolSpec("pay", "", text),)) for text in ("old", "new"))
-        await store.append("r", 1, Started(1.0, "r", "g", (), old))
-        await store.append("r/c0.0", 1, Started(1.0, "r/c0.0", "g", (), old))
-        await store.append("r/c0.0", 2, Steered(2.0, 1, setup=new))
-        keys = [("c0.0", "pay"), ("c0.0/c0.0", "pay"), ("c0.0", "other")]
-        return [await parameters_in(store, "r", key, name) for key, name in keys]
-
-    assert asyncio.run(found()) == ["old", "new", ""]

@@ -63,6 +63,10 @@ REPLY = Reply(
     [
         (Started(1.0, "r", "g", (), Setup("m")), "g, m"),
         (Started(1.0, "r", "g", (UserMessage("Hi\x1b"),), Setup("m")), "g, m: Hi"),
+        (
+            Started(1.0, "r", "g", (UserMessage("Hi"),), Setup("m"), None, (UserMessage("Ho"),)),
+            "g, m: Ho",
+        ),
         (ModelReplied(1.0, 1, REPLY), "I pay. · → pay(amount=5) · tool_calls, 1,234 tokens"),
         (
             CallsChecked(

@@ -19,6 +19,7 @@ from graphloop.cli.lines import (
     injected,
     mark,
     result_text,
+    short_ask_text,
     time_text,
 )
 from graphloop.stores.base import Ask
@@ -136,6 +137,7 @@ def test_what_is_asked_says_by_whom_and_of_what() -> None:
 
     assert ask_text(approval) == "approval of desk > payer > pay(amount=5)"
     assert ask_text(unknown) == "approval of pay(); it may have run already"
+    assert short_ask_text(unknown) == "pay(); it may have run already"
     assert ask_text(client) == "the result of click()"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,13 @@ import pytest
 from graphloop import Agent, Approval, RunResult, Tool, tool
 from graphloop.cli.parked import answered, pending_lines
 from graphloop.cli.place import Place
+from graphloop.effects import AskHuman
 from graphloop.front.answers import Answers
 from graphloop.stores.base import Store
 from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
+from graphloop.values import evolve
 
 CLICK = Tool(name="click", description="Clicks.", parameters={"type": "object"})
 
@@ -47,6 +50,19 @@ def test_a_parked_run_is_gone_on_with_by_commands() -> None:
         "  graphloop resume r --store 'a b.db'",
         "To deny a call, add --deny; to change its arguments, --edit JSON.",
     ]
+
+
+def test_an_edit_is_offered_only_where_one_is_taken() -> None:
+    """A call that may have run already runs as it was, or not."""
+    result, place = parked("pay"), Place(MemoryStore(), "runs.db", "pay")
+    (asked,) = result.run.pending.values()
+    assert isinstance(asked, AskHuman)
+    again = evolve(result.run, pending={7: evolve(asked, id=7, unknown=True)})
+
+    lines = list(pending_lines(replace(result, run=again), place))
+
+    assert lines[1] == "  c0.0#7  approval of pay(amount=5); it may have run already"
+    assert lines[-1] == "To deny a call, add --deny."
 
 
 def test_a_store_without_a_mailbox_is_answered_while_the_run_is_driven(tmp_path: Path) -> None:

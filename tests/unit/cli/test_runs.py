@@ -13,11 +13,13 @@ import pytest
 
 from graphloop.cli.approve import approve
 from graphloop.cli.fork import fork
-from graphloop.cli.request import Approve, RunRequest
+from graphloop.cli.request import Approve, ResumeRequest, RunRequest
+from graphloop.cli.resume import resume
 from graphloop.cli.run import run
 from graphloop.cli.runs import runs
 from graphloop.cli.status import Status
 from graphloop.errors import ConfigError
+from graphloop.stores.base import Ask
 from graphloop.stores.sqlite import SqliteStore
 from tests.unit.cli.pay_desk import TWO_CALLS, parked, run_ids, timeless
 
@@ -52,6 +54,28 @@ def test_a_run_is_listed_with_what_it_waits_for(
         f"{' ' * 58}c0.1 pay(amount=7): denied\n"
     )
     assert err == ""
+
+
+@pytest.mark.usefixtures("pay_desk")
+def test_what_kind_of_answer_is_waited_for_can_be_seen(capsys: pytest.CaptureFixture[str]) -> None:
+    """No approval answers a client tool, and a call that may have run is thought about twice."""
+    run_id = parked()
+
+    async def wait() -> None:
+        store = SqliteStore("runs.db")
+        await store.claim(run_id)
+        asks = [
+            Ask("c0.0#7", "approval", "pay", "{}", unknown=True),
+            Ask("c0.1", "client_tool", "click", "{}"),
+        ]
+        await store.release(run_id, "suspended", asks)
+        await store.aclose()
+
+    asyncio.run(wait())
+
+    _, first, second = listed(capsys)[0].splitlines()
+    assert first.endswith("c0.0#7 pay(); it may have run already")
+    assert second.endswith("c0.1 the result of click()")
 
 
 @pytest.mark.usefixtures("pay_desk")
@@ -130,20 +154,26 @@ def test_programs_get_everything_as_json(capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.usefixtures("pay_desk")
-def test_a_directory_of_json_lines_is_listed_without_a_status(
+def test_a_directory_of_json_lines_is_listed_as_its_journals_end(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Journals alone do not say whether a run is over: only its graph knows."""
+    """Journals alone do not say whether a run is over, so nothing is left out for it."""
     run_id = parked("team", "runs")
 
     out, _ = listed(capsys, store="runs")
     first, _ = listed(capsys, store="runs", as_json=True)
 
     assert out.splitlines()[1:] == [
-        f"{run_id[:8]}         desk   -            3  TIME",
-        f"└ {run_id[:8]}/c0.0  payer  -            3  TIME",
+        f"{run_id[:8]}         desk   seems suspended       3  TIME",
+        f"└ {run_id[:8]}/c0.0  payer  seems suspended       3  TIME",
     ]
-    assert json.loads(first.splitlines()[0])["status"] is None
+    told = json.loads(first.splitlines()[0])
+    assert (told["status"], told["seems"]) == (None, "suspended")
+    resume(ResumeRequest(run=run_id, store="runs", target="team", approve=Approve.ALWAYS))
+    rows = listed(capsys, store="runs")[0].splitlines()[1:]
+    assert [row.split()[-4:-2] for row in rows] == [["seems", "done"]] * 2
+    assert len(listed(capsys, store="runs", status="done")[0].splitlines()) == 3
+    assert listed(capsys, store="runs", status="suspended") == ("", "no such run\n")
 
 
 def test_no_runs_are_said_to_be_none(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar, final
@@ -15,12 +15,21 @@ from graphloop import NOT_DONE, UNKNOWN, Agent, EndReason, Found, RunResult, Too
 from graphloop.drivers.aio import AsyncDriver, Seen
 from graphloop.drivers.ports import Ports
 from graphloop.effects import CallModel, Effect
-from graphloop.errors import BadReply, ConfigError, Fenced, IllegalEvent, RunBusy, RunFailed
-from graphloop.events import Cancelled, Event, Setup, Started
+from graphloop.errors import (
+    BadReply,
+    ConfigError,
+    Fenced,
+    IllegalEvent,
+    RunBusy,
+    RunFailed,
+    StoreError,
+)
+from graphloop.events import Cancelled, Event, Queued, Setup, Started
 from graphloop.graph import END, Graph
 from graphloop.node import Kind, Leave, Reaction, Wait
 from graphloop.outcomes import Aborted, Done, Outcome
 from graphloop.providers.base import Delta, ModelSession, TextDelta
+from graphloop.replay import replay
 from graphloop.run import Run
 from graphloop.stores.base import Store
 from graphloop.stores.memory import MemoryStore
@@ -459,14 +468,28 @@ def test_a_call_that_may_not_repeat_is_journaled_before_it_begins(
         assert "Resumed" == names(journal)[begun + 1]
 
 
-def test_nothing_is_noted_where_nothing_outlives_the_process() -> None:
-    """A journal in memory dies with the tool; and the run may be resumed in the same process."""
+def test_nothing_is_noted_where_nobody_could_come_back() -> None:
+    """A write before each tool costs time; without a store no run is taken up in its middle."""
+
+    def journal(store: Store | None) -> list[str]:
+        tool = tool_of("one", fine)
+        one = Agent(ScriptedModel([reply(call("one")), "done"]), tools=[tool], store=store)
+        result = within(one.generate("go"))
+        return names(asyncio.run(result.store.load(result.run_id)))
+
+    assert "Begun" not in journal(None)
+    assert "Begun" in journal(MemoryStore())
+
+
+def test_a_call_is_noted_in_a_journal_in_memory_too() -> None:
+    """Whoever has the store can take the run up in the same process: it happens once."""
     fatal = Fatal()
 
     result, journal = resumed(fatal, "at_most_once", MemoryStore())
 
-    assert "Begun" not in names(journal)
-    assert "done" == result.text
+    assert "Begun" in names(journal)
+    assert 1 == len(fatal.keys)
+    assert ["unknown"] == statuses(result)
 
 
 @pytest.mark.parametrize("effect", EFFECTS[:3])
@@ -652,6 +675,35 @@ def test_an_abort_after_the_step_lets_its_tools_end() -> None:
     assert ["ok", "ok"] == statuses(result)
 
 
+@pytest.mark.parametrize(
+    ("script", "end_reason", "stopped_by"),
+    [
+        (["good"], EndReason.COMPLETED, ()),
+        (["bad"], EndReason.ABORTED, ("enough",)),
+        ([reply(call("one"))], EndReason.ABORTED, ("enough", "max_steps")),
+    ],
+    ids=["done by itself", "sent back", "a bound, too"],
+)
+def test_a_run_that_is_to_stop_after_the_step_takes_no_other(
+    script: list[str | Reply], end_reason: EndReason, stopped_by: tuple[str, ...]
+) -> None:
+    """CONTRACT §1.10: a wish to stop resolves as `aborted`; what was done by then is done."""
+    looped = Agent(
+        ScriptedModel(script),
+        tools=[tool_of("one", fine)],
+        done_when=lambda info: info.text == "good",
+        max_steps=1 if stopped_by[1:] else 5,
+    )
+    stream = looped.stream("go")
+    stream.abort("enough", after_step=True)
+
+    result = within(stream.result())
+
+    assert end_reason is result.end_reason
+    assert stopped_by == result.stopped_by
+    assert 1 == len(result.steps)
+
+
 def test_a_run_is_driven_by_one_driver_at_a_time(tmp_path: Path) -> None:
     """The other is refused, told who drives it, and has changed nothing."""
     path = str(tmp_path / "r.db")
@@ -785,6 +837,67 @@ def test_a_run_that_is_left_stands_where_its_journal_is() -> None:
         return names(await store.load("r"))
 
     assert ["Started"] == asyncio.run(scenario())
+
+
+@final
+class FullStore:
+    """A journal in memory that refuses what people say."""
+
+    def __init__(self, *, refuses: bool) -> None:
+        self.kept = MemoryStore()
+        self.refuses = refuses
+
+    async def append(self, run_id: str, seq: int, event: Event) -> None:
+        """Keep an event, or not."""
+        if self.refuses and isinstance(event, Queued):
+            raise StoreError("the disk is full")
+        await self.kept.append(run_id, seq, event)
+
+    async def load(self, run_id: str) -> Sequence[Event]:
+        """Return what was kept."""
+        return await self.kept.load(run_id)
+
+    async def runs(self) -> Sequence[str]:
+        """Return the ids."""
+        return await self.kept.runs()
+
+
+@pytest.mark.parametrize("refuses", [False, True], ids=["kept", "refused"])
+def test_what_was_said_is_kept_when_the_driver_is_closed(refuses: bool) -> None:
+    """Where that cannot be, the run is as if the process had died: nothing is raised any more."""
+
+    async def scenario() -> list[str]:
+        store = FullStore(refuses=refuses)
+        runner = tree(Ledger(), {"go": [batch("note"), "done"]})._runner  # pyright: ignore[reportPrivateUsage]
+        one: AsyncDriver[None] = AsyncDriver(runner.graph, runner.ports(store), None)
+        driving = one.start(Started(0.0, "r", "agent", QUESTION, runner.setup))
+        await anext(driving)
+        one.queue(UserMessage("hurry"), follow_up=False)
+        one.queue(UserMessage("and then?"), follow_up=True)
+        await driving.aclose()
+        return names(await store.load("r"))
+
+    assert ["Started", *(() if refuses else ("Queued", "Queued"))] == asyncio.run(scenario())
+
+
+def test_what_is_said_before_a_resumed_run_is_looked_at_is_read_at_once() -> None:
+    """The answer that opens the next turn comes after it."""
+    model = ScriptedModel([reply(call("one")), "done"])
+
+    async def scenario() -> RunResult[None]:
+        store = MemoryStore()
+        gated = Tool(name="one", parameters={"type": "object"}, execute=fine, needs_approval=True)
+        looped = Agent(model, tools=[gated], store=store)
+        await looped.generate("go", run_id="r")
+        stream = looped.resume_stream("r", approvals={"c0.0": True})
+        stream.steer("hurry")
+        result = await stream.result()
+        assert ["Resumed", "Queued", "Decided"] == names(await store.load("r"))[3:6]
+        assert result.run == replay(looped.graph, await store.load("r"))
+        return result
+
+    assert "done" == within(scenario()).text
+    assert UserMessage("hurry", origin="steering") == model.requests[1].messages[-1]
 
 
 def test_an_abort_cancels_children_that_another_process_has_begun() -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from graphloop.approvals import Approval, issue, verify
 from graphloop.drivers.asks import Pending, ask_key, capability_of, pending_of
 from graphloop.effects import AskHuman, CallModel, CallTool, Effect, StartRun
+from graphloop.errors import ConfigError
 from graphloop.run import Run, evolve
 from graphloop.stores.base import Ask
 from graphloop.values import ModelRequest
@@ -100,6 +103,15 @@ def test_an_answer_carries_its_token() -> None:
         edit={"amount": 4}, reason="fine"
     )
     assert Approval(False, "too much") == found.deny("too much")
+
+
+def test_a_call_that_may_have_happened_is_approved_as_it_was() -> None:
+    """Its edit would be another call, which no gate has seen: refused where it is made."""
+    (found,) = pending(waiting("r", AGAIN))
+
+    with pytest.raises(ConfigError, match=r"c0\.0#7.*may have run already.*approve it as it is"):
+        found.approve(edit={"amount": 4})
+    assert found.approve().approved
 
 
 def test_a_store_is_told_the_same() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import ClassVar
 
 import pytest
 
@@ -14,9 +13,10 @@ from graphloop.drivers.children import Nested, Resumption, child_ended, journale
 from graphloop.drivers.ports import Ports
 from graphloop.errors import StoreError
 from graphloop.events import Cancelled, ChildEnded, Event, Failure, Started
+from graphloop.history import History
 from graphloop.providers.base import TextDelta
 from graphloop.providers.script import Entry
-from graphloop.run import Ending, Run, Spent, evolve
+from graphloop.run import Ending, Run, Spent, StepResult, evolve
 from graphloop.step import Step
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
@@ -48,6 +48,11 @@ def ended(*script: Entry, steps: int = 20) -> ChildEnded:
     return child_ended(5.0, 3, result.run)
 
 
+def step_of(index: int, text: str) -> StepResult:
+    """Return a turn that said this."""
+    return StepResult(index, text, "", (), (), FinishReason.STOP, "", Usage(), "model", ())
+
+
 def test_a_child_s_answer_is_its_last_text() -> None:
     """With all that it has spent, and why it ended."""
     event = ended(reply("hm", call()), "42")
@@ -64,12 +69,42 @@ def test_a_child_s_answer_is_its_last_text() -> None:
 @pytest.mark.parametrize(
     "script", [[reply("so far", call())], [reply("so far", call()), reply(call())]]
 )
-def test_a_child_that_was_cut_answers_with_its_last_words(script: list[Entry]) -> None:
-    """D08: what it found out before its bound is worth something."""
+def test_a_child_that_was_cut_has_no_answer_and_quotes_its_last_words(script: list[Entry]) -> None:
+    """D08: what it found out is worth something, and what it meant to do is no report of it."""
     event = ended(*script, steps=len(script))
 
-    assert "so far" == event.content
-    assert "ok" == event.status
+    expected = "it ended by max_steps. Its last words, which are no answer: so far"
+    assert f"The agent gave no answer; {expected}" == event.content
+    assert "error" == event.status
+
+
+@pytest.mark.parametrize(
+    ("reason", "last", "status"),
+    [
+        (EndReason.COMPLETED, "42", "ok"),
+        (EndReason.COMPLETED, "", "error"),
+        (EndReason.STOP_CONDITION, "42", "ok"),
+        (EndReason.STOP_CONDITION, "", "error"),
+        (EndReason.BUDGET, "42", "error"),
+        (EndReason.LENGTH, "42", "error"),
+        (EndReason.MAX_STEPS, "42", "error"),
+    ],
+)
+def test_only_an_end_that_was_wished_for_makes_the_last_turn_an_answer(
+    reason: EndReason, last: str, status: str
+) -> None:
+    """And never a turn before it: that was said before the work was done."""
+    run: Run[None] = evolve(
+        fresh(),
+        steps=History([step_of(0, "All is done."), step_of(1, last)]),
+        ending=Ending(reason),
+    )
+
+    event = child_ended(1.0, 1, run)
+
+    assert status == event.status
+    quoted = f"Its last words, which are no answer: {last or 'All is done.'}"
+    assert (last == event.content) if status == "ok" else event.content.endswith(quoted)
 
 
 def test_a_tool_that_ends_a_child_gives_its_answer() -> None:
@@ -102,7 +137,7 @@ def test_a_refusal_is_no_answer_whatever_was_said_before() -> None:
     event = ended(reply("I will not", finish=FinishReason.REFUSAL))
 
     assert "error" == event.status
-    assert "it ended by refusal. Its last words: I will not" in event.content
+    assert "it ended by refusal. Its last words, which are no answer: I will not" in event.content
 
 
 def test_a_child_that_is_at_rest_holds_its_own_children() -> None:
@@ -177,8 +212,6 @@ def test_a_failing_tool_of_a_child_is_the_child_s_own_matter() -> None:
 
 class Gate:
     """A store whose append waits until it is told how to end."""
-
-    durable: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self.began = asyncio.Event()

@@ -15,7 +15,7 @@ from graphloop.drivers.perform import Performer
 from graphloop.drivers.ports import Ports
 from graphloop.effects import CallModel
 from graphloop.errors import Overloaded, StreamTruncated
-from graphloop.events import EffectFailed, ModelReplied
+from graphloop.events import Cancelled, EffectFailed, ModelReplied
 from graphloop.providers.base import (
     Delta,
     ModelSession,
@@ -28,7 +28,7 @@ from graphloop.spending import Spent
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
 from graphloop.tools import Toolbox
-from graphloop.values import ModelRequest, Reply, Usage
+from graphloop.values import ModelRequest, Reply, Usage, evolve
 from tests.strategies import call, reply
 
 USED = Usage(100, 7)
@@ -159,12 +159,67 @@ def test_what_is_under_way_is_counted_once() -> None:
         assert Spent(1, 0, USED, 1.07, 0) == one.unfinished()
         assert Spent() == one.unfinished()
         await asked(one)
+        one.counted(ModelReplied(1.0, 2, reply("another's")))
+        one.counted(Cancelled(1.0))
         assert Usage(10, 5) == one.unfinished().usage
         await asked(one)
-        one.counted(ASK.id)
+        one.counted(ModelReplied(1.0, ASK.id, reply("a")))
         assert Spent() == one.unfinished()
 
     asyncio.run(scenario())
+
+
+def test_a_failure_is_paid_for_until_it_is_in_the_journal() -> None:
+    """An abort may come in between, and then the failure is never heard of."""
+    one = models(Talking(UsageSoFar(USED), Overloaded("529")))
+
+    event = failed(one)
+
+    assert USED == event.spent.usage == one.unfinished().usage
+    event = failed(one)
+    one.counted(event)
+    assert Spent() == one.unfinished()
+
+
+def test_a_reply_that_comes_together_with_an_abort_is_paid_for() -> None:
+    """All of it had arrived, and the line was being closed: it is void, and on the bill."""
+
+    class Closing:
+        """A provider whose line closes only when it is cancelled."""
+
+        label = "wire:big"
+
+        def __init__(self) -> None:
+            self.closing = asyncio.Event()
+
+        def session(self) -> ModelSession:
+            """Return itself."""
+            return self
+
+        async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
+            """Reply."""
+            try:
+                yield evolve(reply("all of it"), usage=USED)
+            finally:
+                self.closing.set()
+                await asyncio.Event().wait()
+
+        async def aclose(self) -> None:
+            """Close nothing."""
+
+    async def scenario() -> RunResult[None]:
+        provider = Closing()
+        stream = Agent(provider, price=priced).stream("go")
+        async with asyncio.TaskGroup() as group:
+            running = group.create_task(stream.result())
+            await provider.closing.wait()
+            stream.abort("enough")
+        return running.result()
+
+    result = asyncio.run(scenario())
+
+    assert EndReason.ABORTED is result.end_reason
+    assert (1, USED) == (result.run.spent.model_calls, result.total_usage)
 
 
 def test_an_aborted_run_has_paid_for_what_the_model_had_said() -> None:

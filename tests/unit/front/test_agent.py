@@ -744,6 +744,10 @@ def test_a_prepare_step_that_raises_fails_the_run_with_its_own_exception(later: 
         (StepChanges(messages=[]), "`messages` is empty"),
         (StepChanges(active_tools=["gone"]), "names 'gone'"),
         (StepChanges(tool_choice=ToolChoice("tool", "gone")), "names 'gone'"),
+        (
+            StepChanges(tool_choice=ToolChoice("required", scope="first_step")),
+            "has no effect in the middle of a run",
+        ),
         (StepChanges(tool_choice=wrong("bogus")), "`tool_choice` is one of"),
         (StepChanges(active_tools=[], tool_choice="required"), "there are no tools"),
         (StepChanges(active_tools=[], tool_choice=ToolChoice("tool", "read")), "names 'read'"),
@@ -1136,11 +1140,29 @@ def test_a_budget_ends_the_run_by_name(limit: Budget, tripped: str) -> None:
 
     result = agent.generate_sync("go")
 
-    assert (EndReason.BUDGET, (tripped,), 1) == (
+    # A run that has made all its calls may still answer; the call after them finds no room.
+    steps = 2 if tripped == "budget.tool_calls" else 1
+    assert (EndReason.BUDGET, (tripped,), steps) == (
         result.end_reason,
         result.stopped_by,
         len(result.steps),
     )
+
+
+def test_a_run_that_needs_all_its_tool_calls_answers() -> None:
+    """So does each of its children with its share."""
+    helper = Agent(ScriptedModel([reply(call()), "one"], label="h"), name="helper", tools=[read])
+    calls = [call("helper", "x", '{"prompt": "?"}'), call()]
+    agent = Agent(
+        ScriptedModel([reply(*calls), "The answer"]),
+        tools=[read, helper.as_tool(description="helps")],
+        budget=budget(tool_calls=2),
+    )
+
+    result = agent.generate_sync("go")
+
+    assert ("The answer", EndReason.COMPLETED) == (result.text, result.end_reason)
+    assert ["one"] == [one.text for one in result.steps[0].tool_results if one.name == "helper"]
 
 
 @pytest.mark.parametrize(("depth", "statuses"), [(0, ["error"]), (1, ["ok"])])

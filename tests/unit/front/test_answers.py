@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pytest
 
 from graphloop import Approval, Tool, ToolError, approve, decline
@@ -12,12 +10,12 @@ from graphloop.drivers.asks import capability_of
 from graphloop.effects import AskHuman, CallTool, Effect
 from graphloop.errors import ConfigError, StoreError
 from graphloop.events import Decided, Event, ToolReturned
-from graphloop.front.answers import Answers, approval_of, names_of, outcome_of, settler
+from graphloop.front.answers import Answers, approval_of, outcome_of
 from graphloop.run import Run, evolve
 from graphloop.tool_outcome import ToolOutcome
 from graphloop.tools import Toolbox
-from graphloop.values import Message, TextPart, ToolCall, UserMessage
-from tests.strategies import call, fresh, said, wrong
+from graphloop.values import TextPart, ToolCall
+from tests.strategies import call, fresh, wrong
 
 AMOUNT = {
     "type": "object",
@@ -109,6 +107,22 @@ def test_a_call_that_is_asked_about_again_is_not_approved_by_the_first_answer() 
 
     assert [] == events(Answers({"c0.0": True}), again)
     assert 1 == len(events(Answers({"c0.0#7": True}), again))
+
+
+def test_an_edit_of_a_call_that_may_have_run_is_refused_and_never_runs() -> None:
+    """Whether it ran is what is asked, of the call as it was: other arguments are another call."""
+    again, edited = waiting(AskHuman(7, "c0.0", PAY, unknown=True)), approve(edit={"amount": 5})
+
+    for edit in (edited, Approval(True, "", "{}")):
+        with pytest.raises(ConfigError, match=r"approvals\['c0.0#7'\].*may have run already.*deny"):
+            Answers({"c0.0#7": edit}).refuse_bad_edits(again, TOOLBOX)
+    Answers({"c0.0#7": True}).refuse_bad_edits(again, TOOLBOX)
+    Answers({"c0.0#7": Approval(False, "no", "{}")}).refuse_bad_edits(again, TOOLBOX)
+
+    (decided,) = events(Answers({"c0.0#7": edited}), again)
+    assert isinstance(decided, Decided)
+    assert not decided.approved
+    assert "may have run already" in decided.reason
 
 
 def test_nobody_runs_a_client_tool_here() -> None:
@@ -265,76 +279,3 @@ def test_a_mailbox_that_cannot_be_read_is_the_store_s_error(text: str) -> None:
     """It names the answer."""
     with pytest.raises(StoreError, match="the answer to 'k' cannot be read"):
         Answers.of_posts({"k": text})
-
-
-HANDED: tuple[Message, ...] = (UserMessage("go"), said(PAY, call("client", "k")))
-FIRST = AskHuman(1, "c-1.0", PAY)
-OTHER = evolve(QUESTION, call=call("pay"))
-
-
-def settled(
-    answers: Answers,
-    effect: AskHuman | CallTool = FIRST,
-    secret: bytes | None = None,
-    messages: tuple[Message, ...] = HANDED,
-) -> Approval | ToolOutcome:
-    """Return the answer to one open call of a conversation."""
-    return settler(answers, messages, secret, lambda: 9.0)(effect)
-
-
-def test_the_calls_of_a_conversation_are_answered_by_id_or_key() -> None:
-    """An id that two calls have names neither: who approves one may not have seen the other."""
-    third = AskHuman(3, "c-1.2", call("pay", "p"))
-    twice = (UserMessage("go"), said(PAY, call("client", "k"), call("pay", "p")))
-
-    assert Approval(True) == settled(Answers({"p": True}))
-    assert Approval(True) == settled(Answers({"c-1.0": True}))
-    assert {"c-1.0": "c-1.0", "c-1.1": "c-1.1", "p": "c-1.0", "k": "c-1.1"} == names_of(HANDED)
-    assert ["c-1.0", "c-1.1", "c-1.2", "k"] == list(names_of(twice))
-    denied = Approval(False, "nobody has answered.")
-    assert denied == settled(Answers({"p": True}), messages=twice)
-    assert Approval(True) == settled(Answers({"c-1.2": True}), third, messages=twice)
-
-
-def test_what_a_conversation_has_no_answer_for_is_denied() -> None:
-    """Its caller is not there to be asked."""
-    client = CallTool(2, "c-1.1", call("client", "k"), client=True)
-
-    assert Approval(False, "nobody has answered.") == settled(Answers())
-    outcome = settled(Answers(), client)
-    assert isinstance(outcome, ToolOutcome)
-    assert "not_run" == outcome.status
-    assert ToolOutcome("x", "ok") == settled(Answers(tool_results={"k": "x"}), client)
-
-
-def signed(effect: AskHuman, secret: bytes = SECRET) -> str:
-    """Return the token of a question of some run."""
-    return issue(capability_of(fresh(), effect), secret)
-
-
-@pytest.mark.parametrize(
-    ("answers", "reason"),
-    [
-        ({"p": True}, "not signed"),
-        ({"p": Approval(True, "", "", "x")}, "malformed"),
-        ({"p": Approval(True, token=signed(QUESTION, b"x"))}, "forged"),
-        ({"p": Approval(True, token=signed(OTHER))}, "for other arguments"),
-        ({"p": Approval(True, token=signed(evolve(QUESTION, expires_at=9.0)))}, "expired"),
-    ],
-)
-def test_with_a_secret_a_conversation_is_approved_by_signed_tokens_only(
-    answers: Mapping[str, bool | Approval], reason: str
-) -> None:
-    """A19, A20: the caller of a stateless agent is whoever can reach it."""
-    expected = Approval(False, f"the approval is {reason}.")
-
-    assert expected == settled(Answers(answers), secret=SECRET)
-
-
-def test_a_signed_token_approves_its_call_in_a_conversation() -> None:
-    """Of whichever run: a conversation that is handed in does not say which has asked."""
-    token = issue(capability_of(waiting(run_id="any"), QUESTION), SECRET)
-    given = Approval(True, "fine", '{"amount": 1}', token)
-
-    assert given == settled(Answers({"p": given}), secret=SECRET)
-    assert Approval(False, "the approval is not verifiable.") == settled(Answers({"p": given}))

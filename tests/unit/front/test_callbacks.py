@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
@@ -22,6 +22,7 @@ from graphloop import (
 )
 from graphloop.errors import ConfigError
 from graphloop.front.callbacks import NOT_DONE, NOT_GOOD, offered
+from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
 from graphloop.values import UserMessage
 from tests.strategies import call, reply, spec, wrong
@@ -35,6 +36,11 @@ def read() -> str:
 def extra() -> str:
     """Come later."""
     return "extra"
+
+
+def other_extra() -> str:
+    """Come later, too."""
+    return "other"
 
 
 def at_once(answer: object) -> Callable[[object], object]:
@@ -351,6 +357,54 @@ def test_a_tool_that_was_added_runs_after_its_approval_came() -> None:
     async def scenario() -> list[str]:
         parked = await agent.generate("go")
         result = await agent.resume(parked, approvals={"c0.0": True})
+        return [one.text for one in result.steps[0].tool_results]
+
+    assert ["extra"] == asyncio.run(scenario())
+
+
+def test_a_tool_that_was_added_runs_only_where_it_is_active() -> None:
+    """What the model is not offered is not run for it, in no turn."""
+    calling = [reply(call("extra"))] * 3
+    said = ScriptedModel([*calling, "done"])
+    agent = Agent(
+        said,
+        tools=[read],
+        active_tools=["read"],
+        prepare_step=added(
+            StepChanges(add_tools=[extra]), StepChanges(active_tools=["extra"]), StepChanges()
+        ),
+    )
+
+    result = agent.generate_sync("go")
+
+    assert [["read"], ["extra"], ["read"], ["read"]] == names(said)
+    assert ["unknown_tool", "ok", "unknown_tool"] == [
+        step.tool_results[0].status for step in result.steps[:3]
+    ]
+
+
+def test_a_run_with_added_tools_is_resumed_by_its_id_with_them_among_the_tools() -> None:
+    """A journal holds no functions: without them nothing is done, and they are named."""
+    store, changes = MemoryStore(), StepChanges(add_tools=[extra, other_extra])
+
+    def agent(said: ScriptedModel, tools: Sequence[Callable[..., object]]) -> Agent:
+        gate = ask("*")
+        return Agent(said, tools=tools, gate=gate, store=store, prepare_step=added(changes))
+
+    async def scenario() -> list[str]:
+        await agent(ScriptedModel([reply(call("extra"))]), [read]).generate("go", run_id="r")
+        before = await store.load("r")
+        for tools, missing in (
+            ([read], "'extra', 'other_extra'"),
+            ([read, extra], "'other_extra'"),
+        ):
+            said = ScriptedModel(["done"])
+            with pytest.raises(ConfigError, match=f"not here: {missing}. .*`tools`"):
+                await agent(said, tools).resume("r", approvals={"c0.0": True})
+            assert [] == said.requests
+        assert before == await store.load("r")
+        whole = agent(ScriptedModel(["done"]), [read, extra, other_extra])
+        result = await whole.resume("r", approvals={"c0.0": True})
         return [one.text for one in result.steps[0].tool_results]
 
     assert ["extra"] == asyncio.run(scenario())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from typing import Unpack
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from graphloop import (
     Agent,
     EndReason,
+    Graph,
     Pending,
     Policy,
     RunResult,
@@ -24,12 +27,13 @@ from graphloop.drivers.ports import Ports
 from graphloop.effects import StartRun
 from graphloop.errors import ConfigError
 from graphloop.front.child import AgentTool
-from graphloop.front.options import AgentOptions
+from graphloop.front.options import AgentOptions, RunOptions
+from graphloop.loop import Standard, standard_edges
 from graphloop.providers.base import TextDelta
 from graphloop.providers.script import Entry
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
-from graphloop.tools import Toolbox
+from graphloop.tools import AnyTool, Toolbox
 from graphloop.values import (
     AssistantMessage,
     FinishReason,
@@ -65,6 +69,56 @@ def asked(child: AgentTool, *script: Entry, **options: Unpack[AgentOptions]) -> 
 def answer(result: RunResult[None]) -> ToolResult:
     """Return the child's answer."""
     return result.steps[0].tool_results[0]
+
+
+def test_what_agents_are_told_is_compiled_once_and_without_a_checker_of_schemas() -> None:
+    """An agent is made a tool in every request of some programs."""
+    assert kid().tool.spec.parameters is kid("x").tool.spec.parameters
+    assert kid(takes_over=True).tool.spec.parameters is kid(takes_over=True).tool.spec.parameters
+    code = (
+        "import sys; from graphloop import Agent; from graphloop.testing import ScriptedModel; "
+        "Agent(ScriptedModel([]), name='kid').as_tool(description='helps'); "
+        "print('jsonschema' in sys.modules)"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "False" == told.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    ("takes_over", "arguments", "issue"),
+    [
+        (False, "{}", "prompt"),
+        (False, '{"prompt": 1}', "prompt"),
+        (False, '{"prompt": "a", "more": 1}', "more"),
+        (False, "[]", "object"),
+        (True, '{"prompt": "a"}', "prompt"),
+        (False, '{"prompt": "a"}', None),
+        (True, "{}", None),
+        (True, "", None),
+    ],
+)
+def test_an_agent_is_told_a_task_and_nothing_else(
+    takes_over: bool, arguments: str, issue: str | None
+) -> None:
+    """The model that calls it reads what was wrong."""
+    found = kid(takes_over=takes_over).tool.validate(arguments)
+
+    assert found is None if issue is None else issue in (found or "")
+
+
+def test_whether_a_task_needs_approval_may_depend_on_it() -> None:
+    """A predicate is given the task as a mapping, as those of other tools are."""
+    seen: list[object] = []
+
+    def careful(arguments: dict[str, str], context: ToolContext) -> bool:
+        seen.append(arguments)
+        return arguments["prompt"] == "look"
+
+    agent = Agent(ScriptedModel(["fine"], label="kid's"), name="kid")
+    result = asked(agent.as_tool(description="helps", needs_approval=careful))
+
+    assert EndReason.PARKED is result.end_reason
+    assert [{"prompt": "look"}] == seen
 
 
 def test_a_child_is_told_a_task_and_answers_with_its_last_text() -> None:
@@ -194,11 +248,23 @@ def lower(amount: int) -> Policy:
     return allow("note*", when=small) | allow("kid*")
 
 
-def gated(amount: int, above: Policy | None, own: Policy | None) -> list[str]:
-    """Return how a note of this amount ended in a child under these gates."""
+def gated(amount: int, above: Policy | None, own: Policy | None, *, as_graph: bool) -> list[str]:
+    """Return how a note of this amount ended in a child, an agent or a graph, under these gates."""
     note = Tool(name="note", parameters={"type": "object"}, execute=_noted)
     script: list[Entry] = [reply(call("note", "", f'{{"amount": {amount}}}')), "42"]
-    result = asked(kid(*script, tools=[note], gate=own), gate=above)
+    child_tool = kid(*script, tools=[note], gate=own)
+    if as_graph:
+        options: RunOptions = {"tools": [note]}
+        if own is not None:
+            options["gate"] = own
+        nodes = Standard()
+        child_tool = Graph("kid", nodes.prepare, standard_edges(nodes)).as_tool(
+            None,
+            model=ScriptedModel(script, label="kid's"),
+            description="looks things up",
+            **options,
+        )
+    result = asked(child_tool, gate=above)
     (child,) = result.children.values()
     return [one.status for one in child.steps[0].tool_results]
 
@@ -207,10 +273,12 @@ async def _noted(arguments: dict[str, object]) -> str:
     return "noted"
 
 
+@pytest.mark.parametrize("as_graph", [False, True], ids=["agent", "graph"])
 @pytest.mark.parametrize(
     ("amount", "above", "own", "status"),
     [
         (5, None, None, "ok"),
+        (5, None, deny("note"), "denied"),
         (5, lower(10), None, "ok"),
         (50, lower(10), None, "denied"),
         (50, lower(10), lower(100), "denied"),
@@ -221,10 +289,10 @@ async def _noted(arguments: dict[str, object]) -> str:
     ],
 )
 def test_every_gate_above_a_child_must_let_its_calls_through(
-    amount: int, above: Policy | None, own: Policy | None, status: str
+    amount: int, above: Policy | None, own: Policy | None, status: str, *, as_graph: bool
 ) -> None:
     """GL9: the strictest word counts, and conditions of the same name are kept apart."""
-    assert [status] == gated(amount, above, own)
+    assert [status] == gated(amount, above, own, as_graph=as_graph)
 
 
 def test_a_gate_above_that_asks_is_asked_inside_the_child() -> None:
@@ -279,7 +347,8 @@ def test_a_child_gets_no_more_than_its_parent_has_left() -> None:
 
     # The first turn of the parent has cost 15 tokens: 85 are left, three turns of the child.
     assert (3, 2) == (turns(by_parent), turns(by_itself))
-    assert ("hm", "ok") == (answer(by_itself).content, answer(by_itself).status)
+    assert "error" == answer(by_itself).status
+    assert answer(by_itself).text.endswith("by budget. Its last words, which are no answer: hm")
     assert EndReason.BUDGET is by_parent.end_reason
     assert "done" == by_itself.text
 
@@ -306,6 +375,41 @@ def test_a_handoff_reads_the_conversation_and_gives_the_answer() -> None:
     assert EndReason.COMPLETED is result.end_reason
     assert ["assistant", "tool", "assistant"] == [one.role for one in result.messages]
     assert AssistantMessage((TextPart(result.text),)) == result.messages[-1]
+
+
+def test_a_handoff_beside_other_calls_ends_the_run_after_them() -> None:
+    """They run, and it reads what they came to; its answer is the run's. A second never runs."""
+    ledger, order = Ledger(), ("note", "kid", "other", "note")
+    model, idle = ScriptedModel(["yours truly"], label="m"), ScriptedModel([], label="i")
+    tools: list[AnyTool | AgentTool] = [
+        ledger.tool("note"),
+        Agent(model, name="kid").as_tool(description="d", takes_over=True),
+        Agent(idle, name="other").as_tool(description="d", takes_over=True),
+    ]
+    agent = Agent(ScriptedModel([reply("wait", *(call(name) for name in order))]), tools=tools)
+
+    result = asyncio.run(agent.generate("go"))
+
+    assert ("yours truly", EndReason.COMPLETED) == (result.text, result.end_reason)
+    assert ["ok", "ok", "error", "ok"] == [one.status for one in result.steps[0].tool_results]
+    assert list(order) == [one.name for one in result.steps[0].tool_results]
+    roles = [one.role for one in result.messages]
+    assert ["assistant", "tool", "tool", "tool", "tool", "assistant"] == roles
+    (request,) = model.requests
+    assert ["user", "assistant", "tool", "tool"] == [one.role for one in request.messages]
+    assert (2, []) == (ledger.done.total(), list(idle.requests))
+
+
+def test_a_child_that_hands_off_answers_with_what_was_said_last() -> None:
+    """Not with the results of the tools beside it, nor with an answer that came before it."""
+    expert = Agent(ScriptedModel(["41"], label="e"), name="expert")
+    tools: list[AnyTool | AgentTool] = [
+        Ledger().tool("note"),
+        expert.as_tool(description="d", takes_over=True),
+    ]
+    child = kid(reply(call("note"), call("expert")), tools=tools)
+
+    assert "41" == answer(asked(child)).content
 
 
 def test_a_handoff_that_fails_is_handed_back() -> None:

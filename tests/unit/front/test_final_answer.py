@@ -148,6 +148,35 @@ def test_the_server_sees_to_the_form_where_every_model_s_wire_can(
     assert (native, native) == (one.spec is not None, one.tool is None)
 
 
+class Tree(BaseModel):
+    """A type that holds itself."""
+
+    inner: list[Tree]
+
+
+@pytest.mark.parametrize("kind", [dict[str, int], Tree, list[Tree], dict[str, City]])
+@pytest.mark.parametrize(
+    ("labels", "native"),
+    [(["anthropic:x"], False), (["openai:x", "anthropic:x"], False), (["openai:x"], True)],
+)
+def test_a_form_that_the_server_does_not_take_is_taken_by_a_tool(
+    kind: object, labels: list[str], native: bool
+) -> None:
+    """A caller who leaves the way to us must not get a 400 for a type that any model can fill."""
+    one = FinalAnswer(kind, "auto", labels)
+
+    assert (native, native) == (one.spec is not None, one.tool is None)
+
+
+def test_a_form_that_the_server_does_not_take_is_refused_where_it_alone_may_see_to_it() -> None:
+    """Before anything is sent; a server of one's own may take more."""
+    with pytest.raises(ConfigError, match=r"'Tree' holds a schema within itself.*'tool'"):
+        FinalAnswer(Tree, "native", ["anthropic:x"])
+
+    FinalAnswer(Tree, "native", ["anthropic:x"], own_server=True)
+    FinalAnswer(Tree, "native", ["openai:x"])
+
+
 @pytest.mark.parametrize(
     ("mode", "bad", "good"),
     [
@@ -299,6 +328,17 @@ def test_the_answer_of_an_agent_that_took_over_is_read_like_one_s_own(mode: str)
     tools = [expert.as_tool(description="knows", takes_over=True)]
 
     result, _ = asked(ScriptedModel([reply(call("expert", "x"))]), tools=tools, output_mode=mode)
+
+    assert City(name="Oslo", people=700_000) == result.output
+
+
+def test_who_takes_over_has_the_last_word() -> None:
+    """Also beside a call that gives an answer: the run has one, and it is the last."""
+    expert = Agent(ScriptedModel([json.dumps(OSLO)], label="e"), name="expert")
+    tools = [expert.as_tool(description="knows", takes_over=True)]
+    both = reply(call(FINAL_ANSWER, "f", '{"name": "Rome"}'), call("expert", "x"))
+
+    result, _ = asked(ScriptedModel([both]), tools=tools)
 
     assert City(name="Oslo", people=700_000) == result.output
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
+from pydantic import BaseModel, ConfigDict
 
 from graphloop import (
     END,
     Agent,
+    AgentTool,
     EndReason,
     Graph,
+    RunResult,
     StepResult,
     Tool,
     allow,
@@ -30,18 +34,24 @@ from graphloop.front.options import RunOptions
 from graphloop.graph import Edges
 from graphloop.loop import Standard, standard_edges
 from graphloop.node import Kind, Leave, Node, Reaction
-from graphloop.nodes import Append, ModelCall, PrepareStep
+from graphloop.nodes import Append, Execute, ModelCall, PrepareStep
 from graphloop.nodes.child import Child
 from graphloop.nodes.gate import Gate
-from graphloop.outcomes import Answered, Outcome, Ready
+from graphloop.outcomes import Answered, AnsweredCalls, Calls, Outcome, Ready, Settled
 from graphloop.policy import Policy
+from graphloop.providers.script import Entry
 from graphloop.run import Run, evolve
+from graphloop.stores.base import Store
 from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.memory import MemoryStore
+from graphloop.stores.opening import open_store
+from graphloop.stores.sqlite import SqliteStore
 from graphloop.testing import ScriptedModel
 from graphloop.values import SystemMessage, UserMessage
 from tests.agents import ticking
 from tests.strategies import call, reply, wrong
+
+S = TypeVar("S")
 
 
 def once(callback: str = "") -> Graph[None]:
@@ -459,3 +469,179 @@ def test_a_budget_and_signed_approvals_hold_in_a_graph() -> None:
     assert (EndReason.BUDGET, ("budget.tool_calls",)) == (bounded.end_reason, bounded.stopped_by)
     (pending,) = parked.pending
     assert (105.0, True) == (pending.expires_at, bool(pending.token))
+
+
+class Report(BaseModel):
+    """A state of another type than an essay's, which takes none of its fields."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    title: str = "untitled"
+    pages: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Count(Begin):
+    """The same node, once more: what it counts in is a state of its type."""
+
+    name: str = "count"
+
+
+@dataclass(frozen=True)
+class Page:
+    """A node of the user's that adds a page to a report."""
+
+    name: str = "page"
+    kind: Kind = "pure"
+    outcomes = frozenset({Begun})
+
+    def enter(self, run: Run[Report], /) -> Reaction[Report, Begun]:
+        """Add, and go on."""
+        state = Report(title=run.state.title, pages=(*run.state.pages, "page"))
+        return Leave(evolve(run, state=state), Begun())
+
+    def on(
+        self, run: Run[Report], event: Event, answered: Effect | None, /
+    ) -> Reaction[Report, Begun]:
+        """Never happens."""
+        raise AssertionError
+
+
+def stateful(name: str, first: Node[S, Outcome], last: Node[S, Outcome], kind: type[S]) -> Graph[S]:
+    """Return a loop in which nodes of the user's stand before and after what waits."""
+    prepare: Node[Any, Outcome] = PrepareStep()
+    model: Node[Any, Outcome] = ModelCall()
+    gate: Node[Any, Outcome] = Gate()
+    execute: Node[Any, Outcome] = Execute()
+    append: Node[Any, Outcome] = Append()
+    edges: Edges[Any] = {
+        first: {Begun: prepare},
+        prepare: {Ready: model, ...: END},
+        model: {Calls: gate, ...: append},
+        gate: {Settled: execute, ...: append},
+        execute: {...: append},
+        append: {AnsweredCalls: last, ...: END},
+        last: {Begun: prepare},
+    }
+    return Graph(name, first, edges, state_type=kind)
+
+
+ASKED = reply(call("child", "k", '{"prompt": "look"}'))
+
+
+@pytest.mark.parametrize("file", ["runs.db", "journals"])
+@pytest.mark.parametrize("given", [False, True])
+def test_a_child_s_state_is_its_own_whatever_its_parent_s_is(
+    tmp_path: Path, file: str, given: bool
+) -> None:
+    """One store holds the journals of all of them; each is read as its own graph's.
+
+    Three deep: an agent without a state, a graph with one, and another with another, parked in the
+    innermost and taken up by a store object that has seen none of it.
+    """
+    essay = stateful("essay", Begin(), Count(), Essay)
+    report = stateful("report", Page(), Page(name="last"), Report)
+
+    def model(*script: Entry) -> ScriptedModel:
+        return ScriptedModel(script, label="same")
+
+    def tree(store: Store | str, *scripts: tuple[Entry, ...]) -> Agent:
+        inner = essay.as_tool(
+            Essay("graphs"),
+            model=model(*scripts[2]),
+            description="d",
+            name="child",
+            tools=[Tool(name="client", parameters={"type": "object"})],
+        )
+        middle = report.as_tool(
+            Report(), model=model(*scripts[1]), description="d", name="child", tools=[inner]
+        )
+        return Agent(model(*scripts[0]), tools=[middle], store=store, max_agent_depth=3)
+
+    def opened() -> Store | str:
+        return open_store(tmp_path / file) if given else str(tmp_path / file)
+
+    async def scenario() -> None:
+        first = tree(opened(), (ASKED,), (ASKED,), (reply(call("client", "c")),))
+        parked = await first.generate("go", run_id="r")
+        key = "c0.0/c0.0/c0.0"
+        assert [key] == [one.key for one in parked.pending]
+        await closed(first, parked)
+        second = tree(opened(), ("done",), ("reported",), ("written",))
+        result = await second.resume("r", tool_results={key: "theirs"})
+        states = [result.children[one].state for one in ("r/c0.0", "r/c0.0/c0.0")]
+        assert ["done", Report(pages=("page", "page")), Essay("graphs", 2)] == [
+            result.text,
+            *states,
+        ]
+        await closed(second, result)
+
+    async def closed(agent: Agent, result: RunResult[None]) -> None:
+        await agent.aclose()
+        if isinstance(result.store, SqliteStore):
+            await result.store.aclose()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("file", ["runs.db", "journals"])
+def test_a_parent_s_type_does_not_read_a_child_s_state(tmp_path: Path, file: str) -> None:
+    """Not even one that takes whatever there is, and would lose it."""
+    store = str(tmp_path / file)
+    essay = stateful("essay", Begin(), Count(), Essay)
+    report = stateful("report", Page(), Page(name="last"), Report)
+    client = Tool(name="client", parameters={"type": "object"})
+
+    def child(*script: Entry) -> AgentTool:
+        model = ScriptedModel(script, label="child's")
+        return report.as_tool(
+            Report(title="own"), model=model, description="d", name="child", tools=[client]
+        )
+
+    async def scenario() -> None:
+        asking = child(reply(call("client", "c")))
+        await essay.run(
+            Essay("x"),
+            model=ScriptedModel([ASKED]),
+            prompt="go",
+            tools=[asking],
+            store=store,
+            run_id="r",
+        )
+        result = await essay.resume(
+            "r",
+            model=ScriptedModel(["done"]),
+            tools=[child("reported")],
+            store=store,
+            tool_results={"c0.0/c0.0": "theirs"},
+        )
+        below = result.children["r/c0.0"].state
+        assert (Essay("x", 2), Report(title="own", pages=("page", "page"))) == (result.state, below)
+        if isinstance(result.store, SqliteStore):
+            await result.store.aclose()
+
+    asyncio.run(scenario())
+
+
+def test_a_graph_s_state_is_its_own_whatever_its_store_was_told(tmp_path: Path) -> None:
+    """A store that was opened without the type of the state reads plain JSON."""
+    essay = stateful("essay", Begin(), Count(), Essay)
+    client = Tool(name="client", parameters={"type": "object"})
+
+    async def scenario() -> list[object]:
+        asking, store = ScriptedModel([reply(call("client", "c"))]), JsonlStore(tmp_path)
+        await essay.run(
+            Essay("x"), model=asking, prompt="go", tools=[client], store=store, run_id="r"
+        )
+        later = JsonlStore(tmp_path)
+        replayed = await essay.replay("r", store=later)
+        result = await essay.resume(
+            "r",
+            model=ScriptedModel(["done"]),
+            tools=[client],
+            store=later,
+            tool_results={"c0.0": "theirs"},
+        )
+        return [replayed.state, result.state]
+
+    assert [Essay("x", 1), Essay("x", 2)] == asyncio.run(scenario())

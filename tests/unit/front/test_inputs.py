@@ -190,11 +190,11 @@ OPEN: list[MessageInput] = [
 ]
 
 
-def test_a_call_without_a_result_is_answered_as_not_run_and_told() -> None:
+def test_a_call_without_a_result_is_answered_as_unknown_and_told() -> None:
     """No server takes a history with a dangling call; what was done to it is a warning."""
     given, findings = conversation(None, OPEN, None)
 
-    assert ["not_run", "ok"] == [one.status for one in given if isinstance(one, ToolResult)]
+    assert ["unknown", "ok"] == [one.status for one in given if isinstance(one, ToolResult)]
     assert 1 == len(findings)
     assert "call 0 (tool 'read', id 'a') has no result" in findings[0]
 

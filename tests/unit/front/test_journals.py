@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
 
-from graphloop import Agent, Approval, EndReason, Graph, Tool, tool
+from graphloop import Agent, Approval, EndReason, Graph, Tool, approve, tool
 from graphloop.effects import AskHuman, CallModel
 from graphloop.errors import ConfigError, StoreError, UnknownRun
-from graphloop.front.journals import fork_run, recorded_asks, root_of, state_after
+from graphloop.events import Event, Setup, Started
+from graphloop.front.journals import (
+    answer_recorded,
+    events_of,
+    fork_run,
+    opening_of,
+    recorded_asks,
+    root_of,
+    state_after,
+)
 from graphloop.loop import Standard, standard_edges
 from graphloop.providers.script import Entry
 from graphloop.stores.base import Ask, Store
@@ -20,6 +30,7 @@ from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.memory import MemoryStore
 from graphloop.stores.sqlite import SqliteStore
 from graphloop.testing import ScriptedModel
+from graphloop.values import Message, UserMessage
 from tests.agents import ticking
 
 T = TypeVar("T")
@@ -71,6 +82,19 @@ def test_a_run_is_seen_as_it_stood_after_any_event() -> None:
         assert len(await store.load("r")) == 3
 
     done(seen())
+
+
+@pytest.mark.parametrize("number", [1.5, True, "1", float("nan")])
+def test_an_event_is_named_by_a_whole_number(number: float | str) -> None:
+    """`True` is a mistake, not the first event; the same for a copy as for a look."""
+    agent = payer(MemoryStore(), PAY)
+    upto: int = number  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
+    done(agent.generate("go", run_id="r"))
+
+    with pytest.raises(ConfigError, match=f"a whole one from 1 to 3; found {number!r}"):
+        done(agent.replay("r", upto=upto))
+    with pytest.raises(ConfigError, match="a whole one"):
+        done(agent.fork("r", at=upto))
 
 
 @pytest.mark.parametrize("upto", [0, 4, -1])
@@ -338,6 +362,151 @@ def topology() -> Graph[None]:
     return Graph("desk", nodes.prepare, standard_edges(nodes))
 
 
+def test_an_edit_of_a_call_that_may_have_run_is_not_accepted(tmp_path: Path) -> None:
+    """It could never run: accepted, it would be a denial that nobody was told of."""
+
+    async def approved(store: MemoryStore | SqliteStore) -> None:
+        agent = payer(store, PAY)
+        await agent.generate("pay", run_id="r")
+        await store.claim("r")
+        await store.release(
+            "r", "suspended", [Ask("c0.0#7", "approval", "pay", "{}", unknown=True)]
+        )
+
+        edit = Approval(approved=True, arguments={"amount": 2})
+        with pytest.raises(
+            ConfigError, match=r"'c0\.0#7' of run 'r': it may have run already.*deny"
+        ):
+            await agent.approve("r", "c0.0#7", edit)
+        with pytest.raises(ConfigError, match="it may have run already"):
+            await topology().approve("r", "c0.0#7", edit, store=store)
+        assert await agent.approve("r", "c0.0#7") == "accepted"
+        if isinstance(store, SqliteStore):
+            await store.aclose()
+
+    done(approved(MemoryStore()))
+    done(approved(SqliteStore(tmp_path / "runs.db")))
+
+
+def test_a_graph_accepts_no_edit_that_the_tool_would_refuse() -> None:
+    """It has no tools before it runs, but the journal notes what they take."""
+
+    async def approved() -> str:
+        store = MemoryStore()
+        model = ScriptedModel([PAY, "done"], label="m")
+        graph = topology()
+        await graph.run(None, model=model, prompt="pay", run_id="r", tools=[pay], store=store)
+        wrong = Approval(approved=True, arguments={"amount": "lots"})
+        with pytest.raises(ConfigError, match=r"amount: .*An edit replaces all arguments"):
+            await graph.approve("r", "c0.0", wrong, store=store)
+        fitting = Approval(approved=True, arguments={"amount": 2})
+        assert await graph.approve("r", "c0.0", fitting, store=store) == "accepted"
+        resumed = await graph.resume("r", model=model, tools=[pay], store=store)
+        return resumed.steps[0].tool_results[0].text
+
+    assert done(approved()) == "2 paid"
+
+
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("edit", ['{"amount": "much"}', "{", "[]", {"amount": None}])
+def test_an_edit_that_does_not_fit_is_not_accepted_and_can_be_mended(
+    which: int, edit: str | dict[str, object], tmp_path: Path
+) -> None:
+    """Accepted, it would be a denial when the run goes on, and the right answer came too late."""
+
+    async def approved() -> None:
+        store = makers(tmp_path)[which]
+        agent = payer(store, PAY, "done")
+        pending = (await agent.generate("pay", run_id="r")).pending[0]
+
+        for given in (approve(edit=edit), pending.approve(edit=edit)):
+            with pytest.raises(ConfigError, match=r"approvals\['c0\.0'\]: the edited arguments"):
+                await agent.approve("r", "c0.0", given)
+        assert await agent.approve("r", "c0.0", approve(edit={"amount": 6})) == "accepted"
+        assert (await agent.resume("r")).steps[0].tool_results[0].text == "6 paid"
+        if isinstance(store, SqliteStore):
+            await store.aclose()
+
+    done(approved())
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_an_edit_for_a_call_below_is_checked_by_the_tool_below(which: int, tmp_path: Path) -> None:
+    """The agent above has no such tool, and would take anything."""
+
+    async def approved() -> None:
+        store = makers(tmp_path)[which]
+        await team(store, PAY, CALL_PAYER).generate("go", run_id="r")
+        again = team(store, "It is paid.", "All done.")
+
+        with pytest.raises(ConfigError, match=r"approvals\['c0\.0/c0\.0'\]: the edited"):
+            await again.approve("r", "c0.0/c0.0", approve(edit={"amount": "much"}))
+        assert await again.approve("r", "c0.0/c0.0", approve(edit={"amount": 6})) == "accepted"
+        assert (await again.resume("r")).text == "All done."
+        if isinstance(store, SqliteStore):
+            await store.aclose()
+
+    done(approved())
+
+
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("secret", [None, "hush"])
+def test_a_token_of_another_question_is_not_accepted_and_the_right_one_is(
+    which: int, secret: str | None, tmp_path: Path
+) -> None:
+    """Of another run, another secret, or no question at all."""
+
+    async def approved() -> None:
+        store = makers(tmp_path)[which]
+        agent = payer(store, PAY, PAY, "done", secret=secret)
+        pending = (await agent.generate("pay", run_id="r")).pending[0]
+        other = (await agent.generate("pay", run_id="s")).pending[0]
+        elsewhere = payer(MemoryStore(), PAY, secret="rush" if secret else None)
+        foreign = (await elsewhere.generate("pay", run_id="r" if secret else "t")).pending[0]
+
+        for token in (other.token, foreign.token, "nonsense"):
+            with pytest.raises(ConfigError, match=r"'c0\.0' has a token that is "):
+                await agent.approve("r", "c0.0", Approval(approved=True, token=token))
+        for token in (other.token, "nonsense"):  # Who does not know the secret can tell as much.
+            given = Approval(approved=True, token=token)
+            with pytest.raises(ConfigError, match=r"'c0\.0' has a token that is "):
+                await answer_recorded(store, "r", "c0.0", answer=given, now=0.0)
+        assert await agent.approve("r", "c0.0", pending.approve()) == "accepted"
+        assert (await agent.resume("r")).steps[0].tool_results[0].text == "5 paid"
+        if isinstance(store, SqliteStore):
+            await store.aclose()
+
+    done(approved())
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_an_answer_to_a_run_that_is_over_says_so(which: int, tmp_path: Path) -> None:
+    """By whatever door: not that the key is wrong, which would send the approver searching."""
+
+    async def answered() -> None:
+        store = makers(tmp_path)[which]
+        agent = payer(store, PAY, "done")
+        parked = await agent.generate("pay", run_id="r")
+        yes = {"c0.0": parked.pending[0].approve()}
+        last = await agent.resume(parked, approvals=yes)
+        journal = await store.load("r")
+
+        with pytest.raises(ConfigError, match=r"'r' takes no answers: it is over \(done\)"):
+            await agent.approve("r", "c0.0", yes["c0.0"])
+        for run in ("r", last):
+            with pytest.raises(ConfigError, match=r"takes no answers: it is over \(completed\)"):
+                await agent.resume(run, approvals=yes)
+        with pytest.raises(ConfigError, match=r"takes no answers: it is over \(completed\)"):
+            await agent.resume("r", tool_results={"c0.0": "x"})
+        with pytest.raises(ConfigError, match=r"from this result before: it is over \(completed\)"):
+            await agent.resume(parked, approvals=yes)
+        assert journal == await store.load("r")
+        if isinstance(store, SqliteStore):
+            await store.aclose()
+
+    done(answered())
+
+
 def test_a_graph_has_the_same_doors(tmp_path: Path) -> None:
     """By a store's path or a store; what is opened for the call is closed again."""
     graph, path = topology(), str(tmp_path / "runs.db")
@@ -357,8 +526,8 @@ def test_a_graph_has_the_same_doors(tmp_path: Path) -> None:
         assert resumed.steps[0].tool_results[0].text == "5 paid"
         with pytest.raises(ConfigError, match="pass the one it is in"):
             await graph.replay("r")
-        with pytest.raises(ConfigError, match="MemoryStore does not know what runs wait for"):
-            await graph.approve("r", "c0.0", store=MemoryStore())
+        with pytest.raises(ConfigError, match="JsonlStore does not know what runs wait for"):
+            await graph.approve("r", "c0.0", store=JsonlStore(tmp_path / "lines"))
         await store.aclose()
 
     done(gone_on())
@@ -375,6 +544,21 @@ def test_a_run_without_children_is_forked_without_its_graph() -> None:
 
         graph = payer(store).graph
         assert state_after(graph, await store.load("f")).seq == 2
+
+    done(forked())
+
+
+def test_a_run_with_children_is_not_forked_without_its_graph() -> None:
+    """A copy without the child that was running would run that child's tools a second time."""
+
+    async def forked() -> None:
+        store = MemoryStore()
+        await team(store, PAY, CALL_PAYER).generate("go", run_id="r")
+        before = await store.runs()
+
+        with pytest.raises(ConfigError, match="'r' has child runs: only its graph tells"):
+            await fork_run(None, store, "r", at=3, new_id="f")
+        assert before == await store.runs()
 
     done(forked())
 
@@ -411,3 +595,37 @@ def test_an_ask_says_all_that_an_approver_needs(tmp_path: Path) -> None:
     assert ask.token.startswith("v1.")
     assert ask.expires_at is not None
     assert not ask.unknown
+
+
+def test_a_journal_tells_what_a_run_began_with() -> None:
+    """It is the first event, whatever became of the conversation since."""
+
+    async def scenario() -> tuple[Message, ...]:
+        store = MemoryStore()
+        await Agent(ScriptedModel(["done"]), store=store).generate("go", run_id="r")
+        return opening_of(await events_of(store, "r", None))
+
+    assert (UserMessage("go"),) == asyncio.run(scenario())
+    assert () == opening_of(())
+
+
+def test_a_journal_is_read_with_states_of_the_type_that_is_asked_for() -> None:
+    """Those that are of it already stay as they are."""
+
+    async def scenario() -> list[Event]:
+        store = MemoryStore()
+        started = Started(1.0, "r", "g", (), Setup("m"), {"title": "x"})
+        await store.append("r", 1, started)
+        assert [started] == list(await events_of(store, "r", object))
+        return list(await events_of(store, "r", Page))
+
+    (event,) = asyncio.run(scenario())
+    assert isinstance(event, Started)
+    assert Page("x") == event.state
+
+
+@dataclass(frozen=True)
+class Page:
+    """A state of the user's."""
+
+    title: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 
 import pytest
@@ -12,7 +13,9 @@ from graphloop.front.options import AgentOptions, RunOptions
 
 def explained(options: type[object]) -> set[str]:
     """Return the names that a class of options explains: what stands before a colon."""
-    heads = re.findall(r"^    ((?:`\w+`(?:, )?)+):", options.__doc__ or "", re.MULTILINE)
+    # From 3.13 on, Python takes the margin off a docstring itself.
+    manual = inspect.cleandoc(options.__doc__ or "")
+    heads = re.findall(r"^((?:`\w+`(?:, )?)+):", manual, re.MULTILINE)
     return {name for head in heads for name in re.findall(r"`(\w+)`", head)}
 
 

@@ -20,6 +20,7 @@ from graphloop import (
 )
 from graphloop.approvals import Capability, digest, issue
 from graphloop.effects import AskHuman, CallTool, Effect
+from graphloop.front.handed_in import conversation_digest
 from graphloop.front.result import unseen_costs
 from graphloop.loop import Standard, standard_edges
 from graphloop.nodes import StopCheck
@@ -112,7 +113,11 @@ def test_a_run_that_never_answered_has_no_text_and_no_reason() -> None:
 def test_what_is_pending_is_told_by_key_in_request_order() -> None:
     """The key is what it is answered by."""
     asked, theirs = call("write", "w", '{"x": 1}'), call("client", "w")
-    token = issue(Capability("r", "c0.0", "write", digest('{"x": 1}'), None), None)
+    conversation = conversation_digest(())
+    capability = Capability(
+        "r", "c0.0", "write", digest('{"x": 1}'), None, conversation=conversation
+    )
+    token = issue(capability, None)
     pending: dict[int, Effect] = {
         4: AskHuman(4, "c0.0", asked),
         5: CallTool(5, "c0.1", theirs, client=True),

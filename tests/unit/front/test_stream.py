@@ -17,15 +17,20 @@ from typing import Literal, TypeVar
 
 import pytest
 
-from graphloop import Agent, EndReason, Pending, RunResult, RunStream, Tool
+from graphloop import END, Agent, EndReason, Graph, Pending, RunResult, RunStream, Tool
 from graphloop.drivers.aio import AsyncDriver
 from graphloop.drivers.ports import Ports
 from graphloop.errors import BadReply, ConfigError, RunFailed
+from graphloop.events import Event, ModelReplied
 from graphloop.front.opened import Opened
+from graphloop.nodes.append import Append
+from graphloop.nodes.model_call import ModelCall
+from graphloop.outcomes import Failed
 from graphloop.providers.base import Delta, ModelSession
 from graphloop.providers.script import Entry
+from graphloop.replay import replay
 from graphloop.run import Ending, StepResult, evolve
-from graphloop.stores.base import Store
+from graphloop.stores.base import Ask, ReleaseStatus, Store
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
 from graphloop.tools import Toolbox
@@ -279,6 +284,16 @@ def agent(*script: Entry, tools: Sequence[Tool] = (), store: Store | None = None
 def tool_of(name: str, execute: Callable[[dict[str, object]], object]) -> Tool:
     """Return a tool that takes anything."""
     return Tool(name=name, parameters={"type": "object"}, execute=execute)
+
+
+def done(arguments: dict[str, object]) -> str:
+    """Do it."""
+    return "done"
+
+
+def gated(name: str) -> Tool:
+    """Return a tool that needs an approval."""
+    return Tool(name=name, parameters={"type": "object"}, execute=done, needs_approval=True)
 
 
 CLIENT = Tool(name="client", parameters={"type": "object"})
@@ -536,6 +551,41 @@ def test_a_parked_run_is_aborted_by_taking_it_up_and_aborting_it() -> None:
     within(scenario())
 
 
+def test_an_abort_straight_after_an_approval_says_that_nothing_has_run() -> None:
+    """The call was let through, and nobody had begun it."""
+
+    async def scenario() -> RunResult[None]:
+        act = gated("act")
+        asking = agent(reply(call("act")), tools=[act], store=MemoryStore())
+        (ask,) = (await asking.generate("go", run_id="r")).pending
+        stream = asking.resume_stream("r", approvals={ask.key: True})
+        stream.abort("enough")
+        return await stream.result()
+
+    (answer,) = within(scenario()).steps[-1].tool_results
+
+    assert ("not_run", "Not run: the run was cancelled.") == (answer.status, answer.text)
+
+
+def test_an_abort_of_a_parked_agent_says_that_it_was_stopped() -> None:
+    """It has begun, and what it did is done: that is no doubt about whether it ran."""
+
+    async def scenario() -> RunResult[None]:
+        helper = agent(reply(call("act")), tools=[gated("act")])
+        asks = call("helper", "x", '{"prompt": "?"}')
+        below = helper.as_tool(name="helper", description="helps")
+        top = Agent(ScriptedModel([reply(asks)], label="top"), tools=[below], store=MemoryStore())
+        await top.generate("go", run_id="r")
+        stream = top.resume_stream("r")
+        stream.abort("enough")
+        return await stream.result()
+
+    (answer,) = within(scenario()).steps[-1].tool_results
+
+    assert "unknown" == answer.status
+    assert answer.text.startswith("The agent was stopped before it had an answer")
+
+
 def test_an_abort_while_a_human_is_asked_in_this_process_ends_the_run() -> None:
     """Nobody has decided, so nothing runs."""
     ran: list[object] = []
@@ -702,7 +752,7 @@ def test_a_time_limit_of_the_caller_leaves_no_task_and_a_journal_to_resume(
     tools = [tool_of(name, lambda _: "fine") for name in names]
     result = within(agent("done", tools=tools, store=store).resume("r"))
     assert ("done", EndReason.COMPLETED) == (result.text, result.end_reason)
-    assert ["fine"] * len(names) == [one.text for one in result.steps[0].tool_results]
+    assert ["unknown"] * len(names) == [one.status for one in result.steps[0].tool_results]
 
 
 def test_a_listener_that_is_cancelled_leaves_nothing_running() -> None:
@@ -1046,15 +1096,21 @@ def test_what_is_said_to_a_run_is_read_in_its_next_turn() -> None:
 
 
 def test_what_is_said_before_the_first_look_is_read_too() -> None:
-    """Nothing is lost because nobody has looked yet: the run goes on for it."""
-    model = ScriptedModel(["done", "in a hurry"])
-    one = Agent(model).stream("go")
+    """At once: the first request has it, the journal too, and the stream shows where it came in."""
+    model, store = ScriptedModel(["in a hurry", "and more"]), MemoryStore()
+    looped = Agent(model, store=store)
+    one = looped.stream("go", run_id="r")
+    one.follow_up("and then?")
     one.steer("hurry")
 
-    result = within(one.result())
+    async def scenario() -> tuple[list[str], RunResult[None]]:
+        return kinds(await every(one)), await one.result()
 
-    assert ("hurry", "steering") == said_to(model, 1)[-1]
-    assert "in a hurry" == result.text
+    shown, result = within(scenario())
+
+    assert ("hurry", "steering") == said_to(model, 0)[-1]
+    assert ["run-start", "step-start", "message-injected"] == shown[:3]
+    assert result.run == replay(looped.graph, asyncio.run(store.load("r")))
 
 
 def test_what_is_said_after_the_end_is_refused() -> None:
@@ -1067,6 +1123,139 @@ def test_what_is_said_after_the_end_is_refused() -> None:
         one.steer("hurry")
     with pytest.raises(ConfigError, match="`follow_up` comes too late: the stream is over"):
         one.follow_up("and then?")
+
+
+def too_late(one: RunStream[None]) -> None:
+    """Say something that nobody would read."""
+    with pytest.raises(ConfigError, match="`steer` comes too late: the stream is over"):
+        one.steer("hurry")
+    with pytest.raises(ConfigError, match="`follow_up` comes too late: the stream is over"):
+        one.follow_up("and then?")
+
+
+def test_what_is_said_once_the_last_answer_is_in_is_refused() -> None:
+    """The stream has more to show, and the run hears nothing more."""
+
+    async def scenario() -> RunResult[None]:
+        one = Agent(ScriptedModel(["done", "more"])).stream("go")
+        async for part in one.full_stream:
+            if part.type == "step-finish":
+                too_late(one)
+        return await one.result()
+
+    assert "done" == within(scenario()).text
+
+
+class Kept:
+    """A store like the one in memory, for those below to change."""
+
+    def __init__(self) -> None:
+        self.kept = MemoryStore()
+
+    async def append(self, run_id: str, seq: int, event: Event) -> None:
+        """Keep an event."""
+        await self.kept.append(run_id, seq, event)
+
+    async def load(self, run_id: str) -> Sequence[Event]:
+        """Return the events of a run."""
+        return await self.kept.load(run_id)
+
+    async def runs(self) -> Sequence[str]:
+        """Return the ids of all runs."""
+        return await self.kept.runs()
+
+
+class Slow(Kept):
+    """A store that shows when it is about to keep a reply."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.keeping = asyncio.Event()
+        self.go_on = asyncio.Event()
+
+    async def append(self, run_id: str, seq: int, event: Event) -> None:
+        """Keep an event; a reply only when told to."""
+        if isinstance(event, ModelReplied):
+            self.keeping.set()
+            await self.go_on.wait()
+        await super().append(run_id, seq, event)
+
+
+@pytest.mark.parametrize("last", [True, False])
+def test_what_is_said_while_an_answer_is_journaled_is_heard_or_refused(last: bool) -> None:
+    """The answer decides: after the last one nothing is read, after any other everything is."""
+    model = ScriptedModel([*([] if last else [reply(call())]), "done", "never"])
+
+    async def scenario() -> RunResult[None]:
+        store = Slow()
+        one = Agent(model, tools=[tool_of("read", lambda _: "text")], store=store).stream("go")
+        async with asyncio.TaskGroup() as group:
+            running = group.create_task(one.result())
+            await store.keeping.wait()
+            if last:
+                too_late(one)
+            else:
+                one.steer("hurry")
+            store.go_on.set()
+        return running.result()
+
+    result = within(scenario())
+
+    assert "done" == result.text
+    assert last is not (UserMessage("hurry", origin="steering") in result.messages)
+
+
+def test_what_is_said_to_a_run_that_was_stopped_is_refused() -> None:
+    """And what was said before is on record before the stop."""
+
+    async def scenario() -> Sequence[str]:
+        store = MemoryStore()
+        asked = Hanging("read")
+        one = agent(asked.calls, tools=asked.tools, store=store).stream("go", run_id="r")
+        async with asyncio.TaskGroup() as group:
+            running = group.create_task(one.result())
+            await asked.begun.wait()
+            one.steer("hurry")
+            one.abort()
+            too_late(one)
+        assert EndReason.ABORTED is running.result().end_reason
+        return [type(event).__name__ for event in await store.load("r")]
+
+    assert ["Queued", "Cancelled"] == within(scenario())[-2:]
+
+
+class Parking(Kept):
+    """A store that calls out when a run is left that somebody drove."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parks: dict[str, Callable[[], None]] = {}
+
+    async def claim(self, run_id: str) -> None:
+        """Begin to drive a run."""
+        await self.kept.claim(run_id)
+
+    async def release(self, run_id: str, status: ReleaseStatus, asks: Sequence[Ask]) -> None:
+        """Call out, and end the claim."""
+        self.parks.pop(run_id, lambda: None)()
+        await self.kept.release(run_id, status, asks)
+
+
+def test_what_is_said_while_the_last_child_parks_waits_in_the_journal() -> None:
+    """The parent parks with it, and hears of it when it goes on."""
+
+    async def scenario() -> RunResult[None]:
+        store = Parking()
+        helper = Agent(ScriptedModel([reply(call("act")), "did"], label="h"), tools=[gated("act")])
+        asks = call("helper", "x", '{"prompt": "?"}')
+        model = ScriptedModel([reply(asks), "done"])
+        top = Agent(model, tools=[helper.as_tool(name="helper", description="helps")], store=store)
+        one = top.stream("go", run_id="r")
+        store.parks = {"r/c0.0": lambda: one.steer("hurry"), "r": lambda: too_late(one)}
+        (ask,) = (await one.result()).pending
+        return await top.resume("r", approvals={ask.key: True})
+
+    assert UserMessage("hurry", origin="steering") in within(scenario()).messages
 
 
 def test_a_run_that_would_be_done_goes_on_for_what_was_said() -> None:
@@ -1098,6 +1287,19 @@ def test_follow_ups_wait_until_the_model_would_be_done_one_at_a_time() -> None:
         [said for said, origin in said_to(model, at) if origin == "follow_up"] for at in range(4)
     ]
     assert "three" == result.text
+
+
+def test_a_graph_that_hears_no_follow_up_refuses_it() -> None:
+    """It would be read by nobody; what `Verify` is for is to hear it."""
+    model, append = ModelCall(), Append()
+    graph: Graph[None] = Graph(
+        "one", model, {model: {Failed: END, ...: append}, append: {...: END}}
+    )
+
+    one = graph.stream(None, prompt="go", model=ScriptedModel(["done"]))
+
+    with pytest.raises(ConfigError, match=r"`follow_up` has no effect.*Verify"):
+        one.follow_up("and then?")
 
 
 def test_no_word_outweighs_a_bound() -> None:

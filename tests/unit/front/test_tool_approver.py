@@ -8,9 +8,12 @@ from typing import cast
 import pytest
 
 from graphloop import Agent, Approval, Pending, RunResult, tool
+from graphloop.effects import AskHuman
+from graphloop.errors import ConfigError
 from graphloop.front.tool_approver import Decide, ToolApprover
 from graphloop.testing import ScriptedModel
-from graphloop.values import ToolResult
+from graphloop.values import ToolCall, ToolResult, evolve
+from tests.strategies import fresh
 
 
 @tool(needs_approval=True)
@@ -77,6 +80,16 @@ def test_who_decides_is_told_which_agents_ask() -> None:
     (pending,) = asked
     assert (pending.key, pending.agents) == ("c0.0/c0.0/c0.0", ("desk", "payer"))
     assert (pending.name, pending.arguments) == ("pay", '{"amount": 5}')
+
+
+def test_an_answer_that_edits_a_call_that_may_have_run_is_a_mistake() -> None:
+    """It could not run, and its author should hear of it."""
+    approver = ToolApprover(lambda _: Approval(approved=True, arguments='{"amount": 2}'))
+    ask = AskHuman(7, "c0.0", ToolCall("p", "pay", '{"amount": 5}'), unknown=True)
+
+    with pytest.raises(ConfigError, match=r"c0\.0#7: it may have run already"):
+        asyncio.run(approver(ask, fresh()))
+    assert asyncio.run(approver(evolve(ask, unknown=False), fresh())).approved
 
 
 def test_a_run_of_an_agent_adds_its_name() -> None:

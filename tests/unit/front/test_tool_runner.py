@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import Literal, TypeVar
 
 import pytest
 
-from graphloop import Agent, EndReason, RunResult, Tool, ToolRunner
+from graphloop import Agent, EndReason, RunResult, Tool, ToolRunner, TurnInHand
 from graphloop.effects import HandOver
 from graphloop.errors import ConfigError, RunFailed, StoreError
 from graphloop.events import Event, Steered
@@ -145,10 +145,9 @@ async def first_turn(runner: ToolRunner) -> None:
         break
 
 
-async def all_turns(runner: ToolRunner) -> None:
+async def all_turns(runner: ToolRunner) -> list[TurnInHand]:
     """Look at every turn."""
-    async for _ in runner:
-        pass
+    return [turn async for turn in runner]
 
 
 async def closed(runner: ToolRunner) -> None:
@@ -297,6 +296,168 @@ def test_a_run_whose_process_died_goes_on_without_its_caller(tmp_path: Path) -> 
     assert ["read", "write"] == ran
     assert "done" == result.text
     assert EndReason.COMPLETED is result.end_reason
+
+
+@pytest.mark.parametrize("name", ["pay", "client"])
+def test_a_run_that_parked_is_iterated_further(tmp_path: Path, name: str) -> None:
+    """In another process, by its id: the next turn is steered as if nothing had been between."""
+    ran: list[str] = []
+    path = str(tmp_path / "runs.db")
+
+    async def park() -> None:
+        one = agent(reply(call(name, "p"), call("read", "r")), ran=ran, store=path)
+        runner = one.iter("go", run_id="r")
+        async for turn in runner:
+            turn.append_messages("be short")
+        assert ["c0.0"] == [pending.key for pending in (await runner.until_done()).pending]
+        await one.aclose()
+
+    async def go_on() -> tuple[list[tuple[int, list[str]]], RunResult[None]]:
+        one = agent(TOOLS, "done", ran=ran, store=path)
+        runner = one.resume_iter(
+            "r",
+            approvals={"c0.0": True} if name == "pay" else None,
+            tool_results={"c0.0": "theirs"} if name == "client" else None,
+        )
+        turns: list[tuple[int, list[str]]] = []
+        async for turn in runner:
+            turns.append((turn.index, list(turn.calls)))
+            if turn.calls:
+                turn.skip_tools("not today")
+        result = await runner.until_done()
+        await one.aclose()
+        return turns, result
+
+    within(park())
+    turns, result = within(go_on())
+
+    assert [(1, ["c1.0", "c1.1"]), (2, [])] == turns
+    assert (["pay", "read"] if name == "pay" else ["read"]) == ran
+    assert ["user: go", "user: be short"] == [
+        one for one in told(tuple(result.run.messages)) if one.startswith("user")
+    ]
+    assert ["not today"] * 2 == [one.content for one in result.steps[1].tool_results]
+    assert EndReason.COMPLETED is result.end_reason
+
+
+def test_a_run_that_waits_on_is_not_iterated() -> None:
+    """Without the answer there is no next turn, and the result says what is waited for."""
+
+    async def iterate() -> tuple[int, RunResult[None]]:
+        one = agent(reply(call("pay", "p")), "done")
+        parked = await one.iter("go").until_done()
+        again = one.resume_iter(parked)
+        turns = await all_turns(again)
+        return len(turns), await again.until_done()
+
+    turns, result = within(iterate())
+
+    assert 0 == turns
+    assert EndReason.PARKED is result.end_reason
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+def test_the_turn_in_hand_when_a_process_died_is_in_hand_again(tmp_path: Path, ahead: bool) -> None:
+    """What its caller had not said is said now; what has run does not run again."""
+    ran: list[str] = []
+    path = str(tmp_path / "runs.db")
+
+    async def die() -> None:
+        one = agent(TOOLS, ran=ran, store=path)
+        async for turn in one.iter("go", run_id="r"):
+            if ahead:
+                await turn.generate_tool_response()
+            turn.append_messages("this is lost")
+            break
+        await one.aclose()
+
+    async def go_on() -> tuple[list[list[str]], RunResult[None]]:
+        one = agent("done", ran=ran, store=path)
+        runner = one.resume_iter("r")
+        seen: list[list[str]] = []
+        async for turn in runner:
+            results = await turn.generate_tool_response()
+            seen.append([one.text for one in results or ()])
+            if results:
+                turn.override_tool_results({"c0.1": "mine"})
+                turn.append_messages("be short")
+        result = await runner.until_done()
+        await one.aclose()
+        return seen, result
+
+    within(die())
+    assert (["read", "write"] if ahead else []) == ran
+    seen, result = within(go_on())
+
+    assert [["read is done", "write is done"], []] == seen
+    assert ["read", "write"] == ran
+    assert [
+        "user: go",
+        "assistant: let me see",
+        "read: read is done",
+        "write: mine",
+        "user: be short",
+        "assistant: done",
+    ] == told(tuple(result.run.messages))
+
+
+def test_a_run_that_nobody_iterates_is_not_taken_up_to_be_iterated() -> None:
+    """It stops at no turn; the message says what to call, and nothing is recorded."""
+
+    async def iterate() -> None:
+        one = agent(reply(call("pay", "p")), "done")
+        parked = await one.generate("go")
+        before = await parked.store.load(parked.run_id)
+        with pytest.raises(ConfigError, match=r"not begun by `iter`.*`resume_stream`"):
+            await all_turns(one.resume_iter(parked, approvals={"c0.0": True}))
+        assert before == await parked.store.load(parked.run_id)
+
+    within(iterate())
+
+
+def test_a_run_that_is_over_has_no_further_turn() -> None:
+    """Its result can be had again."""
+
+    async def iterate() -> tuple[int, str]:
+        one = agent("done")
+        ended = await one.generate("go")
+        runner = one.resume_iter(ended)
+        return len(await all_turns(runner)), (await runner.until_done()).text
+
+    assert (0, "done") == within(iterate())
+
+
+def test_closing_a_run_before_it_is_taken_up_leaves_it_as_it_was() -> None:
+    """It waits for somebody, and still does."""
+
+    async def iterate() -> EndReason:
+        one = agent(reply(call("pay", "p")), "done")
+        parked = await one.iter("go").until_done()
+        before = await parked.store.load(parked.run_id)
+        async with one.resume_iter(parked, approvals={"c0.0": True}):
+            pass
+        assert before == await parked.store.load(parked.run_id)
+        return (await one.resume(parked, approvals={"c0.0": True})).end_reason
+
+    assert EndReason.COMPLETED is within(iterate())
+
+
+def test_parts_of_a_run_taken_up_are_told() -> None:
+    """From where it had stood."""
+    parts: list[Part] = []
+
+    async def iterate() -> None:
+        one = agent(reply(call("pay", "p")), "done")
+        parked = await one.iter("go").until_done()
+        await one.resume_iter(parked, approvals={"c0.0": True}, on_part=parts.append).until_done()
+
+    within(iterate())
+
+    assert isinstance(parts[0], RunStart)
+    assert ["pay is done"] == [
+        one.result.content for one in parts if isinstance(one, ToolResultPart)
+    ]
+    assert isinstance(parts[-1], Finish)
 
 
 def test_between_two_turns_the_run_is_nobody_s(tmp_path: Path) -> None:
@@ -458,8 +619,6 @@ def test_a_question_that_is_no_text_is_refused() -> None:
 class Steerless:
     """A store in memory to which something happens when the caller's say is journaled."""
 
-    durable: ClassVar[bool] = True
-
     def __init__(self, happens: Callable[[], Awaitable[object]]) -> None:
         self._kept = MemoryStore()
         self._happens = happens
@@ -570,3 +729,79 @@ def test_closing_leaves_a_parked_run_parked() -> None:
 
     assert EndReason.PARKED is parked.end_reason
     assert "done" == result.text
+
+
+@pytest.mark.parametrize("effect", ["at_most_once", "idempotent"])
+def test_a_time_limit_on_tools_leaves_the_run_where_it_is(
+    effect: Literal["at_most_once", "idempotent"],
+) -> None:
+    """With a store or without: a tool that must not run twice does not, any other is run again."""
+    began: list[str] = []
+
+    async def iterate() -> tuple[RunResult[None], bool]:
+        started = asyncio.Event()
+
+        async def execute(arguments: dict[str, object]) -> str:
+            began.append("slow")
+            if len(began) == 1:
+                started.set()
+                await asyncio.Event().wait()
+            return "done at last"
+
+        slow = Tool(name="slow", parameters={"type": "object"}, execute=execute, effect=effect)
+        runner = Agent(ScriptedModel([reply(call("slow", "s")), "done"]), tools=[slow]).iter("go")
+        turn = await anext(runner)
+        waiting = asyncio.ensure_future(turn.generate_tool_response())
+        await started.wait()
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        with pytest.raises(ConfigError, match="skip_tools comes too late: the turn's tools have"):
+            turn.skip_tools()
+        results = await turn.generate_tool_response() if effect == "idempotent" else None
+        return await runner.until_done(), results is None or results[0].status == "ok"
+
+    result, is_fine = within(iterate())
+
+    assert is_fine
+    assert EndReason.COMPLETED is result.end_reason
+    runs, status = (1, "unknown") if effect == "at_most_once" else (2, "ok")
+    assert (runs, status) == (len(began), result.steps[0].tool_results[0].status)
+
+
+def test_who_is_cancelled_while_the_model_talks_can_go_on() -> None:
+    """The turn that never came is asked for again."""
+
+    async def iterate() -> str:
+        asked = asyncio.Event()
+
+        async def hang(_: object) -> bool:
+            asked.set()
+            return await asyncio.Event().wait()
+
+        one = Agent(ScriptedModel(["first", "done"]), verify=hang)
+        runner = one.iter("go")
+        await first_turn(runner)
+        waiting = asyncio.ensure_future(runner.until_done())
+        await asked.wait()
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        assert runner.run is not None
+        assert not runner.run.ended
+        await runner.aclose()
+        return (await runner.until_done()).end_reason.value
+
+    assert "aborted" == within(iterate())
+
+
+def test_a_run_that_failed_takes_no_more_changes() -> None:
+    """What is accepted must be able to count."""
+
+    async def iterate() -> None:
+        tools = [counting("read", []), counting("write", [])]
+        one = Agent(ScriptedModel([TOOLS, "done"]), tools=tools, store=Steerless(disk_is_full))
+        turn = await anext(one.iter("go"))
+        assert await turn.generate_tool_response() is None
+        with pytest.raises(ConfigError, match="the run has failed, or was left"):
+            turn.skip_tools()
+
+    within(iterate())

@@ -364,6 +364,22 @@ def test_calls_that_have_run_do_not_run_again_in_a_new_conversation() -> None:
     assert ["read", "write"] * 2 == ran_new.ran
 
 
+@pytest.mark.parametrize("anew", [ANEW, (GO, OTHER)])
+def test_calls_that_have_run_stay_in_the_steps_whatever_replaces_them(
+    anew: tuple[Message, ...],
+) -> None:
+    """A step tells what was done, not what the model is shown of it."""
+
+    async def say(turn: TurnInHand) -> None:
+        await turn.generate_tool_response()
+        turn.replace_messages(anew)
+
+    first, *_ = steered(say)[0].steps
+
+    assert (TURN.calls, (READ, WRITE)) == (first.tool_calls, first.tool_results)
+    assert () == first.messages
+
+
 def test_calls_that_are_skipped_or_answered_do_not_run_in_a_new_conversation() -> None:
     """In whatever order it is said."""
 
@@ -445,6 +461,17 @@ def test_each_setting_can_be_changed_and_unset() -> None:
     settings = tools.model.requests[1].settings
     assert (0.1, ("x",), None) == (settings.top_p, settings.stop_sequences, settings.seed)
     assert '{"a":1}' == settings.options.replace(" ", "")
+
+
+def test_a_choice_for_the_first_step_comes_too_late() -> None:
+    """Property 15: it would be no choice at all."""
+
+    async def say(turn: TurnInHand) -> None:
+        late = ToolChoice("required", scope="first_step")
+        with pytest.raises(ConfigError, match="has no effect in the middle of a run"):
+            turn.set_params(tool_choice=late)
+
+    steered(say)
 
 
 def test_a_setting_that_cannot_change_is_refused() -> None:

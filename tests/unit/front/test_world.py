@@ -168,7 +168,7 @@ def test_a_condition_that_cannot_be_called_is_refused() -> None:
     one.check_gate(allow("read", when=always))
     for when in whens:
         with pytest.raises(
-            ConfigError, match=r"`gate`: the condition '(custom|one_only)' must take \(arg"
+            ConfigError, match=r"`gate`: the condition '(predicate|one_only)' must take \(arg"
         ):
             one.check_gate(allow("read", when=when))
 

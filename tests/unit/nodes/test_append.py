@@ -257,12 +257,16 @@ def finishing(*results: tuple[str, ResultStatus]) -> Run[None]:
         ([("finish", "ok"), ("read", "error")], False),
         ([("finish", "ok"), ("finish", "not_run")], False),
         ([("read", "ok")], False),
+        ([("agent", "ok"), ("read", "ok")], True),
+        ([("agent", "ok"), ("read", "error")], True),
+        ([("agent", "error"), ("agent", "ok")], True),
+        ([("agent", "error"), ("read", "ok")], False),
     ],
 )
-def test_a_run_ends_with_a_turn_of_nothing_but_tools_that_end_it(
+def test_a_run_ends_with_tools_that_end_it_or_an_agent_that_takes_over(
     results: list[tuple[str, ResultStatus]], ends: bool
 ) -> None:
-    """And only if all that ran went well (CONTRACT L22, L23)."""
+    """Tools only if nothing else ran, and all went well (CONTRACT L22, L23)."""
     left = entered(finishing(*results))
 
     assert isinstance(left.outcome, Final if ends else AnsweredCalls)
@@ -300,7 +304,16 @@ def test_the_answer_of_an_agent_that_takes_over_is_the_conversation_s() -> None:
     assert isinstance(left.outcome, Final)
 
 
-@pytest.mark.parametrize("results", [[("agent", "error")], [("agent", "ok"), ("read", "ok")]])
+def test_an_agent_that_takes_over_speaks_last() -> None:
+    """After the results of the whole turn, in request order; and it is one agent that speaks."""
+    left = entered(finishing(("agent", "ok"), ("read", "error"), ("agent", "ok")))
+
+    assert ["assistant", "tool", "tool", "tool", "assistant"] == [
+        one.role for one in left.run.added
+    ]
+
+
+@pytest.mark.parametrize("results", [[("agent", "error")], [("agent", "error"), ("read", "ok")]])
 def test_an_agent_that_does_not_take_over_says_nothing(
     results: list[tuple[str, ResultStatus]],
 ) -> None:
@@ -310,21 +323,21 @@ def test_an_agent_that_does_not_take_over_says_nothing(
     assert 1 + len(results) == len(left.run.added)
 
 
-def test_one_follow_up_is_heard_when_the_run_would_end() -> None:
-    """The next one waits for the answer to it."""
-    two = (UserMessage("one"), UserMessage("two"))
-
-    left = entered(evolve(replied(reply("done")), follow_ups=two))
-
-    assert isinstance(left.outcome, Resend)
-    assert ((two[0],), (two[1],)) == (left.run.steering, left.run.follow_ups)
-
-
-@pytest.mark.parametrize("run", [batch("ok"), replied(reply("no", finish=FinishReason.REFUSAL))])
-def test_a_follow_up_waits_while_the_run_goes_on_or_is_refused(run: Run[None]) -> None:
-    """It follows an answer."""
+@pytest.mark.parametrize(
+    ("run", "outcome"),
+    [
+        (replied(reply("done")), Final),
+        (batch("ok"), AnsweredCalls),
+        (replied(reply("no", finish=FinishReason.REFUSAL)), Refused),
+    ],
+)
+def test_a_follow_up_keeps_no_answer_from_being_judged(
+    run: Run[None], outcome: type[Outcome]
+) -> None:
+    """It is heard once the answer before it is accepted, and never here."""
     left = entered(evolve(run, follow_ups=(NOTE,)))
 
+    assert outcome is type(left.outcome)
     assert ((), (NOTE,)) == (left.run.steering, left.run.follow_ups)
 
 
@@ -339,6 +352,19 @@ def test_a_conversation_of_the_caller_s_own_takes_the_place_of_the_reply() -> No
     assert (*QUESTION, NOTE) == tuple(left.run.messages)
     (step,) = left.run.steps
     assert ("mine", (), (NOTE,)) == (step.text, step.tool_calls, step.messages)
+
+
+def test_calls_that_have_run_stay_on_record_when_the_caller_replaces_their_turn() -> None:
+    """They have cost something, and failed or not: guards count them like any others."""
+    run = finishing(("read", "error"))
+
+    left = entered(evolve(run, turn=evolve(run.turn, verdicts=(), dropped=True)))
+
+    assert QUESTION == tuple(left.run.messages)
+    (step,) = left.run.steps
+    assert (run.turn.calls, run.turn.results) == (step.tool_calls, step.tool_results)
+    assert {"read": 1} == left.run.tool_errors
+    assert ((), ()) == (left.run.turn.calls, left.run.turn.results)
 
 
 @pytest.mark.parametrize("reason", [None, EndReason.ABORTED])

@@ -33,7 +33,7 @@ from graphloop.replay import replay_steps
 from graphloop.run import EndReason, Run, Verdict, evolve
 from graphloop.spending import Budget, Spent
 from graphloop.tool_outcome import ToolOutcome
-from graphloop.values import ToolResult, ToolSpec, Usage, UserMessage, call_key
+from graphloop.values import AssistantMessage, ToolResult, ToolSpec, Usage, UserMessage, call_key
 from tests.strategies import SETUP, Adversary, call, loop, replied, reply, spec
 
 RUN = Verdict("run")
@@ -300,7 +300,7 @@ def test_what_the_budget_has_no_room_for_does_not_run() -> None:
     assert [None, None, "not_run"] == statuses(first)
     refused = first.run.turn.results[2]
     assert refused is not None
-    assert "Not run: the run's budget of 5 tool calls is spent." == refused.text
+    assert "Not run: the run's budget of 5 tool calls has no room for it." == refused.text
 
 
 def test_with_the_budget_spent_nothing_runs() -> None:
@@ -335,8 +335,28 @@ def test_what_is_left_is_shared_beside_the_tools_of_the_batch() -> None:
     (effect,) = wished(first)[:1]
 
     assert isinstance(effect, StartRun)
-    assert Budget(tokens=4, tool_calls=3) == effect.budget
+    assert Budget(tokens=5, tool_calls=4) == effect.budget
     assert ["c0.2"] == keys(second)
+
+
+def test_the_first_agents_get_what_cannot_be_parted() -> None:
+    """In request order, whether they begin now or wait for room; nothing is lost."""
+    node = Execute(concurrency=2)
+    run = batch(AGENTS, *["ask"] * 5, budget=Budget(tool_calls=3))
+
+    at_once = Execute().enter(run)
+    reaction = node.enter(run)
+    given = [one.budget.tool_calls for one in wished(reaction) if isinstance(one, StartRun)]
+    for effect_id in (1, 2):
+        # Each has used the one call that it was given.
+        reaction = evolve(reaction, run=evolve(reaction.run, spent=Spent(0, effect_id)))
+        reaction = told(node, reaction, ChildEnded(1.0, effect_id, "42"))
+        given += [one.budget.tool_calls for one in wished(reaction) if isinstance(one, StartRun)]
+
+    assert [1, 1, 1, 0, 0] == [
+        one.budget.tool_calls for one in wished(at_once) if isinstance(one, StartRun)
+    ]
+    assert [1, 1, 1, 0] == given
 
 
 def test_no_child_begins_with_nothing_to_spend() -> None:
@@ -428,6 +448,17 @@ def test_approved_once_more_it_runs_once_more() -> None:
     assert CallTool(3, "c0.0", call()) == effect
 
 
+def test_nobody_is_asked_a_third_time() -> None:
+    """A tool that never knows, and an approver that always says yes, would go on for ever."""
+    asking = asked_again(spec("read"))
+    again = told(Execute(), asking, Decided(2.0, wished(asking)[0].id, True))
+
+    reaction = told(Execute(), again, ToolReturned(3.0, 3, "who knows", "unknown"))
+
+    assert isinstance(reaction, Leave)
+    assert ["unknown"] == statuses(reaction)
+
+
 def test_a_second_question_expires_like_the_first() -> None:
     """And an approval that was given in time is good whenever the run goes on."""
     node, setup = Execute(), evolve(SETUP, approval_ttl_s=10.0)
@@ -496,6 +527,121 @@ def test_a_second_approval_waits_for_the_lock() -> None:
     assert ["c0.0"] == keys(after)
 
 
+def test_nobody_is_asked_again_about_a_call_that_has_no_room() -> None:
+    """It may have run, and that counts: an approval could not bring it back."""
+    node = Execute()
+    first = node.enter(batch(AGENTS, "read", verdicts=[APPROVED], budget=Budget(tool_calls=1)))
+    spent = evolve(first, run=evolve(first.run, spent=Spent(0, 1)))
+
+    reaction = told(node, spent, ToolReturned(1.0, 1, "who knows", "unknown"))
+
+    assert isinstance(reaction, Leave)
+    assert ["unknown"] == statuses(reaction)
+
+
+def test_a_question_takes_room_and_neither_a_lock_nor_money() -> None:
+    """The rest of the batch goes on while people think."""
+    node = Execute(concurrency=2)
+    run = batch(
+        AGENTS,
+        *["read", "read", "ask", "read"],
+        verdicts=[APPROVED, RUN, RUN, RUN],
+        budget=Budget(tool_calls=9),
+    )
+
+    asking = told(node, node.enter(run), ToolReturned(1.0, 1, "who knows", "unknown"))
+    after = told(node, asking, ToolReturned(2.0, 2, "a"))
+
+    assert ["c0.2"] == keys(after)
+    assert [8] == [one.budget.tool_calls for one in agents(after)]
+
+
+HANDOFFS = (spec("boss", "agent", ends=True), spec("chief", "agent", ends=True), *AGENTS)
+
+
+def agents(reaction: Reaction[None, ExecuteOutcome]) -> list[StartRun]:
+    """Return the children that are started."""
+    return [one for one in wished(reaction) if isinstance(one, StartRun)]
+
+
+def test_an_agent_takes_over_when_all_else_is_answered() -> None:
+    """However early it was called; what there is to read it reads."""
+    node = Execute()
+    run = batch(HANDOFFS, "boss", "read", "ask")
+
+    first = node.enter(run)
+    second = told(node, first, ToolReturned(1.0, 1, "a"))
+    third = told(node, second, ChildEnded(2.0, 2, "b", "error"))
+    last = told(node, third, ChildEnded(3.0, 3, "mine now"))
+
+    assert ["c0.1", "c0.2"] == keys(first)
+    assert [] == keys(second)
+    (boss,) = agents(third)
+    assert ("c0.0", "boss") == (boss.key, boss.agent)
+    asking, *results = tuple(boss.messages)[len(run.messages) :]
+    assert isinstance(asking, AssistantMessage)
+    assert ["read", "ask"] == [one.name for one in asking.calls]
+    assert list(third.run.turn.results[1:]) == results
+    assert isinstance(last, Leave)
+    assert isinstance(last.outcome, Done)
+    assert ["ok", "ok", "error"] == statuses(last)
+
+
+def test_only_the_first_agent_takes_over() -> None:
+    """In request order; the other is told why it has not, and never runs."""
+    node = Execute()
+    run = batch(HANDOFFS, "chief", "boss", "chief")
+
+    first = node.enter(run)
+
+    assert ["c0.0"] == keys(first)
+    assert [None, "error", "error"] == statuses(first)
+    refused = first.run.turn.results[1]
+    assert refused is not None
+    assert "Not run: 'chief' takes the conversation over, and only one agent can." == refused.text
+    assert run.messages == agents(first)[0].messages
+    assert isinstance(told(node, first, ChildEnded(1.0, 1, "mine")), Leave)
+
+
+def test_the_first_agent_that_is_let_through_takes_over() -> None:
+    """One that was denied is out of the question; one that people decide about is waited for."""
+    node = Execute()
+    denied = [Verdict("deny", "no"), RUN]
+    held = [Verdict("held"), RUN]
+
+    first = node.enter(batch(HANDOFFS, "boss", "chief", verdicts=denied))
+    waits = node.enter(batch(HANDOFFS, "boss", "chief", verdicts=held))
+
+    assert ["c0.1"] == keys(first)
+    assert isinstance(waits, Leave)
+    assert isinstance(waits.outcome, Held)
+
+
+def test_an_agent_that_takes_over_gets_all_that_is_left() -> None:
+    """Its share was set aside while others ran."""
+    node = Execute()
+    run = batch(HANDOFFS, "boss", "ask", budget=Budget(tool_calls=9))
+
+    first = node.enter(run)
+    run_after = evolve(first.run, spent=Spent(0, 2))
+    second = told(node, evolve(first, run=run_after), ChildEnded(1.0, 1, "a"))
+
+    assert [4] == [one.budget.tool_calls for one in agents(first)]
+    assert [7] == [one.budget.tool_calls for one in agents(second)]
+
+
+def test_a_call_is_handed_off_as_it_was_approved() -> None:
+    """And where a turn has no reply of its own, with the conversation as it is."""
+    node = Execute()
+    edited = Verdict("run", arguments='{"a": 1}', asked=True)
+    run = batch(HANDOFFS, "read", "boss", verdicts=[RUN, edited])
+    run = evolve(run, turn=evolve(run.turn, reply=None))
+
+    (boss,) = agents(told(node, node.enter(run), ToolReturned(1.0, 1, "a")))
+
+    assert ('{"a": 1}', run.messages) == (boss.arguments, boss.messages)
+
+
 ATTENDED = evolve(SETUP, attended=True)
 
 
@@ -562,7 +708,13 @@ def test_held_calls_lead_back_to_the_gate_once_the_others_have_run() -> None:
 
 # The same promises for whole runs: whatever models, people and children do.
 
-TEAM = (spec("read"), spec("write", lock="l"), spec("ask", "agent"), spec("client", "client"))
+TEAM = (
+    spec("read"),
+    spec("write", lock="l"),
+    spec("ask", "agent"),
+    spec("client", "client"),
+    spec("boss", "agent", ends=True),
+)
 GATE = Gate(rules=(Rule("allow", ("*",)),))
 moves = st.lists(st.sampled_from([one.name for one in TEAM]), min_size=1, max_size=7)
 limits = st.builds(
@@ -618,8 +770,19 @@ def test_children_and_tools_together_never_exceed_the_budget(
     simulation = team.run(graph, setup=setup, seed=seed, crash_after=crashes)
 
     assert not simulation.repeated
+    bosses: set[str] = set()
     for taken in replay_steps(graph, simulation.events):
         run = taken.run
+        taking_over = [
+            one for one in taken.effects if isinstance(one, StartRun) and one.agent == "boss"
+        ]
+        if taking_over:
+            # Alone, after everything else of its turn, and it is the only one.
+            (boss,) = run.pending.values()
+            assert taking_over == [boss]
+            turn = taking_over[0].key.partition(".")[0]
+            assert turn not in bosses
+            bosses.add(turn)
         pending = run.pending.values()
         shares = [one.budget for one in pending if isinstance(one, StartRun)]
         running = [one for one in pending if isinstance(one, CallTool)]

@@ -23,11 +23,13 @@ from graphloop.events import (
 )
 from graphloop.graph import END, Graph
 from graphloop.node import Kind, Leave, Reaction, Wait
+from graphloop.nodes.append import Append
 from graphloop.nodes.execute import Execute
 from graphloop.nodes.gate import Gate, GateOutcome
 from graphloop.outcomes import Aborted, Calls, Held, Outcome, Settled
 from graphloop.policy import Rule
-from graphloop.run import Run, Verdict, evolve
+from graphloop.run import Ending, EndReason, Run, Verdict, evolve
+from graphloop.spending import Budget, Spent
 from graphloop.tool_outcome import ToolOutcome
 from graphloop.values import ToolChoice, ToolResult
 from tests.strategies import QUESTION, SETUP, call, replied, reply, spec
@@ -523,3 +525,82 @@ def test_with_every_call_answered_there_is_nothing_to_check() -> None:
     reaction = Gate().enter(evolve(run, turn=evolve(run.turn, results=(given,))))
 
     assert ["answered"] == verdicts(reaction)
+
+
+def bounded(
+    most: int, *checks: CallCheck, spent: int = 0, hold: bool = True
+) -> Reaction[None, GateOutcome]:
+    """Return what a gate makes of these checks where the budget has so many tool calls."""
+    run = evolve(
+        replied(reply(*(call() for _ in checks))),
+        setup=evolve(SETUP, budget=Budget(tool_calls=most)),
+        spent=Spent(0, spent),
+    )
+    entered = Gate(hold=hold).enter(run)
+    assert isinstance(entered, Wait)
+    return Gate(hold=hold).on(entered.run, CallsChecked(1.0, 1, checks), entered.effects[0])
+
+
+def results(reaction: Reaction[None, GateOutcome]) -> list[str | None]:
+    """Return what became of the calls so far."""
+    return [None if one is None else one.status for one in reaction.run.turn.results]
+
+
+def test_nobody_is_asked_about_a_call_that_the_budget_has_no_room_for() -> None:
+    """In request order, and calls that need nobody's word take room too."""
+    reaction = bounded(3, ASK, FREE, ASK, ASK, FREE, spent=0)
+
+    assert ["c0.0", "c0.2"] == [one.key for one in questions(reaction)]
+    assert [None, None, None, "not_run", None] == results(reaction)
+    assert ["held", "run", "held", "answered", "run"] == kinds(reaction)
+
+
+def test_with_no_room_at_all_the_gate_settles_at_once() -> None:
+    """There is nothing to wait for."""
+    reaction = bounded(2, ASK, ASK, spent=2)
+
+    assert isinstance(reaction, Leave)
+    assert isinstance(reaction.outcome, Settled)
+    assert ["not_run", "not_run"] == results(reaction)
+    assert reaction.run.turn.beyond_budget
+
+
+def test_what_was_held_is_asked_about_if_there_is_room_by_then() -> None:
+    """The calls beside it have run, and counted."""
+    settled = bounded(2, ASK, FREE, FREE, hold=False)
+    assert ["held", "run", "run"] == kinds(settled)
+    ran = (None, *(ToolResult(f"c0.{place}", "", "read", "a") for place in (1, 2)))
+    run = evolve(settled.run, turn=evolve(settled.run.turn, results=ran))
+
+    full = Gate(hold=False).enter(evolve(run, spent=Spent(0, 2)))
+    room = Gate(hold=False).enter(evolve(run, spent=Spent(0, 1)))
+
+    assert isinstance(full, Leave)
+    assert ["not_run", "ok", "ok"] == results(full)
+    assert ["c0.0"] == [one.key for one in questions(room)]
+
+
+def test_nobody_is_asked_about_an_agent_that_would_be_too_deep() -> None:
+    """It could not begin, whatever is said."""
+    tools = (spec("ask", "agent"),)
+    run = replied(reply(call("ask")))
+    run = evolve(run, turn=evolve(run.turn, tools=tools), setup=evolve(SETUP, depth=2, depth_max=2))
+    entered = Gate().enter(run)
+    assert isinstance(entered, Wait)
+
+    reaction = Gate().on(entered.run, CallsChecked(1.0, 1, (ASK,)), entered.effects[0])
+
+    assert isinstance(reaction, Leave)
+    assert ["error"] == results(reaction)
+
+
+def test_what_waits_at_the_gate_when_the_run_is_stopped_has_not_run() -> None:
+    """Nobody may be told that it is not known, for it is."""
+    asked = bounded(2, FREE, ASK, ASK)
+
+    left = Gate().on(asked.run, Cancelled(2.0), None)
+
+    assert isinstance(left, Leave)
+    assert isinstance(left.outcome, Aborted)
+    ended = Append().enter(evolve(left.run, ending=Ending(EndReason.ABORTED)))
+    assert ["not_run"] * 3 == [one.status for one in ended.run.steps[0].tool_results]

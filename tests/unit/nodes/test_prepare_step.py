@@ -254,6 +254,23 @@ def test_tools_that_are_added_can_be_chosen_at_once() -> None:
     assert ["read", "more"] == [tool.name for tool in run.turn.tools]
 
 
+@pytest.mark.parametrize(
+    ("active", "offered"), [(None, ["read"]), (("more",), ["more"]), (("read", "more"), None)]
+)
+def test_tools_that_are_added_are_offered_only_if_they_are_active(
+    active: tuple[str, ...] | None, offered: list[str] | None
+) -> None:
+    """In their first turn as in all others: what is offered is what can run."""
+    node = PrepareStep(active_tools=("read",), callback="prepare")
+    changes = Changes(add_tools=(spec("more"),), active_tools=active)
+
+    run = node.on(node.enter(fresh()).run, CallbackReturned(1.0, 1, changes), None).run
+
+    assert (offered or ["read", "more"]) == [tool.name for tool in run.turn.tools]
+    assert "more" in [tool.name for tool in run.setup.tools]
+    assert ["read"] == [tool.name for tool in node.enter(run).run.turn.tools]
+
+
 def test_a_history_that_was_changed_is_measured_anew() -> None:
     """What a model counted was another one."""
     opened = ASKING.enter(evolve(fresh(), measured=Measured(1, 9)))

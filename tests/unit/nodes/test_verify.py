@@ -20,7 +20,7 @@ from graphloop.events import (
 from graphloop.loop import Standard
 from graphloop.node import Leave, Wait
 from graphloop.nodes.verify import AnswerCheck, Verify
-from graphloop.outcomes import Aborted, Accepted, Failed, Outcome, Rejected
+from graphloop.outcomes import Aborted, Accepted, Failed, FollowUp, Outcome, Rejected
 from graphloop.run import Ending, EndReason, Run, evolve
 from graphloop.tool_outcome import ToolOutcome
 from graphloop.values import UserMessage
@@ -181,3 +181,67 @@ def test_a_judge_that_is_never_content_is_bounded_twice(
     assert ["draft", "shorter"] * (asked - 1) + ["draft"] == [
         getattr(one, "text", None) or getattr(one, "content", None) for one in run.added
     ][: 2 * asked - 1]
+
+
+NEXT = (UserMessage("and then?"), UserMessage("and at last?"))
+
+
+@pytest.mark.parametrize("sent_back", [0, 1])
+def test_one_follow_up_is_heard_once_the_answer_is_accepted(sent_back: int) -> None:
+    """The next one waits for the answer to it, which may be sent back as often as the first."""
+    run = evolve(fresh(), ending=DONE, follow_ups=NEXT, rejections={"verify": sent_back})
+
+    left = BOTH.on(run, CallbackReturned(1.0, 1, Judged(True)), Invoke(1, "verify"))
+
+    assert isinstance(left, Leave)
+    assert isinstance(left.outcome, FollowUp)
+    assert (NEXT[:1], NEXT[1:]) == (left.run.steering, left.run.follow_ups)
+    assert (None, {}) == (left.run.ending, left.run.rejections)
+
+
+def test_a_follow_up_waits_while_an_answer_is_judged_or_sent_back() -> None:
+    """It is not appended to an answer that nobody has accepted."""
+    run = evolve(fresh(), ending=DONE, follow_ups=NEXT)
+
+    asking = BOTH.enter(run)
+    back = BOTH.on(run, CallbackReturned(1.0, 1, BAD), Invoke(1, "verify"))
+
+    assert isinstance(asking, Wait)
+    assert isinstance(back, Leave)
+    assert isinstance(back.outcome, Rejected)
+    assert NEXT == asking.run.follow_ups == back.run.follow_ups
+
+
+def test_what_is_said_while_the_answer_is_judged_is_heard_before_any_follow_up() -> None:
+    """A run that is at its end goes on for it."""
+    now = (UserMessage("wait!"),)
+    run = evolve(fresh(), ending=DONE, steering=now, follow_ups=NEXT)
+
+    left = BOTH.on(run, CallbackReturned(1.0, 1, Judged(True)), Invoke(1, "verify"))
+
+    assert isinstance(left, Leave)
+    assert isinstance(left.outcome, FollowUp)
+    assert (now, NEXT) == (left.run.steering, left.run.follow_ups)
+
+
+@pytest.mark.parametrize(
+    ("reason", "outcome"),
+    [
+        (EndReason.COMPLETED, FollowUp),
+        (EndReason.LENGTH, FollowUp),
+        (EndReason.EMPTY_RESPONSE, FollowUp),
+        (EndReason.INCOMPLETE, FollowUp),
+        (EndReason.CONTEXT_WINDOW, Accepted),
+        (EndReason.MAX_STEPS, Accepted),
+    ],
+)
+def test_only_a_model_that_can_go_on_is_told_more(
+    reason: EndReason, outcome: type[Outcome]
+) -> None:
+    """One whose context is full cannot, and a bound stays a bound."""
+    run = evolve(fresh(), ending=Ending(reason), follow_ups=NEXT)
+
+    left = Verify().enter(run)
+
+    assert isinstance(left, Leave)
+    assert outcome is type(left.outcome)

@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from graphloop.errors import ConfigError
-from graphloop.providers.output_schema import closed_schema, is_strict
+from graphloop.providers.output_schema import closed_schema, is_strict, unenforced
 
 NUMBER = {"type": "number"}
 CLOSED: dict[str, Any] = {
@@ -161,3 +161,87 @@ def test_what_is_no_schema_is_refused(text: str) -> None:
     """Spliced in, it would break the whole request."""
     with pytest.raises(ConfigError, match="here"):
         closed_schema(text, place="here")
+
+
+class Tree(BaseModel):
+    """A type that holds itself."""
+
+    inner: list[Tree]
+
+
+class Leaf(BaseModel):
+    """One that is used twice, and holds nothing."""
+
+    n: int
+
+
+class Pair(BaseModel):
+    left: Leaf
+    right: Leaf | None
+
+
+class Scores(BaseModel):
+    by_name: dict[str, int]
+
+
+class Open(BaseModel, extra="allow"):
+    n: int
+
+
+MAPPING = "an object with properties of any name"
+CIRCLE = "a schema within itself"
+ELSEWHERE = "a reference to something else than one of its definitions"
+RING = {
+    "A": {"anyOf": [{"$ref": "#/definitions/B"}, NUMBER]},
+    "B": {"type": "array", "items": {"$ref": "#/definitions/A"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("schema", "found"),
+    [
+        (Scores.model_json_schema(), MAPPING),
+        (Open.model_json_schema(), MAPPING),
+        (within({"type": "object"}), MAPPING),
+        (within({"type": "object", "patternProperties": {"^x": NUMBER}}), MAPPING),
+        (within(NUMBER) | {"$defs": {"M": {"additionalProperties": NUMBER}}}, MAPPING),
+        (Tree.model_json_schema(), CIRCLE),
+        (within({"$ref": "#"}), CIRCLE),
+        (within({"$ref": "#/definitions/A"}) | {"definitions": RING}, CIRCLE),
+        (within({"$ref": "https://example.com/a.json"}), ELSEWHERE),
+        (within({"$ref": "#/properties/a"}), ELSEWHERE),
+        (within({"$ref": "#/$defs/B"}), ELSEWHERE),
+        (within({"enum": ["a", {"b": 1}]}), "an enumeration of values that are not plain"),
+        (
+            within({"allOf": [{"$ref": "#/$defs/B"}]}) | {"$defs": {"B": CLOSED}},
+            "a reference within `allOf`",
+        ),
+    ],
+)
+def test_what_anthropics_api_cannot_enforce_is_named(schema: object, found: str) -> None:
+    """It would answer 400, and no closing of objects can mend it."""
+    assert unenforced(json.dumps(schema), place="here") == found
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        CLOSED,
+        SILENT,
+        Pair.model_json_schema(),
+        Drawing.model_json_schema(),
+        within({"enum": ["a", None, 1]}),
+        within({"allOf": [CLOSED]}),
+        {"type": "object", "properties": {}},
+        {"type": "object", "additionalProperties": False},
+    ],
+)
+def test_everything_else_is_left_to_the_server(schema: object) -> None:
+    """A definition that is used twice is no circle; limits and open objects are mended."""
+    assert unenforced(json.dumps(schema), place="here") == ""
+
+
+def test_what_is_no_schema_has_no_forms_either() -> None:
+    """The message says where it stands."""
+    with pytest.raises(ConfigError, match="here"):
+        unenforced("[]", place="here")

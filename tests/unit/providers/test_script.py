@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from graphloop import Agent, ask
 from graphloop.errors import BadReply, Overloaded, ScriptError, ScriptExhausted
 from graphloop.providers.base import (
     ModelSession,
@@ -20,6 +21,7 @@ from graphloop.providers.script import ScriptedModel
 from graphloop.values import (
     AssistantMessage,
     FinishReason,
+    Message,
     ModelRequest,
     ReasoningPart,
     Reply,
@@ -195,3 +197,74 @@ def test_a_script_goes_on_where_a_run_has_come_to(tmp_path: Path) -> None:
         assert last.message.text == "Two."
     with pytest.raises(ScriptExhausted, match="holds 2 replies"):
         heard(script.after(2).session())
+
+
+def next_text(script: ScriptedModel, *messages: Message) -> str:
+    """Return what a new session of the script says to this history."""
+    return text(script.session(), ModelRequest(messages))
+
+
+def test_a_run_goes_on_in_the_script_where_its_history_has_come_to() -> None:
+    """Another process has nothing else; a second run of a conversation begins anew."""
+    made = [ScriptedModel(["One.", "Two."], label=label, restart=True) for label in ("a", "b")]
+    mine, other = (heard(one.session())[-1] for one in made)
+    assert isinstance(mine, Reply)
+    assert isinstance(other, Reply)
+    one, another, question = mine.message, other.message, UserMessage("?")
+    told = UserMessage("Not so.", origin="verify")
+    script = made[0]
+
+    assert next_text(script, question) == "One."
+    assert next_text(script, question, one) == "Two."
+    assert next_text(script, question, one, told) == "Two."
+    assert next_text(script, question, another) == "One."
+    assert next_text(script, question, AssistantMessage(one.parts, one.wire)) == "One."
+    assert next_text(script, question, one, question) == "One."
+    assert next_text(script, one) == "Two."
+    with pytest.raises(ScriptExhausted):
+        next_text(script, question, one, told, one)
+
+
+def test_only_a_script_that_begins_anew_is_found_again() -> None:
+    """Where all runs share one list, that list is what knows how far they are."""
+    shared = ScriptedModel(["One.", "Two."])
+    first = heard(shared.session())[-1]
+    assert isinstance(first, Reply)
+
+    assert first.message.extra == ""
+    assert next_text(shared, UserMessage("?")) == "Two."
+    assert next_text(ScriptedModel(["a", "b"]).after(1), UserMessage("?")) == "b"
+
+
+def test_a_function_s_reply_bears_the_label_too_and_what_a_reply_says_itself_stays() -> None:
+    """A reply that somebody made keeps its own."""
+    own = Reply(AssistantMessage((TextPart("x"),), "anthropic", "{}"), FinishReason.STOP)
+    script = ScriptedModel([lambda _: "x", own], restart=True)
+    session = script.session()
+    first, second = heard(session)[-1], heard(session)[-1]
+    assert isinstance(first, Reply)
+
+    assert (first.message.extra, second) == ('{"script": "script"}', own)
+
+
+def test_an_agent_of_a_script_is_resumed_in_a_new_process(tmp_path: Path) -> None:
+    """By its name alone: the journal says how far the script has come."""
+    path = tmp_path / "pay.yaml"
+    path.write_text("- calls: [{name: pay}]\n- text: Paid.\n", encoding="utf-8")
+
+    def pay() -> str:
+        """Pay."""
+        return "paid"
+
+    def made() -> Agent:
+        return Agent(
+            f"script:{path}", tools=[pay], gate=ask("pay"), store=str(tmp_path / "runs.db")
+        )
+
+    async def resumed() -> tuple[str, str]:
+        await made().generate("Pay.", run_id="r")
+        paid = await made().resume("r", approvals={"c0.0": True})
+        again = await made().generate(messages=[*paid.messages, UserMessage("Again.")])
+        return paid.text, again.end_reason.value
+
+    assert asyncio.run(resumed()) == ("Paid.", "parked")

@@ -1,7 +1,7 @@
 """Another process that uses a store: to be killed, to be stopped, to be raced against.
 
-Run as `python -m tests.unit.stores.store_process JOB DATABASE …` by `test_sqlite.py`; it tells
-what it did in lines, and waits for lines where the test decides what happens first.
+Run as `python -m tests.unit.stores.store_process JOB STORE …` by the tests of stores; it tells what
+it did in lines, and waits for lines where the test decides what happens first.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 
 from graphloop.errors import StoreError
 from graphloop.events import Cancelled
+from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.sqlite import SqliteStore
 
 RUNS = ("a", "b", "c")
@@ -81,6 +82,13 @@ async def drive(path: Path, clock: Path) -> None:
         say("appended")
 
 
+async def claim(path: Path) -> None:
+    """Claim a run in a directory of JSON lines, and hold it."""
+    await JsonlStore(path).claim("r")
+    say("claimed")
+    sys.stdin.readline()
+
+
 async def post(path: Path, signal_id: str) -> None:
     """Once told to, answer a hundred questions."""
     store = SqliteStore(path)
@@ -98,6 +106,8 @@ def main() -> None:
             asyncio.run(append(Path(path)))
         case ["drive", path, clock]:
             asyncio.run(drive(Path(path), Path(clock)))
+        case ["claim", path]:
+            asyncio.run(claim(Path(path)))
         case ["post", path, signal_id]:
             asyncio.run(post(Path(path), signal_id))
         case other:

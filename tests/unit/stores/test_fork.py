@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 
@@ -51,7 +52,7 @@ def test_a_fork_has_the_past_and_the_children_under_its_own_name(
     async def run() -> None:
         store = await filled(make(tmp_path))
 
-        await fork(store, "r", at=2, new_id="s")
+        await fork(store, "r", at=2, new_id="s", children=["c1.0"])
 
         assert [started("s"), event(2)] == list(await store.load("s"))
         assert [started("s/c1.0"), event(2)] == list(await store.load("s/c1.0"))
@@ -94,8 +95,8 @@ def test_a_child_is_copied_as_it_was_before_it_was_cancelled_with_its_parent(
         store = await filled(make(tmp_path))
         await store.append("r/c1.0/c2.0", 2, event(9))
 
-        await fork(store, "r", at=1, new_id="s")
-        await fork(store, "r", at=2, new_id="t")
+        await fork(store, "r", at=1, new_id="s", children=["c1.0"])
+        await fork(store, "r", at=2, new_id="t", children=["c1.0"])
 
         assert [started("s/c1.0")] == list(await store.load("s/c1.0"))
         assert [started("s/c1.0/c2.0"), event(9)] == list(await store.load("s/c1.0/c2.0"))
@@ -126,8 +127,15 @@ def test_a_fork_that_cannot_be_leaves_nothing(
         before = await store.runs()
 
         with pytest.raises(StoreError, match=message):
-            await fork(store, run_id, at=at, new_id=new_id)
+            await fork(store, run_id, at=at, new_id=new_id, children=["c1.0"])
 
         assert before == await store.runs()
 
     asyncio.run(run())
+
+
+def test_nobody_forks_without_saying_which_children_are_part_of_the_past() -> None:
+    """A child that began after the fork would be copied silently, and be taken for the copy's."""
+    given = inspect.signature(fork).parameters["children"]
+
+    assert inspect.Parameter.empty is given.default

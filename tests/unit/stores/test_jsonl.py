@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from graphloop.errors import StoreError
+from graphloop.errors import RunBusy, StoreError
 from graphloop.events import Cancelled, Event
 from graphloop.stores.jsonl import JsonlStore
 
@@ -125,6 +125,28 @@ def test_a_place_that_cannot_be_written_is_a_store_error(tmp_path: Path, run_id:
 
     with pytest.raises(StoreError, match="cannot append"):
         asyncio.run(JsonlStore(directory).append(run_id, 1, EVENTS[0]))
+
+
+def test_a_claim_that_cannot_be_noted_is_no_claim(tmp_path: Path) -> None:
+    """Once the place is mended, the run can be driven; a second store object is another driver."""
+    place = tmp_path / "file"
+    place.write_text("not a directory", encoding="utf-8")
+    store = JsonlStore(place)
+
+    with pytest.raises(StoreError, match="cannot claim run 'r' by"):
+        asyncio.run(store.claim("r"))
+    place.unlink()
+    other = JsonlStore(place)
+
+    async def scenario() -> None:
+        await other.claim("r")
+        with pytest.raises(RunBusy, match=f"pid {os.getpid()}"):
+            await store.claim("r")
+        await other.release("r", "done", ())
+        await store.claim("r")
+        await store.release("r", "done", ())
+
+    asyncio.run(scenario())
 
 
 def test_a_file_is_for_its_owner_only(tmp_path: Path) -> None:

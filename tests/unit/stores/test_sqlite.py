@@ -44,7 +44,6 @@ def test_it_can_do_all_that_a_store_can(tmp_path: Path) -> None:
     """Drivers ask with `isinstance` what they may rely on."""
     store = SqliteStore(tmp_path / "runs.db")
 
-    assert store.durable
     assert isinstance(store, Leases)
     assert isinstance(store, Mailbox)
     assert isinstance(store, Catalog)

@@ -9,7 +9,7 @@ import pytest
 from graphloop.graph import Graph
 from graphloop.loop import Standard, standard_edges
 from graphloop.node import Kind
-from graphloop.nodes import Gate
+from graphloop.nodes import AnswerCheck, Gate, Verify
 from graphloop.policy import allow
 from graphloop.views.dot import dot
 from tests.graphs import KINDS, agent, build
@@ -50,6 +50,16 @@ def test_the_rules_of_a_gate_stand_beside_it() -> None:
 
     assert '  note_n4 [label="allow read_*\\ldeny *\\l" shape=note' in text
     assert "  n4 -> note_n4 [arrowhead=none" in text
+
+
+def test_the_checks_of_an_answer_stand_beside_their_node() -> None:
+    """An answer that is sent back is no surprise to whoever has seen the picture."""
+    checked = Verify((AnswerCheck("output", 2), AnswerCheck("verify", 1)))
+    nodes = Standard(verify=checked)
+
+    text = dot(Graph("agent", nodes.prepare, standard_edges(nodes)))
+
+    assert '  note_n7 [label="output, 2 retries\\lverify, 1 retry\\l" shape=note' in text
 
 
 def _shape(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphloop.nodes import Child, Gate
+from graphloop.nodes import AnswerCheck, Child, Gate, Verify
 from graphloop.policy import allow, ask
 from graphloop.views.drawing import PALETTE, Line, kinds, lines, notes, visible
 from tests.graphs import KINDS, build
@@ -88,6 +88,14 @@ def test_a_gate_shows_its_rules_and_what_becomes_of_the_rest() -> None:
 
     assert ("allow read_*", "ask refund within 60 s", "deny *") == notes(Gate(rules=rules))
     assert () == notes(Gate())
+
+
+def test_the_checks_of_an_answer_are_listed_with_their_bounds() -> None:
+    """Whoever reads the drawing learns what an answer must pass before it is one."""
+    checks = AnswerCheck("output", 2), AnswerCheck("done_when", 0), AnswerCheck("verify", 1)
+
+    assert ("output, 2 retries", "done_when, 0 retries", "verify, 1 retry") == notes(Verify(checks))
+    assert () == notes(Verify())
 
 
 def test_a_node_of_another_name_than_its_agent_shows_the_agent() -> None:

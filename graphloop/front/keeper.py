@@ -1,0 +1,144 @@
+"""Keeper: what the runs of one agent share, open for as long as one of them goes on.
+
+The store that the agent opens by its path, and the connections to its models. Whoever closes the
+agent, or ends a synchronous call, closes what nobody uses; the rest closes with its last user. Runs
+may go on in several threads: a store is shared by them all, a connection by those of its loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from threading import RLock
+from typing import final
+
+from ..codec import Codec
+from ..errors import ConfigError
+from ..stores.base import Store
+from ..stores.memory import MemoryStore
+from ..stores.opening import open_store
+from ..stores.sqlite import SqliteStore
+
+__all__ = ["Hold", "Keeper"]
+
+
+@final
+class Hold:
+    """One user of what is shared; one that is thrown away counts no longer, but closes nothing.
+
+    Args:
+        keeper: whose user it is.
+        below: the same for the agents that may be called.
+    """
+
+    def __init__(self, keeper: Keeper, below: Sequence[Hold] = ()) -> None:
+        self._keeper = keeper
+        self._below = below
+        self._loop = asyncio.get_running_loop()
+        self._over = False
+        keeper.came(self._loop)
+
+    async def release(self) -> None:
+        """Need what is shared no longer."""
+        self._leave()
+        for one in self._below:
+            await one.release()
+        await self._keeper.close_unused()
+
+    def _leave(self) -> None:
+        if not self._over:
+            self._over = True
+            self._keeper.went(self._loop)
+
+    def __del__(self) -> None:
+        self._leave()
+
+
+@final
+class Keeper:
+    """Opens the store once, and closes it and the connections once nobody needs them.
+
+    Args:
+        given: the store of the options; one that is open already is its maker's to close.
+        codec: how events are written.
+        disconnect: closes the connections of the running event loop; they can be used again.
+    """
+
+    def __init__(
+        self,
+        given: Store | str | Path | None,
+        codec: Codec,
+        disconnect: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._given = given
+        self._codec = codec
+        self._disconnect = disconnect
+        self._store: Store | None = None
+        self._users = Counter[asyncio.AbstractEventLoop]()
+        self._to_disconnect = set[asyncio.AbstractEventLoop]()
+        self._to_close = False
+        # Reentrant, for whoever is thrown away is so wherever the garbage collector runs.
+        self._lock = RLock()
+
+    def store(self) -> Store:
+        """Return the store of the options, opened; a new one in memory if there is none."""
+        given = self._given
+        if given is None:
+            return MemoryStore()
+        if not isinstance(given, str | Path):
+            return given
+        with self._lock:
+            if self._store is None:
+                self._store = open_store(given, self._codec)
+            return self._store
+
+    def own(self) -> Store:
+        """Return the store of the options, opened, for runs that are known by their id only.
+
+        Raises:
+            ConfigError: there is none, so there are no such runs.
+        """
+        if self._given is None:
+            raise ConfigError(
+                "this agent has no `store`, so it knows no run by its id: give it one "
+                "(store='runs.db'), or resume with the RunResult"
+            )
+        return self.store()
+
+    def came(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Count a user."""
+        with self._lock:
+            self._users[loop] += 1
+
+    def went(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Count a user no longer."""
+        with self._lock:
+            self._users[loop] -= 1
+            if not self._users[loop]:
+                del self._users[loop]
+
+    async def aclose(self) -> None:
+        """Close what nobody uses now, and the rest once nobody does."""
+        with self._lock:
+            self._to_close = True
+            self._to_disconnect.add(asyncio.get_running_loop())
+        await self.close_unused()
+
+    async def close_unused(self) -> None:
+        """Close what was to be closed, and is not used any more."""
+        loop, store = asyncio.get_running_loop(), None
+        with self._lock:
+            disconnects = loop in self._to_disconnect and not self._users[loop]
+            if disconnects:
+                self._to_disconnect.discard(loop)
+            if self._to_close and not self._users.total():
+                self._to_close = False
+                store, self._store = self._store, None
+        try:
+            if disconnects:
+                await self._disconnect()
+        finally:
+            if isinstance(store, SqliteStore):
+                await store.aclose()

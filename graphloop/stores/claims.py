@@ -1,0 +1,74 @@
+"""Who drives which run through one store object, where all its drivers are in this process.
+
+Nothing has to run out here, and nothing to be fenced: a driver is dead when its event loop is, and
+what is dead writes no more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from asyncio import AbstractEventLoop
+from typing import final
+from weakref import ReferenceType, ref
+
+from ..errors import RunBusy, StoreError
+
+__all__ = ["Claims", "running_loop"]
+
+
+@final
+class Claims:
+    """The claims of the drivers of one store object, which may be in several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loops: dict[str, ReferenceType[AbstractEventLoop] | None] = {}
+
+    def take(self, run_id: str) -> None:
+        """Claim a run for whoever is running now.
+
+        Raises:
+            RunBusy: it is claimed, and the event loop of its driver is not closed.
+        """
+        loop = running_loop()
+        with self._lock:
+            if self.is_live(run_id):
+                raise RunBusy(
+                    f"run {run_id!r} is being driven in this process, through this very store: "
+                    "wait for its driver to come to an end, or close the stream that drives it"
+                )
+            self._loops[run_id] = None if loop is None else ref(loop)
+
+    def give_back(self, run_id: str) -> None:
+        """End a claim.
+
+        Raises:
+            StoreError: there is none.
+        """
+        with self._lock:
+            if run_id not in self._loops:
+                raise StoreError(
+                    f"run {run_id!r} is not claimed by this store, so it cannot be released"
+                )
+            del self._loops[run_id]
+
+    def is_taken(self, run_id: str) -> bool:
+        """Whether a run was claimed and not given back."""
+        return run_id in self._loops
+
+    def is_live(self, run_id: str) -> bool:
+        """Whether a run is claimed by a driver that can still come to its end."""
+        if run_id not in self._loops:
+            return False
+        known = self._loops[run_id]
+        loop = None if known is None else known()
+        return known is None or (loop is not None and not loop.is_closed())
+
+
+def running_loop() -> AbstractEventLoop | None:
+    """Return the event loop that runs here, if one does."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

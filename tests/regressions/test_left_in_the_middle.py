@@ -1,0 +1,254 @@
+"""A run that its driver leaves, at whatever instant: nothing is lost, nothing happens twice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from graphloop import Agent, EndReason, RunResult, RunStream, Tool, ToolContext
+from graphloop.events import Begun, CallsChecked, Event, Queued, ToolReturned
+from graphloop.stores.base import Store
+from graphloop.stores.jsonl import JsonlStore
+from graphloop.stores.memory import MemoryStore
+from graphloop.stores.sqlite import SqliteStore
+from graphloop.testing import ScriptedModel
+from graphloop.values import UserMessage
+from tests.strategies import call, reply
+
+T = TypeVar("T")
+
+DEADLINE_S = 10.0
+
+Make = Callable[[Path], Store]
+STORES: dict[str, Make] = {
+    "memory": lambda _: MemoryStore(),
+    "jsonl": JsonlStore,
+    "sqlite": lambda folder: SqliteStore(folder / "runs.db", durability="process"),
+}
+
+
+def within(work: Coroutine[object, object, T]) -> T:
+    """Run to the end, or fail if it does not come."""
+
+    async def bounded() -> T:
+        async with asyncio.timeout(DEADLINE_S):
+            return await work
+
+    return asyncio.run(bounded())
+
+
+async def close(store: Store) -> None:
+    """Close a store that has something to close."""
+    if isinstance(store, SqliteStore):
+        await store.aclose()
+
+
+class Till:
+    """Tools that must not run twice: one ends at once, the other only when it is let."""
+
+    def __init__(self) -> None:
+        self.ran: list[str] = []
+        self.begun = asyncio.Event()
+        self.may_end = asyncio.Event()
+
+    def agent(self, store: Store | None, *names: str, gated: bool = False) -> Agent:
+        """Return an agent whose model calls these, if any, and then is done."""
+
+        async def pay(arguments: dict[str, object], context: ToolContext) -> str:
+            self.ran.append(context.key)
+            self.begun.set()
+            await self.may_end.wait()
+            return "paid"
+
+        async def note(arguments: dict[str, object], context: ToolContext) -> str:
+            self.ran.append(context.key)
+            return "noted"
+
+        free: dict[str, object] = {"type": "object"}
+        tools = [
+            Tool(name="pay", parameters=free, execute=pay, needs_approval=gated),
+            Tool(name="note", parameters=free, execute=note),
+        ]
+        calls = [reply(*[call(name) for name in names])] if names else []
+        return Agent(ScriptedModel([*calls, "done"]), tools=tools, store=store)
+
+
+async def left_in_a_tool(till: Till, stream: RunStream[None]) -> None:
+    """Look at a stream until its slow tool runs, then leave it."""
+    async with asyncio.TaskGroup() as group:
+        group.create_task(stream.consume())
+        await till.begun.wait()
+        await stream.aclose()
+
+
+def said(result: RunResult[None]) -> list[tuple[str, str]]:
+    """Return how the calls of the first turn were answered."""
+    return [(one.status, one.text) for one in result.steps[0].tool_results]
+
+
+@pytest.mark.parametrize("make", STORES.values(), ids=STORES)
+def test_a_tool_that_was_left_in_the_middle_does_not_run_again(make: Make, tmp_path: Path) -> None:
+    """Whoever gives a store can come back, also in this very process: it may have happened."""
+
+    async def scenario() -> tuple[Till, RunResult[None]]:
+        till, store = Till(), make(tmp_path)
+        await left_in_a_tool(till, till.agent(store, "pay").stream("go", run_id="r"))
+        till.may_end.set()
+        result = await till.agent(store).resume("r")
+        await close(store)
+        return till, result
+
+    till, result = within(scenario())
+
+    assert ["c0.0"] == till.ran
+    assert ["unknown"] == [status for status, _ in said(result)]
+    assert "done" == result.text
+
+
+@pytest.mark.parametrize("make", STORES.values(), ids=STORES)
+def test_what_had_ended_when_its_sibling_was_left_is_kept(make: Make, tmp_path: Path) -> None:
+    """Two tools of one turn, one of them done: each ran once, and one is known."""
+
+    async def scenario() -> tuple[Till, RunResult[None]]:
+        till, store = Till(), make(tmp_path)
+        await left_in_a_tool(till, till.agent(store, "note", "pay").stream("go", run_id="r"))
+        till.may_end.set()
+        result = await till.agent(store).resume("r")
+        await close(store)
+        return till, result
+
+    till, result = within(scenario())
+
+    assert ["c0.0", "c0.1"] == sorted(till.ran)
+    assert ("ok", "noted") == said(result)[0]
+    assert "unknown" == said(result)[1][0]
+
+
+@pytest.mark.parametrize("make", STORES.values(), ids=STORES)
+def test_results_that_nobody_has_looked_at_yet_are_kept(make: Make, tmp_path: Path) -> None:
+    """Both tools had ended when the looker left after the first: the second is in the journal."""
+
+    async def scenario() -> tuple[Till, RunResult[None], bool]:
+        till, store = Till(), make(tmp_path)
+        till.may_end.set()
+        stream = till.agent(store, "note", "pay").stream("go", run_id="r")
+        async for part in stream.full_stream:
+            if part.type == "tool-result":
+                break
+        await stream.aclose()
+        ended = sum(isinstance(one, ToolReturned) for one in await store.load("r"))
+        result = await till.agent(store).resume("r")
+        await close(store)
+        return till, result, ended == 2
+
+    till, result, kept = within(scenario())
+
+    assert kept
+    assert ["c0.0", "c0.1"] == sorted(till.ran)
+    assert [("ok", "noted"), ("ok", "paid")] == said(result)
+
+
+def test_what_was_said_before_the_stream_was_left_is_kept() -> None:
+    """A message that was taken is read, by whoever goes on."""
+
+    async def scenario() -> RunResult[None]:
+        till, store = Till(), MemoryStore()
+        stream = till.agent(store, "pay").stream("go", run_id="r")
+        async with asyncio.TaskGroup() as group:
+            group.create_task(stream.consume())
+            await till.begun.wait()
+            stream.steer("hurry")
+            await stream.aclose()
+        assert [Queued] == [type(one) for one in await store.load("r")][-1:]
+        return await till.agent(store).resume("r")
+
+    assert UserMessage("hurry", origin="steering") in within(scenario()).messages
+
+
+class LeftAtCheck:
+    """A journal in memory that leaves a stream while the check of its calls is being kept."""
+
+    def __init__(self) -> None:
+        self.kept = MemoryStore()
+        self.stream: RunStream[None] | None = None
+        self.leaving: asyncio.Task[None] | None = None
+
+    async def append(self, run_id: str, seq: int, event: Event) -> None:
+        """Keep an event."""
+        if isinstance(event, CallsChecked) and self.stream is not None:
+            self.leaving = asyncio.create_task(self.stream.aclose())
+            self.stream = None
+            await asyncio.sleep(0)
+        await self.kept.append(run_id, seq, event)
+
+    async def load(self, run_id: str) -> tuple[Event, ...]:
+        """Return the journal."""
+        return tuple(await self.kept.load(run_id))
+
+    async def runs(self) -> list[str]:
+        """Return the ids."""
+        return list(await self.kept.runs())
+
+
+def test_a_tool_that_had_not_begun_when_the_run_was_left_runs_once() -> None:
+    """Nothing may be taken for begun that never began: its result would be unknown for ever."""
+
+    async def scenario() -> tuple[Till, RunResult[None], list[Event]]:
+        till, store = Till(), LeftAtCheck()
+        till.may_end.set()
+        store.stream = stream = till.agent(store, "pay").stream("go", run_id="r")
+        await stream.consume()
+        assert store.leaving is not None
+        await store.leaving
+        left = list(await store.load("r"))
+        return till, await till.agent(store).resume("r"), left
+
+    till, result, left = within(scenario())
+
+    assert not [one for one in left if isinstance(one, Begun)]
+    assert ["c0.0"] == till.ran
+    assert [("ok", "paid")] == said(result)
+
+
+def test_a_parked_run_without_a_store_that_is_left_when_resumed_does_not_repeat() -> None:
+    """Its result leads to its journal, so whoever has it can come back, by any way."""
+
+    async def scenario() -> tuple[Till, list[Event], RunResult[None]]:
+        till = Till()
+        parked = await till.agent(None, "pay", gated=True).generate("go", run_id="r")
+        agent = till.agent(None, gated=True)
+        await left_in_a_tool(till, agent.resume_stream(parked, approvals={"c0.0": True}))
+        till.may_end.set()
+        journal = list(await parked.store.load("r"))
+        return till, journal, await till.agent(parked.store, gated=True).resume("r")
+
+    till, journal, result = within(scenario())
+
+    assert [one for one in journal if isinstance(one, Begun)]
+    assert ["c0.0"] == till.ran
+    assert EndReason.PARKED is result.end_reason
+    assert [True] == [one.unknown for one in result.pending]
+
+
+def test_a_child_that_was_left_in_the_middle_does_not_repeat_its_tool() -> None:
+    """A child's journal is where its parent's is, and is kept as carefully."""
+
+    def above(till: Till, store: Store, *names: str) -> Agent:
+        below = till.agent(None, *names).as_tool(name="kid", description="pays")
+        calls = [reply(call("kid", "", '{"prompt": "x"}'))] if names else []
+        return Agent(ScriptedModel([*calls, "done"]), tools=[below], store=store)
+
+    async def scenario() -> tuple[Till, RunResult[None]]:
+        till, store = Till(), MemoryStore()
+        await left_in_a_tool(till, above(till, store, "pay").stream("go", run_id="r"))
+        till.may_end.set()
+        return till, await above(till, store).resume("r")
+
+    till, result = within(scenario())
+
+    assert ["c0.0"] == till.ran
+    assert ["unknown"] == [one.status for one in result.children["r/c0.0"].steps[0].tool_results]

@@ -1,0 +1,118 @@
+"""lease: a run is claimed once, and released as it stands, whatever happened meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from graphloop.drivers.lease import leased, status_of
+from graphloop.errors import Fenced, RunBusy
+from graphloop.events import Event
+from graphloop.run import Ending, EndReason, evolve
+from graphloop.stores.base import Ask, ReleaseStatus
+from tests.strategies import fresh
+
+ASK = Ask("c0.0", "approval", "pay", "{}")
+
+
+class Leasing:
+    """A store that only tells what is asked of it."""
+
+    def __init__(self, busy: bool = False) -> None:
+        self.told: list[object] = []
+        self._busy = busy
+
+    async def append(self, run_id: str, seq: int, event: Event) -> None:
+        """Keep nothing."""
+
+    async def load(self, run_id: str) -> Sequence[Event]:
+        """Return nothing."""
+        return ()
+
+    async def runs(self) -> Sequence[str]:
+        """Return nothing."""
+        return ()
+
+    async def claim(self, run_id: str) -> None:
+        """Claim a run, if it is free."""
+        if self._busy:
+            raise RunBusy("driven elsewhere")
+        self.told.append(run_id)
+
+    async def release(self, run_id: str, status: ReleaseStatus, asks: Sequence[Ask]) -> None:
+        """Release it."""
+        self.told.append((run_id, status, asks))
+
+
+class Plain:
+    """A store that leases nothing."""
+
+    async def append(self, run_id: str, seq: int, event: Event) -> None:
+        """Keep nothing."""
+
+    async def load(self, run_id: str) -> Sequence[Event]:
+        """Return nothing."""
+        return ()
+
+    async def runs(self) -> Sequence[str]:
+        """Return nothing."""
+        return ()
+
+
+def driven(store: Leasing | Plain, error: BaseException | None = None) -> None:
+    """Drive a run that parks, or fails like this."""
+
+    async def scenario() -> None:
+        async with leased(store, "r", lambda: ("suspended", (ASK,))):
+            if error is not None:
+                raise error
+
+    asyncio.run(scenario())
+
+
+def test_a_run_is_released_with_what_it_waits_for() -> None:
+    """Also where its driver is cancelled, or breaks."""
+    calm, cancelled, without = Leasing(), Leasing(), Plain()
+
+    driven(calm)
+    driven(without)
+    with pytest.raises(asyncio.CancelledError):
+        driven(cancelled, asyncio.CancelledError())
+
+    assert ["r", ("r", "suspended", (ASK,))] == calm.told == cancelled.told
+
+
+def test_what_is_another_s_is_neither_driven_nor_released() -> None:
+    """It was taken over, or never ours."""
+    fenced, busy = Leasing(), Leasing(busy=True)
+
+    with pytest.raises(Fenced):
+        driven(fenced, Fenced("taken over"))
+    with pytest.raises(RunBusy):
+        driven(busy)
+
+    assert ["r"] == fenced.told
+    assert [] == busy.told
+
+
+@pytest.mark.parametrize(
+    ("reason", "status"),
+    [
+        (EndReason.COMPLETED, "done"),
+        (EndReason.MAX_STEPS, "done"),
+        (EndReason.ABORTED, "cancelled"),
+        (EndReason.ERROR, "failed"),
+        (EndReason.TIMEOUT, "failed"),
+    ],
+)
+def test_a_run_is_called_by_how_it_ended(reason: EndReason, status: str) -> None:
+    """A list of runs tells the stopped from the broken."""
+    assert status == status_of(evolve(fresh(), node="END", ending=Ending(reason)))
+
+
+def test_a_run_that_has_not_ended_is_suspended() -> None:
+    """Or has not even begun."""
+    assert "suspended" == status_of(None) == status_of(fresh())
+    assert "suspended" == status_of(evolve(fresh(), ending=Ending(EndReason.ERROR)))

@@ -1,0 +1,134 @@
+"""allowance: who has room, in request order, and what is left for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphloop.allowance import NO_TOOL, answer, beyond, free, has_room, lacks_calls, specs_of
+from graphloop.effects import CallTool, Effect, StartRun
+from graphloop.run import Run, Turn, evolve
+from graphloop.spending import Budget, Spent
+from graphloop.values import ToolResult, Usage
+from tests.strategies import SETUP, call, fresh, spec
+
+TOOLS = (spec("read"), spec("ask", "agent"))
+NOTHING = Spent()
+
+
+def calling(
+    *names: str,
+    budget: Budget,
+    spent: Spent = NOTHING,
+    pending: Sequence[Effect] = (),
+    depth: int = 0,
+) -> Run[None]:
+    """Return a run whose turn calls these tools."""
+    turn = Turn(number=0, tools=TOOLS, calls=tuple([call(name) for name in names]))
+    return evolve(
+        fresh(turn),
+        setup=evolve(SETUP, budget=budget, depth=depth),
+        spent=spent,
+        pending={one.id: one for one in pending},
+    )
+
+
+def refused(run: Run[None]) -> dict[int, str]:
+    """Return how the calls are answered that have no room."""
+    every = beyond(run, specs_of(run.turn, range(len(run.turn.calls))))
+    return {place: result.status for place, result in every.items()}
+
+
+def test_tools_get_what_there_is_in_request_order() -> None:
+    """Beside those that run already; agents take no place of theirs."""
+    running = CallTool(1, "c0.9", call())
+    run = calling(
+        *["read", "ask", "read", "read"],
+        budget=Budget(tool_calls=5),
+        spent=Spent(0, 2),
+        pending=[running],
+    )
+
+    assert {3: "not_run"} == refused(run)
+
+
+@given(
+    names=st.lists(st.sampled_from(["read", "ask", "nowhere"]), max_size=6),
+    most=st.none() | st.integers(1, 6),
+    spent=st.integers(0, 6),
+)
+def test_no_more_tools_have_room_than_the_budget_has_calls(
+    names: list[str], most: int | None, spent: int
+) -> None:
+    """And none is refused that would fit."""
+    run = calling(*names, budget=Budget(tool_calls=most), spent=Spent(0, spent))
+
+    without = [place for place in refused(run) if names[place] != "ask"]
+    tools = [place for place, name in enumerate(names) if name != "ask"]
+
+    assert without == ([] if most is None else tools[max(0, most - spent) :])
+
+
+@pytest.mark.parametrize(
+    ("depth", "spent", "status"), [(2, 0, "error"), (2, 9, "error"), (0, 9, "not_run")]
+)
+def test_an_agent_has_no_room_too_deep_or_with_nothing_to_spend(
+    depth: int, spent: int, status: str
+) -> None:
+    """It would take a turn before it noticed."""
+    run = calling("ask", budget=Budget(tokens=9), spent=Spent(usage=Usage(spent)), depth=depth)
+
+    assert {0: status} == refused(run)
+
+
+@pytest.mark.parametrize(("places", "lacks"), [((), False), ((1,), False), ((1, 0), True)])
+def test_only_a_tool_is_refused_for_want_of_tool_calls(
+    places: tuple[int, ...], lacks: bool
+) -> None:
+    """An agent is refused for other reasons: it may answer without a call."""
+    run = calling("read", "ask", budget=Budget(tool_calls=1), spent=Spent(0, 1))
+
+    assert {0: "not_run"} == refused(run)
+    assert lacks is lacks_calls(specs_of(run.turn, (0, 1)), places)
+
+
+def test_what_is_reserved_is_not_free() -> None:
+    """For children, and for the calls that run or are about to."""
+    pending: list[Effect] = [
+        CallTool(1, "c0.0", call()),
+        StartRun(2, "c0.1", "ask", "{}", (), Budget(tokens=30, tool_calls=4)),
+    ]
+    run = calling(
+        budget=Budget(tokens=100, tool_calls=10), spent=Spent(0, 1, Usage(10)), pending=pending
+    )
+
+    assert Budget(tokens=60, tool_calls=2) == free(run, 2)
+
+
+@pytest.mark.parametrize(
+    ("most", "unissued", "room"), [(None, (0, 1), True), (2, (0, 1), True), (1, (0, 1), False)]
+)
+def test_there_is_room_where_nobody_waits_for_it(
+    most: int | None, unissued: tuple[int, ...], room: bool
+) -> None:
+    """Tools wait for their calls, and agents for none."""
+    run = calling("read", "ask", budget=Budget(tool_calls=most))
+
+    assert room is has_room(evolve(run, turn=evolve(run.turn, unissued=unissued)))
+
+
+def test_an_answer_without_a_run_bears_the_key_of_its_call() -> None:
+    """Whoever reads it knows which call it is about."""
+    turn = calling("read", "ask", budget=Budget()).turn
+
+    assert ToolResult("c0.1", "", "ask", "no", "denied") == answer(turn, 1, "no", "denied")
+
+
+def test_a_call_of_no_tool_on_offer_is_a_call_of_no_tool() -> None:
+    """It has no kind but the plainest, and no lock."""
+    turn = calling("read", "nowhere", "ask", budget=Budget()).turn
+
+    assert {2: TOOLS[1], 1: NO_TOOL} == specs_of(turn, [2, 1])
