@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from . import encode, imports, journal, loop, many, parallel, stream
+from . import encode, imports, journal, loop, many, parallel, proofs, stream
 from .measure import Row
 from .report import as_markdown, as_text, replaced
 from .sizes import Sizes
@@ -33,6 +33,7 @@ BENCHES: Final[Mapping[str, Callable[[Sizes], list[Row]]]] = {
     "many": many.rows,
     "imports": imports.rows,
     "journal": journal.rows,
+    "proofs": proofs.rows,
 }
 README: Final = Path(__file__).with_name("README.md")
 

@@ -20,6 +20,8 @@ class Sizes:
         nap_s: how long each of these calls sleeps.
         agents: how many agents run at once.
         agent_turns: the turns of each of them.
+        proof_nodes: how many nodes the graphs have that are proven: a large one, a larger one.
+        proof_rounds: how often each is proven.
     """
 
     rounds: int = 9
@@ -30,6 +32,8 @@ class Sizes:
     nap_s: float = 0.01
     agents: int = 1_000
     agent_turns: int = 5
+    proof_nodes: tuple[int, int] = (1_000, 10_000)
+    proof_rounds: int = 3
 
 
 TINY = Sizes(
@@ -41,4 +45,6 @@ TINY = Sizes(
     nap_s=0.0,
     agents=3,
     agent_turns=2,
+    proof_nodes=(18, 36),
+    proof_rounds=1,
 )

@@ -12,17 +12,24 @@ if TYPE_CHECKING:
     from .front.agent import Agent
     from .front.agent_tool import agent_tool
     from .front.child import AgentTool
+    from .front.compose import fallback, loop_until, map_over, parallel, retry, router
     from .front.generate import generate_text, generate_text_sync, stream_chat
     from .front.generate_object import ObjectResult, generate_object, generate_object_sync
     from .front.graph import Graph
+    from .front.node_context import NodeContext
+    from .front.own_node import node
     from .front.result import RunResult
     from .front.stream import RunStream
+    from .front.sub_graph import sub_graph
+    from .front.sub_plan import ChildResult
     from .front.told import AnswerInfo, Model, StepChanges, StepInfo, Verdict
     from .front.tool_runner import ToolRunner
+    from .front.topology import Topology, dump, fingerprint, load
     from .front.turn_in_hand import TurnInHand
+    from .front.with_agents import with_agents
     from .graph import END, Edges
     from .model_price import ModelPrice
-    from .node import Node
+    from .node_protocol import Node
     from .policy import Policy, allow, ask, deny
     from .proofs.check import check
     from .provider_tools import (
@@ -37,6 +44,7 @@ if TYPE_CHECKING:
     from .spending import Budget, budget
     from .tool_effects import NOT_DONE, UNKNOWN, Found
     from .tools import Tool, ToolContext, tool
+    from .topology.registration import Registry, registry
     from .values import FinishReason, ToolChoice, Usage
 
 __all__ = [
@@ -48,6 +56,7 @@ __all__ = [
     "AnswerInfo",
     "Approval",
     "Budget",
+    "ChildResult",
     "Compaction",
     "Edges",
     "EndReason",
@@ -57,10 +66,12 @@ __all__ = [
     "Model",
     "ModelPrice",
     "Node",
+    "NodeContext",
     "ObjectResult",
     "OutputInvalid",
     "Pending",
     "Policy",
+    "Registry",
     "Retries",
     "RunResult",
     "RunStream",
@@ -73,6 +84,7 @@ __all__ = [
     "ToolContext",
     "ToolError",
     "ToolRunner",
+    "Topology",
     "TurnInHand",
     "Usage",
     "Verdict",
@@ -87,14 +99,27 @@ __all__ = [
     "check",
     "decline",
     "deny",
+    "dump",
+    "fallback",
+    "fingerprint",
     "generate_object",
     "generate_object_sync",
     "generate_text",
     "generate_text_sync",
+    "load",
+    "loop_until",
+    "map_over",
+    "node",
+    "parallel",
     "provider_tool",
+    "registry",
+    "retry",
+    "router",
     "stop",
     "stream_chat",
+    "sub_graph",
     "tool",
+    "with_agents",
 ]
 
 _HOMES = {
@@ -106,17 +131,24 @@ _HOMES = {
     ".front.agent": ("Agent",),
     ".front.agent_tool": ("agent_tool",),
     ".front.child": ("AgentTool",),
+    ".front.compose": ("fallback", "loop_until", "map_over", "parallel", "retry", "router"),
     ".front.generate": ("generate_text", "generate_text_sync", "stream_chat"),
     ".front.generate_object": ("ObjectResult", "generate_object", "generate_object_sync"),
     ".front.graph": ("Graph",),
+    ".front.node_context": ("NodeContext",),
+    ".front.own_node": ("node",),
     ".front.result": ("RunResult",),
     ".front.stream": ("RunStream",),
+    ".front.sub_graph": ("sub_graph",),
+    ".front.sub_plan": ("ChildResult",),
     ".front.told": ("AnswerInfo", "Model", "StepChanges", "StepInfo", "Verdict"),
     ".front.tool_runner": ("ToolRunner",),
+    ".front.topology": ("Topology", "dump", "fingerprint", "load"),
     ".front.turn_in_hand": ("TurnInHand",),
+    ".front.with_agents": ("with_agents",),
     ".graph": ("END", "Edges"),
     ".model_price": ("ModelPrice",),
-    ".node": ("Node",),
+    ".node_protocol": ("Node",),
     ".policy": ("Policy", "allow", "ask", "deny"),
     ".proofs.check": ("check",),
     ".provider_tools": (
@@ -130,6 +162,7 @@ _HOMES = {
     ".run": ("EndReason", "StepResult"),
     ".tool_effects": ("NOT_DONE", "UNKNOWN", "Found"),
     ".tools": ("Tool", "ToolContext", "tool"),
+    ".topology.registration": ("Registry", "registry"),
     ".values": ("FinishReason", "ToolChoice", "Usage"),
 }
 

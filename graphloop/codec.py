@@ -17,7 +17,7 @@ from pydantic import ValidationError as StateError
 from pydantic_core import to_json
 
 from .errors import StoreError
-from .events import CallbackReturned, Event, Left, Started
+from .events import CallbackReturned, ChildEnded, Event, Left, Started
 from .values import evolve
 
 __all__ = ["SCHEMA_VERSION", "Codec"]
@@ -133,7 +133,7 @@ def _not_ours(error: StateError) -> StoreError:
 
 def _changed(event: Event, change: Callable[[object], object]) -> Event:
     match event:
-        case Started(state=state) if state is not None:
+        case Started(state=state) | ChildEnded(state=state) if state is not None:
             return evolve(event, state=change(state))
         case CallbackReturned(answer=Left(state=state) as left) if state is not None:
             return evolve(event, answer=evolve(left, state=change(state)))

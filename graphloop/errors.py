@@ -3,6 +3,7 @@
     GraphloopError
     ├── ConfigError            the caller: an option, a key, a file or a message is wrong
     │   ├── GraphError         … the table of a graph is wrong (`problems` lists all of it)
+    │   ├── NodeDefinitionError… a function cannot be a node as it is defined
     │   ├── ToolDefinitionError… a tool's name, signature or schema is wrong
     │   └── ScriptError        … a script of recorded replies is malformed
     ├── ProviderError          the model server, or the way to it
@@ -44,6 +45,7 @@ __all__ = [
     "GraphError",
     "GraphloopError",
     "IllegalEvent",
+    "NodeDefinitionError",
     "OutputInvalid",
     "Overloaded",
     "Problem",
@@ -70,6 +72,10 @@ class GraphloopError(Exception):
 
 class ConfigError(GraphloopError):
     """The caller asked for something that cannot work; nothing was sent."""
+
+
+class NodeDefinitionError(ConfigError):
+    """A function cannot be a node of a graph as it is defined."""
 
 
 class ToolDefinitionError(ConfigError):

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from .policy import Rule
 from .spending import Budget, Spent
+from .temporal import TemporalRule
 from .values import (
     Message,
     OutputSpec,
@@ -39,6 +40,7 @@ __all__ = [
     "EffectFailed",
     "Event",
     "Failure",
+    "Joined",
     "Judged",
     "Left",
     "ModelReplied",
@@ -69,6 +71,7 @@ class Setup(Struct, frozen=True, gc=False):
         attended: whether the caller iterates the run, and has a say in every turn.
         signed: whether an approval must be signed.
         approval_ttl_s: for how many seconds an approval may be given; None for ever.
+        watch: the temporal rules of the run, every word looked up.
     """
 
     model: str = ""
@@ -83,6 +86,7 @@ class Setup(Struct, frozen=True, gc=False):
     attended: bool = False
     signed: bool = False
     approval_ttl_s: float | None = None
+    watch: tuple[TemporalRule, ...] = ()
 
 
 class Started(Struct, frozen=True, tag=True):
@@ -195,10 +199,16 @@ class Tripped(Struct, frozen=True, tag_field="kind", tag="tripped", gc=False):
 
 
 class Left(Struct, frozen=True, tag_field="kind", tag="left"):
-    """A function node left by the outcome of this class name, with the state it returned."""
+    """A function node left by the outcome of this class name.
+
+    `fields` are the outcome's own, as JSON text. `state` is the run's from now on if it is
+    `changed`.
+    """
 
     outcome: str
     state: object = None
+    fields: str = ""
+    changed: bool = False
     kind: ClassVar[Literal["left"]] = "left"
 
 
@@ -214,7 +224,14 @@ class Judged(Struct, frozen=True, tag_field="kind", tag="judged", gc=False):
     kind: ClassVar[Literal["judged"]] = "judged"
 
 
-Answer: TypeAlias = Changes | Tripped | Left | Judged
+class Joined(Struct, frozen=True, tag_field="kind", tag="joined", gc=False):
+    """The one answer that a function has made of those of several branches."""
+
+    text: str
+    kind: ClassVar[Literal["joined"]] = "joined"
+
+
+Answer: TypeAlias = Changes | Tripped | Left | Judged | Joined
 
 
 class CallbackReturned(Struct, frozen=True, tag=True):
@@ -250,8 +267,11 @@ class EffectFailed(Struct, frozen=True, tag=True, gc=False):
     content_seen: bool = False
 
 
-class ChildEnded(Struct, frozen=True, tag=True, gc=False):
-    """A child run ended, well or badly; `content` is its answer, `spent` all that it used."""
+class ChildEnded(Struct, frozen=True, tag=True):
+    """A child run ended, well or badly; `content` is its answer, `spent` all that it used.
+
+    `state` is what its parent made of it: the parent's own from now on if it is `changed`.
+    """
 
     at: float
     effect: int
@@ -259,6 +279,8 @@ class ChildEnded(Struct, frozen=True, tag=True, gc=False):
     status: ResultStatus = "ok"
     spent: Spent = Spent()
     end_reason: str = ""
+    state: object = None
+    changed: bool = False
 
 
 class Steered(Struct, frozen=True, tag=True, gc=False):

@@ -14,8 +14,9 @@ from types import EllipsisType
 from typing import Final, Generic, Literal, TypeAlias, TypeVar, cast, get_args
 
 from .errors import GraphError, Problem, nearest
-from .node import Kind, Node
+from .node_protocol import Kind, Node
 from .outcomes import Outcome, outcome_name
+from .temporal import Rules
 
 __all__ = ["END", "Edge", "Edges", "EndType", "Graph", "Row"]
 
@@ -70,6 +71,11 @@ class Graph(Generic[S]):
         self.table: Mapping[str, Mapping[type[Outcome], str]] = {
             node.name: _complete(node, row) for node, row in edges.items()
         }
+
+    @property
+    def rules(self) -> Rules:
+        """The temporal rules that the graph itself brings; none, unless a file says so."""
+        return Rules()
 
     @property
     def edges(self) -> tuple[Edge, ...]:

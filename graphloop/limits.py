@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from math import isfinite
-from typing import TypeGuard
+from typing import TypeGuard, TypeVar
 
 from .errors import ConfigError
 
-__all__ = ["is_number", "is_whole", "positive_number", "whole_number"]
+__all__ = ["is_number", "is_whole", "positive_number", "stricter", "whole_number"]
+
+N = TypeVar("N", int, float)
 
 
 def whole_number(name: str, value: object, least: int = 1) -> int:
@@ -30,6 +32,11 @@ def positive_number(name: str, value: object) -> float:
     if not is_number(value) or value <= 0:
         raise ConfigError(f"`{name}` is a finite number above 0; found {value!r}")
     return value
+
+
+def stricter(one: N | None, other: N | None) -> N | None:
+    """Return the smaller of two limits, of which either may be none."""
+    return other if one is None else one if other is None else min(one, other)
 
 
 def is_whole(value: object) -> TypeGuard[int]:

@@ -37,6 +37,8 @@ __all__ = [
     "Settled",
     "Stop",
     "Truncated",
+    "Unplanned",
+    "Unrouted",
     "outcome_name",
 ]
 
@@ -148,6 +150,14 @@ class Go(Outcome):
 
 class Stop(Outcome):
     """A bound was reached or a stop condition held."""
+
+
+class Unrouted(Outcome):
+    """No route was chosen, or none that there is."""
+
+
+class Unplanned(Outcome):
+    """The latest answer is no list of items that could be worked on."""
 
 
 def outcome_name(outcome: type[Outcome]) -> str:

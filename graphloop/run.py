@@ -17,10 +17,12 @@ from .effects import Effect
 from .events import Failure, Setup
 from .history import History
 from .spending import Spent
+from .temporal_monitor import Monitor
 from .values import (
     FinishReason,
     Message,
     Reply,
+    ResultStatus,
     ToolCall,
     ToolChoice,
     ToolResult,
@@ -31,6 +33,7 @@ from .values import (
 )
 
 __all__ = [
+    "BranchRun",
     "EndReason",
     "Ending",
     "Measured",
@@ -89,6 +92,21 @@ class Verdict(Struct, frozen=True, gc=False):
     ttl_s: float | None = None
 
 
+class BranchRun(Struct, frozen=True, gc=False):
+    """One of several child runs that a node waits for together, and what came of it.
+
+    `agent` is told `prompt`, if there is one. `effect` started it, 0 if nothing has yet; `status`
+    is None until it has ended.
+    """
+
+    name: str
+    agent: str
+    prompt: str = ""
+    effect: int = 0
+    status: ResultStatus | None = None
+    content: str = ""
+
+
 class StepResult(Struct, frozen=True, gc=False):
     """One turn as it is reported: the model's reply and the results of its calls.
 
@@ -124,6 +142,7 @@ class Turn(Struct, frozen=True):
         results: one slot a call.
         unissued: places of the calls that wait for room.
         notes: messages to append after the reply and its results (feedback, what a caller adds).
+        branches: the child runs that answer together in the model's place.
     """
 
     number: int = -1
@@ -144,6 +163,7 @@ class Turn(Struct, frozen=True):
     results: tuple[ToolResult | None, ...] = ()
     unissued: tuple[int, ...] = ()
     notes: tuple[Message, ...] = ()
+    branches: tuple[BranchRun, ...] = ()
     usage: Usage = Usage()
 
 
@@ -163,7 +183,10 @@ class Run(Struct, Generic[S], frozen=True, kw_only=True):
     effects that may have happened already. `steering` and `follow_ups` are what somebody said and
     the model has not read; `stopping` is why the run is to stop after this turn. `tool_errors`
     counts, by tool, the consecutive steps in which the tool only failed, `denials` those in which
-    calls were only denied, `rejections`, by check, how often the answer was sent back.
+    calls were only denied, `rejections`, by check, how often the answer was sent back, `counts`, by
+    node, how often it did what it may do so often. `unwanted` holds the ids of pending child runs
+    that nobody waits for any more: a driver ends them. `watch` is where the temporal rules stand,
+    and `counted` the keys of the calls that they know of.
     """
 
     id: str
@@ -181,6 +204,7 @@ class Run(Struct, Generic[S], frozen=True, kw_only=True):
     pending: Mapping[int, Effect] = field(default_factory=dict[int, Effect])
     next_effect: int = 1
     begun: frozenset[int] = frozenset()
+    unwanted: frozenset[int] = frozenset()
     spent: Spent = Spent()
     steering: tuple[UserMessage, ...] = ()
     follow_ups: tuple[UserMessage, ...] = ()
@@ -188,6 +212,9 @@ class Run(Struct, Generic[S], frozen=True, kw_only=True):
     tool_errors: Mapping[str, int] = field(default_factory=dict[str, int])
     denials: int = 0
     rejections: Mapping[str, int] = field(default_factory=dict[str, int])
+    counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    watch: Monitor = Monitor()
+    counted: frozenset[str] = frozenset()
     measured: Measured = Measured()
     ending: Ending | None = None
 

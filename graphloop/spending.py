@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from .limits import positive_number, whole_number
+from .limits import positive_number, stricter, whole_number
 from .values import Usage
 
 __all__ = ["Budget", "Spent", "budget"]
@@ -96,10 +96,10 @@ class Budget(Struct, frozen=True, gc=False):
     def tightened(self, other: Budget) -> Budget:
         """Return the stricter of the two, limit by limit."""
         return Budget(
-            _least(self.tokens, other.tokens),
-            _least(self.usd, other.usd),
-            _least(self.seconds, other.seconds),
-            _least(self.tool_calls, other.tool_calls),
+            stricter(self.tokens, other.tokens),
+            stricter(self.usd, other.usd),
+            stricter(self.seconds, other.seconds),
+            stricter(self.tool_calls, other.tool_calls),
         )
 
 
@@ -136,7 +136,3 @@ def _part(limit: int | None, parts: int, at: int) -> int | None:
 
 def _less(limit: N | None, used: N | None) -> N | None:
     return limit if limit is None or used is None else max(limit - limit, limit - used)
-
-
-def _least(one: N | None, other: N | None) -> N | None:
-    return other if one is None else one if other is None else min(one, other)

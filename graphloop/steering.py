@@ -13,7 +13,7 @@ from .effects import HandOver
 from .errors import IllegalEvent
 from .events import Setup, Steered
 from .history import History
-from .node import Wait
+from .node_protocol import Wait
 from .repair import open_calls, repaired
 from .run import Measured, Run, Turn, evolve
 from .values import (

@@ -54,9 +54,10 @@ from .events import (
 )
 from .graph import Graph
 from .history import History
-from .node import Leave, Reaction, Wait
+from .node_protocol import Leave, Reaction, Wait
 from .outcomes import Outcome, outcome_name
 from .run import Ending, EndReason, Run, Spent, Turn, evolve
+from .temporal_watch import watch_begin, watch_decision, watch_leave, watch_wait
 from .values import call_key
 
 __all__ = ["ELSEWHERE", "SETTLE_MAX", "Step", "begin", "step"]
@@ -117,12 +118,14 @@ def begin(graph: Graph[S], started: Started, state: S) -> Step[S]:
         messages=History(started.messages),
         steering=started.steering,
     )
+    if started.setup.watch:
+        run = watch_begin(run, started.setup.watch)
     try:
         reaction = graph.nodes[graph.start].enter(run)
     except Exception as error:
         error.add_note(_note(graph, graph.start))
         raise
-    return _settle(graph, started, graph.start, reaction)
+    return _settle(graph, started, None, graph.start, reaction)
 
 
 def step(graph: Graph[S], run: Run[S], event: Event) -> Step[S]:
@@ -145,12 +148,13 @@ def step(graph: Graph[S], run: Run[S], event: Event) -> Step[S]:
     else:
         return Step(event, _noted(run, event), ())
     node = graph.nodes[run.node]
+    heard = watch_decision(run, event, answered) if run.watch.automata else event
     try:
-        reaction = node.on(run, event, answered)
+        reaction = node.on(run, heard, answered)
     except Exception as error:
         error.add_note(_note(graph, run.node))
         raise
-    return _settle(graph, event, run.node, reaction)
+    return _settle(graph, event, answered, run.node, reaction)
 
 
 def _answered(run: Run[S], event: Answering) -> tuple[Effect, Run[S]]:
@@ -175,6 +179,7 @@ def _answered(run: Run[S], event: Answering) -> tuple[Effect, Run[S]]:
         at=event.at,
         pending=pending,
         begun=run.begun - {event.effect} if run.begun else run.begun,
+        unwanted=run.unwanted - {event.effect} if run.unwanted else run.unwanted,
         spent=_spend(run, event, answered),
     )
 
@@ -214,6 +219,7 @@ def _aborted(run: Run[S], event: Cancelled) -> Run[S]:
         at=event.at,
         pending={},
         begun=frozenset(),
+        unwanted=frozenset(),
         spent=_timed(run, event) + event.spent,
         turn=_unissued(run, event.unbegun),
         ending=ending,
@@ -265,18 +271,29 @@ def _spend(run: Run[S], event: Answering, answered: Effect) -> Spent:
     return evolve(spent, seconds=seconds)
 
 
-def _settle(graph: Graph[S], event: Event, node: str, reaction: Reaction[S, Outcome]) -> Step[S]:
+def _settle(
+    graph: Graph[S],
+    event: Event,
+    answered: Effect | None,
+    node: str,
+    reaction: Reaction[S, Outcome],
+) -> Step[S]:
     """Follow the table from `node` until a node waits or the run is over."""
     for _ in range(SETTLE_MAX):
         if not isinstance(reaction, Leave):
-            return _wait(graph, event, node, reaction)
+            taken = _wait(graph, event, node, reaction)
+            if taken.run.watch.automata:
+                taken = evolve(taken, run=watch_wait(taken.run, event, answered, taken.effects))
+            return taken
         run = reaction.run
         target = graph.table[node].get(type(reaction.outcome))
         if target is None or not isinstance(run, Run):  # pyright: ignore[reportUnnecessaryIsInstance] - types can be ignored
             raise _broken(graph, node, *_unfit_leave(graph.table[node], run, reaction.outcome))
+        if run.watch.automata:
+            run = watch_leave(run, graph.nodes[node].kind, node, type(reaction.outcome), target)
         if target == "END":
             return _end(graph, event, node, run)
-        node = target
+        node, answered = target, None
         try:
             reaction = graph.nodes[node].enter(run)
         except Exception as error:
@@ -308,6 +325,10 @@ def _wait(graph: Graph[S], event: Event, node: str, wait: Wait[S]) -> Step[S]:
     if not (isinstance(wait, Wait) and isinstance(wait.run, Run) and type(wait.effects) is tuple):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise _broken(graph, node, *_unfit_wait(wait))
     run, effects = wait.run, wait.effects
+    for unwanted in run.unwanted:
+        if not isinstance(run.pending.get(unwanted), StartRun):
+            found = f"wants no answer of effect {unwanted}, which is no child run it waits for."
+            raise _broken(graph, node, found, "name pending `StartRun` effects only.")
     if not effects and run.pending:
         return Step(event, evolve(run, node=node), ())
     pending = dict(run.pending)

@@ -39,6 +39,7 @@ from graphloop.events import (
     EffectFailed,
     Event,
     Failure,
+    Joined,
     Judged,
     Left,
     ModelReplied,
@@ -215,8 +216,9 @@ answers: st.SearchStrategy[Answer] = st.one_of(
         st.lists(texts, max_size=1).map(tuple),
     ),
     st.builds(Tripped, st.lists(texts, max_size=2).map(tuple)),
-    st.builds(Left, texts, json_values),
+    st.builds(Left, texts, json_values, texts, st.booleans()),
     st.builds(Judged, st.booleans(), texts, st.booleans()),
+    st.builds(Joined, texts),
 )
 effect_ids = st.integers(1, 9)
 conditions = st.lists(st.lists(texts, max_size=2).map(tuple), max_size=2).map(tuple)
@@ -241,7 +243,9 @@ event_kinds: dict[type[Event], st.SearchStrategy[Event]] = {
     Decided: st.builds(Decided, finite, effect_ids, st.booleans(), texts, texts),
     CallbackReturned: st.builds(CallbackReturned, finite, effect_ids, answers),
     EffectFailed: st.builds(EffectFailed, finite, effect_ids, failures, spents, st.booleans()),
-    ChildEnded: st.builds(ChildEnded, finite, effect_ids, texts, statuses, spents, texts),
+    ChildEnded: st.builds(
+        ChildEnded, finite, effect_ids, texts, statuses, spents, texts, json_values, st.booleans()
+    ),
     Steered: st.builds(
         Steered,
         finite,

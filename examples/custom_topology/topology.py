@@ -48,7 +48,7 @@ graph: Graph[None] = Graph(
     "draft-and-critique",
     start=prepare,
     edges={
-        prepare: {Ready: draft, ...: END},
+        prepare: {Ready: draft, Calls: gate, ...: END},
         draft: {Calls: gate, Failed: END, Aborted: END, ...: append},
         gate: {Settled: execute, ...: append},
         execute: {...: append},

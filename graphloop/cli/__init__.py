@@ -13,8 +13,21 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from .manual import APPROVE, CHECK, DRAW, FORK, GRAPHLOOP, REPLAY, RESUME, RUN, RUNS
-from .request import Approve, ResumeRequest, RunRequest
+from .manual import (
+    APPROVE,
+    CHECK,
+    DIFF,
+    DRAW,
+    FORK,
+    FUZZ,
+    GRAPHLOOP,
+    REPLAY,
+    RESUME,
+    RUN,
+    RUNS,
+    SCHEMA,
+)
+from .request import Approve, DrawRequest, FuzzRequest, ResumeRequest, RunRequest
 from .status import Status, delivered, guarded
 
 __all__ = ["main"]
@@ -128,23 +141,54 @@ def _run(  # noqa: PLR0913 - the options of a command are its parameters
 
 
 @app.command("draw", help=DRAW, short_help="Draw a graph from the table that runs.")
-def _draw(
+def _draw(  # noqa: PLR0913 - the options of a command are its parameters
     target: Annotated[
-        str,
+        Text,
         typer.Argument(
             metavar="TARGET",
             help="`agent` (the standard loop), a directory, .py file, or module:name.",
         ),
-    ] = "agent",
+    ] = None,
     output: Annotated[
         Text,
         typer.Option(
-            "-o", "--output", metavar="FILE", help="svg, png, pdf, mmd or dot; - is stdout."
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="svg, png, pdf, mmd, dot or txt; - is stdout, -.txt or -.dot say how.",
         ),
     ] = None,
+    *,
+    text: Annotated[bool, typer.Option("--text", help="Print it for a terminal.")] = False,
+    theme: Annotated[str, typer.Option(metavar="THEME", help="light or dark.")] = "light",
+    expand: Annotated[
+        bool, typer.Option("--expand", help="Draw the graphs that nodes run, too.")
+    ] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Number a witness, shade what is gated.")
+    ] = False,
+    run: Annotated[
+        list[str] | None,
+        typer.Option(metavar="RUN", help="Draw what this run did; may be repeated."),
+    ] = None,
+    store: StorePath = None,
+    sequence: Annotated[
+        bool, typer.Option("--sequence", help="Draw who told whom what in one --run.")
+    ] = False,
 ) -> None:
     """Do `graphloop draw`."""
-    _exit("draw", target=target, output=output)
+    request = DrawRequest(
+        target=target,
+        output=output,
+        text=text,
+        theme=theme,
+        expand=expand,
+        check=check,
+        runs=tuple(run or ()),
+        store=store,
+        sequence=sequence,
+    )
+    _exit("draw", request=request)
 
 
 @app.command("check", help=CHECK, short_help="Prove what can be proven of a graph.")
@@ -158,9 +202,84 @@ def _check(
     ],
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    sarif: Annotated[
+        Text, typer.Option("--sarif", metavar="FILE", help="Write SARIF as well; - is stdout.")
+    ] = None,
+    draw: Annotated[
+        Text, typer.Option("--draw", metavar="FILE", help="Draw what was found as well.")
+    ] = None,
 ) -> None:
     """Do `graphloop check`."""
-    _exit("check", target=target, as_json=as_json)
+    _exit("check", target=target, as_json=as_json, sarif=sarif, draw=draw)
+
+
+@app.command("diff", help=DIFF, short_help="Tell whether a graph promises less than before.")
+def _diff(
+    before: Annotated[str, typer.Argument(metavar="BEFORE", help="The earlier graph: a TARGET.")],
+    after: Annotated[str, typer.Argument(metavar="AFTER", help="The later graph.")],
+    *,
+    output: Annotated[
+        Text,
+        typer.Option("-o", "--output", metavar="FILE", help="Draw it: svg, png, pdf, mmd, dot."),
+    ] = None,
+    theme: Annotated[str, typer.Option(metavar="THEME", help="light or dark.")] = "light",
+    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+) -> None:
+    """Do `graphloop diff`."""
+    _exit("diff", before=before, after=after, as_json=as_json, output=output, theme=theme)
+
+
+@app.command("fuzz", help=FUZZ, short_help="Run a graph in hundreds of hostile worlds.")
+def _fuzz(  # noqa: PLR0913 - the options of a command are its parameters
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="TARGET",
+            help="`agent` (the standard loop), a directory, .py file, or module:name.",
+        ),
+    ],
+    *,
+    seeds: Annotated[int | None, typer.Option(metavar="N", help="How many worlds (200).")] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="S", help="The first seed; without --seeds, the only one.")
+    ] = None,
+    rule: Annotated[
+        list[str] | None,
+        typer.Option(metavar="RULE", help="A temporal rule that must hold; may be repeated."),
+    ] = None,
+    replay: Annotated[
+        Text, typer.Option(metavar="TOKEN", help="Run the one world again that was printed.")
+    ] = None,
+    events: Annotated[
+        int | None, typer.Option(metavar="N", help="After how many events a run is endless (1000).")
+    ] = None,
+    draw: Annotated[
+        Text, typer.Option(metavar="FILE", help="Draw the coverage: svg, png, pdf, mmd or dot.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> None:
+    """Do `graphloop fuzz`."""
+    request = FuzzRequest(
+        target=target,
+        seeds=seeds,
+        seed=seed,
+        rules=tuple(rule or ()),
+        replay=replay,
+        events=events,
+        draw=draw,
+        as_json=as_json,
+    )
+    _exit("fuzz", request=request)
+
+
+@app.command("schema", help=SCHEMA, short_help="Print the JSON Schema of topology files.")
+def _schema(
+    output: Annotated[
+        Text, typer.Option("-o", "--output", metavar="FILE", help="The file; - is stdout.")
+    ] = None,
+) -> None:
+    """Do `graphloop schema`."""
+    _exit("schema", output=output)
 
 
 @app.command("runs", help=RUNS, short_help="List runs that are kept in a store.")

@@ -25,6 +25,7 @@ from ..events import (
     Decided,
     EffectFailed,
     Event,
+    Joined,
     Judged,
     Left,
     ModelReplied,
@@ -155,6 +156,8 @@ def _answer(answer: Answer) -> str:
             return _listed(answer.names) or "go on"
         case Left():
             return f"left by {answer.outcome}"
+        case Joined():
+            return _short(answer.text)
         case Judged():
             verdict = "accepted" if answer.accepted else "rejected"
             return _short(f"{verdict}: {answer.feedback}" if answer.feedback else verdict)

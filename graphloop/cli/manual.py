@@ -7,13 +7,16 @@ from typing import Final
 __all__ = [
     "APPROVE",
     "CHECK",
+    "DIFF",
     "DRAW",
     "FORK",
+    "FUZZ",
     "GRAPHLOOP",
     "REPLAY",
     "RESUME",
     "RUN",
     "RUNS",
+    "SCHEMA",
 ]
 
 GRAPHLOOP: Final = """Agents as explicit graphs: run one, see it, prove it, take it up again.
@@ -22,6 +25,7 @@ GRAPHLOOP: Final = """Agents as explicit graphs: run one, see it, prove it, take
   graphloop run examples/weather      run an agent, or replay its script
   graphloop draw agent -o loop.svg    draw the standard loop
   graphloop check examples/weather    prove what can be proven before it runs
+  graphloop fuzz examples/weather     run it in hundreds of hostile worlds
   graphloop runs --store runs.db      see what is kept, and what it waits for
 """
 
@@ -38,7 +42,9 @@ A file defines what is run:
   def build(model: Model) -> Agent: ...   or a ready `agent`, or a `graph`
   PROMPT = "..."     what is asked when no PROMPT is given
   TOOLS = [...]      what a graph's model may call; an agent has its own
-In a directory this file is agent.py or topology.py; a script.yaml beside it
+  STATE = ...        what a graph that carries a state begins with
+In a directory this file is agent.py, topology.py or topology.yaml (a graph as
+data: graphloop schema); a script.yaml beside it
 answers where there is no API key.
 
 \b
@@ -59,7 +65,10 @@ DRAW: Final = """Draw a graph from the table that runs; without -o, print it as 
 \b
   graphloop draw agent -o loop.svg
   graphloop draw examples/custom_topology -o topology.png
-  graphloop draw my_package.desk:graph
+  graphloop draw my_package.desk:graph --text
+  graphloop draw --run 4f2a -o did.svg --store runs.db    what a run did
+  graphloop draw --run 4f2a --sequence --text             who told whom what
+  graphloop draw my_package.desk:graph --check -o proof.svg
 """
 
 CHECK: Final = """Prove what can be proven of a graph; exit status 1 if something is wrong.
@@ -67,6 +76,43 @@ CHECK: Final = """Prove what can be proven of a graph; exit status 1 if somethin
 \b
   graphloop check examples/custom_topology
   graphloop check my_package.desk:graph --json
+  graphloop check my_package.desk:graph --draw proof.svg
+"""
+
+DIFF: Final = """Tell how a graph differs from an earlier one, and what that means.
+
+\b
+  graphloop diff old.yaml new.yaml
+  graphloop diff old_desk/topology.py desk/topology.py -o changes.svg --json
+
+\b
+The proofs of both decide: what can be reached without what it always came
+after, which cycle has lost its bound, how far the worst case has moved, which
+rules let through more. Names are identity: a renamed node is another node.
+
+\b
+Exit status: 0 nothing got weaker, 1 something did, 2 wrong usage.
+"""
+
+FUZZ: Final = """Run a graph in hundreds of hostile worlds; tell the simplest it fails in.
+
+\b
+  graphloop fuzz examples/custom_topology
+  graphloop fuzz my_package.desk:graph --seeds 5000 --draw coverage.svg
+  graphloop fuzz desk/topology.py --rule '{never: tool:pay, before: review}'
+  graphloop fuzz my_package.desk:graph --replay f1-TLgpcAAAAAAAAAEB
+
+\b
+The model, the tools, the people, the child runs and your own functions are
+played by an adversary; processes die and runs are stopped at any moment.
+Nothing real is called. A seed always makes the same world; so does a token,
+as long as the graph and its tools are the same.
+TOOLS and STATE of the file are used as by graphloop run. Ctrl-C prints what
+was found so far.
+
+\b
+Exit status: 0 nothing was found, 1 a run did what it must not, 2 wrong usage,
+130 it was interrupted.
 """
 
 RUNS: Final = """List the runs of a store that are not over, and what they wait for.
@@ -141,4 +187,11 @@ FORK: Final = """Copy a run up to one of its events, to go on differently; print
 \b
 The original stays as it is. Answers that were not taken up by event N stay
 behind; child runs that began later do, too.
+"""
+
+SCHEMA: Final = """Print the JSON Schema of topology files, for editors.
+
+\b
+  graphloop schema -o topology.schema.json
+  # yaml-language-server: $schema=topology.schema.json  (a first line)
 """

@@ -10,6 +10,7 @@ from ..errors import ConfigError
 
 __all__ = ["not_found", "suspect"]
 
+SUFFIXES = (".py", ".yaml", ".yml", ".json")
 SHOWN_MAX = 10
 
 
@@ -17,7 +18,7 @@ def suspect(text: str) -> bool:
     """Whether `text`, which names nothing, looks like a mistyped path: no blank, and path-like."""
     if any(one.isspace() for one in text):
         return False
-    if "/" in text or "\\" in text or text.startswith(".") or text.endswith(".py"):
+    if "/" in text or "\\" in text or text.startswith(".") or text.endswith(SUFFIXES):
         return True
     return _is_link(Path(text)) or bool(get_close_matches(text, _targets(Path())))
 

@@ -1,4 +1,4 @@
-"""What the command line asked of `run` and `resume`, before anything is loaded."""
+"""What the command line asked of `run`, `resume`, `fuzz` and `draw`, before anything is loaded."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import final
 
 from ..errors import ConfigError
 
-__all__ = ["Approve", "ResumeRequest", "RunRequest", "refuse_blanks"]
+__all__ = ["Approve", "DrawRequest", "FuzzRequest", "ResumeRequest", "RunRequest", "refuse_blanks"]
 
 
 class Approve(StrEnum):
@@ -74,6 +74,71 @@ class ResumeRequest:
             ConfigError: an argument or option is blank.
         """
         refuse_blanks({"RUN": self.run, "--target": self.target, "--base-url": self.base_url})
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FuzzRequest:
+    """The arguments of one `graphloop fuzz`; None stands for "not given"."""
+
+    target: str
+    seeds: int | None = None
+    seed: int | None = None
+    rules: tuple[str, ...] = ()
+    replay: str | None = None
+    events: int | None = None
+    draw: str | None = None
+    as_json: bool = False
+
+    def refuse_useless(self) -> None:
+        """Refuse what says nothing, or would have no effect.
+
+        Raises:
+            ConfigError: an argument or option is blank, or seeds are given beside a token.
+        """
+        rules = {f"--rule {at}": one for at, one in enumerate(self.rules, 1)}
+        given = {"TARGET": self.target, "--replay": self.replay, "--draw": self.draw}
+        refuse_blanks(given | rules)
+        if self.replay is not None and (self.seeds, self.seed) != (None, None):
+            raise ConfigError(
+                "--seeds and --seed would have no effect beside --replay, which says which world "
+                "to run: leave one of them out."
+            )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawRequest:
+    """The arguments of one `graphloop draw`; None stands for "not given"."""
+
+    target: str | None = None
+    output: str | None = None
+    text: bool = False
+    theme: str = "light"
+    expand: bool = False
+    check: bool = False
+    runs: tuple[str, ...] = ()
+    store: str | None = None
+    sequence: bool = False
+
+    def refuse_useless(self) -> None:
+        """Refuse what says nothing, or would have no effect.
+
+        Raises:
+            ConfigError: an argument or option is blank, or two do not go together.
+        """
+        runs = {f"--run {at}": one for at, one in enumerate(self.runs, 1)}
+        refuse_blanks({"TARGET": self.target, "--output": self.output} | runs)
+        if self.check and self.runs:
+            raise ConfigError(
+                "--check and --run would lie upon each other: draw one of them, then the other."
+            )
+        if self.sequence and len(self.runs) != 1:
+            raise ConfigError(
+                f"--sequence shows one run: expected one --run, found {len(self.runs)}."
+            )
+        if self.sequence and self.expand:
+            raise ConfigError("--expand would have no effect beside --sequence: leave it out.")
 
 
 def refuse_blanks(given: Mapping[str, str | None]) -> None:

@@ -65,7 +65,7 @@ def _start(request: ResumeRequest, found: Journal, target: Target, screen: Scree
         target.refuse_model({"--base-url": request.base_url})
         return _resumed(target.ready, request, found.run_id, place, screen)
     provider = _provider(request, found.events)
-    loop = target.loop(provider)
+    loop = target.loop(ScriptedModel(()) if provider is None else provider)
     if isinstance(loop, Agent):
         return _resumed(loop, request, found.run_id, place, screen)
     if request.max_steps is not None:
@@ -76,7 +76,13 @@ def _start(request: ResumeRequest, found: Journal, target: Target, screen: Scree
     options: RunOptions = {"store": store, "tools": target.tools}
     options["approve_tool_call"] = decider(request.approve, screen)
     stream = loop.resume_stream(found.run_id, model=provider, **options)
-    return Watched(stream, closing(provider.aclose, store), place)
+    # Agents that the graph brings along are closed with the stream.
+    closes = _nothing if provider is None else provider.aclose
+    return Watched(stream, closing(closes, store), place)
+
+
+async def _nothing() -> None:
+    """Close what was never opened."""
 
 
 def _resumed(
@@ -90,11 +96,16 @@ def _resumed(
     return Watched(agent.resume_stream(run_id), closing(agent.aclose, place.store), place)
 
 
-def _provider(request: ResumeRequest, events: Sequence[Event]) -> Provider:
-    """Return the model that the run has asked up to here; a script goes on where it was."""
+def _provider(request: ResumeRequest, events: Sequence[Event]) -> Provider | None:
+    """Return the model that the run has asked up to here; a script goes on where it was.
+
+    There is none where only agents of the graph ask models, which are their own.
+    """
     first = events[0]
     if not isinstance(first, Started):
         raise StoreError(f"a journal begins with Started, found {type(first).__name__}")
+    if not first.setup.model:
+        return None
     model = resolve(first.setup.model, base_url=request.base_url, environ=os.environ)
     if isinstance(model, ScriptedModel):
         return model.after(sum(isinstance(one, ModelReplied) for one in events))

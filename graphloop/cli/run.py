@@ -7,11 +7,15 @@ import os
 import shlex
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import cast
 
 from ..errors import ConfigError
 from ..front.agent import Agent
+from ..front.carried import asks_model
 from ..front.graph import Graph
 from ..front.options import RunOptions
+from ..front.topology import Topology
+from ..providers.base import Provider
 from ..providers.registry import resolve
 from ..stores.base import Store
 from ..stores.opening import open_store
@@ -46,12 +50,12 @@ def _question(request: RunRequest) -> tuple[Target, str]:
     if names_target(request.target):
         target = load_target(request.target)
         prompt = target.prompt if request.prompt is None else request.prompt
-        if not prompt:
+        if not prompt and target.state is None:
             raise ConfigError(
                 f"{target.place}: expected a question, found no PROMPT in it: add one, or ask it "
                 f'here: graphloop run {shlex.quote(request.target)} "…"'
             )
-        return target, prompt
+        return target, prompt or ""
     if request.prompt is not None:
         raise not_found(request.target)
     return standard_target(), request.target
@@ -59,10 +63,17 @@ def _question(request: RunRequest) -> tuple[Target, str]:
 
 def _start(request: RunRequest, target: Target, prompt: str, screen: Screen) -> Watched:
     if isinstance(target.ready, Agent):
-        target.refuse_model(
-            {"--model": request.model, "--script": request.script, "--base-url": request.base_url}
-        )
+        target.refuse_model(_model_options(request))
         return _asked(target.ready, request, prompt, screen)
+    if target.ready is not None and not _needs_model(target.ready):
+        _refuse_graph(target.ready, request, target.state)
+        given = [name for name, value in _model_options(request).items() if value is not None]
+        if given:
+            raise ConfigError(
+                f"{' and '.join(given)} would have no effect: no node of graph "
+                f"{target.ready.name!r} asks a model, but for those of its agents."
+            )
+        return _followed(target.ready, None, request, target, prompt, screen)
     choice = choose_model(
         model=request.model,
         script=request.script,
@@ -76,12 +87,40 @@ def _start(request: RunRequest, target: Target, prompt: str, screen: Screen) -> 
     loop = target.loop(provider)
     if isinstance(loop, Agent):
         return _asked(loop, request, prompt, screen)
-    _refuse_graph(loop, request)
+    return _followed(loop, provider, request, target, prompt, screen)
+
+
+def _needs_model(graph: Graph[None]) -> bool:
+    return graph.needs_model if isinstance(graph, Topology) else asks_model(graph)
+
+
+def _model_options(request: RunRequest) -> dict[str, str | None]:
+    return {"--model": request.model, "--script": request.script, "--base-url": request.base_url}
+
+
+def _followed(
+    graph: Graph[None],
+    provider: Provider | None,
+    request: RunRequest,
+    target: Target,
+    prompt: str,
+    screen: Screen,
+) -> Watched:
+    _refuse_graph(graph, request, target.state)
     place = _place(request, None)
     options = _run_options(request, place, screen, own_approver=False)
     options["tools"] = target.tools
-    stream = loop.stream(None, model=provider, prompt=prompt, **options)
-    return Watched(stream, _closing(provider.aclose, place), place)
+    # A target is looked at, not type-checked: its graph has asked for a state of its own type.
+    state = cast("None", target.state)
+    stream = graph.stream(state, model=provider, prompt=prompt or None, **options)
+    # Agents that the graph brings along are closed with the stream.
+    return Watched(
+        stream, _closing(_nothing if provider is None else provider.aclose, place), place
+    )
+
+
+async def _nothing() -> None:
+    """Close what was never opened."""
 
 
 def _asked(agent: Agent, request: RunRequest, prompt: str, screen: Screen) -> Watched:
@@ -94,16 +133,22 @@ def _asked(agent: Agent, request: RunRequest, prompt: str, screen: Screen) -> Wa
     return Watched(agent.stream(prompt), _closing(agent.aclose, place), place)
 
 
-def _refuse_graph(graph: Graph[None], request: RunRequest) -> None:
+def _refuse_graph(graph: Graph[None], request: RunRequest, state: object) -> None:
     if request.max_steps is not None:
         raise ConfigError(
             f"--max-steps would have no effect: the bound of graph {graph.name!r} stands in its "
             "stop node. Change it there."
         )
-    if graph.state_type is not None:
+    kind = cast("object", graph.state_type)
+    word = kind.__name__ if isinstance(kind, type) else kind
+    if kind is not None and state is None:
         raise ConfigError(
-            f"graph {graph.name!r} carries state of type {graph.state_type.__name__}, which a "
-            "command line cannot give: run it from Python, with graph.run(state, model=…)."
+            f"graph {graph.name!r} carries state of type {word}, which a command line cannot "
+            f"give: say in its file what it begins with, `STATE = {word}(…)`."
+        )
+    if kind is None and state is not None:
+        raise ConfigError(
+            f"STATE would have no effect: graph {graph.name!r} carries no state. Leave it out."
         )
 
 

@@ -1,14 +1,22 @@
-"""What a command works on: a directory, a .py file, or a `module:name`.
+"""What a command works on: a directory, a .py file, a topology's .yaml, or a `module:name`.
 
 A file says what it is in plain Python:
 
     def build(model: Model) -> Agent: ...   # or -> Graph; called with the model to use
     PROMPT = "…"                            # what is asked when the command line asks nothing
+    STATE = Ticket(…)                       # what a Graph that carries a state begins with
     TOOLS = [...]                           # what a Graph's model may call; an Agent has its own
 
-In a directory this file is `agent.py` or `topology.py`, and a `script.yaml` beside it answers where
-there is no API key. A ready `agent` or `graph` in place of `build` can be drawn and checked, and
-run with the model it has. A target's code is the user's: it is executed to be looked at.
+A topology written down in YAML or JSON (`graphloop.topology`) needs no Python, if it names only
+what the library and installed packages have; what is one's own is registered by a .py file, which
+then loads it:
+
+    graph = load(Path(__file__).with_name("support.yaml"))
+
+In a directory this file is `agent.py`, `topology.py` or `topology.yaml`, and a `script.yaml` beside
+it answers where there is no API key. A ready `agent` or `graph` in place of `build` can be drawn
+and checked, and run with the model it has. A target's code is the user's: it is executed to be
+looked at.
 """
 
 from __future__ import annotations
@@ -17,7 +25,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -29,7 +37,9 @@ from ..front.agent import Agent
 from ..front.graph import Graph
 from ..front.options import Tools
 from ..front.told import Model
+from ..front.topology import load
 from ..providers.script import ScriptedModel
+from ..topology.source import SUFFIXES
 from .nearby import not_found, suspect
 
 __all__ = [
@@ -45,7 +55,7 @@ __all__ = [
 
 Loop: TypeAlias = Agent | Graph[None]
 
-FILES = ("agent.py", "topology.py")
+FILES = ("agent.py", "topology.py", *(f"topology{suffix}" for suffix in SUFFIXES))
 SCRIPT = "script.yaml"
 STANDARD = "agent"
 NAMES = ("build", "agent", "graph")
@@ -67,6 +77,7 @@ class Target:
     prompt: str | None = None
     tools: Tools = ()
     script: Path | None = None
+    state: object = None
 
     def refuse_model(self, given: Mapping[str, str | None]) -> None:
         """Refuse options that choose a model for an agent that has its own.
@@ -159,6 +170,8 @@ def _exists(text: str) -> bool:
 
 def _from_path(path: Path) -> Target:
     file = _file_of(path)
+    if file.suffix in SUFFIXES:
+        return _from_data(file)
     module = _execute(file)
     for name in NAMES:
         if hasattr(module, name):
@@ -171,6 +184,12 @@ def _from_path(path: Path) -> Target:
     )
 
 
+def _from_data(file: Path) -> Target:
+    graph, script = load(file), file.parent / SCRIPT
+    found = script if script.is_file() else None
+    return Target(str(file), ready=graph, prompt=graph.prompt or None, script=found)
+
+
 def _file_of(path: Path) -> Path:
     if path.is_dir():
         for name in FILES:
@@ -178,11 +197,14 @@ def _file_of(path: Path) -> Path:
                 return path / name
         here = sorted(one.name for one in path.glob("*.py"))
         raise ConfigError(
-            f"{path}: expected {' or '.join(FILES)} in this directory, "
+            f"{path}: expected {', '.join(FILES[:2])} or {FILES[2]} in this directory, "
             f"found {_listed(here) or 'no .py file'}. Name the file itself."
         )
-    if path.suffix != ".py":
-        raise ConfigError(f"{path}: expected a directory or a .py file, found another kind.")
+    if path.suffix not in {".py", *SUFFIXES} or path.name == SCRIPT:
+        raise ConfigError(
+            f"{path}: expected a directory, a .py file, or a topology ({', '.join(SUFFIXES)}), "
+            "found another kind (recorded replies go to --script)."
+        )
     return path
 
 
@@ -217,12 +239,14 @@ def _target(place: str, module: ModuleType, name: str, script: Path | None) -> T
     if prompt is not None and not isinstance(prompt, str):
         raise ConfigError(f"{place}: expected PROMPT to be a string, found {prompt!r:.80}")
     tools = cast("Tools", getattr(module, "TOOLS", ()))  # Toolbox looks at each of them.
+    state: object = getattr(module, "STATE", None)
+    target = Target(place, prompt=prompt, tools=tools, script=script, state=state)
     if isinstance(found, Agent | Graph):
         ready = cast("Loop", found)  # isinstance cannot tell the type of the state.
-        return Target(place, ready=ready, prompt=prompt, tools=tools, script=script)
+        return replace(target, ready=ready)
     if callable(found) and not isinstance(found, type):
         build = cast("Callable[[Model], object]", found)  # What it returns is looked at.
-        return Target(place, build=build, prompt=prompt, tools=tools, script=script)
+        return replace(target, build=build)
     raise ConfigError(
         f"{place}: expected {name!r} to be an Agent, a Graph, or a function build(model), "
         f"found {type(found).__name__}"

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, aclosing, suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from ..effects import CallModel, StartRun
@@ -28,15 +28,16 @@ from ..spending import Spent
 from ..step import Step
 from ..values import UserMessage, evolve
 from .asks import Pending, pending_of
-from .children import Nested, Resumption, child_ended, journaled
+from .below import Below
+from .children import Nested, Resumption, child_unwanted, journaled
 from .fairness import Turns
 from .foresight import ends, foreseen, place_of
-from .hearing import SEEN, Hearing, Item, Parked
+from .hearing import SEEN, Hearing, Item
 from .lease import leased, status_of
 from .models import DELTAS, Models
 from .opening import opening
 from .perform import Performer
-from .ports import Ports
+from .ports import ChildRun, Ports
 from .step_timer import StepTimer
 
 __all__ = ["DELTAS", "AsyncDriver", "Nested", "Seen"]
@@ -69,9 +70,7 @@ class AsyncDriver(Generic[S]):
         self._asides: list[Event] = []
         self._heard: list[Event] = []
         self._stopping = False
-        self._children: dict[str, AsyncDriver[Any]] = {}
-        self._below: Mapping[str, Resumption[Any]] = {}
-        self._busy: dict[str, str] = {}
+        self._below = Below(self._performer, _driver_of)
         self._waiter: asyncio.Task[object] | None = None
         self._timer: StepTimer | None = None
         if ports.step_s is not None:
@@ -95,18 +94,12 @@ class AsyncDriver(Generic[S]):
     @property
     def descendants(self) -> Mapping[str, Run[Any]]:
         """All runs below this one that this driver has seen, by their ids."""
-        found: dict[str, Run[Any]] = {}
-        for child in self._children.values():
-            if child.run is not None:
-                found[child.run.id] = child.run
-            found |= child.descendants
-        return found
+        return self._below.descendants
 
     @property
     def busy(self) -> tuple[str, ...]:
         """Why children below this run were not driven here: somebody else drives them."""
-        below = [one for child in self._children.values() for one in child.busy]
-        return (*self._busy.values(), *below)
+        return self._below.busy
 
     @property
     def is_deaf(self) -> bool:
@@ -170,10 +163,15 @@ class AsyncDriver(Generic[S]):
             at_once: whether this driver has driven the run up to here, so that nothing that has
                 begun can have been interrupted.
         """
-        self._run, self._below, self._deaf = run, below or {}, False
+        self.know(run, below or {})
+        self._deaf = False
         if not at_once:
             self._performer.take_up(run)
         return self._drive(run.id, answers, taken_up=not at_once)
+
+    def know(self, run: Run[S], below: Mapping[str, Resumption[Any]]) -> None:
+        """Take the run to stand as its journal tells it, and so its children that have begun."""
+        self._run, self._below.known = run, below
 
     async def cancelled(self, event: Cancelled) -> Spent:
         """Cancel a run that nobody drives any more; return all that it has spent."""
@@ -255,6 +253,8 @@ class AsyncDriver(Generic[S]):
         """
         if not self._heard:
             stopping = self._left or self._abort is not None
+            if run.unwanted and not stopping:
+                return await self._unwanted(run)
             if stopping or not self._asides:
                 item = await (self._stopped() if stopping else self._hear(run))
                 if not self._asides or isinstance(item, SEEN):
@@ -320,19 +320,18 @@ class AsyncDriver(Generic[S]):
         run = self._driven()
         spent = event.spent + self._models.unfinished()
         for effect in run.pending.values():
-            if isinstance(effect, StartRun) and (child := self._known_child(effect)) is not None:
-                spent += await child.cancelled(event)
-        void = self._performer.unbegun(self._hearing.todo, run, self._children)
+            if isinstance(effect, StartRun):
+                spent += await self._below.end(effect, run, event)
+        void = self._performer.unbegun(self._hearing.todo, run, self._below.begun)
         return evolve(event, spent=spent, unbegun=void)
 
-    def _known_child(self, effect: StartRun) -> AsyncDriver[Any] | None:
-        """Return the driver of a child that has begun, here or in another process."""
-        child, below = self._children.get(effect.key), self._below.get(effect.key)
-        if child is None and below is not None:
-            opened = self._performer.open_child(effect, self._driven())
-            child = self._children[effect.key] = AsyncDriver(opened.graph, opened.ports, None)
-            child._run, child._below = below.run, below.children
-        return child if child is not None and child.run is not None else None
+    async def _unwanted(self, run: Run[S]) -> Event:
+        effect = run.pending[min(run.unwanted)]
+        assert isinstance(effect, StartRun), "the kernel has looked"
+        await self._hearing.drop(effect)
+        event = Cancelled(self._ports.clock(), "not needed any more")
+        spent = await self._below.end(effect, run, event)
+        return child_unwanted(event.at, effect.id, spent)
 
     def _is_over(self) -> bool:
         return self._run is not None and self._run.ended
@@ -357,44 +356,15 @@ class AsyncDriver(Generic[S]):
         return taken
 
     def _listen(self, effect: CallModel | StartRun) -> AsyncGenerator[Item, None]:
-        return self._models.ask(effect) if isinstance(effect, CallModel) else self._child(effect)
-
-    async def _child(self, effect: StartRun) -> AsyncGenerator[Item, None]:
-        """Drive a child run; yield what is seen in it and, last, how it ended, or that it parks."""
-        try:
-            opened = self._performer.open_child(effect, self._driven())
-        except Exception as error:  # noqa: BLE001 - the effect boundary
-            yield self._performer.fail(effect, error)
-            return
-        key, below = effect.key, self._below.get(effect.key)
-        self._busy.pop(key, None)
-        driver = self._children.get(key)
-        if driver is not None and driver.run is not None:
-            driving = driver.resume(driver.run)
-        else:
-            driver = self._children[key] = AsyncDriver(opened.graph, opened.ports, opened.state)
-            driving = (
-                driver.start(opened.started)
-                if below is None
-                else driver.resume(below.run, below.answers, below.children)
-            )
-        try:
-            async with aclosing(driving):
-                async for seen in driving:
-                    yield Nested(key, effect.agent, opened.graph, seen)
-        except RunBusy as error:
-            # Its driver will take it further: this run goes on with the rest, and then waits.
-            del self._children[key]
-            self._busy[key] = str(error)
-            yield Parked(effect.id)
-            return
-        run = driver.run
-        if run is None or not run.ended:
-            yield Parked(effect.id)
-        else:
-            yield child_ended(self._ports.clock(), effect.id, run)
+        if isinstance(effect, CallModel):
+            return self._models.ask(effect)
+        return self._below.drive(effect, self._driven())
 
     def _interrupt(self) -> None:
         # A tool that aborts its own run is let finish: it runs inside the waiting task.
         if self._waiter is not None and self._waiter is not asyncio.current_task():
             self._interrupted = self._waiter.cancel()
+
+
+def _driver_of(child: ChildRun[Any], state: object) -> AsyncDriver[Any]:
+    return AsyncDriver(child.graph, child.ports, state)

@@ -14,13 +14,16 @@ from ..events import ChildEnded, Event
 from ..graph import Graph
 from ..providers.base import Delta
 from ..run import EndReason, Run, StepResult
+from ..spending import Spent
 from ..step import Step
 from ..values import AssistantMessage
 from .ports import Ports
 
-__all__ = ["Nested", "Resumption", "child_ended", "journaled"]
+__all__ = ["Nested", "Resumption", "child_ended", "child_unwanted", "journaled"]
 
 S = TypeVar("S")
+
+UNWANTED: Final = "Stopped: its answer was not needed any more."
 
 WISHED: Final = frozenset({EndReason.COMPLETED, EndReason.STOP_CONDITION})
 """Ends after which what the child has said in its last turn is its answer, if it said anything.
@@ -64,6 +67,11 @@ def child_ended(at: float, effect: int, run: Run[Any]) -> ChildEnded:
         said = next((one.text for one in reversed(run.steps) if one.text.strip()), "")
         content += f" Its last words, which are no answer: {said}" if said else ""
     return ChildEnded(at, effect, content, "error", run.spent, reason)
+
+
+def child_unwanted(at: float, effect: int, spent: Spent) -> ChildEnded:
+    """Return how a child run ended that its parent no longer waits for."""
+    return ChildEnded(at, effect, UNWANTED, "not_run", spent, EndReason.ABORTED)
 
 
 def _answer(last: StepResult, reason: EndReason) -> str:

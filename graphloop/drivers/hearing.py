@@ -39,6 +39,9 @@ Listen: TypeAlias = Callable[[CallModel | StartRun], AsyncGenerator[Item, None]]
 INBOX_MAX: Final = 256
 """How many deltas and events of parallel effects may wait for the driver."""
 
+CANCEL_AGAIN_S: Final = 0.5
+"""After how long an effect that has not ended is cancelled once more."""
+
 SEEN: Final = (*DELTAS, Nested)
 """What is shown and then forgotten; everything else answers an effect."""
 
@@ -79,10 +82,19 @@ class Hearing(Generic[S]):
                 raise heard
             if isinstance(heard, SEEN):
                 return heard
-            del self._tasks[heard.effect]
-            if not isinstance(heard, Parked):
+            # What was dropped may have been on its way.
+            if self._tasks.pop(heard.effect, None) and not isinstance(heard, Parked):
                 return heard
         return None
+
+    async def drop(self, effect: Effect) -> None:
+        """End one of several effects; nothing more is heard of it."""
+        self.todo = [one for one in self.todo if one.id != effect.id]
+        task = self._tasks.pop(effect.id, None)
+        while task is not None and not task.done():
+            # Again, for one that did not heed it and waits for a reader now.
+            task.cancel()
+            await asyncio.wait((task,), timeout=CANCEL_AGAIN_S)
 
     async def _hear_source(
         self, source: AsyncGenerator[Item, None]
@@ -104,16 +116,18 @@ class Hearing(Generic[S]):
         source, self._source = self._source, None
         if source is not None:
             await source.aclose()
-        tasks, self._tasks = tuple(self._tasks.values()), {}
+        tasks, self._tasks = self._tasks, {}
         # What ends late, because it did not heed its cancellation, must not wait for a reader.
         full, self._inbox = self._inbox, asyncio.Queue()
-        for task in tasks:
+        for task in tasks.values():
             task.cancel()
         if tasks:
-            await asyncio.wait(tasks)
+            await asyncio.wait(tasks.values())
         late, self._inbox = self._inbox, asyncio.Queue(INBOX_MAX)
         unheard, self._unheard = self._unheard, []
-        return [*unheard, *_answers(full), *_answers(late)]
+        # What was dropped may have been on its way.
+        known = [one for one in (*_answers(full), *_answers(late)) if one.effect in tasks]
+        return [*unheard, *known]
 
     def _begin_tasks(self, run: Run[S]) -> None:
         todo, self.todo = self.todo, []

@@ -21,9 +21,11 @@ from ..events import (
     CallCheck,
     CallsChecked,
     Changes,
+    ChildEnded,
     Decided,
     EffectFailed,
     Failure,
+    Joined,
     Judged,
     Left,
     Steered,
@@ -35,8 +37,9 @@ from ..run import Run
 from ..tool_effects import REPEATABLE
 from ..tool_outcome import ToolOutcome, unknown_outcome
 from ..tools import AnyTool, ToolContext
-from ..values import Reply, ToolCall, call_key, call_place
+from ..values import Reply, ToolCall, call_key, call_place, evolve
 from .asks import capability_of
+from .children import child_ended
 from .ports import ChildRun, Ports
 
 __all__ = ["Performer", "cancelled_inside", "failed"]
@@ -125,6 +128,15 @@ class Performer(Generic[S]):
                 f"it has {', '.join(map(repr, self._ports.children)) or 'no agents'}"
             )
         return plan.open(effect, run, self._ports)
+
+    def end_child(
+        self, effect: StartRun, opened: ChildRun[Any], run: Run[Any]
+    ) -> ChildEnded | EffectFailed:
+        """Return how a child ended; what its parent makes of that may fail, and is paid for."""
+        try:
+            return opened.end(child_ended(self._ports.clock(), effect.id, run), run)
+        except Exception as error:  # noqa: BLE001 - the effect boundary
+            return evolve(self.fail(effect, error), spent=run.spent)
 
     async def perform(
         self, effect: CheckCalls | CallTool | AskHuman | Invoke | HandOver, run: Run[S]
@@ -277,9 +289,9 @@ class Performer(Generic[S]):
                 f"it has {sorted(self._ports.callbacks) or 'no callbacks'}"
             )
         answer = await callback(run)
-        if not isinstance(answer, Changes | Tripped | Left | Judged):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not isinstance(answer, Changes | Tripped | Left | Judged | Joined):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(
-                f"callback {effect.callback!r} returns Changes, Tripped, Left or Judged; "
+                f"callback {effect.callback!r} returns Changes, Tripped, Left, Judged or Joined; "
                 f"found {type(answer).__name__}"
             )
         return CallbackReturned(self._ports.clock(), effect.id, answer)

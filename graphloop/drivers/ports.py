@@ -9,7 +9,7 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from ..approvals import Approval
 from ..effects import AskHuman, CallTool, StartRun
-from ..events import Answer, Started
+from ..events import Answer, ChildEnded, Started
 from ..graph import Graph
 from ..policy import Policy
 from ..providers.base import Provider
@@ -27,6 +27,7 @@ __all__ = [
     "Ports",
     "Price",
     "Settler",
+    "as_it_ended",
     "unpriced",
 ]
 
@@ -87,18 +88,28 @@ class Ports(Generic[S]):
     clock: Callable[[], float] = time.time
 
 
+def as_it_ended(ended: ChildEnded, _: Run[Any]) -> ChildEnded:
+    """Tell the parent how its child ended, and nothing more."""
+    return ended
+
+
 @dataclass(frozen=True, kw_only=True)
 class ChildRun(Generic[S]):
-    """A child run as it can be started: what to run, in what world, from what beginning.
+    """A child run as it can be started, or taken up.
 
-    `state_type` is the type of its state, by which its journal is read.
+    Args:
+        graph: what to run.
+        ports: its world.
+        run_id: its id, by which its journal is found.
+        begin: makes what it begins with; not asked about a child that has begun.
+        end: makes what its parent is told of how it ended, from that and the child.
     """
 
     graph: Graph[S]
     ports: Ports[S]
-    started: Started
-    state: S
-    state_type: type[object] = object
+    run_id: str
+    begin: Callable[[], Started]
+    end: Callable[[ChildEnded, Run[S]], ChildEnded] = as_it_ended
 
 
 class ChildPlan(Protocol):

@@ -53,6 +53,7 @@ from ..spending import Spent
 from ..step import begin, step
 from ..tool_outcome import ToolOutcome, unknown_outcome
 from ..values import Message, Reply, ResultStatus, evolve
+from .children import child_unwanted
 from .perform import failed
 
 __all__ = ["ChildAnswer", "Simulation", "World", "simulate"]
@@ -148,6 +149,8 @@ def simulate(  # noqa: PLR0913 - each keyword is one dial of the simulation
     seed: int = 0,
     crash_after: Collection[int] = (),
     abort_after: int | None = None,
+    events_max: int | None = None,
+    journal: list[Event] | None = None,
 ) -> Simulation[S]:
     """Simulate one run to its end, or until everything that is pending waits for somebody.
 
@@ -160,13 +163,19 @@ def simulate(  # noqa: PLR0913 - each keyword is one dial of the simulation
         seed: decides the order and the times of all answers, and what a crash had let happen.
         crash_after: after which events (1 is `Started`) the process dies and resumes.
         abort_after: after which event the run is cancelled.
+        events_max: after how many events it is given up; `EVENTS_MAX` if not given.
+        journal: an empty list that becomes the journal, to be read also if this raises.
 
     Raises:
-        GraphloopError: the run took more than `EVENTS_MAX` events.
+        GraphloopError: the run took more than `events_max` events.
+        Exception: what a node raised.
     """
+    most = EVENTS_MAX if events_max is None else events_max
     started = Started(0.0, f"sim-{seed}", graph.name, tuple(messages), setup, state)
+    events: list[Event] = [] if journal is None else journal
+    events.append(started)
     first = begin(graph, started, state)
-    simulation = Simulation(first.run, [started])
+    simulation = Simulation(first.run, events)
     # Not for secrets: a seeded simulation must be repeatable.
     process = _Process(graph, world, random.Random(seed), simulation)
     if 1 in crash_after:
@@ -180,8 +189,8 @@ def simulate(  # noqa: PLR0913 - each keyword is one dial of the simulation
             event = process.hear()
         if event is None:
             break
-        if len(simulation.events) >= EVENTS_MAX:
-            raise GraphloopError(f"seed {seed}: not over after {EVENTS_MAX} events")
+        if len(simulation.events) >= most:
+            raise GraphloopError(f"seed {seed}: not over after {most} events")
         process.take(event, crash=len(simulation.events) + 1 in crash_after)
     return simulation
 
@@ -218,6 +227,8 @@ class _Process(Generic[S]):
 
     def hear(self) -> Event | None:
         """Return what happens next, or None if nothing does."""
+        if self._simulation.run.unwanted:
+            return self._unwanted(min(self._simulation.run.unwanted))
         if self._resuming and self._todo:
             self._resuming = False
             return Resumed(self._clock)
@@ -233,6 +244,8 @@ class _Process(Generic[S]):
         """Journal an event, then step; or die in between."""
         simulation = self._simulation
         answered = simulation.run.pending.get(getattr(event, "effect", 0))
+        if isinstance(answered, StartRun):
+            simulation.finished.add(answered.key)
         if isinstance(answered, CallTool) and getattr(event, "status", "") != "unknown":
             simulation.finished.add(answered.key)
         simulation.events.append(event)
@@ -258,6 +271,17 @@ class _Process(Generic[S]):
         if not run.ended:
             self.wish(run.pending.values())
 
+    def _unwanted(self, effect_id: int) -> Event:
+        """End a child run: it has spent all that it would have, or nothing."""
+        self._todo = [one for one in self._todo if one.id != effect_id]
+        self._flying = [(at, one) for at, one in self._flying if one.id != effect_id]
+        effect, spent = self._simulation.run.pending[effect_id], Spent()
+        assert isinstance(effect, StartRun), "the kernel has looked"
+        with suppress(Exception):
+            ended = self._world.child(effect) if self._rng.random() < 0.5 else None
+            spent = spent if ended is None else ended[2]
+        return child_unwanted(self._clock, effect_id, spent)
+
     def _must_be_begun(self, effect: Effect) -> bool:
         return (
             isinstance(effect, CallTool)
@@ -281,6 +305,8 @@ class _Process(Generic[S]):
                 self._simulation.repeated.add(effect.key)
             self._started.add(effect.id)
             self._simulation.executions[effect.key] += 1
+        if isinstance(effect, StartRun) and effect.key in self._simulation.finished:
+            self._simulation.repeated.add(effect.key)
         self._flying.append((self._clock + self._rng.uniform(0.001, LATENCY_MAX_S), effect))
 
     def _land(self) -> Event:

@@ -15,7 +15,7 @@ from ..tool_options import Approval as NeedsApproval
 from ..views.parts import Part
 from .answers import Answers
 from .callbacks import agent_callbacks
-from .checking import check_kinds, reject_unknown
+from .checking import check_kinds, check_model, reject_unknown
 from .child import AgentTool, as_agent_tool
 from .final_answer import FinalAnswer
 from .graph import Graph
@@ -55,6 +55,7 @@ class Agent:
     def __init__(self, model: Model, **options: Unpack[AgentOptions]) -> None:
         reject_unknown(options, AgentOptions, "an agent")
         check_kinds(options)
+        check_model(model)
         self.model = model
         self._options = _kept(options)
         if options.get("agents"):

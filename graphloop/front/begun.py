@@ -12,12 +12,11 @@ from ..approvals import claimed
 from ..errors import ConfigError, GraphloopError
 from ..graph import Graph
 from ..repair import open_calls
-from ..replay import replay
 from ..stores.base import Store
 from ..values import call_key
 from .answers import approval_of
 from .handed_in import HandedIn, conversation_digest
-from .journals import opening_of
+from .journals import opening_of, state_after
 from .result import RunResult
 from .world import World
 
@@ -83,7 +82,7 @@ async def _run_of(handed: HandedIn, store: Store, graph: Graph[S], place: int) -
             continue
         events = await store.load(parent)
         try:
-            run = replay(graph, events)
+            run = state_after(graph, events)
         except GraphloopError:
             continue  # Of another graph.
         opening = opening_of(events)

@@ -8,6 +8,7 @@ do nothing that its parent may not (DESIGN §6, GL9).
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, Protocol, final
@@ -25,10 +26,19 @@ from ..tools import Tool
 from ..values import Message, UserMessage
 from .keeper import Hold
 
-__all__ = ["AgentTool", "Opener", "as_agent_tool"]
+__all__ = ["AgentTool", "Brief", "Opener", "Plan", "as_agent_tool"]
 
 TASK: Final = "The task, with everything that is needed to do it."
 NOTHING_ELSE: Final = ConfigDict(extra="forbid")
+
+
+@final
+@dataclass(frozen=True)
+class Brief:
+    """What a child run begins with: a conversation, and a state; None for the opener's own."""
+
+    messages: tuple[Message, ...]
+    state: object = None
 
 
 class Opener(Protocol):
@@ -46,12 +56,12 @@ class Opener(Protocol):
 
     def child(
         self,
-        messages: tuple[Message, ...],
+        brief: Callable[[], Brief],
         effect: StartRun,
         parent: Run[Any],
         ports: Ports[Any],
     ) -> ChildRun[Any]:
-        """Return the child run."""
+        """Return the child run; `brief` is asked only for one that has not begun."""
         ...
 
     def hold(self) -> Hold:
@@ -60,6 +70,19 @@ class Opener(Protocol):
 
     async def aclose(self) -> None:
         """Close the connections to the agent's models; it can be used again."""
+        ...
+
+
+class Plan(Protocol):
+    """What a run knows by an agent's name: how to open its child runs, and what they may do."""
+
+    @property
+    def opener(self) -> Opener:
+        """What begins the child runs."""
+        ...
+
+    def open(self, effect: StartRun, run: Run[Any], ports: Ports[Any]) -> ChildRun[Any]:
+        """Return the child run that is wished for."""
         ...
 
 
@@ -97,7 +120,8 @@ class AgentTool:
             if not isinstance(prompt, str):
                 raise ConfigError(f"agent {self.name!r} is told a `prompt`; found {prompt!r:.80}")
             messages = (UserMessage(prompt),)
-        return self.opener.child(messages, effect, run, ports)
+        brief = Brief(messages)
+        return self.opener.child(lambda: brief, effect, run, ports)
 
 
 def as_agent_tool(

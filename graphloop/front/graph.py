@@ -5,44 +5,48 @@ The table and its rules are the kernel's (`graphloop.graph`); this adds the door
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from time import time
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, Unpack, cast, overload
 
 from .. import graph as kernel
 from ..approvals import Approval
-from ..codec import Codec
 from ..drivers.ports import Callback
 from ..errors import ConfigError
 from ..events import Event
 from ..graph import Edges
-from ..node import Node
+from ..model_price import ModelPrice
+from ..node_protocol import Node
 from ..outcomes import Outcome
+from ..policy import Policy
 from ..run import Run
+from ..spending import Budget
 from ..stores.base import Store
-from ..stores.opening import open_store
-from ..stores.sqlite import SqliteStore
 from ..tool_options import Approval as NeedsApproval
 from ..views.dot import dot
 from ..views.mermaid import mermaid
 from .answers import Answers
+from .carried import asks_model, carried_by
 from .checking import check_kinds, reject_unknown
 from .child import AgentTool, as_agent_tool
 from .inputs import MessageInput
-from .journals import answer_recorded, events_of, fork_run, state_after
+from .journals import answer_recorded, fork_run, opened_store, state_after
 from .options import RunOptions
 from .question import Question
 from .result import RunResult
 from .runner import Runner
+from .state_types import Stateful, state_type_of
 from .stream import RunStream
 from .told import Model
 from .world import World
 
 if TYPE_CHECKING:
+    from ..proofs.bound import Bound
     from ..proofs.report import Report
+    from ..proofs.suppression import Ignore
+    from ..temporal import Rules
 
 __all__ = ["Graph"]
 
@@ -58,8 +62,8 @@ class Graph(kernel.Graph[S]):
     In a row, `...` stands for every outcome not named there.
 
         loop = Graph("ask-once", start=prepare, edges={
-            prepare: {Ready: model, ...: END},
-            model: {Answered: append, ...: END},
+            prepare: {Ready: model, Calls: append, ...: END},
+            model: {Failed: END, ...: append},
             append: {...: END},
         })
 
@@ -67,7 +71,7 @@ class Graph(kernel.Graph[S]):
         name: the graph's name in journals and diagrams.
         start: the node that a run begins at.
         edges: for every node, where each of its outcomes leads: another node, or `END`.
-        state_type: the type of the state that your own nodes carry, for journals.
+        state_type: the type of the state, where no function among the nodes (`@node`) tells it.
 
     Raises:
         GraphError: with every problem found, each with its place and its fix.
@@ -77,6 +81,8 @@ class Graph(kernel.Graph[S]):
     def __init__(
         self: Graph[None], name: str, start: Node[None, Outcome], edges: Edges[None]
     ) -> None: ...
+    @overload
+    def __init__(self, name: str, start: Stateful[S], edges: Edges[S]) -> None: ...
     @overload
     def __init__(
         self, name: str, start: Node[S, Outcome], edges: Edges[S], *, state_type: type[S]
@@ -91,7 +97,8 @@ class Graph(kernel.Graph[S]):
     ) -> None:
         # The overloads bind the state type; one implementation cannot say "S or None".
         super().__init__(name, start, edges)
-        self.state_type = state_type
+        # A node tells it as a value; that it is of the state's type, `Stateful` says.
+        self.state_type = cast("type[S] | None", state_type_of(self, state_type))
 
     def mermaid(self) -> str:
         """Return the graph as a Mermaid flowchart."""
@@ -110,16 +117,50 @@ class Graph(kernel.Graph[S]):
         import_module("graphloop.views.render").save(self, path)
         return Path(path)
 
-    def check(self) -> Report:
-        """Prove what can be proven of the graph; see `graphloop.check`."""
-        report: Report = import_module("graphloop.proofs.check").check(self)
+    def check(self, *, rules: Rules | Iterable[Rules] = (), ignore: Ignore | None = None) -> Report:
+        """Prove what can be proven of the graph; see `graphloop.check`.
+
+        Args:
+            rules: temporal rules of your own.
+            ignore: reasons to set findings aside, by node and code.
+        """
+        module = import_module("graphloop.proofs.check")
+        report: Report = module.check(self, rules=rules, ignore=ignore or {})
         return report
+
+    def bound(
+        self,
+        *,
+        budget: Budget | None = None,
+        max_tokens: int | None = None,
+        context_window: int | None = None,
+        price: ModelPrice | None = None,
+        agents: Mapping[str, Bound] | None = None,
+    ) -> Bound:
+        """Return the most that one run can come to, or what has no bound and how to give it one.
+
+        Args:
+            budget: what the run may spend.
+            max_tokens: the token limit of one reply.
+            context_window: how many tokens the largest of the models' windows holds.
+            price: the price of the dearest of the models.
+            agents: the bounds of agents that are known by name only.
+        """
+        bound: Bound = import_module("graphloop.proofs.bound").bound(
+            self,
+            budget=budget,
+            max_tokens=max_tokens,
+            context_window=context_window,
+            price=price,
+            agents=agents,
+        )
+        return bound
 
     def stream(
         self,
         state: S,
         *,
-        model: Model,
+        model: Model | None = None,
         prompt: str | None = None,
         messages: Sequence[MessageInput] | None = None,
         callbacks: Mapping[str, Callback[S]] | None = None,
@@ -130,10 +171,11 @@ class Graph(kernel.Graph[S]):
 
         Args:
             state: the state that your own nodes carry; None if there are none.
-            model: the model of every node that names none.
+            model: the model of every node that names none; not needed where no node asks one.
             prompt: the question, or
-            messages: the conversation so far.
-            callbacks: your functions that nodes invoke, by the names the nodes give.
+            messages: the conversation so far; neither is needed where no node asks a model.
+            callbacks: your functions that nodes invoke, by the names the nodes give; those made
+                with `@node` bring theirs along.
             run_id: the run's id in the store; made up if not given.
             options: see `RunOptions`.
 
@@ -149,7 +191,7 @@ class Graph(kernel.Graph[S]):
         self,
         state: S,
         *,
-        model: Model,
+        model: Model | None = None,
         prompt: str | None = None,
         messages: Sequence[MessageInput] | None = None,
         callbacks: Mapping[str, Callback[S]] | None = None,
@@ -170,7 +212,7 @@ class Graph(kernel.Graph[S]):
         self,
         run: str | RunResult[S],
         *,
-        model: Model,
+        model: Model | None = None,
         approvals: Mapping[str, bool | Approval] | None = None,
         tool_results: Mapping[str, object] | None = None,
         callbacks: Mapping[str, Callback[S]] | None = None,
@@ -204,7 +246,7 @@ class Graph(kernel.Graph[S]):
         self,
         state: S,
         *,
-        model: Model,
+        model: Model | None = None,
         description: str,
         name: str = "",
         needs_approval: NeedsApproval = False,
@@ -218,7 +260,7 @@ class Graph(kernel.Graph[S]):
 
         Args:
             state: the state that each child run begins with.
-            model: the model of every node that names none.
+            model: the model of every node that names none; not needed where no node asks one.
             description: what it is for; the calling model decides by this.
             name: the tool's name; the graph's if not given.
             needs_approval: whether a human must agree to a call.
@@ -242,7 +284,7 @@ class Graph(kernel.Graph[S]):
         self,
         run: str | RunResult[S],
         *,
-        model: Model,
+        model: Model | None = None,
         approvals: Mapping[str, bool | Approval] | None = None,
         tool_results: Mapping[str, object] | None = None,
         callbacks: Mapping[str, Callback[S]] | None = None,
@@ -276,8 +318,8 @@ class Graph(kernel.Graph[S]):
         """
         if not isinstance(run, str):
             return state_after(self, run, upto)
-        async with self._opened(store) as opened:
-            return state_after(self, await events_of(opened, run, self.state_type), upto)
+        async with opened_store(store) as opened:
+            return state_after(self, await opened.load(run), upto)
 
     async def fork(
         self, run_id: str, *, store: Store | str | Path, at: int, new_id: str | None = None
@@ -289,7 +331,7 @@ class Graph(kernel.Graph[S]):
         Raises:
             StoreError: there is no such run or event, or the new id is taken.
         """
-        async with self._opened(store) as opened:
+        async with opened_store(store) as opened:
             return await fork_run(self, opened, run_id, at=at, new_id=new_id)
 
     async def approve(
@@ -308,35 +350,23 @@ class Graph(kernel.Graph[S]):
                 wait for.
             UnknownRun: there is no such run.
         """
-        async with self._opened(store) as opened:
+        async with opened_store(store) as opened:
             return await answer_recorded(opened, run_id, key, answer=answer, now=time())
-
-    @asynccontextmanager
-    async def _opened(self, store: Store | str | Path | None) -> AsyncGenerator[Store]:
-        """Open a store given by its path for a while; one that is open already stays so."""
-        if store is None:
-            raise ConfigError("a run is read by its id from a `store`: pass the one it is in")
-        if not isinstance(store, str | Path):
-            yield store
-            return
-        opened = open_store(store, Codec(self.state_type or object))
-        try:
-            yield opened
-        finally:
-            if isinstance(opened, SqliteStore):
-                await opened.aclose()
 
     def _runner(
         self,
-        model: Model,
+        model: Model | None,
         callbacks: Mapping[str, Callback[S]] | None,
         options: RunOptions,
         child_state: S | None = None,
     ) -> Runner[S]:
         reject_unknown(options, RunOptions, f"graph {self.name!r}")
         check_kinds(options)
-        outer, brought = options.get("gate"), dict(callbacks or {})
-        world = World(model, options, options.get("tools", ()))
+        if model is None and asks_model(self):
+            raise ConfigError(f"graph {self.name!r} asks a model: say which, with `model=`")
+        outer, carried = options.get("gate"), carried_by(self.nodes.values())
+        brought = carried.joined(callbacks or {})
+        world = World(model, options, options.get("tools", ()), carried.agents)
         world.check_gate(outer)
         if outer is not None and not any(one.kind in GATED for one in self.nodes.values()):
             raise ConfigError(
@@ -350,14 +380,18 @@ class Graph(kernel.Graph[S]):
             options,
             callbacks=lambda _: brought,
             world=world,
-            state_type=self.state_type,
+            gates=self._policies(outer),
             rules=() if outer is None else (outer.rules,),
             child_state=child_state,
         )
 
+    def _policies(self, outer: Policy | None) -> tuple[Policy, ...]:
+        """Return the rules whose conditions are looked at, the outermost first."""
+        return () if outer is None else (outer,)
 
-def _closing(stream: RunStream[S], runner: Runner[S], model: Model) -> RunStream[S]:
+
+def _closing(stream: RunStream[S], runner: Runner[S], model: Model | None) -> RunStream[S]:
     """Have the stream close what was opened for it; a provider that was given stays open."""
-    if isinstance(model, str):
+    if isinstance(model, str) or model is None:
         stream.on_over = runner.aclose
     return stream

@@ -45,6 +45,7 @@ def conversation(
     instructions: str | None,
     *,
     keep_open: bool = False,
+    may_be_empty: bool = False,
     repair: bool = True,
 ) -> tuple[tuple[Message, ...], tuple[str, ...]]:
     """Return the messages that a run begins with, and what had to be mended in them.
@@ -54,12 +55,15 @@ def conversation(
         messages: the conversation so far.
         instructions: the system message, put first.
         keep_open: whether the calls that the conversation ends in are answered by the run.
+        may_be_empty: whether neither is needed, since no model is asked.
         repair: whether calls without results, and results without calls, are mended.
 
     Raises:
         ConfigError: neither or both of prompt and messages, a message of the wrong form, or one
             that needs mending where nothing is to be mended.
     """
+    if prompt is None and messages is None and may_be_empty:
+        return (), ()
     if (prompt is None) == (messages is None):
         both = "both" if prompt is not None else "neither"
         raise ConfigError(f"give either `prompt=` or `messages=`; found {both}")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import asynccontextmanager
 from math import inf
-from typing import Any, Literal, TypeVar
+from pathlib import Path
+from typing import Any, Literal, TypeVar, cast
 from uuid import uuid4
 
 from ..approvals import Approval, claimed, issue, refuse_edit, verify
@@ -18,6 +20,8 @@ from ..replay import replay
 from ..run import Run
 from ..stores.base import Ask, Catalog, Leases, Mailbox, Posted, RunRecord, Store
 from ..stores.fork import fork
+from ..stores.opening import open_store
+from ..stores.sqlite import SqliteStore
 from ..values import Message
 from .answers import Answers, approval_of, check_answer
 from .checking import check_run_id
@@ -28,29 +32,17 @@ __all__ = [
     "answer_recorded",
     "check_token",
     "children_at",
-    "events_of",
     "fork_run",
     "open_ask",
+    "opened_store",
     "opening_of",
     "recorded_asks",
     "root_of",
     "state_after",
+    "typed",
 ]
 
 S = TypeVar("S")
-
-
-async def events_of(store: Store, run_id: str, state_type: type[object] | None) -> Sequence[Event]:
-    """Return the journal of a run with states of its graph's type, whatever the store was told.
-
-    Raises:
-        StoreError: there is no such run, or its state is not of this type.
-    """
-    events = await store.load(run_id)
-    if state_type is None or state_type is object:
-        return events
-    codec = Codec(state_type)
-    return [codec.typed(event) for event in events]
 
 
 def opening_of(events: Sequence[Event]) -> tuple[Message, ...]:
@@ -64,7 +56,8 @@ def state_after(graph: Graph[S], events: Sequence[Event], upto: int | None = Non
 
     Raises:
         ConfigError: `upto` is no whole number.
-        StoreError: there is no such event, or the journal is of another graph.
+        StoreError: there is no such event, the journal is of another graph, or a state in it is
+            not of the graph's type.
         IllegalEvent: an event does not fit the graph: it has changed since.
     """
     number = len(events) if upto is None else _whole(upto, events)
@@ -72,7 +65,7 @@ def state_after(graph: Graph[S], events: Sequence[Event], upto: int | None = Non
         raise StoreError(
             f"the journal has events 1 to {len(events)}: it cannot be replayed up to {upto}"
         )
-    return replay(graph, events[:number])
+    return replay(graph, typed(graph, events[:number]))
 
 
 def children_at(graph: Graph[S], events: Sequence[Event], at: int) -> tuple[str, ...]:
@@ -255,6 +248,36 @@ async def answer_recorded(
         parameters = await parameters_in(store, run_id, ask.key, ask.name)
         check_edit(ask.name, parameters, given.edit)
     return await answer_call(store, run_id, ask, answer=answer, now=now)
+
+
+@asynccontextmanager
+async def opened_store(store: Store | str | Path | None) -> AsyncGenerator[Store]:
+    """Open a store given by its path for a while; one that is open already stays so.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    if store is None:
+        raise ConfigError("a run is read by its id from a `store`: pass the one it is in")
+    if not isinstance(store, str | Path):
+        yield store
+        return
+    # What is read is told by each graph: runs below one have states of other types.
+    opened = open_store(store)
+    try:
+        yield opened
+    finally:
+        if isinstance(opened, SqliteStore):
+            await opened.aclose()
+
+
+def typed(graph: Graph[S], events: Sequence[Event]) -> Sequence[Event]:
+    """Return a graph's events with states of its type, whatever the store was told of them."""
+    kind = cast("object", getattr(graph, "state_type", None))
+    if kind is None or kind is object:
+        return events
+    codec = Codec(cast("type[object]", kind))
+    return [codec.typed(event) for event in events]
 
 
 def _whole(number: int, events: Sequence[Event]) -> int:

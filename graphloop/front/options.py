@@ -19,6 +19,7 @@ from ..run import StepResult
 from ..spending import Budget
 from ..stop import Condition, StopInfo
 from ..stores.base import Store
+from ..temporal import Rules
 from ..tools import AnyTool
 from .child import AgentTool
 from .inputs import MessageInput
@@ -59,6 +60,9 @@ class RunOptions(TypedDict, total=False):
     `approval_ttl_s`: for how many seconds an approval may be given (default: for ever).
     `approval_secret`: signs the tokens of approvals, so that only what was asked can be approved.
     `budget`: what the run and its children may spend (`graphloop.budget`).
+
+    `rules`: temporal rules (`graphloop.temporal`), kept while the run goes on: a call that one
+    forbids is denied, with the rule named to the model. Child runs are denied the tools they bound.
     `max_agent_depth`: how many agents may stand below the run (default 2).
     `step_timeout_s`: after how many seconds a turn, its tools included, is given up.
     `on_bad_history`: `"repair"` (default) or `"refuse"` a conversation with calls that have no
@@ -88,6 +92,7 @@ class RunOptions(TypedDict, total=False):
     approval_ttl_s: float | None
     approval_secret: str | bytes | None
     budget: Budget | None
+    rules: Rules | Sequence[Rules]
     max_agent_depth: int
     step_timeout_s: float | None
     on_bad_history: Literal["repair", "refuse"]

@@ -13,12 +13,11 @@ from ..drivers.ports import Ports
 from ..effects import CallModel, StartRun
 from ..errors import ConfigError, UnknownRun
 from ..graph import Graph
-from ..replay import replay
 from ..run import Run
 from ..stores.base import Mailbox, Store
 from ..tools import Toolbox
 from .answers import Answers
-from .journals import events_of
+from .journals import state_after
 
 __all__ = [
     "descendants",
@@ -83,7 +82,7 @@ async def not_over(known: Run[S], store: Store, graph: Graph[S]) -> None:
     events = await store.load(known.id)
     if len(events) == known.seq:
         return
-    run = replay(graph, events)
+    run = state_after(graph, events)
     raise ConfigError(
         f"run {run.id!r} was resumed from this result before: "
         + (
@@ -149,11 +148,10 @@ async def _tree(run: Run[Any], ports: Ports[Any]) -> tuple[Resumption[Any], dict
             )
         opened = plan.open(effect, run, ports)
         try:
-            child_id = opened.started.run_id
-            events = await events_of(ports.store, child_id, opened.state_type)
+            events = await ports.store.load(opened.run_id)
         except UnknownRun:
             continue
-        below = replay(opened.graph, events)
+        below = state_after(opened.graph, events)
         _check_resumable(below, opened.ports)
         child, boxes = await _tree(below, opened.ports)
         children[effect.key] = child
@@ -184,7 +182,7 @@ def _check_resumable(run: Run[Any], ports: Ports[Any]) -> None:
     labels = {run.setup.model} | {
         one.model for one in run.pending.values() if isinstance(one, CallModel)
     }
-    for label in sorted(labels - ports.models.keys()):
+    for label in sorted(labels - ports.models.keys() - {""}):
         raise ConfigError(
             f"run {run.id!r} asks model {label!r}, which is not here "
             f"(here: {', '.join(map(repr, ports.models))}): resume it with that model"

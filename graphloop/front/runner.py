@@ -15,15 +15,15 @@ from ..approvals import Approval, secret_of
 from ..codec import Codec
 from ..drivers.aio import AsyncDriver
 from ..drivers.children import Resumption
-from ..drivers.ports import Callback, ChildRun, Ports
+from ..drivers.ports import Callback, ChildRun, Ports, unpriced
 from ..effects import StartRun
 from ..errors import ConfigError
 from ..events import Setup, Started
 from ..graph import Graph
+from ..limits import stricter
 from ..nodes.execute import Execute
 from ..outcomes import FollowUp
 from ..policy import Policy, Rule
-from ..replay import replay
 from ..run import Run
 from ..spending import Budget
 from ..stores.base import Posted, Store
@@ -32,11 +32,13 @@ from ..tools import AnyTool, Toolbox
 from ..values import Message, SystemMessage, evolve
 from .answers import Answers, approval_of
 from .begun import refuse_begun
+from .carried import asks_model
 from .checking import check_kinds, check_run_id, settings_of
+from .child import Brief
 from .final_answer import FinalAnswer
 from .handed_in import HandedIn
 from .inputs import conversation
-from .journals import answer_call, check_token, events_of, open_ask, opening_of, recorded_asks
+from .journals import answer_call, check_token, open_ask, opening_of, recorded_asks, state_after
 from .keeper import Hold, Keeper
 from .opened import Opened
 from .options import RunOptions, Tools
@@ -46,6 +48,7 @@ from .resuming import descendants, not_over, refuse_edits, refuse_unattended, re
 from .stream import RunStream
 from .told import Model
 from .tool_approver import ToolApprover
+from .watched import beyond_watch, watched
 from .world import World, price_of
 
 __all__ = ["Runner"]
@@ -58,12 +61,11 @@ class Runner(Generic[S]):
 
     Args:
         graph: what to run.
-        model: the default model.
+        model: the default model; None for a graph that asks none.
         tools: the tools and agents on offer.
         options: the options of every run.
         callbacks: makes the user's functions that the graph's nodes invoke, by name, for a run
             with this toolbox.
-        state_type: the type of the user's state, for journals.
         gates: the rules that the graph's own gates apply, for their conditions.
         rules: rules that every gate of the graph applies beside its own.
         world: models, tools and agents; made of the model, the tools and the options if not given.
@@ -77,12 +79,11 @@ class Runner(Generic[S]):
     def __init__(  # noqa: PLR0913 - what a run needs but its question
         self,
         graph: Graph[S],
-        model: Model,
+        model: Model | None,
         tools: Tools,
         options: RunOptions,
         *,
         callbacks: Callable[[Toolbox], Mapping[str, Callback[S]]] | None = None,
-        state_type: type[S] | None = None,
         gates: tuple[Policy, ...] = (),
         rules: tuple[tuple[Rule, ...], ...] = (),
         world: World | None = None,
@@ -104,8 +105,8 @@ class Runner(Generic[S]):
                 f"agent {unsigned[0]!r} takes signed approvals only, and a child run takes those "
                 "of the run above it: give `approval_secret` to this one, too"
             )
-        self._state_type: type[object] = state_type or object
-        self._keeper = Keeper(options.get("store"), Codec(self._state_type), self.world.aclose)
+        # Runs below this one have states of other types: what is read is told by each graph.
+        self._keeper = Keeper(options.get("store"), Codec(), self.world.aclose)
         one_at_a_time = any(
             isinstance(node, Execute) and node.concurrency == 1 for node in graph.nodes.values()
         )
@@ -116,11 +117,13 @@ class Runner(Generic[S]):
             budget=options.get("budget") or Budget(),
             output=None if final is None else final.spec,
             rules=rules,
+            watch=watched(options, graph, self.tool_names),
             depth_max=options.get("max_agent_depth", 2),
             signed=self._secret is not None,
             approval_ttl_s=options.get("approval_ttl_s"),
         )
-        self._price = price_of(options, self.world.models[self.world.label])
+        own = self.world.models.get(self.world.label)
+        self._price = unpriced if own is None else price_of(options, own)
 
     @property
     def tool_names(self) -> tuple[str, ...]:
@@ -216,8 +219,8 @@ class Runner(Generic[S]):
                 await not_over(run.run, store, self.graph)
             else:
                 store, added = self._keeper.own(), ()
-                events = await events_of(store, run, self._state_type)
-                known, opening = replay(self.graph, events), opening_of(events)
+                events = await store.load(run)
+                known, opening = state_after(self.graph, events), opening_of(events)
             if attended:
                 refuse_unattended(known)
             ports = replace(self.ports(store, added), attended=attended)
@@ -250,25 +253,21 @@ class Runner(Generic[S]):
         async with self.using() as store:
             asks = await recorded_asks(store, run_id)
             if asks is None:
-                run = replay(self.graph, await events_of(store, run_id, self._state_type))
+                run = state_after(self.graph, await store.load(run_id))
                 asks = tuple(one.ask for one in await waiting(run, self.ports(store)))
             ask, now = open_ask(asks, run_id, key), self.now()
             check_token(ask, answer, self._secret)
             if approval_of(answer).edit:
-                run = replay(self.graph, await events_of(store, run_id, self._state_type))
+                run = state_after(self.graph, await store.load(run_id))
                 await refuse_edits(run, self.ports(store), Answers({key: answer}))
             return await answer_call(store, run_id, ask, answer=answer, now=now)
 
     def child(
-        self, messages: tuple[Message, ...], effect: StartRun, parent: Run[Any], ports: Ports[Any]
+        self, brief: Callable[[], Brief], effect: StartRun, parent: Run[Any], ports: Ports[Any]
     ) -> ChildRun[Any]:
         """Return a run of this graph as another's child, as strict and as poor as its parent."""
-        instructions = self.options.get("instructions")
-        if instructions:
-            told = [one for one in messages if not isinstance(one, SystemMessage)]
-            messages = (SystemMessage(instructions), *told)
         own = self.ports(ports.store)
-        above = ports.gates
+        above = (*ports.gates, *beyond_watch(parent.setup.watch))
         setup = evolve(
             self.setup,
             budget=self.setup.budget.tightened(effect.budget),
@@ -279,7 +278,7 @@ class Runner(Generic[S]):
             depth=parent.setup.depth + 1,
             depth_max=min(self.setup.depth_max + parent.setup.depth + 1, parent.setup.depth_max),
             signed=parent.setup.signed,
-            approval_ttl_s=_shorter(parent.setup.approval_ttl_s, self.setup.approval_ttl_s),
+            approval_ttl_s=stricter(parent.setup.approval_ttl_s, self.setup.approval_ttl_s),
         )
         approve = ports.approve or own.approve
         if isinstance(approve, ToolApprover):
@@ -294,15 +293,25 @@ class Runner(Generic[S]):
             clock=ports.clock,
         )
         run_id = f"{parent.id}/{effect.key}"
-        state = self._child_state
-        started = Started(ports.clock(), run_id, self.graph.name, messages, setup, state)
-        return ChildRun(
-            graph=self.graph,
-            ports=child_ports,
-            started=started,
-            state=state,
-            state_type=self._state_type,
-        )
+
+        def begin() -> Started:
+            messages, state = self._briefed(brief(), effect.agent)
+            return Started(ports.clock(), run_id, self.graph.name, messages, setup, state)
+
+        return ChildRun(graph=self.graph, ports=child_ports, run_id=run_id, begin=begin)
+
+    def _briefed(self, brief: Brief, agent: str) -> tuple[tuple[Message, ...], object]:
+        """Return the conversation and the state that a child run begins with."""
+        messages, instructions = brief.messages, self.options.get("instructions")
+        if not messages and asks_model(self.graph):
+            raise ConfigError(
+                f"agent {agent!r} is given no message, and a model needs one: say what it is "
+                "asked, with `prompt=`"
+            )
+        if instructions:
+            told = [one for one in messages if not isinstance(one, SystemMessage)]
+            messages = (SystemMessage(instructions), *told)
+        return messages, self._child_state if brief.state is None else brief.state
 
     def ports(self, store: Store, added: Sequence[AnyTool] = ()) -> Ports[S]:
         """Return the world of a run as its driver sees it.
@@ -343,6 +352,7 @@ class Runner(Generic[S]):
             question.messages,
             self.options.get("instructions"),
             keep_open=question.answers is not None,
+            may_be_empty=not asks_model(self.graph),
             repair=self.options.get("on_bad_history", "repair") == "repair",
         )
         handed = self._handed_in(question, given[0])
@@ -383,7 +393,3 @@ class Runner(Generic[S]):
             if own and isinstance(store, SqliteStore) and store.closed
             else store
         )
-
-
-def _shorter(one: float | None, other: float | None) -> float | None:
-    return other if one is None else one if other is None else min(one, other)

@@ -16,39 +16,47 @@ from ..providers.registry import resolve
 from ..tools import Tool, Toolbox
 from ..values import ToolSpec
 from .checking import check_model
-from .child import AgentTool
+from .child import AgentTool, Plan
 from .options import RunOptions, Tools
 from .told import Model
 
 OwnTools: TypeAlias = Mapping[str, Callable[..., object]] | Sequence[Callable[..., object]]
 
-__all__ = ["World", "price_of", "split_tools"]
+__all__ = ["World", "check_gate", "price_of", "split_tools"]
 
 
 class World:
     """The models by label, the tools, and the agents that can be called, of one runner.
 
     Args:
-        model: the default model.
+        model: the default model; None for a graph that asks none.
         options: keys, URLs, limits for models given by name; agents for `Child` nodes.
         tools: tools and agents on offer.
+        carried: the agents that the graph's nodes bring along.
 
     Raises:
         ConfigError: a model or a tool cannot work.
     """
 
-    def __init__(self, model: Model, options: RunOptions, tools: Tools) -> None:
+    def __init__(
+        self,
+        model: Model | None,
+        options: RunOptions,
+        tools: Tools,
+        carried: Mapping[str, Plan] | None = None,
+    ) -> None:
         self._options = options
         self._final = ""
         self.models: dict[str, Provider] = {}
-        self.label = self.add_model(model)
+        self.label = "" if model is None else self.add_model(model)
         own, agents = split_tools(tools)
         self.toolbox = Toolbox(own)
         named = options.get("agents", {})
-        twice = sorted(agents.keys() & named.keys())
+        brought = carried or {}
+        twice = sorted({*agents} & {*named} | {*agents, *named} & {*brought})
         if twice:
             raise ConfigError(f"two agents are named {twice[0]!r}: rename one of them")
-        self.children: dict[str, AgentTool] = {**agents, **named}
+        self.children: dict[str, Plan] = {**agents, **named, **brought}
 
     def add_model(self, model: Model) -> str:
         """Make a model known to runs and return its label.
@@ -109,19 +117,16 @@ class World:
     @property
     def asked(self) -> tuple[str, ...]:
         """The agents that a human is asked about before they are called, whoever calls them."""
-        gated = self._options.get("gate") is not None
-        return (
-            ()
-            if gated
-            else tuple(
-                [name for name, one in self.children.items() if one.tool.needs_approval is True]
-            )
-        )
+        if self._options.get("gate") is not None:
+            return ()
+        agents = {name: one for name, one in self.children.items() if isinstance(one, AgentTool)}
+        return tuple([name for name, one in agents.items() if one.tool.needs_approval is True])
 
     @property
     def callable_names(self) -> tuple[str, ...]:
         """The names of all tools that may be called in a run or in those below it."""
-        names = {one.name: None for one in self.given} | dict.fromkeys(self.children)
+        names = {one.name: None for one in self.given}
+        names |= {name: None for name, one in self.children.items() if isinstance(one, AgentTool)}
         for agent in self.children.values():
             names |= dict.fromkeys(agent.opener.tool_names)
         return tuple(names)
@@ -133,22 +138,8 @@ class World:
             ConfigError: naming each such tool, with the nearest that exists; or a condition that
                 cannot be called, and so would count against every call.
         """
-        if gate is None:
-            return
-        for name, condition in gate.conditions.items():
-            if not accepts(condition, 2):
-                raise ConfigError(
-                    f"`gate`: the condition {name!r} must take (arguments, context); "
-                    f"found {condition!r:.80}. Fix: give `when` a function of two parameters"
-                )
-        known = self.callable_names
-        unknown = gate.unmatched(known)
-        if unknown:
-            found = "; ".join(f"{name!r}.{nearest(name, known)}" for name in unknown)
-            raise ConfigError(
-                f"`gate` names what is not among the tools ({', '.join(known) or 'none'}): {found} "
-                "For tools that come later, give a pattern"
-            )
+        if gate is not None:
+            check_gate(gate, self.callable_names)
 
     async def aclose(self) -> None:
         """Close the connections to all models, the agents' too; they can be used again."""
@@ -156,6 +147,23 @@ class World:
             await provider.aclose()
         for agent in self.children.values():
             await agent.opener.aclose()
+
+
+def check_gate(gate: Policy, known: Sequence[str]) -> None:
+    """Refuse rules about tools that do not exist; see `World.check_gate`."""
+    for name, condition in gate.conditions.items():
+        if not accepts(condition, 2):
+            raise ConfigError(
+                f"`gate`: the condition {name!r} must take (arguments, context); "
+                f"found {condition!r:.80}. Fix: give `when` a function of two parameters"
+            )
+    unknown = gate.unmatched(known)
+    if unknown:
+        found = "; ".join(f"{name!r}.{nearest(name, known)}" for name in unknown)
+        raise ConfigError(
+            f"`gate` names what is not among the tools ({', '.join(known) or 'none'}): {found} "
+            "For tools that come later, give a pattern"
+        )
 
 
 def split_tools(tools: Tools) -> tuple[OwnTools, dict[str, AgentTool]]:

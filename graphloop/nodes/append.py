@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
+from ..contract import Contract, Moves
 from ..effects import Effect
 from ..events import Event
-from ..node import Kind, Leave, Reaction, outcomes_of
+from ..node_protocol import Kind, Leave, Reaction, outcomes_of
 from ..outcomes import Aborted, AnsweredCalls, Final, Refused, Resend
 from ..run import Ending, EndReason, Measured, Run, StepResult, Turn, evolve
 from ..steering import taken_up
@@ -69,6 +70,18 @@ class Append:
     name: str = "append"
     kind: Kind = "append"
     outcomes = outcomes_of(AppendOutcome)
+
+    @property
+    def contract(self) -> Contract:
+        """It closes the turn. A step is recorded only where there was a reply to record."""
+        closed: frozenset[Moves] = frozenset({"close"})
+        return Contract(
+            moves=frozenset({"step"}),
+            surely=dict.fromkeys(self.outcomes, closed),
+            once_ended=frozenset({Final}),
+            once_broken=frozenset({Aborted}),
+            once_noted=frozenset({AnsweredCalls, Resend, Refused}),
+        )
 
     def enter(self, run: Run[S], /) -> Reaction[S, AppendOutcome]:
         """Append, record, and tell what the turn was."""

@@ -1,20 +1,23 @@
 """child: another agent's whole run, as one node of this graph.
 
-The child answers in the model's place: what it says becomes this turn's reply, to be appended.
+The child answers in the model's place: what it says becomes this turn's reply, to be appended, and
+what was made of it outside becomes the state of this run.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar, cast
 
+from ..contract import Contract, Moves
 from ..effects import Effect, StartRun
 from ..events import ChildEnded, EffectFailed, Event, Failure
-from ..node import Kind, Leave, Reaction, Wait, outcomes_of
+from ..latest_answer import taken_further
+from ..node_protocol import Kind, Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Answered, Failed
 from ..run import Ending, EndReason, Run, Turn, evolve
 from ..steering import heard
-from ..values import AssistantMessage, FinishReason, Reply, TextPart
+from ..values import AssistantMessage, FinishReason, Reply, TextPart, UserMessage
 
 __all__ = ["Child", "ChildOutcome"]
 
@@ -30,12 +33,21 @@ class Child:
     Args:
         agent: the name of the agent among those that the run knows.
         name: the node's name; the agent's if not given.
+        prompt: what it is told after the conversation; nothing if empty. An agent that comes after
+            an answer needs one: most models reply to a person, not to a model.
     """
 
     agent: str
     name: str = ""
+    prompt: str = ""
     kind: Kind = "graph"
     outcomes = outcomes_of(ChildOutcome)
+
+    @property
+    def contract(self) -> Contract:
+        """It opens a turn, which the agent answers; what the agent does is its own."""
+        opened: frozenset[Moves] = frozenset({"turn", "close"})
+        return Contract(moves=opened, surely={Answered: opened}, agents=(self.agent,))
 
     def __post_init__(self) -> None:
         """Take the agent's name."""
@@ -48,12 +60,12 @@ class Child:
             found = f"{self.agent!r} would be more than {setup.depth_max} agents deep"
             failure = Failure("ConfigError", found)
             return Leave(evolve(run, ending=Ending(EndReason.ERROR, failure=failure)), Failed())
-        opened = heard(evolve(run, turn=Turn(number=run.turn.number + 1)))
+        opened = heard(evolve(taken_further(run), turn=Turn(number=run.turn.number + 1)))
         key = f"{self.name}.{run.next_effect}"
-        left = setup.budget.left(run.spent)
-        return Wait(
-            opened, (StartRun(run.next_effect, key, self.agent, "", opened.messages, left),)
-        )
+        left, messages = setup.budget.left(run.spent), opened.messages
+        if self.prompt:
+            messages = messages.append(UserMessage(self.prompt, origin=self.name))
+        return Wait(opened, (StartRun(run.next_effect, key, self.agent, "", messages, left),))
 
     def on(
         self, run: Run[S], event: Event, answered: Effect | None, /
@@ -61,6 +73,9 @@ class Child:
         """Take the answer."""
         match event:
             case ChildEnded(status="ok"):
+                if event.changed:
+                    # What made it, outside, has seen to its type.
+                    run = evolve(run, state=cast("S", event.state))
                 message = AssistantMessage((TextPart(event.content),))
                 reply = Reply(message, FinishReason.STOP, model=self.agent)
                 turn = evolve(run.turn, reply=reply, usage=event.spent.usage)

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from ..compaction import Compaction, prune, summarized, summary_request, to_summarize
+from ..contract import Cap, Contract
 from ..effects import CallModel, Effect, Invoke
 from ..events import CallbackReturned, Changes, EffectFailed, Event, Failure, ModelReplied
 from ..history import History
-from ..node import Kind, Leave, Reaction, Wait, outcomes_of
+from ..node_protocol import Kind, Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Cannot, Compacted, Failed
 from ..run import Ending, EndReason, Measured, Run, evolve
 from ..tokens import Calibration, estimate
@@ -43,16 +44,29 @@ class Compact:
     kind: Kind = "prepare"
     outcomes = outcomes_of(CompactOutcome)
 
+    @property
+    def contract(self) -> Contract:
+        """It compacts once, until the turn is closed; without a `compaction` never."""
+        summary = self.compaction is not None and "summarize" in self.compaction.layers
+        times = 0 if self.compaction is None else 1
+        return Contract(
+            caps={Compacted: Cap(times, resets=frozenset({"close"}))},
+            moves_by={Compacted: frozenset({"again"})},
+            only_asked=frozenset() if self.compaction is None else frozenset({Cannot}),
+            ends_by=frozenset({Cannot}),
+            breaks_by=frozenset({Failed, Aborted}),
+            model_calls=int(summary and not self.callback),
+        )
+
     def enter(self, run: Run[S], /) -> Reaction[S, CompactOutcome]:
         """Run the layers that need no model, and ask for a summary if that is not enough."""
         turn = run.turn
         if self.compaction is None or turn.compacted:
             return Leave(evolve(run, ending=Ending(EndReason.CONTEXT_WINDOW)), Cannot())
-        # A turn whose model was asked already, and found no room, is opened anew.
+        # What a turn whose model was asked has used stays on its bill when it is opened anew.
         asked = turn.asked
-        number = turn.number - 1 if asked else turn.number
         usage = turn.usage if asked else Usage()
-        turn = evolve(turn, number=number, compacted=True, reply=None, calls=(), usage=usage)
+        turn = evolve(turn, compacted=True, reply=None, calls=(), usage=usage)
         run = evolve(run, turn=turn)
         if self.callback:
             return Wait(run, (Invoke(run.next_effect, self.callback),))

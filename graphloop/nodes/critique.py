@@ -11,12 +11,15 @@ import json
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
-from ..effects import CallModel, Effect
+from ..contract import Contract
+from ..effects import Effect
 from ..events import EffectFailed, Event, ModelReplied
-from ..node import Kind, Leave, Reaction, Wait, outcomes_of
+from ..forced_choice import CUT_SHORT, choices, forced_choice
+from ..latest_answer import sent_back
+from ..node_protocol import Kind, Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Accepted, Failed, Rejected
 from ..run import Ending, EndReason, Run, evolve
-from ..values import FinishReason, ModelRequest, Reply, ToolChoice, ToolSpec, UserMessage
+from ..values import Reply, ToolSpec
 
 __all__ = ["Critique", "CritiqueOutcome"]
 
@@ -40,13 +43,6 @@ VERDICT = ToolSpec(
     ),
 )
 
-CUT_SHORT = {
-    FinishReason.CONTENT_FILTER,
-    FinishReason.CONTEXT_WINDOW,
-    FinishReason.LENGTH,
-    FinishReason.REFUSAL,
-}
-
 
 @dataclass(frozen=True)
 class Critique:
@@ -66,15 +62,15 @@ class Critique:
     kind: Kind = "check"
     outcomes = outcomes_of(CritiqueOutcome)
 
+    @property
+    def contract(self) -> Contract:
+        """It asks one model. How often an answer is sent back, it does not bound."""
+        return Contract(notes=frozenset({Rejected}), model_calls=1)
+
     def enter(self, run: Run[S], /) -> Reaction[S, CritiqueOutcome]:
         """Ask for a verdict."""
-        request = ModelRequest(
-            run.messages.append(UserMessage(self.prompt, origin=self.name)),
-            (VERDICT,),
-            ToolChoice("tool", VERDICT.name),
-            run.setup.settings,
-        )
-        return Wait(run, (CallModel(run.next_effect, self.model or run.setup.model, request),))
+        asked = forced_choice(run, VERDICT, self.prompt, origin=self.name, model=self.model)
+        return Wait(run, (asked,))
 
     def on(
         self, run: Run[S], event: Event, answered: Effect | None, /
@@ -88,25 +84,19 @@ class Critique:
         feedback = _feedback(event.reply)
         if feedback is None:
             return Leave(run, Accepted())
-        note = UserMessage(feedback, origin=self.name)
-        return Leave(evolve(run, ending=None, turn=evolve(run.turn, notes=(note,))), Rejected())
+        return Leave(sent_back(run, feedback, self.name), Rejected())
 
 
 def _feedback(reply: Reply) -> str | None:
     """Return what to change, or None when the answer was accepted."""
     if reply.finish_reason in CUT_SHORT:
         return "The answer was not accepted: its judge was cut short. Improve it."
-    call = next((call for call in reply.message.calls if call.name == VERDICT.name), None)
-    if call is None:
-        return "The answer was not accepted: its judge gave no verdict. Improve it."
-    try:
-        verdict = json.loads(call.arguments)
-    except (ValueError, RecursionError):
-        verdict = None
-    match verdict:
-        case {"accepted": True}:
+    match choices(reply, VERDICT)[:1]:
+        case ():
+            return "The answer was not accepted: its judge gave no verdict. Improve it."
+        case ({"accepted": True},):
             return None
-        case {"accepted": False, "feedback": str(feedback)} if feedback.strip():
+        case ({"accepted": False, "feedback": str(feedback)},) if feedback.strip():
             return feedback
         case _:
             return "The answer was not accepted, without a reason. Improve it."

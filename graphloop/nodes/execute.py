@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar, assert_never
 
 from ..allowance import answer, beyond, free, has_room, lacks_calls, specs_of
+from ..contract import Cap, Contract
 from ..effects import AskHuman, CallTool, Effect, StartRun
 from ..events import ChildEnded, Decided, EffectFailed, Event, Steered, ToolReturned
 from ..limits import whole_number
-from ..node import Kind, Leave, Reaction, Wait, outcomes_of
+from ..node_protocol import Kind, Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Done, Held
 from ..run import Run, Turn, Verdict, evolve
 from ..spending import Budget
@@ -64,6 +65,12 @@ class Execute:
     hold: bool = True
     kind: Kind = "execute"
     outcomes = outcomes_of(ExecuteOutcome)
+
+    @property
+    def contract(self) -> Contract:
+        """Calls are held once: asked about, they run or are refused."""
+        once = Cap(1, resets=frozenset({"turn", "close", "reply"}))
+        return Contract(caps={Held: once}, breaks_by=frozenset({Aborted}), tools=True, asks=True)
 
     def __post_init__(self) -> None:
         """Refuse a cap that would let nothing run."""

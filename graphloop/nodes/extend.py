@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
+from ..contract import Cap, Contract
 from ..effects import Effect
 from ..events import Event
-from ..node import Kind, Leave, Reaction, outcomes_of
+from ..node_protocol import Kind, Leave, Reaction, outcomes_of
 from ..outcomes import GiveUp, Retry
 from ..run import Run, evolve
 from ..values import FinishReason
@@ -36,6 +37,11 @@ class Extend:
     name: str = "extend"
     kind: Kind = "prepare"
     outcomes = outcomes_of(ExtendOutcome)
+
+    @property
+    def contract(self) -> Contract:
+        """A turn is asked again so often and no oftener."""
+        return Contract(caps={Retry: Cap(RETRIES_MAX, resets=frozenset({"turn"}))})
 
     def enter(self, run: Run[S], /) -> Reaction[S, ExtendOutcome]:
         """Decide by how often this turn was asked already."""

@@ -13,13 +13,15 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
 
 from ..allowance import beyond, lacks_calls, specs_of
+from ..contract import Contract
 from ..effects import AskHuman, CheckCalls, Effect
 from ..errors import IllegalEvent
 from ..events import CallCheck, CallsChecked, Decided, EffectFailed, Event
-from ..node import Kind, Leave, Reaction, Wait, outcomes_of
+from ..node_protocol import Kind, Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Settled
 from ..policy import Rule, decide
 from ..run import Run, Turn, Verdict, evolve
+from ..temporal_monitor import Wanted, foreseen, refusal
 from ..values import ToolCall, call_key
 
 __all__ = ["Gate", "GateOutcome"]
@@ -53,6 +55,11 @@ class Gate:
     hold: bool = True
     kind: Kind = "gate"
     outcomes = outcomes_of(GateOutcome)
+
+    @property
+    def contract(self) -> Contract:
+        """It may wait for a person, and runs nothing."""
+        return Contract(breaks_by=frozenset({Aborted}), asks=True)
 
     def enter(self, run: Run[S], /) -> Reaction[S, GateOutcome]:
         """Refuse what is not on offer, and have the rest checked; or ask about what was held."""
@@ -101,13 +108,14 @@ class Gate:
         turn = run.turn
         remaining = iter(checks)
         verdicts: list[Verdict] = []
-        kinds: set[str] = set()
         for call, decided in zip(
             turn.calls, turn.verdicts or (None,) * len(turn.calls), strict=True
         ):
             verdict = self._judge(run, call, next(remaining)) if decided is None else decided
             verdicts.append(verdict)
-            kinds.add(verdict.kind)
+        if run.watch.automata:
+            verdicts = _foreseen(run, verdicts)
+        kinds = {one.kind for one in verdicts}
         run = evolve(run, turn=evolve(turn, verdicts=tuple(verdicts)))
         if "held" not in kinds or (not self.hold and "run" in kinds):
             return Leave(run, Settled())
@@ -160,6 +168,18 @@ def _rule(rules: tuple[Rule, ...], tool: str, check: CallCheck, level: int) -> R
 def _unknown(call: ToolCall, offered: tuple[str, ...]) -> Verdict:
     names = ", ".join(offered) or "none"
     return Verdict("unknown", f'No such tool: "{call.name}". Available tools: {names}.')
+
+
+def _foreseen(run: Run[S], verdicts: list[Verdict]) -> list[Verdict]:
+    """Deny the calls that a temporal rule will forbid whatever people say: nobody is asked."""
+    open_at = [at for at, one in enumerate(verdicts) if one.kind in {"run", "held"}]
+    wanted = [Wanted(run.turn.calls[at].name, asked=verdicts[at].kind == "held") for at in open_at]
+    denied = {
+        at: Verdict("deny", refusal(rule))
+        for at, rule in zip(open_at, foreseen(run.watch, wanted), strict=True)
+        if rule is not None
+    }
+    return [denied.get(at, one) for at, one in enumerate(verdicts)]
 
 
 def _ask(run: Run[S]) -> Reaction[S, GateOutcome]:

@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
 
+from ..contract import Contract
 from ..effects import CallModel, Effect
 from ..events import EffectFailed, Event, ModelReplied, Steered
-from ..node import Kind, Leave, Reaction, Wait, outcomes_of
+from ..node_protocol import Kind, Leave, Reaction, Wait, outcomes_of
 from ..outcomes import (
     Aborted,
     Answered,
@@ -54,6 +55,15 @@ class ModelCall:
     fallbacks: tuple[str, ...] = ()
     kind: Kind = "model"
     outcomes = outcomes_of(ModelCallOutcome)
+
+    @property
+    def contract(self) -> Contract:
+        """It asks its model, and each of the fallbacks at most."""
+        return Contract(
+            moves=frozenset({"reply"}),
+            breaks_by=frozenset({Failed, Aborted}),
+            model_calls=1 + len(self.fallbacks),
+        )
 
     def enter(self, run: Run[S], /) -> Reaction[S, ModelCallOutcome]:
         """Ask."""

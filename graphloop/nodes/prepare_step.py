@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from ..compaction import Compaction
+from ..contract import Cap, Contract, Moves
 from ..effects import Effect, Invoke
 from ..events import CallbackReturned, Changes, EffectFailed, Event, Failure
 from ..history import History
-from ..node import Kind, Leave, Reaction, Wait, outcomes_of
+from ..latest_answer import taken_further
+from ..node_protocol import Kind, Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Calls, Failed, Overflow, Ready
 from ..run import Ending, EndReason, Measured, Run, Turn, evolve
 from ..steering import heard, taken_up
@@ -49,6 +51,20 @@ class PrepareStep:
     kind: Kind = "prepare"
     outcomes = outcomes_of(PrepareStepOutcome)
 
+    @property
+    def contract(self) -> Contract:
+        """It opens a turn, or takes up calls that are open; it looks for an overflow if told to."""
+        opened: frozenset[Moves] = frozenset({"turn"})
+        closed: frozenset[Moves] = frozenset({"turn", "close"})
+        return Contract(
+            caps={} if self.compaction is not None else {Overflow: Cap(0)},
+            moves_by={Failed: opened, Aborted: opened},
+            surely={Ready: opened, Calls: closed},
+            at_first=frozenset({Calls}),
+            breaks_by=frozenset({Failed, Aborted}),
+            settles=True,
+        )
+
     def enter(self, run: Run[S], /) -> Reaction[S, PrepareStepOutcome]:
         """Open a turn, and ask the user's function if there is one."""
         last = run.turn
@@ -57,15 +73,17 @@ class PrepareStep:
             return Leave(evolve(settling, turn=turn), Calls())
         if self.compaction is not None and not last.compacted and self._overflows(run):
             return Leave(run, Overflow())
+        # A turn whose model found no room is opened anew; no number is ever given twice.
+        number = last.number if last.compacted and last.asked else last.number + 1
         turn = Turn(
-            number=last.number + 1,
+            number=number,
             tools=_offered(run.setup.tools, self.active_tools),
-            tool_choice=self._choice(run, last.number + 1),
+            tool_choice=self._choice(run, number),
             compacted=last.compacted,
             # What was spent on a turn that is opened anew is still spent on it.
             usage=last.usage if last.compacted else Usage(),
         )
-        opened = heard(evolve(run, turn=turn))
+        opened = heard(evolve(taken_further(run), turn=turn))
         if self.callback:
             return Wait(opened, (Invoke(run.next_effect, self.callback),))
         return Leave(opened, Ready())

@@ -11,10 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
+from ..contract import Cap, Contract
 from ..effects import Effect, Invoke
 from ..events import CallbackReturned, EffectFailed, Event, Failure, Tripped
 from ..limits import whole_number
-from ..node import Kind, Leave, Reaction, Wait, outcomes_of
+from ..node_protocol import Kind, Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Failed, Go, Stop
 from ..run import Ending, EndReason, Run, evolve
 from ..stop import Condition, StopInfo
@@ -57,6 +58,11 @@ class StopCheck:
     callback: str = ""
     kind: Kind = "stop"
     outcomes = outcomes_of(StopCheckOutcome)
+
+    @property
+    def contract(self) -> Contract:
+        """It goes on less often than there may be turns, if turns are opened meanwhile."""
+        return Contract(caps={Go: Cap(self.max_steps - 1, counts=frozenset({"turn", "step"}))})
 
     def __post_init__(self) -> None:
         """Refuse a bound that bounds nothing."""

@@ -11,11 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
 
+from ..contract import Cap, Contract, Moves
 from ..effects import Effect, Invoke
 from ..errors import ConfigError
 from ..events import CallbackReturned, EffectFailed, Event, Failure, Judged
 from ..limits import whole_number
-from ..node import Kind, Leave, Reaction, Wait, outcomes_of
+from ..node_protocol import Kind, Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Accepted, Failed, FollowUp, Rejected
 from ..run import Ending, EndReason, Run, evolve
 from ..values import UserMessage
@@ -68,6 +69,19 @@ class Verify:
     name: str = "verify"
     kind: Kind = "check"
     outcomes = outcomes_of(VerifyOutcome)
+
+    @property
+    def contract(self) -> Contract:
+        """Each check sends back so many answers to one question, and no more."""
+        asked: frozenset[Moves] = frozenset({"question"})
+        most = sum(one.retries for one in self.checks)
+        return Contract(
+            caps={Rejected: Cap(most, resets=asked)},
+            surely={FollowUp: asked},
+            notes=frozenset({Rejected}),
+            once_ended=frozenset({Accepted}),
+            once_broken=frozenset({Accepted}),
+        )
 
     def __post_init__(self) -> None:
         """Refuse two checks of one name: they could not be told apart."""

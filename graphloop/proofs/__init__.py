@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
+from .bound import Bound, bound
 from .check import check
-from .report import PROPERTIES, Finding, Report, Severity
+from .report import PROPERTIES, Finding, Report, Severity, Suppressed, Unknown
+from .sarif import to_sarif
+from .suppression import Ignore
 
-__all__ = ["PROPERTIES", "Finding", "Report", "Severity", "check"]
+__all__ = [
+    "PROPERTIES",
+    "Bound",
+    "Finding",
+    "Ignore",
+    "Report",
+    "Severity",
+    "Suppressed",
+    "Unknown",
+    "bound",
+    "check",
+    "to_sarif",
+]

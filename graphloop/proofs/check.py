@@ -1,142 +1,103 @@
 """check: decide what can be decided about a graph before it runs.
 
-Walks the table the engine executes, so a proof is about what runs. Decided today: GL1 (nothing
-is unreachable, nothing is a trap) and GL5 (outcomes and table agree).
+Walks the table that the engine executes, so a proof is about what runs. All proofs run, and all
+findings are reported at once; what cannot be decided is unknown, with its reason.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
-from typing import TYPE_CHECKING, Final, TypeVar
-
-import networkx as nx
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Final, TypeVar
 
 from ..graph import Graph
-from ..outcomes import outcome_name
-from .report import Finding, Report
-
-if TYPE_CHECKING:
-    # networkx's own class is not subscriptable; only its stubs are generic.
-    Lines = nx.DiGraph[str]
-else:
-    Lines = nx.DiGraph
+from ..spending import Budget
+from ..temporal import Rules, rules_of
+from ..temporal_names import names_of, resolve
+from .agreement import disagreements
+from .answers import misanswered
+from .calls import CallWalk
+from .children import quarrels
+from .cycles import circling
+from .data import misread
+from .gates import ungated
+from .ground import Ground
+from .parks import parked_after_effects
+from .ranking import Ranking
+from .reachability import traps, unreachable
+from .report import Finding, Report, Unknown
+from .serialisable import unwritable
+from .suppression import Ignore, set_aside
+from .temporal import temporal
 
 __all__ = ["check"]
 
 S = TypeVar("S")
 
-_CHECKED: Final = frozenset({"GL1", "GL5"})
-_END: Final = "END"
+NEST_MAX: Final = 16
+"""How many graphs deep children are proven."""
+
+NO_RULES: Final = Unknown("GL12", "no rules are given: pass them with `rules`.")
 
 
-def check(graph: Graph[S]) -> Report:
-    """Return what is proven about `graph`, and a shortest witness for what does not hold."""
-    disagreements = tuple(_disagreements(graph))
-    lines = _lines(graph)
-    findings = (*disagreements, *_unreachable(lines, graph.start), *_traps(lines, graph.start))
-    return Report.of(graph.name, findings, _CHECKED)
+def check(
+    graph: Graph[S],
+    rules: Rules | Iterable[Rules] = (),
+    *,
+    ignore: Ignore | None = None,
+    budget: Budget | None = None,
+) -> Report:
+    """Return what is proven about `graph`, and a shortest witness for what does not hold.
 
+    Args:
+        graph: the graph; the graphs of its children, as far as they are known, are proven too.
+        rules: temporal rules of your own (`graphloop.temporal`), beside the graph's.
+        ignore: why findings are set aside, by node and code: `{("node", "GL6"): "reason"}`. A
+            node of a child is `child/node`; an empty name is the graph as a whole.
+        budget: what a run may spend, for what its children claim.
 
-def _lines(graph: Graph[S]) -> Lines:
-    """Return the table as a directed graph; a target without a row is a place with no way out."""
-    lines = Lines()
-    lines.add_nodes_from((graph.start, *graph.table, _END))
-    for edge in graph.edges:
-        lines.add_edge(edge.source, edge.target)
-    return lines
-
-
-def _disagreements(graph: Graph[S]) -> Iterator[Finding]:
-    """GL5. A graph has passed this once, at construction; a proof does not take that on trust."""
-    if graph.start not in graph.nodes:
-        yield _wrong(f"start={graph.start!r}", "the start node has no row.", "add its row.")
-    for name in sorted(graph.nodes.keys() ^ graph.table.keys()):
-        yield _wrong(f"node {name!r}", "has no row, or its row no node.", "add what is missing.")
-    for name, row in graph.table.items():
-        place = f"row of {name!r}"
-        declared = graph.nodes[name].outcomes if name in graph.nodes else frozenset(row)
-        for word in sorted(outcome_name(outcome) for outcome in declared - row.keys()):
-            yield _wrong(place, f"outcome {word!r} leads nowhere.", "give it a target or END.")
-        for word in sorted(outcome_name(outcome) for outcome in row.keys() - declared):
-            yield _wrong(place, f"{name!r} never leaves by {word!r}.", "remove it.")
-        for target in sorted(set(row.values()) - graph.nodes.keys() - {_END}):
-            yield _wrong(place, f"leads to {target!r}, which has no row.", "add its row.")
-
-
-def _wrong(place: str, message: str, fix: str) -> Finding:
-    return Finding("GL5", "error", place, message, (), fix)
-
-
-def _unreachable(lines: Lines, start: str) -> Iterator[Finding]:
-    """GL1, seen from the start: every node that no run arrives at.
-
-    The witness leads to the node from where its part of the graph would have to be entered.
+    Raises:
+        ConfigError: a rule has a word that means nothing in this graph.
     """
-    lost = _part(lines, lines.nodes - nx.single_source_shortest_path(lines, start).keys() - {_END})
-    ways: dict[str, list[str]] = {}
-    for group in _groups(lost):
-        if not any(source not in group for name in group for source in lost.predecessors(name)):
-            for name, way in nx.single_source_shortest_path(lost, group[0]).items():
-                ways[name] = min(ways.get(name, way), way, key=len)
-    for name in lost:
-        way = ways[name]
-        yield Finding(
-            "GL1",
-            "error",
-            f"node {name!r}",
-            f"no run arrives here: no way leads from the start {start!r} to {name!r}.",
-            tuple(way),
-            f"lead an outcome of a node that runs arrive at to {way[0]!r}, or remove {name!r}.",
-        )
+    found = list(_proofs(graph, budget, 0))
+    given = graph.rules & rules_of(rules)
+    if len(given):
+        wrong, open_ = temporal(Ground(graph), resolve(given, names_of(graph)))
+        found += [*wrong, *open_]
+    else:
+        found.append(NO_RULES)
+    findings, aside = set_aside([one for one in found if isinstance(one, Finding)], ignore or {})
+    unknown = [one for one in found if isinstance(one, Unknown)]
+    return Report.of(graph.name, findings, unknown, aside)
 
 
-def _traps(lines: Lines, start: str) -> Iterator[Finding]:
-    """GL1, seen from END: every innermost part of the graph that has no way out.
-
-    The witness leads from the start into the part and once around in it.
-    """
-    ways = nx.single_source_shortest_path(lines, start)
-    home = nx.single_source_shortest_path(lines.reverse(), _END)
-    for group in _groups(_part(lines, lines.nodes - home.keys())):
-        if any(target not in group for name in group for target in lines.successors(name)):
-            continue
-        way = min((ways.get(name, [name]) for name in group), key=len)
-        names = ", ".join(repr(name) for name in group)
-        yield Finding(
-            "GL1",
-            "error",
-            f"node {way[-1]!r}",
-            f"a run that arrives here never ends: no outcome leads out of {names}.",
-            (*way, *_around(lines, way[-1])),
-            f"lead an outcome of {names} to END, or to a node from which END can be reached.",
-        )
-
-
-def _part(lines: Lines, names: Set[str]) -> Lines:
-    """Return the lines among `names`. A view would do, but would list them in no stable order."""
-    part = Lines()
-    part.add_nodes_from(name for name in lines if name in names)
-    part.add_edges_from(
-        (source, target) for source, target in lines.edges if source in names and target in names
-    )
-    return part
+def _proofs(graph: Graph[S], budget: Budget | None, depth: int) -> Iterator[Finding | Unknown]:
+    ground = Ground(graph)
+    yield from disagreements(ground)
+    yield from unreachable(ground)
+    yield from traps(ground)
+    if not ground.reached:
+        return
+    walk = CallWalk(ground)
+    yield from ungated(walk)
+    yield from misanswered(walk)
+    for code in ("GL2", "GL3"):
+        yield from ground.unpromised(code)
+    yield from circling(Ranking(ground), walk)
+    yield from misread(ground)
+    yield from quarrels(ground, budget)
+    yield from parked_after_effects(ground)
+    yield from unwritable(ground)
+    for contract in ground.contracts.values():
+        for child in () if contract is None else contract.children:
+            if child.graph is not None and depth < NEST_MAX:
+                inner = _proofs(child.graph, child.budget or budget, depth + 1)
+                yield from (_under(child.name, one) for one in inner)
 
 
-def _groups(part: Lines) -> Iterator[tuple[str, ...]]:
-    """Yield the sets of nodes that all reach each other, in the order of the table."""
-    order = {name: number for number, name in enumerate(part)}
-    groups = [
-        tuple(sorted(group, key=order.__getitem__))
-        for group in nx.strongly_connected_components(part)
-    ]
-    yield from sorted(groups, key=lambda group: order[group[0]])
-
-
-def _around(lines: Lines, place: str) -> list[str]:
-    """Return a shortest way from `place` back to it, without its first node; [] if none is."""
-    ways = [
-        way
-        for after in lines.successors(place)
-        if (way := nx.single_source_shortest_path(lines, after).get(place))
-    ]
-    return min(ways, key=len) if ways else []
+def _under(child: str, found: Finding | Unknown) -> Finding | Unknown:
+    """Return what was found of a child, as something about its parent."""
+    if isinstance(found, Unknown):
+        return Unknown(found.code, f"in the child {child!r}: {found.reason}")
+    node = f"{child}/{found.node}" if found.node else child
+    return replace(found, node=node, place=f"{found.place} of the child {child!r}")

@@ -1,19 +1,20 @@
-"""Report: what is proven about a graph, what is wrong with it, and what nobody has looked at.
+"""Report: what is proven about a graph, what is wrong with it, and what cannot be decided.
 
-A property is in exactly one of three places: proven, named by a finding, or not checked. What was
-not decided is never reported as passed.
+A property is in one of four places: proven, named by a finding, unknown with a reason, or set
+aside by whoever wrote the graph, with a reason too. What was not decided is never reported as
+passed.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Final, Literal, TypeAlias, final
 
 from ..errors import GraphError
 
-__all__ = ["PROPERTIES", "Finding", "Report", "Severity"]
+__all__ = ["PROPERTIES", "Finding", "Report", "Severity", "Suppressed", "Unknown"]
 
 Severity: TypeAlias = Literal["error", "warning"]
 
@@ -39,7 +40,17 @@ PROPERTIES: Final[Mapping[str, str]] = {
 class Finding:
     """One way in which a graph lacks a property.
 
-    `witness` is a shortest path of node names that shows it, empty where no path can.
+    Attributes:
+        code: the property; GL0 is about what was said to the checker itself.
+        severity: an error makes a report not ok, a warning informs.
+        place: where, in words.
+        message: what is wrong.
+        witness: a shortest path of node names that shows it; empty where no path can.
+        fix: what to do.
+        outcomes: the outcomes that lead along the witness, one fewer than it has nodes.
+        node: the node that it is about, within its graph; empty for none.
+        outcome: the outcome of `node` whose line it is about; empty for none.
+        location: the file and line where the node's class or function is defined, if known.
     """
 
     code: str
@@ -48,14 +59,46 @@ class Finding:
     message: str
     witness: tuple[str, ...]
     fix: str
+    outcomes: tuple[str, ...] = ()
+    node: str = ""
+    outcome: str = ""
+    location: str | None = None
+
+    @property
+    def path(self) -> str:
+        """The witness in words: nodes, and the outcomes between them where they are known."""
+        if not self.outcomes:
+            return " -> ".join(self.witness)
+        steps = zip(self.outcomes, self.witness[1:], strict=True)
+        return self.witness[0] + "".join(f" -{outcome}-> {node}" for outcome, node in steps)
 
     def __str__(self) -> str:
-        """Return three lines: what is wrong, the witness, the fix."""
+        """Return up to four lines: what is wrong, where that is defined, the witness, the fix."""
         lines = [f"{self.severity} {self.code} at {self.place}: {self.message}"]
+        if self.location:
+            lines.append(f"  defined: {self.location}")
         if self.witness:
-            lines.append(f"  witness: {' -> '.join(self.witness)}")
+            lines.append(f"  witness: {self.path}")
         lines.append(f"  fix: {self.fix}")
         return "\n".join(lines)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A property that cannot be decided, and why."""
+
+    code: str
+    reason: str
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Suppressed:
+    """A finding that somebody has set aside, and why."""
+
+    finding: Finding
+    reason: str
 
 
 @final
@@ -66,7 +109,8 @@ class Report:
     graph: str
     findings: tuple[Finding, ...]
     proven: tuple[str, ...]
-    not_checked: tuple[str, ...]
+    unknown: tuple[Unknown, ...]
+    suppressed: tuple[Suppressed, ...] = ()
 
     @classmethod
     def from_error(cls, error: GraphError) -> Report:
@@ -75,18 +119,33 @@ class Report:
             Finding(problem.code, "error", problem.place, problem.found, (), problem.fix)
             for problem in error.problems
         )
-        return cls(error.graph, findings, (), _others({one.code for one in findings}))
+        found = {one.code for one in findings}
+        reason = "the graph could not be built."
+        unknown = tuple(Unknown(code, reason) for code in PROPERTIES if code not in found)
+        return cls(error.graph, findings, (), unknown)
 
     @classmethod
-    def of(cls, graph: str, findings: tuple[Finding, ...], checked: frozenset[str]) -> Report:
-        """Return the report of having checked `checked`: proven is what no finding names."""
-        found = {one.code for one in findings}
-        proven = tuple(code for code in PROPERTIES if code in checked and code not in found)
-        return cls(graph, findings, proven, _others(checked | found))
+    def of(
+        cls,
+        graph: str,
+        findings: Iterable[Finding],
+        unknown: Iterable[Unknown] = (),
+        suppressed: Iterable[Suppressed] = (),
+    ) -> Report:
+        """Return the report of having checked everything: proven is what nothing speaks against."""
+        known, aside = tuple(findings), tuple(suppressed)
+        # What nobody can decide beside what is wrong already would be noise.
+        settled = {one.code for one in known}
+        open_ = tuple(dict.fromkeys(one for one in unknown if one.code not in settled))
+        spoken = settled | {one.code for one in open_} | {one.finding.code for one in aside}
+        proven = tuple(code for code in PROPERTIES if code not in spoken)
+        order = {code: place for place, code in enumerate(PROPERTIES)}
+        open_ = tuple(sorted(open_, key=lambda one: order.get(one.code, len(order))))
+        return cls(graph, known, proven, open_, aside)
 
     @property
     def ok(self) -> bool:
-        """Whether no finding is an error. Says nothing about what is in `not_checked`."""
+        """Whether no finding is an error. Says nothing about what is in `unknown`."""
         return all(finding.severity != "error" for finding in self.findings)
 
     def to_json(self) -> str:
@@ -94,12 +153,15 @@ class Report:
         return json.dumps({"ok": self.ok, **asdict(self)}, indent=2, ensure_ascii=False)
 
     def __str__(self) -> str:
-        """Return what is proven, what is wrong, and what nobody has checked."""
+        """Return what is proven, what is wrong, what is set aside, and what nobody can tell."""
         lines = [f"graph {self.graph!r}: {self._verdict()}"]
         lines += [f"  proven {code}: {PROPERTIES[code]}" for code in self.proven]
         lines += [f"  {line}" for finding in self.findings for line in str(finding).splitlines()]
-        if self.not_checked:
-            lines.append(f"  not checked yet: {', '.join(self.not_checked)}")
+        for one in self.suppressed:
+            found = one.finding
+            lines.append(f"  suppressed {found.code} at {found.place}: {found.message}")
+            lines.append(f"    reason: {one.reason}")
+        lines += [f"  unknown {one.code}: {one.reason}" for one in self.unknown]
         return "\n".join(lines)
 
     def _verdict(self) -> str:
@@ -110,7 +172,3 @@ class Report:
                 return "1 problem found"
             case count:
                 return f"{count} problems found"
-
-
-def _others(codes: set[str] | frozenset[str]) -> tuple[str, ...]:
-    return tuple(code for code in PROPERTIES if code not in codes)

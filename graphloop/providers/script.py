@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypeAlias, cast, final
 
@@ -42,6 +43,10 @@ class ScriptedModel:
     as a mapping or as JSON text kept verbatim, `id`), `finish_reason`, `usage`, `deltas` (the
     text in pieces) or `error` (fails, after what comes before it); a `Reply`; an exception to
     raise; or a function of the request that returns one of the first three.
+
+    Where an entry has `to`, a text or several, the script is no list any more: each request is
+    given the first entry whose texts were all said in its conversation, as often as that happens.
+    So one script answers several agents, whatever their order, and runs that are taken up again.
 
     Args:
         replies: the script.
@@ -104,6 +109,8 @@ class ScriptedModel:
         """Write `request` down and return what the script says to it."""
         self.requests.append(request)
         held = len(self._items)
+        if self._by_conversation:
+            return self._fitting(request)
         if cursor.at is None:
             cursor.at = _given(request.messages, self._mark)
         if cursor.at >= held:
@@ -118,6 +125,21 @@ class ScriptedModel:
             return item
         return self._ready(item(request), f"{self._label}: reply {cursor.at}, a function's answer")
 
+    @property
+    def _by_conversation(self) -> bool:
+        """Whether an entry says what it answers."""
+        return any(isinstance(one, ReadyReply) and one.to is not None for one in self._items)
+
+    def _fitting(self, request: ModelRequest) -> ReadyReply:
+        for item in self._items:
+            if isinstance(item, ReadyReply) and item.fits(request):
+                return item
+        last = str(request.messages[-1])[:200] if request.messages else "nothing"
+        raise ScriptExhausted(
+            f"{self._label} holds no reply to what it was asked; the last message is {last}. Add "
+            "an entry whose `to` was said, or one without `to` at the end, for all else."
+        )
+
     def _item(self, entry: Entry, place: str) -> _Item:
         if isinstance(entry, Exception):
             return ReadyReply((), entry)
@@ -129,7 +151,7 @@ class ScriptedModel:
         if not self._mark or isinstance(reply, Exception) or reply.message.extra:
             return ready
         marked = evolve(reply, message=evolve(reply.message, extra=self._mark))
-        return ReadyReply(ready.deltas, marked)
+        return replace(ready, end=marked)
 
 
 @final

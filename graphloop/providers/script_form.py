@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast, final
 
@@ -20,10 +20,13 @@ from ..values import (
     AssistantMessage,
     AssistantPart,
     FinishReason,
+    Message,
+    ModelRequest,
     ReasoningPart,
     Reply,
     TextPart,
     ToolCall,
+    ToolResult,
     Usage,
 )
 from .base import Delta, ReasoningDelta, TextDelta, ToolCallDelta
@@ -31,7 +34,7 @@ from .base import Delta, ReasoningDelta, TextDelta, ToolCallDelta
 __all__ = ["ReadyReply", "load_script", "ready_reply"]
 
 WIRE = "script"
-REPLY_KEYS = ("text", "reasoning", "calls", "finish_reason", "usage", "error", "deltas")
+REPLY_KEYS = ("text", "reasoning", "calls", "finish_reason", "usage", "error", "deltas", "to")
 CALL_KEYS = ("name", "arguments", "id")
 USAGE_KEYS = Usage.__struct_fields__
 FILE_KEYS = ("replies", "model")
@@ -51,6 +54,13 @@ class ReadyReply:
 
     deltas: tuple[Delta, ...]
     end: Reply | Exception
+    to: tuple[str, ...] | None = None
+    """What must have been said for it to be given; None for a reply of no entry that says so."""
+
+    def fits(self, request: ModelRequest) -> bool:
+        """Whether all that it answers was said."""
+        said = "\n".join(_said(message) for message in request.messages)
+        return all(words in said for words in self.to or ())
 
 
 def load_script(path: Path) -> tuple[list[object], str]:
@@ -85,7 +95,7 @@ def ready_reply(entry: object, place: str, model: str) -> ReadyReply:
         return _read({"text": entry}, place, model)
     if isinstance(entry, Mapping):
         fields_of = _mapping(cast("object", entry), REPLY_KEYS, place)
-        return _read(fields_of, place, model)
+        return replace(_read(fields_of, place, model), to=_to(fields_of, place))
     raise ScriptError(
         f"{place}: expected a text, a mapping of {', '.join(REPLY_KEYS)}, or a Reply, "
         f"found {_shown(entry)}. Quote it if it is meant as text."
@@ -116,6 +126,26 @@ def _read(entry: Mapping[str, object], place: str, model: str) -> ReadyReply:
     reason = _finish_reason(entry.get("finish_reason", default), f"{place}, finish_reason")
     message = AssistantMessage(tuple(parts), WIRE)
     return ReadyReply(deltas, Reply(message, reason, usage, reason.value, model))
+
+
+def _to(entry: Mapping[str, object], place: str) -> tuple[str, ...] | None:
+    """Return the words that an entry answers, None if it does not say."""
+    if "to" not in entry:
+        return None
+    found = entry["to"]
+    listed = [found] if isinstance(found, str) else _list(found, f"{place}, to")
+    return tuple([_text(one, f"{place}, to") for one in listed])
+
+
+def _said(message: Message) -> str:
+    """Return the text of a message."""
+    match message:
+        case AssistantMessage() | ToolResult():
+            return message.text
+        case _ if isinstance(message.content, str):
+            return message.content
+        case _:
+            return "\n".join(one.text for one in message.content if isinstance(one, TextPart))
 
 
 def _error(entry: Mapping[str, object], place: str) -> BadReply:

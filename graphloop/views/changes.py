@@ -9,19 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
-from ..events import Event, Started, Steered
+from ..events import ChildEnded, Event, Started, Steered
 from ..graph import Graph
 from ..nodes.compact import Compact
 from ..run import Run, StepResult
 from ..tokens import estimate
-from ..values import Message, ToolCall, ToolResult, call_key
+from ..values import Message, ToolCall, ToolResult, call_key, call_place
 
 __all__ = [
     "Limit",
     "Shortened",
+    "answer_of",
     "begun",
     "calls_of",
     "closed",
+    "cost_of",
+    "edit_of",
     "exceeded",
     "noted",
     "replaced",
@@ -56,9 +59,9 @@ def begun(graph: Graph[S], run: Run[S]) -> int:
     """Return the number of the latest turn that has begun; -1 before the first.
 
     A turn begins before its conversation is made shorter, so a run that waits there is in the
-    turn it will open next.
+    turn it will open next; one whose model found no room is in that turn still.
     """
-    ahead = isinstance(graph.nodes.get(run.node), Compact)
+    ahead = isinstance(graph.nodes.get(run.node), Compact) and not run.turn.asked
     return run.turn.number + 1 if ahead else run.turn.number
 
 
@@ -66,6 +69,31 @@ def closed(run: Run[S], turn: int) -> StepResult | None:
     """Return the record of a turn that was the latest, once there is one."""
     latest = run.steps[-1] if run.steps else None
     return latest if latest is not None and latest.index == turn else None
+
+
+def answer_of(before: Run[S], run: Run[S], turn: int) -> str | None:
+    """Return the answer that a step has given a turn; None if it has given none."""
+    if before.turn.reply is not None:
+        return None
+    record = closed(run, turn)
+    if record is not None:
+        return record.text
+    reply = run.turn.reply if run.turn.number == turn else None
+    return None if reply is None else reply.message.text
+
+
+def cost_of(event: Event) -> float | None:
+    """Return what a child run has cost that has ended now; None if that is not known."""
+    if not isinstance(event, ChildEnded) or event.spent.unpriced_calls:
+        return None
+    return event.spent.cost_usd
+
+
+def edit_of(run: Run[S], key: str) -> str:
+    """Return the arguments that an approver has put in place of a call's own, if one has."""
+    place, verdicts = call_place(key), run.turn.verdicts
+    verdict = verdicts[place] if place < len(verdicts) else None
+    return verdict.arguments if verdict is not None else ""
 
 
 def calls_of(run: Run[S], turn: int) -> tuple[ToolCall, ...]:

@@ -6,16 +6,21 @@ generated ids and names stand in labels alone, so no name can break out of its p
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Final, TypeVar, assert_never
 
 from ..graph import Graph
-from ..node import Kind
-from .drawing import INK, LINE, PALETTE, Line, kinds, lines, notes, visible
+from ..node_protocol import Kind
+from .drawing import visible
+from .marks import Marks, Tone
+from .picture import Picture, Shape, Stroke, picture
+from .theme import LIGHT, Theme
 
-__all__ = ["dot"]
+__all__ = ["dot", "dot_of"]
 
 S = TypeVar("S")
+
+_PLAIN: Final = Marks()
 
 _SHAPES: Final[Mapping[Kind, str]] = {
     "prepare": "shape=parallelogram",
@@ -30,6 +35,8 @@ _SHAPES: Final[Mapping[Kind, str]] = {
     "pure": "shape=ellipse",
 }
 
+_SPINE: Final = ("main", "closing")
+
 # Slanted shapes grow around their text by themselves and need less room inside.
 _MARGINS: Final[Mapping[Kind, str]] = {
     "prepare": "0,0",
@@ -40,66 +47,104 @@ _MARGINS: Final[Mapping[Kind, str]] = {
 }
 
 # One font that every Graphviz has metrics for; an SVG reader falls back to its own sans serif.
-_HEAD: Final = f"""\
+_HEAD: Final = """\
 digraph graphloop {{
-  graph [bgcolor=white fontname=Helvetica fontsize=15 fontcolor="{LINE}" labelloc=t \
+  graph [bgcolor={page} fontname=Helvetica fontsize=15 fontcolor="{line}" labelloc=t \
 nodesep=0.42 ranksep=0.4 pad=0.2]
-  node [fontname=Helvetica fontsize=12 fontcolor="{INK}" style=filled margin="0.16,0.09" \
+  node [fontname=Helvetica fontsize=12 fontcolor="{ink}" style=filled margin="0.16,0.09" \
 height=0.42]
-  edge [fontname=Helvetica fontsize=10 fontcolor="{LINE}" color="{LINE}" arrowsize=0.7]
+  edge [fontname=Helvetica fontsize=10 fontcolor="{line}" color="{line}" arrowsize=0.7]
 """
 
 
-def dot(graph: Graph[S]) -> str:
+def dot(graph: Graph[S], marks: Marks = _PLAIN, *, theme: Theme = LIGHT, expand: int = 0) -> str:
     """Return `graph` as DOT text: a shape for each kind, each pair of nodes joined by one line.
 
     A line's label lists all outcomes that take it, one a line, in the order of the table.
+
+    Args:
+        graph: what is drawn.
+        marks: what is laid over it.
+        theme: its colours.
+        expand: how many graphs deep children are drawn too, as far as they are known.
     """
-    ids = {name: f"n{number}" for number, name in enumerate(graph.nodes)} | {"END": "last"}
-    drawn = lines(graph)
+    return dot_of(picture(graph, marks, expand=expand), theme)
+
+
+def dot_of(drawn: Picture, theme: Theme = LIGHT) -> str:
+    """Return a picture as DOT text."""
+    page = theme.page if theme.page.isalpha() else f'"{theme.page}"'
+    head = _HEAD.format(page=page, ink=theme.ink, line=theme.line)
     statements = [
-        f"label={_quoted(graph.name)}",
-        *_nodes(graph, ids, {line.source for line in drawn if line.role in ("main", "closing")}),
-        *_notes(graph, ids),
-        f"first -> {ids[graph.start]} [weight=100 penwidth=1.6]",
-        *(f"{ids[line.source]} -> {ids[line.target]} [{_stroke(line)}]" for line in drawn),
-        *_legend(kinds(graph)),
+        f"label={_quoted(drawn.title)}",
+        *_parts(drawn, theme),
+        *_legend(drawn.kinds, theme),
     ]
-    return _HEAD + "".join(f"  {statement}\n" for statement in statements) + "}\n"
+    return head + "".join(f"  {statement}\n" for statement in statements) + "}\n"
 
 
-def _nodes(graph: Graph[S], ids: Mapping[str, str], spine: Set[str]) -> Iterator[str]:
+def _parts(drawn: Picture, theme: Theme) -> Iterator[str]:
+    """Yield the shapes and lines of a graph, and the graphs that it runs, in boxes beside it."""
+    spine = {one.source for one in drawn.strokes if one.role in _SPINE}
+    yield from _shapes(drawn, theme, spine)
+    for shape in drawn.shapes:
+        yield from _notes(shape, theme)
+    yield f"{drawn.prefix}first -> {drawn.start} [weight=100 penwidth=1.6]"
+    for stroke in drawn.strokes:
+        yield f"{stroke.source} -> {stroke.target} [{_stroke(stroke, theme)}]"
+    for inner in drawn.inner:
+        below = inner.picture
+        yield f"subgraph cluster_{below.prefix}box {{"
+        yield f'  label={_quoted(below.title)} fontsize=12 style=rounded color="{theme.line}"'
+        yield from (f"  {part}" for part in _parts(below, theme))
+        yield "}"
+        outline = theme.palette["graph"][1]
+        yield (
+            f'{inner.owner} -> {below.prefix}first [label="  runs  " style=dotted penwidth=1.4 '
+            f'color="{outline}" fontcolor="{outline}" arrowhead=onormal]'
+        )
+
+
+def _shapes(drawn: Picture, theme: Theme, spine: Set[str]) -> Iterator[str]:
     """Yield the start, the nodes and END; those on the spine stand in one column."""
+    group = f"{drawn.prefix}spine"
     yield (
-        f'first [label="" tooltip=start shape=circle width=0.16 height=0.16 '
-        f'fillcolor="{LINE}" color="{LINE}" group=spine]'
+        f'{drawn.prefix}first [label="" tooltip=start shape=circle width=0.16 height=0.16 '
+        f'fillcolor="{theme.line}" color="{theme.line}" group={group}]'
     )
-    for name, node in graph.nodes.items():
-        group = " group=spine" if name in spine else ""
-        yield f"{ids[name]} [label={_quoted(name)} {_look(node.kind)}{_room(node.kind)}{group}]"
-    yield (
-        f"last [label=END shape=doublecircle margin=0.02 fontsize=10 "
-        f'fillcolor="#ffffff" color="{LINE}" group=spine ordering=out]'
-    )
-
-
-def _notes(graph: Graph[S], ids: Mapping[str, str]) -> Iterator[str]:
-    """Yield a slip of paper beside each node that has more to say than its name."""
-    for name, node in graph.nodes.items():
-        if words := notes(node):
-            here, slip = ids[name], f"note_{ids[name]}"
-            label = "".join(f"{_escaped(one)}\\l" for one in words)
-            fill, outline = PALETTE[node.kind]
+    for shape in drawn.shapes:
+        label = "\\n".join(map(_escaped, shape.words))
+        tone = _tone(shape.tone, theme, node=True)
+        if shape.kind is None:
+            label = label if label == "END" else f'"{label}"'
             yield (
-                f'{slip} [label="{label}" shape=note fontsize=10 height=0.2 margin="0.1,0.05" '
-                f'fillcolor="{fill}" color="{outline}"]'
+                f"{shape.id} [label={label} shape=doublecircle margin=0.02 fontsize=10 "
+                f'fillcolor="{theme.paper}" color="{theme.line}" group={group} ordering=out{tone}]'
             )
-            yield f"{{rank=same; {here}; {slip}}}"
-            yield f'{here} -> {slip} [arrowhead=none style=dotted color="{outline}"]'
+            continue
+        column = f" group={group}" if shape.id in spine else ""
+        look = f"{_look(shape.kind, theme)}{_room(shape.kind)}{column}"
+        shade = f' fillcolor="{theme.shade}"' if shape.is_shaded else ""
+        yield f'{shape.id} [label="{label}" {look}{shade}{tone}]'
 
 
-def _look(kind: Kind) -> str:
-    fill, outline = PALETTE[kind]
+def _notes(shape: Shape, theme: Theme) -> Iterator[str]:
+    """Yield a slip of paper beside a node that has more to say than its name."""
+    if not shape.notes or shape.kind is None:
+        return
+    slip = f"note_{shape.id}"
+    label = "".join(f"{_escaped(one)}\\l" for one in shape.notes)
+    fill, outline = theme.palette[shape.kind]
+    yield (
+        f'{slip} [label="{label}" shape=note fontsize=10 height=0.2 margin="0.1,0.05" '
+        f'fillcolor="{fill}" color="{outline}"]'
+    )
+    yield f"{{rank=same; {shape.id}; {slip}}}"
+    yield f'{shape.id} -> {slip} [arrowhead=none style=dotted color="{outline}"]'
+
+
+def _look(kind: Kind, theme: Theme) -> str:
+    fill, outline = theme.palette[kind]
     return f'{_SHAPES[kind]} fillcolor="{fill}" color="{outline}"'
 
 
@@ -107,10 +152,34 @@ def _room(kind: Kind) -> str:
     return f' margin="{_MARGINS[kind]}"' if kind in _MARGINS else ""
 
 
-def _stroke(line: Line) -> str:
+def _tone(tone: Tone | None, theme: Theme, *, node: bool) -> str:
+    """Return what overrides the usual look of a node or a line."""
+    if tone is None:
+        return ""
+    colour = theme.tones[tone]
+    look = f' color="{colour}" fontcolor="{colour}"'
+    match tone:
+        case "weak":
+            return f'{look} fillcolor="{theme.paper}"'
+        case "lit":
+            return f' color="{colour}" penwidth=3.4 fillcolor="{theme.lit}"'
+        case "removed":
+            style = "filled,dashed" if node else "dashed"
+            return f'{look} penwidth=1.8 style="{style}" fillcolor="{theme.paper}"'
+        case "strong" | "added" | "alarm":
+            return f"{look} penwidth=2.6"
+        case _:
+            assert_never(tone)
+
+
+def _stroke(stroke: Stroke, theme: Theme) -> str:
+    return _by_role(stroke, list(map(str, stroke.words))) + _tone(stroke.tone, theme, node=False)
+
+
+def _by_role(stroke: Stroke, words: Sequence[str]) -> str:
     # A line of Graphviz text touches its edge; the spaces around each word keep it off.
-    label = "\\n".join(f"  {_escaped(outcome)}  " for outcome in line.outcomes)
-    match line.role:
+    label = "\\n".join(f"  {_escaped(word)}  " for word in words)
+    match stroke.role:
         case "main":
             return f'label="{label}" penwidth=1.6 weight=100'
         case "closing":
@@ -122,10 +191,10 @@ def _stroke(line: Line) -> str:
         case "side":
             return f'label="{label}"'
         case _:
-            assert_never(line.role)
+            assert_never(stroke.role)
 
 
-def _legend(used: tuple[Kind, ...]) -> Iterator[str]:
+def _legend(used: tuple[Kind, ...], theme: Theme) -> Iterator[str]:
     """Yield a row of the kinds in use below END, and below it what the lines mean."""
     yield "subgraph cluster_legend {"
     yield (
@@ -135,7 +204,7 @@ def _legend(used: tuple[Kind, ...]) -> Iterator[str]:
     yield '  node [fontsize=9 height=0.26 width=0.4 margin="0.05,0.03"]'
     for kind in used:
         room = " margin=0" if kind in _MARGINS else ""
-        yield f'  kind_{kind} [label="{kind}" {_look(kind)}{room}]'
+        yield f'  kind_{kind} [label="{kind}" {_look(kind, theme)}{room}]'
     yield "}"
     for kind in used:
         yield f"last -> kind_{kind} [style=invis weight=2]"

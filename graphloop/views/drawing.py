@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, TypeVar, final
 
 from ..graph import Graph
-from ..node import Kind, Node
+from ..node_protocol import Kind, Node
 from ..nodes.child import Child
 from ..nodes.gate import Gate
 from ..nodes.verify import AnswerCheck, Verify
 from ..outcomes import Outcome
 from ..policy import describe
 
-__all__ = ["INK", "LINE", "PALETTE", "Line", "Role", "kinds", "lines", "notes", "visible"]
+__all__ = ["INK", "LINE", "PALETTE", "Line", "Role", "lines", "notes", "visible"]
 
 S = TypeVar("S")
 
@@ -77,12 +77,6 @@ def lines(graph: Graph[S]) -> tuple[Line, ...]:
         Line(source, target, tuple(names), _role(source, target, names, path))
         for (source, target), names in outcomes.items()
     )
-
-
-def kinds(graph: Graph[S]) -> tuple[Kind, ...]:
-    """Return the kinds that occur in `graph`, in the legend's order."""
-    used = {node.kind for node in graph.nodes.values()}
-    return tuple(kind for kind in PALETTE if kind in used)
 
 
 def notes(node: Node[S, Outcome]) -> tuple[str, ...]:

@@ -6,16 +6,21 @@ generated ids, and every sign that means something to Mermaid stands in labels a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeVar, assert_never
 
 from ..graph import Graph
-from ..node import Kind
-from .drawing import INK, LINE, PALETTE, Line, kinds, lines, notes, visible
+from ..node_protocol import Kind
+from .drawing import visible
+from .marks import Marks, Tone
+from .picture import Picture, Shape, Stroke, picture
+from .theme import LIGHT, Theme
 
-__all__ = ["mermaid"]
+__all__ = ["escaped", "mermaid", "mermaid_of"]
 
 S = TypeVar("S")
+
+_PLAIN: Final = Marks()
 
 # The oldest notation for each shape: the `@{shape: …}` form needs Mermaid 11.3.
 _SHAPES: Final[Mapping[Kind, tuple[str, str]]] = {
@@ -32,55 +37,91 @@ _SHAPES: Final[Mapping[Kind, tuple[str, str]]] = {
 }
 
 
-def mermaid(graph: Graph[S]) -> str:
+def mermaid(
+    graph: Graph[S], marks: Marks = _PLAIN, *, theme: Theme = LIGHT, expand: int = 0
+) -> str:
     """Return `graph` as a Mermaid flowchart: the shapes, lines and legend of the DOT diagram.
 
     A line's label lists all outcomes that take it, one a line, in the order of the table.
+
+    Args:
+        graph: what is drawn.
+        marks: what is laid over it.
+        theme: its colours.
+        expand: how many graphs deep children are drawn too, as far as they are known.
     """
-    return "".join(f"{statement}\n" for statement in _statements(graph))
+    return mermaid_of(picture(graph, marks, expand=expand), theme)
 
 
-def _statements(graph: Graph[S]) -> Iterator[str]:
-    ids = {name: f"n{number}" for number, name in enumerate(graph.nodes)} | {"END": "last"}
-    drawn = lines(graph)
-    used = kinds(graph)
+def mermaid_of(drawn: Picture, theme: Theme = LIGHT) -> str:
+    """Return a picture as a Mermaid flowchart."""
+    return "".join(f"{statement}\n" for statement in _statements(drawn, theme))
+
+
+def _statements(drawn: Picture, theme: Theme) -> Iterator[str]:
+    used = drawn.kinds
+    looks: list[str] = []
+    count = 0
     yield "flowchart TB"
-    yield f"  subgraph loop [{_quoted(graph.name)}]"
-    yield "    first(( )):::start"
-    for name, node in graph.nodes.items():
-        yield f"    {ids[name]}{_shape(name, node.kind)}"
-    yield '    last((("END"))):::final'
-    yield f"    first ==> {ids[graph.start]}"
-    for line in drawn:
-        yield f"    {ids[line.source]} {_arrow(line)} {ids[line.target]}"
-    yield from _notes(graph, ids)
+    yield f"  subgraph loop [{_quoted(drawn.title)}]"
+    for part, stroke in _parts(drawn):
+        yield f"    {part}"
+        if stroke is not None:
+            if stroke.tone is not None:
+                looks.append(f"  linkStyle {count} {_look(stroke.tone, theme)}")
+            count += 1
     yield "  end"
     yield '  subgraph legend ["thick: main path, dotted: failures and aborts only"]'
     yield "    direction TB"
     for kind in used:
-        yield f"    kind_{kind}{_shape(kind, kind)}"
+        yield f"    kind_{kind}{_shape((kind,), kind)}"
     yield "  end"
     yield "  last ~~~ legend"
-    yield from _styles(used)
+    yield from _styles(used, theme)
+    yield from _boxes(drawn, theme)
+    yield from looks
 
 
-def _notes(graph: Graph[S], ids: Mapping[str, str]) -> Iterator[str]:
+_FIRST: Final = Stroke("", "", (), "main")
+"""A line without words: Mermaid counts it all the same."""
+
+
+def _parts(drawn: Picture) -> Iterator[tuple[str, Stroke | None]]:
+    """Yield the statements of a graph, and the line that each draws, if it is one."""
+    yield f"{drawn.prefix}first(( )):::start", None
+    for shape in drawn.shapes:
+        if shape.kind is None:
+            yield f'{shape.id}((("{_lines(shape.words)}"))):::final', None
+        else:
+            yield f"{shape.id}{_shape(shape.words, shape.kind)}", None
+    yield f"{drawn.prefix}first ==> {drawn.start}", _FIRST
+    for stroke in drawn.strokes:
+        yield f"{stroke.source} {_arrow(stroke)} {stroke.target}", stroke
+    yield from _notes(drawn.shapes)
+    for inner in drawn.inner:
+        below = inner.picture
+        yield f"subgraph {below.prefix}box [{_quoted(below.title)}]", None
+        yield from ((f"  {part}", line) for part, line in _parts(below))
+        yield "end", None
+        yield f'{inner.owner} -.->|"runs"| {below.prefix}first', _FIRST
+
+
+def _notes(shapes: Sequence[Shape]) -> Iterator[tuple[str, Stroke | None]]:
     """Yield a slip of paper beside each node that has more to say than its name."""
-    for name, node in graph.nodes.items():
-        if words := notes(node):
-            label = "<br/>".join(map(_escaped, words))
-            yield f'    note_{ids[name]}["{label}"]:::is_{node.kind}'
-            yield f"    {ids[name]} -.- note_{ids[name]}"
+    for shape in shapes:
+        if shape.notes:
+            yield f'note_{shape.id}["{_lines(shape.notes)}"]:::is_{shape.kind}', None
+            yield f"{shape.id} -.- note_{shape.id}", _FIRST
 
 
-def _shape(label: str, kind: Kind) -> str:
+def _shape(words: Sequence[str], kind: Kind) -> str:
     left, right = _SHAPES[kind]
-    return f"{left}{_quoted(label)}{right}:::is_{kind}"
+    return f'{left}"{_lines(words)}"{right}:::is_{kind}'
 
 
-def _arrow(line: Line) -> str:
-    label = "<br/>".join(_escaped(outcome) for outcome in line.outcomes)
-    match line.role:
+def _arrow(stroke: Stroke) -> str:
+    label = _lines(list(map(str, stroke.words)))
+    match stroke.role:
         case "main" | "closing":
             return f'==>|"{label}"|'
         case "quiet":
@@ -88,28 +129,53 @@ def _arrow(line: Line) -> str:
         case "leaving" | "side":
             return f'-->|"{label}"|'
         case _:
-            assert_never(line.role)
+            assert_never(stroke.role)
 
 
-def _styles(used: tuple[Kind, ...]) -> Iterator[str]:
+def _styles(used: tuple[Kind, ...], theme: Theme) -> Iterator[str]:
     for kind in used:
-        fill, outline = PALETTE[kind]
+        fill, outline = theme.palette[kind]
         width = ",stroke-width:2.5px" if kind == "model" else ""
-        yield f"  classDef is_{kind} fill:{fill},stroke:{outline},color:{INK}{width}"
-    yield f"  classDef start fill:{LINE},stroke:{LINE}"
-    yield f"  classDef final fill:#ffffff,stroke:{LINE},color:{INK}"
+        yield f"  classDef is_{kind} fill:{fill},stroke:{outline},color:{theme.ink}{width}"
+    yield f"  classDef start fill:{theme.line},stroke:{theme.line}"
+    yield f"  classDef final fill:{theme.paper},stroke:{theme.line},color:{theme.ink}"
     yield "  classDef frame fill:none,stroke:none"
     yield "  class loop,legend frame"
-    yield f"  linkStyle default stroke:{LINE}"
+    yield f"  linkStyle default stroke:{theme.line}"
+
+
+def _boxes(drawn: Picture, theme: Theme) -> Iterator[str]:
+    """Yield what overrides the usual look of nodes, in this graph and in those that it runs."""
+    for shape in drawn.shapes:
+        if shape.is_shaded:
+            yield f"  style {shape.id} fill:{theme.shade}"
+        if shape.tone == "lit":
+            edge = theme.tones["lit"]
+            yield f"  style {shape.id} fill:{theme.lit},stroke:{edge},stroke-width:4px"
+        elif shape.tone is not None:
+            yield f"  style {shape.id} {_look(shape.tone, theme)}"
+    for inner in drawn.inner:
+        yield f"  style {inner.picture.prefix}box fill:none,stroke:{theme.line}"
+        yield from _boxes(inner.picture, theme)
+
+
+def _look(tone: Tone, theme: Theme) -> str:
+    width = "" if tone == "weak" else ",stroke-width:3px"
+    dashes = ",stroke-dasharray:6 4" if tone == "removed" else ""
+    return f"stroke:{theme.tones[tone]},color:{theme.tones[tone]}{width}{dashes}"
+
+
+def _lines(words: Sequence[str]) -> str:
+    return "<br/>".join(map(escaped, words))
 
 
 def _quoted(text: str) -> str:
-    return f'"{_escaped(text)}"'
+    return f'"{escaped(text)}"'
 
 
-def _escaped(text: str) -> str:
-    """Escape for a quoted label: whatever is not a letter, a digit, `_` or a space is an entity."""
+def escaped(text: str, safe: str = "_ ") -> str:
+    """Escape for a quoted label: what is no letter, no digit and not `safe` is an entity."""
     return "".join(
-        character if character.isalnum() or character in "_ " else f"#{ord(character)};"
+        character if character.isalnum() or character in safe else f"#{ord(character)};"
         for character in visible(text)
     )

@@ -30,7 +30,7 @@ from ..events import (
     Steered,
 )
 from ..graph import Graph
-from ..node import Kind
+from ..node_protocol import Kind
 from ..providers.base import Delta, ReasoningDelta, TextDelta, ToolCallDelta
 from ..run import Run
 from ..step import Step
@@ -40,10 +40,21 @@ from ..values import (
     ToolResult,
     UserMessage,
     call_key,
-    call_place,
     evolve,
 )
-from .changes import begun, calls_of, closed, exceeded, noted, replaced, results_of, shortened
+from .changes import (
+    answer_of,
+    begun,
+    calls_of,
+    closed,
+    cost_of,
+    edit_of,
+    exceeded,
+    noted,
+    replaced,
+    results_of,
+    shortened,
+)
 from .part_kinds import (
     BudgetExceeded,
     CompactionPart,
@@ -247,10 +258,8 @@ class PartView(Generic[S]):
             case ModelReplied(reply=reply), CallModel() if self.shows_deltas(before):
                 cost_usd, calls = event.cost_usd, reply.message.calls
                 yield from self._replied(run, reply.finish_reason, cost_usd, calls)
-            case ChildEnded(status="ok", spent=spent), _ if self._kind(before) == "graph":
-                yield TextDelta(event.content)
-                cost_usd = None if spent.unpriced_calls else spent.cost_usd
-                yield from self._replied(run, FinishReason.STOP, cost_usd, ())
+            case ((ChildEnded() | CallbackReturned()), _) if self._kind(before) == "graph":
+                yield from self._answered(before, event, run)
             case EffectFailed(), CallModel() if self.shows_deltas(before) and not run.ended:
                 full = event.failure.error == "ContextOverflow"
                 if full or event.content_seen:
@@ -283,6 +292,15 @@ class PartView(Generic[S]):
         if not asked_again:
             for place, call in enumerate(calls):
                 yield _called(call_key(turn, place), call)
+
+    def _answered(self, before: Run[S], event: Event, run: Run[S]) -> Iterator[Part]:
+        """Yield what agents in the model's place show: their answer, once it is the turn's."""
+        answer, cost_usd = answer_of(before, run, self._turn), cost_of(event)
+        if answer is not None:
+            yield TextDelta(answer)
+            yield from self._replied(run, FinishReason.STOP, cost_usd, ())
+        elif before.turn.branches and cost_usd is not None:
+            yield Cost(self._turn, run.spent.cost_usd, cost_usd)
 
     def _steered(self, before: Run[S], event: Steered, run: Run[S]) -> Iterator[Part]:
         """Yield what becomes of a turn whose conversation the caller has replaced."""
@@ -346,25 +364,18 @@ class PartView(Generic[S]):
                     key, call.id, call.name, call.arguments, effect.expires_at, effect.unknown
                 )
             case CallTool(key=key, call=call, client=client):
-                edit = _edit(run, key)
+                edit = edit_of(run, key)
                 yield ToolState(
                     key, call.name, "awaiting-result" if client else "executing", arguments=edit
                 )
             case StartRun(key=key, agent=agent) if self._kind(run) == "execute":
-                yield ToolState(key, agent, "executing", arguments=_edit(run, key))
+                yield ToolState(key, agent, "executing", arguments=edit_of(run, key))
             case _:
                 return
 
 
 def _called(key: str, call: ToolCall) -> ToolCallPart:
     return ToolCallPart(key, call.id, call.name, call.arguments)
-
-
-def _edit(run: Run[S], key: str) -> str:
-    """Return the arguments that an approver has put in place of a call's own, if one has."""
-    place, verdicts = call_place(key), run.turn.verdicts
-    verdict = verdicts[place] if place < len(verdicts) else None
-    return verdict.arguments if verdict is not None else ""
 
 
 def _outcome(result: ToolResult) -> ToolState:

@@ -18,18 +18,29 @@ import graphviz  # type: ignore[import-untyped]  # pyright: ignore[reportMissing
 
 from ..errors import ConfigError
 from ..graph import Graph
-from .dot import dot
-from .mermaid import mermaid
+from .dot import dot_of
+from .marks import Marks
+from .mermaid import mermaid_of
 from .pdf import pdf_of
+from .picture import Picture, picture
+from .scxml import scxml
+from .text import text_of
+from .theme import LIGHT, Theme
+from .xstate import xstate
 
-__all__ = ["PictureFormat", "render", "save"]
+__all__ = ["PictureFormat", "render", "save", "save_picture", "written"]
 
 S = TypeVar("S")
 
 PictureFormat: TypeAlias = Literal["svg", "png", "pdf"]
 
+XSTATE: Final = ".xstate.json"
+"""What a file's name ends in that is an XState machine."""
+
 _PICTURES: Final[frozenset[str]] = frozenset({"svg", "png", "pdf"})
+_TEXTS: Final[frozenset[str]] = frozenset({".mmd", ".dot", ".txt"})
 _PURE: Final = "graphviz-pure"
+_PLAIN: Final = Marks()
 _TIMEOUT_S: Final = 60.0
 
 
@@ -49,16 +60,47 @@ def render(dot_text: str, format: PictureFormat) -> bytes:  # noqa: A002 - the w
     return _by_pure(dot_text, format)
 
 
-def save(graph: Graph[S], path: str | os.PathLike[str]) -> None:
-    """Write the diagram of `graph` to `path`, in the format its suffix names.
+def save(graph: Graph[S], path: str | os.PathLike[str], marks: Marks = _PLAIN) -> None:
+    """Write the diagram of `graph` to `path`, in the format its suffix names, with these marks.
 
-    The suffixes are svg, png, pdf, mmd (Mermaid) and dot; a file already there is replaced.
+    The suffixes are svg, png, pdf, mmd (Mermaid), dot, txt, scxml and xstate.json; a state machine
+    has no marks. A file already there is replaced.
 
     Raises:
         ConfigError: the suffix is none of these, the folder does not exist, the path is a folder
             itself, or the picture cannot be drawn (see `render`).
     """
     target = Path(path)
+    if target.name.lower().endswith(XSTATE):
+        _placed(target).write_bytes(xstate(graph).encode())
+    elif target.suffix.lower() == ".scxml":
+        _placed(target).write_bytes(scxml(graph).encode())
+    else:
+        save_picture(picture(graph, marks), target)
+
+
+def save_picture(drawn: Picture, path: str | os.PathLike[str], theme: Theme = LIGHT) -> None:
+    """Write a picture to `path`, as `save` does; it is no state machine.
+
+    Raises:
+        ConfigError: as `save`.
+    """
+    target = _placed(Path(path))
+    target.write_bytes(_content(drawn, target, theme))
+
+
+def written(drawn: Picture, suffix: str, theme: Theme = LIGHT) -> str:
+    """Return a picture in one of the notations that are text: .dot, .txt, else Mermaid."""
+    match suffix:
+        case ".dot":
+            return dot_of(drawn, theme)
+        case ".txt":
+            return text_of(drawn)
+        case _:
+            return mermaid_of(drawn, theme)
+
+
+def _placed(target: Path) -> Path:
     if target.is_dir():
         raise ConfigError(
             f"expected the name of a file, found the folder {str(target)!r}: "
@@ -68,25 +110,23 @@ def save(graph: Graph[S], path: str | os.PathLike[str]) -> None:
         raise ConfigError(
             f"expected a folder at {str(target.parent)!r}, found none: create it first."
         )
-    target.write_bytes(_content(graph, target))
+    return target
 
 
-def _content(graph: Graph[S], target: Path) -> bytes:
+def _content(drawn: Picture, target: Path, theme: Theme) -> bytes:
     match target.suffix.lower():
-        case ".mmd":
-            return mermaid(graph).encode()
-        case ".dot":
-            return dot(graph).encode()
         case ".svg":
-            return render(dot(graph), "svg")
+            return render(dot_of(drawn, theme), "svg")
         case ".png":
-            return render(dot(graph), "png")
+            return render(dot_of(drawn, theme), "png")
         case ".pdf":
-            return render(dot(graph), "pdf")
+            return render(dot_of(drawn, theme), "pdf")
+        case suffix if suffix in _TEXTS:
+            return written(drawn, suffix, theme).encode()
         case _:
             raise ConfigError(
-                f"expected a file name that ends in .svg, .png, .pdf, .mmd or .dot, "
-                f"found {str(target)!r}: choose one of these suffixes."
+                f"expected a file name that ends in .svg, .png, .pdf, .mmd, .dot, .txt, .scxml or "
+                f"{XSTATE}, found {str(target)!r}: choose one of these suffixes."
             )
 
 

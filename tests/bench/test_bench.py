@@ -19,6 +19,7 @@ ROWS = {
     "many": 1,
     "imports": 3,
     "journal": 5,
+    "proofs": 4,
 }
 
 

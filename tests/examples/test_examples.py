@@ -15,12 +15,17 @@ import pytest
 from graphloop.cli.status import Status
 from tests.unit.cli.command_line import COMMAND, ROOT, called, environment, graphloop
 
-EXAMPLES = sorted(path for path in (ROOT / "examples").iterdir() if path.is_dir())
+GALLERY = "topologies"
+"""Its tests are in test_topologies.py."""
+EXAMPLES = sorted(
+    path for path in (ROOT / "examples").iterdir() if path.is_dir() and path.name != GALLERY
+)
 LINES_MAX = 60
 ANSWERS = {
     "approval": "I have done what was allowed; the results above say what that was.",
     "budget": "The Avenida, by a hair.",
     "custom_topology": "An agent loop you can see and prove.",
+    "own_nodes": "A loop you can see.",
     "steering": "For Ada: Europe 4.1 million, America 7.3 million.",
     "structured_output": '{"city":"Lisbon","stops":["Alfama","Gulbenkian museum"],"umbrella":true}',
     "sub_agents": "America leads with 7.3 million, and the website says so.",

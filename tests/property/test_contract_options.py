@@ -34,6 +34,7 @@ from graphloop.providers.script import Entry
 from graphloop.providers.timeouts import Timeouts
 from graphloop.schemas import parameters_of
 from graphloop.stores.memory import MemoryStore
+from graphloop.temporal import never as never_in_a_run
 from graphloop.testing import ScriptedModel
 from graphloop.values import Usage, UserMessage, evolve
 from tests.agents import any_read, write
@@ -125,6 +126,7 @@ CASES: Mapping[str, Case] = {
     "approval_ttl_s": Case(5.0, (ACT,)),
     "approval_secret": Case("secret", (ACT,)),
     "budget": Case(budget(tool_calls=1), (reply(call(), call()),)),
+    "rules": Case(never_in_a_run("tool:*")),
     "max_agent_depth": Case(0, (reply(call("helper", "", PROMPT)),)),
     "step_timeout_s": Case(0.001, (NAP,)),
     "on_bad_history": Case("refuse", messages=ORPHAN),

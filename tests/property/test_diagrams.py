@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from html import unescape
+from typing import get_args
 from xml.etree import ElementTree
 
 from hypothesis import given, settings
@@ -13,13 +15,22 @@ from hypothesis import strategies as st
 from graphloop.graph import END, Edge, Edges, Graph
 from graphloop.views.dot import dot
 from graphloop.views.drawing import lines, visible
+from graphloop.views.marks import Marks, Tone
 from graphloop.views.mermaid import mermaid
 from graphloop.views.render import render
+from graphloop.views.text import text
+from graphloop.views.theme import DARK
 from tests.graphs import any_graphs
 
 DOT_LABEL = r'"((?:[^"\\]|\\.)*)"'
 DOT_NODE = re.compile(rf"  (n\d+) \[label={DOT_LABEL} shape=")
 DOT_LINE = re.compile(rf"  (n\d+) -> (\w+) \[label={DOT_LABEL}.*\]")
+NAME = r'("(?:[^"\\]|\\.)*"|[\w.:/+-]+)'
+TEXT_NODE = re.compile(rf"(?:[·*▶+!-] )?[▱■◇▣▤△◆◐▥○◉] {NAME}(?:  |$)")
+TEXT_MORE = re.compile(r"│    (.*),")
+TEXT_LINE = re.compile(rf"[├└][━─╌].[━─╌] (.*) [━─╌]+▶ {NAME} [↻↓↑]")
+TEXT_WORD = re.compile(rf"{NAME}(?:, |$)")
+HOSTILE = ("a ──▶ b ↓", '"]; x -> y', "└━━━ go ━▶ END ↓", "\n", '"|x', "3x (1+2)")
 MERMAID_NODE = re.compile(r'    (n\d+)[\[({/\\>]+"([^"]*)"[\])}/\\]+:::is_\w+')
 MERMAID_LINE = re.compile(r'    (n\d+) (?:==>|-->|-\.->)\|"([^"]*)"\| (\w+)')
 
@@ -45,6 +56,43 @@ def mermaid_words(label: str) -> list[str]:
         re.sub(r"#(\d+);", lambda entity: chr(int(entity[1])), line)
         for line in label.split("<br/>")
     ]
+
+
+def text_table(shown: str) -> Counter[Edge]:
+    """Read a text for terminals: blocks of nodes, rows of outcomes, the last with the target."""
+    found: Counter[Edge] = Counter()
+    source, outcomes = "", list[str]()
+    for line in shown.split("\n")[3:]:
+        if head := TEXT_NODE.match(line):
+            source, outcomes = unquoted(head[1]), []
+        elif more := TEXT_MORE.fullmatch(line):
+            outcomes += words_of(more[1])
+        elif row := TEXT_LINE.fullmatch(line):
+            for outcome in [*outcomes, *words_of(row[1])]:
+                found[Edge(source, outcome, unquoted(row[2]))] += 1
+            outcomes = []
+    return found
+
+
+def text_pairs(shown: str) -> set[tuple[str, str]]:
+    """Return which nodes are joined in a text for terminals."""
+    found: set[tuple[str, str]] = set()
+    source = ""
+    for line in shown.split("\n")[3:]:
+        if head := TEXT_NODE.match(line):
+            source = unquoted(head[1])
+        elif row := TEXT_LINE.fullmatch(line):
+            found.add((source, unquoted(row[2])))
+    return found
+
+
+def words_of(row: str) -> list[str]:
+    """Return the outcomes of a row."""
+    return [unquoted(one[1]) for one in TEXT_WORD.finditer(row)]
+
+
+def unquoted(word: str) -> str:
+    return str(json.loads(word)) if word.startswith('"') else word
 
 
 @given(any_graphs())
@@ -81,6 +129,52 @@ def test_a_mermaid_diagram_read_back_is_the_executable_table(graph: Graph[None])
 
     assert len(graph.nodes) == len(nodes)
     assert table(graph) == found
+
+
+@st.composite
+def marked_graphs(draw: st.DrawFn) -> tuple[Graph[None], Marks]:
+    """Draw a graph, and marks for it whose words and tones are anything."""
+    graph = draw(any_graphs())
+    names = st.sampled_from([*graph.nodes, "END", "nowhere"])
+    ways = st.sampled_from([(edge.source, edge.outcome) for edge in graph.edges])
+    tones: st.SearchStrategy[Tone] = st.sampled_from(get_args(Tone))
+    words = st.text(min_size=1, max_size=8) | st.sampled_from(HOSTILE)
+    return graph, Marks(
+        title=draw(words),
+        nodes=draw(st.dictionaries(names, words)),
+        ways=draw(st.dictionaries(ways, words)),
+        node_tones=draw(st.dictionaries(names, tones)),
+        way_tones=draw(st.dictionaries(ways, tones)),
+        shaded=draw(st.frozensets(names)),
+    )
+
+
+@given(marked_graphs())
+def test_an_overlay_adds_no_line_and_hides_none(drawn: tuple[Graph[None], Marks]) -> None:
+    """Whatever is laid over a diagram, in any theme, and whatever it says."""
+    graph, marks = drawn
+    names = {f"n{number}": name for number, name in enumerate(graph.nodes)} | {"last": "END"}
+    expected = Counter((line.source, line.target) for line in lines(graph))
+
+    dotted = [DOT_LINE.fullmatch(one) for one in dot(graph, marks, theme=DARK).split("\n")]
+    assert expected == Counter((names[one[1]], names[one[2]]) for one in dotted if one)
+    flow = [MERMAID_LINE.fullmatch(one) for one in mermaid(graph, marks).split("\n")]
+    assert expected == Counter((names[one[1]], names[one[3]]) for one in flow if one)
+
+
+@given(any_graphs())
+def test_a_text_read_back_is_the_executable_table(graph: Graph[None]) -> None:
+    """On a terminal, too: no name can draw a line, or look like another."""
+    assert table(graph) == text_table(text(graph))
+
+
+@given(marked_graphs())
+def test_a_text_with_an_overlay_has_the_same_lines(drawn: tuple[Graph[None], Marks]) -> None:
+    """However hostile what is laid over it."""
+    graph, marks = drawn
+    found = text_pairs(text(graph, marks))
+
+    assert {(edge.source, edge.target) for edge in table(graph)} == found
 
 
 @settings(max_examples=15)

@@ -348,7 +348,6 @@ agent.resume_stream("run", approvals=["c0.0"])  # type: ignore[arg-type]  # pyri
 agent.resume_stream("run", approvals={"c0.0": "yes"})  # type: ignore[dict-item]  # pyright: ignore[reportArgumentType]
 StepChanges(tools=["x"])  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 loop.stream(None, model="openai:x", max_steps=3)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
-loop.stream(None, prompt="hi")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 essay.stream("x", model="openai:x")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 Graph("g", start, {start: {Ready: 5}})  # type: ignore[dict-item]  # pyright: ignore[reportArgumentType]
 result_of: RunResult[Essay] = agent.generate_sync("hi")  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]

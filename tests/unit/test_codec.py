@@ -18,6 +18,7 @@ from graphloop.events import (
     Answer,
     CallbackReturned,
     Cancelled,
+    ChildEnded,
     EffectFailed,
     Event,
     Failure,
@@ -85,6 +86,19 @@ def test_a_state_that_was_read_as_json_becomes_what_it_was() -> None:
     assert again.state is event.state
     with pytest.raises(StoreError, match="the journal's state is not the graph's"):
         codec.typed(started({"nothing": "fits"}))
+
+
+def test_a_state_is_typed_wherever_it_stands() -> None:
+    """At the start, where a node was left, and where a child run ended."""
+    plain, codec = {"topic": "x"}, Codec(Essay)
+    left = CallbackReturned(1.0, 1, Left("Ready", plain))
+    ended = ChildEnded(2.0, 2, "", state=plain, changed=True)
+
+    typed = Essay("x")
+
+    assert started(typed) == codec.typed(started(plain))
+    assert CallbackReturned(1.0, 1, Left("Ready", typed)) == codec.typed(left)
+    assert ChildEnded(2.0, 2, "", state=typed, changed=True) == codec.typed(ended)
 
 
 def test_the_state_of_a_child_run_is_not_read_by_its_parent_s_type() -> None:

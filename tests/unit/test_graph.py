@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from graphloop.errors import GraphError
 from graphloop.graph import END, Edge, Graph
-from graphloop.node import Node
+from graphloop.node_protocol import Node
 from graphloop.outcomes import Failed, Go, Outcome, Ready, Stop
 from tests.graphs import Place
 from tests.strategies import wrong

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphloop.errors import ConfigError
-from graphloop.limits import is_number, positive_number, whole_number
+from graphloop.limits import is_number, positive_number, stricter, whole_number
 
 
 @pytest.mark.parametrize("value", [0, -1, True, False, 1.0, "1", None, float("inf")])
@@ -39,3 +39,9 @@ def test_a_measure_is_returned_as_it_is() -> None:
 def test_only_finite_numbers_are_numbers(value: object, number: bool) -> None:
     """JSON has no other, and `True` is a word."""
     assert number == is_number(value)
+
+
+def test_the_stricter_of_two_limits_is_the_one_there_is_or_the_smaller() -> None:
+    """None is no limit, and never the stricter."""
+    assert (1, 1, 1) == (stricter(1, 2), stricter(None, 1), stricter(1, None))
+    assert stricter(None, None) is None

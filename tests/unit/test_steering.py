@@ -12,7 +12,7 @@ from graphloop.effects import HandOver
 from graphloop.errors import IllegalEvent
 from graphloop.events import CallCheck, Setup, Steered
 from graphloop.history import History
-from graphloop.node import Wait
+from graphloop.node_protocol import Wait
 from graphloop.run import EndReason, Measured, Run, Turn, Verdict, evolve
 from graphloop.spending import Budget
 from graphloop.steering import hand_over, heard, steered, taken_up

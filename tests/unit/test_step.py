@@ -30,7 +30,7 @@ from graphloop.events import (
     Tripped,
 )
 from graphloop.graph import END, Graph
-from graphloop.node import Kind, Leave, Reaction, Wait
+from graphloop.node_protocol import Kind, Leave, Reaction, Wait
 from graphloop.outcomes import Aborted, Done, Go, Outcome
 from graphloop.run import Ending, EndReason, Run, Turn, evolve
 from graphloop.spending import Spent
@@ -215,6 +215,10 @@ REACTIONS: list[tuple[Callable[[Run[None]], object], str]] = [
     (lambda run: Leave(run, wrong(Done)), r"by the class 'Done'.*`Leave\(run, Done\(\)\)`"),
     (lambda run: Leave(run, wrong("done")), "left by 'done', which is no outcome.*own: done"),
     (lambda _: Leave(wrong(None), Done()), "left with None in place of a run"),
+    (
+        lambda run: Wait(evolve(run, unwanted=frozenset({7})), (Invoke(run.next_effect, "f"),)),
+        "wants no answer of effect 7, which is no child run it waits for",
+    ),
 ]
 
 
@@ -246,6 +250,23 @@ def test_a_node_may_stay_for_the_rest_of_its_effects() -> None:
 
     assert () == taken.effects
     assert ("unruly", {2: two[2]}) == (taken.run.node, taken.run.pending)
+
+
+@pytest.mark.parametrize("event", [ChildEnded(2.0, 1, "", "not_run"), Cancelled(2.0)])
+def test_a_child_that_nobody_wants_is_unwanted_until_it_has_ended(event: Event) -> None:
+    """A driver ends it; so does an abort of the run."""
+    table = behind(Unruly(Wait))
+    two: dict[int, Effect] = {at: StartRun(at, f"k.{at}", "a", "", ()) for at in (1, 2)}
+    begun_run = begin(table, STARTED, None).run
+    run = evolve(begun_run, node="unruly", pending=two, unwanted=frozenset({1, 2}))
+    ending = Unruly(lambda run: Leave(run, Done()))
+    if isinstance(event, Cancelled):
+        table = behind(ending)
+
+    taken = step(table, run, event)
+
+    left = frozenset[int]() if isinstance(event, Cancelled) else frozenset({2})
+    assert left == taken.run.unwanted
 
 
 def test_what_a_node_raises_comes_through_with_the_node_s_name() -> None:

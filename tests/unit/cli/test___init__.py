@@ -27,7 +27,19 @@ def called(
     return ended.value.code, told.out, told.err
 
 
-COMMANDS = ("run", "draw", "check", "runs", "approve", "resume", "replay", "fork")
+COMMANDS = (
+    "run",
+    "draw",
+    "check",
+    "diff",
+    "fuzz",
+    "schema",
+    "runs",
+    "approve",
+    "resume",
+    "replay",
+    "fork",
+)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -9,6 +9,7 @@ import pytest
 
 from graphloop.cli.check import check
 from graphloop.cli.status import Status
+from graphloop.errors import ConfigError
 
 TABLE = """
 from graphloop import END, Graph
@@ -39,4 +40,23 @@ def test_a_finding_is_status_1(
     assert check("own.py", as_json=True) is Status.FAILED
     report = json.loads(capsys.readouterr().out)
     assert (report["ok"], report["graph"]) == (False, "g")
-    assert {one["code"] for one in report["findings"]} == {code}
+    assert code in {one["code"] for one in report["findings"]}
+
+
+def test_sarif_goes_to_a_file_or_to_standard_output(
+    desk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A code host takes the file, a pipe the output."""
+    assert check("agent", as_json=False, sarif="out.sarif") is Status.OK
+    assert "no problem found" in capsys.readouterr().out
+
+    assert check("agent", as_json=False, sarif="-") is Status.OK
+    printed = json.loads(capsys.readouterr().out)
+    assert printed == json.loads((desk / "out.sarif").read_text(encoding="utf-8"))
+    assert printed["version"] == "2.1.0"
+
+
+def test_a_file_that_cannot_be_written_is_an_error(desk: Path) -> None:
+    """Silence would be taken for a report."""
+    with pytest.raises(ConfigError, match="cannot be written"):
+        check("agent", as_json=False, sarif=str(desk / "no" / "such.sarif"))

@@ -8,11 +8,24 @@ import pytest
 
 from graphloop import Agent
 from graphloop.cli.draw import draw
+from graphloop.cli.request import Approve, DrawRequest, ResumeRequest
+from graphloop.cli.resume import resume
 from graphloop.cli.status import Status
 from graphloop.errors import ConfigError
 from graphloop.testing import ScriptedModel
+from tests.unit.cli.pay_desk import parked
 
-MAGIC = {"svg": b"<svg", "png": b"\x89PNG", "mmd": b"flowchart", "dot": b"digraph"}
+MAGIC = {"svg": b"<svg", "png": b"\x89PNG", "mmd": b"flowchart", "dot": b"digraph", "txt": b"start"}
+
+
+def drawn(
+    capsys: pytest.CaptureFixture[str], *runs: str, sequence: bool = False, output: str = "-.txt"
+) -> str:
+    """Return what is printed of runs in the store."""
+    capsys.readouterr()
+    request = DrawRequest(runs=runs, store="runs.db", sequence=sequence, output=output)
+    assert draw(request) is Status.OK
+    return capsys.readouterr().out
 
 
 @pytest.mark.parametrize("suffix", MAGIC)
@@ -20,7 +33,7 @@ def test_a_file_is_drawn_by_its_suffix(
     suffix: str, desk: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """And the command says what it wrote."""
-    assert draw("agent", f"loop.{suffix}") is Status.OK
+    assert draw(DrawRequest(target="agent", output=f"loop.{suffix}")) is Status.OK
 
     assert MAGIC[suffix] in (desk / f"loop.{suffix}").read_bytes()
     assert capsys.readouterr().out.startswith(f"loop.{suffix}: graph 'agent', 9 nodes, ")
@@ -31,13 +44,77 @@ def test_without_a_file_it_is_mermaid(
     output: str | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Ready to be pasted where Markdown is read."""
-    draw("agent", output)
+    draw(DrawRequest(output=output))
 
     assert capsys.readouterr().out.strip() == Agent(ScriptedModel(())).graph.mermaid().strip()
+
+
+def test_it_is_printed_for_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """No browser is needed to see a loop."""
+    draw(DrawRequest(text=True))
+    text = capsys.readouterr().out
+    draw(DrawRequest(output="-.txt"))
+
+    assert "├━━━ ready ━" in text
+    assert text == capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("desk")
 def test_another_suffix_is_refused() -> None:
     """The message lists those there are."""
     with pytest.raises(ConfigError, match=r"\.svg, \.png"):
-        draw("agent", "loop.bmp")
+        draw(DrawRequest(output="loop.bmp"))
+
+
+def test_a_check_is_laid_over_the_graph(desk: Path) -> None:
+    """In the theme that is asked for."""
+    draw(DrawRequest(check=True, theme="dark", output="proof.dot"))
+    text = (desk / "proof.dot").read_text(encoding="utf-8")
+
+    assert "no problem found; shaded: behind a gate" in text
+    assert "bgcolor=white" not in text
+
+
+@pytest.mark.usefixtures("pay_desk")
+def test_a_run_is_laid_over_its_own_graph(capsys: pytest.CaptureFixture[str]) -> None:
+    """By its id alone: the store knows what it was started from."""
+    run_id = parked()
+    waiting = drawn(capsys, run_id[:8])
+
+    assert "▶ ◇ gate  1x" in waiting
+    assert "waits for approval of pay" in waiting
+    resume(ResumeRequest(run=run_id, store="runs.db", approve=Approve.ALWAYS))
+    assert drawn(capsys, run_id).startswith("agent (completed)\n")
+    assert drawn(capsys, run_id, parked()).startswith("agent (2 runs: 1 completed, 1 not over)\n")
+
+
+def test_who_told_whom_what_is_drawn(pay_desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As text, as Mermaid, and into a file."""
+    run_id = parked()
+
+    assert "may pay run?" in drawn(capsys, run_id, sequence=True)
+    mermaid = drawn(capsys, run_id, sequence=True, output="-")
+    assert mermaid.startswith("sequenceDiagram\n")
+    assert "messages" in drawn(capsys, run_id, sequence=True, output="run.mmd")
+    assert mermaid == (pay_desk / "run.mmd").read_text(encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"FILE\.mmd or FILE\.txt"):
+        drawn(capsys, run_id, sequence=True, output="run.svg")
+    with pytest.raises(ConfigError, match="cannot be written"):
+        drawn(capsys, run_id, sequence=True, output="nowhere/run.mmd")
+
+
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        (DrawRequest(target=" "), "TARGET"),
+        (DrawRequest(check=True, runs=("a",)), "lie upon each other"),
+        (DrawRequest(sequence=True), "expected one --run, found 0"),
+        (DrawRequest(sequence=True, runs=("a",), expand=True), "--expand"),
+        (DrawRequest(theme="blue"), "light or dark"),
+        (DrawRequest(text=True, output="a.svg"), "--text"),
+    ],
+)
+def test_options_that_cannot_work_are_refused(request_: DrawRequest, words: str) -> None:
+    """Rather than having no effect."""
+    with pytest.raises(ConfigError, match=words):
+        draw(request_)

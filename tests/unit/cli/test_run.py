@@ -380,3 +380,48 @@ def test_ctrl_c_during_a_tool_that_blocks_the_loop_is_heeded_when_it_returns(wai
     assert err.count("interrupted: ending the run") == 1
     (journal,) = (waiting / "runs").iterdir()
     assert paired(journal)
+
+
+STATEFUL = """\
+from dataclasses import dataclass, replace
+from graphloop import END, Graph, node
+from graphloop.outcomes import Outcome
+
+@dataclass(frozen=True)
+class Ticket:
+    text: str
+
+class Done_(Outcome):
+    pass
+
+@node
+def note(ticket: Ticket) -> Done_:
+    with open("noted.txt", "a") as file:
+        file.write(ticket.text)
+    return Done_()
+
+graph = Graph("desk", note, {note: {...: END}})
+"""
+
+
+def test_a_graph_begins_with_the_state_that_its_file_says(
+    desk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It needs no question and no model, if none of its nodes asks one."""
+    monkeypatch.chdir(desk)
+    (desk / "own.py").write_text(f"{STATEFUL}STATE = Ticket('x')\n", encoding="utf-8")
+    (desk / "bare.py").write_text(STATEFUL, encoding="utf-8")
+    (desk / "odd.py").write_text(
+        "from graphloop import END, Graph\nfrom graphloop.nodes import PrepareStep\n"
+        "prepare = PrepareStep()\ngraph = Graph('g', prepare, {prepare: {...: END}})\nSTATE = 3\n",
+        encoding="utf-8",
+    )
+
+    assert Status.OK == run(RunRequest(target="own.py"))
+    assert "x" == (desk / "noted.txt").read_text(encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"begins with, `STATE = Ticket\(…\)`"):
+        run(RunRequest(target="bare.py", prompt="Hi?"))
+    with pytest.raises(ConfigError, match="STATE would have no effect: graph 'g' carries no state"):
+        run(RunRequest(target="odd.py", prompt="Hi?"))
+    with pytest.raises(ConfigError, match="--model would have no effect: no node of graph 'desk'"):
+        run(RunRequest(target="own.py", model="openai:x"))

@@ -10,6 +10,7 @@ from graphloop import Agent, Graph
 from graphloop.cli.target import load_graph, load_target, names_target
 from graphloop.errors import ConfigError, GraphError
 from graphloop.testing import ScriptedModel
+from tests.topology_files import RIGHT
 
 MODEL = ScriptedModel(())
 HEAD = (
@@ -134,7 +135,9 @@ def test_a_directory_without_agent_says_what_it_has(desk: Path) -> None:
     write(desk / "own" / "loop.py", BUILD)
     (desk / "bare").mkdir()
 
-    assert "expected agent.py or topology.py in this directory, found loop.py." in refusal("own")
+    found = refusal("own")
+    assert "expected agent.py, topology.py or topology.yaml in this directory" in found
+    assert "found loop.py." in found
     assert "found no .py file" in refusal("bare")
 
 
@@ -142,7 +145,7 @@ def test_another_kind_of_file_is_refused(desk: Path) -> None:
     """A script alone is no agent: it goes to --script."""
     write(desk / "script.yaml", "")
 
-    assert "expected a directory or a .py file" in refusal("script.yaml")
+    assert "expected a directory, a .py file, or a topology" in refusal("script.yaml")
 
 
 def test_a_file_without_anything_to_run_says_what_it_has(desk: Path) -> None:
@@ -231,3 +234,24 @@ def test_an_empty_argument_is_not_the_current_directory(blank: str, desk: Path) 
     assert not names_target(blank)
     with pytest.raises(ConfigError, match="found an empty argument"):
         load_graph(blank)
+
+
+def test_a_topology_in_yaml_is_a_target_with_its_own_prompt(desk: Path) -> None:
+    """By its name, or in a directory; no Python is needed, and none is executed."""
+    for one in (desk / "support.yaml", desk / "data" / "topology.yaml"):
+        one.parent.mkdir(exist_ok=True)
+        one.write_text(RIGHT + "prompt: Hello?\n", encoding="utf-8")
+
+    for text in ("support.yaml", "data"):
+        target = load_target(text)
+
+        assert "support" == load_graph(text).name
+        assert "Hello?" == target.prompt
+
+
+def test_a_wrong_topology_is_told_with_its_lines(desk: Path) -> None:
+    """As `graphloop check` reports any graph that cannot be built."""
+    write(desk / "support.yaml", RIGHT.replace("settled", "setled"))
+
+    with pytest.raises(GraphError, match=r"support\.yaml:16:10: .* Did you mean 'settled'"):
+        load_graph("support.yaml")

@@ -26,7 +26,7 @@ from graphloop.errors import (
 )
 from graphloop.events import Cancelled, Event, Queued, Setup, Started
 from graphloop.graph import END, Graph
-from graphloop.node import Kind, Leave, Reaction, Wait
+from graphloop.node_protocol import Kind, Leave, Reaction, Wait
 from graphloop.outcomes import Aborted, Done, Outcome
 from graphloop.providers.base import Delta, ModelSession, TextDelta
 from graphloop.replay import replay

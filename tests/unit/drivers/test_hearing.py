@@ -12,7 +12,7 @@ from graphloop.drivers.hearing import INBOX_MAX, Hearing, Item, Parked
 from graphloop.drivers.perform import Performer
 from graphloop.drivers.ports import Ports
 from graphloop.effects import CallModel, CallTool, StartRun
-from graphloop.events import ModelReplied, ToolReturned
+from graphloop.events import Answering, ModelReplied, ToolReturned
 from graphloop.providers.base import TextDelta
 from graphloop.run import Run, Verdict
 from graphloop.stores.memory import MemoryStore
@@ -178,3 +178,66 @@ def test_what_is_no_failure_of_an_effect_is_raised_where_it_is_heard(beside: boo
             return "raised"
 
     assert "raised" == asyncio.run(scenario())
+
+
+def test_one_of_several_effects_can_be_dropped() -> None:
+    """Also one that has answered already, and one that does not heed its cancellation at once."""
+
+    async def scenario() -> list[object]:
+        stubborn = asyncio.Event()
+
+        async def listen(effect: CallModel | StartRun) -> AsyncGenerator[Item, None]:
+            if isinstance(effect, CallModel):
+                yield SAID
+                return
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                stubborn.set()
+                for _ in range(2 * INBOX_MAX):
+                    yield TextDelta("late")
+
+        one = hearing(listen)
+        late = StartRun(3, "c0.1", "kid", "{}", ())
+        one.todo = [MODEL, CHILD, late]
+        assert SAID == await one.hear(RUN)
+        one.todo = [StartRun(4, "c0.2", "kid", "{}", ())]
+        async with asyncio.timeout(DEADLINE_S):
+            for effect in (CHILD, late, one.todo[0], MODEL):
+                await one.drop(effect)
+            assert stubborn.is_set()
+            assert {asyncio.current_task()} == asyncio.all_tasks()
+            return await heard(one)
+
+    items = asyncio.run(scenario())
+
+    assert {TextDelta("late"), None} >= set(items)
+    assert None is items[-1]
+
+
+def test_the_answer_of_a_dropped_effect_is_not_heard() -> None:
+    """It was on its way: nobody waits for it any more."""
+
+    async def scenario() -> list[object]:
+        one = hearing(talk)
+        one.todo = [MODEL, CHILD]
+        await one.hear(RUN)  # The reply is in the inbox by now, behind the first word.
+        await asyncio.sleep(0)
+        await one.drop(MODEL)
+        return await heard(one)
+
+    assert [None] == asyncio.run(scenario())
+
+
+def test_nor_is_it_among_what_nobody_has_heard() -> None:
+    """Its effect has been answered otherwise: there is no place for it in the journal."""
+
+    async def scenario() -> list[Answering]:
+        one = hearing(talk)
+        one.todo = [MODEL, CHILD]
+        await one.hear(RUN)
+        await asyncio.sleep(0)
+        await one.drop(MODEL)
+        return [heard for heard in await one.close() if heard.effect == MODEL.id]
+
+    assert [] == asyncio.run(scenario())

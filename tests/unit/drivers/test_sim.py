@@ -12,18 +12,19 @@ from graphloop import EndReason
 from graphloop.approvals import Approval
 from graphloop.drivers import sim
 from graphloop.drivers.sim import LATENCY_MAX_S, ChildAnswer, Simulation, World, simulate
-from graphloop.effects import CallTool, Effect, HandOver
+from graphloop.effects import CallTool, Effect, HandOver, StartRun
 from graphloop.errors import GraphloopError
-from graphloop.events import CallCheck, Changes, Event, Setup, Steered, ToolReturned
+from graphloop.events import CallCheck, Changes, ChildEnded, Event, Setup, Steered, ToolReturned
+from graphloop.front.compose import parallel
 from graphloop.graph import END, Graph
-from graphloop.node import Kind, Leave, Reaction, Wait
+from graphloop.node_protocol import Kind, Leave, Reaction, Wait
 from graphloop.outcomes import Done, Outcome
 from graphloop.replay import replay
 from graphloop.run import Run, evolve
 from graphloop.spending import Spent
 from graphloop.tool_outcome import ToolOutcome
 from graphloop.values import Reply, UserMessage
-from tests.strategies import QUESTION, Adversary, call, loop, reply, setup, spec
+from tests.strategies import QUESTION, SETUP, Adversary, call, loop, reply, setup, spec
 
 DONE = reply("done")
 ASKED = (CallCheck(needs_approval=True),)
@@ -334,3 +335,25 @@ def test_the_replies_of_a_world_are_what_the_run_keeps() -> None:
 
     assert said.message == simulation.run.messages[-1]
     assert ToolOutcome("fine", "ok") == TWO.tools[0]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_child_that_nobody_wants_is_ended_and_has_spent_all_or_nothing(seed: int) -> None:
+    """A process may die before it, or in the middle of it: the run still hears of each child."""
+    fan, spent = parallel("quick", "slow", "slow", join="first"), Spent(1, 1)
+    graph: Graph[None] = Graph("fan", fan, {fan: {...: END}})
+
+    def child(effect: StartRun) -> ChildAnswer:
+        return (effect.agent, "ok", spent)
+
+    world = World(model=TWO.model, tool=TWO.tool, child=child)
+    for crash in range(1, 6):
+        simulation = simulate(
+            graph, QUESTION, world, None, setup=SETUP, seed=seed, crash_after=(crash,)
+        )
+
+        ends = [one for one in simulation.events if isinstance(one, ChildEnded)]
+        assert ["ok", "not_run", "not_run"] == [one.status for one in ends]
+        assert {Spent(), spent} >= {one.spent for one in ends}
+        assert simulation.run.ended
+        assert not simulation.repeated

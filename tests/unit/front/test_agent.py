@@ -41,6 +41,7 @@ from graphloop.policy import Policy
 from graphloop.providers.script import Entry
 from graphloop.stop import StopInfo
 from graphloop.stores.memory import MemoryStore
+from graphloop.temporal import at_most
 from graphloop.testing import ScriptedModel
 from graphloop.values import (
     AssistantMessage,
@@ -587,6 +588,7 @@ def everything() -> AgentOptions:
         "approval_ttl_s": 60,
         "approval_secret": b"secret",
         "budget": budget(tokens=10**6, usd=9, seconds=10**6, tool_calls=9),
+        "rules": at_most("tool:*", 9),
         "max_agent_depth": 1,
         "step_timeout_s": 60,
         "on_bad_history": "refuse",

@@ -478,8 +478,8 @@ def test_arguments_that_are_no_task_are_refused() -> None:
     with pytest.raises(ConfigError, match="is told a `prompt`; found 3"):
         child.open(_start('{"prompt": 3}'), fresh(), ports)
 
-    assert (UserMessage("look"),) == opened.started.messages
-    assert ("r/c0.0", ("c0.0",)) == (opened.started.run_id, opened.ports.path)
+    assert (UserMessage("look"),) == opened.begin().messages
+    assert ("r/c0.0", ("c0.0",)) == (opened.run_id, opened.ports.path)
 
 
 def _start(arguments: str) -> StartRun:

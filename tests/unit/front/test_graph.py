@@ -33,7 +33,7 @@ from graphloop.events import Answer, Changes, Event, Started, Tripped
 from graphloop.front.options import RunOptions
 from graphloop.graph import Edges
 from graphloop.loop import Standard, standard_edges
-from graphloop.node import Kind, Leave, Node, Reaction
+from graphloop.node_protocol import Kind, Leave, Node, Reaction
 from graphloop.nodes import Append, Execute, ModelCall, PrepareStep
 from graphloop.nodes.child import Child
 from graphloop.nodes.gate import Gate
@@ -46,6 +46,7 @@ from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.memory import MemoryStore
 from graphloop.stores.opening import open_store
 from graphloop.stores.sqlite import SqliteStore
+from graphloop.temporal import at_most
 from graphloop.testing import ScriptedModel
 from graphloop.values import SystemMessage, UserMessage
 from tests.agents import ticking
@@ -208,6 +209,7 @@ def test_every_option_of_a_run_takes_effect_in_a_graph() -> None:
         "approval_ttl_s": 60,
         "approval_secret": b"secret",
         "budget": budget(tool_calls=9),
+        "rules": at_most("tool:read", 9),
         "max_agent_depth": 3,
         "step_timeout_s": 60,
         "on_bad_history": "refuse",
@@ -279,6 +281,12 @@ def test_a_graph_closes_a_model_that_it_opened_by_name(
     assert [name] == closed
     asyncio.run(once().run(None, model=ScriptedModel(["hi"]), prompt="go"))
     assert [name] == closed
+
+
+def test_a_graph_that_asks_a_model_is_given_one() -> None:
+    """Only its agents have models of their own."""
+    with pytest.raises(ConfigError, match="graph 'ask-once' asks a model: say which"):
+        once().stream(None, prompt="go")
 
 
 def test_a_function_that_nobody_brought_is_named() -> None:

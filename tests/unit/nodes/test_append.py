@@ -7,7 +7,7 @@ from typing import Literal
 import pytest
 
 from graphloop.events import Cancelled
-from graphloop.node import Leave
+from graphloop.node_protocol import Leave
 from graphloop.nodes.append import Append, AppendOutcome
 from graphloop.outcomes import Aborted, AnsweredCalls, Final, Outcome, Refused, Resend
 from graphloop.run import Ending, EndReason, Measured, Run, Turn, Verdict, evolve

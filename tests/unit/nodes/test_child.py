@@ -8,10 +8,10 @@ from graphloop.drivers.sim import ChildAnswer, World, simulate
 from graphloop.effects import StartRun
 from graphloop.events import Cancelled, ChildEnded, EffectFailed, Event, Failure
 from graphloop.graph import END, Edges, Graph
-from graphloop.node import Leave, Wait
+from graphloop.node_protocol import Leave, Wait
 from graphloop.nodes import Append, Child, StopCheck
 from graphloop.outcomes import Aborted, Answered, Failed, Final, Go, Outcome, Resend
-from graphloop.run import EndReason, Run, evolve
+from graphloop.run import Ending, EndReason, Run, evolve
 from graphloop.spending import Budget, Spent
 from graphloop.tool_outcome import ToolOutcome
 from graphloop.values import Usage, UserMessage
@@ -47,6 +47,17 @@ def test_the_agent_gets_the_conversation_and_all_that_is_left() -> None:
     assert (*QUESTION, UserMessage("hurry")) == tuple(effect.messages)
     assert Budget(tokens=75, tool_calls=2) == effect.budget
     assert (1, ()) == (reaction.run.turn.number, reaction.run.steering)
+
+
+def test_the_agent_is_told_its_part_after_the_conversation() -> None:
+    """One agent may have several parts; what it is told is not said to anybody else."""
+    reaction = Child("writer", "polish", "Polish it.").enter(fresh())
+
+    assert isinstance(reaction, Wait)
+    (effect,) = reaction.effects
+    assert isinstance(effect, StartRun)
+    assert (*QUESTION, UserMessage("Polish it.", origin="polish")) == tuple(effect.messages)
+    assert QUESTION == tuple(reaction.run.messages)
 
 
 @pytest.mark.parametrize(("depth", "starts"), [(1, True), (2, False)])
@@ -119,3 +130,11 @@ def test_two_agents_take_turns_until_a_bound() -> None:
     assert run.ended
     assert len(set(keys)) == run.next_effect - 1
     assert SPENT.tool_calls * len(set(keys)) == run.spent.tool_calls
+
+
+def test_an_answer_that_an_agent_follows_was_not_the_last() -> None:
+    """The turn that is opened has an ending of its own."""
+    reaction = NODE.enter(evolve(fresh(), ending=Ending(EndReason.COMPLETED)))
+
+    assert isinstance(reaction, Wait)
+    assert reaction.run.ending is None

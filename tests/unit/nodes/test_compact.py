@@ -20,7 +20,7 @@ from graphloop.events import (
 )
 from graphloop.history import History
 from graphloop.loop import Standard
-from graphloop.node import Leave, Reaction, Wait
+from graphloop.node_protocol import Leave, Reaction, Wait
 from graphloop.nodes.compact import Compact, CompactOutcome
 from graphloop.nodes.prepare_step import PrepareStep
 from graphloop.outcomes import Aborted, Cannot, Compacted, Failed, Outcome
@@ -112,7 +112,7 @@ def test_what_the_run_has_added_stays_whole() -> None:
     assert LONG[1:] == tuple(after.added)
 
 
-@pytest.mark.parametrize(("asked", "number", "usage"), [(True, 2, Usage(7)), (False, 3, Usage())])
+@pytest.mark.parametrize(("asked", "number", "usage"), [(True, 3, Usage(7)), (False, 3, Usage())])
 def test_a_turn_whose_model_found_no_room_is_opened_anew(
     asked: bool, number: int, usage: Usage
 ) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from graphloop.effects import CallModel
 from graphloop.events import Cancelled, EffectFailed, Failure, ModelReplied
-from graphloop.node import Leave, Wait
+from graphloop.node_protocol import Leave, Wait
 from graphloop.nodes.critique import Critique
 from graphloop.outcomes import Aborted, Accepted, Failed, Rejected
 from graphloop.run import Ending, EndReason, evolve

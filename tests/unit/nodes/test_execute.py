@@ -24,7 +24,7 @@ from graphloop.events import (
     ToolReturned,
 )
 from graphloop.loop import Standard
-from graphloop.node import Leave, Reaction, Wait
+from graphloop.node_protocol import Leave, Reaction, Wait
 from graphloop.nodes.execute import Execute, ExecuteOutcome
 from graphloop.nodes.gate import Gate
 from graphloop.outcomes import Aborted, Done, Held

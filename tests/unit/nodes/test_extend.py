@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphloop.events import Cancelled, Setup
-from graphloop.node import Leave
+from graphloop.node_protocol import Leave
 from graphloop.nodes.extend import Extend
 from graphloop.outcomes import GiveUp, Retry
 from graphloop.run import evolve

@@ -22,7 +22,7 @@ from graphloop.events import (
     Failure,
 )
 from graphloop.graph import END, Graph
-from graphloop.node import Kind, Leave, Reaction, Wait
+from graphloop.node_protocol import Kind, Leave, Reaction, Wait
 from graphloop.nodes.append import Append
 from graphloop.nodes.execute import Execute
 from graphloop.nodes.gate import Gate, GateOutcome

@@ -6,7 +6,7 @@ import pytest
 
 from graphloop.effects import CallModel, HandOver
 from graphloop.events import Cancelled, EffectFailed, Event, Failure, ModelReplied, Steered
-from graphloop.node import Leave, Reaction, Wait
+from graphloop.node_protocol import Leave, Reaction, Wait
 from graphloop.nodes.model_call import ModelCall
 from graphloop.outcomes import (
     Aborted,

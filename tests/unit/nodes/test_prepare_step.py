@@ -8,10 +8,10 @@ from graphloop.compaction import Compaction
 from graphloop.effects import Invoke
 from graphloop.events import CallbackReturned, Cancelled, Changes, EffectFailed, Failure, Tripped
 from graphloop.history import History
-from graphloop.node import Leave, Wait
+from graphloop.node_protocol import Leave, Wait
 from graphloop.nodes.prepare_step import PrepareStep
 from graphloop.outcomes import Aborted, Calls, Failed, Outcome, Overflow, Ready
-from graphloop.run import EndReason, Measured, Run, Turn, evolve
+from graphloop.run import Ending, EndReason, Measured, Run, Turn, evolve
 from graphloop.values import (
     FinishReason,
     Message,
@@ -286,3 +286,17 @@ def test_an_abort_is_passed_on() -> None:
 
     assert isinstance(reaction, Leave)
     assert isinstance(reaction.outcome, Aborted)
+
+
+@pytest.mark.parametrize(
+    ("reason", "ending"),
+    [(EndReason.COMPLETED, None), (EndReason.MAX_STEPS, Ending(EndReason.MAX_STEPS))],
+)
+def test_an_answer_that_a_turn_follows_was_not_the_last(
+    reason: EndReason, ending: Ending | None
+) -> None:
+    """Its calls must be followed like any; a bound that was reached stays so."""
+    reaction = PrepareStep().enter(evolve(fresh(), ending=Ending(reason)))
+
+    assert isinstance(reaction, Leave)
+    assert ending == reaction.run.ending

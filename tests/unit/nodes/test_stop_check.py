@@ -7,7 +7,7 @@ import pytest
 from graphloop.effects import Invoke
 from graphloop.errors import ConfigError
 from graphloop.events import CallbackReturned, Cancelled, Changes, EffectFailed, Failure, Tripped
-from graphloop.node import Leave, Wait
+from graphloop.node_protocol import Leave, Wait
 from graphloop.nodes.append import Append
 from graphloop.nodes.stop_check import StopCheck
 from graphloop.outcomes import Aborted, Failed, Go, Stop

@@ -18,7 +18,7 @@ from graphloop.events import (
     Judged,
 )
 from graphloop.loop import Standard
-from graphloop.node import Leave, Wait
+from graphloop.node_protocol import Leave, Wait
 from graphloop.nodes.verify import AnswerCheck, Verify
 from graphloop.outcomes import Aborted, Accepted, Failed, FollowUp, Outcome, Rejected
 from graphloop.run import Ending, EndReason, Run, evolve

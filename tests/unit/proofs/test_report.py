@@ -1,43 +1,56 @@
-"""A report never says that something holds which nobody has checked."""
+"""A report never says that something holds which nobody has decided."""
 
 from __future__ import annotations
 
 import json
 
 from graphloop.errors import GraphError, Problem
-from graphloop.proofs.report import PROPERTIES, Finding, Report
+from graphloop.proofs.report import PROPERTIES, Finding, Report, Suppressed, Unknown
 
-FINDING = Finding("GL1", "error", "node 'a'", "never ends.", ("s", "a", "a"), "add END.")
+FINDING = Finding(
+    "GL1",
+    "error",
+    "node 'a'",
+    "never ends.",
+    ("s", "a", "a"),
+    "add END.",
+    ("go", "go"),
+    "a",
+    "go",
+    "own.py:3",
+)
+OPEN = Unknown("GL4", "nobody says.")
+ASIDE = Suppressed(Finding("GL6", "warning", "node 'b'", "in vain.", (), "x", node="b"), "known")
 
 
 def test_every_property_is_in_exactly_one_place() -> None:
     """A property in two places is a contradiction, and in none is a silent pass."""
-    report = Report.of("g", (FINDING,), frozenset({"GL1", "GL5"}))
+    report = Report.of("g", (FINDING,), (OPEN, Unknown("GL1", "noise")), (ASIDE,))
 
-    assert report.proven == ("GL5",)
-    assert set(PROPERTIES) == {"GL1", *report.proven, *report.not_checked}
-    assert len(PROPERTIES) == 1 + len(report.proven) + len(report.not_checked)
+    assert {*PROPERTIES} - {"GL1", "GL4", "GL6"} == {*report.proven}
+    assert (OPEN,) == report.unknown
 
 
-def test_a_report_reads_as_what_is_proven_what_is_wrong_and_what_is_unknown() -> None:
+def test_a_report_reads_as_what_is_proven_wrong_set_aside_and_unknown() -> None:
     """It is read in a terminal, and pasted into a review."""
-    report = Report.of("g", (FINDING,), frozenset(PROPERTIES) - {"GL4"})
+    text = str(Report.of("g", (FINDING,), (OPEN,), (ASIDE,))).splitlines()
 
-    text = str(report).splitlines()
-
-    assert text[0] == "graph 'g': 1 problem found"
+    assert "graph 'g': 1 problem found" == text[0]
     assert f"  proven GL2: {PROPERTIES['GL2']}" == text[1]
-    assert text[-4:] == [
+    assert [
         "  error GL1 at node 'a': never ends.",
-        "    witness: s -> a -> a",
+        "    defined: own.py:3",
+        "    witness: s -go-> a -go-> a",
         "    fix: add END.",
-        "  not checked yet: GL4",
-    ]
+        "  suppressed GL6 at node 'b': in vain.",
+        "    reason: known",
+        "  unknown GL4: nobody says.",
+    ] == text[-7:]
 
 
 def test_a_report_without_gaps_or_findings_says_only_what_is_proven() -> None:
     """No empty headings."""
-    report = Report.of("g", (), frozenset(PROPERTIES))
+    report = Report.of("g", ())
 
     assert 1 + len(PROPERTIES) == len(str(report).splitlines())
     assert str(report).startswith("graph 'g': no problem found\n")
@@ -50,36 +63,39 @@ def test_a_finding_without_a_path_shows_no_witness() -> None:
     assert str(finding) == "error GL5 at row of 'a': leads nowhere.\n  fix: add it."
 
 
+def test_a_witness_without_outcomes_is_a_list_of_nodes() -> None:
+    """Whoever makes a finding of its own need not know the outcomes."""
+    assert Finding("GL1", "error", "p", "m", ("a", "b"), "f").path == "a -> b"
+
+
 def test_a_warning_alone_leaves_a_report_ok() -> None:
     """`ok` decides a build: a warning informs."""
     warning = Finding("GL6", "warning", "node 'a'", "is written in vain.", (), "remove it.")
 
-    assert Report.of("g", (warning,), frozenset()).ok
-    assert not Report.of("g", (warning, FINDING), frozenset()).ok
+    assert Report.of("g", (warning,)).ok
+    assert not Report.of("g", (warning, FINDING)).ok
+    assert "2 problems found" in str(Report.of("g", (warning, FINDING)))
 
 
 def test_json_holds_every_field() -> None:
     """Other programs read what people read."""
-    report = Report.of("gräph", (FINDING,), frozenset({"GL1", "GL5"}))
+    found = json.loads(Report.of("gräph", (FINDING,), (OPEN,), (ASIDE,)).to_json())
 
-    found = json.loads(report.to_json())
-
+    assert (False, "gräph") == (found["ok"], found["graph"])
+    assert [{"code": "GL4", "reason": "nobody says."}] == found["unknown"]
+    assert found["suppressed"][0]["reason"] == "known"
     assert {
-        "ok": False,
-        "graph": "gräph",
-        "findings": [
-            {
-                "code": "GL1",
-                "severity": "error",
-                "place": "node 'a'",
-                "message": "never ends.",
-                "witness": ["s", "a", "a"],
-                "fix": "add END.",
-            }
-        ],
-        "proven": ["GL5"],
-        "not_checked": list(report.not_checked),
-    } == found
+        "code": "GL1",
+        "severity": "error",
+        "place": "node 'a'",
+        "message": "never ends.",
+        "witness": ["s", "a", "a"],
+        "fix": "add END.",
+        "outcomes": ["go", "go"],
+        "node": "a",
+        "outcome": "go",
+        "location": "own.py:3",
+    } == found["findings"][0]
 
 
 def test_a_graph_that_could_not_be_built_has_proven_nothing() -> None:
@@ -92,6 +108,5 @@ def test_a_graph_that_could_not_be_built_has_proven_nothing() -> None:
     assert 2 * (Finding("GL5", "error", "row of 'a'", "leads nowhere.", (), "add it."),) == (
         report.findings
     )
-    assert report.proven == ()
-    assert tuple(code for code in PROPERTIES if code != "GL5") == report.not_checked
-    assert str(report).startswith("graph 'g': 2 problems found\n")
+    assert () == report.proven
+    assert {*PROPERTIES} - {"GL5"} == {one.code for one in report.unknown}

@@ -199,6 +199,42 @@ def test_a_script_goes_on_where_a_run_has_come_to(tmp_path: Path) -> None:
         heard(script.after(2).session())
 
 
+def asked(*words: str) -> ModelRequest:
+    return ModelRequest(tuple([UserMessage(one) for one in words]))
+
+
+def test_a_script_with_to_answers_by_the_conversation() -> None:
+    """So one script serves several agents, in any order, and runs that are taken up again."""
+    model = ScriptedModel(
+        [
+            {"to": ["poem", "shorter"], "text": "short"},
+            {"to": "poem", "text": "long"},
+            "what?",
+        ]
+    )
+    session = model.session()
+    questions = (("a poem",), ("a poem", "shorter"), ("hello",), ("a poem",))
+
+    answers = [text(session, asked(*one)) for one in questions]
+
+    assert ["long", "short", "what?", "long"] == answers
+    assert "short" == text(model.after(3).session(), asked("shorter, a poem"))
+
+
+def test_a_script_that_has_no_answer_says_what_it_was_asked() -> None:
+    """The entry that is missing can be written from the message."""
+    session = ScriptedModel([{"to": "poem", "text": "long"}]).session()
+
+    with pytest.raises(ScriptExhausted, match=r"no reply to what it was asked.*a song.*`to`"):
+        heard(session, asked("a song"))
+
+
+def test_what_a_reply_answers_is_text() -> None:
+    """A number in YAML is a slip."""
+    with pytest.raises(ScriptError, match="reply 1, to: expected text, found 7"):
+        ScriptedModel([{"to": [7], "text": "long"}])
+
+
 def next_text(script: ScriptedModel, *messages: Message) -> str:
     """Return what a new session of the script says to this history."""
     return text(script.session(), ModelRequest(messages))

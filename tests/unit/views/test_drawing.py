@@ -6,7 +6,7 @@ import pytest
 
 from graphloop.nodes import AnswerCheck, Child, Gate, Verify
 from graphloop.policy import allow, ask
-from graphloop.views.drawing import PALETTE, Line, kinds, lines, notes, visible
+from graphloop.views.drawing import PALETTE, Line, lines, notes, visible
 from tests.graphs import KINDS, build
 
 
@@ -51,13 +51,6 @@ def test_lines_of_failures_and_aborts_alone_are_quiet() -> None:
 
     assert roles[("a", "END")] == "quiet"
     assert roles[("b", "a")] == "side"
-
-
-def test_kinds_lists_what_occurs_in_the_order_of_the_legend() -> None:
-    """A legend of things that are not there is noise."""
-    graph = build({"a": ["b"], "b": ["END"]}, {"a": "stop", "b": "model"})
-
-    assert kinds(graph) == ("model", "stop")
 
 
 def test_every_kind_has_its_colours() -> None:

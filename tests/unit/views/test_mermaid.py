@@ -8,7 +8,7 @@ import pytest
 
 from graphloop.graph import Graph
 from graphloop.loop import Standard, standard_edges
-from graphloop.node import Kind
+from graphloop.node_protocol import Kind
 from graphloop.nodes import AnswerCheck, Gate, Verify
 from graphloop.policy import allow
 from graphloop.views.mermaid import mermaid

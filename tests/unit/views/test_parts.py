@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from graphloop.approvals import Approval
 from graphloop.compaction import Compaction
 from graphloop.drivers.sim import Simulation
-from graphloop.events import CallCheck, Changes, Judged, Resumed
+from graphloop.events import CallCheck, Changes, Joined, Judged, Resumed
+from graphloop.front.compose import parallel
 from graphloop.graph import END, Edges, Graph
 from graphloop.loop import Standard, standard_edges
 from graphloop.nodes import (
@@ -24,6 +25,7 @@ from graphloop.nodes import (
     Gate,
     ModelCall,
     PrepareStep,
+    Retrying,
     StopCheck,
     Verify,
 )
@@ -546,6 +548,36 @@ def test_the_answer_of_an_agent_in_the_model_s_place_is_a_turn() -> None:
     ] == kinds(shown)
     assert TextDelta("a poem") == shown[2]
     assert Usage(7, 3) == wrong(shown[3]).usage
+
+
+@pytest.mark.parametrize("callback", ["", "mine"])
+def test_agents_side_by_side_give_one_answer(callback: str) -> None:
+    """Each costs what it costs; what is shown is what the run keeps."""
+    node, append = parallel("a", "b", callback=callback), Append()
+    edges: Edges[None] = {node: {Answered: append, ...: END}, append: {...: END}}
+    graph: Graph[None] = Graph("g", node, edges)
+    last = [answered(Joined("one and two"))] if callback else []
+
+    steps = walk(graph, child("one"), child("two"), *last)
+    shown = parts(graph, steps)
+
+    assert ["run-start", "step-start", "cost"] == kinds(shown)[:3]
+    ends = (
+        ["cost", "text-delta", "step-finish"] if callback else ["text-delta", "step-finish", "cost"]
+    )
+    assert ends == kinds(shown)[3:]
+    (text,) = [one.text for one in shown if isinstance(one, TextDelta)]
+    assert steps[-1].run.steps[-1].text == text
+
+
+def test_an_agent_that_is_tried_again_has_no_answer_yet() -> None:
+    """Its failure is no text of the run's."""
+    node: Retrying[None] = Retrying(Child("writer"), 1)
+    edges: Edges[None] = {node: {...: END}}
+
+    shown = parts(Graph("g", node, edges), walk(Graph("g", node, edges), child("no", "error")))
+
+    assert "text-delta" not in kinds(shown)
 
 
 AGENTS = evolve(SETUP, tools=(*SETUP.tools, spec("helper", "agent")))

@@ -60,7 +60,9 @@ def test_text_formats_are_saved_as_they_are_made(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["a.gif", "a", ".svg"])
 def test_an_unknown_suffix_is_answered_with_the_known_ones(tmp_path: Path, name: str) -> None:
     """Guessing a format would write a file nothing opens."""
-    with pytest.raises(ConfigError, match=r"\.svg, \.png, \.pdf, \.mmd or \.dot"):
+    with pytest.raises(
+        ConfigError, match=r"\.svg, \.png, \.pdf, \.mmd, \.dot, \.txt, \.scxml or \.xstate\.json"
+    ):
         save(agent(), tmp_path / name)
 
 

@@ -1,0 +1,97 @@
+"""`graphloop fuzz`: a graph in hundreds of hostile worlds, and the simplest that it fails in."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator
+from typing import Final
+
+import yaml
+
+from ..errors import ConfigError
+from ..front.agent import Agent
+from ..fuzz import fuzzing
+from ..fuzz.report import FuzzReport
+from ..providers.script import ScriptedModel
+from ..temporal import Rules
+from ..temporal_data import rules_from_data
+from ..views.render import save
+from .request import FuzzRequest
+from .status import Status
+from .target import STANDARD, Loop, Target, load_target
+
+__all__ = ["fuzz"]
+
+SEEDS: Final = 200
+
+
+def fuzz(request: FuzzRequest) -> Status:
+    """Do what `request` asks, and return the exit status.
+
+    Raises:
+        ConfigError: the target cannot be loaded, or an option cannot work.
+    """
+    request.refuse_useless()
+    rules = _rules(request.rules)
+    model = ScriptedModel(())
+    target = Target("", ready=Agent(model)) if request.target == STANDARD else _loaded(request)
+    loop = target.loop(model)
+    report = _report(request, loop, target, rules)
+    if request.draw is not None:
+        save(loop.graph if isinstance(loop, Agent) else loop, request.draw, report.coverage.marks)
+    again = shlex.join([request.target, *_repeated(request)])
+    text = report.to_json() if request.as_json else report.text(again)
+    sys.stdout.write(f"{text}\n")
+    if not report.ok:
+        return Status.FAILED
+    return Status.INTERRUPTED if report.interrupted else Status.OK
+
+
+def _loaded(request: FuzzRequest) -> Target:
+    return load_target(request.target, (STANDARD,))
+
+
+def _report(request: FuzzRequest, loop: Loop, target: Target, rules: Rules) -> FuzzReport:
+    tools = () if isinstance(loop, Agent) else target.tools
+    events_max = fuzzing.EVENTS_MAX if request.events is None else request.events
+    if request.replay is not None:
+        return fuzzing.replay_token(
+            loop,
+            request.replay,
+            rules=rules,
+            tools=tools,
+            state=target.state,
+            events_max=events_max,
+        )
+    seeds = request.seeds if request.seeds is not None else SEEDS if request.seed is None else 1
+    return fuzzing.fuzz(
+        loop,
+        seeds=seeds,
+        first_seed=request.seed or 0,
+        rules=rules,
+        tools=tools,
+        state=target.state,
+        events_max=events_max,
+    )
+
+
+def _rules(texts: tuple[str, ...]) -> Rules:
+    data: list[object] = []
+    for text in texts:
+        try:
+            data.append(yaml.safe_load(text))
+        except yaml.YAMLError as error:
+            raise ConfigError(
+                f"--rule: expected a rule, e.g. '{{never: tool:pay, before: review}}', "
+                f"found {text!r}: {' '.join(str(error).split())}"
+            ) from error
+    return rules_from_data(data, "--rule") if data else Rules()
+
+
+def _repeated(request: FuzzRequest) -> Iterator[str]:
+    """Yield the options that make the same world together with a token."""
+    for rule in request.rules:
+        yield from ("--rule", rule)
+    if request.events is not None:
+        yield from ("--events", str(request.events))

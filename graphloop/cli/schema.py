@@ -1,0 +1,31 @@
+"""`graphloop schema`: the JSON Schema of topologies, for editors."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from ..errors import ConfigError
+from ..topology.registration import Names
+from ..topology.schema import schema_of
+from .status import Status
+
+__all__ = ["schema"]
+
+
+def schema(output: str | None) -> Status:
+    """Write the schema into the file `output`; to stdout if that is None or `-`.
+
+    Raises:
+        ConfigError: the file cannot be written.
+    """
+    text = json.dumps(schema_of(Names()), indent=2, ensure_ascii=False) + "\n"
+    if output is None or output == "-":
+        sys.stdout.write(text)
+        return Status.OK
+    try:
+        Path(output).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{output!r} cannot be written: {error}") from error
+    return Status.OK

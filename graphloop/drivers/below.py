@@ -1,0 +1,153 @@
+"""The child runs below a run: each is begun or taken up by a driver of its own, and ended by it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from contextlib import aclosing
+from typing import Any, Protocol, TypeAlias
+
+from ..effects import StartRun
+from ..errors import RunBusy
+from ..events import Answering, Cancelled, Event, Started
+from ..providers.base import Delta
+from ..run import Run
+from ..spending import Spent
+from ..step import Step
+from .children import Nested, Resumption
+from .hearing import Parked
+from .perform import Performer
+from .ports import ChildRun
+
+__all__ = ["Below", "Driving"]
+
+Watched: TypeAlias = AsyncGenerator[Step[Any] | Delta | Nested, None]
+
+
+class Driving(Protocol):
+    """What drives one run: see `AsyncDriver`."""
+
+    @property
+    def run(self) -> Run[Any] | None:
+        """The run as it stands now; None before it has started."""
+        ...
+
+    @property
+    def descendants(self) -> Mapping[str, Run[Any]]:
+        """All runs below it that have been seen, by their ids."""
+        ...
+
+    @property
+    def busy(self) -> tuple[str, ...]:
+        """Why runs below it were not driven here."""
+        ...
+
+    def start(self, started: Started) -> Watched:
+        """Begin the run."""
+        ...
+
+    def know(self, run: Run[Any], below: Mapping[str, Resumption[Any]]) -> None:
+        """Take the run to stand as its journal tells it."""
+        ...
+
+    def resume(
+        self,
+        run: Run[Any],
+        answers: Iterable[Event] = (),
+        below: Mapping[str, Resumption[Any]] | None = None,
+    ) -> Watched:
+        """Take up the run."""
+        ...
+
+    async def cancelled(self, event: Cancelled) -> Spent:
+        """Cancel the run that nobody drives any more."""
+        ...
+
+
+class Below:
+    """Drives the children of one run.
+
+    `known` are those that have begun in another process, by their keys.
+
+    Args:
+        performer: opens them, and tells how they ended.
+        driver_of: makes the driver of one that is to begin with this state.
+    """
+
+    def __init__(
+        self, performer: Performer[Any], driver_of: Callable[[ChildRun[Any], object], Driving]
+    ) -> None:
+        self.known: Mapping[str, Resumption[Any]] = {}
+        self._performer = performer
+        self._driver_of = driver_of
+        self._drivers: dict[str, Driving] = {}
+        self._busy: dict[str, str] = {}
+
+    @property
+    def begun(self) -> frozenset[str]:
+        """The keys of those that have begun, here or in another process."""
+        return frozenset(self._drivers) | frozenset(self.known)
+
+    @property
+    def descendants(self) -> Mapping[str, Run[Any]]:
+        """All runs below that have been seen, by their ids."""
+        found: dict[str, Run[Any]] = {}
+        for child in self._drivers.values():
+            if child.run is not None:
+                found[child.run.id] = child.run
+            found |= child.descendants
+        return found
+
+    @property
+    def busy(self) -> tuple[str, ...]:
+        """Why runs below were not driven here: somebody else drives them."""
+        below = [one for child in self._drivers.values() for one in child.busy]
+        return (*self._busy.values(), *below)
+
+    async def drive(
+        self, effect: StartRun, parent: Run[Any]
+    ) -> AsyncGenerator[Nested | Answering | Parked, None]:
+        """Drive a child; yield what is seen in it and, last, how it ended, or that it parks."""
+        key = effect.key
+        self._busy.pop(key, None)
+        try:
+            opened = self._performer.open_child(effect, parent)
+            driver, driving = self._driven(key, opened)
+        except Exception as error:  # noqa: BLE001 - the effect boundary
+            yield self._performer.fail(effect, error)
+            return
+        try:
+            async with aclosing(driving):
+                async for seen in driving:
+                    yield Nested(key, effect.agent, opened.graph, seen)
+        except RunBusy as error:
+            # Its driver will take it further: this run goes on with the rest, and then waits.
+            del self._drivers[key]
+            self._busy[key] = str(error)
+            yield Parked(effect.id)
+            return
+        run = driver.run
+        if run is None or not run.ended:
+            yield Parked(effect.id)
+        else:
+            yield self._performer.end_child(effect, opened, run)
+
+    async def end(self, effect: StartRun, parent: Run[Any], event: Cancelled) -> Spent:
+        """Cancel a child that has begun, here or in another process; return what it has spent."""
+        child, below = self._drivers.get(effect.key), self.known.get(effect.key)
+        if child is None and below is not None:
+            opened = self._performer.open_child(effect, parent)
+            child = self._drivers[effect.key] = self._driver_of(opened, None)
+            child.know(below.run, below.children)
+        return Spent() if child is None or child.run is None else await child.cancelled(event)
+
+    def _driven(self, key: str, opened: ChildRun[Any]) -> tuple[Driving, Watched]:
+        """Return a child's driver, and all that is to be seen of it, from where it stands on."""
+        driver, below = self._drivers.get(key), self.known.get(key)
+        if driver is not None and driver.run is not None:
+            return driver, driver.resume(driver.run)
+        if below is not None:
+            driver = self._drivers[key] = self._driver_of(opened, None)
+            return driver, driver.resume(below.run, below.answers, below.children)
+        started = opened.begin()
+        driver = self._drivers[key] = self._driver_of(opened, started.state)
+        return driver, driver.start(started)

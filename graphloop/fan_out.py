@@ -1,0 +1,199 @@
+"""Fan-out: several child runs at once, which answer together in the model's place.
+
+The branches stand in the turn (`Turn.branches`), each with what came of it, so a run that parks
+in one of them keeps the answers of the others. As many run at once as `concurrency` says, each with
+an equal share of what the budget has left. What is not needed any more is stopped by the driver
+(`Run.unwanted`), and what it has spent is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias, TypeVar, final
+
+from .allowance import free
+from .contract import ChildContract, Contract
+from .contract import Join as Waits
+from .effects import Effect, Invoke, StartRun
+from .events import CallbackReturned, ChildEnded, EffectFailed, Event, Failure, Joined
+from .history import History
+from .joins import BranchJoin, Reducer, is_decided, joined
+from .latest_answer import taken_further
+from .node_protocol import Leave, Reaction, Wait
+from .outcomes import Aborted, Answered, Failed
+from .run import BranchRun, Ending, EndReason, Run, Turn, evolve
+from .spending import Budget
+from .steering import heard
+from .values import AssistantMessage, FinishReason, Message, Reply, TextPart, UserMessage
+
+__all__ = ["FanOut", "FanOutOutcome"]
+
+S = TypeVar("S")
+
+FanOutOutcome: TypeAlias = Answered | Failed | Aborted
+
+LATE: Final = "Not needed any more: the others had decided."
+
+WAITS: Final[dict[BranchJoin, Waits]] = {
+    "collect": "collect",
+    "fail_fast": "all",
+    "first": "first",
+    "majority": "collect",
+}
+
+
+@final
+@dataclass(frozen=True)
+class FanOut:
+    """What a node does that waits for several child runs.
+
+    Args:
+        name: the node's name.
+        join: what to wait for.
+        reducer: how the answers become one, or
+        callback: the name of the function that is invoked to join them; it finds them in
+            `run.turn.branches` and returns `Joined`.
+        concurrency: how many may run at once.
+        alone: whether a child reads nothing but its own prompt.
+    """
+
+    name: str
+    join: BranchJoin
+    reducer: Reducer
+    callback: str
+    concurrency: int
+    alone: bool = False
+
+    def contract(self, runs: Mapping[str, int]) -> Contract:
+        """Return what such a node promises that begins so many runs of each agent."""
+        many = sum(runs.values()) > 1
+        children = tuple(
+            [ChildContract(name=agent, many=many, runs=most) for agent, most in runs.items()]
+        )
+        return Contract(
+            moves=frozenset({"turn", "close"}),
+            surely={Answered: frozenset({"turn"})},
+            agents=tuple(runs),
+            children=children,
+            join=WAITS[self.join],
+            needs=None if self.join == "fail_fast" else 1,
+        )
+
+    def start(self, run: Run[S], branches: tuple[BranchRun, ...]) -> Reaction[S, FanOutOutcome]:
+        """Open a turn, and start the first branches."""
+        setup = run.setup
+        if setup.depth >= setup.depth_max:
+            agents = ", ".join(sorted({repr(one.agent) for one in branches}))
+            found = f"{agents} would be more than {setup.depth_max} agents deep"
+            return _failed(run, Failure("ConfigError", found))
+        if spent := setup.budget.tripped(run.spent):
+            return Leave(evolve(run, ending=Ending(EndReason.BUDGET, spent)), Failed())
+        turn = Turn(number=run.turn.number + 1, branches=branches)
+        return self._go_on(heard(evolve(taken_further(run), turn=turn)))
+
+    def on(self, run: Run[S], event: Event, answered: Effect | None) -> Reaction[S, FanOutOutcome]:
+        """Keep what came of a branch, and start the next; or take the joined answer."""
+        match event, answered:
+            case ChildEnded(), StartRun():
+                ended = self._ended(run, event)
+                usage = run.turn.usage + event.spent.usage
+                return self._go_on(evolve(run, turn=evolve(ended, usage=usage)))
+            case EffectFailed(failure=failure), StartRun():
+                content = f"{failure.error}: {failure.message}"
+                ended = self._ended(run, ChildEnded(event.at, event.effect, content, "error"))
+                usage = run.turn.usage + event.spent.usage
+                return self._go_on(evolve(run, turn=evolve(ended, usage=usage)))
+            case CallbackReturned(answer=Joined(text=text)), Invoke():
+                return self._answered(run, text)
+            case CallbackReturned(answer=answer), Invoke():
+                found = f"{self.callback!r} answers with Joined; found {type(answer).__name__}"
+                return _failed(run, Failure("ConfigError", found))
+            case EffectFailed(failure=failure), Invoke():
+                return _failed(run, failure)
+            case _:
+                return Leave(run, Aborted())
+
+    def _ended(self, run: Run[S], event: ChildEnded) -> Turn:
+        """Return the turn with what came of one branch; what comes too late has not answered."""
+        branches = run.turn.branches
+        status, content = event.status, event.content
+        if is_decided(branches, self.join):
+            status, content = "not_run", LATE
+        return evolve(
+            run.turn,
+            branches=tuple(
+                [
+                    evolve(one, status=status, content=content)
+                    if one.effect == event.effect
+                    else one
+                    for one in branches
+                ]
+            ),
+        )
+
+    def _go_on(self, run: Run[S]) -> Reaction[S, FanOutOutcome]:
+        """Start as many branches as there is room for, or join what they have answered."""
+        if is_decided(run.turn.branches, self.join):
+            if run.pending:
+                return Wait(evolve(run, unwanted=frozenset(run.pending)))
+            return self._join(run)
+        waiting = [
+            at for at, one in enumerate(run.turn.branches) if not one.effect and one.status is None
+        ]
+        if waiting and (spent := run.setup.budget.tripped(run.spent)):
+            refused = f"Not run: {', '.join(spent)} of the run is spent."
+            branches = tuple(
+                [
+                    evolve(one, status="not_run", content=refused) if at in waiting else one
+                    for at, one in enumerate(run.turn.branches)
+                ]
+            )
+            return self._go_on(evolve(run, turn=evolve(run.turn, branches=branches)))
+        room = self.concurrency - len(run.pending)
+        if waiting and room > 0:
+            return self._started(run, waiting[:room], len(waiting))
+        return Wait(run) if run.pending else self._join(run)
+
+    def _started(self, run: Run[S], places: list[int], waiting: int) -> Reaction[S, FanOutOutcome]:
+        effects = {
+            place: self._wish(run, run.turn.branches[place], number, share)
+            for number, (place, share) in enumerate(
+                zip(places, free(run, 0).shares(waiting), strict=False), run.next_effect
+            )
+        }
+        branches = tuple(
+            [
+                evolve(one, effect=effects[at].id) if at in effects else one
+                for at, one in enumerate(run.turn.branches)
+            ]
+        )
+        run = evolve(run, turn=evolve(run.turn, branches=branches))
+        return Wait(run, tuple(effects.values()))
+
+    def _wish(self, run: Run[S], branch: BranchRun, number: int, share: Budget) -> StartRun:
+        messages: History[Message] = History() if self.alone else run.messages
+        if branch.prompt:
+            messages = messages.append(UserMessage(branch.prompt, origin=self.name))
+        # An effect's id is its own in the whole run, so no two children share a journal.
+        return StartRun(number, f"{self.name}.{number}", branch.agent, "", messages, share)
+
+    def _join(self, run: Run[S]) -> Reaction[S, FanOutOutcome]:
+        branches = run.turn.branches
+        bad = [one for one in branches if one.status != "ok"]
+        if len(bad) == len(branches) or (bad and self.join == "fail_fast"):
+            bad.sort(key=lambda one: one.status == "not_run")  # What failed says more.
+            return _failed(run, Failure("RunFailed", f"{bad[0].name}: {bad[0].content}"))
+        if self.callback:
+            return Wait(run, (Invoke(run.next_effect, self.callback),))
+        return self._answered(run, joined(branches, self.reducer))
+
+    def _answered(self, run: Run[S], text: str) -> Reaction[S, FanOutOutcome]:
+        """Take the joined answer as the turn's reply."""
+        message = AssistantMessage((TextPart(text),))
+        reply = Reply(message, FinishReason.STOP, model=self.name)
+        return Leave(evolve(run, turn=evolve(run.turn, reply=reply)), Answered())
+
+
+def _failed(run: Run[S], failure: Failure) -> Leave[S, FanOutOutcome]:
+    return Leave(evolve(run, ending=Ending(EndReason.ERROR, failure=failure)), Failed())

@@ -1,0 +1,110 @@
+"""Carried: what the nodes of a graph bring along, so that nobody has to hand it to each run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, Protocol, TypeGuard, TypeVar, cast, final, runtime_checkable
+
+from ..contract import contract_of
+from ..drivers.ports import Callback
+from ..errors import ConfigError
+from ..graph import Graph
+from ..node_protocol import Node
+from ..outcomes import Outcome
+from .child import Plan
+
+__all__ = ["Carried", "Carrier", "asks_model", "carried_by", "unwrapped"]
+
+
+S = TypeVar("S")
+
+
+@final
+@dataclass(frozen=True)
+class Carried:
+    """Functions and agents, by the names that nodes give in their wishes.
+
+    Args:
+        callbacks: the functions that are invoked.
+        agents: the agents whose runs are started.
+    """
+
+    callbacks: Mapping[str, Callback[Any]] = field(default_factory=dict[str, Callback[Any]])
+    agents: Mapping[str, Plan] = field(default_factory=dict[str, Plan])
+
+    def joined(self, given: Mapping[str, Callback[S]]) -> Mapping[str, Callback[S]]:
+        """Return the functions together with those that a caller gives.
+
+        Raises:
+            ConfigError: two have one name.
+        """
+        twice = sorted(given.keys() & self.callbacks.keys())
+        if twice:
+            raise ConfigError(
+                f"`callbacks` names {twice[0]!r}, a function that the node of that name brings "
+                "along: leave it out, or give one of the two another name"
+            )
+        return {**self.callbacks, **given}
+
+
+@runtime_checkable
+class Carrier(Protocol):
+    """A node that brings what it wishes for; one that wraps others forwards what they bring."""
+
+    @property
+    def carried(self) -> Carried:
+        """What the node brings along."""
+        ...
+
+
+def carried_by(nodes: Iterable[Node[Any, Outcome]]) -> Carried:
+    """Return all that these nodes, and those that they wrap, bring along.
+
+    Raises:
+        ConfigError: two of them bring different things under one name.
+    """
+    callbacks: dict[str, Callback[Any]] = {}
+    agents: dict[str, Plan] = {}
+    for node in unwrapped(nodes):
+        if not isinstance(node, Carrier):
+            continue
+        for name, callback in node.carried.callbacks.items():
+            if callbacks.setdefault(name, callback) != callback:
+                raise _twice("functions", name, node.name)
+        for name, agent in node.carried.agents.items():
+            if agents.setdefault(name, agent) != agent:
+                raise _twice("agents", name, node.name)
+    return Carried(callbacks, agents)
+
+
+def unwrapped(nodes: Iterable[Node[Any, Outcome]]) -> Iterator[Node[Any, Outcome]]:
+    """Yield these nodes and, at any depth, those that stand among the fields of one."""
+    for node in nodes:
+        yield node
+        if is_dataclass(node):
+            values = (cast("object", getattr(node, one.name)) for one in fields(node))
+            yield from unwrapped([one for one in values if _is_node(one)])
+
+
+def _is_node(value: object) -> TypeGuard[Node[Any, Outcome]]:
+    return all(hasattr(value, word) for word in ("name", "kind", "outcomes", "enter", "on"))
+
+
+def _twice(what: str, name: str, node: str) -> ConfigError:
+    return ConfigError(
+        f"node {node!r}: two different {what} are brought along as {name!r}: give one of the "
+        "nodes another `name=`"
+    )
+
+
+def asks_model(graph: Graph[Any]) -> bool:
+    """Whether a node of the graph itself, and not a child run, asks a model."""
+    return any(_asks(node) for node in graph.nodes.values())
+
+
+def _asks(node: Node[Any, Outcome]) -> bool:
+    if node.kind == "model":
+        return True
+    promised = contract_of(node)
+    return promised is not None and node.kind != "graph" and promised.model_calls != 0

@@ -1,0 +1,146 @@
+"""Calling a node's function, once, and checking what it answered before that becomes a fact."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass, fields
+from typing import Any, cast, final
+
+from msgspec.json import encode
+
+from ..errors import ConfigError
+from ..events import Left
+from ..outcomes import Outcome, outcome_name
+from ..run import Run
+from .node_context import NodeContext
+from .node_signature import NodeSignature
+from .states import changed_fields, lent
+
+__all__ = ["NodeCall"]
+
+
+@final
+@dataclass(frozen=True)
+class NodeCall:
+    """How a node's function is called.
+
+    Args:
+        function: the function.
+        signature: what it takes and returns.
+        writes: the fields of the state that it may change; None for any.
+        timeout_s: after how many seconds it is given up; None for never.
+        raises: what the node is left by when the function raises one of these.
+    """
+
+    function: Callable[..., object]
+    signature: NodeSignature
+    writes: frozenset[str] | None = None
+    timeout_s: float | None = None
+    raises: tuple[tuple[type[Exception], type[Outcome]], ...] = ()
+
+    async def __call__(self, run: Run[Any]) -> Left:
+        """Call the function in the run as it stands.
+
+        Raises:
+            ConfigError: it answered what its annotations do not say.
+            TimeoutError: it took too long.
+            Exception: what the function raised, unless an outcome was declared for it.
+        """
+        state: object = run.state
+        given = lent(state)
+        try:
+            answer = await self._answer(run, given)
+        except Exception as error:
+            outcome = next((one for kind, one in self.raises if isinstance(error, kind)), None)
+            if outcome is None:
+                raise
+            return Left(outcome.__name__)
+        return self._left(answer, state, given)
+
+    async def _answer(self, run: Run[Any], state: object) -> object:
+        name = self.signature.name
+        given: tuple[object, ...] = (state,)
+        if self.signature.context:
+            given = (state, NodeContext.of(run, run.node))
+        limit = asyncio.timeout(self.timeout_s)
+        try:
+            async with limit:
+                answer = self.function(*given)
+                if isinstance(answer, Awaitable):
+                    return await cast("Awaitable[object]", answer)  # isinstance cannot tell of what
+                return answer
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            seconds = f"{self.timeout_s:g}"
+            raise TimeoutError(f"node {name!r} gave no answer within {seconds} seconds") from error
+
+    def _left(self, answer: object, state: object, given: object) -> Left:
+        """Return the answer as a fact."""
+        # isinstance cannot tell what is in it.
+        pair = cast("tuple[object, ...]", answer) if isinstance(answer, tuple) else (answer,)
+        outcome = pair[0] if len(pair) in (1, 2) else pair
+        if not isinstance(outcome, Outcome) or type(outcome) not in self.signature.outcomes:
+            raise self._unfit(outcome)
+        own = encode(outcome).decode() if fields(outcome) else ""
+        if len(pair) == 1:
+            if given is not state and _differs(given, state):
+                raise ConfigError(
+                    f"node {self.signature.name!r} changed its state in place, where no journal "
+                    "sees it: return it with the outcome, and write "
+                    "`-> tuple[<outcomes>, <its type>]`"
+                )
+            return Left(type(outcome).__name__, None, own)
+        self._check_state(pair[1], state)
+        return Left(type(outcome).__name__, pair[1], own, changed=True)
+
+    def _check_state(self, new: object, old: object) -> None:
+        place, kind = f"node {self.signature.name!r}", self.signature.state
+        if not self.signature.changes:
+            raise ConfigError(
+                f"{place} returned a new state, which its annotation does not say: write "
+                "`-> tuple[<outcomes>, <the state's type>]`"
+            )
+        if isinstance(kind, type) and not _is_a(new, kind):
+            raise ConfigError(
+                f"{place} returns a state of type {kind.__name__}; found {type(new).__name__}"
+            )
+        if self.writes is None:
+            return
+        changed = changed_fields(kind, old, new, self.writes)
+        if changed:
+            raise ConfigError(
+                f"{place} writes {_listed(self.writes)}, as it declares; it changed "
+                f"{_listed(changed)}: add it to `writes=`, or leave it as it is"
+            )
+
+    def _unfit(self, found: object) -> ConfigError:
+        place = f"node {self.signature.name!r}"
+        words = ", ".join(sorted(one.__name__ for one in self.signature.outcomes))
+        if isinstance(found, type) and issubclass(found, Outcome):
+            return ConfigError(
+                f"{place} returned the class {found.__name__}: return one, `{found.__name__}()`"
+            )
+        if isinstance(found, Outcome):
+            return ConfigError(
+                f"{place} returned {outcome_name(type(found))!r}, which its annotation does not "
+                f"name: add {type(found).__name__} to it, or return one of {words}"
+            )
+        none = ": is there a way through it without a `return`?" if found is None else ""
+        return ConfigError(f"{place} returns one of {words}; found {found!r:.80}{none}")
+
+
+def _is_a(state: object, kind: type) -> bool:
+    try:
+        return isinstance(state, kind)
+    except TypeError:  # A typed mapping, or a protocol: what it is does not show.
+        return True
+
+
+def _differs(one: object, other: object) -> bool:
+    return type(one).__eq__ is not object.__eq__ and one != other
+
+
+def _listed(names: Collection[str]) -> str:
+    return ", ".join(map(repr, sorted(names))) or "nothing"

@@ -1,0 +1,64 @@
+"""The type of a graph's state, as its nodes tell it: all of them must mean the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
+
+from ..errors import GraphError, Problem
+from ..graph import Graph
+from ..node_protocol import Node
+from ..outcomes import Outcome
+from .carried import unwrapped
+from .states import states_fit
+
+__all__ = ["Stateful", "state_type_of"]
+
+S = TypeVar("S")
+
+
+@runtime_checkable
+class Stateful(Node[S, Outcome], Protocol[S]):
+    """A node that tells the type of the state that it works on, such as a function's."""
+
+    @property
+    def state_type(self) -> object:
+        """The state's type; None for no state, `Any` for whatever there is."""
+        ...
+
+
+def state_type_of(graph: Graph[Any], given: object) -> object:
+    """Return the type of a graph's state: the one that is given, else the one its nodes tell.
+
+    Raises:
+        GraphError: naming each node whose state is of another type.
+    """
+    told = dict(_told(graph))
+    kind = given
+    if given is None:
+        kind = next((one for one in told.values() if one is not None), None)
+    problems = [
+        Problem(
+            f"node {name!r}",
+            f"takes a state of type {_word(one)}, and the graph's is of type {_word(kind)}.",
+            "have all functions of a graph take the same type of state.",
+        )
+        for name, one in told.items()
+        if not states_fit(one, kind)
+    ]
+    if problems:
+        raise GraphError(graph.name, problems)
+    return kind
+
+
+def _told(graph: Graph[Any]) -> Iterator[tuple[str, object]]:
+    for node in unwrapped(graph.nodes.values()):
+        if isinstance(node, Stateful):
+            # isinstance leaves the type of its state unknown, which is what is asked for here.
+            kind = cast("Stateful[object]", node).state_type
+            if kind is not Any:
+                yield node.name, kind
+
+
+def _word(kind: object) -> str:
+    return kind.__name__ if isinstance(kind, type) else str(kind)

@@ -1,0 +1,167 @@
+"""Adversary: a world in which everything goes wrong that may, as a function of its choices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar, cast, final
+
+from ..approvals import Approval
+from ..drivers.sim import ChildAnswer, World
+from ..effects import AskHuman, CallModel, CallTool, CheckCalls, Effect, HandOver, Invoke, StartRun
+from ..events import Answer, CallCheck, Steered
+from ..graph import Graph
+from ..node_protocol import Node
+from ..outcomes import Outcome
+from ..policy import Rule, asked
+from ..run import Run
+from ..spending import Spent
+from ..tool_outcome import ToolOutcome, unknown_outcome
+from ..values import Reply, ToolCall, Usage, UserMessage
+from .arguments import fits, unfit
+from .callbacks import answered_by_a_callback
+from .choices import Choices
+from .replies import answered_by_a_model
+from .subject import rules_of_gate
+
+__all__ = ["Adversary"]
+
+T = TypeVar("T")
+
+FINE: Final = ToolOutcome("fine", "ok")
+RETURNS: Final[tuple[ToolOutcome | Exception, ...]] = (
+    *(FINE, ToolOutcome("did not work", "error"), ToolOutcome("too slow", "timeout")),
+    *(ToolOutcome('["a", "b"]', "ok"), ToolOutcome("x" * 2_000, "ok"), ToolOutcome("", "ok")),
+    *(unknown_outcome("tool"), OSError("the tool broke"), FINE, FINE, FINE),
+)
+APPROVED: Final = Approval(approved=True)
+DECISIONS: Final[tuple[Approval | Exception | None, ...]] = (
+    *(APPROVED, Approval(approved=False), Approval(approved=False, reason="No, thank you."), None),
+    *(
+        Approval(approved=True, arguments={"text": "edited"}),
+        Approval(approved=True, arguments='{"text": '),
+    ),
+    *(Approval(approved=True, arguments={"answer": "edited"}), ValueError("the approver broke")),
+    *(APPROVED, APPROVED),
+)
+SPENT: Final = Spent(2, 1, Usage(20, 10))
+KIND_CHILD: Final[ChildAnswer] = ("42", "ok", SPENT)
+CHILDREN: Final[tuple[ChildAnswer | Exception | None, ...]] = (
+    *(KIND_CHILD, ("It failed.", "error", SPENT), None, ("", "ok", Spent())),
+    *(('["a", "b"]', "ok", SPENT), RuntimeError("the child broke"), KIND_CHILD),
+)
+
+
+@final
+@dataclass
+class Adversary:
+    """A world for `simulate`, in which every answer is a choice.
+
+    Args:
+        graph: the graph that runs.
+        choices: where the answers come from.
+        stubborn: whether the model and the functions answer for ever what they answered first,
+            in a world that is otherwise kind: what nothing bounds goes on and on.
+        repeatable: whether tools may run again after a crash.
+        wishers: the names of the nodes that wished for the effects, by their ids.
+        outer: the rules that hold beside those of each gate, outermost first.
+    """
+
+    graph: Graph[Any]
+    choices: Choices
+    stubborn: bool = False
+    repeatable: bool = False
+    wishers: Mapping[int, str] = field(default_factory=dict[int, str])
+    outer: tuple[tuple[Rule, ...], ...] = ()
+    _replies: dict[tuple[str, ...], Reply] = field(default_factory=dict[tuple[str, ...], Reply])
+    _answers: dict[str, Answer] = field(default_factory=dict[str, Answer])
+    _said: dict[int, object] = field(default_factory=dict[int, object])
+
+    @property
+    def world(self) -> World:
+        """The adversary as the simulation wants it."""
+        return World(
+            model=self._model,
+            tool=self._tool,
+            check=self._check,
+            human=self._human,
+            callback=self._callback,
+            child=self._child,
+            steer=self._steer,
+            repeatable=lambda _: self.repeatable,
+        )
+
+    def _model(self, effect: CallModel) -> Reply:
+        if not self.stubborn:
+            return answered_by_a_model(effect, self.choices)
+        place = (self.wishers[effect.id], *[one.name for one in effect.request.tools])
+        if place not in self._replies:
+            self._replies[place] = answered_by_a_model(effect, self.choices)
+        return self._replies[place]
+
+    def _tool(self, _: CallTool) -> ToolOutcome:
+        return FINE if self.stubborn else _given(self.choices.pick(RETURNS))
+
+    def _check(self, effect: CheckCalls) -> tuple[CallCheck, ...]:
+        if self.stubborn:
+            return (CallCheck(),) * len(effect.calls)
+        if self.choices.chance(16):
+            raise RuntimeError("the check broke")
+        own = rules_of_gate(self._wisher(effect))
+        levels = (*self.outer, own) if own else self.outer
+        return tuple([self._checked(call, levels) for call in effect.calls])
+
+    def _checked(self, call: ToolCall, levels: tuple[tuple[Rule, ...], ...]) -> CallCheck:
+        odd = self.choices.draw(6)
+        if odd == 5 or not fits(call.arguments):
+            return CallCheck("The arguments do not fit.")
+        told = [tuple(self._conditions(rules, call.name)) for rules in levels]
+        return CallCheck(
+            needs_approval=odd == 4,
+            held=tuple([tuple([name for name, held in one if held]) for one in told]),
+            failed=tuple([tuple([name for name, held in one if held is None]) for one in told]),
+        )
+
+    def _conditions(self, rules: tuple[Rule, ...], tool: str) -> Iterator[tuple[str, bool | None]]:
+        """Yield each condition that a gate asks for, and whether it holds; None if it raises."""
+        for name in asked(rules, tool):
+            yield name, self.choices.pick((False, True, None))
+
+    def _human(self, effect: AskHuman) -> Approval | None:
+        if self.stubborn:
+            return APPROVED
+        return _given(self._memory(effect, lambda: self.choices.pick(DECISIONS)))
+
+    def _child(self, effect: StartRun) -> ChildAnswer | None:
+        if self.stubborn:
+            return KIND_CHILD
+        return _given(self._memory(effect, lambda: self.choices.pick(CHILDREN)))
+
+    def _callback(self, effect: Invoke) -> Answer:
+        node, name = self._wisher(effect), effect.callback
+        if not self.stubborn:
+            return answered_by_a_callback(node, name, self.choices)
+        if name not in self._answers:
+            self._answers[name] = answered_by_a_callback(node, name, self.choices)
+        return self._answers[name]
+
+    def _steer(self, effect: HandOver, run: Run[Any]) -> Steered:
+        said = (UserMessage(f"And {unfit(self.choices)!a}?"),) if self.choices.chance(3) else ()
+        return Steered(run.at, effect.id, append=said)
+
+    def _wisher(self, effect: Effect) -> Node[Any, Outcome]:
+        return self.graph.nodes[self.wishers[effect.id]]
+
+    def _memory(self, effect: Effect, draw: Callable[[], T]) -> T:
+        """Return what somebody says, who is asked more than once; silence may be broken."""
+        known = self._said.get(effect.id)
+        if known is None:
+            known = self._said[effect.id] = draw()
+        return cast("T", known)  # It was drawn for the same effect.
+
+
+def _given(answer: T | Exception) -> T:
+    if isinstance(answer, Exception):
+        # A fresh one each time: an exception that is raised again keeps its old tracebacks.
+        raise type(answer)(*answer.args)
+    return answer

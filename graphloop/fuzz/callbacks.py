@@ -1,0 +1,125 @@
+"""Callbacks: what the user's own functions answer, as far as the graph can tell: any way to leave.
+
+The functions themselves are not called: an adversary stands in for each, and takes every outcome
+that its node declares, in any order. A topology that is safe only because a function is well
+behaved is not safe.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from json import dumps
+from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
+
+from ..events import Answer, Changes, Joined, Judged, Left, Tripped
+from ..front.carried import unwrapped
+from ..node_protocol import Node
+from ..nodes.function import Function
+from ..outcomes import Aborted, Failed, Outcome
+from ..values import ToolChoice
+from .choices import Choices
+
+__all__ = ["answered_by_a_callback"]
+
+OWN: Final = frozenset({Failed, Aborted})
+JUNK: Final[tuple[Answer, ...]] = (
+    Left("Nowhere"),
+    Changes(),
+    Tripped(("junk",)),
+    Judged(accepted=True),
+    Joined("junk"),
+    Left("Failed", None, '{"no": "such field"}'),
+)
+SAMPLES: Final[Mapping[object, tuple[object, ...]]] = {
+    str: ("a", ""),
+    int: (0, 1, -1),
+    float: (0.0, 1.5),
+    bool: (False, True),
+    type(None): (None,),
+    list: ([],),
+    tuple: ([],),
+    dict: ({},),
+}
+
+
+def answered_by_a_callback(node: Node[Any, Outcome], callback: str, choices: Choices) -> Answer:
+    """Return what a function answers that this node invokes under that name.
+
+    Raises:
+        Exception: it failed.
+    """
+    odd = choices.draw(16)
+    if odd == 15:
+        return choices.pick(JUNK)
+    if odd == 14:
+        raise ValueError(f"{callback} failed")
+    word = _word(node, callback)
+    match word:
+        case "changes":
+            return _changes(choices)
+        case "tripped":
+            return Tripped((callback,) if choices.chance(4) else ())
+        case "judged":
+            return Judged(choices.chance(2), "Do better.", retry=not choices.chance(4))
+        case "joined":
+            return Joined(choices.pick(("All.", "")))
+        case "left":
+            return _left(node, choices)
+
+
+def _word(
+    node: Node[Any, Outcome], callback: str
+) -> Literal["changes", "tripped", "judged", "joined", "left"]:
+    """Return what kind of answer a node expects."""
+    inner = unwrapped([node])
+    if any(isinstance(one, Function) and one.callback == callback for one in inner):
+        return "left"
+    match node.kind:
+        case "prepare":
+            return "changes"
+        case "stop":
+            return "tripped"
+        case "check":
+            return "judged"
+        case "graph":
+            return "joined"
+        case _:
+            return "left"
+
+
+def _changes(choices: Choices) -> Changes:
+    if not choices.chance(4):
+        return Changes()
+    return choices.pick(
+        (
+            Changes(active_tools=()),
+            Changes(tool_choice=ToolChoice("none")),
+            Changes(tool_choice=ToolChoice("required")),
+            Changes(model="another"),
+        )
+    )
+
+
+def _left(node: Node[Any, Outcome], choices: Choices) -> Left:
+    own = [*(node.outcomes - OWN)] or [*node.outcomes]
+    kind = choices.pick(sorted(own, key=lambda one: one.__name__))
+    given = {} if not is_dataclass(kind) else _fields(kind, choices)
+    return Left(kind.__name__, None, dumps(given) if given else "")
+
+
+def _fields(kind: type[Outcome], choices: Choices) -> dict[str, object]:
+    hints = get_type_hints(kind)
+    return {one.name: _sample(hints.get(one.name, str), choices) for one in fields(kind)}
+
+
+def _sample(hint: object, choices: Choices) -> object:
+    """Return a JSON value for a field of this type; a text where nobody can tell."""
+    origin: object = get_origin(hint)
+    if origin is Literal:
+        return choices.pick(get_args(hint))
+    if origin is types.UnionType or origin is Union:
+        return _sample(choices.pick(get_args(hint)), choices)
+    values: Sequence[object] = SAMPLES.get(origin or hint, ("a",))
+    return choices.pick(values)

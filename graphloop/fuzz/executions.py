@@ -1,0 +1,149 @@
+"""Executions: whether a tool ran that was not let through, or ran again.
+
+Judged by the journal alone: what the checks said, what the rules of the gates say of that, and what
+people decided. What the nodes themselves think of a call does not count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeAlias, TypeVar, final
+
+from ..effects import AskHuman, CallTool, CheckCalls, StartRun
+from ..events import CallCheck, CallsChecked, Decided, ModelReplied
+from ..policy import Rule, decide
+from ..values import ToolCall
+from .story import Chapter, Story
+from .subject import Subject, rules_of_gate
+from .violation import Violation
+
+__all__ = ["repeated", "ungated"]
+
+S = TypeVar("S")
+
+KEY: Final = re.compile(r"c-?\d+\.\d+")
+Word: TypeAlias = Literal["allow", "ask", "deny", "invalid"]
+Same: TypeAlias = tuple[str, str]
+"""A tool's name and the arguments of a call: calls that are the same in both cannot be told."""
+
+
+def repeated(story: Story[S]) -> Iterator[Violation]:
+    """Yield each call that was wished for twice, though nobody wanted it run again."""
+    begun: set[str] = set()
+    for number, chapter in enumerate(story.chapters, 1):
+        again = _approved_again(chapter)
+        if again:
+            begun.discard(again)
+        for effect in chapter.effects:
+            if not isinstance(effect, CallTool | StartRun):
+                continue
+            if effect.key in begun:
+                yield Violation("once", f"call {effect.key} is run a second time", number)
+            begun.add(effect.key)
+
+
+def ungated(subject: Subject[S], story: Story[S]) -> Iterator[Violation]:
+    """Yield each tool that ran without what it needed."""
+    desk = _Desk(subject)
+    for number, chapter in enumerate(story.chapters, 1):
+        desk.hear(chapter)
+        for effect in chapter.effects:
+            call = _call_of(effect)
+            if call is None:
+                continue
+            problem = desk.problem(*call)
+            if problem:
+                yield Violation("gate", problem, number)
+
+
+@final
+@dataclass
+class _Desk:
+    """What was said of the calls of the latest reply: by checks and rules, and by people."""
+
+    subject: Subject[Any]
+    words: dict[Same, list[Word]] = field(default_factory=dict[Same, list[Word]])
+    approvals: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
+    ran: dict[Same, dict[str, bool]] = field(default_factory=dict[Same, dict[str, bool]])
+
+    def hear(self, chapter: Chapter[Any]) -> None:
+        """Keep what an event says."""
+        match chapter.event, chapter.answered:
+            case ModelReplied(), _ if self._is_turn(chapter.node):
+                self.words, self.approvals, self.ran = {}, {}, {}
+            case CallsChecked(checks=checks), CheckCalls(calls=calls):
+                own = rules_of_gate(self.subject.graph.nodes[chapter.node])
+                for call, check in zip(calls, checks, strict=False):
+                    word = _word((*chapter.run.setup.rules, own), call, check)
+                    self.words.setdefault((call.name, call.arguments), []).append(word)
+            case Decided() as decided, AskHuman() as asked:
+                given_at = decided.at if decided.given_at is None else decided.given_at
+                in_time = asked.expires_at is None or given_at < asked.expires_at
+                if decided.approved and in_time:
+                    self.approvals[asked.key] = decided.arguments or None
+            case _:
+                pass
+
+    def problem(self, key: str, call: ToolCall) -> str:
+        """Return why a call that runs now must not; empty if it may."""
+        same, place = (call.name, call.arguments), f"tool {call.name!r} runs ({key})"
+        words = self.words.get(same, [])
+        if not words:
+            return f"{place}, and no gate has checked this call"
+        edit = self.approvals.get(key, "")
+        approved = edit is None or (edit != "" and edit == call.arguments)
+        ran = self.ran.setdefault(same, {})
+        ran[key] = approved
+        free = words.count("allow")
+        asked = words.count("ask")
+        if sum(not one for one in ran.values()) > free:
+            if asked:
+                return f"{place}, and nobody has approved it"
+            found = (
+                "its check found it invalid" if "invalid" in words else "its gate's rules deny it"
+            )
+            return f"{place}, although {found}"
+        if len(ran) > free + asked:
+            return f"{place}, and only {free + asked} such call(s) were let through"
+        return ""
+
+    def _is_turn(self, node: str) -> bool:
+        return self.subject.graph.nodes[node].kind == "model"
+
+
+def _word(levels: tuple[tuple[Rule, ...], ...], call: ToolCall, check: CallCheck) -> Word:
+    """Return what the rules say of a call, the strictest word of all levels."""
+    if check.problem:
+        return "invalid"
+    verdicts: list[str] = ["ask"] if check.needs_approval else []
+    for level, rules in enumerate(one for one in levels if one):
+        known = level < min(len(check.held), len(check.failed))
+        held = check.held[level] if known else ()
+        # Conditions that nobody looked at have failed.
+        failed = check.failed[level] if known else tuple([one.condition or "-" for one in rules])
+        verdicts.append(decide(rules, call.name, held, failed).verdict)
+    if "deny" in verdicts:
+        return "deny"
+    return "ask" if "ask" in verdicts else "allow"
+
+
+def _call_of(effect: object) -> tuple[str, ToolCall] | None:
+    """Return the key and the call of an effect that runs a tool, or an agent for a call."""
+    match effect:
+        case CallTool(key=key, call=call):
+            return key, call
+        case StartRun(key=key, agent=agent, arguments=arguments) if KEY.fullmatch(key):
+            return key, ToolCall("", agent, arguments)
+        case _:
+            return None
+
+
+def _approved_again(chapter: Chapter[S]) -> str:
+    """Return the key of a call that a person wants run again that may have run already."""
+    match chapter.event, chapter.answered:
+        case Decided(approved=True), AskHuman(unknown=True, key=key):
+            return key
+        case _:
+            return ""

@@ -1,0 +1,121 @@
+"""Oracle: what every run must keep, told from its journal and its end, not by how nodes do it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Generic, TypeVar, final
+
+from ..drivers.sim import Simulation
+from ..effects import AskHuman, CallModel, CallTool, StartRun
+from ..events import Event
+from ..proofs.bound import Bound
+from ..temporal import TemporalRule, describe_rule
+from ..temporal_journal import journal_happenings
+from ..temporal_monitor import Monitor
+from .executions import repeated, ungated
+from .pairing import lost_calls, unpaired_conversations
+from .story import Story
+from .subject import Subject
+from .violation import Violation
+
+__all__ = ["Trial", "violations"]
+
+S = TypeVar("S")
+
+
+@final
+@dataclass(frozen=True)
+class Trial(Generic[S]):
+    """One simulated run: its choices, its journal and its story.
+
+    `simulation` is None if the simulation raised `error`; `endless` says that it was given up.
+    """
+
+    choices: tuple[int, ...]
+    events: tuple[Event, ...]
+    story: Story[S]
+    simulation: Simulation[S] | None = None
+    error: Exception | None = None
+    endless: bool = False
+
+
+def violations(subject: Subject[S], trial: Trial[S], bound: Bound | None) -> Iterator[Violation]:
+    """Yield everything that a run has done and must not."""
+    story = trial.story
+    yield from _raised(trial)
+    yield from unpaired_conversations(story)
+    yield from lost_calls(subject, story)
+    yield from ungated(subject, story)
+    yield from repeated(story)
+    if bound is not None:
+        yield from _beyond(story, bound)
+    if trial.simulation is not None:
+        yield from _ended(trial.simulation, story)
+    if subject.rules:
+        yield from _unruly(subject, trial)
+
+
+def _raised(trial: Trial[S]) -> Iterator[Violation]:
+    number, story = len(trial.events), trial.story
+    if trial.endless:
+        yield Violation("endless", f"not over after {number} events", number)
+    elif story.broken is not None:
+        found = f"{type(story.broken).__name__}: {story.broken}"
+        yield Violation("broken", found, len(story.chapters) + 1)
+    elif trial.error is not None:
+        # The journal can be replayed, and what was replayed while it was made could not be.
+        found = f"{type(trial.error).__name__}: {trial.error}"
+        yield Violation("replay", f"taking the run up again: {found}", number)
+
+
+def _ended(simulation: Simulation[S], story: Story[S]) -> Iterator[Violation]:
+    run, number = simulation.run, len(simulation.events)
+    if story.broken is None and story.run != run:
+        yield Violation("replay", "the journal leads to another run", number)
+    for key in sorted(simulation.repeated):
+        yield Violation("once", f"call {key} is started again after it ended or had begun", number)
+    if run.ended and (run.pending or run.ending is None):
+        found = f"waits for {sorted(run.pending)}" if run.pending else "has no ending"
+        yield Violation("ending", f"a run that is over {found}", number)
+    outside = all(
+        isinstance(one, AskHuman | StartRun) or (isinstance(one, CallTool) and one.client)
+        for one in run.pending.values()
+    )
+    if not run.ended and (not run.pending or not outside):
+        yield Violation("stuck", f"node {run.node!r} waits for nothing that anybody does", number)
+
+
+def _beyond(story: Story[S], bound: Bound) -> Iterator[Violation]:
+    asked = 0
+    visits: Counter[str] = Counter()
+    for number, chapter in enumerate(story.chapters, 1):
+        asked += sum(isinstance(one, CallModel) for one in chapter.effects)
+        visits.update(one.target for one in chapter.passages)
+        if bound.model_calls is not None and asked > bound.model_calls:
+            found = f"{asked} models are asked; proven are {bound.model_calls} at most"
+            yield Violation("bound", found, number)
+            return
+    for node, count in visits.items():
+        most = bound.visits.get(node)
+        if most is not None and count > most:
+            yield Violation(
+                "bound", f"{node!r} is visited {count} times; proven are {most} at most"
+            )
+
+
+def _unruly(subject: Subject[S], trial: Trial[S]) -> Iterator[Violation]:
+    chapters = trial.story.chapters
+    events = trial.events[: len(chapters)]
+    monitor, broken = Monitor.of(subject.rules), set[TemporalRule]()
+    for number, happened in enumerate(journal_happenings(subject.graph, events), 1):
+        for one in happened:
+            monitor = monitor.after(one)
+        for rule in monitor.broken:
+            if rule not in broken:
+                broken.add(rule)
+                yield Violation("rule", describe_rule(rule), number)
+    if chapters and chapters[-1].run.ended:
+        for rule in monitor.owed:
+            yield Violation("rule", describe_rule(rule), len(events))

@@ -1,0 +1,120 @@
+"""approve: a person agrees to the latest answer before the graph goes on.
+
+The question is asked as about a call of a tool with the node's name, whose one argument is the
+answer, so it parks, survives, expires, is signed and is answered like any approval of a call. It
+fails closed: whatever is not a clear yes in time is a no.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Final, TypeAlias, TypeVar
+
+from ..contract import Contract
+from ..effects import AskHuman, Effect
+from ..errors import ConfigError
+from ..events import Decided, EffectFailed, Event
+from ..latest_answer import latest_answer, sent_back, taken_further
+from ..limits import positive_number
+from ..node_protocol import Kind, Leave, Reaction, Wait, outcomes_of
+from ..outcomes import Aborted, Accepted, Rejected
+from ..run import Run, evolve
+from ..values import ToolCall, UserMessage
+
+__all__ = ["Approve", "ApproveOutcome"]
+
+S = TypeVar("S")
+
+ApproveOutcome: TypeAlias = Accepted | Rejected | Aborted
+
+APPROVED: Final = "This was approved."
+REJECTED: Final = "This was not approved."
+
+
+@dataclass(frozen=True)
+class Approve:
+    """Have a person approve the latest answer, a plan perhaps.
+
+    Stands after the node that appended the answer. An approval is a user message, so that a model
+    can go on from it; with `edit={"answer": …}` it goes on with that text. A rejection goes to an
+    `append` node, which adds the person's reason as a user message, and from there to a bound.
+
+    Args:
+        name: the node's name, and the name by which the question is asked.
+        ttl_s: for how many seconds an approval may be given; None for what the run says.
+
+    Raises:
+        ConfigError: there is no name, or `ttl_s` is no number above 0.
+    """
+
+    name: str = "approve"
+    ttl_s: float | None = None
+    kind: Kind = "human"
+    outcomes = outcomes_of(ApproveOutcome)
+
+    def __post_init__(self) -> None:
+        """Refuse an approval that nobody could give."""
+        if not self.name:
+            raise ConfigError("an Approve node has a name, by which it asks; found ''")
+        if self.ttl_s is not None:
+            positive_number(f"ttl_s of {self.name}", self.ttl_s)
+
+    @property
+    def contract(self) -> Contract:
+        """It asks a person, and changes nothing."""
+        return Contract(notes=frozenset({Rejected}), asks=True)
+
+    def enter(self, run: Run[S], /) -> Reaction[S, ApproveOutcome]:
+        """Ask about the latest answer."""
+        limits = [one for one in (self.ttl_s, run.setup.approval_ttl_s) if one is not None]
+        expires_at = run.at + min(limits) if limits else None
+        arguments = json.dumps({"answer": latest_answer(run)}, ensure_ascii=False)
+        call = ToolCall("", self.name, arguments)
+        key = f"{self.name}.{run.next_effect}"
+        return Wait(run, (AskHuman(run.next_effect, key, call, expires_at),))
+
+    def on(
+        self, run: Run[S], event: Event, answered: Effect | None, /
+    ) -> Reaction[S, ApproveOutcome]:
+        """Take the person's word."""
+        match event, answered:
+            case Decided(), AskHuman():
+                return self._decided(run, event, answered)
+            case EffectFailed(failure=failure), _:
+                return self._rejected(run, f"The approver failed: {failure.message}")
+            case _:
+                return Leave(run, Aborted())
+
+    def _decided(self, run: Run[S], decided: Decided, asked: AskHuman) -> Leave[S, ApproveOutcome]:
+        if not decided.approved:
+            return self._rejected(run, decided.reason)
+        given_at = decided.at if decided.given_at is None else decided.given_at
+        if asked.expires_at is not None and not given_at < asked.expires_at:
+            return self._rejected(run, "The approval had expired.")
+        said = APPROVED
+        if decided.arguments not in {"", asked.call.arguments}:
+            edited = _answer(decided.arguments)
+            if edited is None:
+                return self._rejected(run, 'An edited answer is {"answer": "…"}.')
+            said = f"Approved, as follows:\n\n{edited}"
+        told = UserMessage(said, origin=self.name)
+        run = evolve(run, messages=run.messages.append(told), added=run.added.append(told))
+        return Leave(taken_further(run), Accepted())
+
+    def _rejected(self, run: Run[S], reason: str) -> Leave[S, ApproveOutcome]:
+        feedback = f"{REJECTED} {reason}" if reason else REJECTED
+        return Leave(sent_back(run, feedback, self.name), Rejected())
+
+
+def _answer(arguments: str) -> str | None:
+    """Return the text that a person has put in place of the answer; None if there is none."""
+    try:
+        edited = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return None
+    match edited:
+        case {"answer": str(answer)} if answer.strip() and len(edited) == 1:
+            return answer
+        case _:
+            return None

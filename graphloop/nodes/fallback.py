@@ -1,0 +1,91 @@
+"""fallback: a node, and another one for when the first has failed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from ..attempts import attempted, check_attempts, either, may_try_again
+from ..contract import Contract, contract_of
+from ..effects import Effect
+from ..errors import ConfigError
+from ..events import Event
+from ..node_protocol import Kind, Leave, Node, Reaction
+from ..outcomes import Failed, Outcome
+from ..run import Run
+
+__all__ = ["Fallback"]
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True)
+class Fallback(Generic[S]):
+    """Enter the second node when the first has failed; both stand in the table as one.
+
+    Which of them is at work is kept in the run. The second is not entered once the budget is
+    spent, or somebody stops the run: then the first one's outcome stands.
+
+    Args:
+        first: a model, an agent, a check or a pure node.
+        second: another of the same kind.
+        after: the outcomes of the first after which the second is entered.
+        name: the name in the table; that of both if not given.
+
+    Raises:
+        ConfigError: a node must not stand in for another, or the first is never left so.
+    """
+
+    first: Node[S, Outcome]
+    second: Node[S, Outcome]
+    after: frozenset[type[Outcome]] = field(default=frozenset({Failed}))
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        """Name the pair, and refuse what must not be tried."""
+        pair = (self.first, self.second)
+        object.__setattr__(self, "after", check_attempts("fallback", pair, self.after))
+        if self.first.kind != self.second.kind:
+            raise ConfigError(
+                f"fallback takes two nodes of one kind; {self.first.name!r} is of the kind "
+                f"{self.first.kind!r}, {self.second.name!r} of the kind {self.second.kind!r}"
+            )
+        name = self.name or f"{self.first.name}_or_{self.second.name}"
+        object.__setattr__(self, "name", name)
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of both."""
+        return self.first.kind
+
+    @property
+    def outcomes(self) -> frozenset[type[Outcome]]:
+        """The outcomes of both: the first one's failure stands where nothing more may be tried."""
+        return self.first.outcomes | self.second.outcomes
+
+    @property
+    def contract(self) -> Contract | None:
+        """What the two promise together; nothing if one of them promises nothing."""
+        first, second = contract_of(self.first), contract_of(self.second)
+        return None if first is None or second is None else either(first, second, self.after)
+
+    def enter(self, run: Run[S], /) -> Reaction[S, Outcome]:
+        """Enter the first."""
+        return self._settled(self.first.enter(attempted(run, self._counter, 0, None)))
+
+    def on(self, run: Run[S], event: Event, answered: Effect | None, /) -> Reaction[S, Outcome]:
+        """Have the node react that is at work."""
+        if run.counts.get(self._counter, 0):
+            return self.second.on(run, event, answered)
+        return self._settled(self.first.on(run, event, answered))
+
+    @property
+    def _counter(self) -> str:
+        return f"fallback:{self.name}"
+
+    def _settled(self, reaction: Reaction[S, Outcome]) -> Reaction[S, Outcome]:
+        if not isinstance(reaction, Leave) or type(reaction.outcome) not in self.after:
+            return reaction
+        if not may_try_again(reaction.run):
+            return reaction
+        return self.second.enter(attempted(reaction.run, self._counter, 1, self.first))

@@ -1,0 +1,127 @@
+"""function: one function of the user's as a node; its body runs as one effect.
+
+The function's answer, an outcome and perhaps a new state, is a fact of the journal: a replay never
+calls it again. Users write it with `@graphloop.node`, which brings the function along; as it stands
+here, the node names a function that the run is given among its `callbacks`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar, cast
+
+from msgspec import DecodeError, ValidationError
+from msgspec.json import decode
+
+from ..contract import Cap, Contract
+from ..effects import Effect, Invoke
+from ..events import CallbackReturned, EffectFailed, Event, Failure, Left
+from ..limits import whole_number
+from ..node_protocol import Kind, Leave, Reaction, Wait
+from ..outcomes import Aborted, Failed, Outcome, outcome_name
+from ..run import Ending, EndReason, Run, evolve
+
+__all__ = ["Function"]
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True)
+class Function:
+    """Call a function, and leave by the outcome that it returns.
+
+    Beside its own outcomes the node is left by `Failed`, when the function raises or answers
+    something else, and by `Aborted`.
+
+    Args:
+        name: the node's name.
+        leaves_by: the outcomes that the function returns.
+        callback: the name that the function is invoked by; the node's if not given.
+        kind: what the node is for.
+        caps: how often it leaves by an outcome at most, in a whole run.
+        capped: what it leaves by instead of an outcome whose cap is reached; the run ends in an
+            error if there is none.
+        reads: the fields of the state that the function reads; None if that is not known.
+        writes: those that it writes; None if that is not known.
+
+    Raises:
+        ConfigError: a cap is not a whole number of at least 0.
+    """
+
+    name: str
+    leaves_by: frozenset[type[Outcome]]
+    callback: str = ""
+    kind: Kind = "pure"
+    caps: tuple[tuple[type[Outcome], int], ...] = ()
+    capped: type[Outcome] | None = None
+    reads: frozenset[str] | None = None
+    writes: frozenset[str] | None = None
+
+    def __post_init__(self) -> None:
+        """Take the node's name, and refuse a cap that caps nothing."""
+        object.__setattr__(self, "callback", self.callback or self.name)
+        for outcome, times in self.caps:
+            whole_number(f"the cap of {outcome_name(outcome)!r}", times, least=0)
+
+    @property
+    def outcomes(self) -> frozenset[type[Outcome]]:
+        """The function's outcomes, and those that no function needs to name."""
+        return self.leaves_by | {Failed, Aborted}
+
+    @property
+    def contract(self) -> Contract:
+        """It asks no model, runs no tool, and keeps its caps."""
+        caps = {outcome: Cap(times) for outcome, times in self.caps}
+        return Contract(caps=caps, reads=self.reads, writes=self.writes)
+
+    def enter(self, run: Run[S], /) -> Reaction[S, Outcome]:
+        """Call the function."""
+        return Wait(run, (Invoke(run.next_effect, self.callback),))
+
+    def on(self, run: Run[S], event: Event, answered: Effect | None, /) -> Reaction[S, Outcome]:
+        """Leave by what it answered."""
+        match event:
+            case CallbackReturned(answer=Left() as left):
+                return self._left(run, left)
+            case CallbackReturned(answer=answer):
+                found = f"{self.callback!r} answers with Left; found {type(answer).__name__}"
+                return _failed(run, Failure("ConfigError", found))
+            case EffectFailed():
+                return _failed(run, event.failure)
+            case _:
+                return Leave(run, Aborted())
+
+    def _left(self, run: Run[S], left: Left) -> Reaction[S, Outcome]:
+        kind = next((one for one in self.leaves_by if one.__name__ == left.outcome), None)
+        if kind is None:
+            known = ", ".join(sorted(one.__name__ for one in self.leaves_by))
+            found = f"{self.callback!r} left by {left.outcome!r}; the outcomes are {known}"
+            return _failed(run, Failure("ConfigError", found))
+        try:
+            # A class without fields is no dataclass of its own, which is what is decoded.
+            outcome = decode(left.fields, type=kind) if left.fields else kind()
+        except (DecodeError, ValidationError, TypeError) as error:
+            found = f"{self.callback!r} left by {left.outcome!r}, whose fields do not fit: {error}"
+            return _failed(run, Failure("ConfigError", found))
+        if left.changed:
+            # The codec, or the function's annotation, has seen to its type.
+            run = evolve(run, state=cast("S", left.state))
+        return self._counted(run, outcome)
+
+    def _counted(self, run: Run[S], outcome: Outcome) -> Reaction[S, Outcome]:
+        times = dict(self.caps).get(type(outcome))
+        if times is None:
+            return Leave(run, outcome)
+        word = outcome_name(type(outcome))
+        key = f"{self.name}.{word}"
+        taken = run.counts.get(key, 0)
+        if taken < times:
+            return Leave(evolve(run, counts={**run.counts, key: taken + 1}), outcome)
+        if self.capped is not None:
+            return Leave(run, self.capped())
+        found = f"node {self.name!r} may leave by {word!r} {times} times in a run, and did"
+        return _failed(run, Failure("CapReached", f"{found}: raise its cap, or give it `capped`"))
+
+
+def _failed(run: Run[S], failure: Failure) -> Reaction[S, Outcome]:
+    return Leave(evolve(run, ending=Ending(EndReason.ERROR, failure=failure)), Failed())

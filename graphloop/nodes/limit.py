@@ -1,0 +1,79 @@
+"""limit: the bound of a cycle of one's own.
+
+It counts in the run itself, so a process that comes after a crash counts on. Like every node that
+re-opens a loop, it heeds the budget, and whoever wants the run to stop.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+from ..contract import Cap, Contract
+from ..effects import Effect
+from ..events import Event
+from ..latest_answer import taken_further
+from ..limits import whole_number
+from ..node_protocol import Kind, Leave, Reaction, outcomes_of
+from ..outcomes import Go, Stop
+from ..run import Ending, EndReason, Run, evolve
+
+__all__ = ["Limit", "LimitOutcome"]
+
+S = TypeVar("S")
+
+LimitOutcome: TypeAlias = Go | Stop
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Let a run go on so many times, and no more.
+
+    Once it stops, the run's `stopped_by` has the node's name: an answer that was taken because the
+    bound was reached says so.
+
+    Args:
+        times: how often a run may leave by `Go`.
+        name: the node's name; two limits of one graph count apart.
+
+    Raises:
+        ConfigError: `times` is not a whole number of at least 1.
+    """
+
+    times: int
+    name: str = "limit"
+    kind: Kind = "stop"
+    outcomes = outcomes_of(LimitOutcome)
+
+    def __post_init__(self) -> None:
+        """Refuse a bound that bounds nothing."""
+        whole_number(f"times of {self.name}", self.times)
+
+    @property
+    def contract(self) -> Contract:
+        """It goes on so many times a run."""
+        return Contract(caps={Go: Cap(self.times)})
+
+    def enter(self, run: Run[S], /) -> Reaction[S, LimitOutcome]:
+        """Count, and go on or stop."""
+        count, ending = run.counts.get(self.name, 0), self._ending(run)
+        if ending is not None:
+            return Leave(evolve(run, ending=ending), Stop())
+        counted = evolve(run, counts={**run.counts, self.name: count + 1})
+        return Leave(taken_further(counted), Go())
+
+    def on(
+        self, run: Run[S], event: Event, answered: Effect | None, /
+    ) -> Reaction[S, LimitOutcome]:
+        """Never happens: this node asks for nothing."""
+        raise AssertionError(f"{self.name!r} waits for nothing, got {type(event).__name__}")
+
+    def _ending(self, run: Run[S]) -> Ending | None:
+        """Return how the run ends if it must not go on."""
+        if run.stopping is not None:
+            return Ending(EndReason.ABORTED, (run.stopping or "aborted",))
+        if spent := run.setup.budget.tripped(run.spent):
+            return Ending(EndReason.BUDGET, spent)
+        if run.counts.get(self.name, 0) >= self.times:
+            return Ending(EndReason.STOP_CONDITION, (self.name,))
+        return None

@@ -1,0 +1,117 @@
+"""map_over: an agent for each item of a plan, and their joined answers in the model's place.
+
+The plan is the latest answer. One that cannot be read, is empty or is longer than it may be leaves
+by `Unplanned`, with a note for the model that wrote it: no item is left out in silence, and none
+is made up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias, TypeVar, get_args
+
+from ..contract import Contract
+from ..effects import Effect
+from ..errors import ConfigError
+from ..events import Event
+from ..fan_out import FanOut, FanOutOutcome
+from ..item_list import ItemForm, read_items
+from ..joins import BranchJoin, check_join
+from ..latest_answer import latest_answer, sent_back
+from ..limits import whole_number
+from ..node_protocol import Kind, Leave, Reaction, outcomes_of
+from ..outcomes import Unplanned
+from ..run import BranchRun, Run
+
+__all__ = ["MapOver", "MapOverOutcome"]
+
+S = TypeVar("S")
+
+MapOverOutcome: TypeAlias = FanOutOutcome | Unplanned
+
+NAME_CHARS_MAX: Final = 80
+
+
+@dataclass(frozen=True)
+class MapOver:
+    """Run one agent for each item of the latest answer, several at once.
+
+    Stands after the node that appended the answer. `Unplanned` goes to an `append` node, which
+    adds what is wrong as a user message, and from there to a bound.
+
+    Args:
+        agent: the name of the agent among those that the run knows.
+        max_items: how many items there may be; a longer plan is not worked on at all.
+        items: "json" for an array of texts, "lines" for one item a line.
+        prompt: what the agent is told before its item.
+        join: what to wait for, as for `Parallel`.
+        reducer: how the answers become one, as for `Parallel`.
+        callback: the name of a function that joins the answers instead, and returns `Joined`.
+        concurrency: how many agents may run at once.
+        conversation: whether an agent reads the conversation before its item.
+        name: the node's name.
+
+    Raises:
+        ConfigError: a join, a reducer or a number that cannot work.
+    """
+
+    agent: str
+    max_items: int
+    items: ItemForm = "json"
+    prompt: str = ""
+    join: BranchJoin = "collect"
+    reducer: str = ""
+    callback: str = ""
+    concurrency: int = 5
+    conversation: bool = False
+    name: str = "map_over"
+    kind: Kind = "graph"
+    outcomes = outcomes_of(MapOverOutcome)
+
+    def __post_init__(self) -> None:
+        """Refuse a bound that bounds nothing, and choose the reducer."""
+        whole_number("max_items", self.max_items)
+        whole_number("concurrency", self.concurrency)
+        if self.items not in get_args(ItemForm):
+            raise ConfigError(f"`items` are 'json' or 'lines'; found {self.items!r}")
+        if not self.agent:
+            raise ConfigError("`agent` names the agent that works on each item; found ''")
+        reducer = check_join(self.join, self.reducer, self.callback)
+        object.__setattr__(self, "reducer", "" if self.callback else reducer)
+
+    @property
+    def contract(self) -> Contract:
+        """It opens a turn, which no more than `max_items` runs of the agent answer."""
+        promised = self._fan_out.contract({self.agent: self.max_items})
+        return replace(promised, notes=frozenset({Unplanned}))
+
+    @property
+    def _fan_out(self) -> FanOut:
+        return FanOut(
+            self.name,
+            self.join,
+            check_join(self.join, self.reducer, self.callback),
+            self.callback,
+            self.concurrency,
+            alone=not self.conversation,
+        )
+
+    def enter(self, run: Run[S], /) -> Reaction[S, MapOverOutcome]:
+        """Read the plan, and start with its first items."""
+        items = read_items(latest_answer(run), self.items, self.max_items)
+        if isinstance(items, str):
+            return Leave(sent_back(run, items, self.name), Unplanned())
+        return self._fan_out.start(run, tuple([self._branch(item) for item in items]))
+
+    def on(
+        self, run: Run[S], event: Event, answered: Effect | None, /
+    ) -> Reaction[S, MapOverOutcome]:
+        """Keep an answer, and start with the next item; or join them."""
+        return self._fan_out.on(run, event, answered)
+
+    def _branch(self, item: str) -> BranchRun:
+        name = item.strip().splitlines()[0]
+        if len(name) > NAME_CHARS_MAX:
+            name = f"{name[: NAME_CHARS_MAX - 1]}…"
+        prompt = f"{self.prompt}\n\n{item}" if self.prompt else item
+        return BranchRun(name, self.agent, prompt)

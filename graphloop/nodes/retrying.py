@@ -1,0 +1,95 @@
+"""retrying: a node that is entered again after it has failed, a bounded number of times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from ..attempts import attempted, check_attempts, may_try_again, repeated
+from ..contract import Contract, contract_of
+from ..effects import Effect
+from ..errors import ConfigError
+from ..events import Event
+from ..limits import whole_number
+from ..node_protocol import Kind, Leave, Node, Reaction
+from ..outcomes import Failed, Outcome
+from ..run import Run
+
+__all__ = ["Retrying"]
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True)
+class Retrying(Generic[S]):
+    """Try a node again when it has failed; it stands in the table in that node's place.
+
+    The attempts are counted in the run, from its arrival here; those that a process made before
+    it died count, too. When the last has failed, or the budget is spent, or somebody stops the
+    run, the node's own outcome stands.
+
+    Args:
+        node: a model, an agent, a check or a pure node. What runs tools, adds to the history or
+            asks a person is never tried again. An agent is, as a new run: what its tools have done
+            is done, and the new run may call them again, through its gates.
+        times: how often it is tried again at most.
+        after: the outcomes after which it is tried again.
+        name: the name in the table; the node's own if not given.
+
+    Raises:
+        ConfigError: the node must not be tried again, or is never left so, or `times` is not a
+            whole number of at least 1.
+    """
+
+    node: Node[S, Outcome]
+    times: int
+    after: frozenset[type[Outcome]] = field(default=frozenset({Failed}))
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        """Take the node's name, and refuse what must not be tried again."""
+        whole_number("times", self.times)
+        if isinstance(self.node, Retrying):
+            raise ConfigError(f"{self.node.name!r} is tried again already: raise its `times`")
+        object.__setattr__(self, "after", check_attempts("retry", (self.node,), self.after))
+        object.__setattr__(self, "name", self.name or self.node.name)
+
+    @property
+    def kind(self) -> Kind:
+        """The node's own kind."""
+        return self.node.kind
+
+    @property
+    def outcomes(self) -> frozenset[type[Outcome]]:
+        """The node's own outcomes."""
+        return self.node.outcomes
+
+    @property
+    def contract(self) -> Contract | None:
+        """What the node promises, so many times; nothing if it promises nothing."""
+        promised = contract_of(self.node)
+        return None if promised is None else repeated(promised, self.times + 1, self.after)
+
+    def enter(self, run: Run[S], /) -> Reaction[S, Outcome]:
+        """Try for the first time."""
+        return self._settled(self.node.enter(attempted(run, self._counter, 0, None)))
+
+    def on(self, run: Run[S], event: Event, answered: Effect | None, /) -> Reaction[S, Outcome]:
+        """Have the node react, and try again if that was its end."""
+        return self._settled(self.node.on(run, event, answered))
+
+    @property
+    def _counter(self) -> str:
+        return f"retry:{self.name}"
+
+    def _settled(self, reaction: Reaction[S, Outcome]) -> Reaction[S, Outcome]:
+        # A node may fail without waiting for anything, each time.
+        for _ in range(self.times):
+            if not isinstance(reaction, Leave) or type(reaction.outcome) not in self.after:
+                break
+            run = reaction.run
+            count = run.counts.get(self._counter, 0)
+            if count >= self.times or not may_try_again(run):
+                break
+            reaction = self.node.enter(attempted(run, self._counter, count + 1, self.node))
+        return reaction

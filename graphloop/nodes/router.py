@@ -1,0 +1,131 @@
+"""router: a model chooses one of several ways on.
+
+It chooses through a forced tool, `route`, whose one argument is the name of a route. No choice, one
+that is cut short or cannot be read, two that differ, or a route that does not exist is `Unrouted`,
+a way of its own: a router that fails must not take just any of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from ..contract import Contract
+from ..effects import Effect
+from ..errors import ConfigError
+from ..events import EffectFailed, Event, ModelReplied
+from ..forced_choice import choices, forced_choice
+from ..latest_answer import taken_further
+from ..node_protocol import Kind, Leave, Reaction, Wait
+from ..outcomes import Aborted, Failed, Outcome, Unrouted, outcome_name
+from ..run import Ending, EndReason, Run, evolve
+from ..values import Reply, ToolSpec
+
+__all__ = ["Router"]
+
+S = TypeVar("S")
+
+OWN: Final = (Unrouted, Failed, Aborted)
+
+
+@dataclass(frozen=True)
+class Router:
+    """Ask a model once which way to go, after the whole conversation.
+
+    Args:
+        routes: for each outcome to leave by, what it is for; the model decides by these words.
+        prompt: what the model is asked.
+        name: the node's name.
+        model: the label of the model to ask; empty for the run's own.
+
+    Raises:
+        ConfigError: there is no route, or one is no outcome type, has no words, or has the name
+            of another or of the router's own outcomes.
+    """
+
+    routes: Mapping[type[Outcome], str] = field(hash=False)
+    prompt: str
+    name: str = "router"
+    model: str = ""
+    kind: Kind = "check"
+
+    def __post_init__(self) -> None:
+        """Keep the routes as they are now, and refuse what could not be chosen."""
+        _check(self.routes)
+        object.__setattr__(self, "routes", dict(self.routes))
+
+    @property
+    def outcomes(self) -> frozenset[type[Outcome]]:
+        """The routes, and what becomes of a run without one."""
+        return frozenset((*self.routes, *OWN))
+
+    @property
+    def contract(self) -> Contract:
+        """It asks one model, and changes nothing."""
+        return Contract(model_calls=1)
+
+    @property
+    def tool(self) -> ToolSpec:
+        """The tool that the model has to answer through."""
+        named = {outcome_name(route): words for route, words in self.routes.items()}
+        listed = "\n".join(f"- {name}: {words}" for name, words in named.items())
+        route = {"type": "string", "enum": list(named), "description": "The route's name."}
+        parameters = {
+            "type": "object",
+            "properties": {"route": route},
+            "required": ["route"],
+            "additionalProperties": False,
+        }
+        return ToolSpec("route", f"Choose one route:\n{listed}", json.dumps(parameters))
+
+    def enter(self, run: Run[S], /) -> Reaction[S, Outcome]:
+        """Ask for a route."""
+        asked = forced_choice(run, self.tool, self.prompt, origin=self.name, model=self.model)
+        return Wait(run, (asked,))
+
+    def on(self, run: Run[S], event: Event, answered: Effect | None, /) -> Reaction[S, Outcome]:
+        """Take the route that was chosen."""
+        match event:
+            case ModelReplied(reply=reply):
+                return Leave(taken_further(run), self._chosen(reply))
+            case EffectFailed(failure=failure):
+                ending = Ending(EndReason.ERROR, failure=failure)
+                return Leave(evolve(run, ending=ending), Failed())
+            case _:
+                return Leave(run, Aborted())
+
+    def _chosen(self, reply: Reply) -> Outcome:
+        named = {outcome_name(route): route for route in self.routes}
+        chosen: set[str | None] = set()
+        for choice in choices(reply, self.tool):
+            match choice:
+                case {"route": str(name)}:
+                    chosen.add(name)
+                case _:
+                    chosen.add(None)
+        route = named.get(chosen.pop() or "") if len(chosen) == 1 else None
+        return Unrouted() if route is None else route()
+
+
+def _check(routes: Mapping[type[Outcome], str]) -> None:
+    """Refuse routes that could not be chosen; they may come from code that nobody checked."""
+    if not isinstance(routes, Mapping) or not routes:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError(
+            f"a router has a mapping of outcome types to what each is for; found {routes!r:.80}"
+        )
+    known = {outcome_name(one): "the router itself leaves by" for one in OWN}
+    for route, words in routes.items():
+        if not isinstance(route, type) or not issubclass(route, Outcome):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"a route is a type derived from Outcome; found {route!r:.80}")
+        try:
+            route()
+        except TypeError as error:
+            raise ConfigError(f"a route is an outcome without fields to fill: {error}") from error
+        name = outcome_name(route)
+        if name in known:
+            raise ConfigError(f"a route is named {name!r}, which {known[name]}: rename the class")
+        if not isinstance(words, str) or not words.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"the route {name!r} says what it is for; found {words!r:.80}")
+        known[name] = "is another route"

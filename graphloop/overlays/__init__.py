@@ -1,0 +1,1 @@
+"""Overlays: what the proofs know of graphs, as the views draw it."""

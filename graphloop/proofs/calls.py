@@ -1,0 +1,171 @@
+"""What becomes of the model's calls: every place of a graph, with the calls as they are there.
+
+The ground of GL2 and GL3. A run is taken for three things: the node it is at, whether a gate has
+spoken since the last reply, and what is owed to the calls of the turn. What the nodes do to calls
+is told by their kinds, their outcomes and their contracts:
+
+    idle ──Calls──► open ──gate.Settled──► gated ──Done──► ran ──append──► idle
+                     ▲                       │
+                     └──────── Held ─────────┘
+
+A reply that was cut, refused or too long may hold calls as well: they must never run, and nobody
+is owed anything for them (`cut`). The proof is about what models ask for, not about what the
+caller of an iterated run puts in their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar
+
+from ..contract import Contract
+from ..node_protocol import Kind
+from ..outcomes import (
+    AnsweredCalls,
+    Calls,
+    Compacted,
+    ContextFull,
+    Done,
+    Held,
+    Outcome,
+    Refused,
+    Retry,
+    Settled,
+    Truncated,
+)
+from .ground import END, Ground, Trail, Way, search, trail
+
+__all__ = ["OWED", "CallWalk", "Duty", "Place"]
+
+S = TypeVar("S")
+
+Duty: TypeAlias = Literal["idle", "open", "gated", "ran", "cut"]
+"""What is owed to the calls of the turn."""
+
+Over: TypeAlias = Literal["", "ended", "broken"]
+
+OWED: Final[frozenset[Duty]] = frozenset({"open", "gated", "ran"})
+"""The calls are not in the history yet, and have to get there."""
+
+CUT: Final = (Truncated, Refused, ContextFull)
+DROPPED: Final = (Retry, Compacted)
+"""Outcomes of nodes that have thrown the turn's reply away, to ask for another."""
+
+
+class Place(NamedTuple):
+    """A node, whether a gate has spoken since the last reply, and what is owed to the calls.
+
+    `over` says that the run has an ending already, or was broken off.
+    """
+
+    node: str
+    gated: bool
+    duty: Duty
+    over: Over = ""
+
+
+class CallWalk(Generic[S]):
+    """Every place that runs arrive at, nearest first.
+
+    Attributes:
+        ground: the graph.
+        found: the places, each with the line and the place that it is come to from.
+    """
+
+    def __init__(self, ground: Ground[S]) -> None:
+        self.ground = ground
+        self.found: Mapping[Place, tuple[Way, Place] | None] = search(
+            [Place(ground.graph.start, gated=False, duty="idle")], self.steps
+        )
+
+    def kind(self, node: str) -> Kind | None:
+        """Return the kind of a node; None for END."""
+        found = self.ground.graph.nodes.get(node)
+        return None if found is None else found.kind
+
+    def runs_tools(self, node: str) -> bool:
+        """Whether tools may run at a node."""
+        contract = self.ground.contracts.get(node)
+        return self.kind(node) == "execute" or (contract is not None and contract.tools)
+
+    def loses(self, node: str) -> bool:
+        """Whether the calls of a run that arrives here are thrown away."""
+        if self.kind(node) == "model":
+            return True
+        contract = self.ground.contracts.get(node)
+        if contract is None or contract.settles:
+            return False
+        return "turn" in contract.moves
+
+    def trail(self, place: Place) -> Trail:
+        """Return a shortest way from the start to a place."""
+        return trail(self.found, place)
+
+    def steps(self, place: Place) -> Iterator[tuple[Way, Place]]:
+        """Yield where a run may go from a place."""
+        if place.node == END:
+            return
+        for way in self.ground.ways.get(place.node, ()):
+            after = self.after(place, way.outcome)
+            if after is not None:
+                yield way, Place(way.target, *after)
+
+    def after(self, place: Place, outcome: type[Outcome]) -> tuple[bool, Duty, Over] | None:
+        """Return how things are once a place is left by an outcome; None if it never is."""
+        contract = self.ground.contracts.get(place.node)
+        over = _over(place, contract, outcome)
+        calls = _after(place, self.kind(place.node), contract, outcome)
+        return None if over is None or calls is None else (*calls, over)
+
+
+def _after(  # noqa: PLR0911 - one way out for each kind of node
+    place: Place, kind: Kind | None, contract: Contract | None, outcome: type[Outcome]
+) -> tuple[bool, Duty] | None:
+    """Return how the calls are after a node was left by an outcome; None if it never is."""
+    gated, duty = place.gated, place.duty
+    called = issubclass(outcome, Calls)
+    if contract is not None and contract.settles and duty != "idle":
+        return _taken_up(duty, called=called)
+    if kind == "model":
+        return False, "open" if called else "cut" if issubclass(outcome, CUT) else "idle"
+    if contract is not None and "turn" in contract.moved(outcome):
+        return False, "open" if called else "idle"
+    if kind == "append":
+        # What no gate has seen was not called.
+        unseen = duty == "idle" or (duty == "cut" and not gated)
+        empty = unseen and issubclass(outcome, AnsweredCalls)
+        return None if empty else (gated, "idle")
+    if kind == "gate" and issubclass(outcome, Settled):
+        return True, "gated" if duty == "open" else duty
+    if kind == "execute" and issubclass(outcome, Held):
+        return False, "open" if duty in OWED else duty
+    if kind == "execute" and issubclass(outcome, Done):
+        return gated, "ran" if duty in OWED else duty
+    if called:
+        return False, "open"
+    if duty == "cut" and issubclass(outcome, DROPPED):
+        return gated, "idle"
+    return gated, duty
+
+
+def _over(place: Place, contract: Contract | None, outcome: type[Outcome]) -> Over | None:
+    """Return whether the run is over once a node was left by an outcome; None if it never is."""
+    if contract is None:
+        return ""
+    if place.over:
+        known = contract.once_ended if place.over == "ended" else contract.once_broken
+        if known is not None:
+            return place.over if outcome in known else None
+    if outcome in contract.breaks_by:
+        return "broken"
+    return "ended" if outcome in contract.ends_by else ""
+
+
+def _taken_up(duty: Duty, *, called: bool) -> tuple[bool, Duty] | None:
+    """Return how the calls leave a node that takes up what is open, with the results it has."""
+    if duty == "cut":
+        # Such a reply may hold no calls; then the node does what it does without.
+        return False, "cut" if called else "idle"
+    if not called:
+        return None
+    return False, "ran" if duty == "ran" else "open"

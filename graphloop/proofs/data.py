@@ -1,0 +1,120 @@
+"""GL6: nothing of the user's state is read before it is written, or written in vain.
+
+A field whose default is None counts as unwritten when a run begins, every other as written. What
+stands in a field at the end is the run's result: a write is in vain only if it is always
+overwritten before anybody reads it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Final, TypeAlias, TypeVar, cast
+
+from msgspec import Struct, structs
+from pydantic import BaseModel
+
+from .ground import END, Ground, named, search, trail
+from .report import Finding, Unknown
+
+__all__ = ["misread", "unwritten_at_first"]
+
+S = TypeVar("S")
+
+Fields: TypeAlias = Mapping[str, frozenset[str]]
+"""For every node that runs arrive at, fields of the state."""
+
+NONE: Final[frozenset[str]] = frozenset()
+
+
+def misread(ground: Ground[S]) -> Iterator[Finding | Unknown]:
+    """Yield what is read too early and what is written in vain, or why nobody can tell."""
+    state_type = cast("object", getattr(ground.graph, "state_type", None))
+    if state_type is None:
+        return
+    reached, contracts = ground.reached, ground.contracts
+    dark = tuple(
+        name
+        for name in reached
+        if (one := contracts[name]) is None or one.reads is None or one.writes is None
+    )
+    if dark:
+        reason = f"nobody says which fields of the state {named(dark)} reads and writes."
+        yield Unknown("GL6", reason)
+        return
+    known = {name: one for name in reached if (one := contracts[name]) is not None}
+    reads = {name: one.reads or NONE for name, one in known.items()}
+    writes = {name: one.writes or NONE for name, one in known.items()}
+    first = unwritten_at_first(state_type) if isinstance(state_type, type) else ()
+    for field in first:
+        if any(field in one for one in reads.values()):
+            yield from _too_early(ground, field, reads, writes)
+    for name in reached:
+        for field in sorted(writes[name]):
+            if _is_in_vain(ground, name, field, reads, writes):
+                yield _vain(ground, name, field)
+
+
+def unwritten_at_first(state_type: type[object]) -> tuple[str, ...]:
+    """Return the fields of a state type whose default is None."""
+    if issubclass(state_type, BaseModel):
+        return tuple(
+            name
+            for name, one in state_type.model_fields.items()
+            if not one.is_required() and one.get_default() is None
+        )
+    if is_dataclass(state_type):
+        return tuple(
+            one.name
+            for one in fields(state_type)
+            if one.default is None and one.default_factory is MISSING
+        )
+    if issubclass(state_type, Struct):
+        return tuple(one.name for one in structs.fields(state_type) if one.default is None)
+    return ()
+
+
+def _too_early(ground: Ground[S], field: str, reads: Fields, writes: Fields) -> Iterator[Finding]:
+    found = search(
+        [ground.graph.start],
+        lambda name: (
+            ()
+            if name == END or field in writes[name]
+            else [(way, way.target) for way in ground.ways.get(name, ())]
+        ),
+    )
+    for name in found:
+        if name != END and field in reads[name]:
+            yield ground.finding(
+                "GL6",
+                f"reads {field!r} of the state, which nothing has written on this way.",
+                f"write {field!r} on the way to {name!r}, or give it a default other than None.",
+                node=name,
+                walked=trail(found, name),
+            )
+
+
+def _is_in_vain(ground: Ground[S], name: str, field: str, reads: Fields, writes: Fields) -> bool:
+    """Whether what a node writes is always overwritten before it is read, or the run's result."""
+    todo = deque(way.target for way in ground.ways.get(name, ()))
+    seen: set[str] = set()
+    while todo:
+        here = todo.popleft()
+        if here == END or field in reads[here]:
+            return False
+        if here in seen or field in writes[here]:
+            continue
+        seen.add(here)
+        todo += [way.target for way in ground.ways.get(here, ())]
+    return True
+
+
+def _vain(ground: Ground[S], name: str, field: str) -> Finding:
+    return ground.finding(
+        "GL6",
+        f"what it writes to {field!r} of the state is always overwritten before it is read.",
+        f"do not write {field!r} here, or read it before it is written again.",
+        node=name,
+        severity="warning",
+    )

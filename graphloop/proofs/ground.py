@@ -1,0 +1,191 @@
+"""Ground: a graph as the proofs walk it: what its nodes promise, and the lines that may be taken.
+
+Owns the search for shortest paths and the making of findings, so that every proof's witness is a
+path of the table that the engine executes. A line whose node promises never to leave by it is
+left out.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from inspect import getsourcefile, getsourcelines, unwrap
+from pathlib import Path
+from typing import Final, Generic, TypeAlias, TypeVar, final
+
+from ..contract import Contract, contract_of
+from ..graph import Graph
+from ..outcomes import Outcome, outcome_name
+from .report import Finding, Severity, Unknown
+
+__all__ = ["END", "Ground", "Trail", "Way", "named", "search", "trail"]
+
+S = TypeVar("S")
+Q = TypeVar("Q")
+
+END: Final = "END"
+NAMED_MAX: Final = 3
+"""How many nodes a reason names before it says how many more there are."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One line of the table: the node `source` leaves by `outcome` to `target`."""
+
+    source: str
+    outcome: type[Outcome]
+    target: str
+
+    @property
+    def word(self) -> str:
+        """The outcome's name."""
+        return outcome_name(self.outcome)
+
+
+Trail: TypeAlias = tuple[Way, ...]
+
+
+class Ground(Generic[S]):
+    """A graph, ready to be proven.
+
+    Attributes:
+        graph: the graph.
+        contracts: what each of its nodes promises; None for nothing.
+        ways: the lines out of each node that may be taken, in the order of the table.
+        parents: for every node that runs arrive at, the line by which they do so soonest.
+    """
+
+    def __init__(self, graph: Graph[S]) -> None:
+        self.graph = graph
+        self.contracts: Mapping[str, Contract | None] = {
+            name: contract_of(node) for name, node in graph.nodes.items()
+        }
+        self.ways: Mapping[str, tuple[Way, ...]] = {
+            name: tuple(
+                Way(name, outcome, target)
+                for outcome, target in row.items()
+                if not self._is_never(name, outcome)
+            )
+            for name, row in graph.table.items()
+        }
+        self.parents = search([graph.start], self._steps)
+
+    def _is_never(self, name: str, outcome: type[Outcome]) -> bool:
+        contract = self.contracts.get(name)
+        cap = None if contract is None else contract.caps.get(outcome)
+        return cap is not None and cap.never
+
+    def _steps(self, name: str) -> Iterable[tuple[Way, str]]:
+        return ((way, way.target) for way in self.ways.get(name, ()))
+
+    @property
+    def reached(self) -> tuple[str, ...]:
+        """The nodes that runs arrive at, in the order of the table."""
+        return tuple(name for name in self.graph.nodes if name in self.parents)
+
+    def trail(self, node: str) -> Trail:
+        """Return a shortest way from the start to `node`."""
+        return trail(self.parents, node)
+
+    def silent(self) -> tuple[str, ...]:
+        """Return the nodes that runs arrive at and that promise nothing."""
+        return tuple(name for name in self.reached if self.contracts[name] is None)
+
+    def unpromised(self, code: str) -> tuple[Unknown, ...]:
+        """Return that a property cannot be decided because of nodes that promise nothing."""
+        silent = self.silent()
+        if not silent:
+            return ()
+        reason = f"nobody says what {named(silent)} may do: give it a `contract`."
+        return (Unknown(code, reason),)
+
+    def finding(  # noqa: PLR0913 - a finding's parts
+        self,
+        code: str,
+        message: str,
+        fix: str,
+        *,
+        node: str = "",
+        walked: Trail = (),
+        outcome: str = "",
+        severity: Severity = "error",
+        place: str = "",
+    ) -> Finding:
+        """Return a finding about `node`, with the walked lines as its witness."""
+        witness = (walked[0].source, *(way.target for way in walked)) if walked else ()
+        if not walked and node:
+            witness = (node,)
+        return Finding(
+            code,
+            severity,
+            place or f"node {node!r}",
+            message,
+            witness,
+            fix,
+            outcomes=tuple(way.word for way in walked),
+            node=node,
+            outcome=outcome,
+            location=self.location(node),
+        )
+
+    def location(self, node: str) -> str | None:
+        """Return where the node's class or function is defined, as `file:line`, if known."""
+        found = self.graph.nodes.get(node)
+        if found is None:
+            return None
+        # A node that is made of a function may say which; its own class says nothing of it.
+        function: object = getattr(found, "function", None)
+        return _defined(function if callable(function) else type(found))
+
+
+def named(names: tuple[str, ...]) -> str:
+    """Return the first of some names, and how many more there are."""
+    text = ", ".join(repr(name) for name in names[:NAMED_MAX])
+    more = len(names) - NAMED_MAX
+    return text if more <= 0 else f"{text} and {more} more"
+
+
+@lru_cache(maxsize=1_024)
+def _defined(of: type[object] | Callable[..., object]) -> str | None:
+    try:
+        of = unwrap(of)
+        file, (_, line) = getsourcefile(of), getsourcelines(of)
+    except (OSError, TypeError, ValueError):
+        return None
+    return None if file is None else f"{_shortened(Path(file))}:{line}"
+
+
+def _shortened(file: Path) -> str:
+    here = Path.cwd()
+    return file.relative_to(here).as_posix() if file.is_relative_to(here) else file.as_posix()
+
+
+def search(
+    starts: Iterable[Q], steps: Callable[[Q], Iterable[tuple[Way, Q]]]
+) -> dict[Q, tuple[Way, Q] | None]:
+    """Return every place that can be come to, with the line and the place it is come to from.
+
+    The nearest come first, so the way back along the lines is a shortest one.
+    """
+    found: dict[Q, tuple[Way, Q] | None] = dict.fromkeys(starts)
+    queue = deque(found)
+    while queue:
+        here = queue.popleft()
+        for way, there in steps(here):
+            if there not in found:
+                found[there] = (way, here)
+                queue.append(there)
+    return found
+
+
+def trail(found: Mapping[Q, tuple[Way, Q] | None], place: Q) -> Trail:
+    """Return the lines that lead to `place` in what `search` has found."""
+    walked: list[Way] = []
+    at = found[place]
+    while at is not None:
+        walked.append(at[0])
+        at = found[at[1]]
+    return tuple(reversed(walked))

@@ -1,0 +1,260 @@
+"""Ranking: which lines of a part of a graph are taken only so often while a run stays in it.
+
+A part is a set of nodes that all reach each other. Taking such lines out of it, and out of what
+is left again and again, is a lexicographic ranking: a graph whose cycles all come apart this way
+is bounded, and how often each line is taken says how far.
+
+A line is taken only so often if its node promises so (`Contract.caps`), and nothing within the
+part sets the counter back. A counter that counts turns bounds a line only if every way from the
+line back to itself opens one: a turn that is opened anew (`again`) is no other one.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, Generic, Literal, TypeAlias, TypeVar, get_args
+
+from ..contract import Cap, Contract, Moves
+from .ground import END, Ground, Way
+from .lines import circles, groups
+
+__all__ = ["Part", "Ranking"]
+
+S = TypeVar("S")
+
+NOTED: Final = "\0noted"
+"""What the name of a node ends in that is come to with feedback just noted."""
+
+EVERYTHING: Final[frozenset[Moves]] = frozenset(get_args(Moves))
+
+Part: TypeAlias = tuple[tuple[str, ...], list[Way]]
+"""Nodes that all reach each other, and the lines by which they do."""
+
+Asked: TypeAlias = Literal["new", "asked", "again", "ended", "broken"]
+"""Whether the turn's model was asked, if so whether the turn is to be opened once more, and whether
+the run has an ending or was broken off.
+"""
+
+ASKED: Final[tuple[Asked, ...]] = ("new", "asked", "again", "ended", "broken")
+
+At: TypeAlias = tuple[str, Asked]
+
+
+class Ranking(Generic[S]):
+    """What bounds the cycles of a graph.
+
+    Args:
+        ground: the graph.
+    """
+
+    def __init__(self, ground: Ground[S]) -> None:
+        self.ground = ground
+        self.ways = self._split()
+        self._places = self._feasible()
+        self._unmoved: dict[tuple[frozenset[Moves], bool], frozenset[str]] = {}
+        self._again = any(asked == "again" for _, asked in self._places)
+
+    def node(self, place: str) -> str:
+        """Return the node that a place is, however a run has come to it."""
+        return place.removesuffix(NOTED)
+
+    def whole(self) -> tuple[tuple[str, ...], list[Way]]:
+        """Return all places that runs arrive at, and the lines between."""
+        ways = [way for name in self.ways for way in self.ways[name]]
+        return tuple(self.ways), [way for way in ways if way.target in self.ways]
+
+    def parts(self, names: Iterable[str], ways: Sequence[Way]) -> Iterator[Part]:
+        """Yield the parts of what these nodes and lines make up, each with its own lines."""
+        found = list(circles(names, [(way.source, way.target) for way in ways]))
+        part_of = {name: place for place, part in enumerate(found) for name in part}
+        inside: list[list[Way]] = [[] for _ in found]
+        for way in ways:
+            place = part_of.get(way.source)
+            if place is not None and place == part_of.get(way.target):
+                inside[place].append(way)
+        yield from zip(found, inside, strict=True)
+
+    def cap(self, way: Way) -> Cap | None:
+        """Return what bounds a line, if its node promises any."""
+        contract = self._contract(way.source)
+        return None if contract is None else contract.caps.get(way.outcome)
+
+    def may_move(self, way: Way) -> frozenset[Moves]:
+        """Return what may have moved on when a line is taken."""
+        contract = self._contract(way.source)
+        return EVERYTHING if contract is None else contract.may_move(way.outcome)
+
+    def moved(self, way: Way) -> frozenset[Moves]:
+        """Return what has moved on for sure when a line is taken."""
+        contract = self._contract(way.source)
+        return frozenset() if contract is None else contract.moved(way.outcome)
+
+    def bounded(self, ways: Sequence[Way]) -> list[Way]:
+        """Return those of a part's lines that are taken only so often while a run stays in it."""
+        capped = [(way, cap) for way in ways if (cap := self.cap(way)) is not None]
+        if not capped:
+            return []
+        none: frozenset[Moves] = frozenset()
+        moving = none.union(*map(self.may_move, ways))
+        kept = [(way, cap) for way, cap in capped if not cap.resets & moving]
+        known = all(self._contract(name) is not None for name in {way.source for way in ways})
+        counting = {cap.counts for _, cap in kept if cap.counts and known}
+        moved = {
+            way
+            for counts in counting
+            for way in self._moved_between(
+                ways, [one for one, cap in kept if cap.counts == counts], counts
+            )
+        }
+        return [way for way, cap in kept if not cap.counts or way in moved]
+
+    def unmoved_from_start(self, counts: frozenset[Moves], *, handed_in: bool) -> frozenset[str]:
+        """Return the nodes that a run may come to before any of these has moved.
+
+        Args:
+            counts: what counts.
+            handed_in: whether it began with a conversation whose calls are open.
+        """
+        known = self._unmoved.get((counts, handed_in))
+        if known is not None:
+            return known
+        found = {self.ground.graph.start}
+        todo = deque(found)
+        while todo:
+            for way in self.ways.get(todo.popleft(), ()):
+                moves = self.moved(way) & counts and not (handed_in and self.is_first(way))
+                if way.target not in found and not moves:
+                    found.add(way.target)
+                    todo.append(way.target)
+        unmoved = self._unmoved[counts, handed_in] = frozenset(found - {END})
+        return unmoved
+
+    def is_first(self, way: Way) -> bool:
+        """Whether a line may be taken once without moving what it moves otherwise."""
+        contract = self._contract(way.source)
+        return contract is not None and way.outcome in contract.at_first
+
+    def _contract(self, place: str) -> Contract | None:
+        return self.ground.contracts.get(self.node(place))
+
+    def _split(self) -> dict[str, tuple[Way, ...]]:
+        """Return the lines between places: a node is another place where it does less.
+
+        One that is come to with feedback just noted may have fewer ways to go on.
+        """
+        rows: dict[str, tuple[Way, ...]] = {}
+        todo = deque([self.ground.graph.start])
+        while todo:
+            place = todo.popleft()
+            if place in rows:
+                continue
+            name = self.node(place)
+            rows[place] = tuple(
+                [
+                    Way(place, way.outcome, self._place_after(way))
+                    for way in self.ground.ways.get(name, ())
+                    if place == name or self._goes_on_noted(way)
+                ]
+            )
+            todo += [way.target for way in rows[place] if way.target != END]
+        return rows
+
+    def _place_after(self, way: Way) -> str:
+        before, after = self._contract(way.source), self._contract(way.target)
+        noted = before is not None and way.outcome in before.notes
+        less = after is not None and after.once_noted is not None
+        return way.target + NOTED if noted and less else way.target
+
+    def _goes_on_noted(self, way: Way) -> bool:
+        contract = self._contract(way.source)
+        assert contract is not None, "only a contract makes a place of its own"
+        return contract.once_noted is None or way.outcome in contract.once_noted
+
+    def _moved_between(
+        self, ways: Sequence[Way], lines: Sequence[Way], counts: frozenset[Moves]
+    ) -> Iterator[Way]:
+        """Yield those of `lines` from which no way leads back to them that moves nothing."""
+        if not self._again:
+            still = [way for way in ways if not self.moved(way) & counts]
+            names = dict.fromkeys(name for way in ways for name in (way.source, way.target))
+            whole = groups(names, [(way.source, way.target) for way in still])
+            group_of = {name: place for place, group in enumerate(whole) for name in group}
+            for way in lines:
+                if self.moved(way) & counts or group_of[way.source] != group_of[way.target]:
+                    yield way
+            return
+        rows: dict[str, list[Way]] = {}
+        for way in ways:
+            rows.setdefault(way.source, []).append(way)
+        for way in lines:
+            if not self._comes_back(rows, way, counts):
+                yield way
+
+    def _comes_back(
+        self, rows: Mapping[str, Sequence[Way]], line: Way, counts: frozenset[Moves]
+    ) -> bool:
+        """Whether a way leads from a line back to itself on which nothing has moved."""
+        begun: list[Asked] = [one for one in ASKED if (line.source, one) in self._places]
+        found = {one for asked in begun for one in self._still(line, counts, asked)}
+        todo = deque(found)
+        while todo:
+            name, asked = todo.popleft()
+            if name == line.source:
+                return True
+            for way in rows.get(name, ()):
+                new = [one for one in self._still(way, counts, asked) if one not in found]
+                found.update(new)
+                todo += new
+        return False
+
+    def _still(self, way: Way, counts: frozenset[Moves], asked: Asked) -> Iterator[At]:
+        """Yield where a line leads to without moving anything that counts."""
+        moved = self.moved(way)
+        same = asked == "again" and "close" not in moved
+        if moved & counts - ({"turn"} if same else set()):
+            return
+        yield from self._led(way, asked)
+
+    def _led(self, way: Way, asked: Asked) -> Iterator[At]:
+        """Yield where a line leads to, with all that may have become of the turn."""
+        contract = self._contract(way.source)
+        moved, may = self.moved(way), self.may_move(way)
+        if asked in {"ended", "broken"}:
+            yield from _led_once_over(way, contract, asked)
+            return
+        if contract is not None and asked == "new" and way.outcome in contract.only_asked:
+            return
+        if contract is not None and way.outcome in contract.ends_by | contract.breaks_by:
+            yield way.target, "ended" if way.outcome in contract.ends_by else "broken"
+            return
+        before: Asked = "new" if moved & {"turn", "close"} else asked
+        yield way.target, before
+        if before == "new" and "reply" in may:
+            yield way.target, "asked"
+        if before == "asked" and "again" in may:
+            yield way.target, "again"
+
+    def _feasible(self) -> set[At]:
+        found: set[At] = {(self.ground.graph.start, "new")}
+        todo = deque(found)
+        while todo:
+            name, asked = todo.popleft()
+            for way in self.ways.get(name, ()):
+                new = [one for one in self._led(way, asked) if one not in found]
+                found.update(new)
+                todo += new
+        return found
+
+
+def _led_once_over(way: Way, contract: Contract | None, over: Asked) -> Iterator[At]:
+    """Yield where a line leads to that is taken by a run that has its ending."""
+    known = None
+    if contract is not None:
+        known = contract.once_ended if over == "ended" else contract.once_broken
+    if known is None:
+        # The ending may be gone, and nobody knows how the turn stands.
+        yield way.target, "asked"
+        yield way.target, "again"
+    elif way.outcome in known:
+        yield way.target, over

@@ -1,0 +1,106 @@
+"""GL1: nothing is unreachable, and nothing is a trap."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TypeVar
+
+from ..graph import Graph
+from .ground import END, Ground, Way, search, trail
+from .lines import groups
+from .report import Finding
+
+__all__ = ["traps", "unreachable"]
+
+S = TypeVar("S")
+
+
+def unreachable(ground: Ground[S]) -> Iterator[Finding]:
+    """Yield every node that no run arrives at.
+
+    The witness leads to the node from where its part of the graph would have to be entered.
+    """
+    graph, ways = ground.graph, _all_ways(ground.graph)
+    seen = search([graph.start], lambda name: _steps(ways, name))
+    lost = [name for name in ways if name not in seen and name != END]
+    inside = [(way.source, way.target) for name in lost for way in ways[name]]
+    inside = [(source, target) for source, target in inside if target not in seen]
+    parts = list(groups(lost, inside))
+    part_of = {name: place for place, part in enumerate(parts) for name in part}
+    after = {part_of[target] for source, target in inside if part_of[source] != part_of[target]}
+    heads = [part[0] for place, part in enumerate(parts) if place not in after]
+    found = search(heads, lambda name: [one for one in _steps(ways, name) if one[1] not in seen])
+    for name in lost:
+        walked = trail(found, name)
+        head = walked[0].source if walked else name
+        yield ground.finding(
+            "GL1",
+            f"no run arrives here: no way leads from the start {graph.start!r} to {name!r}.",
+            f"lead an outcome of a node that runs arrive at to {head!r}, or remove {name!r}.",
+            node=name,
+            walked=walked,
+        )
+
+
+def traps(ground: Ground[S]) -> Iterator[Finding]:
+    """Yield every innermost part of the graph that has no way out.
+
+    The witness leads from the start into the part and once around in it.
+    """
+    graph, ways = ground.graph, _all_ways(ground.graph)
+    back: dict[str, list[Way]] = {}
+    for row in ways.values():
+        for way in row:
+            back.setdefault(way.target, []).append(way)
+    home = search([END], lambda name: ((way, way.source) for way in back.get(name, ())))
+    seen = search([graph.start], lambda name: _steps(ways, name))
+    shut = [name for name in ways if name not in home]
+    lines = [(way.source, way.target) for name in shut for way in ways[name]]
+    for group in groups(shut, lines):
+        within = set(group)
+        if any(way.target not in within for name in group for way in ways[name]):
+            continue
+        yield _trap(ground, ways, group, seen)
+
+
+def _trap(
+    ground: Ground[S],
+    ways: Mapping[str, tuple[Way, ...]],
+    group: tuple[str, ...],
+    seen: Mapping[str, tuple[Way, str] | None],
+) -> Finding:
+    order = {name: place for place, name in enumerate(seen)}
+    into = min(group, key=lambda name: order.get(name, len(order)))
+    walked = trail(seen, into) if into in seen else ()
+    around = search([way.target for way in ways[into]], lambda name: _steps(ways, name))
+    back = trail(around, into) if into in around else ()
+    entered = back[0].source if back else into
+    first = next((way for way in ways[into] if way.target == entered), None)
+    names = ", ".join(repr(name) for name in group)
+    return ground.finding(
+        "GL1",
+        f"a run that arrives here never ends: no outcome leads out of {names}.",
+        f"lead an outcome of {names} to END, or to a node from which END can be reached.",
+        node=into,
+        walked=walked if first is None else (*walked, first, *back),
+    )
+
+
+def _all_ways(graph: Graph[S]) -> dict[str, tuple[Way, ...]]:
+    """Return every line, also those that no node leaves by: they are drawn, too.
+
+    A target without a row is a place with no way out.
+    """
+    ways: dict[str, tuple[Way, ...]] = {graph.start: ()}
+    for name, row in graph.table.items():
+        ways[name] = tuple(Way(name, outcome, target) for outcome, target in row.items())
+    return ways | {
+        way.target: ()
+        for row in ways.values()
+        for way in row
+        if way.target not in ways and way.target != END
+    }
+
+
+def _steps(ways: Mapping[str, tuple[Way, ...]], name: str) -> Iterator[tuple[Way, str]]:
+    return ((way, way.target) for way in ways.get(name, ()))

@@ -1,0 +1,90 @@
+"""SARIF 2.1.0: a report as code hosts and editors show it, beside the line it is about."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Final, TypeAlias
+
+from .report import PROPERTIES, Finding, Report, Suppressed, Unknown
+
+__all__ = ["to_sarif"]
+
+Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | bool | None"
+
+SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+OWN: Final = {"GL0": "what the checker is told makes sense"} | dict(PROPERTIES)
+
+
+def to_sarif(reports: Iterable[Report]) -> str:
+    """Return reports as one SARIF log, a run a report."""
+    runs: list[Json] = [_run(report) for report in reports]
+    log: Json = {"$schema": SCHEMA, "version": "2.1.0", "runs": runs}
+    return json.dumps(log, indent=2, ensure_ascii=False)
+
+
+def _run(report: Report) -> Json:
+    rules: list[Json] = [_rule(code, text) for code, text in OWN.items()]
+    results: list[Json] = [_result(report, one, None) for one in report.findings]
+    results += [_result(report, one.finding, one) for one in report.suppressed]
+    results += [_open(report, one) for one in report.unknown]
+    return {
+        "tool": {"driver": {"name": "graphloop", "rules": rules}},
+        "automationDetails": {"id": f"graphloop/{report.graph}"},
+        "results": results,
+    }
+
+
+def _rule(code: str, text: str) -> Json:
+    return {"id": code, "shortDescription": {"text": text}}
+
+
+def _open(report: Report, unknown: Unknown) -> Json:
+    return {
+        "ruleId": unknown.code,
+        "ruleIndex": list(OWN).index(unknown.code),
+        "kind": "open",
+        "level": "none",
+        "message": {"text": f"unknown: {unknown.reason}"},
+        "locations": [_location(report, None, "")],
+    }
+
+
+def _result(report: Report, finding: Finding, aside: Suppressed | None) -> Json:
+    result: dict[str, Json] = {
+        "ruleId": finding.code,
+        "ruleIndex": list(OWN).index(finding.code),
+        "kind": "fail",
+        "level": finding.severity,
+        "message": {"text": f"{finding.place}: {finding.message} Fix: {finding.fix}"},
+        "locations": [_location(report, finding.location, finding.node)],
+    }
+    if finding.witness:
+        result["codeFlows"] = [
+            {
+                "message": {"text": finding.path},
+                "threadFlows": [
+                    {
+                        "locations": [
+                            {"location": _location(report, None, node)} for node in finding.witness
+                        ]
+                    }
+                ],
+            }
+        ]
+    if aside is not None:
+        result["suppressions"] = [{"kind": "inSource", "justification": aside.reason}]
+    return result
+
+
+def _location(report: Report, place: str | None, node: str) -> Json:
+    name = f"{report.graph}/{node}" if node else report.graph
+    logical: list[Json] = [{"fullyQualifiedName": name, "kind": "member"}]
+    location: dict[str, Json] = {"logicalLocations": logical}
+    if place is not None:
+        file, _, line = place.rpartition(":")
+        location["physicalLocation"] = {
+            "artifactLocation": {"uri": file},
+            "region": {"startLine": int(line)},
+        }
+    return location

@@ -1,0 +1,98 @@
+"""Softened: what gates let through that they asked about, or denied, before; and the reverse.
+
+Compared with the words that the rules themselves use, as GL9 compares a child with its parent.
+Rules that ask functions are compared as text only: nobody can tell what a function says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
+
+from ..contract import ChildContract, contract_of
+from ..graph import Graph
+from ..nodes.gate import Gate
+from ..policy import Rule, decide
+from ..spending import Budget
+from .children import LIMITS, weaker
+
+__all__ = ["Softened", "softened"]
+
+S = TypeVar("S")
+
+Rules: TypeAlias = tuple[Rule, ...]
+
+NOW: Final = {"allow": "allows", "ask": "asks about", "deny": "denies"}
+WAS: Final = {"allow": "allowed", "ask": "asked about", "deny": "denied"}
+
+
+class Softened(NamedTuple):
+    """One gate or child that got softer, or stricter; a consequence without a witness."""
+
+    effect: Literal["weaker", "changed", "stronger"]
+    subject: str
+    message: str
+
+
+def softened(before: Graph[S], after: Graph[S]) -> Iterator[Softened]:
+    """Yield how the gates, and the children's gates and budgets, of two graphs differ."""
+    for name, new in after.nodes.items():
+        old = before.nodes.get(name)
+        if isinstance(old, Gate) and isinstance(new, Gate):
+            yield from _rules(f"`{name}`", old.rules, new.rules)
+    was, now = _children(before), _children(after)
+    for name, child in now.items():
+        earlier = was.get(name)
+        if earlier is not None:
+            who = f"the gate of the child `{name}`"
+            yield from _rules(who, earlier.gate_rules or (), child.gate_rules or ())
+            yield from _budgets(name, earlier.budget or Budget(), child.budget or Budget())
+
+
+def _rules(who: str, old: Rules, new: Rules) -> Iterator[Softened]:
+    if old == new:
+        return
+    if not old or not new:
+        # Without rules, a call waits for a person only if its tool says so.
+        said = f"{who} has no rules any more" if old else f"{who} has rules now"
+        yield Softened("weaker" if old else "stronger", "rules", said)
+        return
+    if any(rule.condition for rule in (*old, *new)):
+        said = f"{who} has other rules, some of which ask functions, which nobody can compare"
+        yield Softened("weaker", "rules", said)
+        return
+    kinder, stricter = weaker(new, old), weaker(old, new)
+    if kinder is not None:
+        yield Softened("weaker", "rules", _told(who, kinder, old, new))
+    if stricter is not None:
+        yield Softened("stronger", "rules", _told(who, stricter, old, new))
+
+
+def _told(who: str, tool: str, old: Rules, new: Rules) -> str:
+    was, now = decide(old, tool, ()).verdict, decide(new, tool, ()).verdict
+    return f"{who} {NOW[now]} {tool!r}, which it {WAS[was]} before"
+
+
+def _budgets(name: str, old: Budget, new: Budget) -> Iterator[Softened]:
+    for limit in LIMITS:
+        was: float | None = getattr(old, limit)
+        now: float | None = getattr(new, limit)
+        if was == now:
+            continue
+        more = was is not None and (now is None or now > was)
+        said = f"the child `{name}` may spend {_most(now)} {limit}, {_most(was)} before"
+        yield Softened("weaker" if more else "stronger", "budget", said)
+
+
+def _most(limit: float | None) -> str:
+    return "any number of" if limit is None else f"at most {limit:,}"
+
+
+def _children(graph: Graph[S]) -> Mapping[str, ChildContract]:
+    contracts = [contract_of(node) for node in graph.nodes.values()]
+    return {
+        child.name: child
+        for contract in contracts
+        if contract is not None
+        for child in contract.children
+    }

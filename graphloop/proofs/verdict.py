@@ -1,0 +1,284 @@
+"""Verdict: what the changes of a graph mean, decided by the proofs of both.
+
+A pair of nodes of which the one was always passed before the other, and is not any more; a property
+that was proven; a bound that grew: each is told with a shortest way that shows it. What got weaker
+stands first. Names are identity: a node that was renamed is another node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Generic, Literal, TypeAlias, TypeVar, final
+
+from ..graph import Graph
+from ..node_protocol import Kind
+from .bound import Bound, bound
+from .calls import CallWalk
+from .check import check
+from .cycles import Cycle, unbounded
+from .dominance import Dominance
+from .ground import END, Ground, Trail
+from .ranking import Ranking
+from .report import Finding, Report
+from .softened import softened
+
+__all__ = ["Consequence", "Effect", "consequences"]
+
+S = TypeVar("S")
+
+Effect: TypeAlias = Literal["weaker", "changed", "stronger"]
+
+Pair: TypeAlias = tuple[str, str]
+
+NAMED_MAX: Final = 4
+BOOKKEEPING: Final[frozenset[Kind]] = frozenset({"prepare", "model", "append"})
+"""Kinds that guard nothing: that one of them is not passed matters before something acts."""
+
+BOUNDS: Final = {
+    "model_calls": "model calls",
+    "tool_calls": "tool calls",
+    "tokens": "tokens",
+    "usd": "US dollars",
+}
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Consequence:
+    """One thing that is true of the later graph and was not of the earlier, or the reverse.
+
+    Attributes:
+        effect: whether the later graph promises less, more, or something else.
+        subject: what it is about: `order`, `repetition`, `cycle`, `bound`, `rules`, or the code of
+            a property.
+        message: what it is, in words.
+        pairs: for an order, each node that is not passed any more (or now is), and before what.
+        witness: the nodes of a shortest way of the later graph that shows it; else empty.
+        outcomes: the outcomes along it, one fewer than it has nodes.
+    """
+
+    effect: Effect
+    subject: str
+    message: str
+    pairs: tuple[Pair, ...] = ()
+    witness: tuple[str, ...] = ()
+    outcomes: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> str:
+        """The witness in words."""
+        steps = zip(self.outcomes, self.witness[1:], strict=True)
+        return "".join([*self.witness[:1], *(f" -{way}-> {node}" for way, node in steps)])
+
+    def __str__(self) -> str:
+        lines = [f"{self.effect}: {self.message}"]
+        return "\n".join([*lines, f"  witness: {self.path}"] if self.witness else lines)
+
+
+def consequences(before: Graph[S], after: Graph[S]) -> tuple[Consequence, ...]:
+    """Return what it means that `before` has become `after`; what got weaker first."""
+    old, new = _Side(before), _Side(after)
+    found = [
+        *_order(old, new),
+        *_repetition(old, new),
+        *_cycles(old, new),
+        *_bounds(old.bound, new.bound),
+        *(Consequence(*one) for one in softened(before, after)),
+        *_properties(old.report, new.report),
+    ]
+    rank: Mapping[Effect, int] = {"weaker": 0, "changed": 1, "stronger": 2}
+    return tuple(sorted(found, key=lambda one: rank[one.effect]))
+
+
+class _Side(Generic[S]):
+    """One of the two graphs, with all that the proofs know of it."""
+
+    def __init__(self, graph: Graph[S]) -> None:
+        self.graph = graph
+        self.ground = Ground(graph)
+        self.passed = Dominance(self.ground)
+        self.report: Report = check(graph)
+        self.bound: Bound = bound(graph)
+        reached = bool(self.ground.reached)
+        self.cycles: tuple[Cycle, ...] = (
+            unbounded(Ranking(self.ground), CallWalk(self.ground)) if reached else ()
+        )
+        self.lines = {(one.source, one.outcome, one.target) for one in graph.edges}
+
+    def kind(self, name: str) -> Kind | None:
+        """Return the kind of a node; None for END, and for what is not there."""
+        node = self.graph.nodes.get(name)
+        return None if node is None else node.kind
+
+    def acts(self, name: str) -> bool:
+        """Whether something of consequence may happen at a node."""
+        node = self.graph.nodes.get(name)
+        if node is None:
+            return False
+        contract = self.ground.contracts[name]
+        told = contract is not None and not (contract.tools or contract.agents or contract.children)
+        return node.kind in {"execute", "graph"} or not told
+
+
+def _order(old: _Side[S], new: _Side[S]) -> Iterator[Consequence]:
+    """Yield what can be come to without what always came before it, and the reverse."""
+    here = [name for name in old.passed.reached if name in new.passed.reached]
+    lost: list[Pair] = []
+    won: list[Pair] = []
+    for node in here:
+        was, now = old.passed.before(node), new.passed.before(node)
+        lost += [(one, node) for one in old.passed.reached if one in was - now]
+        won += [(one, node) for one in new.passed.reached if one in now - was]
+    for weak in (True, False):
+        some = [pair for pair in lost if _guards(old, *pair) is weak]
+        for guards, nodes in _grouped(some):
+            walked = new.passed.around(_shown(new, nodes), guards[0])
+            yield _told(
+                "weaker" if weak else "changed",
+                "order",
+                f"{_becomes(_acting_first(new, nodes))} without {_names(guards, 'or')}",
+                walked,
+                [pair for pair in some if pair[0] in guards],
+            )
+    for guards, nodes in _grouped([pair for pair in won if _guards(new, *pair)]):
+        yield Consequence(
+            "stronger",
+            "order",
+            f"{_names(nodes, 'and')} {_verb(nodes, 'is', 'are')} reached only after "
+            f"{_names(guards, 'and')}",
+            tuple((one, node) for one in guards for node in nodes),
+        )
+
+
+def _repetition(old: _Side[S], new: _Side[S]) -> Iterator[Consequence]:
+    """Yield what acts and can be come back to without what always came between."""
+    for node in new.passed.reached:
+        if node not in old.passed.reached or not new.acts(node):
+            continue
+        was, now = old.passed.between(node), new.passed.between(node)
+        if now is None:
+            continue
+        if was is None:
+            walked = new.passed.round_trip(node)
+            said = f"`{node}` can be visited more than once in a run"
+            yield _told("weaker", "repetition", said, walked, [(node, node)])
+            continue
+        # What need not be passed at all any more was told already.
+        gone = was - now - (old.passed.before(node) - new.passed.before(node))
+        guards = [
+            one for one in old.passed.reached if one in gone and old.kind(one) not in BOOKKEEPING
+        ]
+        if guards:
+            walked = new.passed.round_trip(node, guards[0])
+            said = f"`{node}` can be visited again without {_names(guards, 'or')}"
+            yield _told("weaker", "repetition", said, walked, [(one, node) for one in guards])
+
+
+def _cycles(old: _Side[S], new: _Side[S]) -> Iterator[Consequence]:
+    """Yield the cycles that have lost their bound, or come without one, and those that got one."""
+    was = {one.words for one in old.cycles}
+    for cycle in new.cycles:
+        if cycle.words in was:
+            continue
+        ways = {(way.source, way.word, way.target) for way in cycle.around}
+        said = "loses its bound" if ways <= old.lines else "is new, and nothing bounds it"
+        walked = (*cycle.into, *cycle.around)
+        yield _told("weaker", "cycle", f"the cycle {cycle.words} {said}", walked)
+    now = {one.words for one in new.cycles}
+    for cycle in old.cycles:
+        if cycle.words not in now:
+            yield Consequence("stronger", "cycle", f"the cycle {cycle.words} is bounded, or gone")
+
+
+def _bounds(old: Bound, new: Bound) -> Iterator[Consequence]:
+    for field, words in BOUNDS.items():
+        was: float | None = getattr(old, field)
+        now: float | None = getattr(new, field)
+        if was == now:
+            continue
+        less = was is not None and (now is None or now > was)
+        said = f"worst-case {words} {_number(was)} -> {_number(now)}"
+        yield Consequence("weaker" if less else "stronger", "bound", said)
+
+
+def _properties(old: Report, new: Report) -> Iterator[Consequence]:
+    """Yield what the checker finds now and did not, and the reverse; cycles are told already."""
+    was, now = ({_key(one): one for one in report.findings} for report in (old, new))
+    for key, one in now.items():
+        if key not in was and one.code != "GL4":
+            effect: Effect = "weaker" if one.severity == "error" else "changed"
+            said = f"{one.code} fails at {one.place}: {one.message.rstrip('.')}"
+            yield Consequence(effect, one.code, said, (), *_walked(one))
+    for key, one in was.items():
+        if key not in now and one.code != "GL4":
+            said = f"{one.code} at {one.place} is mended: {one.message.rstrip('.')}"
+            yield Consequence("stronger", one.code, said)
+    for unknown in new.unknown:
+        if unknown.code in old.proven:
+            said = f"{unknown.code} can no longer be decided: {unknown.reason.rstrip('.')}"
+            yield Consequence("weaker", unknown.code, said)
+
+
+def _guards(side: _Side[S], guard: str, node: str) -> bool:
+    return side.kind(guard) not in BOOKKEEPING or side.acts(node)
+
+
+def _grouped(pairs: Iterable[Pair]) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Yield what has the same nodes behind it together, with these nodes."""
+    behind: dict[str, list[str]] = {}
+    for guard, node in pairs:
+        behind.setdefault(guard, []).append(node)
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for guard, nodes in behind.items():
+        groups.setdefault(tuple(nodes), []).append(guard)
+    return ((tuple(guards), nodes) for nodes, guards in groups.items())
+
+
+def _acting_first(side: _Side[S], nodes: Sequence[str]) -> list[str]:
+    return sorted(nodes, key=lambda one: not side.acts(one))
+
+
+def _shown(side: _Side[S], nodes: Sequence[str]) -> str:
+    """Return the node whose way is shown: one that acts, if there is one."""
+    return next((one for one in nodes if side.acts(one)), nodes[0])
+
+
+def _told(
+    effect: Effect, subject: str, said: str, walked: Trail, pairs: Iterable[Pair] = ()
+) -> Consequence:
+    witness = (walked[0].source, *(way.target for way in walked)) if walked else ()
+    ways = tuple(way.word for way in walked)
+    return Consequence(effect, subject, said, tuple(pairs), witness, ways)
+
+
+def _walked(finding: Finding) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return (finding.witness, finding.outcomes) if finding.outcomes else ((), ())
+
+
+def _key(finding: Finding) -> tuple[str, str, str, str]:
+    return finding.code, finding.node, finding.outcome, finding.message
+
+
+def _becomes(nodes: Sequence[str]) -> str:
+    if tuple(nodes) == (END,):
+        return "a run can end"
+    inner = [one for one in nodes if one != END]
+    said = f"{_names(inner, 'and')} {_verb(inner, 'becomes', 'become')} reachable"
+    return f"{said}, and a run can end," if END in nodes else said
+
+
+def _names(nodes: Sequence[str], joint: str) -> str:
+    shown = [f"`{one}`" for one in nodes[:NAMED_MAX]]
+    more = len(nodes) - len(shown)
+    if more > 0:
+        shown.append(f"{more} more")
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} {joint} {shown[-1]}"
+
+
+def _verb(nodes: Sequence[str], one: str, several: str) -> str:
+    return one if len(nodes) == 1 else several
+
+
+def _number(value: float | None) -> str:
+    return "unbounded" if value is None else f"{value:,}"

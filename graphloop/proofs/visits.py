@@ -1,0 +1,147 @@
+"""Visits: how often each node is visited at most, and how many models are asked on the way.
+
+The lines that a ranking takes out of a part cut a run's stay in it into phases: taken k times
+altogether, they leave k + 1. In one phase a run goes once through the parts of what is left, so
+what it asks of models is a longest path through them. Lines can be taken out one after the other
+or all at once; both bound the part, and the lower number counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from graphlib import TopologicalSorter
+from math import inf
+from typing import Final, Generic, TypeVar, final
+
+from ..contract import Moves
+from .ground import Way
+from .lines import groups
+from .ranking import Part, Ranking
+
+__all__ = ["Stay", "Visits"]
+
+S = TypeVar("S")
+
+CHOICES_MAX: Final = 8
+"""Among how many lines the first to be taken out is chosen with care."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Stay:
+    """What a run does at most in one stay among some nodes.
+
+    Attributes:
+        visits: how often it visits each; infinite where nothing says.
+        weight: the most that its visits weigh together.
+        why: what the weight follows from, a line a reason.
+    """
+
+    visits: Mapping[str, float]
+    weight: float
+    why: tuple[str, ...] = ()
+
+
+class Visits(Generic[S]):
+    """Counts visits.
+
+    Args:
+        ranking: what bounds the graph.
+        weights: what a visit to each node weighs; infinite where that is not known.
+    """
+
+    def __init__(self, ranking: Ranking[S], weights: Mapping[str, float]) -> None:
+        self._ranking = ranking
+        self._weights = weights
+
+    def among(self, names: Iterable[str], ways: Sequence[Way]) -> Stay:
+        """Return the most that a stay among these nodes, by these lines, comes to."""
+        every = tuple(names)
+        stays = [self._within(part) for part in self._ranking.parts(every, ways)]
+        inside = {name: stay for stay in stays for name in stay.visits}
+        whole = list(groups(every, [(way.source, way.target) for way in ways]))
+        group_of = {name: place for place, group in enumerate(whole) for name in group}
+        before: dict[int, set[int]] = {place: set() for place in range(len(whole))}
+        for way in ways:
+            source, target = group_of[way.source], group_of[way.target]
+            if source != target:
+                before[target].add(source)
+        most: dict[int, tuple[float, tuple[str, ...]]] = {}
+        for place in TopologicalSorter(before).static_order():
+            weight, why = max((most[one] for one in before[place]), key=_heavy, default=(0.0, ()))
+            stay = inside.get(whole[place][0])
+            own = self._weights[whole[place][0]] if stay is None else stay.weight
+            most[place] = (weight + own, why if stay is None else (*why, *stay.why))
+        weight, why = max(most.values(), key=_heavy, default=(0.0, ()))
+        visits = {name: inside[name].visits[name] if name in inside else 1.0 for name in every}
+        return Stay(visits, weight, why)
+
+    def _within(self, part: Part) -> Stay:
+        names, ways = part
+        bounded = self._ranking.bounded(ways)
+        if not bounded:
+            weight = inf if any(self._weights[name] for name in names) else 0.0
+            return Stay(dict.fromkeys(names, inf), weight)
+        found = self._phases(part, bounded)
+        if 1 < len(bounded) <= CHOICES_MAX:
+            one = min(bounded, key=lambda way: self._left(part, way))
+            other = self._phases(part, [one])
+            least = {name: min(found.visits[name], other.visits[name]) for name in names}
+            lighter = min(other, found, key=lambda stay: stay.weight)
+            return Stay(least, lighter.weight, lighter.why)
+        return found
+
+    def _left(self, part: Part, out: Way) -> tuple[int, int]:
+        """Return how much still goes in circles once a line is taken out."""
+        names, ways = part
+        left = self._ranking.parts(names, [way for way in ways if way != out])
+        cap = self._ranking.cap(out)
+        return sum(len(ways) for _, ways in left), 0 if cap is None else cap.times
+
+    def _phases(self, part: Part, out: Sequence[Way]) -> Stay:
+        names, ways = part
+        rest = [way for way in ways if way not in set(out)]
+        one, times = self.among(names, rest), 0
+        visits, weight = dict.fromkeys(names, 0.0), 0.0
+        words: list[str] = []
+        for way in out:
+            cap = self._ranking.cap(way)
+            assert cap is not None, "only what is capped is taken out"
+            times += cap.times
+            words.append(f"{way.source!r} leaves by {way.word!r} at most {cap.times} times")
+            if cap.counts:
+                first = self._first(names, rest, cap.counts, way)
+                weight += first.weight
+                for name, count in first.visits.items():
+                    visits[name] += count
+        for name in names:
+            visits[name] += (times + 1) * one.visits[name]
+        asked = f"{one.weight:.0f} model calls"
+        why = f"{' and '.join(words)}: {times + 1} x {asked}"
+        why += f", and {weight:.0f} before" if weight else ""
+        return Stay(
+            visits, weight + (times + 1) * one.weight, (why, *one.why) if one.weight else ()
+        )
+
+    def _first(
+        self, names: Sequence[str], ways: Sequence[Way], counts: frozenset[Moves], line: Way
+    ) -> Stay:
+        """Return the phase of a run that comes to a counting line before anything has moved."""
+        fresh = self._ranking.unmoved_from_start(counts, handed_in=False)
+        still = self._ranking.unmoved_from_start(counts, handed_in=True)
+        times = (line.source in fresh) + (line.source in still and still > fresh)
+        if not times:
+            return Stay({}, 0.0)
+        kept = [name for name in names if name in still]
+        within = [way for way in ways if way.source in still and way.target in still]
+        stay = self.among(kept, [way for way in within if self._is_still(way, counts)])
+        visits = {name: times * count for name, count in stay.visits.items()}
+        return Stay(visits, times * stay.weight)
+
+    def _is_still(self, way: Way, counts: frozenset[Moves]) -> bool:
+        return not self._ranking.moved(way) & counts or self._ranking.is_first(way)
+
+
+def _heavy(one: tuple[float, tuple[str, ...]]) -> float:
+    return one[0]

@@ -1,0 +1,115 @@
+"""Happenings: which of the things that rules speak of take place as a run goes on.
+
+A tool counts as run from the moment its gate lets the call through, with the approval, if a person
+gave one, right before it: in request order, and before the gate is left. What has not run by then
+has not been allowed yet, so calls that run side by side cannot both be the last one allowed. A call
+that no gate has let through counts when it is asked for, and one that a person wants run again,
+because nobody knows whether it took effect, counts again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import TypeVar
+
+from .effects import AskHuman, CallTool, Effect, StartRun
+from .events import Decided, Event
+from .outcomes import Aborted, Outcome, outcome_name
+from .run import Run, Verdict, evolve
+from .temporal_automata import Happening, approval_of, entered, ran, taken
+from .temporal_monitor import Monitor, Wanted, judged, refusal
+from .values import call_key, call_place
+
+__all__ = ["let_through", "on_leaving", "on_wishing", "restrained", "run_again"]
+
+S = TypeVar("S")
+
+
+def let_through(run: Run[S], counted: Collection[str]) -> dict[str, Wanted]:
+    """Return the calls that a gate lets through as it is left, by key, in request order.
+
+    Args:
+        run: the run, as its gate leaves it.
+        counted: the keys of calls that were let through before, by another gate perhaps.
+    """
+    turn = run.turn
+    results = turn.results or (None,) * len(turn.calls)
+    return {
+        key: Wanted(call.name, verdict.asked)
+        for place, (call, verdict) in enumerate(zip(turn.calls, turn.verdicts, strict=False))
+        if verdict is not None and verdict.kind == "run" and results[place] is None
+        if (key := call_key(turn.number, place)) not in counted
+    }
+
+
+def restrained(run: Run[S], monitor: Monitor, counted: Collection[str]) -> Run[S]:
+    """Return the run, as its gate leaves it, with those calls denied that rules forbid now."""
+    wanted = let_through(run, counted)
+    denied = {
+        call_place(key): Verdict("deny", refusal(rule))
+        for key, rule in zip(wanted, judged(monitor, wanted.values()), strict=True)
+        if rule is not None
+    }
+    if not denied:
+        return run
+    verdicts = tuple([denied.get(at, one) for at, one in enumerate(run.turn.verdicts)])
+    return evolve(run, turn=evolve(run.turn, verdicts=verdicts))
+
+
+def on_leaving(
+    kind: str, run: Run[S], *, node: str, outcome: type[Outcome], target: str, counted: set[str]
+) -> Iterator[Happening]:
+    """Yield what happens as a node of this kind is left, and where that leads is entered.
+
+    The keys of calls that are let through are added to `counted`.
+    """
+    if kind == "gate" and not issubclass(outcome, Aborted):
+        for key, wanted in let_through(run, counted).items():
+            counted.add(key)
+            yield from _run(wanted)
+    yield taken(node, outcome_name(outcome))
+    yield entered(target)
+
+
+def on_wishing(run: Run[S], effects: Iterable[Effect], *, counted: set[str]) -> Iterator[Happening]:
+    """Yield the tools among these wishes that no gate has let through; they count from now on."""
+    for effect in effects:
+        tool = _tool(run, effect)
+        if tool and isinstance(effect, CallTool | StartRun) and effect.key not in counted:
+            counted.add(effect.key)
+            yield ran(tool)
+
+
+def run_again(event: Event, answered: Effect | None, after: Run[S]) -> Iterator[Happening]:
+    """Yield what happens if a person has a call run again that may have run already.
+
+    Args:
+        event: what happened to a node that was not left.
+        answered: the effect that it answers.
+        after: the run that waits there now, with all that it waits for.
+    """
+    if not isinstance(event, Decided) or not isinstance(answered, AskHuman):
+        return
+    if not event.approved or not answered.unknown:
+        return
+    pending = after.pending.values()
+    is_asked_for = any(isinstance(one, CallTool) and one.key == answered.key for one in pending)
+    if is_asked_for or call_place(answered.key) in after.turn.unissued:
+        yield from _run(Wanted(answered.call.name, asked=True))
+
+
+def _run(wanted: Wanted) -> Iterator[Happening]:
+    if wanted.asked:
+        yield approval_of(wanted.tool)
+    yield ran(wanted.tool)
+
+
+def _tool(run: Run[S], effect: Effect) -> str:
+    """Return the tool that an effect runs; a child run is one only as the answer to a call."""
+    if isinstance(effect, CallTool):
+        return effect.call.name
+    if isinstance(effect, StartRun):
+        turn = run.turn
+        keys = [call_key(turn.number, place) for place in range(len(turn.calls))]
+        return effect.agent if effect.key in keys else ""
+    return ""

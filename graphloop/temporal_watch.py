@@ -1,0 +1,63 @@
+"""Watch: the temporal rules of a run, kept by the kernel as it follows the table.
+
+The monitor's states are a part of the run, so a journal, a fork and a replay know where each rule
+stands. A run without rules costs nothing here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+from .effects import AskHuman, Effect
+from .events import Decided, Event
+from .node_protocol import Kind
+from .outcomes import Outcome
+from .run import Run, evolve
+from .temporal import Rules, TemporalRule
+from .temporal_automata import Happening, entered
+from .temporal_happenings import on_leaving, on_wishing, restrained, run_again
+from .temporal_monitor import Monitor
+
+__all__ = ["watch_begin", "watch_decision", "watch_leave", "watch_wait"]
+
+S = TypeVar("S")
+
+
+def watch_begin(run: Run[S], rules: tuple[TemporalRule, ...]) -> Run[S]:
+    """Return a run that has entered its first node, with its rules where they begin."""
+    return evolve(run, watch=Monitor.of(Rules(rules)).after(entered(run.node)))
+
+
+def watch_leave(run: Run[S], kind: Kind, node: str, outcome: type[Outcome], target: str) -> Run[S]:
+    """Return the run as it leaves a node: a gate's calls that a rule forbids are denied first."""
+    counted = set(run.counted)
+    if kind == "gate":
+        run = restrained(run, run.watch, counted)
+    left = on_leaving(kind, run, node=node, outcome=outcome, target=target, counted=counted)
+    return _told(run, left, counted)
+
+
+def watch_decision(run: Run[S], event: Event, answered: Effect | None) -> Event:
+    """Return a person's word about a call that may have run: a no, if a rule forbids it again."""
+    if not isinstance(event, Decided) or not isinstance(answered, AskHuman) or not answered.unknown:
+        return event
+    rule = run.watch.forbids(answered.call.name, approved=True)
+    return event if rule is None else evolve(event, approved=False)
+
+
+def watch_wait(
+    run: Run[S], event: Event, answered: Effect | None, effects: Iterable[Effect]
+) -> Run[S]:
+    """Return the run as it waits at a node, with what the event and these wishes came to."""
+    counted = set(run.counted)
+    told = [*run_again(event, answered, run), *on_wishing(run, effects, counted=counted)]
+    return _told(run, told, counted)
+
+
+def _told(run: Run[S], happened: Iterable[Happening], counted: set[str]) -> Run[S]:
+    # A lazy sequence: `counted` is whole only once it has been walked.
+    watch = run.watch
+    for happening in happened:
+        watch = watch.after(happening)
+    return evolve(run, watch=watch, counted=frozenset(counted))

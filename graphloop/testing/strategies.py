@@ -1,0 +1,84 @@
+"""Strategies for Hypothesis: whatever a model answers, and any run that a graph may take.
+
+    @given(run=strategies.runs(graph, tools=[refund]))
+    def test_money_is_paid_once(run: Simulation[Ticket]) -> None:
+        assert sum(run.executions[key] for key in run.executions) <= 1
+
+This module needs Hypothesis (`pip install "graphloop[test]"`); nothing else of graphloop does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from hypothesis import strategies as st
+
+from ..drivers.sim import Simulation
+from ..effects import CallModel
+from ..front.agent import Agent
+from ..front.options import Tools
+from ..fuzz.choices import Choices
+from ..fuzz.fuzzing import EVENTS_MAX, subject_of
+from ..fuzz.replies import answered_by_a_model
+from ..fuzz.subject import Subject
+from ..fuzz.trials import tried
+from ..graph import Graph
+from ..values import ModelRequest, Reply, ToolSpec, UserMessage
+
+__all__ = ["replies", "runs"]
+
+CHOICES_MAX: Final = 300
+choices = st.lists(st.integers(0, 255), max_size=CHOICES_MAX)
+
+
+def replies(tools: Sequence[ToolSpec] = ()) -> st.SearchStrategy[Reply]:
+    """Return whatever a model may answer that is offered these tools: good, bad and strange."""
+    request = ModelRequest((UserMessage("Go."),), tuple(tools))
+
+    def answered(values: list[int]) -> Reply | None:
+        try:
+            return answered_by_a_model(CallModel(1, "model", request), Choices.given(values))
+        except Exception:  # noqa: BLE001 - a model that cannot be asked answers nothing.
+            return None
+
+    return choices.map(answered).filter(lambda reply: reply is not None).map(_there)
+
+
+def runs(
+    graph: Agent | Graph[Any],  # The state may be of any type.
+    *,
+    tools: Tools = (),
+    state: object = None,
+    events_max: int = EVENTS_MAX,
+) -> st.SearchStrategy[Simulation[Any]]:
+    """Return any run that a graph may take in a hostile world, as `graphloop.testing.fuzz` has it.
+
+    Args:
+        graph: a graph, or an agent.
+        tools: the tools on offer, for a graph; some are made up if none are given.
+        state: the state that each run begins with.
+        events_max: after how many events a run is given up, with an error.
+
+    Raises:
+        ConfigError: the tools or the state cannot work.
+    """
+    subject = subject_of(graph, tools, state)
+
+    def simulated(values: list[int]) -> Simulation[Any]:
+        return _simulated(subject, values, events_max)
+
+    return choices.map(simulated)
+
+
+def _simulated(subject: Subject[Any], values: list[int], events_max: int) -> Simulation[Any]:
+    trial = tried(subject, Choices.given(values), events_max)
+    if trial.simulation is None:
+        assert trial.error is not None, "a simulation ends, or raises"
+        raise trial.error
+    return trial.simulation
+
+
+def _there(reply: Reply | None) -> Reply:
+    assert reply is not None, "the others were filtered out"
+    return reply

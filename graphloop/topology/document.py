@@ -1,0 +1,88 @@
+"""Document: all that a topology's file says, as values; the graph is one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, cast, final
+
+from ..graph import Graph
+from ..temporal import Rules
+from .included import Included, agents_of
+from .registration import has_node_words
+
+__all__ = ["AgentEntry", "Document", "document_of", "inner_nodes"]
+
+
+@final
+@dataclass(frozen=True)
+class AgentEntry:
+    """An agent that a file declares.
+
+    Args:
+        document: what it is; None if it is handed to each run.
+        description: what it is for, where a model may call it as a tool.
+        takes_over: whether it takes the conversation over when it is called.
+    """
+
+    document: Document | None = None
+    description: str = ""
+    takes_over: bool = False
+
+
+@final
+@dataclass(frozen=True)
+class Document:
+    """A topology.
+
+    Args:
+        graph: its nodes and its table.
+        description: what it is for.
+        instructions: the system message of its models, where a run is given none.
+        prompt: what is asked when nobody asks anything else.
+        tools: the names of the tools that its models may call; some may be agents.
+        agents: the agents that its nodes, or its models, know by name.
+        rules: its temporal rules.
+        ignore: why findings are set aside, by node and code.
+    """
+
+    graph: Graph[Any]
+    description: str = ""
+    instructions: str = ""
+    prompt: str = ""
+    tools: tuple[str, ...] = ()
+    agents: Mapping[str, AgentEntry] = field(default_factory=dict[str, AgentEntry])
+    rules: Rules = Rules()  # noqa: RUF009 - frozen
+    ignore: Mapping[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+
+    @property
+    def size(self) -> int:
+        """How many nodes it has, with those of its agents, once for each agent."""
+        inner = [one.document.size for one in self.agents.values() if one.document is not None]
+        return len(self.graph.nodes) + sum(inner)
+
+
+def document_of(graph: Graph[Any]) -> Document:
+    """Return what a graph says that was made in Python."""
+    known: dict[str, Graph[Any]] = {}
+    names: dict[str, None] = {}
+    for node in inner_nodes(graph):
+        if isinstance(node, Included):
+            known |= dict(node.graphs)
+        names |= dict.fromkeys(agents_of(node))
+    names = dict.fromkeys(sorted(names))
+    agents = {
+        name: AgentEntry(document_of(known[name]) if name in known else None) for name in names
+    }
+    return Document(graph, agents=agents)
+
+
+def inner_nodes(graph: Graph[Any]) -> Iterator[object]:
+    """Yield the nodes of a graph and those that stand within them, at any depth."""
+    waiting: list[object] = list(graph.nodes.values())
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if is_dataclass(node):
+            told = (cast("object", getattr(node, one.name)) for one in fields(node))
+            waiting += [one for one in told if has_node_words(one)]

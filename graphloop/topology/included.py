@@ -1,0 +1,93 @@
+"""Included: a node that runs agents, together with the graphs of those that a file declares.
+
+Runs know agents by name; the proofs want to see their graphs as well. This node is the one that it
+wraps, and promises more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar, final
+
+from ..contract import ChildContract, Contract, contract_of
+from ..effects import Effect
+from ..events import Event
+from ..graph import Graph
+from ..node_protocol import Kind, Node, Reaction
+from ..nodes.child import Child
+from ..nodes.map_over import MapOver
+from ..nodes.parallel import Parallel
+from ..outcomes import Outcome
+from ..run import Run
+
+__all__ = ["Included", "agents_of", "with_graphs"]
+
+S = TypeVar("S")
+
+
+@final
+@dataclass(frozen=True)
+class Included:
+    """A node that runs agents.
+
+    Args:
+        node: the node.
+        graphs: the graphs of its agents, by name, as far as they are known.
+    """
+
+    node: Child | MapOver | Parallel
+    graphs: tuple[tuple[str, Graph[Any]], ...]
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+        return self.node.name
+
+    @property
+    def kind(self) -> Kind:
+        """The node's kind."""
+        return self.node.kind
+
+    @property
+    def outcomes(self) -> frozenset[type[Outcome]]:
+        """The node's outcomes."""
+        return self.node.outcomes
+
+    @property
+    def contract(self) -> Contract:
+        """What the node promises, with the graphs that it runs."""
+        graphs, promised = dict(self.graphs), contract_of(self.node) or Contract()
+        children = promised.children or tuple([ChildContract(one) for one in promised.agents])
+        return replace(
+            promised,
+            children=tuple([replace(one, graph=graphs.get(one.name)) for one in children]),
+        )
+
+    def enter(self, run: Run[S], /) -> Reaction[S, Outcome]:
+        """Enter the node."""
+        return self.node.enter(run)
+
+    def on(self, run: Run[S], event: Event, answered: Effect | None, /) -> Reaction[S, Outcome]:
+        """Tell the node."""
+        return self.node.on(run, event, answered)
+
+
+def agents_of(node: object) -> tuple[str, ...]:
+    """Return the names of the agents that a node itself runs."""
+    match node:
+        case Included():
+            return agents_of(node.node)
+        case Child() | MapOver():
+            return (node.agent,)
+        case Parallel():
+            return tuple(dict.fromkeys(one.agent for one in node.branches))
+        case _:
+            return ()
+
+
+def with_graphs(node: Node[Any, Outcome], graphs: dict[str, Graph[Any]]) -> Node[Any, Outcome]:
+    """Return the node with the graphs of its agents; as it is if none is known."""
+    if not isinstance(node, Child | MapOver | Parallel):
+        return node
+    known = tuple((name, graphs[name]) for name in agents_of(node) if name in graphs)
+    return Included(node, known) if known else node

@@ -1,0 +1,355 @@
+"""Reader: a topology's file as a `Document`, or all that is wrong with it and its includes.
+
+Every key has to be known, and means what it says: nothing is evaluated, no module is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, cast
+
+from ..errors import ConfigError, GraphError
+from ..graph import Graph
+from ..node_protocol import Node
+from ..outcomes import Outcome
+from ..temporal import Rules, TemporalRule
+from ..temporal_data import rules_from_data
+from .compose import Entry, Fields, Items, Scalar, Value, compose
+from .document import AgentEntry, Document
+from .forms import Flag, Many, Reading, Text, Whole, put_off
+from .includes import Place, Shelf
+from .names import ToolForm
+from .node_forms import read_node, read_part
+from .problems import Complaints, Misread
+from .record import mapping_of, refuse_unknown
+from .registration import Names
+from .source import bytes_of, text_of
+from .table import read_rows
+
+__all__ = ["KEYS", "VERSION", "read_path", "read_text"]
+
+VERSION: Final = 1
+NODES_MAX: Final = 2_000
+"""How many nodes a topology has at most, with those of its agents, once for each agent."""
+
+KEYS: Final[Mapping[str, str]] = {
+    "graphloop": "The version of this form: 1.",
+    "name": "The graph's name in journals and diagrams.",
+    "description": "What it is for.",
+    "instructions": "The system message of its models, put before the conversation.",
+    "start": "The node that a run begins at.",
+    "nodes": "The nodes by name.",
+    "edges": "For each node, where each of its outcomes leads: to a node, or to END.",
+    "rules": "Temporal rules: what must never happen, or only after something else.",
+    "agents": "The agents that nodes run, or models call, by name.",
+    "tools": "The registered tools, or agents of this file, that models may call.",
+    "prompt": "What is asked when nobody asks anything else.",
+    "ignore": "Findings of the checker that are set aside, each with its reason.",
+}
+NEEDED: Final = ("graphloop", "name", "start", "nodes", "edges")
+NODE_NAME_MAX: Final = 200
+AGENT_KEYS: Final[Mapping[str, str]] = {
+    "include": "The file of the agent's topology, from the folder of this one.",
+    "graph": "The agent's topology itself.",
+    "given": "true, if the agent is handed to each run (`agents=`).",
+    "description": "What it is for; the models that may call it decide by this.",
+    "takes_over": "Whether it takes the conversation over when it is called.",
+}
+IGNORE_KEYS: Final = ("node", "code", "reason")
+
+
+def read_path(path: Path, names: Names) -> Document:
+    """Return what a file says.
+
+    Raises:
+        TopologyError: with every problem of the file and of those that it includes.
+    """
+    complaints = Complaints(str(path))
+    try:
+        resolved = path.resolve()
+        place = Place(Shelf(resolved.parent), resolved, (resolved,))
+        return _file(path, place, complaints, names)
+    except Misread:
+        complaints.refuse()
+        raise AssertionError("what is misread is among the complaints") from None
+
+
+def read_text(text: str | bytes, names: Names, title: str = "topology") -> Document:
+    """Return what a text says; it can include nothing.
+
+    Raises:
+        TopologyError: with every problem of the text.
+    """
+    complaints = Complaints(title)
+    try:
+        return _text(text, Place(Shelf(None), None), complaints, names, json=False)
+    except Misread:
+        complaints.refuse()
+        raise AssertionError("what is misread is among the complaints") from None
+
+
+def _file(path: Path, place: Place, complaints: Complaints, names: Names) -> Document:
+    content = bytes_of(path, complaints)
+    return _text(content, place, complaints, names, json=path.suffix == ".json")
+
+
+def _text(
+    given: str | bytes, place: Place, complaints: Complaints, names: Names, *, json: bool
+) -> Document:
+    tree = compose(text_of(given, complaints), complaints, json=json)
+    to = Reading(complaints, names, read_part)
+    document = _Reader(place, to).document(tree, top=True)
+    put_off(failed=bool(complaints.problems))
+    return document
+
+
+class _Reader:
+    """Reads one graph; `to` takes what is wrong with it."""
+
+    def __init__(self, place: Place, to: Reading) -> None:
+        self._place = place
+        self._to = to
+        self._complaints = to.complaints
+
+    def document(self, tree: Value, *, top: bool) -> Document:
+        entries = {one.key: one for one in mapping_of(tree, "a topology", self._to)}
+        refuse_unknown("a topology", KEYS, tuple(entries.values()), self._to)
+        self._needed(tree, entries, top=top)
+        agents = self._agents(entries.get("agents"))
+        graphs = {
+            name: None if one.document is None else one.document.graph
+            for name, one in agents.items()
+        }
+        self._to = to = replace(self._to, agents=graphs)
+        graph = self._graph(tree, entries)
+        document = Document(
+            graph,
+            description=self._said(entries, "description"),
+            instructions=self._said(entries, "instructions"),
+            prompt=self._said(entries, "prompt"),
+            tools=self._tools(entries.get("tools"), agents),
+            agents=agents,
+            rules=self._rules(entries.get("rules")),
+            ignore=self._ignored(entries.get("ignore"), graph),
+        )
+        if document.size > NODES_MAX:
+            raise to.complaints.misread(
+                tree.mark,
+                f"a topology has at most {NODES_MAX:,} nodes, with those of its agents once for "
+                f"each agent; found {document.size:,}.",
+                "take agents out, or hand them to each run (`given: true`).",
+            )
+        return document
+
+    def _needed(self, tree: Value, entries: Mapping[str, Entry], *, top: bool) -> None:
+        for key in NEEDED:
+            if key not in entries and (top or key != "graphloop"):
+                fix = "add `graphloop: 1`." if key == "graphloop" else f"add `{key}: …`."
+                self._complaints.note(tree.mark, f"a topology lacks `{key}`.", fix)
+        version = entries.get("graphloop")
+        if version is None:
+            return
+        try:
+            found = Whole(1).read(version.value, self._to)
+        except Misread:
+            return
+        if found != VERSION:
+            self._complaints.note(
+                version.value.mark,
+                f"version {VERSION} of the form is read here; found {found}.",
+                f"write `graphloop: {VERSION}`, or install a newer graphloop.",
+            )
+
+    def _said(self, entries: Mapping[str, Entry], key: str) -> str:
+        if key not in entries:
+            return ""
+        try:
+            return Text(filled=True).read(entries[key].value, self._to)
+        except Misread:
+            return ""
+
+    def _graph(self, tree: Value, entries: Mapping[str, Entry]) -> Graph[Any]:
+        name = self._said(entries, "name")
+        nodes = self._nodes(entries.get("nodes"))
+        rows = read_rows(entries["edges"].value, nodes, self._to) if "edges" in entries else {}
+        start = self._start(entries, nodes)
+        put_off(failed=bool(self._complaints.problems))
+        assert start is not None, "a start that is not known is a problem"
+        try:
+            return Graph(name, start, rows)
+        except GraphError as error:
+            raise self._complaints.misread(tree.mark, f"{error}.", "mend the table.") from error
+
+    def _nodes(self, entry: Entry | None) -> dict[str, Node[Any, Outcome] | None]:
+        if entry is None:
+            return {}
+        nodes: dict[str, Node[Any, Outcome] | None] = {}
+        entries = mapping_of(entry.value, "`nodes`", self._to)
+        if not entries:
+            found = "a topology has at least one node; found none."
+            self._complaints.note(entry.value.mark, found, "add `name: {use: …}`.")
+        if len(entries) > NODES_MAX:
+            found = f"a topology has at most {NODES_MAX:,} nodes; found {len(entries):,}."
+            fix = "give parts of it to agents of their own."
+            raise self._complaints.misread(entry.value.mark, found, fix)
+        for one in entries:
+            nodes[one.key] = self._node(one)
+        return nodes
+
+    def _node(self, entry: Entry) -> Node[Any, Outcome] | None:
+        odd = entry.key in {"", "END"} or entry.key != entry.key.strip()
+        if odd or len(entry.key) > NODE_NAME_MAX:
+            fix = f"choose a word of at most {NODE_NAME_MAX} characters, other than END."
+            self._complaints.note(entry.mark, f"{entry.key!r:.60} is not a node's name.", fix)
+        try:
+            return read_node(entry.value, self._to, entry.key)
+        except Misread:
+            return None
+
+    def _start(
+        self, entries: Mapping[str, Entry], nodes: Mapping[str, Node[Any, Outcome] | None]
+    ) -> Node[Any, Outcome] | None:
+        name = self._said(entries, "start")
+        if name and name not in nodes:
+            hint = self._complaints.nearest(name, nodes)
+            found = f"a run begins at {name!r}, and there is no such node.{hint}"
+            self._complaints.note(entries["start"].value.mark, found, "name one of the nodes.")
+        return nodes.get(name)
+
+    def _agents(self, entry: Entry | None) -> dict[str, AgentEntry]:
+        agents: dict[str, AgentEntry] = {}
+        if entry is None:
+            return agents
+        for one in mapping_of(entry.value, "`agents`", self._to):
+            # One that cannot be read is known all the same: nobody needs to hear of it twice.
+            agents[one.key] = AgentEntry()
+            try:
+                agents[one.key] = self._agent(one)
+            except Misread:
+                continue
+        return agents
+
+    def _agent(self, entry: Entry) -> AgentEntry:
+        title, to = f"agent {entry.key!r}", self._to
+        parts = {one.key: one for one in mapping_of(entry.value, title, to)}
+        refuse_unknown(title, AGENT_KEYS, tuple(parts.values()), to)
+        sources = [key for key in ("include", "graph", "given") if key in parts]
+        if len(sources) != 1:
+            raise self._complaints.misread(
+                entry.value.mark,
+                f"{title} has one of include, graph and given; found "
+                f"{', '.join(sources) or 'none'}.",
+                "write `include: file.yaml`, `graph: {…}` or `given: true`.",
+            )
+        description = self._said(parts, "description")
+        takes_over = "takes_over" in parts and Flag().read(parts["takes_over"].value, to)
+        source = parts[sources[0]]
+        if sources == ["given"]:
+            if not Flag().read(source.value, to):
+                fix = "write `given: true`, or say what the agent is."
+                raise to.misread(source.value, "true was expected", fix)
+            document = None
+        elif sources == ["graph"]:
+            document = _Reader(self._place, replace(to, agents={})).document(
+                source.value, top=False
+            )
+        else:
+            document = self._included(source)
+        return AgentEntry(document, description, takes_over)
+
+    def _included(self, source: Entry) -> Document:
+        path, place = self._place.find(source.value, self._to)
+        shelf, root = place.shelf, place.shelf.root
+        if path not in shelf.read:
+            shelf.read[path] = None
+            title = str(Path(self._complaints.file).parent / str(_word(source.value)))
+            inner = Complaints(title, self._complaints.problems)
+            assert root is not None, "what includes lies in a folder"
+            shelf.read[path] = _file(path, place, inner, self._to.names)
+        document = shelf.read[path]
+        if document is None:
+            raise Misread("it could not be read before")
+        return document
+
+    def _tools(self, entry: Entry | None, agents: Mapping[str, AgentEntry]) -> tuple[str, ...]:
+        if entry is None:
+            return ()
+        try:
+            read = Many(ToolForm()).read(entry.value, self._to)
+        except Misread:
+            return ()
+        names = cast("tuple[str, ...]", read)  # The form has looked at each.
+        if len(set(names)) < len(names):
+            found = f"a tool stands here twice: {', '.join(names)}."
+            self._complaints.note(entry.value.mark, found, "remove one of the two.")
+        for name in names:
+            known = agents.get(name)
+            if known is not None and (known.document is None or not known.description):
+                found = f"agent {name!r} is called as a tool, and models know nothing of it."
+                fix = "give it a `description`; one that is `given` is no tool of the file."
+                self._complaints.note(entry.value.mark, found, fix)
+        return names
+
+    def _rules(self, entry: Entry | None) -> Rules:
+        rules: dict[TemporalRule, None] = {}
+        if entry is None:
+            return Rules()
+        if not isinstance(entry.value, Items):
+            fix = "write `- {never: deploy, before: review}`."
+            self._to.misread(entry.value, "a list of rules was expected", fix)
+            return Rules()
+        for number, one in enumerate(entry.value.items):
+            try:
+                found = rules_from_data([_data(one)])
+                rules |= dict.fromkeys(found)
+            except ConfigError as error:
+                said = str(error).replace("rules[0]", f"rule {number + 1}")
+                what, _, fix = said.partition(" Fix: ")
+                self._complaints.note(one.mark, what, fix or "mend the rule.")
+        return Rules(tuple(rules))
+
+    def _ignored(self, entry: Entry | None, graph: Graph[Any]) -> dict[tuple[str, str], str]:
+        ignored: dict[tuple[str, str], str] = {}
+        if entry is None:
+            return ignored
+        items = entry.value.items if isinstance(entry.value, Items) else ()
+        if not items:
+            fix = "write `- {node: gate, code: GL6, reason: …}`."
+            self._to.misread(entry.value, "a list of findings was expected", fix)
+        for one in items:
+            try:
+                parts = {part.key: part for part in mapping_of(one, "an `ignore`", self._to)}
+            except Misread:
+                continue
+            refuse_unknown(
+                "an `ignore`", dict.fromkeys(IGNORE_KEYS), tuple(parts.values()), self._to
+            )
+            for key in IGNORE_KEYS[1:]:
+                if key not in parts:
+                    found = f"an `ignore` lacks `{key}`."
+                    self._complaints.note(one.mark, found, f"add `{key}: …`.")
+            node = self._said(parts, "node")
+            first = node.partition("/")[0]
+            if first and first not in graph.nodes:
+                hint = self._complaints.nearest(first, graph.nodes)
+                found = f"there is no node {first!r}.{hint}"
+                self._complaints.note(parts["node"].value.mark, found, "name one of the nodes.")
+            ignored[node, self._said(parts, "code")] = self._said(parts, "reason")
+        return ignored
+
+
+def _data(value: Value) -> object:
+    """Return a tree as plain lists, dicts and values."""
+    match value:
+        case Scalar():
+            return value.value
+        case Items():
+            return [_data(one) for one in value.items]
+        case Fields():
+            return {one.key: _data(one.value) for one in value.entries}
+
+
+def _word(value: Value) -> object:
+    return value.value if isinstance(value, Scalar) else ""

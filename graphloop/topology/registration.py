@@ -1,0 +1,195 @@
+"""Registry: what a topology's file may name, given its name in Python, never in the file.
+
+    @registry.node
+    @node
+    async def route(ticket: Ticket) -> Billing | Technical: ...
+
+    @registry.predicate
+    def over_limit(arguments, context) -> bool: ...
+
+A file is data: it can name what was registered before it is read, and what an installed package
+offers as an entry point; it cannot name a module, and nothing in it is ever evaluated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import is_dataclass
+from functools import cached_property
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from typing import Final, Literal, TypeAlias, TypeVar, final, get_args
+
+from ..errors import ConfigError
+
+__all__ = ["GROUPS", "Category", "Names", "Registry", "has_node_words", "registry"]
+
+T = TypeVar("T")
+
+Category: TypeAlias = Literal["node", "predicate", "function", "tool"]
+
+GROUPS: Final[Mapping[Category, str]] = {
+    "node": "graphloop.nodes",
+    "predicate": "graphloop.predicates",
+    "function": "graphloop.functions",
+    "tool": "graphloop.tools",
+}
+"""The groups of entry points, by what they offer."""
+
+NODE_WORDS: Final = ("name", "kind", "outcomes", "enter", "on")
+
+
+@final
+class Registry:
+    """Nodes, predicates, functions and tools, by the names that files use.
+
+    `node` takes a node, or a class of nodes: a frozen dataclass, whose fields are then the
+    parameters that a file may give. `predicate` takes a function of (arguments, context) for the
+    `when` of a gate's rule. `function` takes what a node's `callback` invokes, such as a reducer:
+    see `Graph.run(callbacks=…)`. `tool` takes a tool, or a function that is to be one.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[Category, dict[str, object]] = {one: {} for one in get_args(Category)}
+
+    def node(self, given: T, /, *, name: str = "") -> T:
+        """Register a node, or a class of nodes; return it as it is.
+
+        Raises:
+            ConfigError: it is neither, it has no name, or the name is taken.
+        """
+        kind = isinstance(given, type)
+        if not (is_dataclass(given) if kind else has_node_words(given)):
+            raise ConfigError(
+                f"a node, or a frozen dataclass of nodes, was expected; found {given!r:.80}. "
+                "Fix: make a node of a function with @node, below @registry.node"
+            )
+        return self._keep("node", given, name or ("" if kind else _named(given)))
+
+    def predicate(self, given: T, /, *, name: str = "") -> T:
+        """Register the condition of a gate's rule; return it as it is.
+
+        Raises:
+            ConfigError: it is no function, it has no name, or the name is taken.
+        """
+        return self._keep("predicate", _function(given), name)
+
+    def function(self, given: T, /, *, name: str = "") -> T:
+        """Register a function that nodes invoke; return it as it is.
+
+        Raises:
+            ConfigError: it is no function, it has no name, or the name is taken.
+        """
+        return self._keep("function", _function(given), name)
+
+    def tool(self, given: T, /, *, name: str = "") -> T:
+        """Register a tool, or a function that is to be one; return it as it is.
+
+        Raises:
+            ConfigError: it has no name, or the name is taken.
+        """
+        return self._keep("tool", given, name or _named(given))
+
+    def get(self, category: Category, name: str) -> object | None:
+        """Return what is registered under a name, None for nothing."""
+        return self._known[category].get(name)
+
+    def names(self, category: Category) -> tuple[str, ...]:
+        """Return the names that are taken."""
+        return tuple(self._known[category])
+
+    @contextmanager
+    def set_back(self) -> Generator[None]:
+        """Forget at the end what is registered meanwhile: two versions of a file may be loaded."""
+        before: dict[Category, dict[str, object]] = {
+            category: dict(known) for category, known in self._known.items()
+        }
+        try:
+            yield
+        finally:
+            self._known = before
+
+    def _keep(self, category: Category, given: T, name: object) -> T:
+        own = name or _named(given, "__name__")
+        if not isinstance(own, str) or not own.strip() or own == "<lambda>":
+            raise ConfigError(
+                f"a {category} is registered under a name; found none for {given!r:.80}. "
+                f"Fix: registry.{category}(…, name='…')"
+            )
+        known = self._known[category].setdefault(own, given)
+        if known is not given:
+            raise ConfigError(
+                f"two {category}s are registered as {own!r}: {known!r:.80} and {given!r:.80}. "
+                "Fix: give one of them another `name`"
+            )
+        return given
+
+
+registry = Registry()
+"""The registry that files are read with, unless another is given."""
+
+
+@final
+class Names:
+    """What files may name: a registry, then the entry points of installed packages.
+
+    A package's code is loaded only when a file names what it offers.
+    """
+
+    def __init__(self, own: Registry = registry, *, installed: bool = True) -> None:
+        self._own = own
+        self._installed = installed
+
+    @cached_property
+    def _points(self) -> dict[Category, dict[str, EntryPoint]]:
+        """What installed packages offer; looked for once, and only if a name is not known."""
+        every = entry_points() if self._installed else EntryPoints()
+        return {
+            category: {one.name: one for one in every.select(group=group)}
+            for category, group in GROUPS.items()
+        }
+
+    def find(self, category: Category, name: str) -> object | None:
+        """Return what a name means, None for nothing.
+
+        Raises:
+            ConfigError: a package offers it, and cannot be loaded.
+        """
+        found = self._own.get(category, name)
+        if found is not None:
+            return found
+        point = self._points[category].get(name)
+        if point is None:
+            return None
+        try:
+            loaded: object = point.load()
+        except Exception as error:
+            raise ConfigError(
+                f"the {category} {name!r} of an installed package ({point.value}) cannot be "
+                f"loaded: {type(error).__name__}: {error}"
+            ) from error
+        return loaded
+
+    def known(self, category: Category) -> tuple[str, ...]:
+        """Return all names of a category."""
+        return tuple(dict.fromkeys((*self._own.names(category), *self._points[category])))
+
+    def items(self, category: Category) -> Iterator[tuple[str, object]]:
+        """Yield what is registered; entry points are not loaded for it."""
+        for name in self._own.names(category):
+            yield name, self._own.get(category, name)
+
+
+def has_node_words(given: object) -> bool:
+    """Whether something has what makes a node."""
+    return all(hasattr(given, word) for word in NODE_WORDS)
+
+
+def _named(given: object, word: str = "name") -> object:
+    return getattr(given, word, "")
+
+
+def _function(given: T) -> T:
+    if not callable(given) or isinstance(given, type):
+        raise ConfigError(f"a function was expected; found {given!r:.80}")
+    return given

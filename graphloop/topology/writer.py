@@ -1,0 +1,144 @@
+"""Writer: a `Document` as plain data, as YAML, and as one fingerprint.
+
+What is written reads back as the same; whatever a file cannot say is an error that names it. The
+canonical form leaves out defaults, names every outcome, and sorts its keys: two files that say the
+same have one fingerprint, however they are written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from typing import Final, cast
+
+import yaml
+
+from ..errors import GraphError, Problem
+from ..temporal_data import rules_to_data
+from .document import AgentEntry, Document
+from .forms import Data, Text, Unwritable, Writing
+from .node_forms import write_node, write_part
+from .reader import VERSION
+from .registration import Names
+from .scalars import is_text
+from .table import ELSE, write_rows
+
+__all__ = ["data_of", "fingerprint_of", "yaml_of"]
+
+WIDTH: Final = 100
+
+
+def data_of(document: Document, names: Names, *, shortened: bool = True) -> dict[str, Data]:
+    """Return what stands in a file for a document, as plain data.
+
+    Args:
+        document: the document.
+        names: what is known by name where it will be read.
+        shortened: whether `else` may stand for the last outcomes of a row.
+
+    Raises:
+        GraphError: naming each node that no file can hold, and why.
+    """
+    return {"graphloop": VERSION, **_graph_data(document, names, shortened=shortened)}
+
+
+def fingerprint_of(document: Document, names: Names) -> str:
+    """Return the SHA-256 of the canonical form, in hexadecimal digits.
+
+    Raises:
+        GraphError: naming each node that no file can hold, and why.
+    """
+    data = data_of(document, names, shortened=False)
+    text = json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return sha256(text.encode()).hexdigest()
+
+
+def yaml_of(data: Mapping[str, Data]) -> str:
+    """Return data as YAML that `compose` reads as the same data."""
+    written: str = yaml.dump(
+        dict(data), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=WIDTH
+    )
+    return written
+
+
+def _graph_data(document: Document, names: Names, *, shortened: bool) -> dict[str, Data]:
+    graph = document.graph
+    problems: list[Problem] = []
+    nodes: dict[str, Data] = {}
+    to = Writing(names, write_part)
+    for name, node in graph.nodes.items():
+        try:
+            Text().write(name, to)
+            nodes[name] = {**write_node(node, to)}
+        except Unwritable as error:
+            fix = "change it, or run the graph from Python."
+            problems.append(Problem(f"node {name!r}", f"cannot be written: {error}.", fix))
+        if any(edge.outcome == ELSE for edge in graph.edges if edge.source == name):
+            found = "has an outcome named `else`, which stands for the rest in a file."
+            problems.append(Problem(f"node {name!r}", found, "rename the class."))
+    if problems:
+        raise GraphError(graph.name, problems)
+    data: dict[str, Data] = {"name": graph.name, "description": document.description}
+    data |= {"instructions": document.instructions, "prompt": document.prompt}
+    data |= {"start": graph.start, "tools": [*document.tools]}
+    agents: dict[str, Data] = {
+        name: _agent_data(one, names, shortened=shortened) for name, one in document.agents.items()
+    }
+    data |= {"agents": agents, "nodes": nodes, "edges": {**write_rows(graph, shortened=shortened)}}
+    rules: list[Data] = [{**one} for one in rules_to_data(document.rules)]
+    ignore: list[Data] = [
+        {**({"node": node} if node else {}), "code": code, "reason": reason}
+        for (node, code), reason in document.ignore.items()
+    ]
+    data |= {"rules": rules, "ignore": ignore}
+    return {key: one for key, one in data.items() if one not in ("", [], {})}
+
+
+def _agent_data(entry: AgentEntry, names: Names, *, shortened: bool) -> Data:
+    data: dict[str, Data] = {}
+    if entry.description:
+        data["description"] = entry.description
+    if entry.takes_over:
+        data["takes_over"] = True
+    if entry.document is None:
+        return {**data, "given": True}
+    return {**data, "graph": _graph_data(entry.document, names, shortened=shortened)}
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes YAML without references, whose inner tables stand on one line."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        """Write equal values out each time."""
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+    # The dumper's own quotes are for YAML 1.1, whose words are not all of those of 1.2.
+    style = None if is_text(text) and text != "<<" else "'"
+    # Its stub lacks the type of one parameter.
+    represent = cast("Callable[..., yaml.Node]", dumper.represent_scalar)  # pyright: ignore[reportUnknownMemberType]
+    return represent("tag:yaml.org,2002:str", text, style)
+
+
+def _mapping(dumper: yaml.SafeDumper, data: dict[str, Data]) -> yaml.Node:
+    flat = not any(_has_table(one) for one in data.values())
+    return dumper.represent_mapping("tag:yaml.org,2002:map", data, flow_style=flat)
+
+
+def _listing(dumper: yaml.SafeDumper, data: list[Data]) -> yaml.Node:
+    flat = not any(isinstance(one, dict | list) for one in data)
+    return dumper.represent_sequence("tag:yaml.org,2002:seq", data, flow_style=flat)
+
+
+def _has_table(data: Data) -> bool:
+    """Whether something has its own lines: a mapping, or a list with one in it."""
+    if isinstance(data, list):
+        return any(isinstance(one, dict) for one in data)
+    return isinstance(data, dict) and bool(data)
+
+
+_Dumper.add_representer(str, _text)
+_Dumper.add_representer(dict, _mapping)
+_Dumper.add_representer(list, _listing)

@@ -1,0 +1,161 @@
+"""The checker, tested both ways: what it proves holds in every run, and no mutant escapes it.
+
+Safe topologies are built from a small grammar, proven, and then run against adversaries. Each is
+spoilt in every known way: the checker must name the property that is lost, and where its witness
+is a path, a simulated run must be able to take it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphloop.events import Judged
+from graphloop.graph import Graph
+from graphloop.proofs.bound import bound
+from graphloop.proofs.check import check
+from graphloop.proofs.report import Finding, Report
+from graphloop.repair import open_calls
+from graphloop.spending import Budget
+from tests.recording import recorded
+from tests.sizes import sized
+from tests.strategies import Adversary, failing
+from tests.topology_data import MUTANTS, Mutant, Topology, graph_of, standard
+from tests.witness import walk
+
+REPEATED = 4
+
+
+@st.composite
+def safe_topologies(draw: st.DrawFn) -> Topology:
+    """Draw one or two standard loops in a row, each varied."""
+    loops = [
+        standard(
+            max_steps=draw(st.integers(1, 4)),
+            retries=tuple(draw(st.lists(st.integers(0, 2), max_size=2))),
+            context_window=draw(st.sampled_from([None, 1_000])),
+            hold=draw(st.booleans()),
+            critic=draw(st.booleans()),
+            fallbacks=tuple(["other"] * draw(st.integers(0, 1))),
+            prefix=prefix,
+        )
+        for prefix in draw(st.sampled_from([("",), ("one-", "two-")]))
+    ]
+    whole = loops[0]
+    for after in loops[1:]:
+        last = next(one for one in reversed(whole["nodes"]) if one.endswith(("critic", "verify")))
+        whole["edges"][last]["accepted"] = after["start"]
+        whole["nodes"] |= after["nodes"]
+        whole["edges"] |= after["edges"]
+    return whole
+
+
+def checked(topology: Topology) -> tuple[Graph[Any], Report]:
+    graph, given = graph_of(topology), topology.get("budget")
+    return graph, check(graph, budget=None if given is None else Budget(**given))
+
+
+judging = st.lists(
+    st.builds(Judged, st.booleans(), st.just("no"), st.booleans()), min_size=1, max_size=3
+)
+
+
+@settings(max_examples=sized(80))
+@given(safe_topologies())
+def test_safe_topologies_are_proven(topology: Topology) -> None:
+    """A proof that refuses good graphs is turned off within a week."""
+    _, report = checked(topology)
+
+    assert () == report.findings
+    assert {"GL12"} == {one.code for one in report.unknown}
+
+
+@settings(max_examples=sized(80), deadline=None)
+@given(safe_topologies(), failing, judging, st.none() | st.integers(1, 40), st.integers(0, 99))
+def test_what_is_proven_holds_in_every_run(
+    topology: Topology,
+    adversary: Adversary,
+    judged: list[Judged],
+    abort_after: int | None,
+    seed: int,
+) -> None:
+    """No call is left without an answer, and no node is visited more often than it may be."""
+    graph = graph_of(topology)
+    known = bound(graph)
+    heard, left, entered = recorded(graph)
+    world = Adversary(
+        adversary.models,
+        adversary.tools,
+        adversary.checks,
+        adversary.decisions,
+        callbacks=tuple(judged),
+    )
+
+    run = world.run(heard, seed=seed, abort_after=abort_after).run
+
+    if run.ended:
+        assert () == run.turn.calls
+        assert not open_calls(run.messages)
+    assert known.model_calls is not None
+    assert run.spent.model_calls <= known.model_calls
+    for name, times in Counter(entered).items():
+        most = known.visits[name]
+        assert most is not None
+        assert times <= most, (name, times, most)
+    assert len(left) <= len(entered)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda one: one.name)
+@settings(max_examples=sized(6, 200), deadline=None)
+@given(topology=safe_topologies())
+def test_every_mutant_is_found(mutant: Mutant, topology: Topology) -> None:
+    """What nobody has ever seen the checker find, it may as well not look for."""
+    _, report = checked(mutant.of(topology))
+
+    assert not report.ok or mutant.warns
+    assert mutant.code in {one.code for one in report.findings}
+    assert mutant.code not in report.proven
+
+
+@pytest.mark.parametrize("mutant", [one for one in MUTANTS if one.walks], ids=lambda one: one.name)
+def test_the_witness_of_a_mutant_can_be_walked(mutant: Mutant) -> None:
+    """A counterexample that cannot happen costs more trust than it wins."""
+    graph, report = checked(mutant.of(standard(hold=False, retries=(1,))))
+
+    for finding in report.findings:
+        if finding.code == mutant.code:
+            assert_walked(graph, finding)
+
+
+def assert_walked(graph: Graph[Any], finding: Finding) -> None:
+    """Assert that a run takes the witness; one that goes in circles, several times."""
+    if finding.code == "GL4":
+        finding = _repeated(finding)
+    walked = walk(graph, finding)
+
+    assert walked is not None, finding.path
+    lines = tuple(zip(finding.witness, finding.outcomes, strict=False))
+    assert lines == walked.left[: len(lines)]
+    if finding.code == "GL3" and finding.witness[-1] == "END":
+        assert walked.simulation is not None
+        assert walked.simulation.run.turn.calls
+
+
+def _repeated(finding: Finding) -> Finding:
+    """Return the finding with its cycle gone round several times."""
+    last = finding.witness[-1]
+    at = finding.witness.index(last)
+    around, outcomes = finding.witness[at + 1 :], finding.outcomes[at:]
+    return Finding(
+        finding.code,
+        finding.severity,
+        finding.place,
+        finding.message,
+        (*finding.witness, *around * REPEATED),
+        finding.fix,
+        (*finding.outcomes, *outcomes * REPEATED),
+    )

@@ -1,0 +1,170 @@
+"""What a type checker knows about nodes of one's own. Checked by mypy and pyright, never run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, assert_type
+
+from graphloop import END, Agent, ChildResult, Edges, Graph, NodeContext, RunResult, node, sub_graph
+from graphloop.front.own_node import OwnNode
+from graphloop.front.sub_graph import SubGraph
+from graphloop.nodes import Append, PrepareStep
+from graphloop.outcomes import Answered, Outcome, Ready
+from graphloop.policy import allow
+from graphloop.spending import budget
+from graphloop.values import Message
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """A state of the user's."""
+
+    text: str
+    team: str = ""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """The state of a child."""
+
+    text: str = ""
+
+
+class Billing(Outcome):
+    """A way to leave."""
+
+
+class Technical(Outcome):
+    """Another."""
+
+
+@dataclass(frozen=True)
+class Unclear(Outcome):
+    """One that says more."""
+
+    reason: str = ""
+
+
+class Other(Outcome):
+    """One of another node."""
+
+
+@node
+async def route(ticket: Ticket) -> Billing | Technical:
+    return Billing() if "invoice" in ticket.text else Technical()
+
+
+@node
+def plain(ticket: Ticket, context: NodeContext) -> Billing | Unclear:
+    assert_type(context.messages, Sequence[Message])
+    assert_type(context.answer, str)
+    assert_type(context.idempotency_key, str)
+    return Unclear(context.key) if context.turn > 3 else Billing()
+
+
+@node
+async def assign(ticket: Ticket) -> tuple[Billing | Technical, Ticket]:
+    return Billing(), replace(ticket, team="money")
+
+
+@node(
+    name="again",
+    kind="check",
+    cap={Unclear: 3},
+    capped=Billing,
+    reads=("text",),
+    writes={"team"},
+    timeout_s=5,
+    raises={TimeoutError: Technical},
+)
+async def judge(ticket: Ticket) -> tuple[Billing | Technical | Unclear, Ticket]:
+    return Unclear("why?"), ticket
+
+
+@node
+def stateless(_: None, context: NodeContext) -> Billing:
+    return Billing()
+
+
+assert_type(route, OwnNode[Ticket, Billing | Technical])
+assert_type(plain, OwnNode[Ticket, Billing | Unclear])
+assert_type(assign, OwnNode[Ticket, Billing | Technical])
+assert_type(judge, OwnNode[Ticket, Billing | Technical | Unclear])
+assert_type(stateless, OwnNode[None, Billing])
+
+
+def ask(ticket: Ticket) -> str:
+    return ticket.text
+
+
+def take(ticket: Ticket, result: ChildResult[None]) -> Ticket:
+    assert_type(result.text, str)
+    return replace(ticket, text=result.text)
+
+
+def take_draft(ticket: Ticket, result: ChildResult[Draft]) -> Ticket:
+    return replace(ticket, text=result.state.text)
+
+
+def begin(ticket: Ticket) -> Draft:
+    return Draft(ticket.text)
+
+
+@node
+def finish(draft: Draft) -> tuple[Other, Draft]:
+    return Other(), draft
+
+
+child = Graph("child", finish, {finish: {...: END}})
+assert_type(child, Graph[Draft])
+writer = sub_graph(
+    Agent("openai:x"), prompt=ask, output=take, gate=allow("*"), budget=budget(usd=1)
+)
+drafts = sub_graph(child, name="drafts", state=begin, output=take_draft, writes={"text"})
+assert_type(sub_graph(Agent("openai:x"), name="talk"), SubGraph[Any])
+assert_type(writer, SubGraph[Ticket])
+assert_type(drafts, SubGraph[Ticket])
+
+prepare, append = PrepareStep(), Append()
+edges: Edges[Ticket] = {
+    route: route.row({Billing: writer, Technical: judge, ...: END}),
+    writer: {Answered: append, ...: END},
+    append: {...: drafts},
+    drafts: {...: END},
+    judge: {Unclear: route, ...: END},
+}
+desk = Graph("desk", route, edges)
+assert_type(desk, Graph[Ticket])
+assert_type(Graph("none", stateless, {stateless: {...: END}}), Graph[None])
+late = Graph("late", prepare, {prepare: {Ready: route, ...: END}, **edges}, state_type=Ticket)
+assert_type(late, Graph[Ticket])
+
+
+async def use() -> None:
+    result = await desk.run(Ticket("x"), store="runs.db")
+    assert_type(result, RunResult[Ticket])
+    assert_type(result.state.team, str)
+    assert_type(desk.bound(budget=budget(tokens=9)).model_calls, int | None)
+    desk.check(ignore={("route", "GL6"): "known"})
+
+
+# What is wrong must be said before it is run.
+route.row({Other: append})  # type: ignore[dict-item]  # pyright: ignore[reportArgumentType]
+node(name=5)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
+node(kind="gate")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
+node(cap={Ticket: 3})  # type: ignore[dict-item]  # pyright: ignore[reportCallIssue, reportArgumentType]
+Graph("mixed", stateless, {stateless: {...: END}, route: {...: END}})  # type: ignore[dict-item]  # pyright: ignore[reportCallIssue, reportArgumentType]
+sub_graph(child, state=begin, output=take)  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
+sub_graph(Agent("openai:x"), state=begin)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
+desk.stream("x")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+@node  # type: ignore[type-var]  # pyright: ignore[reportCallIssue, reportArgumentType, reportUntypedFunctionDecorator]
+async def no_outcome(ticket: Ticket) -> str:
+    return ""
+
+
+@node
+async def wrong_outcome(ticket: Ticket) -> Billing:
+    return Technical()  # type: ignore[return-value]  # pyright: ignore[reportReturnType]

@@ -1,0 +1,98 @@
+"""`graphloop fuzz`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from graphloop.cli import fuzz as command
+from graphloop.cli.fuzz import fuzz
+from graphloop.cli.request import FuzzRequest
+from graphloop.cli.status import Status
+from graphloop.errors import ConfigError
+from graphloop.fuzz import fuzzing
+from graphloop.fuzz.coverage import Coverage
+from graphloop.fuzz.report import FuzzReport
+from tests.unit.cli.command_line import called
+
+BROKEN = """
+from tests.unit.fuzz.planted import BUGS
+graph = BUGS["a tool that is run again"][1]()
+"""
+
+
+def test_a_sound_graph_is_status_0_and_its_coverage_is_drawn(
+    desk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """CI goes on, and somebody looks at the picture."""
+    assert Status.OK is fuzz(FuzzRequest(target="agent", seeds=30, draw="c.mmd"))
+
+    assert "30 seed(s) from 0 on, nothing found" in capsys.readouterr().out
+    assert "#40;30 runs#41;" in (desk / "c.mmd").read_text(encoding="utf-8")
+
+
+def test_a_failure_is_status_1_and_its_command_brings_it_back(
+    desk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command is printed to be copied."""
+    (desk / "own.py").write_text(BROKEN, encoding="utf-8")
+
+    assert Status.FAILED is fuzz(FuzzRequest(target="own.py"))
+    text = capsys.readouterr().out
+    token = text.partition("again: graphloop fuzz own.py --replay ")[2].split()[0]
+    assert Status.FAILED is fuzz(FuzzRequest(target="own.py", replay=token))
+    again = capsys.readouterr().out
+
+    assert "once: call" in text
+    assert "once: call" in again
+    assert token in again
+
+
+def test_options_reach_the_search(desk: Path) -> None:
+    """Each of them, through the command line itself."""
+    (desk / "own.py").write_text(BROKEN, encoding="utf-8")
+    rule = "{never: 'node:append'}"
+
+    done = called(
+        *("fuzz", "own.py", "--seed", "7", "--rule", rule, "--events", "50", "--json"), cwd=desk
+    )
+
+    report = json.loads(done.stdout)
+    assert (1, 1, 7) == (done.returncode, report["seeds"], report["first_seed"])
+    assert {"rule"} == {one["code"] for each in report["failing"] for one in each["violations"]}
+    text = called("fuzz", "own.py", "--rule", rule, "--events", "50", cwd=desk).stdout
+    assert "own.py --rule '{never: '\"'\"'node:append'\"'\"'}' --events 50 --replay" in text
+
+
+@pytest.mark.parametrize(
+    ("request_", "found"),
+    [
+        (FuzzRequest(target=""), "TARGET"),
+        (FuzzRequest(target="agent", replay="f1-x", seeds=3), "no effect beside --replay"),
+        (FuzzRequest(target="agent", replay="f1-x"), "expected a token"),
+        (FuzzRequest(target="agent", rules=("{never:",)), "--rule: expected a rule"),
+        (FuzzRequest(target="agent", rules=("{newer: x}",)), "did you mean 'never'"),
+        (FuzzRequest(target="agent", rules=("{never: nowhere}",)), "no node, outcome or tool"),
+    ],
+)
+def test_what_cannot_work_is_refused(request_: FuzzRequest, found: str) -> None:
+    """Before anything is run, with what to do."""
+    with pytest.raises(ConfigError, match=r"(?i)" + found):
+        fuzz(request_)
+
+
+def test_an_interrupted_search_is_status_130(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What was found so far is printed all the same."""
+    report = FuzzReport("g", 3, 0, (), 0, Coverage(), interrupted=True)
+
+    def interrupted(*_: object, **__: object) -> FuzzReport:
+        return report
+
+    monkeypatch.setattr(fuzzing, "fuzz", interrupted)
+
+    assert Status.INTERRUPTED is command.fuzz(FuzzRequest(target="agent"))
+    assert "interrupted after 3 seed(s)" in capsys.readouterr().out

@@ -1,0 +1,89 @@
+"""Watched: the rules that a run is given, at the front door and in child runs."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from graphloop import Agent, tool
+from graphloop.errors import ConfigError
+from graphloop.front.watched import REASON, beyond_watch
+from graphloop.policy import Policy, allow, deny
+from graphloop.temporal import Rules, at_most_once, never, only_after
+from graphloop.testing import ScriptedModel
+from tests.strategies import call, reply
+
+RAN: list[int] = []
+
+
+@tool
+def refund(amount: int) -> str:
+    """Pay back."""
+    RAN.append(amount)
+    return "paid"
+
+
+@tool
+def review() -> str:
+    """Look at it."""
+    return "fine"
+
+
+def test_an_agent_keeps_its_rules() -> None:
+    """A refund before the review, and the second one after it, do not happen."""
+    RAN.clear()
+    script = ScriptedModel(
+        [
+            reply(call("refund", "a", '{"amount": 1}'), call("review", "b")),
+            reply(call("refund", "c", '{"amount": 2}'), call("refund", "d", '{"amount": 3}')),
+            "done",
+        ]
+    )
+    rules = only_after("refund", "review") & at_most_once("refund")
+
+    result = asyncio.run(Agent(script, tools=[refund, review], rules=rules).generate("go"))
+
+    first, second = [[one.status for one in step.tool_results] for step in result.steps[:2]]
+    assert (["denied", "ok"], ["ok", "denied"], [2]) == (first, second, RAN)
+
+
+def test_a_rule_about_nothing_is_refused_before_anything_is_sent() -> None:
+    """It would hold for ever and guard nothing."""
+    with pytest.raises(ConfigError, match=r"'refnd'\. Did you mean 'refund'"):
+        Agent(ScriptedModel(["hi"]), tools=[refund], rules=never("refnd"))
+
+
+def test_a_child_run_may_not_use_what_its_parent_s_rules_bound() -> None:
+    """Its happenings are not counted above it, so a rule could be walked around there."""
+    RAN.clear()
+    kid = Agent(
+        ScriptedModel([reply(call("refund", "a", '{"amount": 1}')), "kid done"]),
+        tools=[refund],
+        name="kid",
+    ).as_tool(description="helps")
+    script = ScriptedModel([reply(call("kid", "k", '{"prompt": "go"}')), "done"])
+
+    boss = Agent(script, tools=[kid, refund], rules=[at_most_once("refund")])
+    result = asyncio.run(boss.generate("go"))
+
+    (child,) = result.children.values()
+    (denied,) = child.steps[0].tool_results
+    assert ("denied", []) == (denied.status, RAN)
+    assert "a rule of the run above bounds it" in denied.text
+
+
+@pytest.mark.parametrize(
+    ("rules", "gates"),
+    [
+        (Rules(), ()),
+        (never("node:x"), ()),
+        (never("tool:x"), (deny("x", reason=REASON) | allow("*"),)),
+        (never("tool:*"), (deny("*", reason=REASON),)),
+    ],
+)
+def test_only_tools_that_rules_bound_are_denied_to_children(
+    rules: Rules, gates: tuple[Policy, ...]
+) -> None:
+    """All others are the child's own gate's business."""
+    assert [one.rules for one in gates] == [one.rules for one in beyond_watch(rules.rules)]

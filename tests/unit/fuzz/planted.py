@@ -1,0 +1,316 @@
+"""Graphs with a bug each, such as people write: the fuzzer has to find every one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from graphloop import END, Edges, Graph, allow, ask, deny
+from graphloop.effects import CallTool, Effect, Invoke
+from graphloop.events import CallbackReturned, Event, Judged, ModelReplied, ToolReturned
+from graphloop.node_protocol import Kind, Leave, Node, Reaction, Wait
+from graphloop.nodes import Append, Execute, Gate, ModelCall, PrepareStep, StopCheck
+from graphloop.outcomes import (
+    Aborted,
+    AnsweredCalls,
+    Calls,
+    Done,
+    Final,
+    Go,
+    Outcome,
+    Ready,
+    Rejected,
+    Resend,
+    Settled,
+    Stop,
+)
+from graphloop.run import Run, evolve
+from graphloop.values import ToolResult, call_key, call_place
+
+__all__ = ["BUGS", "Forgetful", "table"]
+
+
+@dataclass(frozen=True)
+class Around:
+    """A node that does what another does; those that derive from it do one thing wrong."""
+
+    node: Node[None, Outcome]
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+    @property
+    def kind(self) -> Kind:
+        return self.node.kind
+
+    @property
+    def outcomes(self) -> frozenset[type[Outcome]]:
+        return self.node.outcomes
+
+    @property
+    def contract(self) -> object:
+        return getattr(self.node, "contract", None)
+
+    def enter(self, run: Run[None], /) -> Reaction[None, Outcome]:
+        return self.node.enter(run)
+
+    def on(
+        self, run: Run[None], event: Event, answered: Effect | None, /
+    ) -> Reaction[None, Outcome]:
+        return self.node.on(run, event, answered)
+
+
+@dataclass(frozen=True)
+class Reckless:
+    """Runs all calls of the turn, whatever a gate says: a gate is in its way."""
+
+    name: str = "reckless"
+    kind: Kind = "execute"
+    outcomes: frozenset[type[Outcome]] = frozenset({Done, Aborted})
+
+    def enter(self, run: Run[None], /) -> Reaction[None, Outcome]:
+        """Run everything."""
+        turn = run.turn
+        wishes = tuple(
+            CallTool(run.next_effect + place, call_key(turn.number, place), call)
+            for place, call in enumerate(turn.calls)
+        )
+        empty: tuple[ToolResult | None, ...] = (None,) * len(wishes)
+        return Wait(evolve(run, turn=evolve(turn, results=empty)), wishes)
+
+    def on(
+        self, run: Run[None], event: Event, answered: Effect | None, /
+    ) -> Reaction[None, Outcome]:
+        """Keep the result."""
+        if not isinstance(answered, CallTool):
+            return Leave(run, Aborted())
+        call, place = answered.call, call_place(answered.key)
+        content = event.content if isinstance(event, ToolReturned) else "failed"
+        result = ToolResult(answered.key, call.id, call.name, content)
+        results = (*run.turn.results[:place], result, *run.turn.results[place + 1 :])
+        run = evolve(run, turn=evolve(run.turn, results=results))
+        return Wait(run) if run.pending else Leave(run, Done())
+
+
+@dataclass(frozen=True)
+class Forgetful(Around):
+    """Keeps no more than three calls of a reply."""
+
+    def on(
+        self, run: Run[None], event: Event, answered: Effect | None, /
+    ) -> Reaction[None, Outcome]:
+        """Lose a call."""
+        if isinstance(event, ModelReplied) and len(event.reply.message.calls) > 3:
+            parts = [*event.reply.message.parts]
+            parts.remove(event.reply.message.calls[-1])
+            message = evolve(event.reply.message, parts=tuple(parts))
+            event = evolve(event, reply=evolve(event.reply, message=message))
+        return super().on(run, event, answered)
+
+
+@dataclass(frozen=True)
+class Hasty(Around):
+    """Runs a call again, under the same key, when it took too long."""
+
+    def on(
+        self, run: Run[None], event: Event, answered: Effect | None, /
+    ) -> Reaction[None, Outcome]:
+        """Try again at once."""
+        if isinstance(event, ToolReturned) and event.status == "timeout":
+            assert isinstance(answered, CallTool)
+            return Wait(run, (CallTool(run.next_effect, answered.key, answered.call),))
+        return super().on(run, event, answered)
+
+
+@dataclass(frozen=True)
+class Backwards(Around):
+    """Appends the results of a turn in the order that tools like best: the wrong one."""
+
+    def enter(self, run: Run[None], /) -> Reaction[None, Outcome]:
+        """Turn them round."""
+        turn = evolve(run.turn, results=run.turn.results[::-1])
+        return super().enter(evolve(run, turn=turn))
+
+
+@dataclass(frozen=True)
+class Twofold(Around):
+    """Adds the results of a turn twice."""
+
+    def enter(self, run: Run[None], /) -> Reaction[None, Outcome]:
+        """Add them once more."""
+        results = [one for one in run.turn.results if one is not None]
+        reaction = super().enter(run)
+        assert isinstance(reaction, Leave)
+        after = reaction.run
+        again = evolve(after, added=after.added.append(*results))
+        return Leave(evolve(again, messages=again.messages.append(*results)), reaction.outcome)
+
+
+@dataclass(frozen=True)
+class Endless(Around):
+    """Promises a bound, and goes on for ever."""
+
+    def enter(self, run: Run[None], /) -> Reaction[None, Outcome]:
+        """Go on."""
+        reaction = super().enter(run)
+        is_over = isinstance(reaction, Leave) and isinstance(reaction.outcome, Stop)
+        return Leave(run, Go()) if is_over else reaction
+
+
+@dataclass(frozen=True)
+class Looping:
+    """Sends an answer back as often as its function says."""
+
+    name: str = "looping"
+    kind: Kind = "check"
+    outcomes: frozenset[type[Outcome]] = frozenset({Rejected, Final, Aborted})
+
+    def enter(self, run: Run[None], /) -> Reaction[None, Outcome]:
+        """Ask."""
+        return Wait(run, (Invoke(run.next_effect, "judge"),))
+
+    def on(
+        self, run: Run[None], event: Event, answered: Effect | None, /
+    ) -> Reaction[None, Outcome]:
+        """Go on as long as it likes."""
+        match event:
+            case CallbackReturned(answer=Judged(accepted=False)):
+                return Leave(evolve(run, ending=None), Rejected())
+            case _:
+                return Leave(run, Final() if answered else Aborted())
+
+
+@dataclass(frozen=True)
+class Wordless(Around):
+    """Takes for granted that a reply says something."""
+
+    def enter(self, run: Run[None], /) -> Reaction[None, Outcome]:
+        """Look at the first part."""
+        reply = run.turn.reply
+        assert reply is None or reply.message.parts[0] is not None
+        return super().enter(run)
+
+
+VISITS: list[int] = []
+
+
+@dataclass(frozen=True)
+class Impure(Around):
+    """Remembers in a global what a journal does not know."""
+
+    def enter(self, run: Run[None], /) -> Reaction[None, Outcome]:
+        """Give the turn another limit each time that this process comes here."""
+        VISITS.append(1)
+        return super().enter(evolve(run, turn=evolve(run.turn, max_tokens=len(VISITS))))
+
+
+Bug: TypeAlias = Callable[[Node[None, Outcome]], Node[None, Outcome]]
+
+
+def as_it_is(node: Node[None, Outcome]) -> Node[None, Outcome]:
+    """Return a node as it is."""
+    return node
+
+
+def table(twist: Bug = as_it_is) -> Graph[None]:
+    """Return the plainest loop; nothing is wrong with it but what `twist` makes of its nodes."""
+    prepare, model, gate = twist(PrepareStep()), twist(ModelCall()), twist(Gate())
+    execute, append, stop = twist(Execute()), twist(Append()), twist(StopCheck(max_steps=6))
+    edges: Edges[None] = {
+        prepare: {Ready: model, Calls: gate, ...: END},
+        model: {Calls: gate, ...: append},
+        gate: {Settled: execute, ...: append},
+        execute: {...: append},
+        append: {AnsweredCalls: stop, Resend: stop, ...: END},
+        stop: {Go: prepare, ...: END},
+    }
+    return Graph("plain", prepare, edges)
+
+
+def twisted(kind: Kind, bug: Bug) -> Graph[None]:
+    """Return the plainest loop with a bug in its node of this kind."""
+    return table(lambda node: bug(node) if node.kind == kind else node)
+
+
+def reckless(gate: Gate) -> Graph[None]:
+    """Return a loop with this gate, and a node that does not heed it."""
+    others: dict[str, Node[None, Outcome]] = {"execute": Reckless(), "gate": gate}
+    return table(lambda node: others.get(node.kind, node))
+
+
+def without_append() -> Graph[None]:
+    """Return a loop that goes to its check without adding the turn."""
+    prepare, model, gate = PrepareStep(), ModelCall(), Gate()
+    execute, append, stop = Execute(), Append(), StopCheck(max_steps=6)
+    edges: Edges[None] = {
+        prepare: {Ready: model, Calls: gate, ...: END},
+        model: {Calls: gate, ...: append},
+        gate: {Settled: execute, ...: append},
+        execute: {Done: stop, ...: append},
+        append: {AnsweredCalls: stop, Resend: stop, ...: END},
+        stop: {Go: prepare, ...: END},
+    }
+    return Graph("without-append", prepare, edges)
+
+
+def without_gate() -> Graph[None]:
+    """Return a loop whose own executing node comes right after the model."""
+    prepare, model, execute = PrepareStep(), ModelCall(), Reckless()
+    append, stop = Append(), StopCheck(max_steps=6)
+    edges: Edges[None] = {
+        prepare: {Ready: model, ...: END},
+        model: {Calls: execute, ...: append},
+        execute: {...: append},
+        append: {AnsweredCalls: stop, Resend: stop, ...: END},
+        stop: {Go: prepare, ...: END},
+    }
+    return Graph("without-gate", prepare, edges)
+
+
+def without_bound() -> Graph[None]:
+    """Return a loop that nothing stops."""
+    prepare, model, gate = PrepareStep(), ModelCall(), Gate()
+    execute, append = Execute(), Append()
+    edges: Edges[None] = {
+        prepare: {Ready: model, Calls: gate, ...: END},
+        model: {Calls: gate, ...: append},
+        gate: {Settled: execute, ...: append},
+        execute: {...: append},
+        append: {AnsweredCalls: prepare, Resend: prepare, ...: END},
+    }
+    return Graph("without-bound", prepare, edges)
+
+
+def without_end() -> Graph[None]:
+    """Return a loop that a function keeps up."""
+    prepare, model, append, looping = PrepareStep(), ModelCall(), Append(), Looping()
+    edges: Edges[None] = {
+        prepare: {Ready: model, ...: END},
+        model: {...: append},
+        append: {Final: looping, ...: END},
+        looping: {Rejected: prepare, ...: END},
+    }
+    return Graph("without-end", prepare, edges)
+
+
+BUGS: Mapping[str, tuple[str, Callable[[], Graph[None]]]] = {
+    "no gate at all": ("gate", without_gate),
+    "a gate that is not heeded": (
+        "gate",
+        lambda: reckless(Gate(rules=(deny("write") | allow("*")).rules)),
+    ),
+    "a person who is not heeded": ("gate", lambda: reckless(Gate(rules=ask("*").rules))),
+    "a call that is lost": ("answers", lambda: twisted("model", Forgetful)),
+    "a turn that is not appended": ("answers", without_append),
+    "results in another order": ("history", lambda: twisted("append", Backwards)),
+    "results that come twice": ("history", lambda: twisted("append", Twofold)),
+    "a tool that is run again": ("once", lambda: twisted("execute", Hasty)),
+    "a cycle without a bound": ("endless", without_bound),
+    "a function that never ends": ("endless", without_end),
+    "a bound that is not kept": ("bound", lambda: twisted("stop", Endless)),
+    "an empty reply": ("broken", lambda: twisted("append", Wordless)),
+    "a node that remembers": ("replay", lambda: twisted("model", Impure)),
+}
+"""What is wrong, by which invariant is broken and the graph."""

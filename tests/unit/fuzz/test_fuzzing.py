@@ -1,0 +1,174 @@
+"""fuzz: every planted bug is found and shrunk; what is sound passes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from graphloop import END, Agent, Graph, node, tool
+from graphloop.cli.target import load_graph
+from graphloop.errors import ConfigError
+from graphloop.fuzz import fuzzing
+from graphloop.fuzz.choices import Choices
+from graphloop.fuzz.fuzzing import Fuzzer, fuzz, replay_token, subject_of
+from graphloop.fuzz.oracle import Trial
+from graphloop.fuzz.violation import Violation
+from graphloop.outcomes import Outcome
+from graphloop.temporal import never
+from graphloop.testing import ScriptedModel
+from tests.unit.fuzz.planted import BUGS, table
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "custom_topology"
+
+EVENTS = {"endless": 1_000, "bound": 25}
+"""Within how many events a shrunk run shows its bug; six turns are needed to exceed a bound."""
+
+
+@tool
+def pay(amount: int) -> str:
+    """Pay."""
+    return f"paid {amount}"
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_planted_bug_is_found_within_200_seeds_and_shrunk(bug: str) -> None:
+    """A fuzzer that has never found anything has proven nothing."""
+    code, make = BUGS[bug]
+
+    report = fuzz(make(), seeds=200)
+
+    found = next(one for one in report.failing if one.violations[0].code == code)
+    assert not report.ok
+    assert 0 < found.violations[0].event <= EVENTS.get(code, 12)
+    assert len(found.token) < 60
+
+
+def test_a_replayed_token_tells_the_same_story() -> None:
+    """That is how a failure travels from CI to a desk."""
+    code, make = BUGS["a tool that is run again"]
+    found = fuzz(make(), seeds=200).failing[0]
+
+    once, twice = replay_token(make(), found.token), replay_token(make(), found.token)
+
+    assert str(once) == str(twice)
+    (again,) = once.failing
+    assert (found.story, found.token, code) == (again.story, again.token, again.violations[0].code)
+    assert not once.notes
+
+
+def test_a_token_of_another_table_says_so_and_still_runs() -> None:
+    """Whoever mends a graph wants to see that it is mended."""
+    _, make = BUGS["a call that is lost"]
+    token = fuzz(make(), seeds=200).failing[0].token
+
+    mended = replay_token(table(), token)
+    changed = replay_token(Agent(ScriptedModel(())), token)
+
+    assert mended.ok
+    assert not mended.notes
+    assert "have changed since" in changed.notes[0]
+
+
+def test_the_standard_agent_keeps_every_promise() -> None:
+    """With tools, rules of the gate, and a caller who iterates it."""
+    report = fuzz(Agent(ScriptedModel(()), tools=[pay]), seeds=200)
+
+    assert report.ok, str(report)
+    assert all(report.coverage.nodes.values())
+
+
+def test_a_sound_loop_and_the_example_keep_every_promise() -> None:
+    """The first topology that most people see."""
+    example = load_graph(str(EXAMPLE))
+
+    assert fuzz(table(), seeds=200).ok
+    assert fuzz(example, seeds=200).ok
+
+
+def test_a_broken_rule_is_found_at_its_event() -> None:
+    """Rules of one's own are invariants as well."""
+    report = fuzz(table(), seeds=200, rules=never("tool:deploy"))
+
+    (found,) = report.failing
+    assert "rule: never tool:deploy" in str(found.violations[0])
+    assert found.violations[0].event <= 4
+
+
+def test_the_search_stops_when_enough_has_failed() -> None:
+    """The eleventh failure says little more."""
+    report = fuzz(BUGS["no gate at all"][1](), seeds=200)
+
+    assert 10 == report.failed
+    assert report.seeds < 200
+    assert ("stopped after 10 failing seeds",) == report.notes
+
+
+@pytest.mark.parametrize("interrupt_at", [15, 40])
+def test_ctrl_c_tells_what_was_found(interrupt_at: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long search is ended by hand, while it searches or shrinks, and nothing found is lost."""
+    fuzzer = Fuzzer(subject_of(BUGS["no gate at all"][1]()))
+    tried = fuzzer.tried
+    calls = 0
+
+    def interrupted(
+        choices: Choices, events_max: int | None = None
+    ) -> tuple[Trial[None], tuple[Violation, ...]]:
+        nonlocal calls
+        calls += 1
+        if calls == interrupt_at:
+            raise KeyboardInterrupt
+        return tried(choices, events_max)
+
+    monkeypatch.setattr(fuzzer, "tried", interrupted)
+    report = fuzzer.search(0, 200)
+
+    assert report.interrupted
+    assert ["gate"] == [one.violations[0].code for one in report.failing]
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """A state."""
+
+    text: str
+
+
+class Filed(Outcome):
+    """Done."""
+
+
+@node
+def file_ticket(ticket: Ticket) -> Filed:
+    """File it."""
+    return Filed()
+
+
+DESK: Graph[Ticket] = Graph("desk", file_ticket, {file_ticket: {...: END}})
+
+
+def test_a_state_that_cannot_be_made_is_asked_for() -> None:
+    """By its type; what can be made is made."""
+    with pytest.raises(ConfigError, match="give one with `state=`"):
+        fuzz(DESK)
+
+    report = fuzz(DESK, seeds=50, state=Ticket("x"))
+    assert report.ok
+    assert 0 < report.coverage.edges["file_ticket", "filed"] < 50
+
+
+def test_an_agent_s_tools_are_its_own() -> None:
+    """Others would be tools that it does not have."""
+    with pytest.raises(ConfigError, match="an agent has its own"):
+        fuzz(Agent(ScriptedModel(())), tools=[pay])
+
+    assert ("pay",) == tuple(one.name for one in subject_of(table(), [pay]).setup.tools)
+
+
+@pytest.mark.parametrize("numbers", [{"seeds": 0}, {"events_max": 0}])
+def test_numbers_that_search_nothing_are_refused(numbers: dict[str, int]) -> None:
+    """They would report that nothing was found."""
+    with pytest.raises(ConfigError):
+        fuzz(table(), **numbers)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    assert fuzzing.EVENTS_MAX > 0

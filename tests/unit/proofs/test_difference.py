@@ -1,0 +1,67 @@
+"""Difference: changes and verdict together, as text and as JSON, children included."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from graphloop.contract import ChildContract, Contract
+from graphloop.graph import END, Graph
+from graphloop.proofs.difference import difference
+from tests.changed_loop import bypassed, changed
+from tests.graphs import OUTCOMES, Place
+
+
+@dataclass(frozen=True)
+class Parent(Place):
+    """A node that runs a graph."""
+
+    child: Graph[None] | None = None
+
+    @property
+    def contract(self) -> Contract:
+        return Contract(children=(ChildContract("kid", self.child),))
+
+
+def parent(child: Graph[None]) -> Graph[None]:
+    node = Parent("a", frozenset(OUTCOMES[:1]), child=child)
+    return Graph("g", node, {node: {OUTCOMES[0]: END}})
+
+
+def test_the_meaning_stands_before_the_changes() -> None:
+    """Who reads one line has read the one that counts."""
+    found = difference(changed(), changed(bypassed))
+
+    assert found.weaker
+    assert str(found).splitlines()[:3] == [
+        "graph agent: weaker",
+        "  weaker: `execute` becomes reachable without `gate`",
+        "    witness: prepare_step -ready-> model_call -calls-> execute",
+    ]
+    assert "  ~ model_call -calls-> execute (was gate)" == str(found).splitlines()[-1]
+
+
+def test_json_holds_the_same_and_says_whether_anything_is_weaker() -> None:
+    """For whoever reviews by machine."""
+    data = json.loads(difference(changed(), changed(bypassed)).to_json())
+
+    assert data["weaker"] is True
+    assert data["verdict"][0]["pairs"] == [["gate", "execute"]]
+    assert data["changes"]["rewired"][0]["before"] == "gate"
+    assert json.loads(difference(changed(), changed()).to_json())["weaker"] is False
+
+
+def test_no_difference_is_said_in_words() -> None:
+    """Empty output could be an error."""
+    assert "graph agent: no difference" == str(difference(changed(), changed()))
+
+
+def test_a_child_that_got_weaker_makes_its_parent_weaker() -> None:
+    """The parent's own table is the same."""
+    found = difference(parent(changed()), parent(changed(bypassed)))
+
+    assert found.changes.none
+    assert found.weaker
+    assert "in the child 'kid':" in str(found)
+    assert "without `gate`" in str(found)
+    assert json.loads(found.to_json())["children"]["kid"]["weaker"] is True

@@ -1,0 +1,55 @@
+"""The ground that all proofs walk."""
+
+from __future__ import annotations
+
+import pytest
+
+from graphloop.proofs.ground import Ground, named, search, trail
+from tests.graphs import agent, build
+
+
+def test_a_line_that_is_never_taken_is_left_out() -> None:
+    """Without a compaction, nothing overflows."""
+    ground = Ground(agent())
+
+    assert {"ready", "calls", "failed", "aborted"} == {
+        way.word for way in ground.ways["prepare_step"]
+    }
+    assert set(ground.graph.nodes) == set(ground.reached)
+
+
+def test_nodes_that_promise_nothing_are_named() -> None:
+    """Unknown has a reason."""
+    ground = Ground(build({"a": ["b"], "b": ["END"]}))
+
+    assert ("a", "b") == ground.silent()
+    assert ["GL2"] == [one.code for one in ground.unpromised("GL2")]
+    assert () == Ground(agent()).unpromised("GL2")
+
+
+def test_a_finding_says_where_the_node_is_defined() -> None:
+    """That is where it is mended."""
+    ground = Ground(agent())
+
+    location = ground.location("gate")
+    assert location is not None
+    assert "nodes/gate.py:" in location
+    assert ground.location("nowhere") is None
+
+
+def test_a_trail_is_a_shortest_one() -> None:
+    """The shortest counterexample is the one that is understood."""
+    ground = Ground(build({"a": ["b", "c"], "b": ["c"], "c": ["END"]}))
+    found = search(["a"], lambda name: ((way, way.target) for way in ground.ways.get(name, ())))
+
+    assert ["c"] == [way.target for way in trail(found, "c")]
+    assert trail(found, "c") == ground.trail("c")
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [(("a",), "'a'"), (("a", "b", "c", "d", "e"), "'a', 'b', 'c' and 2 more")],
+)
+def test_long_lists_of_names_are_cut(names: tuple[str, ...], text: str) -> None:
+    """A reason is read."""
+    assert text == named(names)

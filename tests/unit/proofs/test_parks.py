@@ -1,0 +1,23 @@
+"""GL10: nothing effectful precedes a park in the same node."""
+
+from __future__ import annotations
+
+import pytest
+
+from graphloop.proofs.check import check
+from tests.topology_data import MUTANTS, graph_of, standard
+
+NAMES = ("tools run before a park",)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_node_that_runs_and_asks_is_found(name: str) -> None:
+    """Each is one line of a table that leads elsewhere."""
+    (mutant,) = (one for one in MUTANTS if one.name == name)
+
+    report = check(graph_of(mutant.of(standard(hold=False))))
+
+    found = [one for one in report.findings if one.code == mutant.code]
+    assert found
+    assert all(one.fix and one.witness and one.location for one in found)
+    assert mutant.code in check(graph_of(standard())).proven

@@ -1,0 +1,150 @@
+"""GL1 both ways: good graphs pass, and each way to be wrong is found with a real witness."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphloop.graph import Graph
+from graphloop.proofs.ground import Ground
+from graphloop.proofs.reachability import traps, unreachable
+from graphloop.proofs.report import Finding
+from tests.graphs import any_graphs, build, good_graphs
+
+
+def reach(ways: Mapping[str, set[str]], start: str) -> set[str]:
+    """Return what can be reached from `start`, found without any library."""
+    seen = {start}
+    for _ in ways:
+        seen |= {after for one in seen for after in ways.get(one, ())}
+    return seen
+
+
+def found(graph: Graph[None]) -> tuple[Finding, ...]:
+    """Return what is unreachable, and what is a trap."""
+    ground = Ground(graph)
+    return (*unreachable(ground), *traps(ground))
+
+
+def forwards(graph: Graph[None]) -> dict[str, set[str]]:
+    return {name: set(row.values()) for name, row in graph.table.items()}
+
+
+def backwards(graph: Graph[None]) -> dict[str, set[str]]:
+    ways: dict[str, set[str]] = {name: set() for name in (*graph.nodes, "END")}
+    for edge in graph.edges:
+        ways[edge.target].add(edge.source)
+    return ways
+
+
+def named(findings: tuple[Finding, ...], word: str) -> list[Finding]:
+    return [one for one in findings if word in one.message]
+
+
+def assert_real(graph: Graph[None], witness: tuple[str, ...]) -> None:
+    """Assert that each step of a witness is a line of the graph."""
+    assert witness
+    assert all(after in forwards(graph)[one] for one, after in pairwise(witness))
+
+
+@given(good_graphs())
+def test_a_graph_whose_every_node_lies_between_start_and_end_is_proven(
+    graph: Graph[None],
+) -> None:
+    """A proof that refuses good graphs is turned off within a week."""
+    assert not found(graph)
+
+
+@given(any_graphs())
+def test_every_node_that_no_run_arrives_at_is_found(graph: Graph[None]) -> None:
+    """A gate that stands in the table and is never entered protects nothing."""
+    findings = named(found(graph), "no run arrives here")
+
+    expected = graph.nodes.keys() - reach(forwards(graph), graph.start)
+
+    assert expected == {one.witness[-1] for one in findings}
+    assert len(expected) == len(findings)
+    for one in findings:
+        assert_real(graph, one.witness)
+        assert set(one.witness) <= expected
+        assert f"node {one.witness[-1]!r}" == one.place
+
+
+@given(any_graphs())
+def test_every_part_without_a_way_out_is_found(graph: Graph[None]) -> None:
+    """A run that cannot end spends for ever."""
+    findings = named(found(graph), "never ends")
+
+    expected = graph.nodes.keys() - reach(backwards(graph), "END")
+
+    assert bool(expected) == bool(findings)
+    innermost = {one.witness[-1]: reach(forwards(graph), one.witness[-1]) for one in findings}
+    for one in findings:
+        assert_real(graph, one.witness)
+        assert one.witness[-1] in one.witness[:-1]
+        assert innermost[one.witness[-1]] <= expected
+        assert one.witness[0] in {graph.start, one.witness[-1]}
+    for name in expected:
+        assert reach(forwards(graph), name) & innermost.keys()
+
+
+@given(good_graphs(), st.data())
+def test_a_node_that_loses_its_last_way_in_is_found(
+    graph: Graph[None], data: st.DataObject
+) -> None:
+    """The commonest mistake: an outcome led elsewhere, and what it led to forgotten."""
+    table = {name: list(row.values()) for name, row in graph.table.items()}
+    lost = data.draw(st.sampled_from(["lost", *list(table)[1:]]))
+    table.setdefault(lost, ["END"])
+    cut = build({one: ["END" if to == lost else to for to in row] for one, row in table.items()})
+
+    assert (lost,) in {one.witness for one in found(cut)}
+
+
+@given(good_graphs(), st.data())
+def test_a_cycle_that_loses_its_way_out_is_found(graph: Graph[None], data: st.DataObject) -> None:
+    """The second commonest: a loop whose every outcome leads back into it."""
+    table = {name: list(row.values()) for name, row in graph.table.items()}
+    into = data.draw(st.sampled_from(list(table)))
+    # No drawn name is longer than eight signs, so these are new.
+    names = ["trap-door-1", "trap-door-2"]
+    table[into] = [names[0], *table[into]]
+    table |= {names[0]: [names[1]], names[1]: [names[0]]}
+
+    findings = found(build(table))
+
+    assert [names[0]] == [one.witness[-1] for one in findings]
+    assert (*names, names[0]) == findings[0].witness[-3:]
+    assert_real(build(table), findings[0].witness)
+
+
+def test_the_witness_of_a_trap_is_the_shortest_way_into_it_and_around() -> None:
+    """The shortest counterexample is the one that is understood."""
+    graph = build({"a": ["b", "c", "END"], "b": ["c"], "c": ["d", "e"], "d": ["e"], "e": ["c"]})
+
+    finding = found(graph)[0]
+
+    assert finding.witness == ("a", "c", "e", "c")
+    assert (
+        finding.message
+    ) == "a run that arrives here never ends: no outcome leads out of 'c', 'd', 'e'."
+
+
+def test_only_the_innermost_part_without_a_way_out_is_reported() -> None:
+    """One missing line is one finding: what only leads into a trap is mended with it."""
+    graph = build({"a": ["b", "END"], "b": ["c"], "c": ["c"]})
+
+    assert [one.witness for one in found(graph)] == [("a", "b", "c", "c")]
+
+
+def test_the_fix_of_an_unreachable_part_names_where_to_enter_it() -> None:
+    """One line to the head of an island mends all of it."""
+    graph = build({"a": ["END"], "x": ["y"], "y": ["z"], "z": ["y", "END"]})
+
+    findings = found(graph)
+
+    assert [one.witness for one in findings] == [("x",), ("x", "y"), ("x", "y", "z")]
+    assert all("arrive at to 'x'" in one.fix for one in findings)

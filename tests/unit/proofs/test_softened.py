@@ -1,0 +1,86 @@
+"""Softened gates: what they let through that they did not before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from graphloop.contract import ChildContract, Contract
+from graphloop.graph import END, Graph
+from graphloop.loop import Standard
+from graphloop.nodes import Gate
+from graphloop.policy import Policy, allow, ask, deny
+from graphloop.proofs.softened import softened
+from graphloop.spending import Budget
+from tests.changed_loop import changed
+from tests.graphs import OUTCOMES, Place
+
+
+def told(before: Policy | None, after: Policy | None) -> list[tuple[str, str]]:
+    sides = [
+        changed(None, Standard(gate=Gate(rules=() if one is None else one.rules)))
+        for one in (before, after)
+    ]
+    return [(one.effect, one.message) for one in softened(*sides)]
+
+
+def test_a_gate_that_allows_what_it_asked_about_is_weaker() -> None:
+    """And one that denies what it allowed is stronger; both may be so at once."""
+    assert [("weaker", "`gate` allows 'pay', which it asked about before")] == told(
+        ask("pay"), allow("pay")
+    )
+    assert [("stronger", "`gate` denies 'pay', which it allowed before")] == told(
+        allow("pay"), deny("pay")
+    )
+    assert ["weaker", "stronger"] == [
+        effect for effect, _ in told(allow("a") | ask("b"), ask("a") | allow("b"))
+    ]
+    assert [] == told(ask("pay"), ask("pay"))
+
+
+def test_rules_that_come_or_go_are_told() -> None:
+    """Without rules only the tools themselves ask."""
+    assert [("weaker", "`gate` has no rules any more")] == told(ask("pay"), None)
+    assert [("stronger", "`gate` has rules now")] == told(None, ask("pay"))
+
+
+def test_rules_that_ask_functions_are_never_taken_for_as_strict() -> None:
+    """What cannot be compared is not passed."""
+    ((effect, message),) = told(ask("pay", when=bool), allow("pay", when=bool))
+
+    assert "weaker" == effect
+    assert "nobody can compare" in message
+
+
+@dataclass(frozen=True)
+class Parent(Place):
+    """A node with a child."""
+
+    budget: Budget | None = None
+    rules: Policy | None = None
+
+    @property
+    def contract(self) -> Contract:
+        rules = None if self.rules is None else self.rules.rules
+        return Contract(children=(ChildContract("kid", gate_rules=rules, budget=self.budget),))
+
+
+def parent(budget: Budget | None = None, rules: Policy | None = None) -> Graph[None]:
+    node = Parent("a", frozenset(OUTCOMES[:1]), budget=budget, rules=rules)
+    return Graph("g", node, {node: {OUTCOMES[0]: END}})
+
+
+def test_what_a_child_may_spend_and_do_is_compared_as_well() -> None:
+    """It acts in its parent's name."""
+    richer = softened(parent(Budget(usd=1.0)), parent(Budget(usd=2.0)))
+    poorer = softened(parent(), parent(Budget(tokens=5)))
+    bolder = softened(parent(rules=ask("pay")), parent(rules=allow("pay")))
+
+    assert ["the child `kid` may spend at most 2.0 usd, at most 1.0 before"] == [
+        one.message for one in richer if one.effect == "weaker"
+    ]
+    assert ["the child `kid` may spend at most 5 tokens, any number of before"] == [
+        one.message for one in poorer if one.effect == "stronger"
+    ]
+    assert ["the gate of the child `kid` allows 'pay', which it asked about before"] == [
+        one.message for one in bolder if one.effect == "weaker"
+    ]

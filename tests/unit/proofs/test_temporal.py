@@ -1,0 +1,277 @@
+"""GL12 by example: what can be decided before a run, and what only the monitor can.
+
+That nothing is ever proven wrongly is in tests/property/test_temporal_proofs.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pytest
+
+from graphloop.contract import Cap, Contract
+from graphloop.graph import END, Edges, Graph
+from graphloop.nodes import Approve, Gate, Limit
+from graphloop.outcomes import Accepted, Answered, Calls, Done, Go, Outcome
+from graphloop.proofs import temporal as module
+from graphloop.proofs.ground import Ground
+from graphloop.proofs.temporal import Decision, decided, temporal
+from graphloop.temporal import (
+    Rules,
+    always_followed_by,
+    at_most,
+    never,
+    only_after,
+)
+from graphloop.temporal_names import names_of, resolve
+from tests.graphs import agent
+from tests.property.test_temporal_proofs import Spot
+
+BOTH: tuple[type[Outcome], ...] = (Calls, Answered)
+GATE = Gate()
+
+
+def graph(lines: str, promises: Iterable[tuple[str, Contract]] = ()) -> Graph[None]:
+    """Return a graph from rows such as "a: b END", its first node first.
+
+    Nodes called `gate` and `execute` are of that kind; all promise to run nothing, but those
+    with a promise of their own.
+    """
+    rows = dict(row.strip().split(": ") for row in lines.split(";"))
+    own = dict(promises)
+    spots = {
+        name: Spot(
+            name,
+            frozenset(BOTH[: len(targets.split())]),
+            "gate" if name == "gate" else "execute" if name == "execute" else "pure",
+            (own.get(name, Contract()),),
+        )
+        for name, targets in rows.items()
+    }
+    edges: Edges[None] = {
+        spots[name]: {
+            outcome: END if to == "END" else spots[to]
+            for outcome, to in zip(BOTH, targets.split(), strict=False)
+        }
+        for name, targets in rows.items()
+    }
+    return Graph("g", next(iter(spots.values())), edges)
+
+
+def silenced(of: Graph[None], name: str) -> Graph[None]:
+    """Return the graph with a node that promises nothing any more."""
+    (spot,) = [one for one in of.nodes.values() if one.name == name]
+    assert isinstance(spot, Spot)
+    object.__setattr__(spot, "promise", ())
+    return of
+
+
+def decide(of: Graph[None], rules: Rules) -> Decision:
+    """Return what is decided of one rule, whose words are looked up."""
+    (one,) = decided(Ground(of), resolve(rules, names_of(of)))
+    return one
+
+
+def outcome_of(of: Graph[None], rules: Rules) -> tuple[str, Sequence[str]]:
+    """Return the status and the way, as node names."""
+    one = decide(of, rules)
+    return one.status, [of.start, *(way.target for way in one.walked)] if one.node else []
+
+
+REVIEWED = graph("plan: review; review: gate plan; gate: execute; execute: plan END")
+SKIPPED = graph("plan: review gate; review: gate plan; gate: execute; execute: plan END")
+
+
+def test_a_node_that_every_way_leads_through_is_proven_to_come_first() -> None:
+    """Dominated by the review since the start, as GL2 would say of a gate."""
+    assert ("proven", []) == outcome_of(REVIEWED, only_after("execute", "review"))
+    assert ("proven", []) == outcome_of(REVIEWED, never("execute", before="review.calls"))
+
+
+def test_a_way_around_is_shown_the_shortest_first() -> None:
+    """A counterexample of two lines is read; one of ten is not."""
+    expected = ("violated", ["plan", "gate", "execute"])
+
+    assert expected == outcome_of(SKIPPED, only_after("execute", "review"))
+
+
+def test_a_rule_about_a_tool_is_proven_where_nothing_can_run_too_early() -> None:
+    """Tools run at gates and behind them: what dominates these comes before every tool."""
+    assert ("proven", []) == outcome_of(REVIEWED, only_after("tool:deploy", "node:review"))
+    assert ("proven", []) == outcome_of(REVIEWED, never("tool:*", before="plan"))
+
+
+def test_a_person_who_is_asked_about_an_answer_lets_no_tool_through() -> None:
+    """So a plan that is approved before the first gate proves that no tool runs before."""
+    approve, plan = Approve(), Limit(1)
+    rows: Edges[None] = {
+        plan: {Go: approve, ...: END},
+        approve: {Accepted: GATE, ...: END},
+        GATE: {...: END},
+    }
+    of: Graph[None] = Graph("g", plan, rows)
+
+    assert "proven" == decide(of, only_after("tool:*", "outcome:approve.accepted")).status
+
+
+def test_a_rule_about_a_tool_that_may_run_is_left_to_the_monitor() -> None:
+    """Whether the model asks for it is not in the graph."""
+    one = decide(SKIPPED, only_after("tool:deploy", "node:review"))
+
+    assert ("unknown", "gate") == (one.status, one.node)
+    assert "Only the monitor can decide" in one.reason
+    assert "unknown" == decide(REVIEWED, never("tool:deploy")).status
+    assert "unknown" == decide(REVIEWED, at_most("tool:search", 5)).status
+
+
+def test_a_rule_that_is_broken_unless_a_tool_runs_is_violated() -> None:
+    """Nobody can make a model call it, and no gate can stop a node."""
+    assert ("violated", ["plan", "gate", "execute", "END"]) == outcome_of(
+        SKIPPED, never("node:END", before="tool:verify")
+    )
+
+
+def test_a_rule_that_only_a_tool_can_put_into_force_is_unknown() -> None:
+    """It holds in every run in which the tool is not called."""
+    one = decide(REVIEWED, always_followed_by("tool:deploy", "plan"))
+
+    assert ("unknown", "END") == (one.status, one.node)
+    assert (
+        "the rule hangs on them at"
+        in decide(REVIEWED, always_followed_by("approval:deploy", "plan")).reason
+    )
+
+
+def test_what_must_follow_is_looked_for_on_every_way_to_the_end() -> None:
+    """Also on the ways that nobody thinks of."""
+    pair = graph("a: b END; b: c; c: a")
+
+    assert ("violated", ["a", "END"]) == outcome_of(pair, always_followed_by("a", "b"))
+    assert ("proven", []) == outcome_of(pair, always_followed_by("b", "c"))
+
+
+def test_what_is_allowed_since_something_is_proven_round_after_round() -> None:
+    """A review of the plan before the last one is none."""
+    rounds = only_after("gate", "review", since="plan")
+
+    assert ("proven", []) == outcome_of(REVIEWED, rounds)
+    assert "violated" == decide(SKIPPED, rounds).status
+
+
+def test_a_node_that_promises_nothing_may_run_any_tool() -> None:
+    """Unknown is never proven."""
+    quiet = graph("a: b; b: END")
+    silent = Graph("g", one := Spot("a", frozenset({Done}), "pure"), {one: {Done: END}})
+
+    assert "proven" == decide(quiet, never("tool:x")).status
+    assert "unknown" == decide(silent, never("tool:x")).status
+
+
+def test_the_bounds_that_nodes_promise_rule_ways_out() -> None:
+    """A loop that goes round twice at most does not break a rule that allows three."""
+    twice = [("b", Contract(caps={Calls: Cap(2)}))]
+    capped = graph("a: b; b: a END", twice)
+
+    assert ("proven", []) == outcome_of(capped, at_most("a", 3))
+    assert ("violated", ["a", "b", "a", "b", "a"]) == outcome_of(capped, at_most("a", 2))
+    assert "violated" == decide(graph("a: b; b: a END"), at_most("a", 3)).status
+
+
+def test_a_bound_that_counts_turns_holds_only_where_turns_are_opened() -> None:
+    """A stop check that counts steps stops no cycle that makes none."""
+    turns = Cap(1, counts=frozenset({"turn"}))
+    opens = Contract(surely={Calls: frozenset({"turn"})})
+    bound, row = ("b", Contract(caps={Calls: turns})), "a: b; b: a END"
+
+    assert "proven" == decide(graph(row, [("a", opens), bound]), at_most("a", 3)).status
+    assert "violated" == decide(graph(row, [bound]), at_most("a", 3)).status
+
+
+def test_a_turn_that_is_opened_once_more_does_not_count_as_another() -> None:
+    """A counter of turns stands still while the same one is tried again."""
+    turns = Cap(1, counts=frozenset({"turn"}))
+    opens = Contract(surely={Calls: frozenset({"turn"})})
+    retries = Contract(caps={Calls: turns}, moves=frozenset({"again"}))
+
+    of = graph("a: b; b: a END", [("a", opens), ("b", retries)])
+    assert "violated" == decide(of, at_most("a", 3)).status
+
+
+def test_a_bound_that_is_set_back_is_no_bound_across_that() -> None:
+    """As the calls that are held once in every turn."""
+    turn = Contract(caps={Calls: Cap(1, resets=frozenset({"turn"}))})
+    opens = Contract(moves=frozenset({"turn"}))
+    row = "a: b; b: a END"
+
+    assert "proven" == decide(graph(row, [("b", turn)]), at_most("a", 2)).status
+    assert "violated" == decide(graph(row, [("b", turn), ("a", opens)]), at_most("a", 2)).status
+
+
+def test_a_node_that_promises_nothing_may_set_bounds_back() -> None:
+    """What nobody has promised is unknown; what nothing sets back, it cannot set back either."""
+    row, rule = "a: b; b: a END", at_most("a", 2)
+    turn = [("b", Contract(caps={Calls: Cap(1, resets=frozenset({"turn"}))}))]
+    ever = [("b", Contract(caps={Calls: Cap(1)}))]
+
+    assert "violated" == decide(silenced(graph(row, turn), "a"), rule).status
+    assert "proven" == decide(silenced(graph(row, ever), "a"), rule).status
+
+
+def test_a_search_that_is_given_up_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And says so."""
+    monkeypatch.setattr(module, "PLACES_MAX", 2)
+
+    one = decide(REVIEWED, only_after("execute", "review"))
+    assert ("unknown", "") == (one.status, one.node)
+    assert "too many places" in one.reason
+
+
+def test_a_rule_that_the_start_breaks_has_the_start_as_its_witness() -> None:
+    """There is no line to show."""
+    assert ("violated", ["plan"]) == outcome_of(REVIEWED, never("plan"))
+
+
+def test_findings_name_the_rule_and_what_to_do() -> None:
+    """One a rule; what the monitor has to decide is told as unknown."""
+    rules = resolve(
+        only_after("execute", "review", reason="two pairs of eyes")
+        & never("tool:deploy")
+        & never("END", before="execute"),
+        names_of(SKIPPED),
+    )
+
+    ((finding,), (unknown,)) = temporal(Ground(SKIPPED), rules)
+
+    assert ("GL12", "error", "execute") == (finding.code, finding.severity, finding.node)
+    assert ("plan", "gate", "execute") == finding.witness
+    assert "'node:execute only after node:review (two pairs of eyes)'" in finding.message
+    assert "'execute'" in finding.fix
+    assert "GL12" == unknown.code
+    assert unknown.reason.startswith(
+        "rule 'never tool:deploy': which tools run is not in the graph"
+    )
+
+
+def test_a_rule_about_the_end_is_found_there() -> None:
+    """END is no node, and still a place."""
+    rules = never("node:END", before="node:review")
+
+    ((finding,), _) = temporal(Ground(SKIPPED), rules)
+    assert ("", "node 'END'", "END") == (finding.node, finding.place, finding.witness[-1])
+
+
+def test_what_can_be_said_of_the_standard_loop_before_it_runs() -> None:
+    """The loop that most people run, and the rules that they ask for first."""
+    loop = agent()
+    statuses = {
+        str(rules): decide(loop, rules).status
+        for rules in (
+            only_after("execute", "gate", since="model_call"),
+            always_followed_by("model_call.calls", "append"),
+            never("tool:deploy", before="gate"),
+            never("tool:deploy"),
+            at_most("model_call", 3),
+        )
+    }
+
+    assert ["proven", "proven", "proven", "unknown", "violated"] == list(statuses.values())

@@ -1,0 +1,36 @@
+"""How often nodes are visited at most, part by part."""
+
+from __future__ import annotations
+
+from math import inf
+
+from graphloop.proofs.ground import Ground
+from graphloop.proofs.ranking import Ranking
+from graphloop.proofs.visits import Stay, Visits
+from tests.topology_data import Topology, graph_of, standard
+
+
+def stay(topology: Topology) -> Stay:
+    """Return what a run does at most, where a visit to the model weighs 1."""
+    ranking = Ranking(Ground(graph_of(topology)))
+    names, ways = ranking.whole()
+    weights = {name: float(ranking.node(name) == "model") for name in names}
+    return Visits(ranking, weights).among(names, ways)
+
+
+def test_phases_multiply_from_the_inside_out() -> None:
+    """Three turns, each asked twice at most."""
+    found = stay(standard(max_steps=3))
+
+    assert (6.0, 6.0, 3.0) == (found.weight, found.visits["model"], found.visits["extend"] / 2)
+    assert 2 == len(found.why)
+
+
+def test_what_nothing_bounds_is_visited_for_ever() -> None:
+    """And so is all that goes round with it."""
+    topology = standard()
+    topology["edges"]["model"]["paused"] = "model"
+
+    found = stay(topology)
+
+    assert inf == found.weight == found.visits["model"]

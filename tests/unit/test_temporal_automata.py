@@ -1,0 +1,79 @@
+"""Automata of temporal rules: small, total, and judged by what came strictly before.
+
+That each says what the reference evaluator says is in tests/property/test_temporal.py.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from graphloop.errors import ConfigError
+from graphloop.temporal import AtMost, Followed, Never, OnlyAfter, TemporalRule
+from graphloop.temporal_automata import (
+    Happening,
+    approval_of,
+    automaton_of,
+    entered,
+    ran,
+    taken,
+)
+
+
+def states(rule: TemporalRule, *trace: Happening) -> list[int]:
+    """Return the states that a trace leads through."""
+    automaton = automaton_of(rule)
+    found = [automaton.start]
+    for one in trace:
+        found.append(automaton.after(found[-1], one))
+    return found
+
+
+def test_a_happening_is_every_word_that_means_it() -> None:
+    """A rule may speak of one tool or of any, of an outcome here or anywhere."""
+    assert ("node:a",) == entered("a").words
+    assert ("outcome:a.calls", "outcome:calls") == taken("a", "calls").words
+    assert ("tool:x", "tool:*") == ran("x").words
+    assert ("approval:x", "approval:*") == approval_of("x").words
+    assert "outcome:a.calls" == str(taken("a", "calls"))
+
+
+def test_an_allowance_that_nobody_used_lapses() -> None:
+    """Two approvals in the morning are no two refunds at night."""
+    rule = AtMost("tool:x", 1, "approval:*")
+    x, approved = ran("x"), approval_of("y")
+
+    assert [0, 1, 1, 0, 2, 2] == states(rule, approved, approved, x, x, approved)
+
+
+def test_what_is_since_itself_has_happened_since() -> None:
+    """`since` and `after` may be one happening, seen as two words: it counts."""
+    rule = OnlyAfter("tool:x", "outcome:a.calls", "outcome:calls")
+
+    assert [0, 1, 0, 2] == states(rule, taken("a", "calls"), taken("b", "calls"), ran("x"))
+
+
+def test_a_happening_never_allows_itself() -> None:
+    """Else a rule whose words overlap would forbid nothing."""
+    assert [0, 2] == states(Never("tool:x", "tool:*"), ran("x"))
+    assert [0, 1, 1] == states(Followed("tool:x", "tool:*"), ran("x"), ran("x"))
+
+
+def test_a_broken_rule_stays_broken_and_still_forbids() -> None:
+    """A gate that asks late must not be told that now it makes no difference."""
+    automaton = automaton_of(AtMost("tool:x", 1))
+
+    assert automaton.forbids(automaton.broken, ran("x"))
+    assert not automaton.forbids(automaton.broken, ran("y"))
+    assert automaton.broken == automaton.after(automaton.broken, ran("y"))
+
+
+def test_a_word_that_was_not_looked_up_is_refused() -> None:
+    """No happening would ever be it, so the rule would hold for ever."""
+    for word in ("deploy", "review.accepted", "nodes:x", "tool:"):
+        with pytest.raises(ConfigError, match="has not been looked up"):
+            automaton_of(Never(word))
+
+
+def test_a_rule_that_counts_has_a_state_for_each_count() -> None:
+    """Nothing in it grows with the run."""
+    assert 7 == len(automaton_of(AtMost("tool:x", 5)).table)

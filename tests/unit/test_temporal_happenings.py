@@ -1,0 +1,149 @@
+"""Happenings: when a tool counts as run, and which calls a gate's rules stop."""
+
+from __future__ import annotations
+
+import pytest
+
+from graphloop.effects import AskHuman, CallModel, CallTool, Effect, StartRun
+from graphloop.events import Decided, Event, ToolReturned
+from graphloop.outcomes import Aborted, Outcome, Settled
+from graphloop.run import Run, Verdict, evolve
+from graphloop.temporal import at_most, never
+from graphloop.temporal_automata import approval_of, ran
+from graphloop.temporal_happenings import let_through, on_leaving, on_wishing, restrained, run_again
+from graphloop.temporal_monitor import Monitor, Wanted
+from graphloop.values import ModelRequest, ToolResult
+from tests.strategies import QUESTION, call, replied, reply
+
+RUN, ASKED, DENIED = Verdict("run"), Verdict("run", asked=True), Verdict("deny", "no")
+BATCH = reply(call("read"), call("write"), call("read"))
+
+
+def settled(*verdicts: Verdict, results: int = 0) -> Run[None]:
+    """Return a run whose gate has decided; the first so many calls have results."""
+    run = replied(BATCH, *verdicts)
+    if not results:
+        return run
+    done = [ToolResult(f"c0.{at}", "", "read", "fine") for at in range(results)]
+    slots = (*done, *(None,) * (len(BATCH.message.calls) - results))
+    return evolve(run, turn=evolve(run.turn, results=slots))
+
+
+def told(
+    run: Run[None], kind: str = "gate", outcome: type[Outcome] = Settled, *counted: str
+) -> list[str]:
+    """Return what happens as a node is left, as words."""
+    happened = on_leaving(
+        kind, run, node="n", outcome=outcome, target="execute", counted=set(counted)
+    )
+    return [str(one) for one in happened]
+
+
+LEFT = ["outcome:n.settled", "node:execute"]
+
+
+def test_calls_count_in_request_order_before_their_gate_is_left() -> None:
+    """And an approval right before the call that it lets through."""
+    expected = ["tool:read", "approval:write", "tool:write", *LEFT]
+
+    assert expected == told(settled(RUN, ASKED, DENIED))
+
+
+def test_only_a_gate_lets_calls_through() -> None:
+    """What other nodes do with verdicts changes nothing."""
+    assert LEFT == told(settled(RUN, RUN, RUN), "append")
+
+
+def test_a_gate_that_was_aborted_lets_nothing_through() -> None:
+    """Its verdicts are not complete."""
+    run = settled(RUN, RUN, RUN)
+
+    assert ["outcome:n.aborted", "node:execute"] == told(run, "gate", Aborted)
+
+
+def test_a_call_counts_once_however_many_gates_it_passes() -> None:
+    """Two gates in a row are stricter, not twice as dear."""
+    assert ["tool:read", *LEFT] == told(settled(RUN, RUN, RUN), "gate", Settled, "c0.0", "c0.1")
+
+
+def test_what_has_its_result_is_not_let_through_again() -> None:
+    """A gate that is asked once more about what was held sees the others done."""
+    assert ["approval:read", "tool:read", *LEFT] == told(settled(RUN, RUN, ASKED, results=2))
+
+
+def test_what_is_let_through_is_known_by_its_key() -> None:
+    """Names repeat within a batch; keys do not."""
+    run = settled(RUN, ASKED, RUN)
+
+    assert {"c0.0": Wanted("read"), "c0.1": Wanted("write", True)} == let_through(run, {"c0.2"})
+
+
+def test_a_gate_is_left_with_forbidden_calls_denied_and_the_rule_named() -> None:
+    """It is the last moment before they run."""
+    monitor = Monitor.of(at_most("tool:read", 1))
+    run = settled(RUN, RUN, RUN)
+
+    verdicts = restrained(run, monitor, ()).turn.verdicts
+    assert (RUN, RUN) == verdicts[:2]
+    assert Verdict("deny", "Tool call denied. Rule: tool:read at most once.") == verdicts[2]
+
+
+def test_a_run_in_which_nothing_is_forbidden_is_left_as_it_is() -> None:
+    """Almost all are."""
+    run = settled(RUN, RUN, DENIED)
+
+    assert run is restrained(run, Monitor.of(never("tool:other")), ())
+    assert run is restrained(run, Monitor.of(at_most("tool:read", 1)), ())
+
+
+def test_a_tool_that_no_gate_has_let_through_counts_when_it_is_asked_for() -> None:
+    """A node of one's own may run tools; its rules hold nevertheless."""
+    run, counted = settled(), {"c0.0"}
+    effects: tuple[Effect, ...] = (
+        CallTool(1, "c0.0", call("read")),
+        CallTool(2, "c0.1", call("write")),
+        StartRun(3, "c0.2", "helper", "{}", QUESTION),
+        CallModel(4, "model", ModelRequest(QUESTION)),
+    )
+
+    assert [ran("write"), ran("helper")] == list(on_wishing(run, effects, counted=counted))
+    assert {"c0.0", "c0.1", "c0.2"} == counted
+    assert [] == list(on_wishing(run, effects, counted=counted))
+
+
+def test_a_child_run_that_answers_no_call_is_no_tool() -> None:
+    """A node that hands the conversation to an agent is spoken of as a node."""
+    effect = StartRun(1, "helper.1", "helper", "", QUESTION)
+
+    assert [] == list(on_wishing(settled(), (effect,), counted=set()))
+
+
+UNKNOWN = AskHuman(7, "c0.1", call("write"), unknown=True)
+WAITING = settled(ASKED, ASKED, ASKED)
+REISSUED = evolve(WAITING, pending={8: CallTool(8, "c0.1", call("write"))})
+QUEUED = evolve(WAITING, turn=evolve(WAITING.turn, unissued=(1,)))
+
+
+@pytest.mark.parametrize("run", [REISSUED, QUEUED])
+def test_a_call_that_a_person_wants_run_again_counts_again(run: Run[None]) -> None:
+    """It may have happened, and may happen once more: that is two."""
+    happened = list(run_again(Decided(1.0, 7, approved=True), UNKNOWN, run))
+
+    assert [approval_of("write"), ran("write")] == happened
+
+
+@pytest.mark.parametrize(
+    ("event", "answered", "run"),
+    [
+        (Decided(1.0, 7, approved=False), UNKNOWN, REISSUED),
+        (Decided(1.0, 7, approved=True), evolve(UNKNOWN, unknown=False), REISSUED),
+        (Decided(1.0, 7, approved=True), UNKNOWN, WAITING),
+        (ToolReturned(1.0, 8, "ok"), CallTool(8, "c0.1", call("write")), REISSUED),
+        (Decided(1.0, 7, approved=True), None, REISSUED),
+    ],
+)
+def test_a_call_that_is_not_run_again_does_not_count_again(
+    event: Event, answered: Effect | None, run: Run[None]
+) -> None:
+    """Denied, too late, edited, or the budget is spent: it has its result instead."""
+    assert [] == list(run_again(event, answered, run))

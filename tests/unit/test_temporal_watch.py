@@ -1,0 +1,106 @@
+"""Watch: the kernel keeps a run's temporal rules as it follows the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from graphloop.approvals import Approval
+from graphloop.drivers.sim import Simulation, World, simulate
+from graphloop.effects import AskHuman
+from graphloop.events import CallCheck, ToolReturned
+from graphloop.graph import Graph
+from graphloop.loop import Standard, standard_edges
+from graphloop.replay import replay
+from graphloop.temporal import Rules, always_followed_by, at_most_once, never, only_after
+from graphloop.tool_outcome import ToolOutcome
+from graphloop.values import Reply, evolve
+from tests.strategies import QUESTION, SETUP, call, reply
+
+READ = at_most_once("tool:read")
+FOUND = ToolOutcome("42", "ok")
+
+
+def watched(
+    rules: Rules,
+    *replies: Reply,
+    asks: bool = False,
+    human: Callable[[AskHuman], Approval | None] | None = None,
+    outcome: ToolOutcome = FOUND,
+    crash_after: tuple[int, ...] = (),
+) -> Simulation[None]:
+    """Return the standard loop run under these rules."""
+    script = iter([*replies, reply("done"), reply("done")])
+    nodes = Standard()
+    world = World(
+        model=lambda _: next(script),
+        tool=lambda _: outcome,
+        check=lambda effect: tuple(CallCheck(needs_approval=asks) for _ in effect.calls),
+        human=human or (lambda _: Approval(approved=True)),
+        repeatable=lambda _: True,
+    )
+    graph = Graph("agent", nodes.prepare, standard_edges(nodes))
+    setup = evolve(SETUP, watch=rules.rules)
+    done = simulate(graph, QUESTION, world, None, setup=setup, crash_after=crash_after)
+    assert done.run == replay(graph, done.events)
+    return done
+
+
+def statuses(simulation: Simulation[None]) -> list[str]:
+    """Return how the calls of all turns ended, in order."""
+    return [one.status for step in simulation.run.steps for one in step.tool_results]
+
+
+@pytest.mark.parametrize("crash_after", [(), (2, 4), (3, 5, 6)])
+def test_a_call_that_a_rule_forbids_is_denied_with_the_rule_named(
+    crash_after: tuple[int, ...],
+) -> None:
+    """Of one batch the first may run; of a later turn none: crashes forget nothing."""
+    batch = reply(call("read", "a"), call("read", "b"))
+
+    done = watched(READ, batch, reply(call("read", "c")), crash_after=crash_after)
+
+    results = [one for step in done.run.steps for one in step.tool_results]
+    assert ["ok", "denied", "denied"] == [one.status for one in results]
+    assert "Tool call denied. Rule: tool:read at most once." == results[1].text
+
+
+def test_nobody_is_asked_about_a_call_that_a_rule_forbids_anyway() -> None:
+    """A person's time is not spent on what cannot be."""
+    asked: list[AskHuman] = []
+
+    def human(one: AskHuman) -> Approval:
+        asked.append(one)
+        return Approval(approved=True)
+
+    done = watched(never("tool:read"), reply(call("read")), asks=True, human=human)
+
+    assert ["denied"] == statuses(done)
+    assert [] == asked
+
+
+def test_a_call_that_may_have_run_does_not_run_again_against_a_rule() -> None:
+    """Whoever says yes to it once more: it counted when it was let through."""
+    done = watched(READ, reply(call("read")), asks=True, outcome=ToolOutcome("?", "unknown"))
+
+    assert ["unknown"] == statuses(done)
+    assert 1 == sum(isinstance(one, ToolReturned) for one in done.events)
+
+
+def test_where_the_rules_stand_is_part_of_the_run() -> None:
+    """What is owed at the end can be read off it, and so can what was broken."""
+    rules = always_followed_by("tool:read", "node:verify") & only_after("tool:read", "node:gate")
+
+    owing = watched(always_followed_by("tool:read", "tool:write"), reply(call("read")))
+    kept = watched(rules, reply(call("read")))
+
+    assert 1 == len(owing.run.watch.owed)
+    assert ((), ()) == (kept.run.watch.owed, kept.run.watch.broken)
+
+
+def test_a_run_without_rules_keeps_no_account() -> None:
+    """It costs nothing."""
+    done = watched(Rules(), reply(call("read")))
+
+    assert ((), frozenset()) == (done.run.watch.automata, done.run.counted)

@@ -1,0 +1,25 @@
+"""All that a file says."""
+
+from __future__ import annotations
+
+from graphloop.graph import END, Graph
+from graphloop.nodes import Append, Child, Retrying
+from graphloop.topology.document import AgentEntry, Document, document_of, inner_nodes
+
+
+def test_the_agents_of_a_graph_are_found_at_any_depth() -> None:
+    """Each has to be declared in the file that is written."""
+    retrying: Retrying[None] = Retrying(Child("writer"), 2)
+    graph: Graph[None] = Graph("a", retrying, {retrying: {...: END}})
+
+    assert {"writer": AgentEntry()} == document_of(graph).agents
+    assert {retrying, Child("writer")} == set(inner_nodes(graph))
+
+
+def test_the_size_counts_agents_of_agents() -> None:
+    """So that a small file cannot mean a large topology."""
+    graph: Graph[None] = Graph("a", Append(), {Append(): {...: END}})
+    one = Document(graph)
+    two = Document(graph, agents={"a": AgentEntry(one), "b": AgentEntry(one)})
+
+    assert 7 == Document(graph, agents={"a": AgentEntry(two), "b": AgentEntry(two)}).size

@@ -1,0 +1,31 @@
+"""Nodes with the graphs of their agents."""
+
+from __future__ import annotations
+
+from graphloop.contract import contract_of
+from graphloop.graph import END, Graph
+from graphloop.nodes import Append, Branch, Child, MapOver, Parallel
+from graphloop.topology.included import Included, agents_of, with_graphs
+
+INNER: Graph[None] = Graph("inner", Append(), {Append(): {...: END}})
+
+
+def test_the_proofs_see_the_graphs_of_agents() -> None:
+    """A child that is known by name only would be unknown to them."""
+    for node in (Child("a", "x"), MapOver("a", 3), Parallel((Branch("a"), Branch("b")))):
+        wrapped = with_graphs(node, {"a": INNER})
+
+        promised = contract_of(wrapped)
+        assert isinstance(wrapped, Included)
+        assert promised is not None
+        assert {"a": INNER} == {one.name: one.graph for one in promised.children if one.graph}
+        assert (node.name, node.kind, node.outcomes) == (
+            wrapped.name, wrapped.kind, wrapped.outcomes,
+        )  # fmt: skip
+        assert agents_of(node) == agents_of(wrapped)
+
+
+def test_a_node_whose_agents_are_not_known_stays_as_it_is() -> None:
+    """As does one that runs none."""
+    assert Child("b") is not with_graphs(Append(), {"a": INNER}) == Append()
+    assert Child("b") == with_graphs(Child("b"), {"a": INNER})

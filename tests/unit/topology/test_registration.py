@@ -1,0 +1,67 @@
+"""What files may name."""
+
+from __future__ import annotations
+
+from functools import partial
+from importlib.metadata import EntryPoint, EntryPoints
+
+import pytest
+
+from graphloop.errors import ConfigError
+from graphloop.nodes import Append
+from graphloop.topology import registration
+from graphloop.topology.registration import Names, Registry
+
+
+def test_a_name_is_given_once() -> None:
+    """Two functions of one name would be one too few."""
+    registry = Registry()
+    given = registry.function(len)
+
+    assert len is given is registry.function(len)
+    assert registry.get("function", "len") is len
+    with pytest.raises(ConfigError, match="two functions are registered as 'len'"):
+        registry.function(max, name="len")
+
+
+def test_what_is_none_is_refused() -> None:
+    """A mistake shows where it is made."""
+    registry = Registry()
+    registry.node(Append("own"))
+
+    assert ("own",) == registry.names("node")
+    with pytest.raises(ConfigError, match="a node, or a frozen dataclass"):
+        registry.node(len)
+    with pytest.raises(ConfigError, match="a function was expected"):
+        registry.predicate(3)
+    with pytest.raises(ConfigError, match="found none for"):
+        registry.predicate(partial(len))
+
+
+def test_entry_points_are_loaded_when_they_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broken package breaks only the files that name it."""
+    points = EntryPoints(
+        [
+            EntryPoint("length", "builtins:len", "graphloop.functions"),
+            EntryPoint("broken", "no_such_module:x", "graphloop.functions"),
+        ]
+    )
+    monkeypatch.setattr(registration, "entry_points", lambda: points)
+    names = Names(Registry())
+
+    assert len is names.find("function", "length")
+    assert ("length", "broken") == names.known("function")
+    assert names.find("node", "length") is None
+    with pytest.raises(ConfigError, match="'broken' of an installed package"):
+        names.find("function", "broken")
+
+
+def test_what_is_registered_in_between_is_forgotten() -> None:
+    """Two versions of one file may be compared: both register tools of the same names."""
+    own = Registry()
+    own.tool(len, name="kept")
+    with own.set_back():
+        own.tool(len, name="passing")
+        assert ("kept", "passing") == own.names("tool")
+
+    assert ("kept",) == own.names("tool")

@@ -1,0 +1,40 @@
+"""SCXML: read back, it is the table."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+from graphloop.front.agent import Agent
+from graphloop.graph import END, Graph
+from graphloop.nodes import Append, Limit
+from graphloop.providers.script import ScriptedModel
+from graphloop.views.scxml import NAMESPACE, scxml
+
+XMLNS = "{http://www.w3.org/2005/07/scxml}"
+
+
+def odd() -> Graph[None]:
+    """Return a graph whose names are not for every tool."""
+    first, second = Limit(1, name='a <"b" & c>'), Append("node_1")
+    return Graph("odd & end", first, {first: {...: second}, second: {...: END}})
+
+
+def test_what_is_read_back_is_the_table() -> None:
+    """Every edge, no other, in the same order; the start and the end, too."""
+    for graph in (Agent(ScriptedModel(())).graph, odd()):
+        root = ElementTree.fromstring(scxml(graph))  # noqa: S314 - of our own making
+        places = [*root.iter(f"{XMLNS}state"), *root.iter(f"{XMLNS}final")]
+        named = {
+            one.attrib["id"]: one.get(f"{{{NAMESPACE}}}name", one.attrib["id"]) for one in places
+        }
+
+        read = [
+            (named[place.attrib["id"]], one.attrib["event"], named[one.attrib["target"]])
+            for place in places
+            for one in place.iter(f"{XMLNS}transition")
+        ]
+
+        assert [(one.source, one.outcome, one.target) for one in graph.edges] == read
+        assert graph.start == named[root.attrib["initial"]]
+        assert graph.name == root.attrib["name"]
+        assert [*graph.nodes, "END"] == [*named.values()]

@@ -1,0 +1,83 @@
+"""Traces: what runs did, counted; where they stand, lit."""
+
+from __future__ import annotations
+
+import pytest
+
+from graphloop.approvals import Approval
+from graphloop.errors import StoreError
+from graphloop.events import CallCheck, Event
+from graphloop.graph import Graph
+from graphloop.views.dot import dot
+from graphloop.views.marks import TONES
+from graphloop.views.trace import Trace, trace, trace_marks
+from tests.strategies import Adversary, call, loop, reply
+
+MODELS = (reply("done"), reply(call("read"), call("write")), reply("done"), reply("done"))
+
+
+def journal(graph: Graph[None], *, approved: bool = True) -> list[Event]:
+    """Return the journal of a run of one turn with calls, which may wait for a person."""
+    checks = (CallCheck(needs_approval=not approved),)
+    decisions = (Approval(True) if approved else None,)
+    return Adversary(MODELS, checks=checks, decisions=decisions).run(graph).events
+
+
+def test_a_run_is_counted_from_its_start_to_its_end() -> None:
+    """Every entry into a node but the first is by an outcome."""
+    graph = loop()
+    found = trace(graph, journal(graph))
+
+    assert found.ended
+    assert "END" == found.node
+    assert 1 == found.visits["END"]
+    entered = found.visits.total() - 1
+    assert entered == found.ways.total()
+    for name in graph.nodes:
+        out = sum(count for (source, _), count in found.ways.items() if source == name)
+        assert found.visits[name] == out
+    assert sum(one.tokens for one in found.spent.values()) > 0
+
+
+def test_a_run_that_waits_is_lit_where_it_waits_and_says_for_what() -> None:
+    """Who looks at the picture may be whom it waits for."""
+    graph = loop()
+    found = trace(graph, journal(graph, approved=False))
+    marks = trace_marks(graph, [found])
+
+    assert "gate" == found.node
+    assert "" == found.ended
+    assert ("waits for approval of read", "waits for approval of write") == found.waits
+    assert "lit" == marks.node_tones["gate"]
+    assert "waits for approval of read" in marks.nodes["gate"]
+    assert "not over" == marks.title
+    assert TONES["lit"] in dot(graph, marks)
+
+
+def test_what_no_run_has_done_is_pale() -> None:
+    """A reader sees the ways that were taken."""
+    graph = loop()
+    marks = trace_marks(graph, [trace(graph, journal(graph))])
+
+    assert "weak" == marks.node_tones["compact"]
+    assert "weak" == marks.way_tones["gate", "aborted"]
+    assert ("gate", "settled") not in marks.way_tones
+    assert "6x" == marks.ways["gate", "settled"]
+
+
+def test_several_runs_are_summed_and_told_apart() -> None:
+    """Up to four; after that only the sum can be read."""
+    graph = loop()
+    one, two = trace(graph, journal(graph)), trace(graph, journal(graph, approved=False))
+    marks = trace_marks(graph, [one, two])
+
+    assert "6x (6+0)" == marks.ways["gate", "settled"]
+    assert f"2 runs: 1 {one.ended}, 1 not over" == marks.title
+    assert "30x" == trace_marks(graph, [one] * 5).ways["gate", "settled"]
+
+
+def test_a_journal_without_events_has_done_nothing_and_one_of_another_graph_is_refused() -> None:
+    """Counts on the wrong lines would be believed."""
+    assert Trace() == trace(loop(), [])
+    with pytest.raises(StoreError, match="begins with Started"):
+        trace(loop(), journal(loop())[1:])
