@@ -70,7 +70,6 @@ class ChildContract:
         writes: the fields of the parent's state that it writes; None if that is not known.
         gate_rules: its own gate's rules, which apply beside those of its parents; None for none.
         budget: what it may spend, if that differs from what its parent has left.
-        can_park: whether it may wait for a person, or for a client's tool.
         many: whether several runs of it may be under way at once.
         runs: how many runs of it one visit begins at most; None if that is not known.
     """
@@ -81,7 +80,6 @@ class ChildContract:
     writes: frozenset[str] | None = frozenset()
     gate_rules: tuple[Rule, ...] | None = None
     budget: Budget | None = None
-    can_park: bool = True
     many: bool = False
     runs: int | None = 1
 

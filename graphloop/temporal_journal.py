@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
-from .effects import Effect
 from .errors import StoreError
 from .events import Event, Started
 from .graph import Graph
-from .node_protocol import Kind, Leave, Node, Reaction
+from .node_protocol import Leave, Node, Reaction
 from .outcomes import Outcome
+from .overheard import overheard
 from .run import Run
 from .step import Step, begin, step
 from .temporal_automata import Happening, entered
@@ -35,7 +35,7 @@ def journal_happenings(graph: Graph[S], events: Iterable[Event]) -> Iterator[tup
         IllegalEvent: an event does not fit the graph.
     """
     ways: list[_Way[S]] = []
-    shadow = _shadow(graph, ways)
+    heard = _heard(graph, ways)
     counted: set[str] = set()
     run: Run[S] | None = None
     for event in events:
@@ -46,10 +46,10 @@ def journal_happenings(graph: Graph[S], events: Iterable[Event]) -> Iterator[tup
                 raise StoreError(f"a journal begins with Started, found {type(event).__name__}")
             happened.append(entered(graph.start))
             # The codec has validated the state against the graph's own state type.
-            made = begin(shadow, event, cast("S", event.state))
+            made = begin(heard, event, cast("S", event.state))
         else:
             answered = run.pending.get(getattr(event, "effect", 0))
-            made = step(shadow, run, event)
+            made = step(heard, run, event)
             if not ways:
                 happened += run_again(event, answered, made.run)
         happened += _told(graph, ways, made, counted)
@@ -79,47 +79,18 @@ class _Way(Generic[S]):
     outcome: type[Outcome]
 
 
-@dataclass(frozen=True)
-class _Shadow(Generic[S]):
-    """A node that notes how it is left; it decides what the node itself decides."""
+def _heard(graph: Graph[S], ways: list[_Way[S]]) -> Graph[S]:
+    """Return the same graph, which notes the ways that its nodes are left."""
 
-    node: Node[S, Outcome]
-    ways: list[_Way[S]]
-
-    @property
-    def name(self) -> str:
-        return self.node.name
-
-    @property
-    def kind(self) -> Kind:
-        return self.node.kind
-
-    @property
-    def outcomes(self) -> frozenset[type[Outcome]]:
-        return self.node.outcomes
-
-    def enter(self, run: Run[S], /) -> Reaction[S, Outcome]:
-        return self._noted(self.node.enter(run))
-
-    def on(self, run: Run[S], event: Event, answered: Effect | None, /) -> Reaction[S, Outcome]:
-        return self._noted(self.node.on(run, event, answered))
-
-    def _noted(self, reaction: Reaction[S, Outcome]) -> Reaction[S, Outcome]:
+    def note(node: Node[S, Outcome], reaction: Reaction[S, Outcome]) -> None:
         if isinstance(reaction, Leave):
             run = reaction.run
-            if self.kind == "gate":
+            if node.kind == "gate":
                 # As the kernel does, which has the last word on what is let through.
                 run = restrained(run, run.watch, run.counted)
-            self.ways.append(_Way(self.name, run, type(reaction.outcome)))
-        return reaction
+            ways.append(_Way(node.name, run, type(reaction.outcome)))
 
-
-def _shadow(graph: Graph[S], ways: list[_Way[S]]) -> Graph[S]:
-    """Return the same graph, which notes the ways that its nodes are left."""
-    shadow: Graph[S] = Graph.__new__(type(graph))
-    nodes = {name: _Shadow(node, ways) for name, node in graph.nodes.items()}
-    vars(shadow).update(vars(graph), nodes=nodes)
-    return shadow
+    return overheard(graph, note)
 
 
 def _told(

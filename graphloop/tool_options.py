@@ -146,10 +146,11 @@ def _wrong_values(policy: Policy) -> Problems:
 
 def _wrong_effect(policy: Policy) -> Problems:
     effect, reconcile = policy.effect, policy.reconcile
+    hint = "" if effect in POLICIES else nearest(str(effect), POLICIES)
     yield (
         effect not in POLICIES,
         f"effect must be one of {', '.join(map(repr, POLICIES))}, found {effect!r}."
-        f"{nearest(str(effect), POLICIES)} Fix: leave it out for 'at_most_once'.",
+        f"{hint} Fix: leave it out for 'at_most_once'.",
     )
     yield (
         reconcile is not None and not accepts(reconcile, 2),

@@ -6,14 +6,12 @@ Nodes decide what they would have decided; nothing of a run changes.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar, final
+from typing import TypeVar, final
 
-from ..effects import Effect
-from ..events import Event
 from ..graph import Graph
-from ..node_protocol import Kind, Leave, Node, Reaction, Wait
+from ..node_protocol import Leave, Node, Reaction, Wait
 from ..outcomes import Outcome, outcome_name
-from ..run import Run
+from ..overheard import overheard
 
 __all__ = ["Notes", "Passage", "watched_graph"]
 
@@ -50,47 +48,17 @@ class Notes:
 
 def watched_graph(graph: Graph[S], notes: Notes) -> Graph[S]:
     """Return a graph that runs as `graph` does, and keeps these notes."""
-    watched: Graph[S] = Graph.__new__(type(graph))
-    nodes = {
-        name: _Watched(node, notes, {one: graph.table[name][one] for one in graph.table[name]})
-        for name, node in graph.nodes.items()
-    }
-    vars(watched).update(vars(graph), nodes=nodes)
-    return watched
 
-
-@dataclass(frozen=True)
-class _Watched(Generic[S]):
-    node: Node[S, Outcome]
-    notes: Notes
-    row: dict[type[Outcome], str]
-
-    @property
-    def name(self) -> str:
-        return self.node.name
-
-    @property
-    def kind(self) -> Kind:
-        return self.node.kind
-
-    @property
-    def outcomes(self) -> frozenset[type[Outcome]]:
-        return self.node.outcomes
-
-    def enter(self, run: Run[S], /) -> Reaction[S, Outcome]:
-        return self._noted(self.node.enter(run))
-
-    def on(self, run: Run[S], event: Event, answered: Effect | None, /) -> Reaction[S, Outcome]:
-        return self._noted(self.node.on(run, event, answered))
-
-    def _noted(self, reaction: Reaction[S, Outcome]) -> Reaction[S, Outcome]:
+    def note(node: Node[S, Outcome], reaction: Reaction[S, Outcome]) -> None:
+        row = graph.table[node.name]
         match reaction:
-            case Leave(outcome=Outcome() as outcome) if type(outcome) in self.row:
-                way, target = outcome_name(type(outcome)), self.row[type(outcome)]
-                self.notes.passages.append(Passage(self.name, way, target))
+            case Leave(outcome=Outcome() as outcome) if type(outcome) in row:
+                way, target = outcome_name(type(outcome)), row[type(outcome)]
+                notes.passages.append(Passage(node.name, way, target))
             case Wait(effects=tuple() as effects):
                 for effect in effects:
-                    self.notes.wishers[getattr(effect, "id", 0)] = self.name
+                    notes.wishers[getattr(effect, "id", 0)] = node.name
             case _:
                 pass  # The kernel says what is wrong with it.
-        return reaction
+
+    return overheard(graph, note)
