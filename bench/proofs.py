@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import log
 from time import process_time
@@ -10,6 +10,8 @@ from typing import Literal
 
 from graphloop import END
 from graphloop import graph as kernel
+from graphloop.front import graph as front
+from graphloop.front.sub_graph import sub_graph
 from graphloop.graph import EndType, Graph
 from graphloop.loop import Standard, standard_edges
 from graphloop.node_protocol import Node
@@ -18,15 +20,18 @@ from graphloop.nodes import (
     Compact,
     Execute,
     Extend,
+    Function,
     Gate,
+    Limit,
     ModelCall,
     PrepareStep,
     StopCheck,
     Verify,
 )
-from graphloop.outcomes import Accepted, Outcome
+from graphloop.outcomes import Accepted, Answered, Final, Go, Outcome, Ready, Stop
 from graphloop.proofs.bound import bound
 from graphloop.proofs.check import check
+from graphloop.providers.script import ScriptedModel
 
 from .measure import Row, Spread, at_most
 from .sizes import Sizes
@@ -35,25 +40,44 @@ __all__ = ["rows"]
 
 BENCH = "proofs"
 SECONDS_MAX = 5.0
+LEVELS = 40
 GROWTH_MAX = 1.5
 """How much more than n log n the larger graph may take: clocks are not that exact."""
 
 
+WORKS: Mapping[str, Callable[[Graph[None]], object]] = {"check": check, "bound": bound}
+
+
 def rows(sizes: Sizes) -> list[Row]:
-    """Measure graphs of standard loops, one after the other."""
-    small, large = (chain(nodes) for nodes in sizes.proof_nodes)
+    """Measure graphs of standard loops, one after the other, and graphs that are meant to be slow.
+
+    Nobody builds those by hand; a program that writes graphs might.
+    """
     found: list[Row] = []
-    for name, work in (("check", check), ("bound", bound)):
-        costs = [
-            [_cost(work, graph) for _ in range(sizes.proof_rounds)] for graph in (small, large)
-        ]
+    shapes = {"": chain, " of two-way steps": two_way, " of a ring of limits": ring}
+    for shape, build in shapes.items():
+        small, large = (build(nodes) for nodes in sizes.proof_nodes)
+        found += _grown(shape, small, large, sizes.proof_rounds)
+    levels = min(LEVELS, sizes.proof_nodes[0])
+    graph = shared(levels)
+    for name, work in WORKS.items():
+        least = Spread.of([_cost(work, graph) for _ in range(sizes.proof_rounds)])
+        what = f"{name} of {levels} levels of graphs, each of which runs the one below twice"
+        found.append(at_most(BENCH, what, least, SECONDS_MAX, "s"))
+    return found
+
+
+def _grown(shape: str, small: Graph[None], large: Graph[None], rounds: int) -> list[Row]:
+    found: list[Row] = []
+    for name, work in WORKS.items():
+        costs = [[_cost(work, graph) for _ in range(rounds)] for graph in (small, large)]
         least = Spread.of(costs[0])
         size = f"{len(small.nodes):,} nodes, {len(small.edges):,} edges"
-        found.append(at_most(BENCH, f"{name} of {size}", least, SECONDS_MAX, "s"))
+        found.append(at_most(BENCH, f"{name} of {size}{shape}", least, SECONDS_MAX, "s"))
         grown = len(large.nodes) / len(small.nodes)
         fair = grown * log(len(large.nodes)) / log(len(small.nodes))
         ratio = Spread.of([more / one / fair for one, more in zip(*costs, strict=True)])
-        what = f"{name} of {len(large.nodes):,} nodes: time against n log n"
+        what = f"{name} of {len(large.nodes):,} nodes{shape}: time against n log n"
         found.append(at_most(BENCH, what, ratio, GROWTH_MAX, "x"))
     return found
 
@@ -74,6 +98,54 @@ def chain(nodes: int) -> Graph[None]:
         after = start = next(iter(renamed.values()))
     assert start is not None, "there is at least one loop"
     return Graph("chain", start, whole)
+
+
+def two_way(nodes: int) -> Graph[None]:
+    """Return steps each of which leads on and back, so that every two of them go in circles."""
+    steps: list[Node[None, Outcome]] = [
+        Function(f"step-{number}", frozenset({Go, Stop}), reads=frozenset(), writes=frozenset())
+        for number in range(max(2, nodes))
+    ]
+    whole: dict[Node[None, Outcome], kernel.Row[None]] = {
+        one: {Go: steps[(at + 1) % len(steps)], Stop: steps[max(0, at - 1)], ...: END}
+        for at, one in enumerate(steps)
+    }
+    return Graph("two-way", steps[0], whole)
+
+
+def ring(nodes: int) -> Graph[None]:
+    """Return limits in a ring, each of which bounds it."""
+    limits: list[Node[None, Outcome]] = [
+        Limit(1, f"limit-{number}") for number in range(max(2, nodes))
+    ]
+    whole: dict[Node[None, Outcome], kernel.Row[None]] = {
+        one: {Go: limits[(at + 1) % len(limits)], Stop: END} for at, one in enumerate(limits)
+    }
+    return Graph("ring", limits[0], whole)
+
+
+def shared(levels: int) -> front.Graph[None]:
+    """Return graphs that each run the one below in two places: 2 to the levels in all."""
+    prepare, model, append = PrepareStep(), ModelCall(), Append()
+    table: kernel.Edges[None] = {
+        prepare: {Ready: model, ...: append},
+        model: {...: append},
+        append: {...: END},
+    }
+    inner = front.Graph("level-0", prepare, table)
+    for level in range(1, levels + 1):
+        first, second = (
+            sub_graph(inner, name=f"{at}-{level}", model=ScriptedModel(())) for at in ("a", "b")
+        )
+        between, last = Append("between"), Append("last")
+        both: kernel.Edges[None] = {
+            first: {Answered: between, ...: END},
+            between: {Final: second, ...: END},
+            second: {Answered: last, ...: END},
+            last: {...: END},
+        }
+        inner = front.Graph(f"level-{level}", first, both)
+    return inner
 
 
 def _renamed(node: Node[None, Outcome], number: int) -> Node[None, Outcome]:

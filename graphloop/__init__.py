@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from . import stop
     from .approvals import Approval, approve, decline
+    from .asks import PersonSaid
     from .compaction import Compaction
     from .drivers.asks import Pending
-    from .errors import OutputInvalid, ToolError
+    from .errors import AskFailed, OutputInvalid, ToolError
     from .front.agent import Agent
     from .front.agent_tool import agent_tool
+    from .front.asking import Asking, ask_agent, ask_model, ask_person, tell
     from .front.child import AgentTool
     from .front.compose import fallback, loop_until, map_over, parallel, retry, router
     from .front.generate import generate_text, generate_text_sync, stream_chat
@@ -24,7 +26,14 @@ if TYPE_CHECKING:
     from .front.sub_plan import ChildResult
     from .front.told import AnswerInfo, Model, StepChanges, StepInfo, Verdict
     from .front.tool_runner import ToolRunner
-    from .front.topology import Topology, dump, fingerprint, load
+    from .front.topology import (
+        Topology,
+        dump,
+        dump_agent_spec,
+        fingerprint,
+        load,
+        load_agent_spec,
+    )
     from .front.turn_in_hand import TurnInHand
     from .front.with_agents import with_agents
     from .graph import END, Edges
@@ -44,6 +53,7 @@ if TYPE_CHECKING:
     from .spending import Budget, budget
     from .tool_effects import NOT_DONE, UNKNOWN, Found
     from .tools import Tool, ToolContext, tool
+    from .topology.agent_spec.findings import AgentSpecFinding, AgentSpecReport
     from .topology.registration import Registry, registry
     from .values import FinishReason, ToolChoice, Usage
 
@@ -52,9 +62,13 @@ __all__ = [
     "NOT_DONE",
     "UNKNOWN",
     "Agent",
+    "AgentSpecFinding",
+    "AgentSpecReport",
     "AgentTool",
     "AnswerInfo",
     "Approval",
+    "AskFailed",
+    "Asking",
     "Budget",
     "ChildResult",
     "Compaction",
@@ -70,6 +84,7 @@ __all__ = [
     "ObjectResult",
     "OutputInvalid",
     "Pending",
+    "PersonSaid",
     "Policy",
     "Registry",
     "Retries",
@@ -95,11 +110,15 @@ __all__ = [
     "anthropic_web_search",
     "approve",
     "ask",
+    "ask_agent",
+    "ask_model",
+    "ask_person",
     "budget",
     "check",
     "decline",
     "deny",
     "dump",
+    "dump_agent_spec",
     "fallback",
     "fingerprint",
     "generate_object",
@@ -107,6 +126,7 @@ __all__ = [
     "generate_text",
     "generate_text_sync",
     "load",
+    "load_agent_spec",
     "loop_until",
     "map_over",
     "node",
@@ -118,6 +138,7 @@ __all__ = [
     "stop",
     "stream_chat",
     "sub_graph",
+    "tell",
     "tool",
     "with_agents",
 ]
@@ -127,9 +148,11 @@ _HOMES = {
     ".spending": ("Budget", "budget"),
     ".compaction": ("Compaction",),
     ".drivers.asks": ("Pending",),
-    ".errors": ("OutputInvalid", "ToolError"),
+    ".asks": ("PersonSaid",),
+    ".errors": ("AskFailed", "OutputInvalid", "ToolError"),
     ".front.agent": ("Agent",),
     ".front.agent_tool": ("agent_tool",),
+    ".front.asking": ("Asking", "ask_agent", "ask_model", "ask_person", "tell"),
     ".front.child": ("AgentTool",),
     ".front.compose": ("fallback", "loop_until", "map_over", "parallel", "retry", "router"),
     ".front.generate": ("generate_text", "generate_text_sync", "stream_chat"),
@@ -143,7 +166,14 @@ _HOMES = {
     ".front.sub_plan": ("ChildResult",),
     ".front.told": ("AnswerInfo", "Model", "StepChanges", "StepInfo", "Verdict"),
     ".front.tool_runner": ("ToolRunner",),
-    ".front.topology": ("Topology", "dump", "fingerprint", "load"),
+    ".front.topology": (
+        "Topology",
+        "dump",
+        "dump_agent_spec",
+        "fingerprint",
+        "load",
+        "load_agent_spec",
+    ),
     ".front.turn_in_hand": ("TurnInHand",),
     ".front.with_agents": ("with_agents",),
     ".graph": ("END", "Edges"),
@@ -162,6 +192,7 @@ _HOMES = {
     ".run": ("EndReason", "StepResult"),
     ".tool_effects": ("NOT_DONE", "UNKNOWN", "Found"),
     ".tools": ("Tool", "ToolContext", "tool"),
+    ".topology.agent_spec.findings": ("AgentSpecFinding", "AgentSpecReport"),
     ".topology.registration": ("Registry", "registry"),
     ".values": ("FinishReason", "ToolChoice", "Usage"),
 }

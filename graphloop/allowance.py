@@ -1,25 +1,43 @@
 """Allowance: what the bounds of a run leave for the calls of a turn.
 
 It is asked twice: before a person is asked about a call, so that nobody is asked in vain, and
-before the call runs. Tools get what there is in request order; child runs share what is left then.
+before the call runs. Tools and agents get the calls that there are in request order; child runs
+share what is left then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, TypeVar
+from typing import Final, Literal, NamedTuple, TypeVar
 
 from .effects import CallTool, StartRun
-from .run import Run, Turn
+from .run import Run, Turn, evolve
 from .spending import Budget
 from .values import ResultStatus, ToolResult, ToolSpec, call_key
 
-__all__ = ["NO_TOOL", "answer", "beyond", "free", "has_room", "lacks_calls", "specs_of"]
+__all__ = [
+    "NO_TOOL",
+    "Beyond",
+    "answer",
+    "beyond",
+    "free",
+    "has_room",
+    "specs_of",
+    "starts",
+    "without_room",
+]
 
 S = TypeVar("S")
 
 NO_TOOL: Final = ToolSpec("", "", "")
 """Stands for a tool that is not on offer."""
+
+
+class Beyond(NamedTuple):
+    """How a call is answered that has no room; `limit` is the limit of calls that it is beyond."""
+
+    result: ToolResult
+    limit: str = ""
 
 
 def specs_of(turn: Turn, places: Iterable[int]) -> dict[int, ToolSpec]:
@@ -34,48 +52,45 @@ def answer(turn: Turn, place: int, content: str, status: ResultStatus) -> ToolRe
     return ToolResult(call_key(turn.number, place), call.id, call.name, content, status)
 
 
-def beyond(run: Run[S], specs: Mapping[int, ToolSpec]) -> dict[int, ToolResult]:
+def beyond(run: Run[S], specs: Mapping[int, ToolSpec]) -> dict[int, Beyond]:
     """Return results for those calls that no bound of the run has room for.
 
     Args:
         run: the run as it stands.
         specs: the calls that would run, in request order, and their tools.
     """
-    setup, turn = run.setup, run.turn
-    agents: list[int] = []
-    tools: list[int] = []
-    for place, spec in specs.items():
-        (agents if spec.kind == "agent" else tools).append(place)
-    refused: dict[int, ToolResult] = {}
-    if agents and setup.depth >= setup.depth_max:
-        problem = f"Not run: agents may call agents {setup.depth_max} deep, and no deeper."
-        refused |= {one: answer(turn, one, problem, "error") for one in agents}
-    elif agents and (spent := setup.budget.tripped(run.spent)):
-        problem = f"Not run: {', '.join(spent)} of the run is spent."
-        refused |= {one: answer(turn, one, problem, "not_run") for one in agents}
-    most = setup.budget.tool_calls
+    agents = {place: spec for place, spec in specs.items() if spec.kind == "agent"}
+    refused = _agents_beyond(run, agents) if agents else {}
+    most = run.setup.budget.tool_calls
     if most is not None:
         running = sum(isinstance(one, CallTool) for one in run.pending.values())
-        problem = f"Not run: the run's budget of {most} tool calls has no room for it."
+        tools = [place for place in specs if place not in agents]
         without = tools[max(0, most - run.spent.tool_calls - running) :]
-        refused |= {one: answer(turn, one, problem, "not_run") for one in without}
+        refused |= {one: _no_call(run, one, most, "tool") for one in without}
     return refused
 
 
-def lacks_calls(specs: Mapping[int, ToolSpec], refused: Iterable[int]) -> bool:
-    """Whether one of these calls was refused because the budget has no tool call left."""
-    return any(specs[place].kind != "agent" for place in refused)
+def starts(specs: Mapping[int, ToolSpec]) -> int:
+    """Return how many of these calls may begin agents: of those that take over, only one."""
+    return len(_beginning({at: spec for at, spec in specs.items() if spec.kind == "agent"})[0])
 
 
-def free(run: Run[S], tool_calls: int) -> Budget:
+def without_room(turn: Turn, refused: Iterable[Beyond]) -> Turn:
+    """Return the turn, told of the limits that these calls were refused for."""
+    limits = [*turn.beyond_budget, *[one.limit for one in refused if one.limit]]
+    return evolve(turn, beyond_budget=tuple(dict.fromkeys(limits))) if limits else turn
+
+
+def free(run: Run[S], tool_calls: int, agent_calls: int = 0) -> Budget:
     """Return what the budget has left beside what is reserved for children and for these calls."""
     left = run.setup.budget.left(run.spent)
     for effect in run.pending.values():
         if isinstance(effect, StartRun):
             left = left.without(effect.budget)
+            agent_calls += run.turn.has_call(effect.key)
         elif isinstance(effect, CallTool):
             tool_calls += 1
-    return left.without(Budget(tool_calls=tool_calls))
+    return left.without(Budget(tool_calls=tool_calls, agent_calls=agent_calls))
 
 
 def has_room(run: Run[S]) -> bool:
@@ -83,3 +98,38 @@ def has_room(run: Run[S]) -> bool:
     agents = {tool.name for tool in run.turn.tools if tool.kind == "agent"}
     waiting = sum(run.turn.calls[place].name not in agents for place in run.turn.unissued)
     return free(run, waiting).tool_calls != 0
+
+
+def _agents_beyond(run: Run[S], agents: Mapping[int, ToolSpec]) -> dict[int, Beyond]:
+    """Return results for those calls of agents that cannot begin a child run."""
+    setup, turn = run.setup, run.turn
+    if setup.depth >= setup.depth_max:
+        problem = f"Not run: agents may call agents {setup.depth_max} deep, and no deeper."
+        return {one: Beyond(answer(turn, one, problem, "error")) for one in agents}
+    if spent := setup.budget.tripped(run.spent):
+        problem = f"Not run: {', '.join(spent)} of the run is spent."
+        return {one: Beyond(answer(turn, one, problem, "not_run")) for one in agents}
+    most = setup.budget.agent_calls
+    if most is None:
+        return {}
+    running = [one.key for one in run.pending.values() if isinstance(one, StartRun)]
+    room = most - run.spent.agent_calls - sum(map(turn.has_call, running))
+    beginning, never = _beginning(agents)
+    without = beginning[max(0, room) :]
+    if not any(agents[place].takes_over for place in beginning[: max(0, room)]):
+        without += never
+    return {one: _no_call(run, one, most, "agent") for one in without}
+
+
+def _beginning(agents: Mapping[int, ToolSpec]) -> tuple[list[int], list[int]]:
+    """Part these calls into those that may begin an agent, and those that never do.
+
+    Of agents that take over, only the first can.
+    """
+    never = [place for place, spec in agents.items() if spec.takes_over][1:]
+    return [place for place in agents if place not in never], never
+
+
+def _no_call(run: Run[S], place: int, most: int, kind: Literal["tool", "agent"]) -> Beyond:
+    problem = f"Not run: the run's budget of {most} {kind} calls has no room for it."
+    return Beyond(answer(run.turn, place, problem, "not_run"), f"budget.{kind}_calls")

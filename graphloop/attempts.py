@@ -8,24 +8,41 @@ run.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar, runtime_checkable
 
-from .contract import Cap, Contract
-from .errors import ConfigError
+from .asks import Tell
+from .contract import Cap, ChildContract, Contract, contract_of
+from .errors import ConfigError, NotDeterministic
+from .history import History
+from .naming import node_flaw_of
 from .node_protocol import Kind, Node
 from .outcomes import Aborted, Calls, Outcome
-from .run import EndReason, Run, Turn, evolve
+from .run import Dialogue, EndReason, Run, Turn, evolve
 from .values import UserMessage
 
-__all__ = ["attempted", "check_attempts", "either", "may_try_again", "repeated"]
+__all__ = ["attempted", "check_attempts", "counter_of", "either", "may_try_again", "repeated"]
 
 S = TypeVar("S")
+
 
 REPEATABLE: Final[frozenset[Kind]] = frozenset({"model", "graph", "check", "pure"})
 NEVER: Final = frozenset({Aborted, Calls})
 OPEN: Final = frozenset({EndReason.COMPLETED, EndReason.ERROR})
+WRONG: Final = frozenset({NotDeterministic.__name__})
+"""Failures that tell of a mistake in the code: another attempt would hide it."""
+
+
+@runtime_checkable
+class _Wrapper(Protocol):
+    """A node that enters others in its place."""
+
+    @property
+    def wrapped(self) -> tuple[object, ...]:
+        """The nodes that it enters."""
+        ...
 
 
 def check_attempts(
@@ -44,11 +61,20 @@ def check_attempts(
     """
     wrapped = tuple(nodes)
     for node in wrapped:
+        if flaw := node_flaw_of(node.name):
+            # It is in no table itself, and asks by its own name.
+            raise ConfigError(f"{wrapper}: {node.name!r:.60} is not a node's name: {flaw}")
         if node.kind not in REPEATABLE:
             kinds = ", ".join(sorted(REPEATABLE))
             raise ConfigError(
                 f"{wrapper} takes nodes that can be tried again ({kinds}); {node.name!r} is of the "
                 f"kind {node.kind!r}: what it does must not happen twice"
+            )
+        judged = contract_of(node)
+        if judged is not None and judged.once_ended is not None:
+            raise ConfigError(
+                f"{wrapper} takes nodes that do the same each time; {node.name!r} goes by how the "
+                "run has ended, and its failure is an ending: try again within its own function"
             )
     first = wrapped[0]
     chosen = frozenset(on)
@@ -61,14 +87,42 @@ def check_attempts(
     return chosen
 
 
+def counter_of(wrapper: str, name: str, *nodes: Node[S, Outcome]) -> str:
+    """Return what counts the attempts of a wrapper: nothing that is wrapped in it counts there.
+
+    Args:
+        wrapper: its kind.
+        name: its name, which what is wrapped may have too.
+        nodes: what it wraps.
+    """
+    depth = max(map(_wrappers, nodes))
+    return f"{wrapper}{'+' * depth}:{name}"
+
+
+def _wrappers(node: object) -> int:
+    """Return how many wrappers stand around each other in a node."""
+    if not isinstance(node, _Wrapper):
+        return 0
+    return 1 + max(map(_wrappers, node.wrapped))
+
+
 def may_try_again(run: Run[S]) -> bool:
     """Whether a run that has failed may try anything else."""
     if run.stopping is not None or run.setup.budget.tripped(run.spent):
         return False
-    return run.ending is None or run.ending.reason in OPEN
+    if run.ending is None:
+        return True
+    failure = run.ending.failure
+    return run.ending.reason in OPEN and (failure is None or failure.error not in WRONG)
 
 
-def attempted(run: Run[S], counter: str, count: int, failed: Node[S, Outcome] | None) -> Run[S]:
+def attempted(
+    run: Run[S],
+    counter: str,
+    count: int,
+    failed: Node[S, Outcome] | None,
+    talked: Dialogue | None = None,
+) -> Run[S]:
     """Return the run with an attempt counted, and without what the failed one has left behind.
 
     Args:
@@ -76,11 +130,25 @@ def attempted(run: Run[S], counter: str, count: int, failed: Node[S, Outcome] | 
         counter: what counts the attempts.
         count: how many there have been.
         failed: the node that failed; None at the first attempt.
+        talked: what it asked and told before it failed, if it is a generator.
     """
     run = evolve(run, counts={**run.counts, counter: count})
     if failed is None:
         return run
+    run = _untold(run, talked)
     return evolve(run, ending=None, turn=_cleared(run.turn, failed))
+
+
+def _untold(run: Run[S], talked: Dialogue | None) -> Run[S]:
+    """Return the run without what a generator told: nothing else has come after it."""
+    exchanges = () if talked is None else talked.exchanges
+    count = sum(isinstance(one.ask, Tell) for one in exchanges)
+    if not count:
+        return run
+    if run.turn.reply is not None:
+        return evolve(run, turn=evolve(run.turn, notes=run.turn.notes[:-count]))
+    messages, added = run.messages[:-count], run.added[:-count]
+    return evolve(run, messages=History(messages), added=History(added))
 
 
 def _cleared(turn: Turn, failed: Node[S, Outcome]) -> Turn:
@@ -99,14 +167,12 @@ def _cleared(turn: Turn, failed: Node[S, Outcome]) -> Turn:
 def repeated(contract: Contract, times: int, on: frozenset[type[Outcome]]) -> Contract:
     """Return what a node promises that is entered up to `times` times a visit."""
     moves = contract.moves.union(*map(contract.may_move, on))
-    children = tuple(
-        [
-            replace(one, runs=None if one.runs is None else one.runs * times)
-            for one in contract.children
-        ]
-    )
+    known = {one.name for one in contract.children}
+    started = Counter(one for one in contract.agents if one not in known)
+    children = [*contract.children, *[ChildContract(one, runs=n) for one, n in started.items()]]
+    again = [replace(one, runs=None if one.runs is None else one.runs * times) for one in children]
     calls = None if contract.model_calls is None else contract.model_calls * times
-    return replace(contract, moves=moves, model_calls=calls, children=children)
+    return replace(contract, moves=moves, model_calls=calls, children=tuple(again))
 
 
 def either(first: Contract, second: Contract, on: frozenset[type[Outcome]]) -> Contract:

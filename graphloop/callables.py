@@ -7,13 +7,13 @@ function is refused before any model sees its tool.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TypeAlias, cast
 
 from .errors import ToolDefinitionError
 from .parameters import Parameters
 
-__all__ = ["Caller", "accepts", "caller", "is_async", "refuse_generator"]
+__all__ = ["Caller", "accepts", "awaited", "caller", "is_async", "refuse_generator"]
 
 Caller: TypeAlias = Callable[[object, object], object]
 
@@ -36,6 +36,11 @@ def is_async(function: Callable[..., object]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
         type(function).__call__
     )
+
+
+async def awaited(answer: object) -> object:
+    """Return what a function of the user's returned, whether it is asynchronous or not."""
+    return await cast("Awaitable[object]", answer) if inspect.isawaitable(answer) else answer
 
 
 def caller(execute: Callable[..., object], parameters: Parameters, place: str) -> Caller:

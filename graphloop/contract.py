@@ -17,7 +17,7 @@ from .outcomes import Outcome
 from .policy import Rule
 from .spending import Budget
 
-__all__ = ["Cap", "ChildContract", "Contract", "Join", "Moves", "contract_of"]
+__all__ = ["Cap", "ChildContract", "Contract", "Join", "Moves", "contract_of", "needs_turn"]
 
 S = TypeVar("S")
 
@@ -160,3 +160,9 @@ def contract_of(node: Node[S, Outcome]) -> Contract | None:
     """Return what `node` promises, or None if it promises nothing."""
     promised = getattr(node, "contract", None)
     return promised if isinstance(promised, Contract) else None
+
+
+def needs_turn(node: Node[S, Outcome]) -> bool:
+    """Whether a node asks a model in a turn that another node must have opened."""
+    promised = contract_of(node)
+    return node.kind == "model" and promised is not None and "turn" not in promised.moves

@@ -7,7 +7,7 @@ that id. A wish whose answer has been journaled is never performed again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
@@ -15,6 +15,7 @@ from .spending import Budget
 from .values import Message, ModelRequest, ToolCall
 
 __all__ = [
+    "IN_WORDS",
     "AskHuman",
     "CallModel",
     "CallTool",
@@ -24,6 +25,13 @@ __all__ = [
     "Invoke",
     "StartRun",
 ]
+
+
+IN_WORDS: Final = (
+    '{"additionalProperties":false,"properties":{"answer":{"type":"string"},'
+    '"question":{"type":"string"}},"required":["answer"],"type":"object"}'
+)
+"""What a person's answer in words is, as JSON Schema text; whose question it is may stand by it."""
 
 
 class CallModel(Struct, frozen=True, gc=False):
@@ -38,13 +46,15 @@ class CheckCalls(Struct, frozen=True, gc=False):
     """Validate the arguments of calls, and say which need a human. Answered by `CallsChecked`.
 
     Validation and approval predicates are user code, so their answer is a fact of the journal:
-    a replay never asks them again. `calls` are those of the turn that have no verdict yet, or, with
-    a `key`, the one of that key with the arguments that a human has put in place of its own.
+    a replay never asks them again. `calls` are those of the turn at these `places`, as they would
+    run; or, with a `key`, the one of that key with the arguments that a human has put in place of
+    its own.
     """
 
     id: int
     turn: int
     calls: tuple[ToolCall, ...]
+    places: tuple[int, ...]
     key: str = ""
 
 
@@ -64,7 +74,8 @@ class AskHuman(Struct, frozen=True, gc=False):
     """Ask whether one call may run. Answered by `Decided`; parks where nobody can be asked.
 
     From `expires_at` on (seconds since the epoch) an approval comes too late. `unknown` asks once
-    more about a call that was approved, and may have run: nobody knows.
+    more about a call that was approved, and may have run: nobody knows. `takes` is what an edit of
+    a node's own question has to be, as JSON Schema text; one of a call is what its tool takes.
     """
 
     id: int
@@ -72,6 +83,7 @@ class AskHuman(Struct, frozen=True, gc=False):
     call: ToolCall
     expires_at: float | None = None
     unknown: bool = False
+    takes: str = ""
 
 
 class Invoke(Struct, frozen=True, gc=False):

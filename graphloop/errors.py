@@ -19,6 +19,8 @@
     │   └── ScriptExhausted    a scripted model was asked once too often
     ├── OutputInvalid          the model: its final answer does not have the form asked for
     ├── ToolError              a tool: raise it in a tool to choose the text the model reads
+    ├── AskFailed              a node's generator: what it asked for could not be had
+    ├── NotDeterministic       … it asked for something else when it was run again
     ├── RunFailed              a run that ended in `error`, seen from another process
     ├── StoreError             the journal: unreadable, out of order, or of a newer version
     │   ├── UnknownRun         … there is no such run
@@ -36,6 +38,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 __all__ = [
+    "AskFailed",
     "AuthenticationFailed",
     "BadReply",
     "ConfigError",
@@ -46,6 +49,7 @@ __all__ = [
     "GraphloopError",
     "IllegalEvent",
     "NodeDefinitionError",
+    "NotDeterministic",
     "OutputInvalid",
     "Overloaded",
     "Problem",
@@ -200,6 +204,22 @@ class OutputInvalid(GraphloopError):
 
 class ToolError(GraphloopError):
     """Raise in a tool: the model reads exactly this message, marked as an error."""
+
+
+class AskFailed(GraphloopError):
+    """Raised in a node's generator where it asked: what it asked for could not be had.
+
+    `error` is the class name of what went wrong, such as `Overloaded`.
+    """
+
+    # The default is for unpickling, which knows the message only.
+    def __init__(self, message: str, *, error: str = "") -> None:
+        super().__init__(message)
+        self.error = error
+
+
+class NotDeterministic(GraphloopError):
+    """A node's generator, fed the same answers, asked for something else than before."""
 
 
 class RunFailed(GraphloopError):

@@ -10,6 +10,7 @@ from typing import ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
 
+from .asks import Ask, Note
 from .policy import Rule
 from .spending import Budget, Spent
 from .temporal import TemporalRule
@@ -29,6 +30,7 @@ from .values import (
 __all__ = [
     "Answer",
     "Answering",
+    "Asked",
     "Begun",
     "CallCheck",
     "CallbackReturned",
@@ -72,6 +74,7 @@ class Setup(Struct, frozen=True, gc=False):
         signed: whether an approval must be signed.
         approval_ttl_s: for how many seconds an approval may be given; None for ever.
         watch: the temporal rules of the run, every word looked up.
+        own: the names of the loop's own tools, of which no temporal rule speaks.
     """
 
     model: str = ""
@@ -87,6 +90,7 @@ class Setup(Struct, frozen=True, gc=False):
     signed: bool = False
     approval_ttl_s: float | None = None
     watch: tuple[TemporalRule, ...] = ()
+    own: tuple[str, ...] = ()
 
 
 class Started(Struct, frozen=True, tag=True):
@@ -202,13 +206,14 @@ class Left(Struct, frozen=True, tag_field="kind", tag="left"):
     """A function node left by the outcome of this class name.
 
     `fields` are the outcome's own, as JSON text. `state` is the run's from now on if it is
-    `changed`.
+    `changed`; `notes` are what the function adds to the conversation.
     """
 
     outcome: str
     state: object = None
     fields: str = ""
     changed: bool = False
+    notes: tuple[Note, ...] = ()
     kind: ClassVar[Literal["left"]] = "left"
 
 
@@ -231,7 +236,14 @@ class Joined(Struct, frozen=True, tag_field="kind", tag="joined", gc=False):
     kind: ClassVar[Literal["joined"]] = "joined"
 
 
-Answer: TypeAlias = Changes | Tripped | Left | Judged | Joined
+class Asked(Struct, frozen=True, tag_field="kind", tag="asked", gc=False):
+    """A node's generator, run from its beginning, has come to this and waits for the answer."""
+
+    ask: Ask
+    kind: ClassVar[Literal["asked"]] = "asked"
+
+
+Answer: TypeAlias = Changes | Tripped | Left | Judged | Joined | Asked
 
 
 class CallbackReturned(Struct, frozen=True, tag=True):

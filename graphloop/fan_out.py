@@ -8,7 +8,8 @@ an equal share of what the budget has left. What is not needed any more is stopp
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar, final
 
@@ -34,6 +35,9 @@ S = TypeVar("S")
 FanOutOutcome: TypeAlias = Answered | Failed | Aborted
 
 LATE: Final = "Not needed any more: the others had decided."
+
+MISTAKE: Final = "ConfigError: "
+"""What a branch is told that cannot run at all; no agent's own failure begins so."""
 
 WAITS: Final[dict[BranchJoin, Waits]] = {
     "collect": "collect",
@@ -103,7 +107,8 @@ class FanOut:
                 content = f"{failure.error}: {failure.message}"
                 ended = self._ended(run, ChildEnded(event.at, event.effect, content, "error"))
                 usage = run.turn.usage + event.spent.usage
-                return self._go_on(evolve(run, turn=evolve(ended, usage=usage)))
+                run = evolve(run, turn=evolve(ended, usage=usage))
+                return self._broken_off(run) if _is_mistake(ended, event) else self._go_on(run)
             case CallbackReturned(answer=Joined(text=text)), Invoke():
                 return self._answered(run, text)
             case CallbackReturned(answer=answer), Invoke():
@@ -120,56 +125,57 @@ class FanOut:
         status, content = event.status, event.content
         if is_decided(branches, self.join):
             status, content = "not_run", LATE
-        return evolve(
-            run.turn,
-            branches=tuple(
-                [
-                    evolve(one, status=status, content=content)
-                    if one.effect == event.effect
-                    else one
-                    for one in branches
-                ]
-            ),
-        )
+        # They are started in order, so their effects rise.
+        at = bisect_left(branches, event.effect, hi=_begun(branches), key=_effect)
+        ended = evolve(branches[at], status=status, content=content)
+        return evolve(run.turn, branches=(*branches[:at], ended, *branches[at + 1 :]))
 
     def _go_on(self, run: Run[S]) -> Reaction[S, FanOutOutcome]:
         """Start as many branches as there is room for, or join what they have answered."""
-        if is_decided(run.turn.branches, self.join):
+        branches = run.turn.branches
+        if is_decided(branches, self.join):
             if run.pending:
                 return Wait(evolve(run, unwanted=frozenset(run.pending)))
             return self._join(run)
-        waiting = [
-            at for at, one in enumerate(run.turn.branches) if not one.effect and one.status is None
-        ]
-        if waiting and (spent := run.setup.budget.tripped(run.spent)):
-            refused = f"Not run: {', '.join(spent)} of the run is spent."
-            branches = tuple(
-                [
-                    evolve(one, status="not_run", content=refused) if at in waiting else one
-                    for at, one in enumerate(run.turn.branches)
-                ]
-            )
-            return self._go_on(evolve(run, turn=evolve(run.turn, branches=branches)))
-        room = self.concurrency - len(run.pending)
-        if waiting and room > 0:
-            return self._started(run, waiting[:room], len(waiting))
+        first = _begun(branches)
+        waiting = branches[first:]
+        if waiting and waiting[0].status is None:
+            if spent := run.setup.budget.tripped(run.spent):
+                refused = f"Not run: {', '.join(spent)} of the run is spent."
+                unused = [evolve(one, status="not_run", content=refused) for one in waiting]
+                branches = (*branches[:first], *unused)
+                return self._go_on(evolve(run, turn=evolve(run.turn, branches=branches)))
+            room = self.concurrency - len(run.pending)
+            if room > 0:
+                return self._started(run, first, waiting[:room], len(waiting))
         return Wait(run) if run.pending else self._join(run)
 
-    def _started(self, run: Run[S], places: list[int], waiting: int) -> Reaction[S, FanOutOutcome]:
-        effects = {
-            place: self._wish(run, run.turn.branches[place], number, share)
-            for number, (place, share) in enumerate(
-                zip(places, free(run, 0).shares(waiting), strict=False), run.next_effect
-            )
-        }
-        branches = tuple(
+    def _broken_off(self, run: Run[S]) -> Reaction[S, FanOutOutcome]:
+        """Stop the others of a branch that cannot run: a mistake is nobody's answer."""
+        branches = [
+            one if one.effect else evolve(one, status="not_run", content=LATE)
+            for one in run.turn.branches
+        ]
+        run = evolve(run, turn=evolve(run.turn, branches=tuple(branches)))
+        return (
+            Wait(evolve(run, unwanted=frozenset(run.pending))) if run.pending else self._join(run)
+        )
+
+    def _started(
+        self, run: Run[S], first: int, starting: Sequence[BranchRun], waiting: int
+    ) -> Reaction[S, FanOutOutcome]:
+        """Start the first of the branches that wait, each with its share of what is left."""
+        left, number = free(run, 0), run.next_effect
+        effects = tuple(
             [
-                evolve(one, effect=effects[at].id) if at in effects else one
-                for at, one in enumerate(run.turn.branches)
+                self._wish(run, one, number + at, left.share(waiting, at))
+                for at, one in enumerate(starting)
             ]
         )
-        run = evolve(run, turn=evolve(run.turn, branches=branches))
-        return Wait(run, tuple(effects.values()))
+        begun = [evolve(one, effect=number + at) for at, one in enumerate(starting)]
+        branches = run.turn.branches
+        branches = (*branches[:first], *begun, *branches[first + len(begun) :])
+        return Wait(evolve(run, turn=evolve(run.turn, branches=branches)), effects)
 
     def _wish(self, run: Run[S], branch: BranchRun, number: int, share: Budget) -> StartRun:
         messages: History[Message] = History() if self.alone else run.messages
@@ -181,6 +187,10 @@ class FanOut:
     def _join(self, run: Run[S]) -> Reaction[S, FanOutOutcome]:
         branches = run.turn.branches
         bad = [one for one in branches if one.status != "ok"]
+        for one in bad:
+            if one.status == "error" and one.content.startswith(MISTAKE):
+                found = f"{one.name}: {one.content.removeprefix(MISTAKE)}"
+                return _failed(run, Failure("ConfigError", found))
         if len(bad) == len(branches) or (bad and self.join == "fail_fast"):
             bad.sort(key=lambda one: one.status == "not_run")  # What failed says more.
             return _failed(run, Failure("RunFailed", f"{bad[0].name}: {bad[0].content}"))
@@ -193,6 +203,25 @@ class FanOut:
         message = AssistantMessage((TextPart(text),))
         reply = Reply(message, FinishReason.STOP, model=self.name)
         return Leave(evolve(run, turn=evolve(run.turn, reply=reply)), Answered())
+
+
+def _effect(branch: BranchRun) -> int:
+    return branch.effect
+
+
+def _is_mistake(turn: Turn, event: EffectFailed) -> bool:
+    """Whether a branch cannot run at all, and its answer is still needed."""
+    branch = next(one for one in turn.branches if one.effect == event.effect)
+    return branch.status == "error" and branch.content.startswith(MISTAKE)
+
+
+def _begun(branches: Sequence[BranchRun]) -> int:
+    """Return how many branches have been started: they are, one after the other."""
+    return bisect_left(branches, 1, key=_waits)
+
+
+def _waits(branch: BranchRun) -> int:
+    return int(not branch.effect)
 
 
 def _failed(run: Run[S], failure: Failure) -> Leave[S, FanOutOutcome]:

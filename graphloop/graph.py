@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from enum import Enum
 from types import EllipsisType
-from typing import Final, Generic, Literal, TypeAlias, TypeVar, cast, get_args
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, cast, get_args
 
 from .errors import GraphError, Problem, nearest
+from .naming import NAME_MAX, control_in, escaped, node_flaw_of
 from .node_protocol import Kind, Node
 from .outcomes import Outcome, outcome_name
 from .temporal import Rules
@@ -63,7 +64,11 @@ class Graph(Generic[S]):
 
     def __init__(self, name: str, start: Node[S, Outcome], edges: Edges[S]) -> None:
         self.name = name
-        problems = list(_problems(name, start, edges))
+        problems = [
+            # Names may be anybody's, and messages go to terminals.
+            Problem(escaped(one.place), escaped(one.found), escaped(one.fix), one.code)
+            for one in _problems(name, start, edges)
+        ]
         if problems:
             raise GraphError(name, problems)
         self.start = start.name
@@ -71,11 +76,24 @@ class Graph(Generic[S]):
         self.table: Mapping[str, Mapping[type[Outcome], str]] = {
             node.name: _complete(node, row) for node, row in edges.items()
         }
+        self.tool_names: tuple[str, ...] | None = None
+        """The tools that may be called in its runs and below; None where the graph cannot know."""
+        self.agents: Mapping[str, Graph[Any] | None] = {}
+        """The agents of its runs by name, as far as it knows; None for one of an unknown graph."""
+        self.called: frozenset[str] = frozenset()
+        """Those of them that its models may call like tools."""
+        self.facts: Mapping[str, object] = {}
+        """What its runs are given beside the table, for whoever compares it with another."""
 
     @property
     def rules(self) -> Rules:
         """The temporal rules that the graph itself brings; none, unless a file says so."""
         return Rules()
+
+    @property
+    def ignore(self) -> Mapping[tuple[str, str], str]:
+        """Why findings of the checker are set aside, by node and code; none, unless it is said."""
+        return {}
 
     @property
     def edges(self) -> tuple[Edge, ...]:
@@ -94,7 +112,8 @@ class Graph(Generic[S]):
         return mine == (other.name, other.start, other.nodes, other.table)  # pyright: ignore[reportUnknownMemberType]
 
     def __hash__(self) -> int:
-        return hash((self.name, self.start, self.edges))
+        # Rows are equal in whatever order they were written.
+        return hash((self.name, self.start, frozenset(self.edges)))
 
     def __repr__(self) -> str:
         return f"<Graph {self.name!r}: {len(self.nodes)} nodes, {len(self.edges)} edges>"
@@ -119,8 +138,9 @@ def _target_name(target: Node[S, Outcome] | Literal[EndType.END]) -> str:
 
 def _problems(name: object, start: object, edges: object) -> Iterator[Problem]:
     """Yield all that is wrong; the types are open, for tables also come from unchecked code."""
-    if not isinstance(name, str) or not name:
-        found = f"has the name {name!r}, not a str." if name else "has no name."
+    if not isinstance(name, str) or not name.strip() or control_in(name):
+        is_not = "which is no line of text" if isinstance(name, str) else "not a str"
+        found = f"has the name {name!r}, {is_not}." if name else "has no name."
         yield Problem("the graph", found, 'name it, e.g. Graph("support-desk", …).')
     table = _mapping(edges)
     if table is None:
@@ -153,6 +173,9 @@ def _node_problems(node: object, names: set[str]) -> Iterator[Problem]:
     place = f"node {name!r}"
     if name in {"", "END"}:
         yield Problem(f"node {node!r}", f"{name!r} is not a name.", "choose a word other than END.")
+    elif flaw := node_flaw_of(name):
+        fix = f"choose a word of at most {NAME_MAX} characters."
+        yield Problem(f"node {name!r:.60}", f"{name!r:.60} is not a name: {flaw}.", fix)
     elif name in names:
         yield Problem(
             place, "two different nodes have this name.", "give one of them another `name=`."

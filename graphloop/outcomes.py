@@ -7,9 +7,11 @@ dataclasses that derive from `Outcome`; the name on a diagram is the class name 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 __all__ = [
+    "LIBRARY_OUTCOMES",
     "Aborted",
     "Accepted",
     "Answered",
@@ -163,3 +165,9 @@ class Unplanned(Outcome):
 def outcome_name(outcome: type[Outcome]) -> str:
     """Return the outcome's name in tables and diagrams: its class name in snake case."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", outcome.__name__).lower()
+
+
+LIBRARY_OUTCOMES: Mapping[str, type[Outcome]] = {
+    outcome_name(one): one for one in Outcome.__subclasses__()
+}
+"""The outcomes above by name: each says what its node has done, and proofs rely on that."""

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Final
 
 from .errors import ConfigError
-from .outcomes import Outcome, outcome_name
+from .outcomes import LIBRARY_OUTCOMES, Outcome, outcome_name
 
 __all__ = ["route_outcome", "route_outcomes"]
 
@@ -37,11 +37,16 @@ def route_outcome(name: str) -> type[Outcome]:
     """Return the outcome type of a name in snake case: always the same for one name.
 
     Raises:
-        ConfigError: the name is not in snake case, so tables and diagrams could not show it.
+        ConfigError: the name is not in snake case, so tables and diagrams could not show it; or it
+            is an outcome of the library, which says more than that a route was chosen.
     """
     if not isinstance(name, str) or not NAME.fullmatch(name):  # pyright: ignore[reportUnnecessaryIsInstance] - names also come from files
         raise ConfigError(
             f"a route has a name in snake case, like 'technical_support'; found {name!r}"
+        )
+    if name in LIBRARY_OUTCOMES:
+        raise ConfigError(
+            f"{name!r} is an outcome of graphloop's own nodes, no route: name it otherwise"
         )
     made = _made("".join(part.capitalize() for part in name.split("_")))
     if outcome_name(made) != name:

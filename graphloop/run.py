@@ -13,9 +13,11 @@ from typing import Generic, Literal, TypeVar
 
 from msgspec import Struct, field
 
+from .asks import Answer, Ask
 from .effects import Effect
 from .events import Failure, Setup
 from .history import History
+from .policy import Rule
 from .spending import Spent
 from .temporal_monitor import Monitor
 from .values import (
@@ -29,13 +31,16 @@ from .values import (
     ToolSpec,
     Usage,
     UserMessage,
+    call_key,
     evolve,
 )
 
 __all__ = [
     "BranchRun",
+    "Dialogue",
     "EndReason",
     "Ending",
+    "Exchange",
     "Measured",
     "Run",
     "Spent",
@@ -81,8 +86,9 @@ class Ending(Struct, frozen=True, gc=False):
 class Verdict(Struct, frozen=True, gc=False):
     """What a gate decided about one call; `arguments` replaces the call's when not empty.
 
-    `held` waits for a human and is asked about later; `answered` has a result already. `asked`
-    says that a human decided, `ttl_s` for how long an approval may be given.
+    `held` waits for a human, whom the node named `gate` will ask; `answered` has a result already.
+    `asked` says that a human decided, `ttl_s` for how long an approval may be given. Who is asked
+    was so at `asked_at`, and said yes `took_s` seconds later.
     """
 
     kind: Literal["run", "deny", "invalid", "unknown", "held", "answered"]
@@ -90,6 +96,9 @@ class Verdict(Struct, frozen=True, gc=False):
     arguments: str = ""
     asked: bool = False
     ttl_s: float | None = None
+    gate: str = ""
+    asked_at: float | None = None
+    took_s: float | None = None
 
 
 class BranchRun(Struct, frozen=True, gc=False):
@@ -105,6 +114,28 @@ class BranchRun(Struct, frozen=True, gc=False):
     effect: int = 0
     status: ResultStatus | None = None
     content: str = ""
+
+
+class Exchange(Struct, frozen=True, gc=False):
+    """What a node's generator asked, and what it was answered, or how that failed."""
+
+    ask: Ask
+    answer: Answer | Failure = None
+
+
+class Dialogue(Struct, frozen=True):
+    """What the generator of the node in hand has asked so far; with it, it is run again.
+
+    `at` is the id of the effect that first called it. `messages` is how long the conversation was
+    then, and `usage` what the run had used: it sees the run as it was. `asked` waits for its
+    answer.
+    """
+
+    at: int
+    messages: int
+    usage: Usage
+    exchanges: tuple[Exchange, ...] = ()
+    asked: Ask | None = None
 
 
 class StepResult(Struct, frozen=True, gc=False):
@@ -137,10 +168,11 @@ class Turn(Struct, frozen=True):
         asked: whether a model has answered, or failed for good.
         compacted: whether the history was made shorter for it.
         dropped: whether the caller put a conversation of its own in place of the reply.
-        beyond_budget: whether a call was refused because no tool call was left.
+        beyond_budget: the limits of the budget that a call was refused for, with no call left.
         given: places of the calls that were answered in a conversation that was handed in.
         results: one slot a call.
         unissued: places of the calls that wait for room.
+        gated: the rules of the gates that have spoken of the calls; they hold of edits, too.
         notes: messages to append after the reply and its results (feedback, what a caller adds).
         branches: the child runs that answer together in the model's place.
     """
@@ -155,16 +187,24 @@ class Turn(Struct, frozen=True):
     asked: bool = False
     compacted: bool = False
     dropped: bool = False
-    beyond_budget: bool = False
+    beyond_budget: tuple[str, ...] = ()
     given: frozenset[int] = frozenset()
     reply: Reply | None = None
     calls: tuple[ToolCall, ...] = ()
     verdicts: tuple[Verdict | None, ...] = ()
     results: tuple[ToolResult | None, ...] = ()
     unissued: tuple[int, ...] = ()
+    gated: tuple[tuple[Rule, ...], ...] = ()
     notes: tuple[Message, ...] = ()
     branches: tuple[BranchRun, ...] = ()
     usage: Usage = Usage()
+
+    def has_call(self, key: str) -> bool:
+        """Whether this is the key of one of the turn's calls, and not of what a node wished for."""
+        place = key.rpartition(".")[2]
+        if not place.isdecimal() or int(place) >= len(self.calls):
+            return False
+        return key == call_key(self.number, int(place))
 
 
 class Measured(Struct, frozen=True, gc=False):
@@ -186,7 +226,8 @@ class Run(Struct, Generic[S], frozen=True, kw_only=True):
     calls were only denied, `rejections`, by check, how often the answer was sent back, `counts`, by
     node, how often it did what it may do so often. `unwanted` holds the ids of pending child runs
     that nobody waits for any more: a driver ends them. `watch` is where the temporal rules stand,
-    and `counted` the keys of the calls that they know of.
+    and `counted` the keys of the calls that they know of. `dialogue` is what the node in hand has
+    asked, if it is one that asks several things in a row.
     """
 
     id: str
@@ -216,6 +257,7 @@ class Run(Struct, Generic[S], frozen=True, kw_only=True):
     watch: Monitor = Monitor()
     counted: frozenset[str] = frozenset()
     measured: Measured = Measured()
+    dialogue: Dialogue | None = None
     ending: Ending | None = None
 
     @property

@@ -1,4 +1,4 @@
-"""What a run has spent, and what it may spend: tokens, money, time and tool calls."""
+"""What a run has spent, and what it may spend: tokens, money, time, and calls."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ class Spent(Struct, frozen=True, gc=False):
 
     `unpriced_calls` counts model calls of unknown price. `seconds` are seconds of work, by the
     run's own events: waiting for people counts nothing, and child runs count each for itself.
+    `agent_calls` are the child runs that calls of models have begun, and none that nodes have.
     """
 
     model_calls: int = 0
@@ -27,6 +28,7 @@ class Spent(Struct, frozen=True, gc=False):
     cost_usd: float = 0.0
     unpriced_calls: int = 0
     seconds: float = 0.0
+    agent_calls: int = 0
 
     def __add__(self, other: Spent) -> Spent:
         return Spent(
@@ -36,20 +38,24 @@ class Spent(Struct, frozen=True, gc=False):
             self.cost_usd + other.cost_usd,
             self.unpriced_calls + other.unpriced_calls,
             self.seconds + other.seconds,
+            self.agent_calls + other.agent_calls,
         )
 
 
 class Budget(Struct, frozen=True, gc=False):
     """What a run may spend at most; None is no limit. A child run gets a share of what is left.
 
-    Tokens, money and time are looked at between turns, so one turn can exceed them. The number of
-    tool calls is never exceeded: a call beyond it does not run, and ends the run after its turn.
+    Tokens, money and time are looked at between turns, so one turn can exceed them. The numbers of
+    tool calls and of agent calls are never exceeded: a call beyond them does not run, and ends the
+    run after its turn. An agent call begins a child run, at any depth, because a model asked for
+    it; child runs that nodes begin are bounded by the graph, and do not count.
     """
 
     tokens: int | None = None
     usd: float | None = None
     seconds: float | None = None
     tool_calls: int | None = None
+    agent_calls: int | None = None
 
     def tripped(self, spent: Spent) -> tuple[str, ...]:
         """Return the names of the limits between turns that are reached."""
@@ -69,6 +75,7 @@ class Budget(Struct, frozen=True, gc=False):
             None if self.usd is None else max(0.0, self.usd - spent.cost_usd),
             None if self.seconds is None else max(0.0, self.seconds - spent.seconds),
             None if self.tool_calls is None else max(0, self.tool_calls - spent.tool_calls),
+            None if self.agent_calls is None else max(0, self.agent_calls - spent.agent_calls),
         )
 
     def without(self, other: Budget) -> Budget:
@@ -78,19 +85,21 @@ class Budget(Struct, frozen=True, gc=False):
             _less(self.usd, other.usd),
             _less(self.seconds, other.seconds),
             _less(self.tool_calls, other.tool_calls),
+            _less(self.agent_calls, other.agent_calls),
         )
 
     def shares(self, parts: int) -> tuple[Budget, ...]:
         """Return equal parts that come to the whole; what cannot be parted goes to the first."""
-        usd = None if self.usd is None else self.usd / parts
-        seconds = None if self.seconds is None else self.seconds / parts
-        return tuple(
-            [
-                Budget(
-                    _part(self.tokens, parts, at), usd, seconds, _part(self.tool_calls, parts, at)
-                )
-                for at in range(parts)
-            ]
+        return tuple([self.share(parts, at) for at in range(parts)])
+
+    def share(self, parts: int, at: int) -> Budget:
+        """Return the part at one place, counted from 0, of `shares`."""
+        return Budget(
+            _part(self.tokens, parts, at),
+            None if self.usd is None else self.usd / parts,
+            None if self.seconds is None else self.seconds / parts,
+            _part(self.tool_calls, parts, at),
+            _part(self.agent_calls, parts, at),
         )
 
     def tightened(self, other: Budget) -> Budget:
@@ -100,6 +109,7 @@ class Budget(Struct, frozen=True, gc=False):
             stricter(self.usd, other.usd),
             stricter(self.seconds, other.seconds),
             stricter(self.tool_calls, other.tool_calls),
+            stricter(self.agent_calls, other.agent_calls),
         )
 
 
@@ -109,6 +119,7 @@ def budget(
     usd: float | None = None,
     seconds: float | None = None,
     tool_calls: int | None = None,
+    agent_calls: int | None = None,
 ) -> Budget:
     """Return a budget for a run and all its child runs.
 
@@ -117,6 +128,8 @@ def budget(
         usd: the cost in US dollars of all model calls of known price.
         seconds: seconds of work; waiting for people does not count.
         tool_calls: executions of tools; the run ends once one more is asked for.
+        agent_calls: runs of agents that models call as tools, those that take over and those that
+            other agents call among them; the run ends once one more is asked for.
 
     Raises:
         ConfigError: a limit is not above 0; leave it out for no limit.
@@ -126,6 +139,7 @@ def budget(
         None if usd is None else positive_number("budget.usd", usd),
         None if seconds is None else positive_number("budget.seconds", seconds),
         None if tool_calls is None else whole_number("budget.tool_calls", tool_calls),
+        None if agent_calls is None else whole_number("budget.agent_calls", agent_calls),
     )
 
 

@@ -57,7 +57,7 @@ from .history import History
 from .node_protocol import Leave, Reaction, Wait
 from .outcomes import Outcome, outcome_name
 from .run import Ending, EndReason, Run, Spent, Turn, evolve
-from .temporal_watch import watch_begin, watch_decision, watch_leave, watch_wait
+from .temporal_watch import watch_answer, watch_begin, watch_decision, watch_leave, watch_wait
 from .values import call_key
 
 __all__ = ["ELSEWHERE", "SETTLE_MAX", "Step", "begin", "step"]
@@ -148,7 +148,9 @@ def step(graph: Graph[S], run: Run[S], event: Event) -> Step[S]:
     else:
         return Step(event, _noted(run, event), ())
     node = graph.nodes[run.node]
-    heard = watch_decision(run, event, answered) if run.watch.automata else event
+    heard: Event = event
+    if run.watch.automata:
+        run, heard = watch_answer(run, event, answered), watch_decision(run, event, answered)
     try:
         reaction = node.on(run, heard, answered)
     except Exception as error:
@@ -220,10 +222,17 @@ def _aborted(run: Run[S], event: Cancelled) -> Run[S]:
         pending={},
         begun=frozenset(),
         unwanted=frozenset(),
-        spent=_timed(run, event) + event.spent,
+        spent=_cut(run, event),
         turn=_unissued(run, event.unbegun),
         ending=ending,
     )
+
+
+def _cut(run: Run[S], event: Cancelled) -> Spent:
+    """Return what is spent once all is void: a child run that had begun was begun for good."""
+    begun = [one for at, one in run.pending.items() if at not in event.unbegun]
+    agents = sum(isinstance(one, StartRun) and run.turn.has_call(one.key) for one in begun)
+    return _timed(run, event) + event.spent + Spent(agent_calls=agents)
 
 
 def _unissued(run: Run[S], unbegun: tuple[int, ...]) -> Turn:
@@ -255,19 +264,20 @@ def _timed(run: Run[S], event: Event) -> Spent:
 def _spend(run: Run[S], event: Answering, answered: Effect) -> Spent:
     spent, seconds = run.spent, run.spent.seconds + _seconds(run, event)
     if isinstance(event, ModelReplied):
-        return Spent(
-            spent.model_calls + 1,
-            spent.tool_calls,
-            spent.usage + event.reply.usage,
-            spent.cost_usd + (event.cost_usd or 0.0),
-            spent.unpriced_calls + (event.cost_usd is None),
-            seconds,
+        return evolve(
+            spent,
+            model_calls=spent.model_calls + 1,
+            usage=spent.usage + event.reply.usage,
+            cost_usd=spent.cost_usd + (event.cost_usd or 0.0),
+            unpriced_calls=spent.unpriced_calls + (event.cost_usd is None),
+            seconds=seconds,
         )
     if isinstance(answered, CallTool):
         # A tool that failed has run, or may have.
         return evolve(spent, tool_calls=spent.tool_calls + 1, seconds=seconds)
     if isinstance(event, (ChildEnded, EffectFailed)):
-        return evolve(spent, seconds=seconds) + event.spent
+        called = isinstance(answered, StartRun) and run.turn.has_call(answered.key)
+        return evolve(spent, seconds=seconds) + event.spent + Spent(agent_calls=called)
     return evolve(spent, seconds=seconds)
 
 
@@ -290,7 +300,7 @@ def _settle(
         if target is None or not isinstance(run, Run):  # pyright: ignore[reportUnnecessaryIsInstance] - types can be ignored
             raise _broken(graph, node, *_unfit_leave(graph.table[node], run, reaction.outcome))
         if run.watch.automata:
-            run = watch_leave(run, graph.nodes[node].kind, node, type(reaction.outcome), target)
+            run = watch_leave(graph, run, node, type(reaction.outcome), target)
         if target == "END":
             return _end(graph, event, node, run)
         node, answered = target, None

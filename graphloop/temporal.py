@@ -3,11 +3,13 @@
     never("deploy", before="review") & at_most_once("refund", per="approval")
 
 A rule speaks of *happenings*: a node was entered (`node:review`), left by an outcome
-(`review.accepted`), a tool was let through to run (`tool:deploy`), a person approved a call of it
-(`approval:deploy`, or `approval` for any). A word without a kind is looked up in the graph, and is
-refused there if it could mean two things. The language is total and looks back only, so each rule
-is a small automaton (`temporal_automata`): one for the proof and for the monitor. There are no
-expressions, no functions and no negation in it, so that a rule can stand in a file of data.
+(`review.accepted`), a tool has run (`tool:deploy`), a person approved a call of it
+(`approval:deploy`, or `approval` for the tool that the rule is about). What a rule restrains counts
+as soon as the tool is let through; what it waits for, once the tool has returned well. A word
+without a kind is looked up in the graph, and is refused there if it could mean two things. The
+language is total and looks back only, so each rule is a small automaton (`temporal_automata`): one
+for the proof and for the monitor. There are no expressions, no functions and no negation in it, so
+that a rule can stand in a file of data.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ __all__ = [
 ]
 
 TIMES_MAX: Final = 1_000
-"""How high a rule may count: its automaton has that many states."""
+"""How high a rule may count: its automaton, which a proof walks, has that many states."""
 
 
 @final
@@ -116,6 +118,8 @@ class Rules(Struct, frozen=True):
 
     def __and__(self, other: Rules) -> Rules:
         """Return the rules of both."""
+        if not isinstance(other, Rules):  # pyright: ignore[reportUnnecessaryIsInstance] - types can be ignored
+            return NotImplemented
         return Rules(tuple(dict.fromkeys((*self.rules, *other.rules))))
 
     def __iter__(self) -> Iterator[TemporalRule]:
@@ -179,11 +183,24 @@ def always_followed_by(what: str, by: str, *, reason: str = "") -> Rules:
 
 
 def rules_of(rules: Rules | Iterable[Rules]) -> Rules:
-    """Return a listing of rules as one value."""
+    """Return a listing of rules as one value.
+
+    Raises:
+        ConfigError: it is something else.
+    """
     if isinstance(rules, Rules):
         return rules
+    # Types can be ignored: a rule is no listing of rules, and a text one of letters.
+    is_one = isinstance(rules, str) or not isinstance(rules, Iterable)  # pyright: ignore[reportUnnecessaryIsInstance]
+    listed: list[object] = [rules] if is_one else list(rules)
     joined = Rules()
-    for one in rules:
+    for one in listed:
+        if not isinstance(one, Rules):
+            raise ConfigError(
+                f"`rules` are temporal rules, joined by & or listed; found {one!r:.80}. "
+                "Fix: write never('deploy', before='review'), at_most_once('refund'), …; what "
+                "stands in a file is read by a topology"
+            )
         joined = joined & one
     return joined
 
@@ -240,5 +257,5 @@ def _refuse_odd_words(rule: TemporalRule) -> None:
 
 
 def _refuse_odd_reason(reason: str) -> None:
-    if not isinstance(reason, str) or "\n" in reason:  # pyright: ignore[reportUnnecessaryIsInstance] - types can be ignored
+    if not isinstance(reason, str) or reason.splitlines() not in ([], [reason]):  # pyright: ignore[reportUnnecessaryIsInstance] - types can be ignored
         raise ConfigError(f"a rule's `reason` is one line of text; found {reason!r}")

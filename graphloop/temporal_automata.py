@@ -1,12 +1,17 @@
 """The automaton of a temporal rule: a few states, and what each happening makes of them.
 
-The proof walks it beside the graph, the monitor beside the run; both read the same table, so what
-is proven is what is watched. A happening is judged by what came strictly before it, and only then
+The proof walks it beside the graph, the monitor beside the run; both ask the same one, so what is
+proven is what is watched. A happening is judged by what came strictly before it, and only then
 counts itself: one that is two words of a rule at once does not allow itself.
+
+A tool happens twice: it is let through, and it returns. What a rule restrains counts from the
+first, so that no two calls share what is allowed once; what it waits for counts from the second,
+and only if all went well, so that nothing is allowed by what has not been done.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, assert_never, final
 
 from msgspec import Struct
@@ -20,23 +25,30 @@ __all__ = [
     "Happening",
     "approval_of",
     "automaton_of",
+    "earlier",
     "entered",
     "ran",
+    "returned",
     "taken",
 ]
 
 KINDS: Final = ("node", "outcome", "tool", "approval")
 """The kinds of happenings, as words begin."""
 
-_WHAT, _SECOND, _THIRD = 1, 2, 4
-_LETTERS: Final = range(8)
+_WHAT, _SECOND, _THIRD, _BEGUN = 1, 2, 4, 8
+_NOT_YET, _BEGINS, _ALLOWED = 0, 1, 2
+_OWED, _FOLLOWING = 1, 2
 
 
 @final
 class Happening(Struct, frozen=True, gc=False):
-    """Something that a rule may speak of, as all the words that mean it."""
+    """Something that a rule may speak of, as all the words that mean it.
+
+    What is `past` happened before the run: it counts, and breaks no rule.
+    """
 
     words: tuple[str, ...]
+    past: bool = False
 
     def __str__(self) -> str:
         return self.words[0]
@@ -57,6 +69,20 @@ def ran(tool: str) -> Happening:
     return Happening((f"tool:{tool}", "tool:*"))
 
 
+def returned(tool: str, *, well: bool) -> Happening:
+    """Return that a call of a tool that was let through has ended, `well` or not."""
+    ended = (f"ended:{tool}", "ended:*")
+    return Happening((*ended, f"well:{tool}", "well:*") if well else ended)
+
+
+def earlier(tool: str) -> Happening:
+    """Return that a tool has run before the question that the run is to answer.
+
+    It uses up what is allowed and undoes what was, but nothing is allowed or owed by it.
+    """
+    return Happening((f"earlier:{tool}", "earlier:*"), past=True)
+
+
 def approval_of(tool: str) -> Happening:
     """Return that a person approved a call of a tool, which is about to run."""
     return Happening((f"approval:{tool}", "approval:*"))
@@ -64,38 +90,43 @@ def approval_of(tool: str) -> Happening:
 
 @final
 class Automaton(Struct, frozen=True):
-    """A rule as a table: `table[state][letter]` is the next state.
+    """A rule as a machine whose states are small numbers; what it allows is counted, not listed.
 
-    A letter says which of the rule's words a happening is, one bit for each. `broken` is the state
-    in which the rule is violated, which nothing leaves; `owing` the one in which a run must not
-    end; -1 where the rule has no such state.
+    A letter says what a happening is to the rule, one bit for each. `broken` is the state in which
+    the rule is violated, which nothing leaves; `owing` are those in which a run must not end.
     """
 
     rule: TemporalRule
     words: tuple[str, str, str]
     start: int
-    table: tuple[tuple[int, ...], ...]
     broken: int = -1
-    owing: int = -1
+    owing: tuple[int, ...] = ()
+    meant: tuple[tuple[int, tuple[str, ...]], ...] = ()
 
     def letter(self, happening: Happening) -> int:
-        """Return which words of the rule a happening is."""
-        what, second, third = self.words
-        said = happening.words
-        return (
-            (_WHAT if what in said else 0)
-            | (_SECOND if second in said else 0)
-            | (_THIRD if third in said else 0)
-        )
+        """Return what a happening is to the rule; 0 for nothing."""
+        letter = 0
+        for bit, words in self.meant:
+            for word in words:
+                if word in happening.words:
+                    letter |= bit
+        return letter
 
     def after(self, state: int, happening: Happening) -> int:
         """Return the state that a happening leads to."""
-        return self.table[state][self.letter(happening)]
+        letter = self.letter(happening)
+        if not letter or state == self.broken:
+            return state
+        after = _next(self.rule, state, letter)
+        if after == self.broken and happening.past:
+            # It uses up what is allowed, and nobody can be told to have let it through.
+            return _next(self.rule, state, letter & ~_WHAT)
+        return after
 
     def forbids(self, state: int, happening: Happening) -> bool:
         """Whether the rule is violated if this happens now, once more perhaps."""
-        letter = self.letter(happening)
-        return bool(letter & _WHAT) and self.table[state][letter] == self.broken
+        is_what = bool(self.letter(happening) & _WHAT)
+        return is_what and self.after(state, happening) == self.broken
 
 
 def automaton_of(rule: TemporalRule) -> Automaton:
@@ -111,43 +142,80 @@ def automaton_of(rule: TemporalRule) -> Automaton:
                 f"rule {describe_rule(rule)!r}: the word {word!r} has not been looked up in a "
                 "graph. Fix: pass the rules through `resolve` first."
             )
+    meant = tuple(_meant(rule))
     match rule:
         case Never(before=""):
-            start, broken, owing = 0, 1, -1
-        case Never() | OnlyAfter():
-            start, broken, owing = 0, 2, -1
+            return Automaton(rule, words, 0, 1, meant=meant)
+        case Never() | OnlyAfter(since=""):
+            return Automaton(rule, words, 0, 2, meant=meant)
+        case OnlyAfter():
+            return Automaton(rule, words, _NOT_YET, 3, meant=meant)
         case AtMost(times=times, per=per):
-            start, broken, owing = 0 if per else times, times + 1, -1
+            return Automaton(rule, words, 0 if per else times, times + 1, meant=meant)
         case Followed():
-            start, broken, owing = 0, -1, 1
+            return Automaton(rule, words, 0, owing=(_OWED, _FOLLOWING), meant=meant)
         case _:
             assert_never(rule)
-    states = range(max(broken, owing) + 1)
-    table = tuple(
-        [
-            tuple([state if state == broken else _next(rule, state, letter) for letter in _LETTERS])
-            for state in states
-        ]
-    )
-    return Automaton(rule, words, start, table, broken, owing)
 
 
-def _next(rule: TemporalRule, state: int, letter: int) -> int:
+def _meant(rule: TemporalRule) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Yield each bit with the words that a happening has that is meant by it.
+
+    What is restrained counts as soon as a tool is let through; what enables, when it has returned
+    well; what undoes that, from the one to the other, however it ended.
+    """
+    what, second, third = words_of(rule)
+    yield _WHAT, _also("ended" if isinstance(rule, Followed) else "earlier", what)
+    if second:
+        yield _SECOND, (_of_kind("well", second),)
+        yield _BEGUN, (second,)
+    if third:
+        yield _THIRD, _also("ended", third) + _also("earlier", third)
+
+
+def _of_kind(kind: str, word: str) -> str:
+    """Return the word for what comes of a tool; any other word as it is."""
+    found, _, name = word.partition(":")
+    return f"{kind}:{name}" if found == "tool" else word
+
+
+def _also(kind: str, word: str) -> tuple[str, ...]:
+    return (word, _of_kind(kind, word))
+
+
+def _next(  # noqa: PLR0911 - one way out for each form
+    rule: TemporalRule, state: int, letter: int
+) -> int:
     """Return the state after a letter, from a state in which the rule is not violated."""
-    what, second, third = letter & _WHAT, letter & _SECOND, letter & _THIRD
+    what, second = letter & _WHAT, letter & _SECOND
     match rule:
         case Never(before=""):
             return 1 if what else 0
-        case Never() | OnlyAfter():
-            if what and state == 0:
-                return 2
-            # What is since itself has happened since: the second word wins.
-            return 1 if second else 0 if third else state
+        case Never() | OnlyAfter(since=""):
+            return 2 if what and state == 0 else 1 if second else state
+        case OnlyAfter():
+            return _since(state, letter)
         case AtMost(times=times):
             if what and state == 0:
                 return times + 1
             return times if second else state - 1 if what else state
         case Followed():
-            return 1 if what else 0 if second else state
+            if what:
+                return _OWED
+            if second and (state == _FOLLOWING or letter & _BEGUN):
+                return 0
+            return _FOLLOWING if letter & _BEGUN and state == _OWED else state
         case _:
             assert_never(rule)
+
+
+def _since(state: int, letter: int) -> int:
+    """Return the state of an `only_after`: whether `after` has begun and ended since the last."""
+    if letter & _WHAT and state != _ALLOWED:
+        return 3
+    if letter & _SECOND and (state != _NOT_YET or letter & _BEGUN):
+        # What is since itself has happened since.
+        return _ALLOWED
+    if letter & _THIRD:
+        state = _NOT_YET
+    return _BEGINS if letter & _BEGUN and state == _NOT_YET else state

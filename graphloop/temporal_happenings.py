@@ -1,28 +1,64 @@
 """Happenings: which of the things that rules speak of take place as a run goes on.
 
-A tool counts as run from the moment its gate lets the call through, with the approval, if a person
-gave one, right before it: in request order, and before the gate is left. What has not run by then
-has not been allowed yet, so calls that run side by side cannot both be the last one allowed. A call
-that no gate has let through counts when it is asked for, and one that a person wants run again,
-because nobody knows whether it took effect, counts again.
+A call is let through by its gate, by the last of several in a row, with the approval, if a person
+gave one, right before it: in request order, and before the gate is left. So calls that run side by
+side cannot both be the last one allowed. A call that no gate has let through counts when it is
+asked for, and one that a person wants run again, because nobody knows whether it took effect,
+counts again. It returns with the event that answers it; a call that is answered without having run
+never does.
+
+The loop's own tools are none that a rule speaks of. A conversation that was handed in and goes on
+where it stopped, with open calls or with results, is the same run to its caller: what it says has
+run is past.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from .effects import AskHuman, CallTool, Effect, StartRun
-from .events import Decided, Event
+from .events import ChildEnded, Decided, EffectFailed, Event, ToolReturned
 from .outcomes import Aborted, Outcome, outcome_name
 from .run import Run, Verdict, evolve
-from .temporal_automata import Happening, approval_of, entered, ran, taken
+from .temporal_automata import Happening, approval_of, earlier, entered, ran, returned, taken
 from .temporal_monitor import Monitor, Wanted, judged, refusal
-from .values import call_key, call_place
+from .values import ToolResult, UserMessage, call_key, call_place
 
-__all__ = ["let_through", "on_leaving", "on_wishing", "restrained", "run_again"]
+__all__ = [
+    "before_the_run",
+    "let_through",
+    "on_leaving",
+    "on_returning",
+    "on_wishing",
+    "restrained",
+    "run_again",
+]
 
 S = TypeVar("S")
+
+NOT_RUN: Final = frozenset({"invalid", "unknown_tool", "denied", "not_run"})
+"""What is said of a call that has not run."""
+
+
+def before_the_run(run: Run[S]) -> Iterator[Happening]:
+    """Yield what has happened in a conversation that a run begins with and goes on.
+
+    A question begins something new. What ran before the last one counts against what is allowed
+    nevertheless, as somebody may have said something while the run went on.
+    """
+    messages = run.messages
+    if run.setup.depth or not len(messages) or isinstance(messages[-1], UserMessage):
+        return
+    asked = max((at for at, one in enumerate(messages) if isinstance(one, UserMessage)), default=-1)
+    for at, one in enumerate(messages):
+        if not isinstance(one, ToolResult) or one.status in NOT_RUN or one.name in run.setup.own:
+            continue
+        if at < asked:
+            yield earlier(one.name)
+        else:
+            yield evolve(ran(one.name), past=True)
+            yield evolve(returned(one.name, well=one.status == "ok"), past=True)
 
 
 def let_through(run: Run[S], counted: Collection[str]) -> dict[str, Wanted]:
@@ -38,6 +74,7 @@ def let_through(run: Run[S], counted: Collection[str]) -> dict[str, Wanted]:
         key: Wanted(call.name, verdict.asked)
         for place, (call, verdict) in enumerate(zip(turn.calls, turn.verdicts, strict=False))
         if verdict is not None and verdict.kind == "run" and results[place] is None
+        if call.name not in run.setup.own
         if (key := call_key(turn.number, place)) not in counted
     }
 
@@ -57,13 +94,13 @@ def restrained(run: Run[S], monitor: Monitor, counted: Collection[str]) -> Run[S
 
 
 def on_leaving(
-    kind: str, run: Run[S], *, node: str, outcome: type[Outcome], target: str, counted: set[str]
+    run: Run[S], *, node: str, outcome: type[Outcome], target: str, lets: bool, counted: set[str]
 ) -> Iterator[Happening]:
-    """Yield what happens as a node of this kind is left, and where that leads is entered.
+    """Yield what happens as a node is left, and where that leads is entered.
 
-    The keys of calls that are let through are added to `counted`.
+    If that `lets` calls through, their keys are added to `counted`.
     """
-    if kind == "gate" and not issubclass(outcome, Aborted):
+    if lets and not issubclass(outcome, Aborted):
         for key, wanted in let_through(run, counted).items():
             counted.add(key)
             yield from _run(wanted)
@@ -78,6 +115,22 @@ def on_wishing(run: Run[S], effects: Iterable[Effect], *, counted: set[str]) -> 
         if tool and isinstance(effect, CallTool | StartRun) and effect.key not in counted:
             counted.add(effect.key)
             yield ran(tool)
+
+
+def on_returning(run: Run[S], event: Event, answered: Effect | None) -> Iterator[Happening]:
+    """Yield that a tool has returned, if that is what has happened to a run.
+
+    Args:
+        run: the run that waited for it.
+        event: what happened.
+        answered: the effect that it answers.
+    """
+    if answered is None or not (tool := _tool(run, answered)):
+        return
+    if isinstance(event, ToolReturned | ChildEnded):
+        yield returned(tool, well=event.status == "ok")
+    elif isinstance(event, EffectFailed):
+        yield returned(tool, well=False)
 
 
 def run_again(event: Event, answered: Effect | None, after: Run[S]) -> Iterator[Happening]:
@@ -107,9 +160,7 @@ def _run(wanted: Wanted) -> Iterator[Happening]:
 def _tool(run: Run[S], effect: Effect) -> str:
     """Return the tool that an effect runs; a child run is one only as the answer to a call."""
     if isinstance(effect, CallTool):
-        return effect.call.name
+        return "" if effect.call.name in run.setup.own else effect.call.name
     if isinstance(effect, StartRun):
-        turn = run.turn
-        keys = [call_key(turn.number, place) for place in range(len(turn.calls))]
-        return effect.agent if effect.key in keys else ""
+        return effect.agent if run.turn.has_call(effect.key) else ""
     return ""

@@ -13,14 +13,23 @@ from typing import Generic, TypeVar, cast
 from .errors import StoreError
 from .events import Event, Started
 from .graph import Graph
+from .history import History
 from .node_protocol import Leave, Node, Reaction
 from .outcomes import Outcome
 from .overheard import overheard
-from .run import Run
+from .run import Run, evolve
 from .step import Step, begin, step
 from .temporal_automata import Happening, entered
-from .temporal_happenings import on_leaving, on_wishing, restrained, run_again
+from .temporal_happenings import (
+    before_the_run,
+    on_leaving,
+    on_returning,
+    on_wishing,
+    restrained,
+    run_again,
+)
 from .temporal_monitor import Monitor
+from .temporal_watch import lets_through
 
 __all__ = ["journal_happenings", "watched"]
 
@@ -44,11 +53,13 @@ def journal_happenings(graph: Graph[S], events: Iterable[Event]) -> Iterator[tup
         if run is None:
             if not isinstance(event, Started):
                 raise StoreError(f"a journal begins with Started, found {type(event).__name__}")
-            happened.append(entered(graph.start))
             # The codec has validated the state against the graph's own state type.
             made = begin(heard, event, cast("S", event.state))
+            first = evolve(made.run, messages=History(event.messages))
+            happened += [*before_the_run(first), entered(graph.start)]
         else:
             answered = run.pending.get(getattr(event, "effect", 0))
+            happened += on_returning(run, event, answered)
             made = step(heard, run, event)
             if not ways:
                 happened += run_again(event, answered, made.run)
@@ -85,7 +96,8 @@ def _heard(graph: Graph[S], ways: list[_Way[S]]) -> Graph[S]:
     def note(node: Node[S, Outcome], reaction: Reaction[S, Outcome]) -> None:
         if isinstance(reaction, Leave):
             run = reaction.run
-            if node.kind == "gate":
+            target = graph.table[node.name].get(type(reaction.outcome), "")
+            if lets_through(graph, node.name, target):
                 # As the kernel does, which has the last word on what is let through.
                 run = restrained(run, run.watch, run.counted)
             ways.append(_Way(node.name, run, type(reaction.outcome)))
@@ -97,12 +109,13 @@ def _told(
     graph: Graph[S], ways: Iterable[_Way[S]], made: Step[S], counted: set[str]
 ) -> Iterator[Happening]:
     for way in ways:
+        target = graph.table[way.node][way.outcome]
         yield from on_leaving(
-            graph.nodes[way.node].kind,
             way.run,
             node=way.node,
             outcome=way.outcome,
-            target=graph.table[way.node][way.outcome],
+            target=target,
+            lets=lets_through(graph, way.node, target),
             counted=counted,
         )
     yield from on_wishing(made.run, made.effects, counted=counted)

@@ -65,7 +65,7 @@ class Monitor(Struct, frozen=True):
     @property
     def owed(self) -> tuple[TemporalRule, ...]:
         """The rules that are violated if the run ends now."""
-        return tuple([one.rule for one, state in self._each() if state == one.owing])
+        return tuple([one.rule for one, state in self._each() if state in one.owing])
 
     def _each(self) -> Iterator[tuple[Automaton, int]]:
         return zip(self.automata, self.states, strict=True)
@@ -82,7 +82,7 @@ def judged(monitor: Monitor, calls: Iterable[Wanted]) -> tuple[TemporalRule | No
     """Return, for calls in request order, the rule that forbids each, or None to let it run.
 
     A call counts from the moment it is let through, so two of one batch never share what is
-    allowed once.
+    allowed once; and none has returned yet, so none is allowed by another of its batch.
     """
     verdicts: list[TemporalRule | None] = []
     for call in calls:

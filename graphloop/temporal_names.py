@@ -54,12 +54,13 @@ class Names:
 def names_of(graph: Graph[S], tools: Iterable[str] | None = None) -> Names:
     """Return what the rules of a graph may speak of.
 
-    Without `tools` a tool is spoken of by its kind only (`tool:deploy`), and not looked for.
+    Without `tools`, where the graph does not know them either, a tool is spoken of by its kind only
+    (`tool:deploy`), and not looked for.
     """
     outcomes = tuple(
         [(node, outcome_name(one)) for node, row in graph.table.items() for one in row]
     )
-    known = None if tools is None else tuple(tools)
+    known = graph.tool_names if tools is None else tuple(tools)
     return Names(graph.name, (*graph.nodes, "END"), outcomes, known)
 
 
@@ -73,7 +74,7 @@ def resolve(rules: Rules, names: Names) -> Rules:
     problems: list[str] = []
     for rule in rules:
         try:
-            found.append(_with_words(rule, [_meaning(word, names) for word in words_of(rule)]))
+            found.append(_looked_up(rule, names))
         except ConfigError as error:
             problems.append(f"rule {describe_rule(rule)!r}: {error}")
     if problems:
@@ -82,13 +83,33 @@ def resolve(rules: Rules, names: Names) -> Rules:
 
 
 def guarded_tools(rules: Rules) -> tuple[str, ...]:
-    """Return the tools that rules bound, `*` for all: what a child run must not run unwatched.
+    """Return the tools that rules speak of, `*` for all: what no child run may run unwatched.
 
-    A child's happenings are its own: nobody counts them here, so these tools are denied to it.
+    A child's happenings are its own and nobody counts them here, so these tools are denied to it.
+    That any tool may be what a rule waits for binds none: what runs in a child is not it.
     """
-    whats = [words_of(rule)[0] for rule in rules]
-    named = [what.removeprefix("tool:") for what in whats if what.startswith("tool:")]
-    return tuple(dict.fromkeys(named))
+    named: dict[str, None] = {}
+    for rule in rules:
+        what, second, third = words_of(rule)
+        for word in filter(None, (what, third, second)):
+            kind, _, name = word.partition(":")
+            if kind in {"tool", "approval"} and not (name == _ANY and word == second):
+                named[name] = None
+    return tuple(named)
+
+
+def _looked_up(rule: TemporalRule, names: Names) -> TemporalRule:
+    """Return a rule with its words looked up; `approval` alone is one of the rule's own tool."""
+    what, *others = words_of(rule)
+    found = _meaning(what, names)
+    kind, _, tool = found.partition(":")
+    words = [_meaning(word, names) for word in others]
+    if kind == "tool":
+        words = [
+            f"approval:{tool}" if (word, one) == ("approval", f"approval:{_ANY}") else one
+            for word, one in zip(others, words, strict=True)
+        ]
+    return _with_words(rule, [found, *words])
 
 
 def _with_words(rule: TemporalRule, words: list[str]) -> TemporalRule:

@@ -11,31 +11,61 @@ from typing import TypeVar
 
 from .effects import AskHuman, Effect
 from .events import Decided, Event
-from .node_protocol import Kind
+from .graph import Graph
 from .outcomes import Outcome
 from .run import Run, evolve
 from .temporal import Rules, TemporalRule
 from .temporal_automata import Happening, entered
-from .temporal_happenings import on_leaving, on_wishing, restrained, run_again
+from .temporal_happenings import (
+    before_the_run,
+    on_leaving,
+    on_returning,
+    on_wishing,
+    restrained,
+    run_again,
+)
 from .temporal_monitor import Monitor
 
-__all__ = ["watch_begin", "watch_decision", "watch_leave", "watch_wait"]
+__all__ = [
+    "lets_through",
+    "watch_answer",
+    "watch_begin",
+    "watch_decision",
+    "watch_leave",
+    "watch_wait",
+]
 
 S = TypeVar("S")
 
 
 def watch_begin(run: Run[S], rules: tuple[TemporalRule, ...]) -> Run[S]:
     """Return a run that has entered its first node, with its rules where they begin."""
-    return evolve(run, watch=Monitor.of(Rules(rules)).after(entered(run.node)))
+    run = evolve(run, watch=Monitor.of(Rules(rules)))
+    counted = set(run.counted)
+    return _told(run, [*before_the_run(run), entered(run.node)], counted)
 
 
-def watch_leave(run: Run[S], kind: Kind, node: str, outcome: type[Outcome], target: str) -> Run[S]:
+def watch_answer(run: Run[S], event: Event, answered: Effect | None) -> Run[S]:
+    """Return the run as a node is about to hear an event: a tool may have returned."""
+    return _told(run, on_returning(run, event, answered), set(run.counted))
+
+
+def watch_leave(
+    graph: Graph[S], run: Run[S], node: str, outcome: type[Outcome], target: str
+) -> Run[S]:
     """Return the run as it leaves a node: a gate's calls that a rule forbids are denied first."""
     counted = set(run.counted)
-    if kind == "gate":
+    lets = lets_through(graph, node, target)
+    if lets:
         run = restrained(run, run.watch, counted)
-    left = on_leaving(kind, run, node=node, outcome=outcome, target=target, counted=counted)
+    left = on_leaving(run, node=node, outcome=outcome, target=target, lets=lets, counted=counted)
     return _told(run, left, counted)
+
+
+def lets_through(graph: Graph[S], node: str, target: str) -> bool:
+    """Whether calls are let through on the way from a node: of gates in a row, by the last."""
+    after = graph.nodes.get(target)
+    return graph.nodes[node].kind == "gate" and (after is None or after.kind != "gate")
 
 
 def watch_decision(run: Run[S], event: Event, answered: Effect | None) -> Event:

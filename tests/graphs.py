@@ -12,6 +12,7 @@ from graphloop.effects import Effect
 from graphloop.events import Event
 from graphloop.graph import END, Edges, Graph
 from graphloop.loop import Standard, standard_edges
+from graphloop.naming import flaw_of
 from graphloop.node_protocol import Kind, Leave, Reaction
 from graphloop.outcomes import Aborted, Answered, AnsweredCalls, Calls, Failed, Go, Outcome
 from graphloop.run import Run
@@ -74,7 +75,7 @@ def build(
     return Graph(name, next(iter(places.values())), edges)
 
 
-NAMES = st.text(min_size=1, max_size=8).filter(lambda name: name != "END")
+NAMES = st.text(min_size=1, max_size=8).filter(lambda name: name != "END" and flaw_of(name) is None)
 
 
 @st.composite

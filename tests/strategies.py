@@ -15,6 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 from hypothesis import strategies as st
 
 from graphloop.approvals import Approval
+from graphloop.asks import Ask, AskAgent, AskModel, AskPerson, Tell
 from graphloop.drivers.sim import ChildAnswer, Simulation, World, simulate
 from graphloop.effects import (
     AskHuman,
@@ -28,6 +29,7 @@ from graphloop.effects import (
 )
 from graphloop.events import (
     Answer,
+    Asked,
     Begun,
     CallbackReturned,
     CallCheck,
@@ -205,6 +207,13 @@ json_values = st.recursive(
     max_leaves=4,
 )
 failures = st.builds(Failure, texts, texts, texts, st.booleans())
+notes = st.builds(UserMessage, texts, texts) | st.builds(SystemMessage, texts)
+asks: st.SearchStrategy[Ask] = st.one_of(
+    st.builds(AskModel, texts, texts, texts, st.booleans(), st.none() | st.integers(1, 9)),
+    st.builds(AskPerson, texts),
+    st.builds(AskAgent, texts, texts, st.booleans()),
+    st.builds(Tell, notes),
+)
 answers: st.SearchStrategy[Answer] = st.one_of(
     st.builds(
         Changes,
@@ -216,9 +225,12 @@ answers: st.SearchStrategy[Answer] = st.one_of(
         st.lists(texts, max_size=1).map(tuple),
     ),
     st.builds(Tripped, st.lists(texts, max_size=2).map(tuple)),
-    st.builds(Left, texts, json_values, texts, st.booleans()),
+    st.builds(
+        Left, texts, json_values, texts, st.booleans(), st.lists(notes, max_size=2).map(tuple)
+    ),
     st.builds(Judged, st.booleans(), texts, st.booleans()),
     st.builds(Joined, texts),
+    st.builds(Asked, asks),
 )
 effect_ids = st.integers(1, 9)
 conditions = st.lists(st.lists(texts, max_size=2).map(tuple), max_size=2).map(tuple)

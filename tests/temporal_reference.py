@@ -16,46 +16,108 @@ from graphloop.temporal import (
     TemporalRule,
     words_of,
 )
-from graphloop.temporal_automata import Happening, approval_of, entered, ran, taken
+from graphloop.temporal_automata import (
+    Happening,
+    approval_of,
+    earlier,
+    entered,
+    ran,
+    returned,
+    taken,
+)
+from graphloop.values import evolve
 
 __all__ = ["breaches", "happenings", "owes", "rule_lists", "rules_over"]
 
 
 def breaches(rule: TemporalRule, trace: Sequence[Happening]) -> list[int]:
-    """Return every place of a trace where a rule forbids what happens there."""
-    what, second, third = ([word in one.words for one in trace] for word in words_of(rule))
-    places = [at for at, is_what in enumerate(what) if is_what]
+    """Return every place of a trace where a rule forbids what happens there.
+
+    What a rule restrains happens when a tool is let through; what it waits for, when one has
+    returned well; what undoes that, at both. What is past breaks nothing.
+    """
+    what, second, third = words_of(rule)
+    places = [at for at, one in enumerate(trace) if is_now(what, one)]
+    waited = [is_done(second, one) for one in trace]
     match rule:
         case Never(before=""):
             return places
-        case Never():
-            return [at for at in places if not any(second[:at])]
-        case OnlyAfter(since=""):
-            return [at for at in places if not any(second[:at])]
+        case Never() | OnlyAfter(since=""):
+            return [at for at in places if not any(waited[:at])]
         case OnlyAfter():
+            undone = [is_undone(third, one) for one in trace]
+            valid = enabling(second, trace, undone)
             return [
-                at
-                for at in places
-                if not any(second[one] and not any(third[one + 1 : at]) for one in range(at))
+                at for at in places if not any(not any(undone[v + 1 : at]) for v in valid if v < at)
             ]
-        case AtMost(times=times, per=""):
-            return places[times:]
         case AtMost(times=times):
+            counted = [what in one.words or was_earlier(what, one) for one in trace]
+            if not rule.per:
+                return [at for at in places if sum(counted[:at]) >= times]
             # Up to and with the last `per` before it, everything is forgotten.
-            lasts = {at: max((p for p in range(at) if second[p]), default=-1) for at in places}
-            return [at for at in places if lasts[at] < 0 or sum(what[lasts[at] + 1 : at]) >= times]
+            lasts = {at: max((p for p in range(at) if waited[p]), default=-1) for at in places}
+            return [
+                at for at in places if lasts[at] < 0 or sum(counted[lasts[at] + 1 : at]) >= times
+            ]
         case Followed():
             return []
         case _:
             assert_never(rule)
 
 
+def enabling(word: str, trace: Sequence[Happening], undone: Sequence[bool]) -> list[int]:
+    """Return where a word is done that had begun, or was done, since it was undone."""
+    valid: list[int] = []
+    for at, one in enumerate(trace):
+        since = [
+            *[begun for begun in range(at + 1) if word in trace[begun].words],
+            *valid,
+        ]
+        if is_done(word, one) and any(not any(undone[been + 1 : at]) for been in since):
+            valid.append(at)
+    return valid
+
+
+def is_now(word: str, one: Happening) -> bool:
+    return word in one.words and not one.past
+
+
+def is_done(word: str, one: Happening) -> bool:
+    return (
+        f"{'well' if word.startswith('tool:') else word.partition(':')[0]}:{rest(word)}"
+        in one.words
+    )
+
+
+def is_undone(word: str, one: Happening) -> bool:
+    return word in one.words or was_earlier(word, one) or has_ended(word, one)
+
+
+def was_earlier(word: str, one: Happening) -> bool:
+    return word.startswith("tool:") and f"earlier:{rest(word)}" in one.words
+
+
+def has_ended(word: str, one: Happening) -> bool:
+    return word.startswith("tool:") and f"ended:{rest(word)}" in one.words
+
+
+def rest(word: str) -> str:
+    return word.partition(":")[2]
+
+
 def owes(rule: TemporalRule, trace: Sequence[Happening]) -> bool:
-    """Whether a run with this trace must not end yet."""
+    """Whether a run with this trace must not end yet: nothing began and was done after the last."""
     if not isinstance(rule, Followed):
         return False
-    what, by, _ = ([word in one.words for one in trace] for word in words_of(rule))
-    return any(is_what and not any(by[at + 1 :]) for at, is_what in enumerate(what))
+    what, by, _ = words_of(rule)
+    caused = [at for at, one in enumerate(trace) if what in one.words or has_ended(what, one)]
+    if not caused:
+        return False
+    return not any(
+        is_done(by, trace[done])
+        and any(by in trace[at].words for at in range(caused[-1] + 1, done + 1))
+        for done in range(caused[-1] + 1, len(trace))
+    )
 
 
 def rules_over(words: Sequence[str], *, most: int = 3) -> st.SearchStrategy[TemporalRule]:
@@ -84,10 +146,17 @@ def rule_lists(words: Sequence[str]) -> st.SearchStrategy[Rules]:
     return some.map(lambda rules: Rules(tuple(rules)))
 
 
+def _past(one: Happening) -> Happening:
+    return evolve(one, past=True)
+
+
 happenings: st.SearchStrategy[Happening] = st.one_of(
     st.sampled_from("ab").map(entered),
     st.builds(taken, st.sampled_from("ab"), st.sampled_from(["calls", "done"])),
     st.sampled_from("xy").map(ran),
     st.sampled_from("xy").map(approval_of),
+    st.builds(returned, st.sampled_from("xy"), well=st.booleans()),
+    st.sampled_from("xy").map(earlier),
+    st.sampled_from([ran("x"), returned("x", well=True), ran("y")]).map(_past),
 )
 """Happenings of a small world, some of which are two words at once."""

@@ -37,6 +37,7 @@ from graphloop.outcomes import Outcome, outcome_name
 from graphloop.policy import Rule
 from graphloop.run import Run
 from graphloop.spending import Budget
+from graphloop.topology.included import with_graphs
 
 __all__ = ["MUTANTS", "Mutant", "Promising", "Topology", "graph_of", "standard"]
 
@@ -120,6 +121,10 @@ def _child(name: str, given: Mapping[str, Any]) -> ChildContract:
     )
 
 
+def _agent(node: Child, given: Mapping[str, Any]) -> Node[Any, Outcome]:
+    return with_graphs(node, {node.agent: graph_of(given["graph"])} if "graph" in given else {})
+
+
 def _rules(given: list[Mapping[str, Any]]) -> tuple[Rule, ...]:
     return tuple(Rule(one["verdict"], tuple(one["tools"])) for one in given)
 
@@ -154,7 +159,7 @@ def _own_outcome(word: str) -> type[Outcome]:
 
 TYPES: Final[Mapping[str, Callable[[str, Mapping[str, Any]], Node[Any, Outcome]]]] = {
     "append": lambda name, _: Append(name),
-    "child": lambda name, said: Child(said["agent"], name),
+    "child": lambda name, said: _agent(Child(said["agent"], name), said),
     "compact": lambda name, said: Compact(name, _compaction(said)),
     "critique": lambda name, said: Critique(said.get("prompt", "Good?"), name),
     "execute": lambda name, said: Execute(name, hold=said.get("hold", True)),
@@ -344,21 +349,6 @@ def _unstopped(topology: Topology) -> None:
     del topology["nodes"][stop], topology["edges"][stop]
 
 
-def _uncounted(topology: Topology) -> None:
-    _lead(topology, "stop", "go", "model")
-    _lead(topology, "compact", "compacted", "model")
-    prepare = _p(topology, "prepare")
-    del topology["nodes"][prepare], topology["edges"][prepare]
-    for row in topology["edges"].values():
-        row.update({word: _p(topology, "model") for word in row if row[word] == prepare})
-    if topology["start"] == prepare:
-        topology["start"] = _p(topology, "model")
-    # A turn that an earlier loop has opened would be counted.
-    first = next(one for one in topology["nodes"] if one.endswith("model"))
-    if first != _p(topology, "model"):
-        topology["start"] = _p(topology, "model")
-
-
 def _unreachable(topology: Topology) -> None:
     _lead(topology, "model", "truncated", "append")
     _lead(topology, "model", "empty", "append")
@@ -388,7 +378,8 @@ def _child_budget(topology: Topology) -> None:
 def _child_gate(topology: Topology) -> None:
     topology["nodes"][_p(topology, "gate")]["rules"] = [{"verdict": "ask", "tools": ["deploy"]}]
     rules = [{"verdict": "allow", "tools": ["deploy"]}]
-    _inserted(topology, {"kind": "graph", "children": {"child": {"gate_rules": rules}}})
+    child = {"gate_rules": rules, "graph": standard("child")}
+    _inserted(topology, {"kind": "graph", "children": {"child": child}})
 
 
 def _child_ungated(topology: Topology) -> None:
@@ -398,12 +389,14 @@ def _child_ungated(topology: Topology) -> None:
 
 
 def _writers(topology: Topology) -> None:
-    children = {"left": {"writes": ["draft"]}, "right": {"writes": ["draft"]}}
+    writing = {"writes": ["draft"], "graph": standard("child")}
+    children = {"left": writing, "right": writing}
     _inserted(topology, {"kind": "graph", "join": "all", "children": children})
 
 
 def _starved(topology: Topology) -> None:
-    children: dict[str, dict[str, Any]] = {"left": {}, "right": {}}
+    child = {"graph": standard("child")}
+    children = {"left": child, "right": child}
     _inserted(topology, {"kind": "graph", "join": "collect", "needs": 3, "children": children})
 
 
@@ -439,12 +432,15 @@ MUTANTS: Final = (
     Mutant("calls dropped for another reply", "GL3", _leads("model", "calls", "model")),
     Mutant("results skipped at the end", "GL3", _leads("execute", "done", "END")),
     Mutant("results dropped for another reply", "GL3", _leads("execute", "done", "model")),
+    Mutant("calls thrown away", "GL3", _leads("model", "calls", "extend")),
+    Mutant("results thrown away", "GL3", _leads("execute", "done", "extend")),
     Mutant("aborted calls not answered", "GL3", _leads("gate", "aborted", "END")),
     Mutant("executed twice", "GL3", _twice),
+    Mutant("turn not opened", "GL3", _leads("stop", "go", "model")),
     Mutant("cut calls let through", "GL3", _leads("model", "truncated", "gate")),
     Mutant("bound dropped", "GL4", _unstopped),
     Mutant("cap reset", "GL4", _leads("extend", "retry", "prepare")),
-    Mutant("counter not moved", "GL4", _uncounted),
+    Mutant("bound bypassed", "GL4", _leads("append", "resend", "prepare")),
     Mutant("loop without a bound", "GL4", _leads("model", "paused", "model")),
     Mutant("node made unreachable", "GL1", _unreachable, walks=False),
     Mutant("trap built", "GL1", _trap),

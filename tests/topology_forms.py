@@ -61,7 +61,8 @@ def written(form: Form, value: object) -> Data:
     return form.write(value, WRITING)
 
 
-def is_valid(data: Any, names: Names = NAMES) -> bool:
+def is_valid(data: Any, names: Names = NAMES, *, open_to_others: bool = False) -> bool:
     """Whether the JSON Schema takes plain data for a topology."""
-    validator = jsonschema.Draft202012Validator(schema_of(names))
+    schema = schema_of(names, open_to_others=open_to_others)
+    validator = jsonschema.Draft202012Validator(schema)
     return bool(validator.is_valid(data))  # pyright: ignore[reportUnknownMemberType] - its stub lacks a type

@@ -9,45 +9,27 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
-from typing import Annotated, TypeAlias
+from typing import Annotated
 
 import typer
 
-from .manual import (
-    APPROVE,
-    CHECK,
-    DIFF,
-    DRAW,
-    FORK,
-    FUZZ,
-    GRAPHLOOP,
-    REPLAY,
-    RESUME,
-    RUN,
-    RUNS,
-    SCHEMA,
+from . import manual
+from .arguments import (
+    GRAPH,
+    STORE,
+    Json,
+    Registers,
+    RunId,
+    StorePath,
+    TargetOption,
+    Text,
+    Theme,
+    Unbounded,
 )
-from .request import Approve, DrawRequest, FuzzRequest, ResumeRequest, RunRequest
+from .request import Approve, DrawRequest, FuzzRequest, Notation, ResumeRequest, RunRequest
 from .status import Status, delivered, guarded
 
 __all__ = ["main"]
-
-STORE = "GRAPHLOOP_STORE"
-
-Text: TypeAlias = str | None
-RunId: TypeAlias = Annotated[
-    str, typer.Argument(metavar="RUN", help="The run's id, or a beginning that only it has.")
-]
-StorePath: TypeAlias = Annotated[
-    Text, typer.Option("--store", metavar="PATH", envvar=STORE, help="Where the run is kept.")
-]
-TargetOption: TypeAlias = Annotated[
-    Text,
-    typer.Option(
-        "--target", metavar="TARGET", help="What the run was started from, if that is not noted."
-    ),
-]
-Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON lines.")]
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -73,7 +55,7 @@ def _version(wanted: bool) -> None:  # noqa: FBT001 - typer's callback signature
         raise typer.Exit
 
 
-@app.callback(help=GRAPHLOOP)
+@app.callback(help=manual.GRAPHLOOP)
 def _graphloop(
     *,
     shown: Annotated[
@@ -84,7 +66,7 @@ def _graphloop(
     """Hold the options of `graphloop` itself."""
 
 
-@app.command("run", help=RUN, short_help="Run an agent or graph and watch it.")
+@app.command("run", help=manual.RUN, short_help="Run an agent or graph and watch it.")
 def _run(  # noqa: PLR0913 - the options of a command are its parameters
     target: Annotated[
         str,
@@ -120,6 +102,11 @@ def _run(  # noqa: PLR0913 - the options of a command are its parameters
         Approve | None,
         typer.Option(help="Calls that need approval: ask (default; parks without a terminal)."),
     ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="First tell the most that the run can come to.")
+    ] = False,
+    unbounded: Unbounded = None,
+    registers: Registers = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object a stream part, nothing else.")
     ] = False,
@@ -135,20 +122,17 @@ def _run(  # noqa: PLR0913 - the options of a command are its parameters
         max_steps=max_steps,
         store=store,
         approve=approve,
+        unbounded=unbounded,
+        explain=explain,
+        registers=tuple(registers or ()),
         as_json=as_json,
     )
-    _exit("run", request=request)
+    _exit("run", registers, request=request)
 
 
-@app.command("draw", help=DRAW, short_help="Draw a graph from the table that runs.")
+@app.command("draw", help=manual.DRAW, short_help="Draw a graph from the table that runs.")
 def _draw(  # noqa: PLR0913 - the options of a command are its parameters
-    target: Annotated[
-        Text,
-        typer.Argument(
-            metavar="TARGET",
-            help="`agent` (the standard loop), a directory, .py file, or module:name.",
-        ),
-    ] = None,
+    target: Annotated[Text, GRAPH] = None,
     output: Annotated[
         Text,
         typer.Option(
@@ -160,7 +144,11 @@ def _draw(  # noqa: PLR0913 - the options of a command are its parameters
     ] = None,
     *,
     text: Annotated[bool, typer.Option("--text", help="Print it for a terminal.")] = False,
-    theme: Annotated[str, typer.Option(metavar="THEME", help="light or dark.")] = "light",
+    theme: Theme = "light",
+    level: Annotated[
+        str,
+        typer.Option(metavar="LEVEL", help="phase (from far), node, or detail (what is promised)."),
+    ] = "node",
     expand: Annotated[
         bool, typer.Option("--expand", help="Draw the graphs that nodes run, too.")
     ] = False,
@@ -175,6 +163,7 @@ def _draw(  # noqa: PLR0913 - the options of a command are its parameters
     sequence: Annotated[
         bool, typer.Option("--sequence", help="Draw who told whom what in one --run.")
     ] = False,
+    registers: Registers = None,
 ) -> None:
     """Do `graphloop draw`."""
     request = DrawRequest(
@@ -182,24 +171,19 @@ def _draw(  # noqa: PLR0913 - the options of a command are its parameters
         output=output,
         text=text,
         theme=theme,
+        level=level,
         expand=expand,
         check=check,
         runs=tuple(run or ()),
         store=store,
         sequence=sequence,
     )
-    _exit("draw", request=request)
+    _exit("draw", registers, request=request)
 
 
-@app.command("check", help=CHECK, short_help="Prove what can be proven of a graph.")
+@app.command("check", help=manual.CHECK, short_help="Prove what can be proven of a graph.")
 def _check(
-    target: Annotated[
-        str,
-        typer.Argument(
-            metavar="TARGET",
-            help="`agent` (the standard loop), a directory, .py file, or module:name.",
-        ),
-    ],
+    target: Annotated[str, GRAPH],
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
     sarif: Annotated[
@@ -208,12 +192,13 @@ def _check(
     draw: Annotated[
         Text, typer.Option("--draw", metavar="FILE", help="Draw what was found as well.")
     ] = None,
+    registers: Registers = None,
 ) -> None:
     """Do `graphloop check`."""
-    _exit("check", target=target, as_json=as_json, sarif=sarif, draw=draw)
+    _exit("check", registers, target=target, as_json=as_json, sarif=sarif, draw=draw)
 
 
-@app.command("diff", help=DIFF, short_help="Tell whether a graph promises less than before.")
+@app.command("diff", help=manual.DIFF, short_help="Tell whether a graph promises less than before.")
 def _diff(
     before: Annotated[str, typer.Argument(metavar="BEFORE", help="The earlier graph: a TARGET.")],
     after: Annotated[str, typer.Argument(metavar="AFTER", help="The later graph.")],
@@ -222,22 +207,18 @@ def _diff(
         Text,
         typer.Option("-o", "--output", metavar="FILE", help="Draw it: svg, png, pdf, mmd, dot."),
     ] = None,
-    theme: Annotated[str, typer.Option(metavar="THEME", help="light or dark.")] = "light",
+    theme: Theme = "light",
+    registers: Registers = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> None:
     """Do `graphloop diff`."""
-    _exit("diff", before=before, after=after, as_json=as_json, output=output, theme=theme)
+    given = {"as_json": as_json, "output": output, "theme": theme}
+    _exit("diff", registers, before=before, after=after, **given)
 
 
-@app.command("fuzz", help=FUZZ, short_help="Run a graph in hundreds of hostile worlds.")
+@app.command("fuzz", help=manual.FUZZ, short_help="Run a graph in hundreds of hostile worlds.")
 def _fuzz(  # noqa: PLR0913 - the options of a command are its parameters
-    target: Annotated[
-        str,
-        typer.Argument(
-            metavar="TARGET",
-            help="`agent` (the standard loop), a directory, .py file, or module:name.",
-        ),
-    ],
+    target: Annotated[str, GRAPH],
     *,
     seeds: Annotated[int | None, typer.Option(metavar="N", help="How many worlds (200).")] = None,
     seed: Annotated[
@@ -256,6 +237,7 @@ def _fuzz(  # noqa: PLR0913 - the options of a command are its parameters
     draw: Annotated[
         Text, typer.Option(metavar="FILE", help="Draw the coverage: svg, png, pdf, mmd or dot.")
     ] = None,
+    registers: Registers = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Do `graphloop fuzz`."""
@@ -267,22 +249,44 @@ def _fuzz(  # noqa: PLR0913 - the options of a command are its parameters
         replay=replay,
         events=events,
         draw=draw,
+        registers=tuple(registers or ()),
         as_json=as_json,
     )
-    _exit("fuzz", request=request)
+    _exit("fuzz", registers, request=request)
 
 
-@app.command("schema", help=SCHEMA, short_help="Print the JSON Schema of topology files.")
+@app.command("schema", help=manual.SCHEMA, short_help="Print the JSON Schema of topology files.")
 def _schema(
     output: Annotated[
         Text, typer.Option("-o", "--output", metavar="FILE", help="The file; - is stdout.")
     ] = None,
+    registers: Registers = None,
 ) -> None:
     """Do `graphloop schema`."""
-    _exit("schema", output=output)
+    _exit("schema", registers, output=output, closed=bool(registers))
 
 
-@app.command("runs", help=RUNS, short_help="List runs that are kept in a store.")
+@app.command("convert", help=manual.CONVERT, short_help="Read or write Open Agent Spec.")
+def _convert(
+    source: Annotated[str, typer.Argument(metavar="FILE", help="What is to be converted.")],
+    *,
+    to: Annotated[Notation, typer.Option(help="What to write.")] = Notation.TOPOLOGY,
+    output: Annotated[
+        Text, typer.Option("-o", "--output", metavar="FILE", help="The file; - is stdout.")
+    ] = None,
+    registers: Annotated[
+        Text, typer.Option("--with", metavar="FILE.py", help="Registers what it names.")
+    ] = None,
+    allow_refused: Annotated[
+        bool, typer.Option("--allow-refused", help="Leave out what has no counterpart.")
+    ] = False,
+) -> None:
+    """Do `graphloop convert`."""
+    given = {"to": to, "output": output, "registers": registers, "allow_refused": allow_refused}
+    _exit("convert", source=source, **given)
+
+
+@app.command("runs", help=manual.RUNS, short_help="List runs that are kept in a store.")
 def _runs(
     *,
     store: StorePath = None,
@@ -296,7 +300,7 @@ def _runs(
     _exit("runs", store=store, status=status, everything=everything, as_json=as_json)
 
 
-@app.command("approve", help=APPROVE, short_help="Answer a call that a run waits for.")
+@app.command("approve", help=manual.APPROVE, short_help="Answer a call that a run waits for.")
 def _approve(
     run: RunId,
     call: Annotated[str, typer.Argument(metavar="CALL", help="The call's key, or its tool.")],
@@ -312,7 +316,7 @@ def _approve(
     _exit("approve", run=run, call=call, store=store, deny=deny, reason=reason, edit=edit)
 
 
-@app.command("resume", help=RESUME, short_help="Take a run up again, and watch it.")
+@app.command("resume", help=manual.RESUME, short_help="Take a run up again, and watch it.")
 def _resume(  # noqa: PLR0913 - the options of a command are its parameters
     run: RunId,
     *,
@@ -327,6 +331,8 @@ def _resume(  # noqa: PLR0913 - the options of a command are its parameters
     approve: Annotated[
         Approve | None, typer.Option(help="Calls that nobody has answered: see run --help.")
     ] = None,
+    unbounded: Unbounded = None,
+    registers: Registers = None,
     as_json: Json = False,
 ) -> None:
     """Do `graphloop resume`."""
@@ -337,25 +343,28 @@ def _resume(  # noqa: PLR0913 - the options of a command are its parameters
         base_url=base_url,
         max_steps=max_steps,
         approve=approve,
+        unbounded=unbounded,
+        registers=tuple(registers or ()),
         as_json=as_json,
     )
-    _exit("resume", request=request)
+    _exit("resume", registers, request=request)
 
 
-@app.command("replay", help=REPLAY, short_help="Print what happened in a run.")
+@app.command("replay", help=manual.REPLAY, short_help="Print what happened in a run.")
 def _replay(
     run: RunId,
     *,
     store: StorePath = None,
     target: TargetOption = None,
     upto: Annotated[int | None, typer.Option(metavar="N", help="Stop after this event.")] = None,
+    registers: Registers = None,
     as_json: Json = False,
 ) -> None:
     """Do `graphloop replay`."""
-    _exit("replay", run=run, store=store, target=target, upto=upto, as_json=as_json)
+    _exit("replay", registers, run=run, store=store, target=target, upto=upto, as_json=as_json)
 
 
-@app.command("fork", help=FORK, short_help="Copy a run's past, to go on differently.")
+@app.command("fork", help=manual.FORK, short_help="Copy a run's past, to go on differently.")
 def _fork(
     run: RunId,
     *,
@@ -365,17 +374,23 @@ def _fork(
     ] = None,
     store: StorePath = None,
     target: TargetOption = None,
+    registers: Registers = None,
 ) -> None:
     """Do `graphloop fork`."""
-    _exit("fork", run=run, store=store, at=at, new_id=new_id, target=target)
+    _exit("fork", registers, run=run, store=store, at=at, new_id=new_id, target=target)
 
 
-def _exit(command: str, **arguments: object) -> None:
-    """Load the module of that name, call its function of that name, and exit with its status."""
+def _exit(command: str, own: list[str] | None = None, /, **arguments: object) -> None:
+    """Load the module of that name, call its function of that name, and exit with its status.
+
+    What registers names in files is executed before.
+    """
     module = import_module(f".{command}", __package__)
     work = getattr(module, command)
 
     def status() -> Status:
+        if own:
+            import_module(".target", __package__).register(own)
         found: Status = work(**arguments)
         return found
 

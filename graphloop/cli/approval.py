@@ -8,6 +8,7 @@ leaving never waits for a line.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
 from collections.abc import Awaitable, Callable, Iterator
@@ -17,10 +18,11 @@ from typing import TypeAlias
 
 from ..approvals import AS_IT_WAS, Approval
 from ..drivers.asks import Pending
+from ..effects import IN_WORDS
 from ..errors import ConfigError
 from ..front.edits import check_edit
 from .edits import edited
-from .lines import agents_text, call_text, clean
+from .lines import ASKED_MAX, agents_text, call_text, clean
 from .prefilled import PrefilledLine, shown_whole
 from .request import Approve
 from .screen import Screen
@@ -30,10 +32,10 @@ __all__ = ["Decide", "approver", "question", "read_answer"]
 Decide: TypeAlias = Callable[[Pending], Awaitable[Approval]]
 
 LINE_BYTES_MAX = 65_536
-QUESTION_MAX = 2_000
 READER = "graphloop-answer"
 EDIT = ("e", "edit")
 ALLOW = "  allow it? y, n, e to edit the arguments, or the reason why not: "
+WORDS = "  your answer in words, or y, n: "
 AGAIN = "  run it again? y, n, or the reason why not: "
 UNKNOWN = "it was approved before, and may have run already when its process stopped"
 
@@ -75,7 +77,7 @@ def _asker(screen: Screen) -> Decide:
 def question(pending: Pending) -> Iterator[str]:
     """Yield what whoever decides has to know about a call."""
     yield ""
-    call = call_text(pending.name, pending.arguments, QUESTION_MAX)
+    call = call_text(pending.name, pending.arguments, ASKED_MAX)
     yield f"? {agents_text(pending.agents)}{call}"
     if pending.unknown:
         yield f"  warning: {UNKNOWN}"
@@ -83,6 +85,9 @@ def question(pending: Pending) -> Iterator[str]:
 
 async def _answer(pending: Pending) -> Approval:
     """Ask until there is an answer; the end of input is one."""
+    if pending.in_words and pending.parameters == IN_WORDS:
+        _say(WORDS)
+        return _in_words(await _line())
     while True:
         _say(AGAIN if pending.unknown else ALLOW)
         line = await _line()
@@ -101,6 +106,16 @@ async def _answer(pending: Pending) -> Approval:
                 return Approval(approved=True, arguments=edit)
         except ConfigError as error:
             _say(f"  {clean(str(error))}\n")
+
+
+def _in_words(line: str) -> Approval:
+    """Read what somebody says to a node's question: all but a plain yes or no is the answer."""
+    said = read_answer(line)
+    if not said.reason:
+        return said
+    return Approval(
+        approved=True, arguments=json.dumps({"answer": said.reason}, ensure_ascii=False)
+    )
 
 
 async def _edit(pending: Pending) -> str:

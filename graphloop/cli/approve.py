@@ -111,7 +111,7 @@ async def _approve(run: str, call: str, where: str, answer: Approval) -> None:
         ask = find_ask(asks, run_id, key, answered(await store.posted(run_id)))
         refuse_edit(f"{ask.key} {call_text(ask.name, ask.arguments)}", answer, unknown=ask.unknown)
         if answer.edit:
-            parameters = await parameters_in(store, run_id, ask.key, ask.name)
+            parameters = await parameters_in(store, run_id, ask)
             check_edit(ask.name, parameters, answer.edit)
         posted = await answer_call(store, run_id, ask, answer=answer, now=time.time())
         answers = answered(await store.posted(run_id))

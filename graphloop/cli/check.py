@@ -6,12 +6,13 @@ import sys
 from pathlib import Path
 
 from ..errors import ConfigError, GraphError
+from ..front.agent import Agent
 from ..overlays.proof import proof_marks
 from ..proofs.report import Report
 from ..proofs.sarif import to_sarif
 from ..views.render import save
 from .status import Status
-from .target import load_graph
+from .target import load_loop
 
 __all__ = ["check"]
 
@@ -32,8 +33,11 @@ def check(
             file cannot be written.
     """
     try:
-        graph = load_graph(target)
-        report = graph.check()
+        loop = load_loop(target)
+        graph, rules = (
+            (loop.graph, loop.options.get("rules", ())) if isinstance(loop, Agent) else (loop, ())
+        )
+        report = graph.check(rules=rules)
         if draw is not None:
             save(graph, draw, proof_marks(graph, report))
     except GraphError as error:

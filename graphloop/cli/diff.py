@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import sys
 
+from ..front.agent import Agent
+from ..front.graph import Graph
 from ..overlays.changes import changes_picture
 from ..proofs.difference import difference
+from ..temporal import Rules, rules_of
 from ..topology.registration import registry
 from ..views.render import save_picture
 from .draw import theme_of
 from .request import refuse_blanks
 from .status import Status
-from .target import load_graph
+from .target import load_loop
 
 __all__ = ["diff"]
 
@@ -36,11 +39,19 @@ def diff(
     colours = theme_of(theme)
     # Both may register tools of the same names.
     with registry.set_back():
-        old = load_graph(before)
+        old, rules_before = _loaded(before)
     with registry.set_back():
-        new = load_graph(after)
-    found = difference(old, new)
+        new, rules = _loaded(after)
+    found = difference(old, new, rules, rules_before=rules_before)
     if output is not None:
         save_picture(changes_picture(old, new, found), output, colours)
     sys.stdout.write(f"{found.to_json() if as_json else found}\n")
     return Status.FAILED if found.weaker else Status.OK
+
+
+def _loaded(text: str) -> tuple[Graph[None], Rules]:
+    """Load what `text` names, with the temporal rules that an agent has among its options."""
+    loop = load_loop(text)
+    if isinstance(loop, Agent):
+        return loop.graph, rules_of(loop.options.get("rules", ()))
+    return loop, Rules()

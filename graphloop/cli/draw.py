@@ -8,29 +8,30 @@ from pathlib import Path
 from typing import Final
 
 from ..errors import ConfigError, nearest
+from ..front.agent import Agent
+from ..front.family import family_of
 from ..front.graph import Graph
 from ..front.journals import typed
+from ..overlays.levels import level_of, level_picture
 from ..overlays.proof import proof_marks
+from ..providers.script import ScriptedModel
+from ..views.family import Family
 from ..views.marks import Marks
-from ..views.picture import picture
-from ..views.render import save, save_picture, written
+from ..views.render import is_machine, save, save_picture, written
 from ..views.sequence import sequence
 from ..views.sequence_mermaid import sequence_mermaid
 from ..views.sequence_text import sequence_text
 from ..views.theme import THEMES, Theme
-from ..views.trace import trace, trace_marks
-from .journal import Journal, read
+from ..views.trace import family_trace, trace_marks
+from .journal import Journal, read, read_below
 from .request import DrawRequest
 from .status import Status
-from .target import STANDARD, load_graph
+from .target import STANDARD, load_target, standard_target
 
 __all__ = ["draw", "theme_of"]
 
 STDOUT: Final = {"-": ".mmd", "-.mmd": ".mmd", "-.dot": ".dot", "-.txt": ".txt"}
 """What is printed instead of written to a file, and in which notation."""
-
-EXPAND_MAX: Final = 16
-"""How many graphs deep children are drawn."""
 
 
 def draw(request: DrawRequest) -> Status:
@@ -43,9 +44,9 @@ def draw(request: DrawRequest) -> Status:
         IllegalEvent: a run is of another graph, or of an earlier one.
     """
     request.refuse_useless()
-    theme = theme_of(request.theme)
+    theme, level = theme_of(request.theme), level_of(request.level)
     journals = [asyncio.run(read(request.store, one)) for one in request.runs]
-    graph = load_graph(_target(request.target, journals))
+    graph, family = _loaded(_target(request.target, journals))
     output = request.output
     if output is None:
         output = "-.txt" if request.text else "-"
@@ -53,12 +54,12 @@ def draw(request: DrawRequest) -> Status:
         raise ConfigError("--text prints to the terminal: for a file, name it with -o loop.txt.")
     if request.sequence:
         return _sequence(graph, journals[0], output)
-    marks = _marks(graph, journals, check=request.check)
-    if output not in STDOUT and marks is None and not request.expand and request.theme == "light":
-        # The state machine notations have no marks; whatever else is drawn, they are drawn here.
+    if output not in STDOUT and is_machine(output):
+        _refuse_looks(request, output)
         save(graph, output)
     else:
-        drawn = picture(graph, marks or Marks(), expand=EXPAND_MAX if request.expand else 0)
+        marks = _marks(graph, family, journals, request)
+        drawn = level_picture(family, level, marks or Marks(), expand=request.expand)
         if output in STDOUT:
             sys.stdout.write(written(drawn, STDOUT[output], theme).rstrip("\n") + "\n")
             return Status.OK
@@ -86,12 +87,43 @@ def _target(given: str | None, journals: list[Journal]) -> str:
     return given or (journals[0].target_or(None) if journals else STANDARD)
 
 
-def _marks(graph: Graph[None], journals: list[Journal], *, check: bool) -> Marks | None:
-    if check:
-        return proof_marks(graph, graph.check())
-    if journals:
-        return trace_marks(graph, [trace(graph, typed(graph, one.events)) for one in journals])
-    return None
+def _loaded(text: str) -> tuple[Graph[None], Family]:
+    """Load the graph that `text` names, and the agents that it may run."""
+    model = ScriptedModel(())
+    target = standard_target() if text == STANDARD else load_target(text, (STANDARD,))
+    loop = target.loop(model)
+    graph = loop.graph if isinstance(loop, Agent) else loop
+    return graph, family_of(loop, target.tools)
+
+
+def _marks(
+    graph: Graph[None], family: Family, journals: list[Journal], request: DrawRequest
+) -> Marks | None:
+    if request.check:
+        return proof_marks(graph, graph.check(), family=family)
+    if not journals:
+        return None
+    traces = [
+        family_trace(family, one.events, asyncio.run(read_below(request.store, one.run_id)), typed)
+        for one in journals
+    ]
+    return trace_marks(graph, traces, family)
+
+
+def _refuse_looks(request: DrawRequest, output: str) -> None:
+    """Refuse what a state machine cannot show, rather than leaving it out."""
+    looks = {
+        "--level": request.level != "node",
+        "--expand": request.expand,
+        "--theme": request.theme != "light",
+        "--check": request.check,
+        "--run": bool(request.runs),
+    }
+    if given := [name for name, is_given in looks.items() if is_given]:
+        raise ConfigError(
+            f"{' and '.join(given)} would have no effect: {output!r} is a state machine, which has "
+            "all nodes and nothing else. Leave it out, or draw a picture."
+        )
 
 
 def _sequence(graph: Graph[None], journal: Journal, output: str) -> Status:

@@ -7,15 +7,13 @@ import sys
 from collections.abc import Iterator
 from typing import Final
 
-import yaml
-
 from ..errors import ConfigError
 from ..front.agent import Agent
 from ..fuzz import fuzzing
 from ..fuzz.report import FuzzReport
 from ..providers.script import ScriptedModel
 from ..temporal import Rules
-from ..temporal_data import rules_from_data
+from ..topology.temporal_form import rules_of_texts
 from ..views.render import save
 from .request import FuzzRequest
 from .status import Status
@@ -33,7 +31,7 @@ def fuzz(request: FuzzRequest) -> Status:
         ConfigError: the target cannot be loaded, or an option cannot work.
     """
     request.refuse_useless()
-    rules = _rules(request.rules)
+    rules = rules_of_texts(request.rules, "--rule")
     model = ScriptedModel(())
     target = Target("", ready=Agent(model)) if request.target == STANDARD else _loaded(request)
     loop = target.loop(model)
@@ -45,6 +43,11 @@ def fuzz(request: FuzzRequest) -> Status:
     sys.stdout.write(f"{text}\n")
     if not report.ok:
         return Status.FAILED
+    if report.other_rules:
+        raise ConfigError(
+            "--replay: this token was made with other rules, and nothing was found without them. "
+            "Fix: give the --rule options that it was printed with."
+        )
     return Status.INTERRUPTED if report.interrupted else Status.OK
 
 
@@ -76,21 +79,10 @@ def _report(request: FuzzRequest, loop: Loop, target: Target, rules: Rules) -> F
     )
 
 
-def _rules(texts: tuple[str, ...]) -> Rules:
-    data: list[object] = []
-    for text in texts:
-        try:
-            data.append(yaml.safe_load(text))
-        except yaml.YAMLError as error:
-            raise ConfigError(
-                f"--rule: expected a rule, e.g. '{{never: tool:pay, before: review}}', "
-                f"found {text!r}: {' '.join(str(error).split())}"
-            ) from error
-    return rules_from_data(data, "--rule") if data else Rules()
-
-
 def _repeated(request: FuzzRequest) -> Iterator[str]:
     """Yield the options that make the same world together with a token."""
+    for one in request.registers:
+        yield from ("--with", one)
     for rule in request.rules:
         yield from ("--rule", rule)
     if request.events is not None:

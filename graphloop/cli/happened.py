@@ -15,6 +15,7 @@ from ..effects import (
 )
 from ..events import (
     Answer,
+    Asked,
     Begun,
     CallbackReturned,
     CallCheck,
@@ -158,6 +159,8 @@ def _answer(answer: Answer) -> str:
             return f"left by {answer.outcome}"
         case Joined():
             return _short(answer.text)
+        case Asked(ask=ask):
+            return f"asks: {ask.kind}"
         case Judged():
             verdict = "accepted" if answer.accepted else "rejected"
             return _short(f"{verdict}: {answer.feedback}" if answer.feedback else verdict)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import final
 
@@ -12,7 +12,7 @@ from ..front.graph import Graph
 from .stored import find_run, opened, record_of
 from .target import load_graph
 
-__all__ = ["Journal", "read"]
+__all__ = ["Journal", "read", "read_below"]
 
 
 @final
@@ -82,3 +82,16 @@ async def read(where: str | None, text: str) -> Journal:
         children = any(one.startswith(f"{run_id}/") for one in await store.runs())
         target = record.target if record is not None else ""
         return Journal(run_id, await store.load(run_id), target, children)
+
+
+async def read_below(where: str | None, run_id: str) -> Mapping[str, Sequence[Event]]:
+    """Read the journals of the runs below a run, by their ids without its own.
+
+    Raises:
+        ConfigError: there is no such store.
+        StoreError: a journal cannot be read.
+    """
+    above = f"{run_id}/"
+    async with opened(where) as store:
+        known = [one for one in await store.runs() if one.startswith(above)]
+        return {one.removeprefix(above): await store.load(one) for one in known}

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import TypeVar, cast
-from unicodedata import category
+from unicodedata import bidirectional, category
 
 from ..drivers.asks import Pending
 from ..front.final_answer import FINAL_ANSWER, NOT_TAKEN
@@ -18,6 +18,7 @@ from ..values import ToolResult, UserMessage
 from ..views.parts import SubAgent
 
 __all__ = [
+    "ASKED_MAX",
     "agents_text",
     "ask_text",
     "below",
@@ -39,15 +40,28 @@ __all__ = [
 S = TypeVar("S")
 
 ARGUMENTS_MAX = 120
+ASKED_MAX = 10_000
+"""What somebody is to decide about is told whole."""
 RESULT_MAX = 200
+TURNS = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
 CALL_KEY = re.compile(r"c(\d+)\.(\d+)")
 
 
 def clean(text: str) -> str:
-    """Return `text` without control characters: what a model wrote may not drive a terminal."""
+    """Return `text` as it may be printed: what a model wrote may not drive a terminal.
+
+    Control characters are left out. Those that turn the direction of what follows are written as
+    escapes: with them, a call could be made to look like another.
+    """
     if text.isprintable():
         return text
-    return "".join(one for one in text if one in "\n\t" or category(one) != "Cc")
+    return "".join(map(_clean, text))
+
+
+def _clean(sign: str) -> str:
+    if bidirectional(sign) in TURNS:
+        return ascii(sign)[1:-1]
+    return sign if sign in "\n\t" or category(sign) != "Cc" else ""
 
 
 def call_text(name: str, arguments: str, length_max: int = ARGUMENTS_MAX) -> str:
@@ -138,6 +152,10 @@ def end_facts(result: RunResult[S]) -> Iterator[str]:
     reason = result.end_reason
     named = [name for name in result.stopped_by if name != reason]
     yield f"{reason} ({', '.join(named)})" if named else str(reason)
+    if result.broken_rules:
+        yield f"{counted(len(result.broken_rules), 'rule')} broken"
+    if result.owed_rules:
+        yield f"{counted(len(result.owed_rules), 'rule')} owed"
     yield counted(len(result.steps), "step")
     yield f"{result.total_usage.total_tokens:,} tokens"
     if result.cost_usd is not None:
@@ -148,15 +166,19 @@ def end_facts(result: RunResult[S]) -> Iterator[str]:
 
 def ask_text(ask: Ask | Pending) -> str:
     """Return what is waited for: which call, in which agents, and whether it may have run."""
-    kind = "approval of " if ask.kind == "approval" else ""
-    return f"{kind}{short_ask_text(ask, agents_text(ask.agents))}"
+    kind = "approval of " if ask.kind == "approval" else "the result of "
+    call = call_text(ask.name, ask.arguments, ASKED_MAX)
+    return f"{kind}{agents_text(ask.agents)}{call}{_doubt(ask)}"
 
 
-def short_ask_text(ask: Ask | Pending, agents: str = "") -> str:
+def short_ask_text(ask: Ask | Pending) -> str:
     """Return what is waited for where space is dear: an approval needs no word for it."""
     kind = "" if ask.kind == "approval" else "the result of "
-    unknown = "; it may have run already" if ask.unknown else ""
-    return f"{kind}{agents}{call_text(ask.name, ask.arguments)}{unknown}"
+    return f"{kind}{call_text(ask.name, ask.arguments)}{_doubt(ask)}"
+
+
+def _doubt(ask: Ask | Pending) -> str:
+    return "; it may have run already" if ask.unknown else ""
 
 
 def counted(number: int, name: str) -> str:

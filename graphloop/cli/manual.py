@@ -7,6 +7,7 @@ from typing import Final
 __all__ = [
     "APPROVE",
     "CHECK",
+    "CONVERT",
     "DIFF",
     "DRAW",
     "FORK",
@@ -36,6 +37,7 @@ RUN: Final = """Run an agent or graph and watch it.
   graphloop run examples/weather "And in Paris?" --model openai:gpt-5
   graphloop run "Why is the sky blue?" --model anthropic:claude-opus-4-8
   graphloop run my_package.desk:build "Refund order 7" --store runs.db
+  graphloop run examples/custom_topology --explain
 
 \b
 A file defines what is run:
@@ -44,8 +46,8 @@ A file defines what is run:
   TOOLS = [...]      what a graph's model may call; an agent has its own
   STATE = ...        what a graph that carries a state begins with
 In a directory this file is agent.py, topology.py or topology.yaml (a graph as
-data: graphloop schema); a script.yaml beside it
-answers where there is no API key.
+data: graphloop schema); a script.yaml beside it answers where there is no API
+key. What a topology names that is your own, Python registers: --with desk.py.
 
 \b
 Without --model, the environment decides: GRAPHLOOP_MODEL, ANTHROPIC_API_KEY,
@@ -56,8 +58,15 @@ lines, in a directory: graphloop runs, approve, resume, replay and fork work
 on it, with the same --store or with GRAPHLOOP_STORE set.
 
 \b
-Exit status: 0 the run ended, 1 it failed, 2 wrong usage, 3 it is parked and
-waits for an answer, 130 it was interrupted.
+--explain tells the most that the run can come to (model calls, tool calls,
+tokens, cost), and what each follows from or lacks, on stderr; with --json it
+is the first line. Then the graph runs. A graph with a cycle that nothing
+bounds runs only with --unbounded REASON, or with the reason in its `ignore`.
+
+\b
+Exit status: 0 the run ended, 1 it failed or left a temporal rule broken or
+owed, 2 wrong usage, 3 it is parked and waits for an answer, 130 it was
+interrupted.
 """
 
 DRAW: Final = """Draw a graph from the table that runs; without -o, print it as Mermaid.
@@ -65,7 +74,7 @@ DRAW: Final = """Draw a graph from the table that runs; without -o, print it as 
 \b
   graphloop draw agent -o loop.svg
   graphloop draw examples/custom_topology -o topology.png
-  graphloop draw my_package.desk:graph --text
+  graphloop draw my_package.desk:graph --text --level phase
   graphloop draw --run 4f2a -o did.svg --store runs.db    what a run did
   graphloop draw --run 4f2a --sequence --text             who told whom what
   graphloop draw my_package.desk:graph --check -o proof.svg
@@ -189,9 +198,32 @@ The original stays as it is. Answers that were not taken up by event N stay
 behind; child runs that began later do, too.
 """
 
+CONVERT: Final = """Read or write Open Agent Spec, and say what is exact and what is not.
+
+\b
+  graphloop convert flow.json -o topology.yaml
+  graphloop convert flow.json --with tools.py -o topology.yaml
+  graphloop convert topology.yaml --to agent-spec -o flow.json
+  graphloop convert topology.py --to agent-spec -o flow.json
+
+\b
+A topology travels along in the metadata of what is written, and is read back
+from there; --with names a .py file that registers its nodes and tools. The
+report goes to stdout; without -o the document does, and the report to stderr.
+
+\b
+Exit status: 0 converted; 1 something is refused: nothing is written, unless
+--allow-refused is given, which leaves it out (a run ends where it stood).
+"""
+
 SCHEMA: Final = """Print the JSON Schema of topology files, for editors.
 
 \b
   graphloop schema -o topology.schema.json
+  graphloop schema --with desk.py -o topology.schema.json
   # yaml-language-server: $schema=topology.schema.json  (a first line)
+
+\b
+Nodes of your own are taken as they are; with --with, those that it registers
+are known, and all others are marked.
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import final
@@ -59,10 +60,20 @@ def target_text(text: str) -> str:
     return str(Path(text).absolute())
 
 
-def repeated(base_url: str | None, max_steps: int | None) -> tuple[str, ...]:
+def repeated(
+    base_url: str | None,
+    max_steps: int | None,
+    unbounded: str | None = None,
+    *,
+    registers: Iterable[str] = (),
+) -> tuple[str, ...]:
     """Return the options of a run that taking it up has to repeat: no journal knows them."""
-    server = () if base_url is None else ("--base-url", base_url)
-    return server if max_steps is None else (*server, "--max-steps", str(max_steps))
+    steps = None if max_steps is None else str(max_steps)
+    given = {"--base-url": base_url, "--max-steps": steps, "--unbounded": unbounded}
+    words = [word for name, value in given.items() if value for word in (name, value)]
+    # A module is found by its name, a file only by its whole path.
+    files = [str(Path(one).absolute()) if one.endswith(".py") else one for one in registers]
+    return (*words, *[word for one in files for word in ("--with", one)])
 
 
 def _command(*words: str) -> str:

@@ -9,7 +9,22 @@ from typing import final
 
 from ..errors import ConfigError
 
-__all__ = ["Approve", "DrawRequest", "FuzzRequest", "ResumeRequest", "RunRequest", "refuse_blanks"]
+__all__ = [
+    "Approve",
+    "DrawRequest",
+    "FuzzRequest",
+    "Notation",
+    "ResumeRequest",
+    "RunRequest",
+    "refuse_blanks",
+]
+
+
+class Notation(StrEnum):
+    """How a topology is written down."""
+
+    TOPOLOGY = "topology"
+    AGENT_SPEC = "agent-spec"
 
 
 class Approve(StrEnum):
@@ -34,6 +49,9 @@ class RunRequest:
     max_steps: int | None = None
     store: str | None = None
     approve: Approve | None = None
+    unbounded: str | None = None
+    explain: bool = False
+    registers: tuple[str, ...] = ()
     as_json: bool = False
 
     def refuse_blanks(self) -> None:
@@ -50,6 +68,7 @@ class RunRequest:
                 "--script": self.script,
                 "--base-url": self.base_url,
                 "--store": self.store,
+                "--unbounded": self.unbounded,
             }
         )
 
@@ -65,6 +84,8 @@ class ResumeRequest:
     base_url: str | None = None
     max_steps: int | None = None
     approve: Approve | None = None
+    unbounded: str | None = None
+    registers: tuple[str, ...] = ()
     as_json: bool = False
 
     def refuse_blanks(self) -> None:
@@ -73,7 +94,8 @@ class ResumeRequest:
         Raises:
             ConfigError: an argument or option is blank.
         """
-        refuse_blanks({"RUN": self.run, "--target": self.target, "--base-url": self.base_url})
+        given = {"RUN": self.run, "--target": self.target, "--base-url": self.base_url}
+        refuse_blanks(given | {"--unbounded": self.unbounded})
 
 
 @final
@@ -88,6 +110,7 @@ class FuzzRequest:
     replay: str | None = None
     events: int | None = None
     draw: str | None = None
+    registers: tuple[str, ...] = ()
     as_json: bool = False
 
     def refuse_useless(self) -> None:
@@ -115,6 +138,7 @@ class DrawRequest:
     output: str | None = None
     text: bool = False
     theme: str = "light"
+    level: str = "node"
     expand: bool = False
     check: bool = False
     runs: tuple[str, ...] = ()
@@ -137,8 +161,11 @@ class DrawRequest:
             raise ConfigError(
                 f"--sequence shows one run: expected one --run, found {len(self.runs)}."
             )
-        if self.sequence and self.expand:
-            raise ConfigError("--expand would have no effect beside --sequence: leave it out.")
+        levels = {"--expand": self.expand, "--level": self.level != "node"}
+        if self.sequence and (given := [name for name, is_given in levels.items() if is_given]):
+            raise ConfigError(
+                f"{' and '.join(given)} would have no effect beside --sequence: leave it out."
+            )
 
 
 def refuse_blanks(given: Mapping[str, str | None]) -> None:

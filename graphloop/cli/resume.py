@@ -14,6 +14,7 @@ from ..providers.base import Provider
 from ..providers.registry import resolve
 from ..providers.script import ScriptedModel
 from ..stores.opening import open_store
+from .bounds import allowed, refuse_unbounded
 from .journal import Journal, read
 from .place import Place, repeated
 from .request import ResumeRequest
@@ -59,7 +60,9 @@ def _start(request: ResumeRequest, found: Journal, target: Target, screen: Scree
         store,
         request.store,
         found.target_or(request.target),
-        repeated(request.base_url, request.max_steps),
+        repeated(
+            request.base_url, request.max_steps, request.unbounded, registers=request.registers
+        ),
     )
     if isinstance(target.ready, Agent):
         target.refuse_model({"--base-url": request.base_url})
@@ -73,6 +76,7 @@ def _start(request: ResumeRequest, found: Journal, target: Target, screen: Scree
             f"--max-steps would have no effect: the bound of graph {loop.name!r} stands in its "
             "stop node. Change it there."
         )
+    loop = allowed(loop, request.unbounded)
     options: RunOptions = {"store": store, "tools": target.tools}
     options["approve_tool_call"] = decider(request.approve, screen)
     stream = loop.resume_stream(found.run_id, model=provider, **options)
@@ -88,6 +92,7 @@ async def _nothing() -> None:
 def _resumed(
     agent: Agent, request: ResumeRequest, run_id: str, place: Place, screen: Screen
 ) -> Watched:
+    refuse_unbounded(request.unbounded)
     agent = agent.with_options(store=place.store)
     if request.max_steps is not None:
         agent = agent.with_options(max_steps=request.max_steps)

@@ -19,6 +19,7 @@ from ..providers.base import Provider
 from ..providers.registry import resolve
 from ..stores.base import Store
 from ..stores.opening import open_store
+from .bounds import allowed, explain, refuse_unbounded
 from .model import choose_model
 from .nearby import not_found
 from .place import Place, repeated, target_text
@@ -107,11 +108,14 @@ def _followed(
     screen: Screen,
 ) -> Watched:
     _refuse_graph(graph, request, target.state)
+    graph = allowed(graph, request.unbounded)
     place = _place(request, None)
     options = _run_options(request, place, screen, own_approver=False)
     options["tools"] = target.tools
     # A target is looked at, not type-checked: its graph has asked for a state of its own type.
     state = cast("None", target.state)
+    if request.explain:
+        explain(graph.run_bound(model=provider, **options), as_json=request.as_json)
     stream = graph.stream(state, model=provider, prompt=prompt or None, **options)
     # Agents that the graph brings along are closed with the stream.
     return Watched(
@@ -124,12 +128,15 @@ async def _nothing() -> None:
 
 
 def _asked(agent: Agent, request: RunRequest, prompt: str, screen: Screen) -> Watched:
+    refuse_unbounded(request.unbounded)
     own = agent.options.get("store")
     place = _place(request, own)
     own_approver = agent.options.get("approve_tool_call") is not None
     agent = agent.with_options(**_run_options(request, place, screen, own_approver=own_approver))
     if request.max_steps is not None:
         agent = agent.with_options(max_steps=request.max_steps)
+    if request.explain:
+        explain(agent.bound(), as_json=request.as_json)
     return Watched(agent.stream(prompt), _closing(agent.aclose, place), place)
 
 
@@ -158,7 +165,9 @@ def _place(request: RunRequest, own: Store | str | Path | None) -> Place | None:
     if given is None:
         return None
     target = target_text(request.target) if names_target(request.target) else STANDARD
-    options = repeated(request.base_url, request.max_steps)
+    options = repeated(
+        request.base_url, request.max_steps, request.unbounded, registers=request.registers
+    )
     if isinstance(given, str | Path):
         return Place(open_store(given), str(given), target, options)
     return Place(given, "", target)

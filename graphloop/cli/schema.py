@@ -14,13 +14,20 @@ from .status import Status
 __all__ = ["schema"]
 
 
-def schema(output: str | None) -> Status:
-    """Write the schema into the file `output`; to stdout if that is None or `-`.
+def schema(output: str | None, *, closed: bool = False) -> Status:
+    """Write the schema into a file.
+
+    Args:
+        output: the file; stdout if it is None or `-`.
+        closed: whether all nodes of one's own are registered: others are refused then.
 
     Raises:
         ConfigError: the file cannot be written.
     """
-    text = json.dumps(schema_of(Names()), indent=2, ensure_ascii=False) + "\n"
+    text = (
+        json.dumps(schema_of(Names(), open_to_others=not closed), indent=2, ensure_ascii=False)
+        + "\n"
+    )
     if output is None or output == "-":
         sys.stdout.write(text)
         return Status.OK

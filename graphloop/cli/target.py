@@ -8,8 +8,8 @@ A file says what it is in plain Python:
     TOOLS = [...]                           # what a Graph's model may call; an Agent has its own
 
 A topology written down in YAML or JSON (`graphloop.topology`) needs no Python, if it names only
-what the library and installed packages have; what is one's own is registered by a .py file, which
-then loads it:
+what the library and installed packages have; what is one's own is registered by a .py file that
+`--with` names (`register`), or which loads it:
 
     graph = load(Path(__file__).with_name("support.yaml"))
 
@@ -28,6 +28,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
+from inspect import signature
 from pathlib import Path
 from types import ModuleType
 from typing import TypeAlias, cast, final
@@ -37,7 +38,7 @@ from ..front.agent import Agent
 from ..front.graph import Graph
 from ..front.options import Tools
 from ..front.told import Model
-from ..front.topology import load
+from ..front.topology import Topology, load
 from ..providers.script import ScriptedModel
 from ..topology.source import SUFFIXES
 from .nearby import not_found, suspect
@@ -47,9 +48,12 @@ __all__ = [
     "STANDARD",
     "Loop",
     "Target",
+    "execute",
     "load_graph",
+    "load_loop",
     "load_target",
     "names_target",
+    "register",
     "standard_target",
 ]
 
@@ -63,6 +67,7 @@ EMPTY = (
     "expected a directory, a .py file or a module:name, found an empty argument (a shell variable "
     "that is not set?); the current directory is a dot."
 )
+MODULE = re.compile(r"[A-Za-z_][\w.]*")
 MODULE_FORM = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
@@ -101,6 +106,12 @@ class Target:
         if self.ready is not None:
             return self.ready
         assert self.build is not None, "a target that is not ready is built"
+        if not _takes_one(self.build):
+            name = getattr(self.build, "__name__", "build")
+            raise ConfigError(
+                f"{self.place}: expected a function that is called with the model, "
+                f"`def {name}(model)`; found {name}{signature(self.build)}."
+            )
         try:
             built = self.build(model)
         except GraphloopError:
@@ -115,6 +126,17 @@ class Target:
             f"{self.place}: expected build(model) to return an Agent or a Graph, "
             f"found {type(built).__name__}"
         )
+
+
+def _takes_one(build: Callable[[Model], object]) -> bool:
+    """Whether a function can be called with one argument, as far as anybody can tell."""
+    try:
+        signature(build).bind(None)
+    except TypeError:
+        return False
+    except ValueError:  # It says nothing of its arguments.
+        return True
+    return True
 
 
 def standard_target() -> Target:
@@ -156,9 +178,37 @@ def load_graph(text: str) -> Graph[None]:
     Raises:
         ConfigError: see `load_target`.
     """
-    model = ScriptedModel(())
-    loop = Agent(model) if text == STANDARD else load_target(text, (STANDARD,)).loop(model)
+    loop = load_loop(text)
     return loop.graph if isinstance(loop, Agent) else loop
+
+
+def load_loop(text: str) -> Loop:
+    """Load the agent or graph that `text` names, around no model; `agent` is the standard loop.
+
+    Raises:
+        ConfigError: see `load_target`.
+    """
+    target = standard_target() if text == STANDARD else load_target(text, (STANDARD,))
+    return target.loop(ScriptedModel(()))
+
+
+def register(given: Iterable[str]) -> None:
+    """Execute Python that registers what topologies name: .py files, or modules by their names.
+
+    Raises:
+        ConfigError: there is no such thing, or it cannot be loaded.
+    """
+    for text in given:
+        if text.endswith(".py"):
+            if not _exists(text):
+                raise not_found(text)
+            execute(Path(text))
+        elif MODULE.fullmatch(text):
+            _imported(text, f"--with {text}")
+        else:
+            raise ConfigError(
+                f"--with names a .py file, or a module such as my_package.desk; found {text!r}."
+            )
 
 
 def _exists(text: str) -> bool:
@@ -172,7 +222,7 @@ def _from_path(path: Path) -> Target:
     file = _file_of(path)
     if file.suffix in SUFFIXES:
         return _from_data(file)
-    module = _execute(file)
+    module = execute(file)
     for name in NAMES:
         if hasattr(module, name):
             script = file.parent / SCRIPT
@@ -210,20 +260,13 @@ def _file_of(path: Path) -> Path:
 
 def _from_module(text: str) -> Target:
     module_name, _, name = text.partition(":")
-    sys.path.insert(0, str(Path.cwd()))
-    try:
-        module = import_module(module_name)
-    except GraphloopError:
-        raise
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
-            raise _broken(module_name, error) from error
+    if module_name.endswith(".py") and Path(module_name).is_file():
         raise ConfigError(
-            f"{text}: expected a module {module_name!r}, found none on the path or in "
-            f"{Path.cwd()}. Check the name, or put a question in quotes with a space in it."
-        ) from error
-    except Exception as error:
-        raise _broken(module_name, error) from error
+            f"{text}: expected a file or a module:name, found both. Write "
+            f"{module_name.removesuffix('.py')}:{name}, or {module_name} for what it calls "
+            f"{', '.join(NAMES[:-1])} or {NAMES[-1]}."
+        )
+    module = _imported(module_name, text)
     if not hasattr(module, name):
         offers = _offers(module)
         raise ConfigError(
@@ -231,6 +274,24 @@ def _from_module(text: str) -> Target:
             f"{_listed(offers) or 'no agent, graph or build function'}.{nearest(name, offers)}"
         )
     return _target(text, module, name, None)
+
+
+def _imported(name: str, text: str) -> ModuleType:
+    """Import a module as `python -m` finds it; `text` is what was typed."""
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        return import_module(name)
+    except GraphloopError:
+        raise
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise _broken(name, error) from error
+        raise ConfigError(
+            f"{text}: expected a module {name!r}, found none on the path or in "
+            f"{Path.cwd()}. Check the name, or put a question in quotes with a space in it."
+        ) from error
+    except Exception as error:
+        raise _broken(name, error) from error
 
 
 def _target(place: str, module: ModuleType, name: str, script: Path | None) -> Target:
@@ -241,6 +302,8 @@ def _target(place: str, module: ModuleType, name: str, script: Path | None) -> T
     tools = cast("Tools", getattr(module, "TOOLS", ()))  # Toolbox looks at each of them.
     state: object = getattr(module, "STATE", None)
     target = Target(place, prompt=prompt, tools=tools, script=script, state=state)
+    if isinstance(found, Topology) and prompt is None:
+        target = replace(target, prompt=found.prompt or None)
     if isinstance(found, Agent | Graph):
         ready = cast("Loop", found)  # isinstance cannot tell the type of the state.
         return replace(target, ready=ready)
@@ -262,7 +325,12 @@ def _offers(module: ModuleType) -> list[str]:
     ]
 
 
-def _execute(file: Path) -> ModuleType:
+def execute(file: Path) -> ModuleType:
+    """Run a .py file, which is the user's own, and return it as a module.
+
+    Raises:
+        ConfigError: it cannot be loaded.
+    """
     name = f"graphloop_target_{file.stem}"
     spec = spec_from_file_location(name, file)
     if spec is None or spec.loader is None:

@@ -75,7 +75,7 @@ async def _finished(stream: RunStream[None], place: Place | None, screen: Screen
     kept = f"run {result.run_id} in {place.path}" if place is not None and place.path else ""
     screen.finish(result, kept)
     if result.end_reason is not EndReason.PARKED:
-        return Status.OK
+        return Status.FAILED if result.broken_rules or result.owed_rules else Status.OK
     for line in pending_lines(result, place):
         tell(line)
     return Status.PARKED

@@ -19,7 +19,7 @@ from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from ..effects import CallModel, StartRun
-from ..errors import IllegalEvent, RunBusy, StoreError
+from ..errors import IllegalEvent, NotDeterministic, RunBusy, StoreError
 from ..events import Begun, Cancelled, ChildEnded, Event, Queued, Resumed, Started, ToolReturned
 from ..graph import Graph
 from ..providers.base import Delta
@@ -213,7 +213,7 @@ class AsyncDriver(Generic[S]):
                     hearing.todo += filter(self._performer.can_perform, taken.effects)
                     yield taken
                     await turns.share()
-            except GeneratorExit:
+            except (GeneratorExit, NotDeterministic):
                 await self._keep()
                 raise
             finally:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ..approvals import Approval, Capability, approve, decline, digest, issue, refuse_edit
 from ..effects import AskHuman, CallTool, StartRun
+from ..errors import ToolDefinitionError
 from ..run import Run
+from ..schemas import parameters_of as compiled
 from ..stores.base import Ask
+from ..tool_outcome import rejection
 
-__all__ = ["Pending", "ask_key", "capability_of", "parameters_of", "pending_of"]
+__all__ = ["Pending", "ask_key", "capability_of", "parameters_of", "pending_of", "unfit"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +34,9 @@ class Pending:
         token: says exactly which call an approval is about; signed where the run has a secret.
         expires_at: from when on an approval comes too late, in seconds since the epoch.
         unknown: whether the call was approved before, and may have run when its process stopped.
-        parameters: what the tool takes, as JSON Schema text, where the run knows it.
+        parameters: what an edit has to be, as JSON Schema text: what the tool takes, where the run
+            knows it, or what a node's own question takes.
+        in_words: whether it is a node's question, which no tool asks, and takes words.
     """
 
     kind: Literal["approval", "client_tool"]
@@ -43,6 +49,7 @@ class Pending:
     expires_at: float | None = None
     unknown: bool = False
     parameters: str = field(default="", compare=False, repr=False)
+    in_words: bool = False
 
     def approve(
         self, *, edit: Mapping[str, object] | str | None = None, reason: str = ""
@@ -73,6 +80,7 @@ class Pending:
             self.agents,
             self.expires_at,
             self.unknown,
+            self.parameters if self.in_words else "",
         )
 
 
@@ -85,10 +93,27 @@ def ask_key(effect: AskHuman | CallTool) -> str:
     return f"{effect.key}#{effect.id}" if again else effect.key
 
 
-def parameters_of(run: Run[Any], name: str) -> str:
-    """Return what a tool of this run takes, as JSON Schema text; empty if it is not known."""
+def parameters_of(run: Run[Any], effect: AskHuman) -> str:
+    """Return what an edit has to be, as JSON Schema text; empty if it is not known."""
     tools = (*run.turn.tools, *run.setup.tools)
-    return next((one.parameters for one in tools if one.name == name), "")
+    name = effect.call.name
+    return effect.takes or next((one.parameters for one in tools if one.name == name), "")
+
+
+def unfit(name: str, parameters: str, edit: str) -> str | None:
+    """Return what is wrong with arguments, as their schema tells; None if nothing is.
+
+    A schema that is none says nothing.
+    """
+    try:
+        parse = compiled(json.loads(parameters), name).parse
+    except (ValueError, ToolDefinitionError):
+        return None
+    try:
+        parse(edit)
+    except Exception as error:  # noqa: BLE001 - whatever a validator raises, it does not fit
+        return rejection(name, edit, error)
+    return None
 
 
 def capability_of(run: Run[Any], effect: AskHuman) -> Capability:
@@ -126,7 +151,8 @@ def pending_of(
                     issue(capability_of(run, effect), secret),
                     effect.expires_at,
                     effect.unknown,
-                    parameters_of(run, call.name),
+                    parameters_of(run, effect),
+                    bool(effect.takes),
                 )
             case CallTool(client=True, call=call):
                 key = "/".join((*path, effect.key))

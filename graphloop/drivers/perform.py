@@ -13,10 +13,12 @@ from math import isfinite
 from typing import Any, Final, Generic, TypeVar, assert_never
 
 from ..approvals import Approval, verify
+from ..callables import awaited
 from ..effects import AskHuman, CallModel, CallTool, CheckCalls, Effect, HandOver, Invoke, StartRun
-from ..errors import ConfigError, ProviderError, ToolError
+from ..errors import ConfigError, NotDeterministic, ProviderError, ToolError
 from ..events import (
     Answering,
+    Asked,
     CallbackReturned,
     CallCheck,
     CallsChecked,
@@ -38,7 +40,7 @@ from ..tool_effects import REPEATABLE
 from ..tool_outcome import ToolOutcome, unknown_outcome
 from ..tools import AnyTool, ToolContext
 from ..values import Reply, ToolCall, call_key, call_place, evolve
-from .asks import capability_of
+from .asks import capability_of, unfit
 from .children import child_ended
 from .ports import ChildRun, Ports
 
@@ -141,11 +143,20 @@ class Performer(Generic[S]):
     async def perform(
         self, effect: CheckCalls | CallTool | AskHuman | Invoke | HandOver, run: Run[S]
     ) -> Answering:
-        """Perform one effect and return the event that answers it."""
+        """Perform one effect and return the event that answers it.
+
+        Raises:
+            NotDeterministic: a run that was taken up meets other code than it began with. That is
+                no fact of the run.
+        """
         try:
             return await self._performed(effect, run)
         except asyncio.CancelledError as error:
             return self.fail(effect, cancelled_inside(error))
+        except NotDeterministic as error:
+            if self._taken_up_at:
+                raise
+            return self.fail(effect, error)
         except Exception as error:  # noqa: BLE001 - the effect boundary
             return self.fail(effect, error)
 
@@ -217,13 +228,9 @@ class Performer(Generic[S]):
 
     async def _check_calls(self, effect: CheckCalls, run: Run[S]) -> Answering:
         # Two calls may be equal, even the same object: their places tell them apart.
-        verdicts = run.turn.verdicts or (None,) * len(run.turn.calls)
-        places = [at for at, verdict in enumerate(verdicts) if verdict is None]
-        if effect.key:
-            places = [call_place(effect.key)]
         checks = [
             await self._check(call_key(effect.turn, at), call, run)
-            for at, call in zip(places, effect.calls, strict=True)
+            for at, call in zip(effect.places, effect.calls, strict=True)
         ]
         return CallsChecked(self._ports.clock(), effect.id, tuple(checks))
 
@@ -271,10 +278,13 @@ class Performer(Generic[S]):
 
     def _checked(self, effect: AskHuman, approval: Approval) -> Approval:
         """Deny an approval whose edited arguments could not run."""
-        tool = self._ports.toolbox.get(effect.call.name)
-        if not approval.approved or not approval.edit or tool is None:
+        if not approval.approved or not approval.edit:
             return approval
-        problem = tool.validate(approval.edit)
+        if effect.takes:
+            problem = unfit(effect.call.name, effect.takes, approval.edit)
+        else:
+            tool = self._ports.toolbox.get(effect.call.name)
+            problem = None if tool is None else tool.validate(approval.edit)
         return (
             approval
             if problem is None
@@ -288,10 +298,11 @@ class Performer(Generic[S]):
                 f"the graph calls {effect.callback!r}, which this driver was not given; "
                 f"it has {sorted(self._ports.callbacks) or 'no callbacks'}"
             )
-        answer = await callback(run)
-        if not isinstance(answer, Changes | Tripped | Left | Judged | Joined):  # pyright: ignore[reportUnnecessaryIsInstance]
+        answer = await awaited(callback(run))
+        if not isinstance(answer, Changes | Tripped | Left | Judged | Joined | Asked):
             raise ConfigError(
-                f"callback {effect.callback!r} returns Changes, Tripped, Left, Judged or Joined; "
+                f"callback {effect.callback!r} returns Changes, Tripped, Left, Judged, Joined or "
+                "Asked; "
                 f"found {type(answer).__name__}"
             )
         return CallbackReturned(self._ports.clock(), effect.id, answer)

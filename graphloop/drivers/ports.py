@@ -35,7 +35,7 @@ S = TypeVar("S")
 
 
 Approver: TypeAlias = Callable[[AskHuman, Run[S]], Awaitable[Approval]]
-Callback: TypeAlias = Callable[[Run[S]], Awaitable[Answer]]
+Callback: TypeAlias = Callable[[Run[S]], Answer | Awaitable[Answer]]
 Settler: TypeAlias = Callable[[AskHuman | CallTool], Approval | ToolOutcome]
 Price: TypeAlias = Callable[[Reply], float | None]
 

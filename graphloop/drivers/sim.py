@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeAlias, TypeVar, assert_never
@@ -40,6 +40,7 @@ from ..events import (
     Decided,
     Event,
     ModelReplied,
+    Queued,
     Resumed,
     Setup,
     Started,
@@ -67,6 +68,8 @@ LATENCY_MAX_S: Final = 10.0
 
 DOWNTIME_MAX_S: Final = 1_000.0
 """How long a process that died is dead at most."""
+
+NOTHING: Final[Mapping[int, Queued | Cancelled]] = {}
 
 ChildAnswer: TypeAlias = tuple[str, ResultStatus, Spent]
 """How a child run ended: its answer, whether it went well, and all that it used."""
@@ -149,6 +152,7 @@ def simulate(  # noqa: PLR0913 - each keyword is one dial of the simulation
     seed: int = 0,
     crash_after: Collection[int] = (),
     abort_after: int | None = None,
+    meanwhile: Mapping[int, Queued | Cancelled] = NOTHING,
     events_max: int | None = None,
     journal: list[Event] | None = None,
 ) -> Simulation[S]:
@@ -163,6 +167,8 @@ def simulate(  # noqa: PLR0913 - each keyword is one dial of the simulation
         seed: decides the order and the times of all answers, and what a crash had let happen.
         crash_after: after which events (1 is `Started`) the process dies and resumes.
         abort_after: after which event the run is cancelled.
+        meanwhile: what somebody says or wants in the midst of it, by the number of the event that
+            it comes after; its time is filled in.
         events_max: after how many events it is given up; `EVENTS_MAX` if not given.
         journal: an empty list that becomes the journal, to be read also if this raises.
 
@@ -182,11 +188,12 @@ def simulate(  # noqa: PLR0913 - each keyword is one dial of the simulation
         process.crash()
     else:
         process.wish(first.effects)
+    said = dict(meanwhile)
+    if abort_after is not None:
+        said[abort_after] = Cancelled(0.0, "simulated")
     while not simulation.run.ended:
-        if len(simulation.events) == abort_after:
-            event: Event | None = process.abort()
-        else:
-            event = process.hear()
+        interjected = said.get(len(simulation.events))
+        event = process.hear() if interjected is None else process.interrupted(interjected)
         if event is None:
             break
         if len(simulation.events) >= most:
@@ -219,11 +226,12 @@ class _Process(Generic[S]):
         """Have effects performed, but those that nobody answers."""
         self._todo += [effect for effect in effects if not self._is_silent(effect)]
 
-    def abort(self) -> Event:
-        """Void all that is under way."""
-        self._todo.clear()
-        self._flying.clear()
-        return Cancelled(self._clock, "simulated")
+    def interrupted(self, event: Queued | Cancelled) -> Event:
+        """Return what somebody says or wants now; a stop at once voids all that is under way."""
+        if isinstance(event, Cancelled) and not event.after_step:
+            self._todo.clear()
+            self._flying.clear()
+        return evolve(event, at=self._clock)
 
     def hear(self) -> Event | None:
         """Return what happens next, or None if nothing does."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Literal, Unpack, final
+from typing import TYPE_CHECKING, Literal, Unpack, final
 
 from ..approvals import Approval
 from ..drivers.sync import run_sync
 from ..errors import ConfigError
 from ..loop import standard_edges
+from ..model_price import ModelPrice
 from ..run import Run
 from ..tool_options import Approval as NeedsApproval
 from ..views.parts import Part
@@ -21,6 +22,7 @@ from .final_answer import FinalAnswer
 from .graph import Graph
 from .inputs import MessageInput
 from .journals import fork_run, state_after
+from .known import tell
 from .options import AgentOptions
 from .question import Question
 from .result import RunResult
@@ -30,6 +32,9 @@ from .stream import RunStream
 from .told import Model
 from .tool_runner import ToolRunner
 from .world import World
+
+if TYPE_CHECKING:
+    from ..proofs.bound import Bound
 
 __all__ = ["Agent"]
 
@@ -74,6 +79,7 @@ class Agent:
         nodes = standard_nodes(options, world, conditions, predicates=bool(predicates))
         self.name = options.get("name", "agent")
         self.graph: Graph[None] = Graph(self.name, nodes.prepare, standard_edges(nodes))
+        tell(self.graph, world, options)
         self._runner = Runner(
             self.graph,
             model,
@@ -130,6 +136,10 @@ class Agent:
             takes_over=takes_over,
         )
 
+    def bound(self, *, context_window: int | None = None, price: ModelPrice | None = None) -> Bound:
+        """Return the most that one run can come to; see `Graph.bound`."""
+        return self._runner.bound(context_window=context_window, price=price)
+
     def stream(
         self,
         prompt: str | None = None,
@@ -151,7 +161,7 @@ class Agent:
                 A `store` sees to it that approvals count once; without one, nothing does.
             tool_results: what client tools returned to those calls, by the call's id.
         """
-        answers = _answers(approvals, tool_results)
+        answers = Answers.if_given(approvals, tool_results)
         return self._runner.start(Question(prompt, messages, answers, run_id), None)
 
     def iter(
@@ -194,7 +204,7 @@ class Agent:
             OutputInvalid: the answer has not the form of the `output_type`.
             Exception: what a function among the options raised.
         """
-        answers = _answers(approvals, tool_results)
+        answers = Answers.if_given(approvals, tool_results)
         question = Question(prompt, messages, answers, run_id)
         return await self._runner.start(question, None, keep=False).result()
 
@@ -362,15 +372,6 @@ class Agent:
             return await ask()
         finally:
             await self.aclose()
-
-
-def _answers(
-    approvals: Mapping[str, bool | Approval] | None, tool_results: Mapping[str, object] | None
-) -> Answers | None:
-    """Return what was answered; that nothing was, by an empty mapping, is an answer too."""
-    if approvals is None and tool_results is None:
-        return None
-    return Answers.given(approvals, tool_results)
 
 
 def _kept(options: AgentOptions) -> AgentOptions:

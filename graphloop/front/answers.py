@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.json import Decoder, Encoder
 
 from ..approvals import AS_IT_WAS, Approval, refuse_edit, verify
-from ..drivers.asks import ask_key, capability_of
+from ..drivers.asks import ask_key, capability_of, unfit
 from ..effects import AskHuman, CallTool
 from ..errors import ConfigError, StoreError, nearest
 from ..events import Decided, Event, ToolReturned
@@ -53,6 +53,17 @@ class Answers:
     approvals: Mapping[str, object] = field(default_factory=dict[str, object])
     tool_results: Mapping[str, object] = field(default_factory=dict[str, object])
     given_at: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    @classmethod
+    def if_given(
+        cls,
+        approvals: Mapping[str, object] | None,
+        tool_results: Mapping[str, object] | None,
+    ) -> Answers | None:
+        """Return what was answered; that nothing was, by an empty mapping, is an answer too."""
+        if approvals is None and tool_results is None:
+            return None
+        return cls.given(approvals, tool_results)
 
     @classmethod
     def given(
@@ -210,8 +221,12 @@ def _path_key(run: Run[Any], effect: AskHuman | CallTool) -> str:
 
 
 def _bad_edit(ask: AskHuman, approval: Approval, toolbox: Toolbox) -> str | None:
+    if not approval.edit:
+        return None
+    if ask.takes:
+        return unfit(ask.call.name, ask.takes, approval.edit)
     tool = toolbox.get(ask.call.name)
-    return tool.validate(approval.edit) if approval.edit and tool is not None else None
+    return None if tool is None else tool.validate(approval.edit)
 
 
 def check_answer(place: str, answer: object) -> None:

@@ -6,10 +6,10 @@ never calls anything of the user's again.
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar, cast
 
+from ..callables import awaited
 from ..drivers.ports import Callback
 from ..errors import ConfigError, OutputInvalid
 from ..events import Answer, Changes, Judged, Tripped
@@ -100,7 +100,7 @@ def _prepare(
 ) -> Callback[None]:
     async def callback(run: Run[None]) -> Answer:
         info = StepInfo(run.turn.number, run.messages, run.spent.usage)
-        changes = await _awaited(prepare(info))
+        changes = await awaited(prepare(info))
         if changes is None:
             return Changes()
         if not isinstance(changes, StepChanges):
@@ -149,7 +149,7 @@ def _stop(predicates: Sequence[Predicate]) -> Callback[None]:
         info = StopInfo.of(run)
         tripped: list[str] = []
         for one in predicates:
-            held = await _awaited(one(info))
+            held = await awaited(one(info))
             if held is None:
                 raise ConfigError(
                     f"a `stop_when` predicate returns True or False; {_name_of(one)} returned None"
@@ -164,7 +164,7 @@ def _stop(predicates: Sequence[Predicate]) -> Callback[None]:
 def _compact(compact: Callable[[StepInfo], object]) -> Callback[None]:
     async def callback(run: Run[None]) -> Answer:
         info = StepInfo(run.turn.number, run.messages, run.spent.usage)
-        shorter = await _awaited(compact(info))
+        shorter = await awaited(compact(info))
         found = type(shorter).__name__
         if isinstance(shorter, str | bytes | Mapping) or not isinstance(shorter, Iterable):
             raise ConfigError(
@@ -205,7 +205,7 @@ def _judge(
             step_index=run.turn.number,
             attempt=run.rejections.get(name, 0),
         )
-        verdict = await _awaited(judge(info))
+        verdict = await awaited(judge(info))
         if isinstance(verdict, bool):
             return Judged(verdict, "" if verdict else feedback)
         if not isinstance(verdict, Verdict) or not isinstance(verdict.feedback, str):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -220,11 +220,6 @@ def _judge(
 def _whole(messages: Sequence[MessageInput]) -> tuple[Message, ...]:
     """Return a conversation of the user's making, in which every call is answered."""
     return repaired(messages_of(messages)).messages
-
-
-async def _awaited(answer: object) -> object:
-    """Return what a function of the user's returned, whether it is asynchronous or not."""
-    return await cast("Awaitable[object]", answer) if inspect.isawaitable(answer) else answer
 
 
 def _name_of(predicate: Predicate) -> str:

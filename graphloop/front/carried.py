@@ -11,10 +11,30 @@ from ..drivers.ports import Callback
 from ..errors import ConfigError
 from ..graph import Graph
 from ..node_protocol import Node
+from ..nodes.compact import Compact
+from ..nodes.critique import Critique
+from ..nodes.function import Function
+from ..nodes.map_over import MapOver
+from ..nodes.model_call import ModelCall
+from ..nodes.parallel import Parallel
+from ..nodes.prepare_step import PrepareStep
+from ..nodes.router import Router
+from ..nodes.stop_check import StopCheck
+from ..nodes.verify import Verify
 from ..outcomes import Outcome
 from .child import Plan
 
-__all__ = ["Carried", "Carrier", "asks_model", "carried_by", "unwrapped"]
+__all__ = [
+    "Carried",
+    "Carrier",
+    "agents_named",
+    "asks_model",
+    "carried_by",
+    "functions_named",
+    "models_named",
+    "needs_messages",
+    "unwrapped",
+]
 
 
 S = TypeVar("S")
@@ -87,6 +107,64 @@ def unwrapped(nodes: Iterable[Node[Any, Outcome]]) -> Iterator[Node[Any, Outcome
             yield from unwrapped([one for one in values if _is_node(one)])
 
 
+def models_named(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, str]:
+    """Return the labels of the models that nodes, and those that they wrap, ask beside the run's.
+
+    Each with the name of the first node that names it.
+    """
+    labels: dict[str, str] = {}
+    for node in unwrapped(nodes):
+        named: tuple[str, ...]
+        match node:
+            case ModelCall():
+                named = (node.model, *node.fallbacks)
+            case Critique() | Router():
+                named = (node.model,)
+            case Compact(compaction=compaction) if compaction is not None:
+                named = (compaction.summary_model,)
+            case _:
+                named = ()
+        for label in named:
+            if label:
+                labels.setdefault(label, node.name)
+    return labels
+
+
+def agents_named(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, str]:
+    """Return the agents that nodes, and those that they wrap, may run.
+
+    Each with the name of the first node that names it.
+    """
+    agents: dict[str, str] = {}
+    for node in unwrapped(nodes):
+        promised = contract_of(node)
+        for name in () if promised is None else promised.agents:
+            agents.setdefault(name, node.name)
+    return agents
+
+
+def functions_named(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, str]:
+    """Return the names of the functions that nodes, and those that they wrap, invoke.
+
+    Each with the name of the first node that names it. What a node of another kind invokes, nobody
+    can tell.
+    """
+    functions: dict[str, str] = {}
+    for node in unwrapped(nodes):
+        named: tuple[str, ...]
+        match node:
+            case Function() | PrepareStep() | StopCheck() | Compact() | Parallel() | MapOver():
+                named = (node.callback,)
+            case Verify():
+                named = tuple([one.callback for one in node.checks])
+            case _:
+                named = ()
+        for name in named:
+            if name:
+                functions.setdefault(name, node.name)
+    return functions
+
+
 def _is_node(value: object) -> TypeGuard[Node[Any, Outcome]]:
     return all(hasattr(value, word) for word in ("name", "kind", "outcomes", "enter", "on"))
 
@@ -101,6 +179,21 @@ def _twice(what: str, name: str, node: str) -> ConfigError:
 def asks_model(graph: Graph[Any]) -> bool:
     """Whether a node of the graph itself, and not a child run, asks a model."""
     return any(_asks(node) for node in graph.nodes.values())
+
+
+def needs_messages(graph: Graph[Any]) -> bool:
+    """Whether a model of the graph itself reads its conversation, which cannot be empty then.
+
+    A generator's model is asked by a prompt of its own.
+    """
+    asking = [node for node in graph.nodes.values() if _asks(node)]
+    return any(not isinstance(one, Function) and _asks(one) for one in _innermost(asking))
+
+
+def _innermost(nodes: Iterable[Node[Any, Outcome]]) -> Iterator[Node[Any, Outcome]]:
+    for node in unwrapped(nodes):
+        if len(list(unwrapped([node]))) == 1:
+            yield node
 
 
 def _asks(node: Node[Any, Outcome]) -> bool:

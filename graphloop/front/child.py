@@ -11,13 +11,14 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final, Protocol, final
+from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from ..drivers.ports import ChildRun, Ports
 from ..effects import StartRun
 from ..errors import ConfigError
+from ..model_price import ModelPrice
 from ..parameters import Parameters
 from ..run import Run
 from ..schemas import model_parameters
@@ -25,6 +26,9 @@ from ..tool_options import Approval
 from ..tools import Tool
 from ..values import Message, UserMessage
 from .keeper import Hold
+
+if TYPE_CHECKING:
+    from ..proofs.bound import Bound
 
 __all__ = ["AgentTool", "Brief", "Opener", "Plan", "as_agent_tool"]
 
@@ -52,6 +56,15 @@ class Opener(Protocol):
     @property
     def is_signed(self) -> bool:
         """Whether approvals in such a run were meant to be signed."""
+        ...
+
+    @property
+    def reply_max(self) -> int | None:
+        """How many tokens one reply may have, in such a run or in those below it."""
+        ...
+
+    def bound(self, *, context_window: int | None, price: ModelPrice | None) -> Bound:
+        """Return the most that such a run can come to."""
         ...
 
     def child(

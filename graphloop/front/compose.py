@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 from typing_extensions import TypeVar
 
+from ..contract import needs_turn
 from ..errors import ConfigError
 from ..graph import END, Edges, EndType, Row
 from ..item_list import ItemForm
@@ -214,7 +215,7 @@ def loop_until(
     your own table as `after`, and put these rows into it: `{**loop_until(…), node: {…}}`.
 
     Args:
-        body: what answers: an agent, several in parallel, a model without tools.
+        body: what answers: an agent, or several in parallel.
         check: what is left by `Accepted` or `Rejected`.
         times: how often the body may try again.
         after: where an accepted answer leads.
@@ -223,6 +224,12 @@ def loop_until(
     Raises:
         ConfigError: the body never answers, or the check does not check.
     """
+    if needs_turn(body):
+        raise ConfigError(
+            "loop_until needs a body that opens its own turns, like Child and Parallel; "
+            f"{body.name!r} asks a model in one that a PrepareStep has opened: make it an agent, "
+            "or write the rows"
+        )
     _leaves_by(body, Answered)
     _leaves_by(check, Accepted)
     _leaves_by(check, Rejected)

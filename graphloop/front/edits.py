@@ -5,12 +5,10 @@ Whoever answers by the store alone has no tools; what they take stands in the jo
 
 from __future__ import annotations
 
-import json
-
-from ..errors import ConfigError, ToolDefinitionError
+from ..drivers.asks import unfit
+from ..errors import ConfigError
 from ..events import Started, Steered
-from ..stores.base import Store
-from ..tools import AnyTool, Tool
+from ..stores.base import Ask, Store
 
 __all__ = ["check_edit", "parameters_in"]
 
@@ -29,22 +27,20 @@ def check_edit(name: str, parameters: str, edit: str) -> None:
     Raises:
         ConfigError: they do not fit; the message says where, and that an edit is all arguments.
     """
-    try:
-        tool: AnyTool = Tool(name=name, parameters=json.loads(parameters))
-    except (ValueError, ToolDefinitionError):
-        return
-    problem = tool.validate(edit)
+    problem = unfit(name, parameters, edit)
     if problem is not None:
         said = problem.partition(" Correct the arguments")[0]
         raise ConfigError(f"{said} An edit replaces all arguments: give each that is needed.")
 
 
-async def parameters_in(store: Store, run_id: str, key: str, name: str) -> str:
-    """Return what a tool takes, as the journal of the run that called it notes it; else empty.
+async def parameters_in(store: Store, run_id: str, ask: Ask) -> str:
+    """Return what an edit has to be, as what is asked says, or the journal of the run that asks.
 
-    `key` is the call's as its root run's caller knows it.
+    Empty if neither tells.
     """
-    path = key.rpartition("/")[0]
+    if ask.takes:
+        return ask.takes
+    path = ask.key.rpartition("/")[0]
     events = await store.load(f"{run_id}/{path}" if path else run_id)
     setups = [
         event.setup
@@ -52,4 +48,4 @@ async def parameters_in(store: Store, run_id: str, key: str, name: str) -> str:
         if isinstance(event, Started | Steered) and event.setup is not None
     ]
     tools = setups[-1].tools if setups else ()
-    return next((one.parameters for one in tools if one.name == name), "")
+    return next((one.parameters for one in tools if one.name == ask.name), "")

@@ -5,16 +5,13 @@ The table and its rules are the kernel's (`graphloop.graph`); this adds the door
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from importlib import import_module
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import time
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, cast, overload
 
-from .. import graph as kernel
 from ..approvals import Approval
 from ..drivers.ports import Callback
-from ..errors import ConfigError
 from ..events import Event
 from ..graph import Edges
 from ..model_price import ModelPrice
@@ -22,41 +19,32 @@ from ..node_protocol import Node
 from ..outcomes import Outcome
 from ..policy import Policy
 from ..run import Run
-from ..spending import Budget
 from ..stores.base import Store
 from ..tool_options import Approval as NeedsApproval
-from ..views.dot import dot
-from ..views.mermaid import mermaid
 from .answers import Answers
-from .carried import asks_model, carried_by
-from .checking import check_kinds, reject_unknown
 from .child import AgentTool, as_agent_tool
+from .graph_runner import refusal, runner_of
 from .inputs import MessageInput
 from .journals import answer_recorded, fork_run, opened_store, state_after
 from .options import RunOptions
 from .question import Question
 from .result import RunResult
 from .runner import Runner
-from .state_types import Stateful, state_type_of
+from .state_types import state_type_of
+from .static_graph import StaticGraph
 from .stream import RunStream
 from .told import Model
-from .world import World
 
 if TYPE_CHECKING:
     from ..proofs.bound import Bound
-    from ..proofs.report import Report
     from ..proofs.suppression import Ignore
-    from ..temporal import Rules
 
 __all__ = ["Graph"]
-
-GATED: Final = ("gate", "graph")
-"""The kinds of nodes that heed the rules of a gate."""
 
 S = TypeVar("S")
 
 
-class Graph(kernel.Graph[S]):
+class Graph(StaticGraph[S]):
     """A topology: nodes, and for each of their outcomes where it leads.
 
     In a row, `...` stands for every outcome not named there.
@@ -72,20 +60,32 @@ class Graph(kernel.Graph[S]):
         start: the node that a run begins at.
         edges: for every node, where each of its outcomes leads: another node, or `END`.
         state_type: the type of the state, where no function among the nodes (`@node`) tells it.
+        ignore: why findings of `check` are set aside, by node and code. A graph with a cycle that
+            nothing bounds (GL4) runs only if the reason stands here.
 
     Raises:
         GraphError: with every problem found, each with its place and its fix.
+        ConfigError: something is set aside for no reason.
     """
 
     @overload
     def __init__(
-        self: Graph[None], name: str, start: Node[None, Outcome], edges: Edges[None]
+        self: Graph[None],
+        name: str,
+        start: Node[None, Outcome],
+        edges: Edges[None],
+        *,
+        ignore: Ignore | None = None,
     ) -> None: ...
     @overload
-    def __init__(self, name: str, start: Stateful[S], edges: Edges[S]) -> None: ...
-    @overload
     def __init__(
-        self, name: str, start: Node[S, Outcome], edges: Edges[S], *, state_type: type[S]
+        self,
+        name: str,
+        start: Node[S, Outcome],
+        edges: Edges[S],
+        *,
+        state_type: type[S] | None = None,
+        ignore: Ignore | None = None,
     ) -> None: ...
     def __init__(
         self,
@@ -94,67 +94,36 @@ class Graph(kernel.Graph[S]):
         edges: Edges[Any],
         *,
         state_type: type[S] | None = None,
+        ignore: Ignore | None = None,
     ) -> None:
         # The overloads bind the state type; one implementation cannot say "S or None".
-        super().__init__(name, start, edges)
+        super().__init__(name, start, edges, ignore)
         # A node tells it as a value; that it is of the state's type, `Stateful` says.
         self.state_type = cast("type[S] | None", state_type_of(self, state_type))
 
-    def mermaid(self) -> str:
-        """Return the graph as a Mermaid flowchart."""
-        return mermaid(self)
-
-    def dot(self) -> str:
-        """Return the graph in Graphviz' language."""
-        return dot(self)
-
-    def save(self, path: str | Path) -> Path:
-        """Draw the graph into a file, by its suffix: svg, png, pdf, mmd or dot.
-
-        Raises:
-            ConfigError: another suffix, no such directory, or no Graphviz to be found.
-        """
-        import_module("graphloop.views.render").save(self, path)
-        return Path(path)
-
-    def check(self, *, rules: Rules | Iterable[Rules] = (), ignore: Ignore | None = None) -> Report:
-        """Prove what can be proven of the graph; see `graphloop.check`.
-
-        Args:
-            rules: temporal rules of your own.
-            ignore: reasons to set findings aside, by node and code.
-        """
-        module = import_module("graphloop.proofs.check")
-        report: Report = module.check(self, rules=rules, ignore=ignore or {})
-        return report
-
-    def bound(
+    def run_bound(
         self,
         *,
-        budget: Budget | None = None,
-        max_tokens: int | None = None,
+        model: Model | None = None,
+        callbacks: Mapping[str, Callback[S]] | None = None,
         context_window: int | None = None,
-        price: ModelPrice | None = None,
-        agents: Mapping[str, Bound] | None = None,
+        model_price: ModelPrice | None = None,
+        **options: Unpack[RunOptions],
     ) -> Bound:
-        """Return the most that one run can come to, or what has no bound and how to give it one.
+        """Return the most that a run with these options can come to, with the agents it may call.
 
         Args:
-            budget: what the run may spend.
-            max_tokens: the token limit of one reply.
+            model: as for `stream`.
+            callbacks: as for `stream`.
             context_window: how many tokens the largest of the models' windows holds.
-            price: the price of the dearest of the models.
-            agents: the bounds of agents that are known by name only.
+            model_price: the price of the dearest of the models.
+            options: as for `stream`.
+
+        Raises:
+            ConfigError: an option, the model or a tool cannot work.
         """
-        bound: Bound = import_module("graphloop.proofs.bound").bound(
-            self,
-            budget=budget,
-            max_tokens=max_tokens,
-            context_window=context_window,
-            price=price,
-            agents=agents,
-        )
-        return bound
+        runner = self._runner(model, callbacks, options)
+        return runner.bound(context_window=context_window, price=model_price)
 
     def stream(
         self,
@@ -174,8 +143,8 @@ class Graph(kernel.Graph[S]):
             model: the model of every node that names none; not needed where no node asks one.
             prompt: the question, or
             messages: the conversation so far; neither is needed where no node asks a model.
-            callbacks: your functions that nodes invoke, by the names the nodes give; those made
-                with `@node` bring theirs along.
+            callbacks: your functions that nodes invoke, plain or asynchronous, by the names the
+                nodes give; those made with `@node` bring theirs along.
             run_id: the run's id in the store; made up if not given.
             options: see `RunOptions`.
 
@@ -360,28 +329,14 @@ class Graph(kernel.Graph[S]):
         options: RunOptions,
         child_state: S | None = None,
     ) -> Runner[S]:
-        reject_unknown(options, RunOptions, f"graph {self.name!r}")
-        check_kinds(options)
-        if model is None and asks_model(self):
-            raise ConfigError(f"graph {self.name!r} asks a model: say which, with `model=`")
-        outer, carried = options.get("gate"), carried_by(self.nodes.values())
-        brought = carried.joined(callbacks or {})
-        world = World(model, options, options.get("tools", ()), carried.agents)
-        world.check_gate(outer)
-        if outer is not None and not any(one.kind in GATED for one in self.nodes.values()):
-            raise ConfigError(
-                f"`gate` has no effect: graph {self.name!r} has no node that checks calls (Gate), "
-                "and none that runs an agent (Child)"
-            )
-        return Runner(
+        if self.endless:
+            raise refusal(self, self.endless)
+        return runner_of(
             self,
             model,
-            (),
+            callbacks or {},
             options,
-            callbacks=lambda _: brought,
-            world=world,
-            gates=self._policies(outer),
-            rules=() if outer is None else (outer.rules,),
+            gates=self._policies(options.get("gate")),
             child_state=child_state,
         )
 

@@ -245,7 +245,7 @@ async def answer_recorded(
     ask, given = open_ask(asks, run_id, key), approval_of(answer)
     refuse_edit(f"{ask.key!r} of run {run_id!r}", given, unknown=ask.unknown)
     if given.edit:
-        parameters = await parameters_in(store, run_id, ask.key, ask.name)
+        parameters = await parameters_in(store, run_id, ask)
         check_edit(ask.name, parameters, given.edit)
     return await answer_call(store, run_id, ask, answer=answer, now=now)
 

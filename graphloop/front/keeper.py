@@ -107,6 +107,11 @@ class Keeper:
             )
         return self.store()
 
+    def again(self, store: Store) -> Store:
+        """Return a run's store; our own opened anew where a synchronous call has closed it."""
+        own = isinstance(self._given, str | Path)
+        return self.store() if own and isinstance(store, SqliteStore) and store.closed else store
+
     def came(self, loop: asyncio.AbstractEventLoop) -> None:
         """Count a user."""
         with self._lock:

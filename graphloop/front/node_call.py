@@ -9,13 +9,16 @@ from typing import Any, cast, final
 
 from msgspec.json import encode
 
-from ..errors import ConfigError
-from ..events import Left
+from ..asks import Note
+from ..errors import ConfigError, NotDeterministic
+from ..events import Asked, Left
 from ..outcomes import Outcome, outcome_name
 from ..run import Run
+from .differences import alike, changed_fields
+from .generator_call import Returned, played
 from .node_context import NodeContext
 from .node_signature import NodeSignature
-from .states import changed_fields, lent
+from .states import lent
 
 __all__ = ["NodeCall"]
 
@@ -39,30 +42,41 @@ class NodeCall:
     timeout_s: float | None = None
     raises: tuple[tuple[type[Exception], type[Outcome]], ...] = ()
 
-    async def __call__(self, run: Run[Any]) -> Left:
+    async def __call__(self, run: Run[Any]) -> Left | Asked:
         """Call the function in the run as it stands.
 
         Raises:
             ConfigError: it answered what its annotations do not say.
+            NotDeterministic: a generator does not ask what it asked before.
             TimeoutError: it took too long.
             Exception: what the function raised, unless an outcome was declared for it.
         """
         state: object = run.state
         given = lent(state)
+        context = NodeContext.of(run, run.node)
+        arguments = (given, context) if self.signature.context else (given,)
         try:
-            answer = await self._answer(run, given)
+            answer = await self._answer(run, arguments)
+        except NotDeterministic:
+            raise
         except Exception as error:
             outcome = next((one for kind, one in self.raises if isinstance(error, kind)), None)
             if outcome is None:
                 raise
-            return Left(outcome.__name__)
-        return self._left(answer, state, given)
+            return Left(outcome.__name__, notes=tuple(context.notes or ()))
+        if isinstance(answer, Asked):
+            # What will be returned may be changed on the way: each time it is lent anew.
+            if not self.signature.changes:
+                self._check_untouched(given, state)
+            return answer
+        return self._left(answer, state, given, tuple(context.notes or ()))
 
-    async def _answer(self, run: Run[Any], state: object) -> object:
+    async def _answer(self, run: Run[Any], given: tuple[object, ...]) -> object:
         name = self.signature.name
-        given: tuple[object, ...] = (state,)
-        if self.signature.context:
-            given = (state, NodeContext.of(run, run.node))
+        if self.signature.asks is not None:
+            exchanges = run.dialogue.exchanges if run.dialogue is not None else ()
+            found = played(self.function(*given), exchanges, name)
+            return found.value if isinstance(found, Returned) else found
         limit = asyncio.timeout(self.timeout_s)
         try:
             async with limit:
@@ -76,7 +90,7 @@ class NodeCall:
             seconds = f"{self.timeout_s:g}"
             raise TimeoutError(f"node {name!r} gave no answer within {seconds} seconds") from error
 
-    def _left(self, answer: object, state: object, given: object) -> Left:
+    def _left(self, answer: object, state: object, given: object, notes: tuple[Note, ...]) -> Left:
         """Return the answer as a fact."""
         # isinstance cannot tell what is in it.
         pair = cast("tuple[object, ...]", answer) if isinstance(answer, tuple) else (answer,)
@@ -85,15 +99,18 @@ class NodeCall:
             raise self._unfit(outcome)
         own = encode(outcome).decode() if fields(outcome) else ""
         if len(pair) == 1:
-            if given is not state and _differs(given, state):
-                raise ConfigError(
-                    f"node {self.signature.name!r} changed its state in place, where no journal "
-                    "sees it: return it with the outcome, and write "
-                    "`-> tuple[<outcomes>, <its type>]`"
-                )
-            return Left(type(outcome).__name__, None, own)
+            self._check_untouched(given, state)
+            return Left(type(outcome).__name__, None, own, notes=notes)
         self._check_state(pair[1], state)
-        return Left(type(outcome).__name__, pair[1], own, changed=True)
+        return Left(type(outcome).__name__, pair[1], own, changed=True, notes=notes)
+
+    def _check_untouched(self, given: object, state: object) -> None:
+        if not alike(given, state):
+            raise ConfigError(
+                f"node {self.signature.name!r} changed its state in place, where no journal "
+                "sees it: return it with the outcome, and write "
+                "`-> tuple[<outcomes>, <its type>]`"
+            )
 
     def _check_state(self, new: object, old: object) -> None:
         place, kind = f"node {self.signature.name!r}", self.signature.state
@@ -136,10 +153,6 @@ def _is_a(state: object, kind: type) -> bool:
         return isinstance(state, kind)
     except TypeError:  # A typed mapping, or a protocol: what it is does not show.
         return True
-
-
-def _differs(one: object, other: object) -> bool:
-    return type(one).__eq__ is not object.__eq__ and one != other
 
 
 def _listed(names: Collection[str]) -> str:

@@ -8,7 +8,9 @@ from typing import Final, Literal, TypeAlias, cast, final
 
 from msgspec.json import schema
 
+from ..asks import AskAgent, AskModel
 from ..callables import is_async
+from ..dialogue import ASKS_MAX, Asks
 from ..errors import NodeDefinitionError, nearest
 from ..limits import is_whole, positive_number
 from ..node_protocol import Kind
@@ -110,6 +112,33 @@ class NodeOptions:
             )
         return frozenset()
 
+    def asks(self, model_calls: int | None, agents: Mapping[str, int] | None) -> Asks | None:
+        """Return what the function asks for at most, if it is a generator."""
+        kinds = self.signature.asks
+        for option, given, kind in (
+            ("model_calls", model_calls, AskModel),
+            ("agents", agents, AskAgent),
+        ):
+            if given is not None and kind not in (kinds or ()):
+                raise self._wrong(
+                    f"`{option}` bounds what a generator asks for, found none of it in its "
+                    "annotation",
+                    f"write `-> Asking[<outcomes>]` and `yield from ask_{kind.__name__[3:].lower()}"
+                    "(…)`, or leave it out",
+                )
+        if kinds is None:
+            return None
+        for what, most in (("model_calls", model_calls), *_named(agents or {})):
+            if most is not None and not (is_whole(most) and 1 <= most <= ASKS_MAX):
+                raise self._wrong(
+                    f"`{what}` is a whole number from 1 to {ASKS_MAX}; found {most!r}",
+                    "say how often one visit asks at most",
+                )
+        if AskAgent in kinds and not agents:
+            # Nobody can be asked: proofs need not reckon with it.
+            kinds -= {AskAgent}
+        return Asks(kinds, model_calls, tuple(sorted((agents or {}).items())))
+
     def check_outcomes(self) -> None:
         """Refuse outcomes whose fields no journal can keep."""
         for outcome in self.signature.outcomes:
@@ -127,6 +156,11 @@ class NodeOptions:
         """Return the time limit, if the function can be given up."""
         if timeout_s is None:
             return None
+        if self.signature.asks is not None:
+            raise self._wrong(
+                "`timeout_s` cannot interrupt a generator, which runs between its asks alone",
+                "leave it out",
+            )
         if not is_async(function):
             raise self._wrong("`timeout_s` cannot interrupt a plain function", "make it async")
         return positive_number("timeout_s", timeout_s)
@@ -151,3 +185,7 @@ class NodeOptions:
 
     def _wrong(self, found: str, fix: str) -> NodeDefinitionError:
         return NodeDefinitionError(f"{self.place}: {found}. Fix: {fix}.")
+
+
+def _named(agents: Mapping[str, int]) -> list[tuple[str, int | None]]:
+    return [(f"agents[{name!r}]", most) for name, most in agents.items()]

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Final, Union, final, get_args, get_origin
 
-from ..callables import refuse_generator
-from ..errors import NodeDefinitionError, ToolDefinitionError
+from ..asks import ASKS, Ask
+from ..callables import is_async
+from ..errors import NodeDefinitionError
 from ..outcomes import (
     Aborted,
     AnsweredCalls,
@@ -48,6 +49,7 @@ class NodeSignature:
         outcomes: the outcomes that it returns.
         changes: whether it may return a new state.
         context: whether it takes a `NodeContext` as well.
+        asks: what it asks for, if it is a generator; None for a function that just answers.
     """
 
     name: str
@@ -55,6 +57,7 @@ class NodeSignature:
     outcomes: frozenset[type[Outcome]]
     changes: bool
     context: bool
+    asks: frozenset[type[Ask]] | None = None
 
 
 def signature_of(function: Callable[..., object]) -> NodeSignature:
@@ -70,12 +73,6 @@ def signature_of(function: Callable[..., object]) -> NodeSignature:
             f"{place}: expected a function with a name, found {type(function).__name__}. "
             f"Fix: write `@node` above a `def`."
         )
-    try:
-        refuse_generator(function, place)
-    except ToolDefinitionError as error:
-        raise NodeDefinitionError(
-            f"{place}: expected one outcome, found a generator. Fix: `return` the outcome."
-        ) from error
     parameters = tuple(inspect.signature(function).parameters.values())
     hints = _hints(function, place)
     state = _state(parameters, hints, place)
@@ -85,7 +82,8 @@ def signature_of(function: Callable[..., object]) -> NodeSignature:
             f"{place}: expected its outcomes as the return annotation, found none. Fix: write "
             f"`{_example(name, state)}`."
         )
-    found = tuple(_members(hints["return"]))
+    asks, returned = _asked(function, hints["return"], place)
+    found = tuple(_members(returned))
     carried = [get_args(one) for one in found if get_origin(one) is tuple]
     for pair in carried:
         if len(pair) != 2 or not states_fit(_whole(pair[1]), state):
@@ -97,7 +95,40 @@ def signature_of(function: Callable[..., object]) -> NodeSignature:
     plain = [one for one in found if get_origin(one) is not tuple]
     each = [*plain, *(one for pair in carried for one in _members(pair[0]))]
     outcomes = frozenset(_outcome(one, place, _example(name, state)) for one in each)
-    return NodeSignature(str(name), state, outcomes, bool(carried), takes_context)
+    return NodeSignature(str(name), state, outcomes, bool(carried), takes_context, asks)
+
+
+def _asked(
+    function: Callable[..., object], returns: object, place: str
+) -> tuple[frozenset[type[Ask]] | None, object]:
+    """Return what a generator asks for and returns; a function that just answers asks nothing."""
+    if inspect.isasyncgenfunction(function):
+        raise NodeDefinitionError(
+            f"{place}: expected a function or a generator, found an asynchronous generator, which "
+            "can return nothing. Fix: write a plain `def`, and `yield from ask_model(…)` in it."
+        )
+    if get_origin(returns) is not Generator:
+        if inspect.isgeneratorfunction(function):
+            raise NodeDefinitionError(
+                f"{place}: expected `Asking[<outcomes>]` as the return annotation of a generator, "
+                f"found {_word(returns)}. Fix: write `-> Asking[This | That]`; or, to ask for "
+                "nothing, `return` the outcome and do not `yield`."
+            )
+        return None, returns
+    if is_async(function):
+        raise NodeDefinitionError(
+            f"{place}: expected a plain `def` that asks with `yield from`, found an asynchronous "
+            "one that promises a generator. Fix: leave `async` out; what it waits for, it asks for."
+        )
+    yields, _, returned = get_args(returns)
+    kinds = frozenset(_members(yields))
+    if not kinds or not kinds <= ASKS:
+        words = ", ".join(sorted(one.__name__ for one in ASKS))
+        raise NodeDefinitionError(
+            f"{place}: expected a generator that yields of {words}, found {_word(yields)}. Fix: "
+            "write `-> Asking[<outcomes>]`, or `Generator[<asks>, Answer, <outcomes>]`."
+        )
+    return frozenset(one for one in ASKS if one in kinds), returned
 
 
 def _hints(function: Callable[..., object], place: str) -> dict[str, object]:

@@ -16,7 +16,7 @@ from ..run import EndReason, Run, Spent, StepResult
 from ..values import Message
 from .final_answer import FinalAnswer
 from .keeper import Hold
-from .result import RunResult
+from .result import RunResult, unkept_rules, unseen_costs
 
 __all__ = ["Opened"]
 
@@ -82,6 +82,14 @@ class Opened(Generic[S]):
         """Need what is shared with others no longer."""
         if self.hold is not None:
             await self.hold.release()
+
+    def findings(self, run: Run[S]) -> tuple[str, ...]:
+        """Return what the caller must know of a run that was driven, beside its result."""
+        below = {**self.children, **self.driver.descendants}
+        of_children = [
+            f"{key}: {one}" for key, child in below.items() for one in unkept_rules(child)
+        ]
+        return (*unseen_costs(self.graph, run), *unkept_rules(run), *of_children)
 
     def ended(self, run: Run[S], warnings: Sequence[str]) -> RunResult[S] | Exception:
         """Return the result of the run that was driven, or the error that it ended in."""

@@ -62,7 +62,7 @@ class RunOptions(TypedDict, total=False):
     `budget`: what the run and its children may spend (`graphloop.budget`).
 
     `rules`: temporal rules (`graphloop.temporal`), kept while the run goes on: a call that one
-    forbids is denied, with the rule named to the model. Child runs are denied the tools they bound.
+    forbids is denied, with the rule named to the model. Child runs are denied the tools they name.
     `max_agent_depth`: how many agents may stand below the run (default 2).
     `step_timeout_s`: after how many seconds a turn, its tools included, is given up.
     `on_bad_history`: `"repair"` (default) or `"refuse"` a conversation with calls that have no

@@ -4,16 +4,18 @@
     async def route(ticket: Ticket) -> Billing | Technical:
         return Billing() if "invoice" in ticket.text else Technical()
 
-What it returns is journaled before the run goes on: a replay never calls it again.
+What it returns is journaled before the run goes on: a replay never calls it again. A generator
+(`-> Asking[Billing | Technical]`) asks for several effects in a row; each answer is journaled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Generator, Mapping
 from dataclasses import dataclass, replace
 from types import EllipsisType
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, cast, final, overload
 
+from ..asks import Ask
 from ..contract import Contract
 from ..effects import Effect
 from ..events import Event
@@ -36,6 +38,7 @@ Out = TypeVar("Out", bound=Outcome)
 
 Body: TypeAlias = Callable[[S], R] | Callable[[S, NodeContext], R]
 Mixed: TypeAlias = Out | tuple[Out, S]
+Asks: TypeAlias = Generator[Ask, Any, R]
 
 
 @final
@@ -126,6 +129,12 @@ class NodeMaker(Protocol):
     @overload
     def __call__(self, function: Body[S, Awaitable[Mixed[Out, S]]], /) -> OwnNode[S, Out]: ...
     @overload
+    def __call__(self, function: Body[S, Asks[Out]], /) -> OwnNode[S, Out]: ...
+    @overload
+    def __call__(self, function: Body[S, Asks[tuple[Out, S]]], /) -> OwnNode[S, Out]: ...
+    @overload
+    def __call__(self, function: Body[S, Asks[Mixed[Out, S]]], /) -> OwnNode[S, Out]: ...
+    @overload
     def __call__(self, function: Body[S, Out], /) -> OwnNode[S, Out]: ...
     @overload
     def __call__(self, function: Body[S, tuple[Out, S]], /) -> OwnNode[S, Out]: ...
@@ -143,6 +152,12 @@ def node(function: Body[S, Awaitable[tuple[Out, S]]], /) -> OwnNode[S, Out]: ...
 @overload
 def node(function: Body[S, Awaitable[Mixed[Out, S]]], /) -> OwnNode[S, Out]: ...
 @overload
+def node(function: Body[S, Asks[Out]], /) -> OwnNode[S, Out]: ...
+@overload
+def node(function: Body[S, Asks[tuple[Out, S]]], /) -> OwnNode[S, Out]: ...
+@overload
+def node(function: Body[S, Asks[Mixed[Out, S]]], /) -> OwnNode[S, Out]: ...
+@overload
 def node(function: Body[S, Out], /) -> OwnNode[S, Out]: ...
 @overload
 def node(function: Body[S, tuple[Out, S]], /) -> OwnNode[S, Out]: ...
@@ -159,6 +174,8 @@ def node(
     cap: Mapping[type[Outcome], int] | None = None,
     capped: type[Outcome] | None = None,
     raises: Mapping[type[Exception], type[Outcome]] | None = None,
+    model_calls: int | None = None,
+    agents: Mapping[str, int] | None = None,
 ) -> NodeMaker: ...
 def node(  # noqa: PLR0913 - what a function cannot say of itself
     function: Callable[..., object] | None = None,
@@ -172,6 +189,8 @@ def node(  # noqa: PLR0913 - what a function cannot say of itself
     cap: Mapping[type[Outcome], int] | None = None,
     capped: type[Outcome] | None = None,
     raises: Mapping[type[Exception], type[Outcome]] | None = None,
+    model_calls: int | None = None,
+    agents: Mapping[str, int] | None = None,
 ) -> OwnNode[Any, Any] | NodeMaker:
     """Make a node of a function: `@node`, or `@node(cap={Rejected: 3})`.
 
@@ -193,6 +212,9 @@ def node(  # noqa: PLR0913 - what a function cannot say of itself
             ends in an error.
         raises: outcomes to leave by when the function raises these; the run ends in an error for
             all others.
+        model_calls: how many models a visit of a generator asks at most; it is held to it. Without,
+            nobody can prove a bound.
+        agents: which agents it may ask, and how often in one visit at most.
 
     Raises:
         NodeDefinitionError: the annotations do not say what the node needs, or an option does not
@@ -213,6 +235,7 @@ def node(  # noqa: PLR0913 - what a function cannot say of itself
             capped=capped,
             reads=options.known("reads", reads),
             writes=written,
+            asks=options.asks(model_calls, agents),
         )
         options.check_outcomes()
         limit = options.limit(timeout_s, function)

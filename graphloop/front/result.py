@@ -13,12 +13,13 @@ from ..nodes.stop_check import StopCheck
 from ..run import EndReason, Run, Spent, StepResult
 from ..stop import CostExceeds, parts_of
 from ..stores.base import Store
+from ..temporal import TemporalRule, describe_rule
 from ..tools import AnyTool
 from ..values import FinishReason, Message, Usage
 from .final_answer import answer_text
 from .handed_in import bound, conversation_digest
 
-__all__ = ["RunResult", "spent_by", "unseen_costs"]
+__all__ = ["RunResult", "spent_by", "unkept_rules", "unseen_costs"]
 
 S = TypeVar("S")
 
@@ -117,6 +118,16 @@ class RunResult(Generic[S]):
         return self.run.ending.stopped_by if self.run.ending else ()
 
     @property
+    def broken_rules(self) -> tuple[TemporalRule, ...]:
+        """The temporal rules of this run that were broken: no gate can stop a node."""
+        return self.run.watch.broken
+
+    @property
+    def owed_rules(self) -> tuple[TemporalRule, ...]:
+        """The temporal rules that ask for something which has not happened; over, it never will."""
+        return self.run.watch.owed
+
+    @property
     def pending(self) -> tuple[Pending, ...]:
         """What a parked run and its children wait for, in request order.
 
@@ -142,6 +153,15 @@ def spent_by(run: Run[Any], children: Mapping[str, Run[Any]]) -> Spent:
         if isinstance(effect, StartRun) and (child := children.get(f"{run.id}/{effect.key}")):
             spent += spent_by(child, children)
     return spent
+
+
+def unkept_rules(run: Run[Any]) -> tuple[str, ...]:
+    """Return a warning for each temporal rule that a run has broken, or has ended without."""
+    owed = run.watch.owed if run.ended else ()
+    return (
+        *[f"the rule {describe_rule(one)!r} was broken" for one in run.watch.broken],
+        *[f"the rule {describe_rule(one)!r} is still owed, and the run is over" for one in owed],
+    )
 
 
 def unseen_costs(graph: Graph[S], run: Run[S]) -> tuple[str, ...]:

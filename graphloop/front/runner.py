@@ -6,9 +6,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from time import time
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from uuid import uuid4
 
 from ..approvals import Approval, secret_of
@@ -21,18 +20,18 @@ from ..errors import ConfigError
 from ..events import Setup, Started
 from ..graph import Graph
 from ..limits import stricter
+from ..model_price import ModelPrice
 from ..nodes.execute import Execute
 from ..outcomes import FollowUp
 from ..policy import Policy, Rule
 from ..run import Run
 from ..spending import Budget
 from ..stores.base import Posted, Store
-from ..stores.sqlite import SqliteStore
 from ..tools import AnyTool, Toolbox
 from ..values import Message, SystemMessage, evolve
 from .answers import Answers, approval_of
 from .begun import refuse_begun
-from .carried import asks_model
+from .carried import needs_messages
 from .checking import check_kinds, check_run_id, settings_of
 from .child import Brief
 from .final_answer import FinalAnswer
@@ -45,11 +44,15 @@ from .options import RunOptions, Tools
 from .question import Question
 from .result import RunResult, spent_by
 from .resuming import descendants, not_over, refuse_edits, refuse_unattended, resumption, waiting
+from .run_bound import reply_max, run_bound
 from .stream import RunStream
 from .told import Model
 from .tool_approver import ToolApprover
-from .watched import beyond_watch, watched
+from .watched import beyond_watch, offered_below, refuse_other_rules, watched
 from .world import World, price_of
+
+if TYPE_CHECKING:
+    from ..proofs.bound import Bound
 
 __all__ = ["Runner"]
 
@@ -64,8 +67,7 @@ class Runner(Generic[S]):
         model: the default model; None for a graph that asks none.
         tools: the tools and agents on offer.
         options: the options of every run.
-        callbacks: makes the user's functions that the graph's nodes invoke, by name, for a run
-            with this toolbox.
+        callbacks: makes the functions that nodes invoke, by name, for a run with this toolbox.
         gates: the rules that the graph's own gates apply, for their conditions.
         rules: rules that every gate of the graph applies beside its own.
         world: models, tools and agents; made of the model, the tools and the options if not given.
@@ -91,8 +93,8 @@ class Runner(Generic[S]):
         child_state: S | None = None,
     ) -> None:
         check_kinds(options)
-        self.graph = graph
-        self.options = options
+        self.graph, self.options = graph, options
+        self.known: Graph[S] | None = None  # With what is known of its runs, once asked for.
         self.world = World(model, options, tools) if world is None else world
         self._callbacks = callbacks
         self._gates = gates
@@ -117,7 +119,8 @@ class Runner(Generic[S]):
             budget=options.get("budget") or Budget(),
             output=None if final is None else final.spec,
             rules=rules,
-            watch=watched(options, graph, self.tool_names),
+            watch=watched(options, graph, self.world),
+            own=self.world.own,
             depth_max=options.get("max_agent_depth", 2),
             signed=self._secret is not None,
             approval_ttl_s=options.get("approval_ttl_s"),
@@ -134,6 +137,15 @@ class Runner(Generic[S]):
     def is_signed(self) -> bool:
         """Whether approvals have to be signed."""
         return self._secret is not None
+
+    @property
+    def reply_max(self) -> int | None:
+        """How many tokens one reply may have, in a run or in those below it; None for any."""
+        return reply_max(self.setup, self.world)
+
+    def bound(self, *, context_window: int | None = None, price: ModelPrice | None = None) -> Bound:
+        """Return the most that one run can come to, with the agents that it may call."""
+        return run_bound(self.graph, self.setup, self.world, context_window, price)
 
     def now(self) -> float:
         """Return the time as runs see it."""
@@ -214,13 +226,14 @@ class Runner(Generic[S]):
 
         async def open_run() -> Opened[S]:
             if isinstance(run, RunResult):
-                store, known, added = self._open_again(run.store), run.run, run.added
+                store, known, added = self._keeper.again(run.store), run.run, run.added
                 opening = run.opening
                 await not_over(run.run, store, self.graph)
             else:
                 store, added = self._keeper.own(), ()
                 events = await store.load(run)
                 known, opening = state_after(self.graph, events), opening_of(events)
+            refuse_other_rules(known, self.setup.watch)
             if attended:
                 refuse_unattended(known)
             ports = replace(self.ports(store, added), attended=attended)
@@ -270,6 +283,7 @@ class Runner(Generic[S]):
         above = (*ports.gates, *beyond_watch(parent.setup.watch))
         setup = evolve(
             self.setup,
+            tools=offered_below(self.setup.tools, parent.setup.watch),
             budget=self.setup.budget.tightened(effect.budget),
             rules=(
                 *((*self.world.allowed, *gate.rules) for gate in above),
@@ -303,7 +317,7 @@ class Runner(Generic[S]):
     def _briefed(self, brief: Brief, agent: str) -> tuple[tuple[Message, ...], object]:
         """Return the conversation and the state that a child run begins with."""
         messages, instructions = brief.messages, self.options.get("instructions")
-        if not messages and asks_model(self.graph):
+        if not messages and needs_messages(self.graph):
             raise ConfigError(
                 f"agent {agent!r} is given no message, and a model needs one: say what it is "
                 "asked, with `prompt=`"
@@ -352,7 +366,7 @@ class Runner(Generic[S]):
             question.messages,
             self.options.get("instructions"),
             keep_open=question.answers is not None,
-            may_be_empty=not asks_model(self.graph),
+            may_be_empty=not needs_messages(self.graph),
             repair=self.options.get("on_bad_history", "repair") == "repair",
         )
         handed = self._handed_in(question, given[0])
@@ -384,12 +398,3 @@ class Runner(Generic[S]):
         seen = driver.resume(run, taken_up.answers, taken_up.children)
         spent, reported = spent_by(run, below), len(run.steps)
         return opened(self.graph, ports, driver, seen, spent, reported, children=below)
-
-    def _open_again(self, store: Store) -> Store:
-        """Return a run's store; our own opened anew where a synchronous call has closed it."""
-        own = isinstance(self.options.get("store"), str | Path)
-        return (
-            self._keeper.store()
-            if own and isinstance(store, SqliteStore) and store.closed
-            else store
-        )

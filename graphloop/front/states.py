@@ -5,16 +5,20 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections.abc import Collection, Mapping
-from typing import Any, TypeVar, cast
+from datetime import date, time, timedelta
+from enum import Enum
+from typing import Any, Final, TypeVar, cast
 
 from msgspec import Struct
 from pydantic import BaseModel
 
-__all__ = ["changed_fields", "fields_of", "is_frozen", "lent", "states_fit"]
+from ..errors import ConfigError
+
+__all__ = ["ATOMS", "fields_of", "is_frozen", "lent", "states_fit"]
 
 S = TypeVar("S")
 
-ATOMS = (str, int, float, bool, bytes, tuple, frozenset, type(None))
+ATOMS: Final = (str, int, float, bool, bytes, Enum, date, time, timedelta, type(None))
 
 
 def fields_of(kind: object) -> frozenset[str] | None:
@@ -32,34 +36,25 @@ def fields_of(kind: object) -> frozenset[str] | None:
     return (frozenset(told) or None) if issubclass(kind, tuple | dict) else None
 
 
-def changed_fields(kind: object, old: object, new: object, writes: Collection[str]) -> list[str]:
-    """Return the fields that differ and are not among `writes`, as far as the type tells."""
-    return [
-        one
-        for one in sorted((fields_of(kind) or frozenset()).difference(writes))
-        if _differ(_value(old, one), _value(new, one))
-    ]
-
-
-def _differ(one: object, other: object) -> bool:
-    return one is not other and one != other
-
-
-def _value(state: object, name: str) -> object:
-    if isinstance(state, dict):
-        return cast("dict[str, object]", state).get(name)
-    return cast("object", getattr(state, name))
-
-
 def is_frozen(state: object) -> bool:
-    """Whether a state can only be replaced, and not be changed where it is, as far as it tells."""
-    kind = type(state)
+    """Whether nothing of a state can be changed where it is; what does not tell may be."""
     if isinstance(state, ATOMS):
         return True
-    if isinstance(state, BaseModel):
-        return bool(state.model_config.get("frozen"))
-    if isinstance(state, Struct):
-        return bool(state.__struct_config__.frozen)
+    if isinstance(state, tuple | frozenset):
+        return all(map(is_frozen, cast("Collection[object]", state)))
+    kind = type(state)
+    if not _is_frozen_type(kind):
+        return False
+    names = fields_of(kind) or ()
+    return all(is_frozen(cast("object", getattr(state, name, None))) for name in names)
+
+
+def _is_frozen_type(kind: type[object]) -> bool:
+    """Whether the fields of such an object stay the objects that they are."""
+    if issubclass(kind, BaseModel):
+        return bool(kind.model_config.get("frozen"))
+    if issubclass(kind, Struct):
+        return bool(kind.__struct_config__.frozen)
     parameters: Any = getattr(kind, "__dataclass_params__", None)
     return parameters is not None and bool(parameters.frozen)
 
@@ -68,8 +63,20 @@ def lent(state: S) -> S:
     """Return a state as functions are given it: a copy where it could be changed in place.
 
     No journal would see such a change.
+
+    Raises:
+        ConfigError: it cannot be copied.
     """
-    return state if is_frozen(state) else copy.deepcopy(state)
+    if is_frozen(state):
+        return state
+    try:
+        return copy.deepcopy(state)
+    except Exception as error:
+        raise ConfigError(
+            f"a state of type {type(state).__name__} cannot be copied, so nobody could tell "
+            f"whether a function changes it in place: {error}. Fix: keep in it what a journal can "
+            "hold; clients, locks and open files are for the functions to know"
+        ) from error
 
 
 def states_fit(one: object, other: object) -> bool:

@@ -22,7 +22,7 @@ from ..views.objects import ObjectView
 from ..views.parts import ErrorPart, Finish, ObjectDelta, Part, PartView, RunStart, Warned
 from .informing import inform
 from .opened import Opened
-from .result import RunResult, unseen_costs
+from .result import RunResult
 
 __all__ = ["RunStream"]
 
@@ -374,7 +374,7 @@ class RunStream(Generic[S]):
         if self._closed or run is None:
             self._fail(RunFailed(LEFT))
             return
-        for message in unseen_costs(opened.graph, run):
+        for message in opened.findings(run):
             self._warn(message)
         result = opened.ended(run, self._warnings)
         if isinstance(result, Exception):

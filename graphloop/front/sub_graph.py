@@ -29,8 +29,10 @@ from ..spending import Budget
 from .agent import Agent
 from .carried import Carried
 from .child import Opener
-from .graph import GATED, Graph
+from .graph import Graph
+from .graph_runner import GATED
 from .inputs import MessageInput
+from .known import graph_of
 from .options import RunOptions
 from .sub_plan import ChildResult, SubPlan
 from .told import Model
@@ -245,7 +247,7 @@ def _opened(
         if option in given:
             raise ConfigError(f"`{option}` has a place of its own: sub_graph(…, {option}=…)")
     opener = child.as_tool(None, model=model, description="", name="child", **given).opener
-    return opener, child
+    return opener, graph_of(opener) or child
 
 
 def _check_gate(name: str, gate: Policy, graph: KernelGraph[Any], opener: Opener) -> None:

@@ -46,7 +46,8 @@ class ToolApprover:
             self.agents,
             expires_at=effect.expires_at,
             unknown=effect.unknown,
-            parameters=parameters_of(run, call.name),
+            parameters=parameters_of(run, effect),
+            in_words=bool(effect.takes),
         )
         answer = self.decide(pending)
         if inspect.isawaitable(answer):

@@ -10,38 +10,39 @@ nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast, final
+from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast, final
 
 from .. import graph as kernel
+from ..contract import contract_of
 from ..drivers.ports import Callback
 from ..errors import ConfigError
 from ..graph import END, EndType
 from ..node_protocol import Node
-from ..nodes.critique import Critique
 from ..nodes.gate import Gate
-from ..nodes.model_call import ModelCall
-from ..nodes.router import Router
 from ..outcomes import Outcome
 from ..policy import Condition, Policy
 from ..temporal import Rules
+from ..topology.agent_spec import AgentSpecReport, read_agent_spec, write_agent_spec
 from ..topology.document import Document, document_of, inner_nodes
 from ..topology.reader import read_path, read_text
 from ..topology.registration import Names, Registry, registry
-from ..topology.writer import data_of, fingerprint_of, yaml_of
+from ..topology.writer import fingerprint_of, topology_text
 from .carried import asks_model
 from .child import AgentTool
 from .graph import Graph
+from .known import facts_of, registered_agents
 from .options import RunOptions, ToolInput, Tools
 from .runner import Runner
 from .told import Model
 
 if TYPE_CHECKING:
-    from ..proofs.report import Report
-    from ..proofs.suppression import Ignore
+    from ..proofs.bound import Bound
 
-__all__ = ["Topology", "dump", "fingerprint", "load"]
+__all__ = ["Topology", "dump", "dump_agent_spec", "fingerprint", "load", "load_agent_spec"]
 
 PASSED_ON: Final = ("api_key", "base_url", "timeouts", "retries", "price", "prices", "clock")
 """The options of a run that hold for the agents of its file as well: how the model is asked."""
@@ -55,16 +56,34 @@ class Topology(Graph[Any]):
         document: all that its file says.
     """
 
-    def __init__(self, document: Document, names: Names) -> None:
+    def __init__(
+        self, document: Document, names: Names, made: dict[int, Topology] | None = None
+    ) -> None:
+        # An agent that is used at many places is one graph.
+        made = {} if made is None else made
         graph = document.graph
-        super().__init__(graph.name, graph.nodes[graph.start], _rows(graph))
+        super().__init__(graph.name, graph.nodes[graph.start], _rows(graph), ignore=document.ignore)
         self.document = document
         self._names = names
         self._agents = {
-            name: Topology(one.document, names)
+            name: _agent(_told(one.document, name, document.ignore), names, made)
             for name, one in document.agents.items()
             if one.document is not None
         }
+        self.tool_names = _tool_names(document)
+        promised = [contract_of(node) for node in graph.nodes.values()]
+        run = {child.name for one in promised if one is not None for child in one.children}
+        own = {name: self._agents.get(name) for name in document.agents}
+        self.agents = {**own, **registered_agents(document.tools, names)}
+        self.called = frozenset(document.tools) & frozenset(self.agents)
+        self.facts = facts_of(document)
+        of_agents = {
+            (f"{name}/{node}", code): reason
+            for name, one in self._agents.items()
+            if name in run or name in self.called
+            for (node, code), reason in one.ignore.items()
+        }
+        self._ignore = {**of_agents, **document.ignore}
 
     def __eq__(self, other: object) -> bool:
         same = super().__eq__(other)
@@ -90,9 +109,31 @@ class Topology(Graph[Any]):
         """The temporal rules of the file."""
         return self.document.rules
 
-    def check(self, *, rules: Rules | Iterable[Rules] = (), ignore: Ignore | None = None) -> Report:
-        """Prove what can be proven of the graph, and the rules of its file; see `Graph.check`."""
-        return super().check(rules=rules, ignore={**self.document.ignore, **(ignore or {})})
+    @property
+    def is_endless(self) -> bool:
+        """Whether something has no bound, of the graph or of an agent that its file says itself."""
+        return bool(self.endless) or any(one.is_endless for one in self._agents.values())
+
+    def unbounded(self, reason: str) -> Topology:
+        """Return this graph with its cycles without a bound set aside, its agents' as well."""
+        if not any(one.is_endless for one in self._agents.values()):
+            return super().unbounded(reason)
+        changed = super().unbounded(reason) if self.endless else copy(self)
+        changed._agents = {
+            name: one.unbounded(reason) if one.is_endless else one
+            for name, one in self._agents.items()
+        }
+        return changed
+
+    def _agent_bounds(self) -> Mapping[str, Bound]:
+        return {name: one.bound() for name, one in self._agents.items()}
+
+    def _tool_bounds(self, *, takes_over: bool) -> Mapping[str, Bound]:
+        return {
+            name: one
+            for name, one in self._agent_bounds().items()
+            if name in self.document.tools and self.document.agents[name].takes_over is takes_over
+        }
 
     def _runner(
         self,
@@ -107,10 +148,7 @@ class Topology(Graph[Any]):
         if self.document.instructions:
             merged.setdefault("instructions", self.document.instructions)
         functions = {**self._functions(), **(callbacks or {})}
-        runner = super()._runner(model, functions, merged, child_state)
-        for label in _labels(self):
-            runner.world.add_model(label)
-        return runner
+        return super()._runner(model, functions, merged, child_state)
 
     def _policies(self, outer: Policy | None) -> tuple[Policy, ...]:
         """Return the conditional rules of the gates, with the predicates that they name.
@@ -179,6 +217,16 @@ class Topology(Graph[Any]):
         return found
 
 
+def _tool_names(document: Document) -> tuple[str, ...] | None:
+    """Return the tools that a file and its agents name; None where runs may bring all of them."""
+    entries = tuple(document.agents.values())
+    below = [one.document for one in entries if one.document is not None]
+    if not document.tools or len(below) < len(entries):
+        return None
+    names = [name for one in below for name in _tool_names(one) or one.tools]
+    return tuple(dict.fromkeys([*document.tools, *names]))
+
+
 def load(
     source: str | Path,
     *,
@@ -187,8 +235,8 @@ def load(
     """Return the graph that a file of YAML or JSON describes.
 
     Args:
-        source: the path of the file; or the text itself, which has a line break or begins with a
-            brace, and can include no files.
+        source: the path of the file, JSON if it ends in `.json`; or the text itself, which has a
+            line break or begins with a brace, and can include no files: what is JSON is read so.
         registry: what the file may name beside the library's nodes and what installed packages
             offer.
 
@@ -196,9 +244,52 @@ def load(
         TopologyError: with every problem found, each with its file, line and column.
     """
     names = Names(registry)
-    if isinstance(source, str) and ("\n" in source or source.lstrip().startswith("{")):
+    if _is_text(source):
         return Topology(read_text(source, names), names)
     return Topology(read_path(Path(source), names), names)
+
+
+def load_agent_spec(
+    source: str | Path, *, registry: Registry = registry, allow_refused: bool = False
+) -> tuple[Topology, AgentSpecReport]:
+    """Return the topology that a flow or an agent of Open Agent Spec is, and how well it fits.
+
+    A tool that needs a confirmation there is asked about by a gate here, or is refused.
+
+    Args:
+        source: the path of the document, JSON or YAML; or its text, which has a line break or
+            begins with a brace.
+        registry: what the document may name: its tools, and the functions of its tool nodes.
+        allow_refused: whether what has no counterpart is left out: a run ends where it stood, and
+            a model is not offered the tool. A topology that travels along in the metadata is taken
+            as it stands, with what the rest of the document does not show.
+
+    Raises:
+        TopologyError: the document is wrong, or something in it is refused; with every problem.
+    """
+    names = Names(registry)
+    given = source if _is_text(source) else Path(source)
+    read = read_agent_spec(given, names, allow_refused=allow_refused)
+    return Topology(read.document, names), read.report
+
+
+def dump_agent_spec(
+    graph: kernel.Graph[Any], *, registry: Registry = registry
+) -> tuple[str, AgentSpecReport]:
+    """Return a graph as JSON of Open Agent Spec, and what other tools will not see of it.
+
+    The topology itself travels along in the document's metadata: `load_agent_spec` reads it back
+    as an equal one, if nobody has changed the rest; what is refused in the report has to be
+    allowed there, for others do not see it.
+
+    Args:
+        graph: a graph, from a file or from Python.
+        registry: what its file may name.
+
+    Raises:
+        GraphError: naming each node that no file can hold, or no way leads to its end.
+    """
+    return write_agent_spec(_document(graph), Names(registry))
 
 
 def dump(graph: kernel.Graph[Any], *, registry: Registry = registry) -> str:
@@ -212,9 +303,10 @@ def dump(graph: kernel.Graph[Any], *, registry: Registry = registry) -> str:
         registry: what the text may name.
 
     Raises:
-        GraphError: naming each node that no file can hold, and why.
+        GraphError: naming each node that no file can hold, and why; or what keeps the text from
+            being read again, such as too many levels.
     """
-    return yaml_of(data_of(_document(graph), Names(registry)))
+    return topology_text(_document(graph), Names(registry))
 
 
 def fingerprint(graph: kernel.Graph[Any], *, registry: Registry = registry) -> str:
@@ -230,6 +322,13 @@ def fingerprint(graph: kernel.Graph[Any], *, registry: Registry = registry) -> s
     return fingerprint_of(_document(graph), Names(registry))
 
 
+def _is_text(source: str | Path) -> TypeGuard[str]:
+    """Whether a text itself is given, not a path."""
+    return isinstance(source, str) and (
+        "\n" in source or source.lstrip("\ufeff \t\r").startswith("{")
+    )
+
+
 def _document(graph: kernel.Graph[Any]) -> Document:
     return graph.document if isinstance(graph, Topology) else document_of(graph)
 
@@ -241,6 +340,24 @@ def _rows(graph: kernel.Graph[Any]) -> kernel.Edges[Any]:
         graph.nodes[name]: {outcome: to[target] for outcome, target in row.items()}
         for name, row in graph.table.items()
     }
+
+
+def _agent(document: Document, names: Names, made: dict[int, Topology]) -> Topology:
+    """Return the graph of an agent, made once of each document."""
+    if id(document) not in made:
+        made[id(document)] = Topology(document, names, made)
+    return made[id(document)]
+
+
+def _told(document: Document, name: str, ignore: Mapping[tuple[str, str], str]) -> Document:
+    """Return an agent's document with what the file that it stands in sets aside of it."""
+    within = f"{name}/"
+    told = {
+        (node.removeprefix(within), code): reason
+        for (node, code), reason in ignore.items()
+        if node.startswith(within)
+    }
+    return replace(document, ignore={**document.ignore, **told}) if told else document
 
 
 def _joined(own: Mapping[str, ToolInput], given: Tools) -> Tools:
@@ -267,14 +384,3 @@ def _callbacks(node: object) -> Iterator[str]:
         yield one
     for check in getattr(node, "checks", ()):
         yield check.callback
-
-
-def _labels(graph: kernel.Graph[Any]) -> dict[str, None]:
-    """Return the models that nodes name."""
-    labels: dict[str, None] = {}
-    for node in inner_nodes(graph):
-        if isinstance(node, ModelCall | Critique | Router) and node.model:
-            labels[node.model] = None
-        if isinstance(node, ModelCall):
-            labels |= dict.fromkeys(node.fallbacks)
-    return labels

@@ -43,7 +43,7 @@ def with_agents(
     each run (`agents=`), or is a node by `sub_graph`.
 
     Args:
-        graph: a graph with nodes that name agents: `Child`, `Parallel`, `MapOver`.
+        graph: a graph with nodes that name agents: `Child`, `Parallel`, `MapOver`, generators.
         agents: each agent's graph, by the agent's name.
         rules: temporal rules that every run keeps.
         registry: the functions that the graphs name.
@@ -66,7 +66,9 @@ def with_agents(
     }
     named = Graph(graph.name, nodes[graph.start], rows)
     entries = {name: AgentEntry(_document(one)) for name, one in agents.items()}
-    document = Document(named, agents={**given, **entries}, rules=rules_of(rules))
+    document = Document(
+        named, agents={**given, **entries}, rules=rules_of(rules), ignore=graph.ignore
+    )
     return Topology(document, Names(registry))
 
 

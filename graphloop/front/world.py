@@ -123,10 +123,15 @@ class World:
         return tuple([name for name, one in agents.items() if one.tool.needs_approval is True])
 
     @property
+    def own_names(self) -> tuple[str, ...]:
+        """The names of all tools that may be called in a run itself."""
+        agents = [name for name, one in self.children.items() if isinstance(one, AgentTool)]
+        return (*dict.fromkeys([*[one.name for one in self.given], *agents]),)
+
+    @property
     def callable_names(self) -> tuple[str, ...]:
         """The names of all tools that may be called in a run or in those below it."""
-        names = {one.name: None for one in self.given}
-        names |= {name: None for name, one in self.children.items() if isinstance(one, AgentTool)}
+        names = dict.fromkeys(self.own_names)
         for agent in self.children.values():
             names |= dict.fromkeys(agent.opener.tool_names)
         return tuple(names)

@@ -1,7 +1,8 @@
 """Fuzzing: a graph in hundreds of hostile worlds, and the simplest one in which it fails."""
 
 from .coverage import Coverage
-from .fuzzing import Fuzzer, fuzz, replay_token
+from .fuzzer import Fuzzer
+from .fuzzing import fuzz, replay_token
 from .report import Failing, FuzzReport
 from .violation import INVARIANTS, Violation
 

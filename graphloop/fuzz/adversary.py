@@ -9,17 +9,18 @@ from typing import Any, Final, TypeVar, cast, final
 from ..approvals import Approval
 from ..drivers.sim import ChildAnswer, World
 from ..effects import AskHuman, CallModel, CallTool, CheckCalls, Effect, HandOver, Invoke, StartRun
-from ..events import Answer, CallCheck, Steered
+from ..events import Answer, Asked, CallCheck, Steered
 from ..graph import Graph
 from ..node_protocol import Node
 from ..outcomes import Outcome
 from ..policy import Rule, asked
 from ..run import Run
-from ..spending import Spent
+from ..spending import Budget, Spent
 from ..tool_outcome import ToolOutcome, unknown_outcome
-from ..values import Reply, ToolCall, Usage, UserMessage
-from .arguments import fits, unfit
+from ..values import Reply, ToolCall, Usage, evolve
+from .arguments import fits
 from .callbacks import answered_by_a_callback
+from .callers import steered_by_a_caller
 from .choices import Choices
 from .replies import answered_by_a_model
 from .subject import rules_of_gate
@@ -45,11 +46,15 @@ DECISIONS: Final[tuple[Approval | Exception | None, ...]] = (
     *(APPROVED, APPROVED),
 )
 SPENT: Final = Spent(2, 1, Usage(20, 10))
+MUCH: Final = Spent(5, 4, Usage(400, 200), 1.0, 0, 40.0)
 KIND_CHILD: Final[ChildAnswer] = ("42", "ok", SPENT)
 CHILDREN: Final[tuple[ChildAnswer | Exception | None, ...]] = (
     *(KIND_CHILD, ("It failed.", "error", SPENT), None, ("", "ok", Spent())),
     *(('["a", "b"]', "ok", SPENT), RuntimeError("the child broke"), KIND_CHILD),
+    *(("42", "ok", MUCH), ("It gave up.", "error", MUCH)),
 )
+LONG: Final = 1_000_000
+"""How many tokens a model counts where every conversation is too long for it."""
 
 
 @final
@@ -62,6 +67,7 @@ class Adversary:
         choices: where the answers come from.
         stubborn: whether the model and the functions answer for ever what they answered first,
             in a world that is otherwise kind: what nothing bounds goes on and on.
+        wordy: whether every conversation fills the model's window, by the model's own count.
         repeatable: whether tools may run again after a crash.
         wishers: the names of the nodes that wished for the effects, by their ids.
         outer: the rules that hold beside those of each gate, outermost first.
@@ -70,6 +76,7 @@ class Adversary:
     graph: Graph[Any]
     choices: Choices
     stubborn: bool = False
+    wordy: bool = False
     repeatable: bool = False
     wishers: Mapping[int, str] = field(default_factory=dict[int, str])
     outer: tuple[tuple[Rule, ...], ...] = ()
@@ -92,6 +99,9 @@ class Adversary:
         )
 
     def _model(self, effect: CallModel) -> Reply:
+        if self.wordy:
+            said = answered_by_a_model(effect, self.choices)
+            return evolve(said, usage=Usage(LONG, 5))
         if not self.stubborn:
             return answered_by_a_model(effect, self.choices)
         place = (self.wishers[effect.id], *[one.name for one in effect.request.tools])
@@ -107,7 +117,9 @@ class Adversary:
             return (CallCheck(),) * len(effect.calls)
         if self.choices.chance(16):
             raise RuntimeError("the check broke")
-        own = rules_of_gate(self._wisher(effect))
+        # As a driver does it: the conditions of all gates are looked at together.
+        gates = self.graph.nodes.values()
+        own = tuple([rule for one in gates for rule in rules_of_gate(one) if rule.condition])
         levels = (*self.outer, own) if own else self.outer
         return tuple([self._checked(call, levels) for call in effect.calls])
 
@@ -134,20 +146,25 @@ class Adversary:
 
     def _child(self, effect: StartRun) -> ChildAnswer | None:
         if self.stubborn:
-            return KIND_CHILD
-        return _given(self._memory(effect, lambda: self.choices.pick(CHILDREN)))
+            return _within(effect.budget, KIND_CHILD)
+        return _within(
+            effect.budget, _given(self._memory(effect, lambda: self.choices.pick(CHILDREN)))
+        )
 
     def _callback(self, effect: Invoke) -> Answer:
         node, name = self._wisher(effect), effect.callback
         if not self.stubborn:
             return answered_by_a_callback(node, name, self.choices)
         if name not in self._answers:
-            self._answers[name] = answered_by_a_callback(node, name, self.choices)
+            answer = answered_by_a_callback(node, name, self.choices)
+            if isinstance(answer, Asked):
+                return answer  # A generator has to come to an end, or it is what goes on.
+            self._answers[name] = answer
         return self._answers[name]
 
     def _steer(self, effect: HandOver, run: Run[Any]) -> Steered:
-        said = (UserMessage(f"And {unfit(self.choices)!a}?"),) if self.choices.chance(3) else ()
-        return Steered(run.at, effect.id, append=said)
+        say = steered_by_a_caller(run, self.choices)
+        return evolve(say, effect=effect.id)
 
     def _wisher(self, effect: Effect) -> Node[Any, Outcome]:
         return self.graph.nodes[self.wishers[effect.id]]
@@ -158,6 +175,14 @@ class Adversary:
         if known is None:
             known = self._said[effect.id] = draw()
         return cast("T", known)  # It was drawn for the same effect.
+
+
+def _within(budget: Budget, ended: ChildAnswer | None) -> ChildAnswer | None:
+    """Return how a child ends that has a budget: no run exceeds its number of tool calls."""
+    if ended is None or budget.tool_calls is None:
+        return ended
+    said, status, spent = ended
+    return said, status, evolve(spent, tool_calls=min(spent.tool_calls, budget.tool_calls))
 
 
 def _given(answer: T | Exception) -> T:

@@ -13,12 +13,14 @@ from dataclasses import fields, is_dataclass
 from json import dumps
 from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
-from ..events import Answer, Changes, Joined, Judged, Left, Tripped
+from ..asks import Ask, AskAgent, AskModel, AskPerson, Tell
+from ..dialogue import Asks
+from ..events import Answer, Asked, Changes, Joined, Judged, Left, Tripped
 from ..front.carried import unwrapped
 from ..node_protocol import Node
 from ..nodes.function import Function
 from ..outcomes import Aborted, Failed, Outcome
-from ..values import ToolChoice
+from ..values import ToolChoice, UserMessage
 from .choices import Choices
 
 __all__ = ["answered_by_a_callback"]
@@ -66,7 +68,9 @@ def answered_by_a_callback(node: Node[Any, Outcome], callback: str, choices: Cho
         case "joined":
             return Joined(choices.pick(("All.", "")))
         case "left":
-            return _left(node, choices)
+            asks = _asks(node, callback)
+            asks_on = asks is not None and not choices.chance(3)
+            return Asked(_ask(asks, choices)) if asks and asks_on else _left(node, choices)
 
 
 def _word(
@@ -87,6 +91,27 @@ def _word(
             return "joined"
         case _:
             return "left"
+
+
+def _asks(node: Node[Any, Outcome], callback: str) -> Asks | None:
+    """Return what the generator behind a callback may ask for; None for a plain function."""
+    inner = [one for one in unwrapped([node]) if isinstance(one, Function)]
+    return next((one.asks for one in inner if one.callback == callback), None)
+
+
+def _ask(asks: Asks, choices: Choices) -> Ask:
+    """Return any ask that a generator may come to; what it may not is refused to it."""
+    kinds = sorted(asks.kinds, key=lambda one: one.__name__)
+    whole = choices.chance(2)
+    match choices.pick(kinds).__name__:
+        case "AskModel":
+            return AskModel("Well?", conversation=whole)
+        case "AskPerson":
+            return AskPerson("Well?")
+        case "AskAgent":
+            return AskAgent(choices.pick([name for name, _ in asks.agents]), "Well?", whole)
+        case _:
+            return Tell(UserMessage("Well."))
 
 
 def _changes(choices: Choices) -> Changes:

@@ -9,6 +9,7 @@ from typing import Any, Final, final
 
 from ..graph import Graph
 from ..views.marks import Marks, Tone
+from ..views.tally import Tally
 from .story import Story
 
 __all__ = ["Coverage"]
@@ -67,10 +68,10 @@ class Coverage:
         weak: Tone = "weak"
         return Marks(
             title=f"{self.runs} runs",
-            nodes={name: f"{count:,}" for name, count in self.nodes.items()},
-            ways={way: f"{count:,}" for way, count in self.edges.items()},
             node_tones={name: weak for name, count in self.nodes.items() if not count},
             way_tones={way: weak for way, count in self.edges.items() if not count},
+            visits={name: Tally((count,)) for name, count in self.nodes.items()},
+            passages={way: Tally((count,)) for way, count in self.edges.items()},
         )
 
     def to_builtins(self) -> Mapping[str, object]:

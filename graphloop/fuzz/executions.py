@@ -61,10 +61,12 @@ def ungated(subject: Subject[S], story: Story[S]) -> Iterator[Violation]:
 @final
 @dataclass
 class _Desk:
-    """What was said of the calls of the latest reply: by checks and rules, and by people."""
+    """What was said of the calls of the latest reply: by each gate and its rules, and by people."""
 
     subject: Subject[Any]
-    words: dict[Same, list[Word]] = field(default_factory=dict[Same, list[Word]])
+    words: dict[str, dict[Same, list[Word]]] = field(
+        default_factory=dict[str, dict[Same, list[Word]]]
+    )
     approvals: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
     ran: dict[Same, dict[str, bool]] = field(default_factory=dict[Same, dict[str, bool]])
 
@@ -73,11 +75,15 @@ class _Desk:
         match chapter.event, chapter.answered:
             case ModelReplied(), _ if self._is_turn(chapter.node):
                 self.words, self.approvals, self.ran = {}, {}, {}
-            case CallsChecked(checks=checks), CheckCalls(calls=calls):
-                own = rules_of_gate(self.subject.graph.nodes[chapter.node])
-                for call, check in zip(calls, checks, strict=False):
-                    word = _word((*chapter.run.setup.rules, own), call, check)
-                    self.words.setdefault((call.name, call.arguments), []).append(word)
+            case CallsChecked(checks=checks), CheckCalls(calls=calls, key=edited):
+                self.words.setdefault(chapter.node, {})
+                # What a person has edited must be let through by every gate that it has passed.
+                for gate in self.words if edited else (chapter.node,):
+                    own = rules_of_gate(self.subject.graph.nodes[gate])
+                    for call, check in zip(calls, checks, strict=False):
+                        word = _word((*chapter.run.setup.rules, own), call, check)
+                        said = self.words[gate].setdefault((call.name, call.arguments), [])
+                        said.append(word)
             case Decided() as decided, AskHuman() as asked:
                 given_at = decided.at if decided.given_at is None else decided.given_at
                 in_time = asked.expires_at is None or given_at < asked.expires_at
@@ -89,24 +95,30 @@ class _Desk:
     def problem(self, key: str, call: ToolCall) -> str:
         """Return why a call that runs now must not; empty if it may."""
         same, place = (call.name, call.arguments), f"tool {call.name!r} runs ({key})"
-        words = self.words.get(same, [])
-        if not words:
-            return f"{place}, and no gate has checked this call"
         edit = self.approvals.get(key, "")
         approved = edit is None or (edit != "" and edit == call.arguments)
         ran = self.ran.setdefault(same, {})
         ran[key] = approved
+        heard = [said[same] for said in self.words.values() if same in said]
+        if not heard:
+            return f"{place}, and no gate has checked this call"
+        # A call that has passed several gates needs what each of them says.
+        problems = (self._lacking(words, ran) for words in heard)
+        return next((f"{place}, {problem}" for problem in problems if problem), "")
+
+    @staticmethod
+    def _lacking(words: list[Word], ran: dict[str, bool]) -> str:
+        """Return what a gate has said that does not let all of these equal calls run."""
         free = words.count("allow")
         asked = words.count("ask")
         if sum(not one for one in ran.values()) > free:
             if asked:
-                return f"{place}, and nobody has approved it"
-            found = (
-                "its check found it invalid" if "invalid" in words else "its gate's rules deny it"
-            )
-            return f"{place}, although {found}"
+                return "and nobody has approved it"
+            if "invalid" in words:
+                return "although its check found it invalid"
+            return "although its gate's rules deny it"
         if len(ran) > free + asked:
-            return f"{place}, and only {free + asked} such call(s) were let through"
+            return f"and only {free + asked} such call(s) were let through"
         return ""
 
     def _is_turn(self, node: str) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any, Final, Generic, TypeVar, final
+from dataclasses import replace
+from typing import Any
 
 from ..errors import ConfigError
 from ..events import Setup
@@ -15,32 +15,16 @@ from ..front.runner import Runner
 from ..front.world import split_tools
 from ..graph import Graph
 from ..limits import whole_number
-from ..proofs.bound import Bound, bound
 from ..temporal import Rules, rules_of
 from ..temporal_names import names_of, resolve
 from ..tools import Toolbox
 from ..values import evolve
-from . import trials
-from .choices import Choices, from_token, to_token
-from .coverage import Coverage
-from .oracle import Trial, violations
-from .report import Failing, FuzzReport
-from .shrinking import shrunk
+from .choices import from_token
+from .fuzzer import EVENTS_MAX, Fuzzer
+from .report import FuzzReport
 from .subject import Subject, invented_tools
-from .violation import Violation
 
 __all__ = ["EVENTS_MAX", "Fuzzer", "fuzz", "replay_token", "subject_of"]
-
-S = TypeVar("S")
-
-EVENTS_MAX: Final = 1_000
-"""After how many events a run counts as endless, where no bound is proven."""
-
-EVENTS_PER_REPLY: Final = 300
-"""How many events one reply leads to at most: its calls are checked, asked about, begun, run."""
-
-FAILED_MAX: Final = 10
-"""After how many failing seeds the search is over: more of them say little more."""
 
 
 def fuzz(  # noqa: PLR0913 - each keyword is one dial
@@ -72,8 +56,10 @@ def fuzz(  # noqa: PLR0913 - each keyword is one dial
     Raises:
         ConfigError: a rule, a tool or a number cannot work.
     """
+    rules = rules_of(rules)
     fuzzer = Fuzzer(subject_of(subject, tools, state, rules), events_max)
-    return fuzzer.search(first_seed, whole_number("seeds", seeds))
+    report = fuzzer.search(first_seed, whole_number("seeds", seeds))
+    return replace(report, given=_given(rules, tools, state, events_max))
 
 
 def replay_token(
@@ -91,132 +77,20 @@ def replay_token(
         ConfigError: it is no token, or an argument cannot work.
     """
     values, mark = from_token(token)
-    return Fuzzer(subject_of(subject, tools, state, rules), events_max).again(values, mark)
+    rules = rules_of(rules)
+    fuzzer = Fuzzer(subject_of(subject, tools, state, rules), events_max)
+    return replace(fuzzer.again(values, mark), given=_given(rules, tools, state, events_max))
 
 
-@final
-class Fuzzer(Generic[S]):
-    """Fuzzes one subject.
-
-    Args:
-        subject: what is fuzzed.
-        events_max: after how many events a run counts as endless; more where more are proven.
-    """
-
-    def __init__(self, subject: Subject[S], events_max: int = EVENTS_MAX) -> None:
-        whole_number("events_max", events_max)
-        self.subject = subject
-        self._bound: Bound = bound(subject.graph)
-        replies = self._bound.model_calls
-        proven = 0 if replies is None or not self._bound.ends else replies * EVENTS_PER_REPLY
-        self._events_max = events_max + proven
-
-    def search(self, first_seed: int, seeds: int) -> FuzzReport:
-        """Try seeds, and shrink the first failure of each kind; Ctrl-C ends the search early."""
-        graph = self.subject.graph
-        search = _Search(Coverage.of(graph))
-        failing: list[Failing] = []
-        interrupted = False
-        try:
-            for seed in range(first_seed, first_seed + seeds):
-                trial, wrong = self.tried(Choices.seeded(seed))
-                search.note(graph, seed, trial, wrong)
-                if search.failed == FAILED_MAX:
-                    break
-            for code, (seed, values) in search.found.items():
-                # A run that was found for another reason may fail in this way, too.
-                if not any(code == one.code for each in failing for one in each.violations):
-                    failing.append(self._simplest(code, seed, values))
-        except KeyboardInterrupt:
-            interrupted = True
-            told = {one.code for each in failing for one in each.violations}
-            failing += [
-                self._failing(values, seed, code)
-                for code, (seed, values) in search.found.items()
-                if code not in told
-            ]
-        stopped = not interrupted and search.coverage.runs < seeds
-        return FuzzReport(
-            graph.name,
-            search.coverage.runs,
-            first_seed,
-            tuple({one.token: one for one in failing}.values()),
-            search.failed,
-            search.coverage,
-            (f"stopped after {FAILED_MAX} failing seeds",) if stopped else (),
-            interrupted=interrupted,
-        )
-
-    def again(self, values: tuple[int, ...], mark: int) -> FuzzReport:
-        """Run the world of these choices again.
-
-        Args:
-            values: the choices.
-            mark: the checksum of what they were made for.
-        """
-        coverage = Coverage.of(self.subject.graph)
-        trial, wrong = self.tried(Choices.given(values))
-        coverage.add(self.subject.graph, trial.story)
-        token = to_token(values, self.subject.mark)
-        failing = (Failing(wrong, None, token, tuple(trial.story.lines())),) if wrong else ()
-        changed = mark != self.subject.mark
-        notes = ("the table or the tools have changed since this token was made",)
-        return FuzzReport(
-            self.subject.graph.name,
-            1,
-            0,
-            failing,
-            len(failing),
-            coverage,
-            notes if changed else (),
-        )
-
-    def tried(
-        self, choices: Choices, events_max: int | None = None
-    ) -> tuple[Trial[S], tuple[Violation, ...]]:
-        """Return one run, and what is wrong with it, in the order that it happened."""
-        most = self._events_max if events_max is None else events_max
-        trial = trials.tried(self.subject, choices, most)
-        wrong = violations(self.subject, trial, self._bound)
-        # What came first is the cause of much that came later.
-        return trial, tuple(sorted(wrong, key=lambda one: one.event or len(trial.events)))
-
-    def _simplest(self, code: str, seed: int, values: tuple[int, ...]) -> Failing:
-        _, found = self.tried(Choices.given(values))
-        event = next(one.event for one in found if one.code == code)
-        # What goes wrong later is not simpler, so nobody needs to look further.
-        most = event + 1 if event and code != "endless" else None
-
-        def fails(candidate: tuple[int, ...]) -> tuple[int, ...] | None:
-            trial, wrong = self.tried(Choices.given(candidate), most)
-            return trial.choices if any(one.code == code for one in wrong) else None
-
-        return self._failing(shrunk(values, fails), seed, code)
-
-    def _failing(self, values: tuple[int, ...], seed: int, code: str) -> Failing:
-        trial, wrong = self.tried(Choices.given(values))
-        first = sorted(wrong, key=lambda one: one.code != code)
-        token = to_token(values, self.subject.mark)
-        return Failing(tuple(first), seed, token, tuple(trial.story.lines()))
-
-
-@dataclass
-class _Search:
-    """What was seen so far: the first failure of each kind, with its seed and its choices."""
-
-    coverage: Coverage
-    found: dict[str, tuple[int, tuple[int, ...]]] = field(
-        default_factory=dict[str, tuple[int, tuple[int, ...]]]
-    )
-    failed: int = 0
-
-    def note(
-        self, graph: Graph[S], seed: int, trial: Trial[S], wrong: tuple[Violation, ...]
-    ) -> None:
-        self.coverage.add(graph, trial.story)
-        self.failed += bool(wrong)
-        for one in wrong:
-            self.found.setdefault(one.code, (seed, trial.choices))
+def _given(rules: Rules, tools: Tools, state: object, events_max: int) -> tuple[str, ...]:
+    """Return the arguments that make the same world together with a token."""
+    words = {
+        "rules=…": bool(rules),
+        "tools=…": bool(tools),
+        "state=…": state is not None,
+        f"events_max={events_max}": events_max != EVENTS_MAX,
+    }
+    return tuple([word for word, matters in words.items() if matters])
 
 
 def subject_of(

@@ -9,16 +9,18 @@ from typing import Generic, TypeVar, final
 
 from ..drivers.sim import Simulation
 from ..effects import AskHuman, CallModel, CallTool, StartRun
-from ..events import Event
+from ..events import ChildEnded, Event
 from ..proofs.bound import Bound
 from ..temporal import TemporalRule, describe_rule
 from ..temporal_journal import journal_happenings
 from ..temporal_monitor import Monitor
+from .differences import Difference
 from .executions import repeated, ungated
 from .pairing import lost_calls, unpaired_conversations
 from .story import Story
 from .subject import Subject
 from .violation import Violation
+from .watching import Deed, WantedOut
 
 __all__ = ["Trial", "violations"]
 
@@ -31,6 +33,8 @@ class Trial(Generic[S]):
     """One simulated run: its choices, its journal and its story.
 
     `simulation` is None if the simulation raised `error`; `endless` says that it was given up.
+    `deeds` is what its nodes decided, and `difference` where the replay of its journal parts from
+    that.
     """
 
     choices: tuple[int, ...]
@@ -39,6 +43,8 @@ class Trial(Generic[S]):
     simulation: Simulation[S] | None = None
     error: Exception | None = None
     endless: bool = False
+    deeds: tuple[Deed, ...] = ()
+    difference: Difference | None = None
 
 
 def violations(subject: Subject[S], trial: Trial[S], bound: Bound | None) -> Iterator[Violation]:
@@ -52,27 +58,38 @@ def violations(subject: Subject[S], trial: Trial[S], bound: Bound | None) -> Ite
     if bound is not None:
         yield from _beyond(story, bound)
     if trial.simulation is not None:
-        yield from _ended(trial.simulation, story)
+        yield from _ended(trial, trial.simulation)
     if subject.rules:
         yield from _unruly(subject, trial)
 
 
 def _raised(trial: Trial[S]) -> Iterator[Violation]:
     number, story = len(trial.events), trial.story
-    if trial.endless:
+    if trial.difference is not None:
+        # What else is wrong with such a run may be wrong with its replay only.
+        found = f"a node depends on more than its run: {trial.difference}"
+        yield Violation("replay", found, trial.difference.event)
+    elif trial.endless:
         yield Violation("endless", f"not over after {number} events", number)
     elif story.broken is not None:
-        found = f"{type(story.broken).__name__}: {story.broken}"
-        yield Violation("broken", found, len(story.chapters) + 1)
+        yield Violation("broken", _told(trial, story.broken), len(story.chapters) + 1)
     elif trial.error is not None:
         # The journal can be replayed, and what was replayed while it was made could not be.
         found = f"{type(trial.error).__name__}: {trial.error}"
         yield Violation("replay", f"taking the run up again: {found}", number)
 
 
-def _ended(simulation: Simulation[S], story: Story[S]) -> Iterator[Violation]:
-    run, number = simulation.run, len(simulation.events)
-    if story.broken is None and story.run != run:
+def _told(trial: Trial[S], error: Exception) -> str:
+    """Return what was raised, and by which node, where it was a node."""
+    found = str(error) if isinstance(error, WantedOut) else f"{type(error).__name__}: {error}"
+    last = trial.deeds[-1:]
+    by_a_node = bool(last) and isinstance(last[0].decision, Exception)
+    return f"node {last[0].node!r}: {found}" if by_a_node else found
+
+
+def _ended(trial: Trial[S], simulation: Simulation[S]) -> Iterator[Violation]:
+    story, run, number = trial.story, simulation.run, len(simulation.events)
+    if story.broken is None and trial.difference is None and story.run != run:
         yield Violation("replay", "the journal leads to another run", number)
     for key in sorted(simulation.repeated):
         yield Violation("once", f"call {key} is started again after it ended or had begun", number)
@@ -88,13 +105,26 @@ def _ended(simulation: Simulation[S], story: Story[S]) -> Iterator[Violation]:
 
 
 def _beyond(story: Story[S], bound: Bound) -> Iterator[Violation]:
-    asked = 0
+    asked = run = below = 0
     visits: Counter[str] = Counter()
     for number, chapter in enumerate(story.chapters, 1):
         asked += sum(isinstance(one, CallModel) for one in chapter.effects)
+        run += sum(isinstance(one, CallTool) for one in chapter.effects)
+        if isinstance(chapter.event, ChildEnded):
+            # What a child's own graph allows it, is not known here; the budget holds for both.
+            below += chapter.event.spent.tool_calls
+        budget = chapter.run.setup.budget.tool_calls
+        if budget is not None and run + below > budget:
+            found = f"{run + below} tools run, {below} of them in child runs; "
+            yield Violation("bound", f"{found}the budget has room for {budget}", number)
+            return
         visits.update(one.target for one in chapter.passages)
         if bound.model_calls is not None and asked > bound.model_calls:
             found = f"{asked} models are asked; proven are {bound.model_calls} at most"
+            yield Violation("bound", found, number)
+            return
+        if bound.tool_calls is not None and run > bound.tool_calls:
+            found = f"{run} tools run; the budget has room for {bound.tool_calls}"
             yield Violation("bound", found, number)
             return
     for node, count in visits.items():

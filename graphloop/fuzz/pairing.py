@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, TypeVar, final
 
 from ..effects import CallModel
-from ..events import ModelReplied
+from ..events import ModelReplied, Steered
 from ..history import History
 from ..values import AssistantMessage, FinishReason, Message, Reply, ToolResult
 from .story import Story
@@ -76,6 +76,8 @@ def lost_calls(subject: Subject[S], story: Story[S]) -> Iterator[Violation]:
         node = subject.graph.nodes.get(chapter.node)
         if isinstance(chapter.event, ModelReplied) and node is not None and node.kind == "model":
             ledger.note(chapter.event.reply)
+        if isinstance(chapter.event, Steered) and chapter.event.messages is not None:
+            ledger.strike()
         asks = any(isinstance(one, CallModel) for one in chapter.effects)
         of_a_model = subject.graph.nodes[chapter.run.node].kind == "model" if asks else False
         if (of_a_model or chapter.run.ended) and (lost := ledger.missing(chapter.run.added)):
@@ -98,6 +100,12 @@ class _Ledger:
         if reply.message.calls and reply.finish_reason in ASKED:
             self._latest = reply.message
             self._given[reply.message] += 1
+
+    def strike(self) -> None:
+        """Forget the latest: its caller has another conversation in its place."""
+        if self._latest is not None:
+            self._given[self._latest] -= 1
+        self._latest = None
 
     def missing(self, added: Sequence[Message]) -> str:
         """Return what is missing in what a run has added; it only grows."""

@@ -23,7 +23,7 @@ from ..values import (
 from .arguments import fitting, unfit
 from .choices import Choices
 
-__all__ = ["Asked", "answered_by_a_model"]
+__all__ = ["Asked", "answered_by_a_model", "unanswered_calls"]
 
 STORM_MAX: Final = 40
 IDS: Final = ("", "same", "own")
@@ -96,6 +96,20 @@ def answered_by_a_model(effect: CallModel, choices: Choices) -> Reply:
     asked = Asked(effect, choices)
     forced = effect.request.tool_choice.mode == "tool" and len(effect.request.tools) == 1
     return choices.pick(FORCED if forced else MOVES)(asked)
+
+
+def unanswered_calls(tools: tuple[ToolSpec, ...], choices: Choices) -> AssistantMessage:
+    """Return what a model said before the run: calls that nobody has answered yet."""
+    able = [one for one in tools if one.kind != "provider"]
+    picked = [choices.pick(able) for _ in range(1 + choices.draw(2))] if able else []
+    return AssistantMessage(
+        tuple(
+            [
+                ToolCall(f"before_{place}", one.name, fitting(one.parameters, choices))
+                for place, one in enumerate(picked)
+            ]
+        )
+    )
 
 
 def _done(asked: Asked) -> Reply:

@@ -78,13 +78,22 @@ class Story(Generic[S]):
             yield f"{len(self.chapters) + 1:>3} {_event(self.last, None)}"
 
 
-def told(subject: Subject[S], events: Sequence[Event]) -> Story[S]:
-    """Return the story of a journal, which is replayed: nothing is performed."""
-    notes = Notes()
+def told(subject: Subject[S], events: Sequence[Event], notes: Notes | None = None) -> Story[S]:
+    """Return the story of a journal, which is replayed: nothing is performed.
+
+    Args:
+        subject: whose journal it is.
+        events: the journal.
+        notes: taken of what the nodes decide.
+    """
+    notes = Notes() if notes is None else notes
+    so_far = list[Event]()
+    notes.journal = so_far
     graph = watched_graph(subject.graph, notes)
     chapters: list[Chapter[S]] = []
     run: Run[S] | None = None
     for event in events:
+        so_far.append(event)
         try:
             chapter = _chapter(graph, notes, event, subject.state, run)
         except Exception as error:  # noqa: BLE001 - a node is the user's own, and what is tested.

@@ -13,12 +13,15 @@ from ..graph import Graph
 from ..node_protocol import Node
 from ..outcomes import Outcome
 from ..policy import WILDCARDS, Rule
-from ..temporal import Rules, words_of
+from ..temporal import AtMost, Rules, TemporalRule, words_of
 from ..values import Message, ToolKind, ToolSpec, UserMessage
 
-__all__ = ["Subject", "invented_tools", "rules_of_gate"]
+__all__ = ["RULES_MARK", "Subject", "invented_tools", "rules_of_gate"]
 
 S = TypeVar("S")
+
+RULES_MARK: Final = 0xFFFF
+"""Which bits of a mark are about the rules; the others are about the table and the tools."""
 
 NO_RULES: Final = Rules()
 SCHEMA: Final = dumps({"type": "object", "properties": {"text": {"type": "string"}}})
@@ -53,14 +56,15 @@ class Subject(Generic[S]):
 
     @property
     def mark(self) -> int:
-        """A checksum of what choices are made for: the table, and the tools."""
+        """A checksum of what choices are made for: the table and the tools, and the rules."""
         told = [
             self.graph.name,
             self.graph.start,
             [[one.source, one.outcome, one.target] for one in self.graph.edges],
             [[one.name, one.kind, one.parameters] for one in self.setup.tools],
         ]
-        return crc32(dumps(told).encode())
+        ruled = sorted([type(one).__name__, *map(str, _terms(one))] for one in self.rules)
+        return _half(told) << 16 | _half(ruled)
 
 
 def invented_tools(graph: Graph[Any], rules: Rules = NO_RULES) -> tuple[ToolSpec, ...]:
@@ -87,6 +91,16 @@ def rules_of_gate(node: Node[Any, Outcome]) -> tuple[Rule, ...]:
 def _named(rules: Iterable[Rule]) -> Iterator[str]:
     for rule in rules:
         yield from (name for name in rule.tools if WILDCARDS.isdisjoint(name))
+
+
+def _half(content: object) -> int:
+    """Return half a checksum."""
+    return crc32(dumps(content).encode()) & RULES_MARK
+
+
+def _terms(rule: TemporalRule) -> tuple[object, ...]:
+    """Return what a rule says; why it says so changes no run."""
+    return (*words_of(rule), rule.times if isinstance(rule, AtMost) else "")
 
 
 def _spoken_of(rules: Rules) -> Iterator[str]:

@@ -9,17 +9,18 @@ from typing import Final, final
 __all__ = ["INVARIANTS", "Violation"]
 
 INVARIANTS: Final[Mapping[str, str]] = {
-    "broken": "no node raises, or breaks the protocol",
+    "broken": "no node raises, leaves the process, or breaks the protocol",
     "stuck": "a run ends, or waits for somebody outside",
     "endless": "a run is over within the event limit",
     "ending": "a run that is over waits for nothing and says why it ended",
-    "replay": "the journal leads to the run again",
+    "replay": "the journal leads to the run again, and the same choices to the same run",
     "history": "calls and results pair one-to-one, in order, in every conversation",
     "answers": "every call that the model made is answered in the history",
     "gate": "no tool runs that no gate let through, or that a person had to approve first",
     "once": "nothing that has run runs again",
     "bound": "no more models are asked, and no node is visited more often, than is proven",
     "rule": "the temporal rules hold",
+    "unjudged": "the fuzzer can tell and judge the run",
 }
 """What every run keeps, by the word that a violation of it has."""
 

@@ -1,21 +1,31 @@
-"""Watching: the same graph, whose nodes note how they are left and what they wish for.
+"""Watching: the same graph, whose nodes note what they decide, and which of them is deciding.
 
 Nodes decide what they would have decided; nothing of a run changes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import TypeVar, final
+from typing import Any, TypeAlias, TypeVar, final
 
+from ..events import Event
 from ..graph import Graph
 from ..node_protocol import Leave, Node, Reaction, Wait
 from ..outcomes import Outcome, outcome_name
 from ..overheard import overheard
+from .interrupts import Interrupts
 
-__all__ = ["Notes", "Passage", "watched_graph"]
+__all__ = ["Decision", "Deed", "Notes", "Passage", "WantedOut", "watched_graph"]
 
 S = TypeVar("S")
+
+Decision: TypeAlias = Reaction[Any, Outcome] | Exception
+
+
+class WantedOut(Exception):
+    """A node would have ended the process; the message says how."""
 
 
 @final
@@ -32,12 +42,33 @@ class Passage:
 
 
 @final
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """What a node decided, or raised, when the journal had so many events."""
+
+    event: int
+    node: str
+    decision: Decision
+
+
+@final
 @dataclass
 class Notes:
-    """What nodes did: the passages since they were taken last, and who wished for what."""
+    """What nodes did: the passages since they were taken last, and who wished for what.
 
+    Args:
+        journal: the events so far.
+        interrupts: tells a person's Ctrl-C from a node's.
+        deeds: all that nodes decided, in order; after a crash, all over again.
+        busy: the node that is deciding; empty if none is.
+    """
+
+    journal: Sequence[Event] = ()
+    interrupts: Interrupts = field(default_factory=Interrupts)
     passages: list[Passage] = field(default_factory=list[Passage])
     wishers: dict[int, str] = field(default_factory=dict[int, str])
+    deeds: list[Deed] = field(default_factory=list[Deed])
+    busy: str = ""
 
     def taken(self) -> tuple[Passage, ...]:
         """Return the passages, and forget them."""
@@ -45,11 +76,40 @@ class Notes:
         self.passages.clear()
         return passages
 
+    def note(self, node: str, decision: Decision) -> None:
+        """Note what a node decided."""
+        self.deeds.append(Deed(len(self.journal), node, decision))
+
+    @contextmanager
+    def deciding(self, node: str) -> Generator[None, None, None]:
+        """Note that a node is deciding, until it has; what it raises is its decision.
+
+        Raises:
+            WantedOut: it would have ended the process.
+        """
+        self.busy = node
+        try:
+            yield
+        except Exception as error:
+            self.busy = ""
+            self.note(node, error)
+            raise
+        except BaseException as error:
+            if not self.interrupts.is_leaving(error):
+                raise
+            self.busy = ""
+            wish = f"{type(error).__name__}: {error}".removesuffix(": ")
+            out = WantedOut(f"it wanted to end the process ({wish})")
+            self.note(node, out)
+            raise out from error
+        self.busy = ""
+
 
 def watched_graph(graph: Graph[S], notes: Notes) -> Graph[S]:
     """Return a graph that runs as `graph` does, and keeps these notes."""
 
     def note(node: Node[S, Outcome], reaction: Reaction[S, Outcome]) -> None:
+        notes.note(node.name, reaction)
         row = graph.table[node.name]
         match reaction:
             case Leave(outcome=Outcome() as outcome) if type(outcome) in row:
@@ -61,4 +121,7 @@ def watched_graph(graph: Graph[S], notes: Notes) -> Graph[S]:
             case _:
                 pass  # The kernel says what is wrong with it.
 
-    return overheard(graph, note)
+    def within(node: Node[S, Outcome]) -> AbstractContextManager[None]:
+        return notes.deciding(node.name)
+
+    return overheard(graph, note, within)

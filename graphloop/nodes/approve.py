@@ -30,6 +30,11 @@ ApproveOutcome: TypeAlias = Accepted | Rejected | Aborted
 
 APPROVED: Final = "This was approved."
 REJECTED: Final = "This was not approved."
+EDITED: Final = (
+    '{"additionalProperties":false,"properties":{"answer":{"pattern":"\\\\S","type":"string"}},'
+    '"required":["answer"],"type":"object"}'
+)
+"""What the answer in place of the model's is, as JSON Schema text."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +77,7 @@ class Approve:
         arguments = json.dumps({"answer": latest_answer(run)}, ensure_ascii=False)
         call = ToolCall("", self.name, arguments)
         key = f"{self.name}.{run.next_effect}"
-        return Wait(run, (AskHuman(run.next_effect, key, call, expires_at),))
+        return Wait(run, (AskHuman(run.next_effect, key, call, expires_at, takes=EDITED),))
 
     def on(
         self, run: Run[S], event: Event, answered: Effect | None, /

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar, cast
 
-from ..contract import Contract, Moves
+from ..contract import ChildContract, Contract, Moves
 from ..effects import Effect, StartRun
 from ..events import ChildEnded, EffectFailed, Event, Failure
 from ..latest_answer import taken_further
@@ -47,7 +47,10 @@ class Child:
     def contract(self) -> Contract:
         """It opens a turn, which the agent answers; what the agent does is its own."""
         opened: frozenset[Moves] = frozenset({"turn", "close"})
-        return Contract(moves=opened, surely={Answered: opened}, agents=(self.agent,))
+        child = ChildContract(name=self.agent)
+        return Contract(
+            moves=opened, surely={Answered: opened}, agents=(self.agent,), children=(child,)
+        )
 
     def __post_init__(self) -> None:
         """Take the agent's name."""

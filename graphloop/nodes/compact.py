@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from ..compaction import Compaction, prune, summarized, summary_request, to_summarize
 from ..contract import Cap, Contract
@@ -20,13 +20,16 @@ from ..node_protocol import Kind, Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Cannot, Compacted, Failed
 from ..run import Ending, EndReason, Measured, Run, evolve
 from ..tokens import Calibration, estimate
-from ..values import FinishReason, Message, ModelRequest, Usage
+from ..values import FinishReason, Message, ModelRequest, Settings, Usage
 
-__all__ = ["Compact", "CompactOutcome"]
+__all__ = ["SUMMARY_TOKENS", "Compact", "CompactOutcome"]
 
 S = TypeVar("S")
 
 CompactOutcome: TypeAlias = Compacted | Cannot | Failed | Aborted
+
+SUMMARY_TOKENS: Final = 4_096
+"""How long a summary may be at least, where replies have a limit: half of one is worth nothing."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,11 @@ class Compact:
     def enter(self, run: Run[S], /) -> Reaction[S, CompactOutcome]:
         """Run the layers that need no model, and ask for a summary if that is not enough."""
         turn = run.turn
+        if self.compaction is not None and turn.compacted and not turn.asked:
+            # Nobody has said that there is no room: the table leads here twice in a row.
+            found = f"{self.name!r} has shortened this turn, and no model was asked since"
+            ending = Ending(EndReason.ERROR, failure=Failure("ConfigError", found))
+            return Leave(evolve(run, ending=ending), Failed())
         if self.compaction is None or turn.compacted:
             return Leave(evolve(run, ending=Ending(EndReason.CONTEXT_WINDOW)), Cannot())
         # What a turn whose model was asked has used stays on its bill when it is opened anew.
@@ -76,7 +84,8 @@ class Compact:
         span = to_summarize(run.messages, self.compaction.keep_recent_turns)
         if pruned.enough or span is None or "summarize" not in self.compaction.layers:
             return self._leave(run, worked=bool(pruned.layers) or not asked)
-        request = ModelRequest(summary_request(run.messages, span, self.compaction))
+        asked_for = summary_request(run.messages, span, self.compaction)
+        request = ModelRequest(asked_for, settings=_room(run.setup.settings.max_tokens))
         label = self.compaction.summary_model or run.setup.model
         return Wait(run, (CallModel(run.next_effect, label, request),))
 
@@ -124,6 +133,11 @@ class Compact:
         if worked:
             return Leave(run, Compacted())
         return Leave(evolve(run, ending=Ending(EndReason.CONTEXT_WINDOW)), Cannot())
+
+
+def _room(limit: int | None) -> Settings:
+    """Return how long a summary may be, where a reply may be so long."""
+    return Settings(max_tokens=None if limit is None else max(limit, SUMMARY_TOKENS))
 
 
 def _is_worth_asking(run: Run[S]) -> bool:

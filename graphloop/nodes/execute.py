@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar, assert_never
 
-from ..allowance import answer, beyond, free, has_room, lacks_calls, specs_of
+from ..allowance import answer, beyond, free, has_room, specs_of, starts, without_room
 from ..contract import Cap, Contract
 from ..effects import AskHuman, CallTool, Effect, StartRun
 from ..events import ChildEnded, Decided, EffectFailed, Event, Steered, ToolReturned
@@ -23,6 +23,7 @@ from ..outcomes import Aborted, Done, Held
 from ..run import Run, Turn, Verdict, evolve
 from ..spending import Budget
 from ..steering import hand_over, steered
+from ..temporal import describe_rule
 from ..values import (
     Message,
     ResultStatus,
@@ -40,6 +41,7 @@ S = TypeVar("S")
 
 ExecuteOutcome: TypeAlias = Done | Held | Aborted
 
+NOT_AGAIN: Final = "It is not known whether this call took effect; it is not run again."
 NO_GATE: Final = "Not run: no gate has let this call through."
 
 
@@ -97,12 +99,11 @@ class Execute:
         """Keep a result, and ask for the next call."""
         match event, answered:
             case ToolReturned(status="unknown"), CallTool() if _may_ask(run, answered):
-                ttl_s = run.setup.approval_ttl_s
-                expires_at = None if ttl_s is None else run.at + ttl_s
-                again = AskHuman(
-                    run.next_effect, answered.key, answered.call, expires_at, unknown=True
-                )
-                return Wait(run, (again,))
+                if rule := run.watch.forbids(answered.call.name, approved=True):
+                    content = f"{NOT_AGAIN} Rule: {describe_rule(rule)}."
+                    result = _result(answered.key, answered.call, content, "unknown")
+                else:
+                    return _ask_again(run, answered)
             case ToolReturned(), CallTool():
                 result = _result(answered.key, answered.call, event.content, event.status)
             case ChildEnded(), StartRun():
@@ -111,8 +112,7 @@ class Execute:
             case Decided(), AskHuman() if _is_allowed(event, answered) and has_room(run):
                 return self._again(run, call_place(answered.key))
             case ((Decided() | EffectFailed()), AskHuman()):
-                content = "It is not known whether this call took effect; it is not run again."
-                result = _result(answered.key, answered.call, content, "unknown")
+                result = _result(answered.key, answered.call, NOT_AGAIN, "unknown")
             case EffectFailed(), CallTool() | StartRun():
                 call = run.turn.calls[call_place(answered.key)]
                 content = f"{event.failure.error}: {event.failure.message}"
@@ -154,10 +154,12 @@ class Execute:
     ) -> Reaction[S, ExecuteOutcome]:
         specs = specs_of(run.turn, unissued)
         if refused := beyond(run, specs):
-            results = tuple([refused.get(at, result) for at, result in enumerate(results)])
+            slots = list(results)
+            for place, one in refused.items():
+                slots[place] = one.result
+            results = tuple(slots)
             unissued = tuple([place for place in unissued if place not in refused])
-            if lacks_calls(specs, refused):
-                run = evolve(run, turn=evolve(run.turn, beyond_budget=True))
+            run = evolve(run, turn=without_room(run.turn, refused.values()))
             return self._issue(run, results, unissued)
         ready = self._ready(run, specs)
         if not ready and not run.pending and results.count(None) == len(unissued):
@@ -210,6 +212,14 @@ def _may_ask(run: Run[S], effect: CallTool) -> bool:
     return verdict is not None and verdict.asked and has_room(run)
 
 
+def _ask_again(run: Run[S], effect: CallTool) -> Wait[S]:
+    """Ask the person who let a call through whether it is to run once more."""
+    ttl_s = run.setup.approval_ttl_s
+    expires_at = None if ttl_s is None else run.at + ttl_s
+    again = AskHuman(run.next_effect, effect.key, effect.call, expires_at, unknown=True)
+    return Wait(run, (again,))
+
+
 def _is_allowed(decided: Decided, asked: AskHuman) -> bool:
     """Whether a call that may have run may run again: as it was, in time, and nobody else's."""
     given_at = decided.at if decided.given_at is None else decided.given_at
@@ -234,7 +244,7 @@ def _wishes(
     agents = [place for place, spec in specs.items() if spec.kind == "agent"]
     shares: Mapping[int, Budget] = {}
     if agents:
-        left = free(run, len(specs) - len(agents))
+        left = free(run, len(specs) - len(agents), starts(specs))
         shares = dict(zip(agents, left.shares(len(agents)), strict=True))
     wishes: list[CallTool | StartRun] = []
     for effect_id, place in enumerate(ready, run.next_effect):
@@ -266,7 +276,7 @@ def _hand_off(
     for other in handoffs[1:]:
         slots[other] = answer(turn, other, problem, "error")
     run = evolve(run, turn=evolve(turn, results=tuple(slots), unissued=()))
-    budget = free(run, 0)
+    budget = free(run, 0, 1)
     start = StartRun(run.next_effect, key, call.name, call.arguments, messages, budget)
     return Wait(run, (start,))
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from ..attempts import attempted, check_attempts, either, may_try_again
+from ..attempts import attempted, check_attempts, counter_of, either, may_try_again
 from ..contract import Contract, contract_of
 from ..effects import Effect
 from ..errors import ConfigError
 from ..events import Event
 from ..node_protocol import Kind, Leave, Node, Reaction
 from ..outcomes import Failed, Outcome
-from ..run import Run
+from ..run import Dialogue, Run
 
 __all__ = ["Fallback"]
 
@@ -69,6 +69,11 @@ class Fallback(Generic[S]):
         first, second = contract_of(self.first), contract_of(self.second)
         return None if first is None or second is None else either(first, second, self.after)
 
+    @property
+    def wrapped(self) -> tuple[Node[S, Outcome], ...]:
+        """What is entered in its place."""
+        return (self.first, self.second)
+
     def enter(self, run: Run[S], /) -> Reaction[S, Outcome]:
         """Enter the first."""
         return self._settled(self.first.enter(attempted(run, self._counter, 0, None)))
@@ -77,15 +82,17 @@ class Fallback(Generic[S]):
         """Have the node react that is at work."""
         if run.counts.get(self._counter, 0):
             return self.second.on(run, event, answered)
-        return self._settled(self.first.on(run, event, answered))
+        return self._settled(self.first.on(run, event, answered), run.dialogue)
 
     @property
     def _counter(self) -> str:
-        return f"fallback:{self.name}"
+        return counter_of("fallback", self.name, *self.wrapped)
 
-    def _settled(self, reaction: Reaction[S, Outcome]) -> Reaction[S, Outcome]:
+    def _settled(
+        self, reaction: Reaction[S, Outcome], talked: Dialogue | None = None
+    ) -> Reaction[S, Outcome]:
         if not isinstance(reaction, Leave) or type(reaction.outcome) not in self.after:
             return reaction
         if not may_try_again(reaction.run):
             return reaction
-        return self.second.enter(attempted(reaction.run, self._counter, 1, self.first))
+        return self.second.enter(attempted(reaction.run, self._counter, 1, self.first, talked))

@@ -2,7 +2,8 @@
 
 The function's answer, an outcome and perhaps a new state, is a fact of the journal: a replay never
 calls it again. Users write it with `@graphloop.node`, which brings the function along; as it stands
-here, the node names a function that the run is given among its `callbacks`.
+here, the node names a function that the run is given among its `callbacks`. A generator asks for
+several effects before it answers: each ask is such a fact, and so is what it is answered.
 """
 
 from __future__ import annotations
@@ -13,13 +14,16 @@ from typing import TypeVar, cast
 from msgspec import DecodeError, ValidationError
 from msgspec.json import decode
 
-from ..contract import Cap, Contract
+from ..asks import Ask, AskPerson
+from ..contract import Cap, ChildContract, Contract
+from ..dialogue import Asks, entered, heard_back, over, wish
 from ..effects import Effect, Invoke
-from ..events import CallbackReturned, EffectFailed, Event, Failure, Left
+from ..events import Asked, CallbackReturned, EffectFailed, Event, Failure, Left
 from ..limits import whole_number
 from ..node_protocol import Kind, Leave, Reaction, Wait
 from ..outcomes import Aborted, Failed, Outcome, outcome_name
 from ..run import Ending, EndReason, Run, evolve
+from ..telling import told, unanswered
 
 __all__ = ["Function"]
 
@@ -43,6 +47,7 @@ class Function:
             error if there is none.
         reads: the fields of the state that the function reads; None if that is not known.
         writes: those that it writes; None if that is not known.
+        asks: what a generator may ask for; None for a function that just answers.
 
     Raises:
         ConfigError: a cap is not a whole number of at least 0.
@@ -56,11 +61,14 @@ class Function:
     capped: type[Outcome] | None = None
     reads: frozenset[str] | None = None
     writes: frozenset[str] | None = None
+    asks: Asks | None = None
 
     def __post_init__(self) -> None:
-        """Take the node's name, and refuse a cap that caps nothing."""
+        """Take the node's name, put the caps in order, and refuse one that caps nothing."""
         object.__setattr__(self, "callback", self.callback or self.name)
-        for outcome, times in self.caps:
+        caps = sorted(self.caps, key=lambda cap: outcome_name(cap[0]))
+        object.__setattr__(self, "caps", tuple(caps))
+        for outcome, times in caps:
             whole_number(f"the cap of {outcome_name(outcome)!r}", times, least=0)
 
     @property
@@ -70,26 +78,60 @@ class Function:
 
     @property
     def contract(self) -> Contract:
-        """It asks no model, runs no tool, and keeps its caps."""
+        """It runs no tool, keeps its caps, and asks for no more than it says."""
         caps = {outcome: Cap(times) for outcome, times in self.caps}
-        return Contract(caps=caps, reads=self.reads, writes=self.writes)
+        asks = self.asks
+        if asks is None:
+            return Contract(caps=caps, reads=self.reads, writes=self.writes)
+        return Contract(
+            caps=caps,
+            reads=self.reads,
+            writes=self.writes,
+            model_calls=asks.models,
+            agents=tuple([name for name, _ in asks.agents]),
+            children=tuple([ChildContract(name, runs=most) for name, most in asks.agents]),
+            asks=AskPerson in asks.kinds,
+        )
 
     def enter(self, run: Run[S], /) -> Reaction[S, Outcome]:
         """Call the function."""
-        return Wait(run, (Invoke(run.next_effect, self.callback),))
+        return self._called(run if self.asks is None else entered(run))
 
     def on(self, run: Run[S], event: Event, answered: Effect | None, /) -> Reaction[S, Outcome]:
-        """Leave by what it answered."""
+        """Leave by what it answered, or have answered what it asks."""
         match event:
             case CallbackReturned(answer=Left() as left):
-                return self._left(run, left)
+                return self._left(over(run), left)
+            case CallbackReturned(answer=Asked(ask=ask)) if self.asks is not None:
+                return self._asked(run, ask, self.asks)
             case CallbackReturned(answer=answer):
                 found = f"{self.callback!r} answers with Left; found {type(answer).__name__}"
                 return _failed(run, Failure("ConfigError", found))
-            case EffectFailed():
+            case EffectFailed() if isinstance(answered, Invoke):
                 return _failed(run, event.failure)
             case _:
-                return Leave(run, Aborted())
+                heard = heard_back(run, event, answered) if run.dialogue is not None else None
+                return Leave(over(run), Aborted()) if heard is None else self._called(heard)
+
+    def _called(self, run: Run[S]) -> Wait[S]:
+        return Wait(run, (Invoke(run.next_effect, self.callback),))
+
+    def _asked(self, run: Run[S], ask: Ask, asks: Asks) -> Reaction[S, Outcome]:
+        """Wish for what is asked, if that is within what the node promises, and the budget."""
+        assert run.dialogue is not None, "a node that may ask enters with a dialogue"
+        refused = asks.refusal(ask, run.dialogue.exchanges)
+        if refused is not None:
+            return self._refused(run, refused)
+        if spent := run.setup.budget.tripped(run.spent):
+            return Leave(evolve(over(run), ending=Ending(EndReason.BUDGET, spent)), Failed())
+        wished = wish(run, ask, self.name)
+        if isinstance(wished, Failure):
+            return self._refused(run, wished)
+        waiting, effect = wished
+        return self._called(waiting) if effect is None else Wait(waiting, (effect,))
+
+    def _refused(self, run: Run[S], failure: Failure) -> Reaction[S, Outcome]:
+        return _failed(run, evolve(failure, message=f"node {self.name!r}: {failure.message}"))
 
     def _left(self, run: Run[S], left: Left) -> Reaction[S, Outcome]:
         kind = next((one for one in self.leaves_by if one.__name__ == left.outcome), None)
@@ -103,6 +145,10 @@ class Function:
         except (DecodeError, ValidationError, TypeError) as error:
             found = f"{self.callback!r} left by {left.outcome!r}, whose fields do not fit: {error}"
             return _failed(run, Failure("ConfigError", found))
+        if left.notes:
+            if why := unanswered(run):
+                return self._refused(run, Failure("ConfigError", why))
+            run = told(run, left.notes)
         if left.changed:
             # The codec, or the function's annotation, has seen to its type.
             run = evolve(run, state=cast("S", left.state))
@@ -113,7 +159,7 @@ class Function:
         if times is None:
             return Leave(run, outcome)
         word = outcome_name(type(outcome))
-        key = f"{self.name}.{word}"
+        key = f"outcome:{self.name}.{word}"
         taken = run.counts.get(key, 0)
         if taken < times:
             return Leave(evolve(run, counts={**run.counts, key: taken + 1}), outcome)
@@ -124,4 +170,4 @@ class Function:
 
 
 def _failed(run: Run[S], failure: Failure) -> Reaction[S, Outcome]:
-    return Leave(evolve(run, ending=Ending(EndReason.ERROR, failure=failure)), Failed())
+    return Leave(evolve(over(run), ending=Ending(EndReason.ERROR, failure=failure)), Failed())

@@ -4,6 +4,9 @@ The order is fixed: known and offered, then valid, then allowed by the rules, th
 (CONTRACT §9 #15), so nobody is asked about a call that could not run: nor about one for which the
 bounds of the run have no room, were all those before it approved. Everything fails closed: a call
 that no check has cleared, no rule allows or no decision has approved does not run.
+
+A call that another gate has let through is checked again, by the rules of this one: of several
+gates in a row the strictest word counts, and nobody is asked twice about one call.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
 
-from ..allowance import beyond, lacks_calls, specs_of
+from ..allowance import Beyond, beyond, specs_of, without_room
 from ..contract import Contract
 from ..effects import AskHuman, CheckCalls, Effect
 from ..errors import IllegalEvent
@@ -22,7 +25,7 @@ from ..outcomes import Aborted, Settled
 from ..policy import Rule, decide
 from ..run import Run, Turn, Verdict, evolve
 from ..temporal_monitor import Wanted, foreseen, refusal
-from ..values import ToolCall, call_key
+from ..values import ToolCall, call_key, call_place
 
 __all__ = ["Gate", "GateOutcome"]
 
@@ -64,25 +67,35 @@ class Gate:
     def enter(self, run: Run[S], /) -> Reaction[S, GateOutcome]:
         """Refuse what is not on offer, and have the rest checked; or ask about what was held."""
         turn = run.turn
-        for verdict in turn.verdicts:
-            if verdict is not None and verdict.kind == "held":
-                return _ask(run)
+        if any(
+            one is not None and one.kind == "held" and one.gate == self.name
+            for one in turn.verdicts
+        ):
+            return _ask(run)
         offered = _callable(turn)
         verdicts: list[Verdict | None] = []
-        known: list[ToolCall] = []
-        for call, result in zip(turn.calls, turn.results or (None,) * len(turn.calls), strict=True):
+        places: list[int] = []
+        nothing = (None,) * len(turn.calls)
+        for at, (call, result, said) in enumerate(
+            zip(turn.calls, turn.results or nothing, turn.verdicts or nothing, strict=True)
+        ):
             if result is not None:
                 verdicts.append(ANSWERED)
+            elif not _is_open(said):
+                verdicts.append(said)
             elif call.name in offered:
-                verdicts.append(None)
-                known.append(call)
+                verdicts.append(said)
+                places.append(at)
             else:
                 verdicts.append(_unknown(call, offered))
-        if len(known) < len(verdicts):
+        if len(places) < len(verdicts):
             run = evolve(run, turn=evolve(turn, verdicts=tuple(verdicts)))
-        if not known:
+        if not places:
             return Leave(run, Settled())
-        return Wait(run, (CheckCalls(run.next_effect, turn.number, tuple(known)),))
+        if self.rules and self.rules not in turn.gated:
+            run = evolve(run, turn=evolve(run.turn, gated=(*turn.gated, self.rules)))
+        calls = tuple([_as_decided(turn.calls[at], verdicts[at]) for at in places])
+        return Wait(run, (CheckCalls(run.next_effect, turn.number, calls, tuple(places)),))
 
     def on(self, run: Run[S], event: Event, answered: Effect | None, /) -> Reaction[S, GateOutcome]:
         """Turn checks into verdicts or questions, and decisions into verdicts."""
@@ -100,7 +113,7 @@ class Gate:
             case _:
                 return _aborted(run)
         if answered.key:
-            verdict = self._rejudge(run, answered.calls[0], checks[0])
+            verdict = self._rejudge(run, answered, checks[0])
             return _settled(_decided(run, answered.key, verdict))
         return self._checked(run, checks)
 
@@ -111,8 +124,12 @@ class Gate:
         for call, decided in zip(
             turn.calls, turn.verdicts or (None,) * len(turn.calls), strict=True
         ):
-            verdict = self._judge(run, call, next(remaining)) if decided is None else decided
-            verdicts.append(verdict)
+            if decided is None:
+                verdicts.append(self._judge(run, call, next(remaining)))
+            elif _is_open(decided):
+                verdicts.append(self._judge_again(run, call, next(remaining), decided))
+            else:
+                verdicts.append(decided)
         if run.watch.automata:
             verdicts = _foreseen(run, verdicts)
         kinds = {one.kind for one in verdicts}
@@ -121,21 +138,39 @@ class Gate:
             return Leave(run, Settled())
         return _ask(run)
 
-    def _rejudge(self, run: Run[S], call: ToolCall, check: CallCheck) -> Verdict:
+    def _rejudge(self, run: Run[S], edited: CheckCalls, check: CallCheck) -> Verdict:
         """Return the verdict on a call that a human has edited: the rules may still deny it."""
+        call, said = edited.calls[0], run.turn.verdicts[call_place(edited.key)]
         verdict = self._judge(run, call, check)
         if verdict.kind in {"deny", "invalid"}:
             return verdict
-        return Verdict("run", arguments=call.arguments, asked=True)
+        took_s = None if said is None else said.took_s
+        return Verdict("run", arguments=call.arguments, asked=True, took_s=took_s)
+
+    def _judge_again(self, run: Run[S], call: ToolCall, check: CallCheck, said: Verdict) -> Verdict:
+        """Return the verdict on a call that another gate would let run, or ask about."""
+        verdict = self._judge(run, call, check)
+        if verdict.kind in {"deny", "invalid"}:
+            return verdict
+        if said.kind == "held":
+            limits = [one for one in (said.ttl_s, verdict.ttl_s) if one is not None]
+            return evolve(said, gate=self.name, ttl_s=min(limits, default=None))
+        if not said.asked or verdict.kind == "run":
+            return said if verdict.kind == "run" else verdict
+        if said.took_s is None or verdict.ttl_s is None or said.took_s < verdict.ttl_s:
+            return said
+        return Verdict("deny", TOO_LATE)
 
     def _judge(self, run: Run[S], call: ToolCall, check: CallCheck) -> Verdict:
         """Return the strictest verdict on a call."""
         if check.problem:
             return Verdict("invalid", check.problem)
-        every = (*run.setup.rules, self.rules) if self.rules else run.setup.rules
+        every = (*run.setup.rules, *run.turn.gated)
         if not every:
-            return Verdict("held") if check.needs_approval else RUN
-        rules = [_rule(one, call.name, check, level) for level, one in enumerate(every)]
+            return Verdict("held", gate=self.name) if check.needs_approval else RUN
+        # The conditions of all gates of one run are looked at together, below those of its parents.
+        own = len(run.setup.rules)
+        rules = [_rule(one, call.name, check, min(at, own)) for at, one in enumerate(every)]
         for rule in rules:
             if rule.verdict == "deny":
                 return Verdict("deny", f"{DENIED} Reason: {rule.reason}" if rule.reason else DENIED)
@@ -143,7 +178,19 @@ class Gate:
         if not asking and not check.needs_approval:
             return RUN
         limits = [rule.ttl_s for rule in asking if rule.ttl_s is not None]
-        return Verdict("held", ttl_s=min(limits, default=None))
+        return Verdict("held", ttl_s=min(limits, default=None), gate=self.name)
+
+
+def _is_open(said: Verdict | None) -> bool:
+    """Whether a gate has still to speak of a call: no other has refused it."""
+    return said is None or said.kind in {"run", "held"}
+
+
+def _as_decided(call: ToolCall, said: Verdict | None) -> ToolCall:
+    """Return a call as it would run: a human may have edited it at another gate."""
+    if said is None or not said.arguments:
+        return call
+    return evolve(call, arguments=said.arguments)
 
 
 def _callable(turn: Turn) -> tuple[str, ...]:
@@ -171,19 +218,38 @@ def _unknown(call: ToolCall, offered: tuple[str, ...]) -> Verdict:
 
 
 def _foreseen(run: Run[S], verdicts: list[Verdict]) -> list[Verdict]:
-    """Deny the calls that a temporal rule will forbid whatever people say: nobody is asked."""
-    open_at = [at for at, one in enumerate(verdicts) if one.kind in {"run", "held"}]
-    wanted = [Wanted(run.turn.calls[at].name, asked=verdicts[at].kind == "held") for at in open_at]
+    """Deny the calls that a temporal rule will forbid whatever people say: nobody is asked.
+
+    What needs nobody's word here may need it at another gate; the rules have their say of it when
+    the last gate is left.
+    """
+    calls, own = run.turn.calls, run.setup.own
+    open_at = [
+        at
+        for at, one in enumerate(verdicts)
+        if one.kind in {"run", "held"} and calls[at].name not in own
+        # Another gate may have let it through, and it has counted then.
+        if call_key(run.turn.number, at) not in run.counted
+    ]
+    wanted = [
+        Wanted(calls[at].name, asked=verdicts[at].kind == "held" or verdicts[at].asked)
+        for at in open_at
+    ]
     denied = {
         at: Verdict("deny", refusal(rule))
         for at, rule in zip(open_at, foreseen(run.watch, wanted), strict=True)
-        if rule is not None
+        if rule is not None and verdicts[at].kind == "held"
     }
     return [denied.get(at, one) for at, one in enumerate(verdicts)]
 
 
 def _ask(run: Run[S]) -> Reaction[S, GateOutcome]:
     run = _bounded(run)
+    verdicts = [
+        evolve(one, asked_at=run.at) if one is not None and one.kind == "held" else one
+        for one in run.turn.verdicts
+    ]
+    run = evolve(run, turn=evolve(run.turn, verdicts=tuple(verdicts)))
     questions = tuple(_questions(run))
     return Wait(run, questions) if questions else Leave(run, Settled())
 
@@ -198,23 +264,17 @@ def _bounded(run: Run[S]) -> Run[S]:
     ]
     results = list(turn.results or (None,) * len(turn.calls))
     verdicts = list(turn.verdicts)
-    specs = specs_of(turn, places)
-    answered: list[int] = []
-    for place, result in beyond(run, specs).items():
+    answered: list[Beyond] = []
+    for place, one in beyond(run, specs_of(turn, places)).items():
         verdict = verdicts[place]
         # What needs nobody's word runs if another call is denied: whoever runs it will know.
         if verdict is not None and verdict.kind == "held":
-            results[place], verdicts[place] = result, ANSWERED
-            answered.append(place)
+            results[place], verdicts[place] = one.result, ANSWERED
+            answered.append(one)
     if not answered:
         return run
-    turn = evolve(
-        turn,
-        results=tuple(results),
-        verdicts=tuple(verdicts),
-        beyond_budget=turn.beyond_budget or lacks_calls(specs, answered),
-    )
-    return evolve(run, turn=turn)
+    turn = evolve(turn, results=tuple(results), verdicts=tuple(verdicts))
+    return evolve(run, turn=without_room(turn, answered))
 
 
 def _has_result(turn: Turn, place: int) -> bool:
@@ -245,8 +305,11 @@ def _answered(
     if isinstance(event, EffectFailed):
         denied = Verdict("deny", f"{DENIED} The approver failed: {event.failure.message}")
         return _settled(_decided(run, asked.key, denied))
-    verdict = _verdict(event, asked)
+    verdict = _timed(run, event, asked)
     if verdict.arguments:
+        held = run.turn.verdicts[call_place(asked.key)]
+        if held is not None:
+            run = _decided(run, asked.key, evolve(held, took_s=verdict.took_s))
         return _recheck(run, asked, verdict.arguments)
     return _settled(_decided(run, asked.key, verdict))
 
@@ -254,8 +317,18 @@ def _answered(
 def _recheck(run: Run[S], asked: AskHuman, arguments: str) -> Reaction[S, GateOutcome]:
     """Have edited arguments checked like the model's own: an approver is no way around a gate."""
     call = evolve(asked.call, arguments=arguments)
-    check = CheckCalls(run.next_effect, run.turn.number, (call,), asked.key)
+    place = call_place(asked.key)
+    check = CheckCalls(run.next_effect, run.turn.number, (call,), (place,), asked.key)
     return Wait(run, (check,))
+
+
+def _timed(run: Run[S], decided: Decided, asked: AskHuman) -> Verdict:
+    """Return what a decision comes to, and how long it took: the next gate may be stricter."""
+    verdict, held = _verdict(decided, asked), run.turn.verdicts[call_place(asked.key)]
+    if verdict.kind != "run" or held is None or held.asked_at is None:
+        return verdict
+    given_at = decided.at if decided.given_at is None else decided.given_at
+    return evolve(verdict, took_s=given_at - held.asked_at)
 
 
 def _verdict(decided: Decided, asked: AskHuman) -> Verdict:

@@ -54,12 +54,17 @@ class Limit:
         """It goes on so many times a run."""
         return Contract(caps={Go: Cap(self.times)})
 
+    @property
+    def _counter(self) -> str:
+        # Other nodes count as well, under names that this one might have.
+        return f"limit:{self.name}"
+
     def enter(self, run: Run[S], /) -> Reaction[S, LimitOutcome]:
         """Count, and go on or stop."""
-        count, ending = run.counts.get(self.name, 0), self._ending(run)
+        count, ending = run.counts.get(self._counter, 0), self._ending(run)
         if ending is not None:
             return Leave(evolve(run, ending=ending), Stop())
-        counted = evolve(run, counts={**run.counts, self.name: count + 1})
+        counted = evolve(run, counts={**run.counts, self._counter: count + 1})
         return Leave(taken_further(counted), Go())
 
     def on(
@@ -74,6 +79,6 @@ class Limit:
             return Ending(EndReason.ABORTED, (run.stopping or "aborted",))
         if spent := run.setup.budget.tripped(run.spent):
             return Ending(EndReason.BUDGET, spent)
-        if run.counts.get(self.name, 0) >= self.times:
+        if run.counts.get(self._counter, 0) >= self.times:
             return Ending(EndReason.STOP_CONDITION, (self.name,))
         return None

@@ -15,6 +15,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from ..contract import Contract
 from ..effects import CallModel, Effect
+from ..errors import GraphError, Problem
 from ..events import EffectFailed, Event, ModelReplied, Steered
 from ..node_protocol import Kind, Leave, Reaction, Wait, outcomes_of
 from ..outcomes import (
@@ -66,8 +67,14 @@ class ModelCall:
         )
 
     def enter(self, run: Run[S], /) -> Reaction[S, ModelCallOutcome]:
-        """Ask."""
+        """Ask.
+
+        Raises:
+            GraphError: no turn is open.
+        """
         turn, setup = run.turn, run.setup
+        if turn.number < 0 or (run.steps and run.steps[-1].index >= turn.number):
+            raise GraphError(run.graph, [_turnless(self.name)])
         settings = setup.settings
         if turn.max_tokens is not None:
             settings = evolve(settings, max_tokens=turn.max_tokens)
@@ -85,7 +92,17 @@ class ModelCall:
             case ModelReplied(reply=reply):
                 turn, calls = run.turn, reply.message.calls
                 turn = evolve(
-                    turn, reply=reply, asked=True, calls=calls, usage=turn.usage + reply.usage
+                    turn,
+                    reply=reply,
+                    asked=True,
+                    calls=calls,
+                    # Nothing that was said of the calls of a reply before it holds of these.
+                    verdicts=(),
+                    results=(),
+                    unissued=(),
+                    gated=(),
+                    given=frozenset(),
+                    usage=turn.usage + reply.usage,
                 )
                 run, outcome = evolve(run, turn=turn), _sort(reply, calls)
                 if run.setup.attended and isinstance(outcome, OFFERED):
@@ -107,6 +124,14 @@ class ModelCall:
         if failure.retryable and not event.content_seen and turn.fallbacks < len(self.fallbacks):
             return self.enter(evolve(run, turn=evolve(run.turn, fallbacks=turn.fallbacks + 1)))
         return Leave(evolve(run, ending=Ending(EndReason.ERROR, failure=failure)), Failed())
+
+
+def _turnless(name: str) -> Problem:
+    return Problem(
+        f"node {name!r}",
+        "asks a model though no turn is open: its calls could not be told from those of another.",
+        "lead the way to it through a PrepareStep, which opens the next turn.",
+    )
 
 
 OFFERED: Final = (Calls, Answered, Paused, Refused)

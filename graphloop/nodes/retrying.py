@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from ..attempts import attempted, check_attempts, may_try_again, repeated
+from ..attempts import attempted, check_attempts, counter_of, may_try_again, repeated
 from ..contract import Contract, contract_of
 from ..effects import Effect
 from ..errors import ConfigError
@@ -13,7 +13,7 @@ from ..events import Event
 from ..limits import whole_number
 from ..node_protocol import Kind, Leave, Node, Reaction
 from ..outcomes import Failed, Outcome
-from ..run import Run
+from ..run import Dialogue, Run
 
 __all__ = ["Retrying"]
 
@@ -26,7 +26,8 @@ class Retrying(Generic[S]):
 
     The attempts are counted in the run, from its arrival here; those that a process made before
     it died count, too. When the last has failed, or the budget is spent, or somebody stops the
-    run, the node's own outcome stands.
+    run, the node's own outcome stands. What a generator told before it failed is taken back before
+    it is tried again; one that asks something else when it is run again is wrong, and is not.
 
     Args:
         node: a model, an agent, a check or a pure node. What runs tools, adds to the history or
@@ -70,19 +71,26 @@ class Retrying(Generic[S]):
         promised = contract_of(self.node)
         return None if promised is None else repeated(promised, self.times + 1, self.after)
 
+    @property
+    def wrapped(self) -> tuple[Node[S, Outcome], ...]:
+        """What is entered in its place."""
+        return (self.node,)
+
     def enter(self, run: Run[S], /) -> Reaction[S, Outcome]:
         """Try for the first time."""
         return self._settled(self.node.enter(attempted(run, self._counter, 0, None)))
 
     def on(self, run: Run[S], event: Event, answered: Effect | None, /) -> Reaction[S, Outcome]:
         """Have the node react, and try again if that was its end."""
-        return self._settled(self.node.on(run, event, answered))
+        return self._settled(self.node.on(run, event, answered), run.dialogue)
 
     @property
     def _counter(self) -> str:
-        return f"retry:{self.name}"
+        return counter_of("retry", self.name, *self.wrapped)
 
-    def _settled(self, reaction: Reaction[S, Outcome]) -> Reaction[S, Outcome]:
+    def _settled(
+        self, reaction: Reaction[S, Outcome], talked: Dialogue | None = None
+    ) -> Reaction[S, Outcome]:
         # A node may fail without waiting for anything, each time.
         for _ in range(self.times):
             if not isinstance(reaction, Leave) or type(reaction.outcome) not in self.after:
@@ -91,5 +99,6 @@ class Retrying(Generic[S]):
             count = run.counts.get(self._counter, 0)
             if count >= self.times or not may_try_again(run):
                 break
-            reaction = self.node.enter(attempted(run, self._counter, count + 1, self.node))
+            run = attempted(run, self._counter, count + 1, self.node, talked)
+            reaction, talked = self.node.enter(run), None
         return reaction

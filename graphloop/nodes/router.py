@@ -19,7 +19,7 @@ from ..events import EffectFailed, Event, ModelReplied
 from ..forced_choice import choices, forced_choice
 from ..latest_answer import taken_further
 from ..node_protocol import Kind, Leave, Reaction, Wait
-from ..outcomes import Aborted, Failed, Outcome, Unrouted, outcome_name
+from ..outcomes import LIBRARY_OUTCOMES, Aborted, Failed, Outcome, Unrouted, outcome_name
 from ..run import Ending, EndReason, Run, evolve
 from ..values import Reply, ToolSpec
 
@@ -42,7 +42,7 @@ class Router:
 
     Raises:
         ConfigError: there is no route, or one is no outcome type, has no words, or has the name
-            of another or of the router's own outcomes.
+            of another or of an outcome of the library, which proofs take for what it says.
     """
 
     routes: Mapping[type[Outcome], str] = field(hash=False)
@@ -115,7 +115,7 @@ def _check(routes: Mapping[type[Outcome], str]) -> None:
         raise ConfigError(
             f"a router has a mapping of outcome types to what each is for; found {routes!r:.80}"
         )
-    known = {outcome_name(one): "the router itself leaves by" for one in OWN}
+    known = dict.fromkeys(LIBRARY_OUTCOMES, "is an outcome of graphloop's own nodes")
     for route, words in routes.items():
         if not isinstance(route, type) or not issubclass(route, Outcome):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"a route is a type derived from Outcome; found {route!r:.80}")
@@ -123,7 +123,8 @@ def _check(routes: Mapping[type[Outcome], str]) -> None:
             route()
         except TypeError as error:
             raise ConfigError(f"a route is an outcome without fields to fill: {error}") from error
-        name = outcome_name(route)
+        name = next((one for one, its in LIBRARY_OUTCOMES.items() if issubclass(route, its)), "")
+        name = name or outcome_name(route)
         if name in known:
             raise ConfigError(f"a route is named {name!r}, which {known[name]}: rename the class")
         if not isinstance(words, str) or not words.strip():  # pyright: ignore[reportUnnecessaryIsInstance]

@@ -120,9 +120,8 @@ class StopCheck:
             tripped.append((EndReason.MAX_STEPS, "max_steps"))
         if limits := run.setup.budget.tripped(run.spent):
             tripped += [(EndReason.BUDGET, limit) for limit in limits]
-        if run.turn.beyond_budget:
-            # All calls used up is no end: the run may have made just those that it needed.
-            tripped.append((EndReason.BUDGET, "budget.tool_calls"))
+        # All calls used up is no end: the run may have made just those that it needed.
+        tripped += [(EndReason.BUDGET, limit) for limit in run.turn.beyond_budget]
         if self._pauses(run, steps) > self.max_pauses:
             tripped.append((EndReason.MAX_PAUSES, "max_pauses"))
         return tripped

@@ -2,6 +2,7 @@
 
 Calls that are asked for have to reach an `append` before the next reply takes their place and
 before the run ends; and what has its result, or was cut, must not come to a node that runs tools.
+Calls are told apart by the number of their turn, so a model has to be asked in a turn of its own.
 """
 
 from __future__ import annotations
@@ -59,6 +60,13 @@ def _wrong(walk: CallWalk[S], place: Place) -> tuple[str, str, str] | None:
             "unanswered",
             "calls that the model asked for are never answered on this way.",
             "lead this way through an Append first: it answers what has not run, with the reason.",
+        )
+    if not place.in_turn and walk.needs_turn(node):
+        return (
+            "turnless",
+            "a model is asked though no turn is open: its reply would not be recorded, or its "
+            "calls would be taken for those of the turn before.",
+            "lead this way through a PrepareStep, which opens the next turn.",
         )
     if duty == "ran" and walk.runs_tools(node):
         return (

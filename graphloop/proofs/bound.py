@@ -8,31 +8,33 @@ bound says which, and how to give it.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from math import inf, isfinite
-from typing import Final, TypeVar, final
+from typing import Any, Final, TypeVar, final
 
 from ..contract import ChildContract, Contract, contract_of
 from ..graph import Graph
 from ..model_price import ModelPrice
+from ..node_protocol import Node
+from ..nodes.compact import SUMMARY_TOKENS, Compact
 from ..nodes.execute import Execute
 from ..nodes.limit import Limit
 from ..nodes.stop_check import StopCheck
-from ..outcomes import Go, Retry
+from ..outcomes import Go, Outcome, Retry
 from ..spending import Budget
+from .agent_calls import Asked, alone, each_call, shared
+from .arguments import graph_given
 from .calls import CallWalk
 from .cycles import unbounded
 from .ground import Ground, Way
+from .nested import NEST_MAX, Nested, nested, nobody_knows
 from .ranking import Ranking
 from .visits import Visits
 
 __all__ = ["Bound", "bound"]
 
 S = TypeVar("S")
-
-NEST_MAX: Final = 16
-"""How many graphs deep children are looked into."""
 
 TOKENS_PER_PRICE: Final = 1_000_000
 
@@ -52,6 +54,8 @@ class Bound:
         why: what the model calls follow from.
         missing: for each number that is None, why, and how to give it.
         cycles: the cycles that nothing bounds, in words.
+        alone: how many models are asked without those of agents that models call as tools.
+        each_call: how many one such call asks at most, without those of the calls in it.
     """
 
     graph: str
@@ -63,6 +67,8 @@ class Bound:
     why: tuple[str, ...]
     missing: Mapping[str, str]
     cycles: tuple[str, ...] = ()
+    alone: int | None = None
+    each_call: int | None = None
 
     @property
     def ends(self) -> bool:
@@ -74,7 +80,7 @@ class Bound:
         return json.dumps(asdict(self), indent=2, ensure_ascii=False)
 
     def __str__(self) -> str:
-        """Return a line a number, and for each that is missing why it is."""
+        """Return a line a number, for each that is missing why, and what has no bound."""
         lines = [f"graph {self.graph!r}: at most"]
         for name, value in (
             ("model_calls", self.model_calls),
@@ -89,10 +95,11 @@ class Bound:
                 lines.append(f"  {word}: {value:,}")
             if name == "model_calls":
                 lines += [f"    {reason}" for reason in self.why]
+        lines += [f"  not bounded: the cycle {cycle}" for cycle in self.cycles]
         return "\n".join(lines)
 
 
-def bound(
+def bound(  # noqa: PLR0913 - what is known of a run, number by number
     graph: Graph[S],
     *,
     budget: Budget | None = None,
@@ -100,20 +107,35 @@ def bound(
     context_window: int | None = None,
     price: ModelPrice | None = None,
     agents: Mapping[str, Bound] | None = None,
+    tools: Mapping[str, Bound] | None = None,
+    handoffs: Mapping[str, Bound] | None = None,
 ) -> Bound:
     """Return the most that a run of `graph` can come to.
 
     Args:
         graph: the graph.
         budget: what the run may spend.
-        max_tokens: the token limit of one reply.
+        max_tokens: the token limit of one reply, also of those that nodes of your own ask for.
         context_window: how many tokens the largest of the models' windows holds.
         price: the price of the dearest of the models.
-        agents: the bounds of the agents that the graph's nodes start, by name. Agents that tools
-            start are tools here: their model calls are not the graph's.
+        agents: the bounds of the agents that the graph's nodes start, by name.
+        tools: the bounds of the agents that models call as tools. A graph does not know them:
+            what is not given here is not counted.
+        handoffs: the bounds of those that take over.
+
+    Raises:
+        ConfigError: `graph` is none.
     """
-    known = _Known(budget or Budget(), max_tokens, context_window, price, agents or {})
-    return _bound(graph, known, 0)
+    known = _Known(
+        budget or Budget(),
+        max_tokens,
+        context_window,
+        price,
+        agents or {},
+        tools or {},
+        handoffs or {},
+    )
+    return _bound(graph_given("bound", graph), known, 0)
 
 
 @final
@@ -126,48 +148,64 @@ class _Known:
     context_window: int | None
     price: ModelPrice | None
     agents: Mapping[str, Bound]
+    tools: Mapping[str, Bound]
+    handoffs: Mapping[str, Bound]
+    below: dict[int, tuple[Graph[Any], Bound]] = field(
+        default_factory=dict[int, "tuple[Graph[Any], Bound]"]
+    )
+    """The bounds of children, by the identity of their graphs, which stay alive here."""
+    alone: bool = False
+    """Whether what models call is left out, since the budget counts it."""
 
-    def per_call(self, *, widened: bool) -> tuple[int, int] | None:
-        """Return how many tokens one call reads and writes at most, if that is known."""
+    def calls(self, found: Bound) -> int | None:
+        """Return how many models an agent asks at most that a node begins."""
+        return _whole(alone(found)) if self.alone else found.model_calls
+
+    def per_call(self, graphs: Sequence[Nested]) -> tuple[int, int] | None:
+        """Return how many tokens one call in these graphs reads and writes at most, if known."""
         if self.max_tokens is None or self.context_window is None:
             return None
-        # A reply that was cut is asked for again with twice the room.
-        return self.context_window, self.max_tokens * (2 if widened else 1)
+        nodes = [node for one in graphs for node in one.graph.nodes.values()]
+        # A reply that was cut is asked for again with twice the room; so may any agent do.
+        dark = self.tools or self.handoffs or any(True for one in graphs for _ in nobody_knows(one))
+        widened = dark or any(map(_widens, nodes))
+        written = self.max_tokens * (2 if widened else 1)
+        return self.context_window, max(written, SUMMARY_TOKENS if any(map(_sums_up, nodes)) else 0)
 
 
 def _bound(graph: Graph[S], known: _Known, depth: int) -> Bound:
     ground = Ground(graph)
     ranking = Ranking(ground)
-    names, ways = ranking.whole()
-    asked = {name: _asked(ground, ranking.node(name), known, depth) for name in names}
-    counted = Visits(ranking, {name: calls for name, (calls, _) in asked.items()})
-    stay = counted.among(names, ways)
-    # After the last check that lets it go on, a run still does what needs no other check.
-    turn = counted.among(names, [way for way in ways if not _is_checked(ground, way)])
+    every, visits = _count(ranking, known, depth)
+    each = _each(ground, known, depth)
+    # What calls nobody asks alone all that it asks.
+    calling = known.tools or known.handoffs or each[0]
+    own = _count(ranking, replace(known, alone=True), depth)[0] if calling else every
+    asked = shared(every, own, each, known.budget.agent_calls)
     cycles = tuple(cycle.words for cycle in unbounded(ranking, CallWalk(ground)))
     missing: dict[str, str] = {}
-    if not isfinite(stay.weight):
-        reasons = dict.fromkeys(reason for _, reason in asked.values() if reason)
-        missing["model_calls"] = " ".join(reasons) or (
+    if not isfinite(asked.calls):
+        missing["model_calls"] = asked.problem or (
             f"nothing bounds the cycle {cycles[0]}: lead it through a StopCheck, and through a "
             "PrepareStep."
         )
-    tool_calls = _tool_calls(ground, known.budget)
+    graphs = nested(graph, None)
+    tool_calls = _tool_calls(ground, graphs, known.budget)
     if tool_calls is None:
         missing["tool_calls"] = (
             "one reply may ask for any number of calls: give `budget(tool_calls=…)`, and run tools "
             "in Execute nodes, which keep it."
         )
-    model_calls = _whole(stay.weight)
-    per_call = known.per_call(widened=any(issubclass(way.outcome, Retry) for way in ways))
+    model_calls = _whole(asked.calls)
+    per_call = known.per_call(graphs)
     size = None if per_call is None else sum(per_call)
-    tokens = _whole(_most(model_calls, size, known.budget.tokens, turn.weight))
+    tokens = _whole(_most(model_calls, size, known.budget.tokens, asked.turn))
     if tokens is None:
         missing["tokens"] = _lacking(
             model_calls, {"max_tokens": known.max_tokens, "context_window": known.context_window}
         )
     cost = None if per_call is None or known.price is None else _cost(known.price, *per_call)
-    usd = _most(model_calls, cost, known.budget.usd, turn.weight)
+    usd = _most(model_calls, cost, known.budget.usd, asked.turn)
     if not isfinite(usd):
         missing["usd"] = _lacking(
             model_calls,
@@ -177,20 +215,46 @@ def _bound(graph: Graph[S], known: _Known, depth: int) -> Bound:
                 "price": known.price,
             },
         )
-    visits = dict.fromkeys(ground.reached, 0.0)
-    for place in names:
-        visits[ranking.node(place)] += stay.visits[place]
     return Bound(
         graph.name,
         model_calls,
         tool_calls,
         tokens,
         usd if isfinite(usd) else None,
-        {name: _whole(count) for name, count in visits.items()},
-        stay.why if isfinite(stay.weight) else (),
+        visits,
+        asked.why if isfinite(asked.calls) else (),
         missing,
         cycles,
+        _whole(own.calls),
+        _whole(each[0]),
     )
+
+
+def _count(
+    ranking: Ranking[S], known: _Known, depth: int
+) -> tuple[Asked, Mapping[str, int | None]]:
+    """Return how many models are asked, and how often each node is visited."""
+    ground = ranking.ground
+    names, ways = ranking.whole()
+    asked = {name: _asked(ground, ranking.node(name), known, depth) for name in names}
+    counted = Visits(ranking, {name: calls for name, (calls, _) in asked.items()})
+    stay = counted.among(names, ways)
+    # After the last check that lets it go on, a run still does what needs no other check.
+    turn = counted.among(names, [way for way in ways if not _is_checked(ground, way)])
+    reasons = dict.fromkeys(reason for _, reason in asked.values() if reason)
+    visits = dict.fromkeys(ground.reached, 0.0)
+    for place in names:
+        visits[ranking.node(place)] += stay.visits[place]
+    whole = {name: _whole(count) for name, count in visits.items()}
+    return Asked(stay.weight, turn.weight, stay.why, " ".join(reasons)), whole
+
+
+def _each(ground: Ground[S], known: _Known, depth: int) -> tuple[float, str]:
+    """Return how many models one call of an agent asks at most, and if nobody knows, why."""
+    contracts = [one for one in map(ground.contracts.get, ground.reached) if one is not None]
+    begun = [_child_bound(child, known, depth) for one in contracts for child in one.children]
+    begun += [known.agents.get(name) for one in contracts for name in one.agents]
+    return each_call({**known.tools, **known.handoffs}, [one for one in begun if one is not None])
 
 
 def _asked(ground: Ground[S], name: str, known: _Known, depth: int) -> tuple[float, str]:
@@ -201,29 +265,74 @@ def _asked(ground: Ground[S], name: str, known: _Known, depth: int) -> tuple[flo
     if contract.model_calls is None:
         return inf, f"the contract of {name!r} does not say how many models a visit asks."
     calls: float = contract.model_calls
+    for more, why in (
+        _called(ground.graph.nodes[name], contract, known),
+        _below(name, contract, known, depth),
+    ):
+        if why:
+            return inf, why
+        calls += more
+    return calls, ""
+
+
+def _below(name: str, contract: Contract, known: _Known, depth: int) -> tuple[int, str]:
+    """Return how many models the agents and the children of one visit ask at most."""
+    calls = 0
     children = {child.name for child in contract.children}
     for agent in contract.agents:
         if agent in children:
             continue
         found = known.agents.get(agent)
-        if found is None or found.model_calls is None:
-            return inf, f"the bound of the agent {agent!r} is not known: give it with `agents`."
-        calls += found.model_calls
+        if found is None:
+            return 0, f"the bound of the agent {agent!r} is not known: give it with `agents`."
+        most = known.calls(found)
+        if most is None:
+            return 0, f"the agent {agent!r}: {found.missing['model_calls']}"
+        calls += most
     for child in contract.children:
         inner = _child_bound(child, known, depth)
         if inner is None or child.runs is None:
             what = "its graph" if inner is None else "how often it runs"
-            return inf, f"of the child {child.name!r} of {name!r} nobody knows {what}."
-        if inner.model_calls is None:
-            return inf, f"the child {child.name!r} of {name!r}: {inner.missing['model_calls']}"
-        calls += child.runs * inner.model_calls
+            return 0, f"of the child {child.name!r} of {name!r} nobody knows {what}."
+        most = known.calls(inner)
+        if most is None:
+            return 0, f"the child {child.name!r} of {name!r}: {inner.missing['model_calls']}"
+        calls += child.runs * most
     return calls, ""
 
 
+def _called(node: Node[S, Outcome], contract: Contract, known: _Known) -> tuple[int, str]:
+    """Return how many models the agents ask at most that one visit calls as tools."""
+    if not (contract.tools or node.kind == "execute") or (
+        known.alone and isinstance(node, Execute)
+    ):
+        return 0, ""
+    most = 0
+    for name, found in (*known.tools.items(), *known.handoffs.items()):
+        if found.model_calls is None:
+            return 0, f"the agent {name!r}, a tool: {found.missing['model_calls']}"
+        # Of agents that take over, there is one a turn.
+        if found.model_calls and not (name in known.handoffs and isinstance(node, Execute)):
+            return 0, (
+                f"one reply may call the agent {name!r} any number of times, at up to "
+                f"{found.model_calls:,} model calls each: give `budget(agent_calls=…)`, and run "
+                "tools in Execute nodes, which keep it; or let a node run it (`sub_graph`), or let "
+                "it take over (`takes_over=True`), which it may once a turn."
+            )
+        most = max(most, found.model_calls)
+    return most, ""
+
+
 def _child_bound(child: ChildContract, known: _Known, depth: int) -> Bound | None:
-    if child.graph is None or depth >= NEST_MAX:
-        return known.agents.get(child.name)
-    return _bound(child.graph, known, depth + 1)
+    given = known.agents.get(child.name)
+    # Who gives the bound of an agent knows of its tools and its options as well.
+    if child.graph is None or depth >= NEST_MAX or (given is not None and depth == 0):
+        return given
+    found = known.below.get(id(child.graph))
+    if found is None:
+        inner = replace(known, tools={}, handoffs={}, agents={}, alone=False)
+        found = known.below[id(child.graph)] = child.graph, _bound(child.graph, inner, depth + 1)
+    return found[1]
 
 
 def _is_checked(ground: Ground[S], way: Way) -> bool:
@@ -233,34 +342,29 @@ def _is_checked(ground: Ground[S], way: Way) -> bool:
     )
 
 
-def _tool_calls(ground: Ground[S], budget: Budget) -> int | None:
+def _tool_calls(ground: Ground[S], graphs: Sequence[Nested], budget: Budget) -> int | None:
     """Return how many tools run at most; a budget is kept by the nodes that run them."""
-    kept = True
-    running = False
-    for name in ground.reached:
-        node, contract = ground.graph.nodes[name], ground.contracts[name]
-        runs = contract is None or contract.tools or node.kind == "execute"
-        running = running or runs or (contract is not None and _runs_deeper(contract, 0))
-        kept = kept and (not runs or isinstance(node, Execute))
-    if not running:
+    nodes = [ground.graph.nodes[name] for name in ground.reached]
+    nodes += [node for one in graphs[1:] for node in one.graph.nodes.values()]
+    running = [node for node in nodes if _runs_tools(node)]
+    # An agent that nobody knows may run some.
+    if not running and not any(True for one in graphs for _ in nobody_knows(one)):
         return 0
+    kept = all(isinstance(node, Execute) for node in running)
     return budget.tool_calls if kept else None
 
 
-def _runs_deeper(contract: Contract, depth: int) -> bool:
-    """Whether a child may run tools; one that nobody knows may."""
-    if set(contract.agents) - {child.name for child in contract.children}:
-        return True
-    graphs = [child.graph for child in contract.children]
-    if None in graphs or depth >= NEST_MAX:
-        return bool(graphs)
-    for node in (one for graph in graphs if graph is not None for one in graph.nodes.values()):
-        inner = contract_of(node)
-        if inner is None or inner.tools or node.kind == "execute":
-            return True
-        if _runs_deeper(inner, depth + 1):
-            return True
-    return False
+def _runs_tools(node: Node[S, Outcome]) -> bool:
+    contract = contract_of(node)
+    return contract is None or contract.tools or node.kind == "execute"
+
+
+def _widens(node: Node[S, Outcome]) -> bool:
+    return any(issubclass(outcome, Retry) for outcome in node.outcomes)
+
+
+def _sums_up(node: Node[S, Outcome]) -> bool:
+    return isinstance(node, Compact) and bool(node.contract.model_calls)
 
 
 def _most(calls: int | None, each: float | None, limit: float | None, turn: float) -> float:

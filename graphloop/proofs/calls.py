@@ -1,8 +1,8 @@
 """What becomes of the model's calls: every place of a graph, with the calls as they are there.
 
-The ground of GL2 and GL3. A run is taken for three things: the node it is at, whether a gate has
-spoken since the last reply, and what is owed to the calls of the turn. What the nodes do to calls
-is told by their kinds, their outcomes and their contracts:
+The ground of GL2 and GL3. A run is taken for four things: the node it is at, whether a gate has
+spoken since the last reply, what is owed to the calls of the turn, and whether a turn is open. What
+the nodes do to calls is told by their kinds, their outcomes and their contracts:
 
     idle ──Calls──► open ──gate.Settled──► gated ──Done──► ran ──append──► idle
                      ▲                       │
@@ -18,8 +18,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
-from ..contract import Contract
+from ..contract import Contract, needs_turn
 from ..node_protocol import Kind
+from ..nodes.compact import Compact
+from ..nodes.extend import Extend
 from ..outcomes import (
     AnsweredCalls,
     Calls,
@@ -49,19 +51,21 @@ OWED: Final[frozenset[Duty]] = frozenset({"open", "gated", "ran"})
 
 CUT: Final = (Truncated, Refused, ContextFull)
 DROPPED: Final = (Retry, Compacted)
-"""Outcomes of nodes that have thrown the turn's reply away, to ask for another."""
+"""Outcomes by which an Extend or a Compact has thrown the turn's reply away, to ask for another."""
 
 
 class Place(NamedTuple):
     """A node, whether a gate has spoken since the last reply, and what is owed to the calls.
 
-    `over` says that the run has an ending already, or was broken off.
+    `over` says that the run has an ending already, or was broken off. `in_turn` says that a turn
+    is open: replies and calls have a number of their own.
     """
 
     node: str
     gated: bool
     duty: Duty
     over: Over = ""
+    in_turn: bool = False
 
 
 class CallWalk(Generic[S]):
@@ -92,10 +96,22 @@ class CallWalk(Generic[S]):
         """Whether the calls of a run that arrives here are thrown away."""
         if self.kind(node) == "model":
             return True
+        if any(self._drops(node, way.outcome) for way in self.ground.ways.get(node, ())):
+            return True
         contract = self.ground.contracts.get(node)
         if contract is None or contract.settles:
             return False
         return "turn" in contract.moves
+
+    def _drops(self, node: str, outcome: type[Outcome]) -> bool:
+        """Whether a node that is left by an outcome has thrown the turn's reply away."""
+        dropping = isinstance(self.ground.graph.nodes.get(node), Extend | Compact)
+        return dropping and issubclass(outcome, DROPPED)
+
+    def needs_turn(self, node: str) -> bool:
+        """Whether a node asks a model in a turn that somebody else must have opened."""
+        found = self.ground.graph.nodes.get(node)
+        return found is not None and needs_turn(found)
 
     def trail(self, place: Place) -> Trail:
         """Return a shortest way from the start to a place."""
@@ -110,12 +126,20 @@ class CallWalk(Generic[S]):
             if after is not None:
                 yield way, Place(way.target, *after)
 
-    def after(self, place: Place, outcome: type[Outcome]) -> tuple[bool, Duty, Over] | None:
+    def after(self, place: Place, outcome: type[Outcome]) -> tuple[bool, Duty, Over, bool] | None:
         """Return how things are once a place is left by an outcome; None if it never is."""
         contract = self.ground.contracts.get(place.node)
         over = _over(place, contract, outcome)
-        calls = _after(place, self.kind(place.node), contract, outcome)
-        return None if over is None or calls is None else (*calls, over)
+        # What is thrown away with calls in it is found where that happens.
+        dropped = self._drops(place.node, outcome)
+        kind = self.kind(place.node)
+        calls: tuple[bool, Duty] | None = (place.gated, "idle")
+        if not dropped:
+            calls = _after(place, kind, contract, outcome)
+        if over is None or calls is None:
+            return None
+        gated, duty = calls
+        return gated, duty, over, _in_turn(place, contract, outcome)
 
 
 def _after(  # noqa: PLR0911 - one way out for each kind of node
@@ -141,11 +165,7 @@ def _after(  # noqa: PLR0911 - one way out for each kind of node
         return False, "open" if duty in OWED else duty
     if kind == "execute" and issubclass(outcome, Done):
         return gated, "ran" if duty in OWED else duty
-    if called:
-        return False, "open"
-    if duty == "cut" and issubclass(outcome, DROPPED):
-        return gated, "idle"
-    return gated, duty
+    return (False, "open") if called else (gated, duty)
 
 
 def _over(place: Place, contract: Contract | None, outcome: type[Outcome]) -> Over | None:
@@ -159,6 +179,14 @@ def _over(place: Place, contract: Contract | None, outcome: type[Outcome]) -> Ov
     if outcome in contract.breaks_by:
         return "broken"
     return "ended" if outcome in contract.ends_by else ""
+
+
+def _in_turn(place: Place, contract: Contract | None, outcome: type[Outcome]) -> bool:
+    """Return whether a turn is open once a node was left by an outcome."""
+    # What promises nothing may have opened one.
+    if contract is None or "turn" in contract.may_move(outcome):
+        return True
+    return place.in_turn and "close" not in contract.moved(outcome)
 
 
 def _taken_up(duty: Duty, *, called: bool) -> tuple[bool, Duty] | None:

@@ -6,8 +6,7 @@ findings are reported at once; what cannot be decided is unknown, with its reaso
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Final, TypeVar
 
 from ..graph import Graph
@@ -16,26 +15,26 @@ from ..temporal import Rules, rules_of
 from ..temporal_names import names_of, resolve
 from .agreement import disagreements
 from .answers import misanswered
+from .arguments import graph_given, reasons
 from .calls import CallWalk
 from .children import quarrels
 from .cycles import circling
 from .data import misread
 from .gates import ungated
 from .ground import Ground
+from .nested import Nested, nested, nobody_knows
 from .parks import parked_after_effects
 from .ranking import Ranking
 from .reachability import traps, unreachable
 from .report import Finding, Report, Unknown
 from .serialisable import unwritable
-from .suppression import Ignore, set_aside
+from .stretches import long_stretches
+from .suppression import Ignore, aside_in, claimed, set_aside
 from .temporal import temporal
 
 __all__ = ["check"]
 
 S = TypeVar("S")
-
-NEST_MAX: Final = 16
-"""How many graphs deep children are proven."""
 
 NO_RULES: Final = Unknown("GL12", "no rules are given: pass them with `rules`.")
 
@@ -52,26 +51,46 @@ def check(
     Args:
         graph: the graph; the graphs of its children, as far as they are known, are proven too.
         rules: temporal rules of your own (`graphloop.temporal`), beside the graph's.
-        ignore: why findings are set aside, by node and code: `{("node", "GL6"): "reason"}`. A
-            node of a child is `child/node`; an empty name is the graph as a whole.
+        ignore: why findings are set aside, by node and code: `{("node", "GL6"): "reason"}`,
+            beside what the graph says itself. A node of a child is `child/node`; an empty name is
+            the graph as a whole.
         budget: what a run may spend, for what its children claim.
 
     Raises:
-        ConfigError: a rule has a word that means nothing in this graph.
+        ConfigError: a rule has a word that means nothing in this graph, or an argument is not what
+            it should be.
     """
-    found = list(_proofs(graph, budget, 0))
+    graphs, asked = nested(graph_given("check", graph), budget), reasons(ignore)
+    excuses = {
+        (f"{one.prefix}{node}", code): why
+        for one in graphs
+        for (node, code), why in one.graph.ignore.items()
+    } | asked
+    found = [one for use in _proven(graphs, aside_in(excuses)) for one in use]
     given = graph.rules & rules_of(rules)
     if len(given):
         wrong, open_ = temporal(Ground(graph), resolve(given, names_of(graph)))
         found += [*wrong, *open_]
     else:
         found.append(NO_RULES)
-    findings, aside = set_aside([one for one in found if isinstance(one, Finding)], ignore or {})
+    found = [claimed(one, excuses) for one in found]
+    findings, aside = set_aside([one for one in found if isinstance(one, Finding)], excuses)
     unknown = [one for one in found if isinstance(one, Unknown)]
     return Report.of(graph.name, findings, unknown, aside)
 
 
-def _proofs(graph: Graph[S], budget: Budget | None, depth: int) -> Iterator[Finding | Unknown]:
+def _proven(graphs: Iterable[Nested], aside: frozenset[str]) -> Iterator[list[Finding | Unknown]]:
+    """Yield what is found of each use of a graph; each graph is proven once."""
+    known: dict[Hashable, list[Finding | Unknown]] = {}
+    for one in graphs:
+        if one.key not in known:
+            known[one.key] = list(_proofs(one.graph, one.budget, aside))
+        yield [*map(one.told, known[one.key]), *map(one.told, nobody_knows(one))]
+
+
+def _proofs(
+    graph: Graph[S], budget: Budget | None, aside: frozenset[str]
+) -> Iterator[Finding | Unknown]:
     ground = Ground(graph)
     yield from disagreements(ground)
     yield from unreachable(ground)
@@ -83,21 +102,10 @@ def _proofs(graph: Graph[S], budget: Budget | None, depth: int) -> Iterator[Find
     yield from misanswered(walk)
     for code in ("GL2", "GL3"):
         yield from ground.unpromised(code)
-    yield from circling(Ranking(ground), walk)
+    ranking = Ranking(ground)
+    yield from circling(ranking, walk, aside)
+    yield from long_stretches(ranking)
     yield from misread(ground)
     yield from quarrels(ground, budget)
     yield from parked_after_effects(ground)
     yield from unwritable(ground)
-    for contract in ground.contracts.values():
-        for child in () if contract is None else contract.children:
-            if child.graph is not None and depth < NEST_MAX:
-                inner = _proofs(child.graph, child.budget or budget, depth + 1)
-                yield from (_under(child.name, one) for one in inner)
-
-
-def _under(child: str, found: Finding | Unknown) -> Finding | Unknown:
-    """Return what was found of a child, as something about its parent."""
-    if isinstance(found, Unknown):
-        return Unknown(found.code, f"in the child {child!r}: {found.reason}")
-    node = f"{child}/{found.node}" if found.node else child
-    return replace(found, node=node, place=f"{found.place} of the child {child!r}")

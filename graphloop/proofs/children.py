@@ -17,13 +17,13 @@ from ..spending import Budget
 from .ground import Ground, named
 from .report import Finding, Unknown
 
-__all__ = ["quarrels", "rules_of_gates", "weaker"]
+__all__ = ["WILDCARDS", "quarrels", "rules_of_gates", "tools_of", "weaker"]
 
 S = TypeVar("S")
 
 STRICTNESS: Final = {"allow": 0, "ask": 1, "deny": 2}
 WILDCARDS: Final = frozenset("*?[")
-LIMITS: Final = ("tokens", "usd", "seconds", "tool_calls")
+LIMITS: Final = ("tokens", "usd", "seconds", "tool_calls", "agent_calls")
 ANY_TOOL: Final = "any other tool"
 
 
@@ -161,11 +161,16 @@ def _gate(
 
 def weaker(own: tuple[Rule, ...], above: tuple[Rule, ...]) -> str | None:
     """Return a tool that the child's gate treats more kindly than its parent's, if one is found."""
-    patterns = dict.fromkeys(one for rule in (*above, *own) for one in rule.tools)
-    tools = [one for one in patterns if not WILDCARDS & set(one)]
-    tools += [one.replace("*", "x").replace("?", "x") for one in patterns if "[" not in one]
-    for tool in (*tools, ANY_TOOL):
+    for tool in tools_of((*above, *own)):
         mine, theirs = decide(own, tool, ()).verdict, decide(above, tool, ()).verdict
         if STRICTNESS[mine] < STRICTNESS[theirs]:
             return tool
     return None
+
+
+def tools_of(rules: tuple[Rule, ...]) -> tuple[str, ...]:
+    """Return a tool for each name and each pattern of rules, and one that no name is meant for."""
+    patterns = dict.fromkeys(one for rule in rules for one in rule.tools)
+    tools = [one for one in patterns if not WILDCARDS & set(one)]
+    tools += [one.replace("*", "x").replace("?", "x") for one in patterns if "[" not in one]
+    return (*dict.fromkeys(tools), ANY_TOOL)

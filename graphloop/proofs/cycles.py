@@ -6,30 +6,55 @@ has no bound. The witness leads from the start into a shortest such cycle and on
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final, TypeVar, final
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from typing import Final, Generic, TypeAlias, TypeVar, final
 
 from ..contract import Moves
 from .calls import CallWalk, Place
-from .ground import Trail, Way, named, search, trail
-from .ranking import Ranking
+from .ground import Trail, Way, named, trail
+from .ranking import Part, Ranking
 from .report import Finding, Unknown
 
 __all__ = ["Cycle", "circling", "unbounded"]
 
 S = TypeVar("S")
+Q = TypeVar("Q")
 
-LINES_MAX: Final = 200_000
-"""How many lines may be looked at to find a shortest cycle; of a large part it is a short one."""
+At: TypeAlias = tuple[str, Place]
+"""A place of the ranking, and how the calls are there."""
+
+LINES_MAX: Final = 100_000
+"""How many lines are looked at for shortest cycles of one graph; past that, short ones must do."""
 
 CYCLES_MAX: Final = 50
 """How many cycles are told: who has as many wants to mend some before reading on."""
+
+CYCLES_MIN: Final = 5
+"""How many are told of a graph so large that looking for more would take long."""
 
 STOP: Final = (
     "lead the cycle through a StopCheck, and through a PrepareStep, which opens the turns that it "
     "counts"
 )
+
+
+@final
+@dataclass(slots=True)
+class _Search:
+    """How many lines may still be looked at, and what is known of cycles by now.
+
+    Parts only become smaller: a place whose cycles are all longer than that keeps longer ones.
+    """
+
+    left: int = LINES_MAX
+    longer: dict[tuple[bool, At], int] = field(default_factory=dict["tuple[bool, At]", int])
+
+    @property
+    def over(self) -> bool:
+        """Whether what was found has to do."""
+        return self.left <= 0
 
 
 @final
@@ -41,23 +66,45 @@ class Cycle:
     around: Trail
 
     @property
+    def node(self) -> str:
+        """The node that it is told of, and set aside by."""
+        return self.around[0].source
+
+    @property
     def words(self) -> str:
         """Its nodes, back to the first."""
         names = (*(way.source for way in self.around), self.around[0].source)
         return " -> ".join(names)
 
 
-def unbounded(ranking: Ranking[S], walk: CallWalk[S]) -> tuple[Cycle, ...]:
-    """Return a shortest cycle of each part of the graph that nothing bounds, nearest first."""
+def unbounded(
+    ranking: Ranking[S],
+    walk: CallWalk[S],
+    aside: Container[str] = frozenset(),
+    *,
+    every: bool = False,
+) -> tuple[Cycle, ...]:
+    """Return a shortest cycle of each part of the graph that nothing bounds, nearest first.
+
+    Args:
+        ranking: what bounds the graph's cycles.
+        walk: its calls.
+        aside: the nodes whose cycles are excused: those are returned beside the most that are told.
+        every: to return all of them, however many there are.
+    """
     todo = list(ranking.parts(*ranking.whole()))
     found: list[Cycle] = []
-    while todo and len(found) < CYCLES_MAX:
+    search = _Search()
+    count = 0
+    while todo and count < (inf if every else CYCLES_MIN if search.over else CYCLES_MAX):
         names, ways = todo.pop()
+        search.left -= len(ways)
         out = set(ranking.bounded(ways))
         left: Sequence[str] = names
         if not out:
-            cycle, passed = _cycle(ranking, walk, names, ways)
+            cycle, passed = _cycle(ranking, walk, (names, ways), search)
             found.append(cycle)
+            count += cycle.node not in aside
             # What else goes in circles here has a finding of its own.
             out = {way for way in ways if way.source in passed or way.target in passed}
             left = [name for name in names if name not in passed]
@@ -65,11 +112,20 @@ def unbounded(ranking: Ranking[S], walk: CallWalk[S]) -> tuple[Cycle, ...]:
     return tuple(sorted(found, key=lambda one: (len(one.into), one.words)))
 
 
-def circling(ranking: Ranking[S], walk: CallWalk[S]) -> Iterator[Finding | Unknown]:
-    """Yield a finding for every cycle without a bound, or that nobody can tell."""
+def circling(
+    ranking: Ranking[S],
+    walk: CallWalk[S],
+    aside: Container[str] = frozenset(),
+    *,
+    every: bool = False,
+) -> Iterator[Finding | Unknown]:
+    """Yield a finding for every cycle without a bound, or that nobody can tell.
+
+    The arguments are those of `unbounded`.
+    """
     ground = ranking.ground
     opened = any("turn" in ranking.may_move(way) for row in ranking.ways.values() for way in row)
-    for cycle in unbounded(ranking, walk):
+    for cycle in unbounded(ranking, walk, aside, every=every):
         names = [way.source for way in cycle.around]
         silent = tuple(name for name in names if ground.contracts[name] is None)
         if silent:
@@ -77,13 +133,23 @@ def circling(ranking: Ranking[S], walk: CallWalk[S]) -> Iterator[Finding | Unkno
                 "GL4",
                 f"nobody says how often a run goes round {cycle.words}: give {named(silent)} a "
                 f"`contract`, or {STOP}.",
+                names[0],
             )
             continue
         if opened and _may_count(ranking, cycle.around):
             yield Unknown(
                 "GL4",
                 f"a stop check is on {cycle.words}, and nobody can tell whether each round adds a "
-                "step: lead the cycle through a PrepareStep, which opens a turn.",
+                f"step: {_counted(ranking, cycle.around)}.",
+                names[0],
+            )
+            continue
+        if held := _held_again(ranking, cycle.around):
+            yield Unknown(
+                "GL4",
+                f"{held!r} holds calls once if a gate asks about them, and none does on "
+                f"{cycle.words}: lead `Held` to a Gate.",
+                names[0],
             )
             continue
         why, fix = _reason(ranking, cycle.around)
@@ -98,16 +164,18 @@ def circling(ranking: Ranking[S], walk: CallWalk[S]) -> Iterator[Finding | Unkno
 
 
 def _cycle(
-    ranking: Ranking[S], walk: CallWalk[S], names: Sequence[str], ways: Sequence[Way]
+    ranking: Ranking[S], walk: CallWalk[S], part: Part, search: _Search
 ) -> tuple[Cycle, frozenset[str]]:
     """Return a shortest cycle of a part, and the places it passes."""
+    names, ways = part
     # A line whose own bound begins anew elsewhere goes round only with what sets it back.
     free = [way for way in ways if (cap := ranking.cap(way)) is None or cap.counts]
-    repeated = _repeated(walk, ranking, free, alone=True) or _repeated(walk, ranking, ways)
+    repeated = _Repeated(walk, ranking, free, search).shortest(alone=True)
+    repeated = repeated or _Repeated(walk, ranking, ways, search).shortest()
     if repeated is not None:
         into, around = repeated
     else:
-        around = _shortest(names, ways)
+        around = _shortest(names, ways, search)
         order = {name: number for number, name in enumerate(walk.ground.parents)}
         at = min(range(len(around)), key=lambda one: order.get(ranking.node(around[one].source), 0))
         around = (*around[at:], *around[:at])
@@ -118,61 +186,88 @@ def _cycle(
     return Cycle(into, drawn), frozenset(way.source for way in around)
 
 
-def _shortest(names: Sequence[str], ways: Sequence[Way]) -> Trail:
+def _shortest(names: Sequence[str], ways: Sequence[Way], search: _Search) -> Trail:
     """Return a shortest cycle of a part, as far as the lines go."""
     rows = _rows(ways)
     best: Trail = ()
-    for name in names[: max(1, LINES_MAX // len(ways))]:
-        first: dict[str, Way] = {}
-        for way in rows[name]:
-            first.setdefault(way.target, way)
-        found = search(first, lambda one: ((way, way.target) for way in rows.get(one, ())))
-        back = trail(found, name)
-        begun = back[0].source if back else name
-        if not best or len(back) + 1 < len(best):
-            best = (first[begun], *back)
+    for name in names:
+        if best and search.over:
+            break
+        most = len(best) - 1 if best else len(names)
+        best = (
+            _back(name, lambda one: ((way, way.target) for way in rows[one]), most, search) or best
+        )
     return best
 
 
-def _repeated(  # noqa: C901 - one search from each place
-    walk: CallWalk[S], ranking: Ranking[S], ways: Sequence[Way], *, alone: bool = False
-) -> tuple[Trail, Trail] | None:
-    """Return a shortest cycle that leaves the calls as they were, and the way into it.
+class _Repeated(Generic[S]):
+    """Looks for a shortest cycle that leaves the calls as they were, and the way into it.
 
-    A run that goes round it once can go round again. With `alone`, nothing on the cycle itself
-    bounds it.
+    A run that goes round it once can go round again.
     """
-    rows = _rows(ways)
 
-    def steps(at: tuple[str, Place]) -> Iterator[tuple[Way, tuple[str, Place]]]:
+    def __init__(
+        self, walk: CallWalk[S], ranking: Ranking[S], ways: Sequence[Way], search: _Search
+    ) -> None:
+        self._walk = walk
+        self._ranking = ranking
+        self._rows = _rows(ways)
+        self._search = search
+        self._lines_max = len(ways)
+
+    def shortest(self, *, alone: bool = False) -> tuple[Trail, Trail] | None:
+        """Return one and the way into it; with `alone`, nothing on the cycle itself bounds it."""
+        best: Trail = ()
+        into: Trail = ()
+        looked = self._search.left - self._lines_max
+        for start in self._starts():
+            # A part that has none at all must not be looked through from each of its places.
+            if self._search.over and (best or self._search.left < looked):
+                break
+            most = len(best) - 1 if best else len(self._walk.found)
+            if self._search.longer.get((alone, start), 0) >= most:
+                continue
+            around = _back(start, self._steps, most, self._search)
+            if not around:
+                self._search.longer[alone, start] = most
+            elif not (alone and self._ranking.bounded(around)):
+                best, into = around, self._walk.trail(start[1])
+        return (into, best) if best else None
+
+    def _starts(self) -> list[At]:
+        """Return where a cycle may begin, the nearest first."""
+        names: dict[str, list[str]] = {}
+        for name in self._rows:
+            names.setdefault(self._ranking.node(name), []).append(name)
+        return [(name, place) for place in self._walk.found for name in names.get(place.node, ())]
+
+    def _steps(self, at: At) -> Iterator[tuple[Way, At]]:
         name, place = at
-        for way in rows.get(name, ()):
-            after = walk.after(place, way.outcome)
+        for way in self._rows.get(name, ()):
+            after = self._walk.after(place, way.outcome)
             if after is not None:
-                yield way, (way.target, Place(ranking.node(way.target), *after))
+                yield way, (way.target, Place(self._ranking.node(way.target), *after))
 
-    by_node: dict[str, list[Place]] = {}
-    for place in walk.found:
-        by_node.setdefault(place.node, []).append(place)
-    starts = [(name, place) for name in rows for place in by_node.get(ranking.node(name), ())]
-    best: tuple[Trail, Trail] | None = None
-    for start in starts[: max(1, LINES_MAX // max(1, len(ways)))]:
-        first: dict[tuple[str, Place], Way] = {}
-        for way, there in steps(start):
-            first.setdefault(there, way)
-        found = search(first, steps)
-        if start not in found:
-            continue
-        back, begun = trail(found, start), start
-        while (before := found[begun]) is not None:
-            begun = before[1]
-        around = (first[begun], *back)
-        into = walk.trail(start[1])
-        if alone and ranking.bounded(around):
-            continue
-        if best is None or (len(around), len(into)) < (len(best[1]), len(best[0])):
-            best = into, around
-    return best
+
+def _back(
+    start: Q, steps: Callable[[Q], Iterable[tuple[Way, Q]]], most: int, search: _Search
+) -> Trail:
+    """Return a shortest way from a place back to it, of so many lines at most; empty for none."""
+    found: dict[Q, tuple[Way, Q] | None] = {}
+    here = [start]
+    for _ in range(most):
+        after: list[Q] = []
+        for place in here:
+            for way, there in steps(place):
+                search.left -= 1
+                if there == start:
+                    walked = trail({**found, start: None}, place)
+                    return (*walked, way)
+                if there not in found:
+                    found[there] = way, place
+                    after.append(there)
+        here = after
+    return ()
 
 
 def _rows(ways: Sequence[Way]) -> dict[str, list[Way]]:
@@ -180,6 +275,11 @@ def _rows(ways: Sequence[Way]) -> dict[str, list[Way]]:
     for way in ways:
         rows.setdefault(way.source, []).append(way)
     return rows
+
+
+def _held_again(ranking: Ranking[S], cycle: Trail) -> str:
+    """Return the node that holds calls on a cycle though nobody is asked of them, if any."""
+    return next((way.source for way in cycle if way in ranking.held_again(cycle)), "")
 
 
 def _may_count(ranking: Ranking[S], cycle: Trail) -> bool:
@@ -191,6 +291,21 @@ def _may_count(ranking: Ranking[S], cycle: Trail) -> bool:
     caps = [cap for way in cycle if (cap := ranking.cap(way)) is not None]
     counted = none.union(*(cap.counts for cap in caps))
     return any(counted & ranking.may_move(way) for way in cycle)
+
+
+def _counted(ranking: Ranking[S], cycle: Trail) -> str:
+    """Return what would make each round of a cycle count."""
+    if not ranking.opens_again and any("turn" in ranking.moved(way) for way in cycle):
+        return (
+            "a PrepareStep that fails, or is stopped, opens no turn. Lead what has failed, was "
+            "stopped or is over to END"
+        )
+    if any("turn" in ranking.moved(way) for way in cycle):
+        return (
+            "a turn that is opened once more, as a Compact asks for, is no other one. Close it "
+            "on the way by an Append, or lead what has failed, was stopped or is over to END"
+        )
+    return "lead the cycle through a PrepareStep, which opens a turn"
 
 
 def _reason(ranking: Ranking[S], cycle: Trail) -> tuple[str, str]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Final, TypeVar, final
 
-from ..contract import contract_of
 from ..graph import Graph
+from ..temporal import Rules, rules_of
+from .nested import children_of
 from .table_changes import TableChanges, table_changes
 from .verdict import Consequence, consequences
 
@@ -46,8 +48,9 @@ class Difference:
 
     @property
     def none(self) -> bool:
-        """Whether nothing differs that anybody can see."""
-        return self.changes.none and not self.verdict and not self.children
+        """Whether nothing differs that anybody can see, down to the last parameter."""
+        differs = self.before != self.after or self.verdict or self.children
+        return self.changes.none and not differs
 
     def to_json(self) -> str:
         """Return a JSON object with `weaker` and the fields of this class."""
@@ -70,36 +73,86 @@ class Difference:
         return "\n".join(lines)
 
 
-def difference(before: Graph[S], after: Graph[S]) -> Difference:
-    """Return how `after` differs from `before`, and what that means."""
-    return _difference(before, after, 0)
+def difference(
+    before: Graph[S],
+    after: Graph[S],
+    rules: Rules | Iterable[Rules] = (),
+    *,
+    rules_before: Rules | Iterable[Rules] | None = None,
+) -> Difference:
+    """Return how `after` differs from `before`, and what that means.
+
+    Args:
+        before: the earlier graph.
+        after: the later graph.
+        rules: temporal rules of your own, beside the graphs'.
+        rules_before: those of the earlier graph, if they were others.
+    """
+    new = rules_of(rules)
+    old = new if rules_before is None else rules_of(rules_before)
+    return _Comparing().compared(before, after, (before.rules & old, after.rules & new))
 
 
-def _difference(before: Graph[S], after: Graph[S], depth: int) -> Difference:
-    was, now = _children(before), _children(after)
-    inner = [
-        (name, _difference(was[name], now[name], depth + 1))
-        for name in now
-        if name in was and depth < NEST_MAX
-    ]
-    return Difference(
-        before.name,
-        after.name,
-        table_changes(before, after),
-        consequences(before, after),
-        tuple((name, one) for name, one in inner if not one.none),
-    )
+class _Comparing:
+    """Compares graphs, each pair of them once, however many ways lead to it."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int], Difference] = {}
+
+    def compared(
+        self, before: Graph[S], after: Graph[S], rules: tuple[Rules, Rules], depth: int = 0
+    ) -> Difference:
+        """Return the difference of two graphs, with those of their children."""
+        was, now = _children(before), _children(after)
+        inner: list[tuple[str, Difference]] = []
+        unseen: list[Consequence] = []
+        for name in [one for one in now if one in was]:
+            old, new = was[name], now[name]
+            if old is None or new is None:
+                unseen += _known_of(name, old, new)
+            elif depth < NEST_MAX:
+                inner.append((name, self._once(old, new, depth + 1)))
+            elif old != new:
+                said = f"the agent {name!r} is another, more than {NEST_MAX} graphs deep"
+                unseen.append(Consequence("weaker", "given", said))
+        return Difference(
+            before.name,
+            after.name,
+            table_changes(before, after, rules),
+            tuple(sorted([*consequences(before, after, rules), *unseen], key=_rank)),
+            tuple((name, one) for name, one in inner if not one.none),
+        )
+
+    def _once(self, old: Graph[object], new: Graph[object], depth: int) -> Difference:
+        key = id(old), id(new)
+        if key not in self._known:
+            self._known[key] = self.compared(old, new, (old.rules, new.rules), depth)
+        return self._known[key]
 
 
-def _children(graph: Graph[S]) -> dict[str, Graph[object]]:
-    contracts = [contract_of(node) for node in graph.nodes.values()]
-    return {
-        child.name: child.graph
-        for contract in contracts
-        if contract is not None
-        for child in contract.children
-        if child.graph is not None
-    }
+def _rank(one: Consequence) -> int:
+    return ("weaker", "changed", "stronger").index(one.effect)
+
+
+def _known_of(
+    name: str, old: Graph[object] | None, new: Graph[object] | None
+) -> Iterator[Consequence]:
+    """Yield that the graph of an agent is not known any more, or is now."""
+    if new is None and old is not None:
+        said = f"nobody knows the graph of the agent {name!r} any more"
+        yield Consequence("weaker", "given", said)
+    elif old is None and new is not None:
+        said = f"the graph of the agent {name!r} is known, and nobody can compare it"
+        yield Consequence("changed", "given", said)
+
+
+def _children(graph: Graph[S]) -> dict[str, Graph[object] | None]:
+    """Return the graphs that a graph runs, by name: of its nodes, and of what its models call."""
+    found: dict[str, Graph[object] | None] = {}
+    for _, child in children_of(graph):
+        if found.get(child.name) is None:
+            found[child.name] = child.graph
+    return {**found, **graph.agents}
 
 
 def _builtins(one: Difference) -> dict[str, object]:

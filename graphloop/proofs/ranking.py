@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Generic, Literal, TypeAlias, TypeVar, get_args
 
 from ..contract import Cap, Contract, Moves
+from ..outcomes import Held, Settled
 from .ground import END, Ground, Way
 from .lines import circles, groups
 
@@ -36,7 +37,10 @@ Asked: TypeAlias = Literal["new", "asked", "again", "ended", "broken"]
 the run has an ending or was broken off.
 """
 
-ASKED: Final[tuple[Asked, ...]] = ("new", "asked", "again", "ended", "broken")
+STANDS: Final[tuple[Asked, ...]] = ("new", "asked", "again")
+"""How a turn may stand whose run is not over."""
+
+ASKED: Final[tuple[Asked, ...]] = (*STANDS, "ended", "broken")
 
 At: TypeAlias = tuple[str, Asked]
 
@@ -51,9 +55,16 @@ class Ranking(Generic[S]):
     def __init__(self, ground: Ground[S]) -> None:
         self.ground = ground
         self.ways = self._split()
+        every = (way for row in self.ways.values() for way in row)
+        self._may_open_again = any("again" in self.may_move(way) for way in every)
         self._places = self._feasible()
         self._unmoved: dict[tuple[frozenset[Moves], bool], frozenset[str]] = {}
         self._again = any(asked == "again" for _, asked in self._places)
+
+    @property
+    def opens_again(self) -> bool:
+        """Whether a turn may be opened once more as the same one, as a Compact asks for."""
+        return self._again
 
     def node(self, place: str) -> str:
         """Return the node that a place is, however a run has come to it."""
@@ -92,7 +103,10 @@ class Ranking(Generic[S]):
 
     def bounded(self, ways: Sequence[Way]) -> list[Way]:
         """Return those of a part's lines that are taken only so often while a run stays in it."""
-        capped = [(way, cap) for way in ways if (cap := self.cap(way)) is not None]
+        unheld = self.held_again(ways)
+        capped = [
+            (way, cap) for way in ways if (cap := self.cap(way)) is not None and way not in unheld
+        ]
         if not capped:
             return []
         none: frozenset[Moves] = frozenset()
@@ -108,6 +122,26 @@ class Ranking(Generic[S]):
             )
         }
         return [way for way, cap in kept if not cap.counts or way in moved]
+
+    def held_again(self, ways: Sequence[Way]) -> frozenset[Way]:
+        """Return those of a part's lines that calls come back to though nobody was asked of them.
+
+        Calls are held once, since a gate asks about those it held: that bounds nothing without one.
+        """
+        held = [way for way in ways if issubclass(way.outcome, Held)]
+        if not held:
+            return frozenset()
+        nodes = self.ground.graph.nodes
+        silent = [
+            (way.source, way.target)
+            for way in ways
+            if not (
+                nodes[self.node(way.source)].kind == "gate" and issubclass(way.outcome, Settled)
+            )
+        ]
+        whole = groups(dict.fromkeys(way.source for way in ways), silent)
+        group_of = {name: place for place, group in enumerate(whole) for name in group}
+        return frozenset(way for way in held if group_of[way.source] == group_of[way.target])
 
     def unmoved_from_start(self, counts: frozenset[Moves], *, handed_in: bool) -> frozenset[str]:
         """Return the nodes that a run may come to before any of these has moved.
@@ -175,19 +209,20 @@ class Ranking(Generic[S]):
         self, ways: Sequence[Way], lines: Sequence[Way], counts: frozenset[Moves]
     ) -> Iterator[Way]:
         """Yield those of `lines` from which no way leads back to them that moves nothing."""
+        left = lines
         if not self._again:
+            # What no line leads back to needs no look at how the turns stand.
             still = [way for way in ways if not self.moved(way) & counts]
             names = dict.fromkeys(name for way in ways for name in (way.source, way.target))
             whole = groups(names, [(way.source, way.target) for way in still])
             group_of = {name: place for place, group in enumerate(whole) for name in group}
-            for way in lines:
-                if self.moved(way) & counts or group_of[way.source] != group_of[way.target]:
-                    yield way
-            return
+            together = {way for way in lines if group_of[way.source] == group_of[way.target]}
+            left = [way for way in lines if way in together and not self.moved(way) & counts]
+            yield from (way for way in lines if way not in together or self.moved(way) & counts)
         rows: dict[str, list[Way]] = {}
-        for way in ways:
+        for way in ways if left else ():
             rows.setdefault(way.source, []).append(way)
-        for way in lines:
+        for way in left:
             if not self._comes_back(rows, way, counts):
                 yield way
 
@@ -220,12 +255,18 @@ class Ranking(Generic[S]):
         """Yield where a line leads to, with all that may have become of the turn."""
         contract = self._contract(way.source)
         moved, may = self.moved(way), self.may_move(way)
+        if contract is None:
+            # It may have done anything to the turn.
+            for stands in STANDS:
+                yield way.target, stands
+            return
         if asked in {"ended", "broken"}:
-            yield from _led_once_over(way, contract, asked)
+            led = _led_once_over(way, contract, asked)
+            yield from (one for one in led if self._may_open_again or one[1] != "again")
             return
-        if contract is not None and asked == "new" and way.outcome in contract.only_asked:
+        if asked == "new" and way.outcome in contract.only_asked:
             return
-        if contract is not None and way.outcome in contract.ends_by | contract.breaks_by:
+        if way.outcome in contract.ends_by | contract.breaks_by:
             yield way.target, "ended" if way.outcome in contract.ends_by else "broken"
             return
         before: Asked = "new" if moved & {"turn", "close"} else asked
@@ -247,11 +288,9 @@ class Ranking(Generic[S]):
         return found
 
 
-def _led_once_over(way: Way, contract: Contract | None, over: Asked) -> Iterator[At]:
+def _led_once_over(way: Way, contract: Contract, over: Asked) -> Iterator[At]:
     """Yield where a line leads to that is taken by a run that has its ending."""
-    known = None
-    if contract is not None:
-        known = contract.once_ended if over == "ended" else contract.once_broken
+    known = contract.once_ended if over == "ended" else contract.once_broken
     if known is None:
         # The ending may be gone, and nobody knows how the turn stands.
         yield way.target, "asked"

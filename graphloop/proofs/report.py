@@ -86,10 +86,17 @@ class Finding:
 @final
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A property that cannot be decided, and why."""
+    """A property that cannot be decided, and why.
+
+    Attributes:
+        code: the property.
+        reason: why, and what would decide it.
+        node: the node that it is about, within its graph; empty for none.
+    """
 
     code: str
     reason: str
+    node: str = ""
 
 
 @final
@@ -135,9 +142,13 @@ class Report:
         """Return the report of having checked everything: proven is what nothing speaks against."""
         known, aside = tuple(findings), tuple(suppressed)
         # What nobody can decide beside what is wrong already would be noise.
-        settled = {one.code for one in known}
+        settled = {one.code for one in known if one.severity == "error"}
         open_ = tuple(dict.fromkeys(one for one in unknown if one.code not in settled))
-        spoken = settled | {one.code for one in open_} | {one.finding.code for one in aside}
+        spoken = (
+            {one.code for one in known}
+            | {one.code for one in open_}
+            | {one.finding.code for one in aside}
+        )
         proven = tuple(code for code in PROPERTIES if code not in spoken)
         order = {code: place for place, code in enumerate(PROPERTIES)}
         open_ = tuple(sorted(open_, key=lambda one: order.get(one.code, len(order))))
@@ -161,7 +172,10 @@ class Report:
             found = one.finding
             lines.append(f"  suppressed {found.code} at {found.place}: {found.message}")
             lines.append(f"    reason: {one.reason}")
-        lines += [f"  unknown {one.code}: {one.reason}" for one in self.unknown]
+        open_: dict[str, list[str]] = {}
+        for unknown in self.unknown:
+            open_.setdefault(unknown.reason, []).append(unknown.code)
+        lines += [f"  unknown {', '.join(codes)}: {reason}" for reason, codes in open_.items()]
         return "\n".join(lines)
 
     def _verdict(self) -> str:

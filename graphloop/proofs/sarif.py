@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Final, TypeAlias
 
 from .report import PROPERTIES, Finding, Report, Suppressed, Unknown
@@ -13,6 +14,7 @@ __all__ = ["to_sarif"]
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | bool | None"
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+PACKAGE: Final = Path(__file__).parents[1]
 OWN: Final = {"GL0": "what the checker is told makes sense"} | dict(PROPERTIES)
 
 
@@ -81,10 +83,18 @@ def _location(report: Report, place: str | None, node: str) -> Json:
     name = f"{report.graph}/{node}" if node else report.graph
     logical: list[Json] = [{"fullyQualifiedName": name, "kind": "member"}]
     location: dict[str, Json] = {"logicalLocations": logical}
-    if place is not None:
-        file, _, line = place.rpartition(":")
+    file, _, line = (place or "").rpartition(":")
+    uri = _uri(Path(file)) if file else None
+    if uri is not None:
         location["physicalLocation"] = {
-            "artifactLocation": {"uri": file},
+            "artifactLocation": {"uri": uri},
             "region": {"startLine": int(line)},
         }
     return location
+
+
+def _uri(file: Path) -> str | None:
+    """Return where viewers find a file; None for this package's own, which is in no repository."""
+    if not file.is_absolute():
+        return file.as_posix()
+    return None if file.is_relative_to(PACKAGE) else file.as_uri()

@@ -14,7 +14,7 @@ from ..graph import Graph
 from ..nodes.gate import Gate
 from ..policy import Rule, decide
 from ..spending import Budget
-from .children import LIMITS, weaker
+from .children import LIMITS, WILDCARDS, tools_of, weaker
 
 __all__ = ["Softened", "softened"]
 
@@ -66,6 +66,52 @@ def _rules(who: str, old: Rules, new: Rules) -> Iterator[Softened]:
         yield Softened("weaker", "rules", _told(who, kinder, old, new))
     if stricter is not None:
         yield Softened("stronger", "rules", _told(who, stricter, old, new))
+    longer = _open_longer(who, old, new)
+    yield from longer
+    if kinder is None and _overlapping(old, new):
+        said = f"{who} has other rules, whose patterns may overlap in ways that nobody has compared"
+        yield Softened("weaker", "rules", said)
+    elif kinder is None and stricter is None and not longer:
+        said = f"{who} has other rules, which say the same of every tool that they name"
+        yield Softened("changed", "rules", said)
+
+
+def _open_longer(who: str, old: Rules, new: Rules) -> list[Softened]:
+    """Return for which tools a question stays open for another time."""
+    found: list[Softened] = []
+    for tool in tools_of((*old, *new)):
+        was, now = decide(old, tool, ()), decide(new, tool, ())
+        if was.verdict != "ask" or now.verdict != "ask" or was.ttl_s == now.ttl_s:
+            continue
+        more = was.ttl_s is not None and (now.ttl_s is None or now.ttl_s > was.ttl_s)
+        said = f"{who} keeps a question about {tool!r} open {_for(now)}, {_for(was)} before"
+        found.append(Softened("weaker" if more else "stronger", "rules", said))
+    return found
+
+
+def _for(rule: Rule) -> str:
+    return "for ever" if rule.ttl_s is None else f"for {rule.ttl_s:g} s"
+
+
+def _overlapping(old: Rules, new: Rules) -> bool:
+    """Whether patterns may match what no sample shows, and the later rules do not only deny more.
+
+    Patterns that both sides try in the same order decide alike, whatever comes before and denies.
+    """
+    patterns = [one for rule in (*old, *new) for one in rule.tools]
+    if all(one == "*" or not WILDCARDS & set(one) for one in patterns):
+        return False
+    verdicts = [(rule.verdict, rule.tools) for rule in old]
+    rest = [(rule.verdict, rule.tools) for rule in new]
+    for one in verdicts:
+        while rest and rest[0] != one:
+            if rest.pop(0)[0] != "deny":
+                return True
+        if not rest:
+            return True
+        rest.pop(0)
+    # What no rule matches is denied: what comes last can only let more through.
+    return any(verdict != "deny" for verdict, _ in rest)
 
 
 def _told(who: str, tool: str, old: Rules, new: Rules) -> str:

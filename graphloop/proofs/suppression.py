@@ -9,12 +9,31 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
-from .report import PROPERTIES, Finding, Suppressed
+from .report import PROPERTIES, Finding, Suppressed, Unknown
 
-__all__ = ["Ignore", "set_aside"]
+__all__ = ["Ignore", "aside_in", "claimed", "excused", "set_aside"]
 
 Ignore: TypeAlias = Mapping[tuple[str, str], str]
 """Reasons by node and code; an empty node stands for the graph as a whole."""
+
+
+def excused(found: Finding | Unknown, ignore: Ignore) -> str:
+    """Return the reason for which something is set aside; empty for none."""
+    return ignore.get((found.node, found.code), "").strip()
+
+
+def aside_in(ignore: Ignore) -> frozenset[str]:
+    """Return the nodes whose cycles (GL4) are set aside, by their names in their own graphs."""
+    return frozenset(node.rpartition("/")[2] for node, code in ignore if code == "GL4")
+
+
+def claimed(found: Finding | Unknown, ignore: Ignore) -> Finding | Unknown:
+    """Return what nobody can tell as a finding, where somebody answers for it."""
+    if isinstance(found, Finding) or not found.node or not excused(found, ignore):
+        return found
+    place = f"node {found.node!r}"
+    fix = "let its nodes promise what they do."
+    return Finding(found.code, "warning", place, found.reason, (), fix, node=found.node)
 
 
 def set_aside(
@@ -24,7 +43,7 @@ def set_aside(
     counted: list[Finding] = []
     aside: list[Suppressed] = []
     for finding in findings:
-        reason = ignore.get((finding.node, finding.code), "").strip()
+        reason = excused(finding, ignore)
         if reason:
             aside.append(Suppressed(finding, reason))
         else:

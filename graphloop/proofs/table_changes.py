@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, TypeVar, final
 
-from ..contract import contract_of
 from ..graph import Edge, Graph
 from ..nodes.gate import Gate
-from ..outcomes import outcome_name
 from ..policy import describe
+from ..temporal import Rules
+from .given_changes import given_changes
+from .parameter_changes import parameter_changes
+from .rule_changes import RuleChange, rule_changes
 
 __all__ = ["NodeChange", "Rewired", "TableChanges", "table_changes"]
 
@@ -39,7 +41,10 @@ class Rewired:
 @final
 @dataclass(frozen=True, slots=True)
 class NodeChange:
-    """What is different about a node that both graphs have: `what`, and each side in words."""
+    """What is different about a node that both graphs have: `what`, and each side in words.
+
+    Of what runs are given beside the table, the node is empty.
+    """
 
     node: str
     what: str
@@ -50,7 +55,7 @@ class NodeChange:
         gone = [f"- {one}" for one in self.before if one not in self.after]
         come = [f"+ {one}" for one in self.after if one not in self.before]
         changed = ", ".join([*gone, *come]) or "another order"
-        return f"{self.node}: {self.what}: {changed}"
+        return ": ".join([*filter(None, (self.node, self.what)), changed])
 
 
 @final
@@ -66,6 +71,10 @@ class TableChanges:
         edges_added: lines that only the later graph has.
         edges_removed: lines that only the earlier graph has.
         rewired: outcomes that both have, and that lead elsewhere.
+        rules_added: temporal rules that only the later one has.
+        rules_removed: temporal rules that only the earlier one has.
+        rules_changed: rules about the same happening that say something else.
+        given_changed: what runs are given beside the table: instructions, tools, a budget.
     """
 
     start: tuple[str, str] | None = None
@@ -75,6 +84,10 @@ class TableChanges:
     edges_added: tuple[Edge, ...] = ()
     edges_removed: tuple[Edge, ...] = ()
     rewired: tuple[Rewired, ...] = ()
+    rules_added: tuple[str, ...] = ()
+    rules_removed: tuple[str, ...] = ()
+    rules_changed: tuple[RuleChange, ...] = ()
+    given_changed: tuple[NodeChange, ...] = ()
 
     @property
     def none(self) -> bool:
@@ -91,10 +104,23 @@ class TableChanges:
         yield from (f"- {_line(one)}" for one in self.edges_removed)
         yield from (f"+ {_line(one)}" for one in self.edges_added)
         yield from (f"~ {one}" for one in self.rewired)
+        yield from (f"- rule {one}" for one in self.rules_removed)
+        yield from (f"+ rule {one}" for one in self.rules_added)
+        yield from (f"~ rule {one}" for one in self.rules_changed)
+        yield from (f"~ {one}" for one in self.given_changed)
 
 
-def table_changes(before: Graph[S], after: Graph[S]) -> TableChanges:
-    """Return how the table of `after` differs from that of `before`."""
+def table_changes(
+    before: Graph[S], after: Graph[S], rules: tuple[Rules, Rules] | None = None
+) -> TableChanges:
+    """Return how the table of `after` differs from that of `before`, and its temporal rules.
+
+    Args:
+        before: the earlier graph.
+        after: the later graph.
+        rules: the rules of both; the graphs' own if not given.
+    """
+    added, removed, changed = rule_changes(*(rules or (before.rules, after.rules)))
     old = {(one.source, one.outcome): one for one in before.edges}
     new = {(one.source, one.outcome): one for one in after.edges}
     return TableChanges(
@@ -109,6 +135,15 @@ def table_changes(before: Graph[S], after: Graph[S]) -> TableChanges:
             for way, one in new.items()
             if way in old and old[way].target != one.target
         ),
+        rules_added=added,
+        rules_removed=removed,
+        rules_changed=changed,
+        given_changed=tuple(
+            [
+                NodeChange("", one.name, one.before, one.after)
+                for one in given_changes(before, after)
+            ]
+        ),
     )
 
 
@@ -119,26 +154,17 @@ def _node_changes(before: Graph[S], after: Graph[S]) -> Iterator[NodeChange]:
             continue
         if old.kind != new.kind:
             yield NodeChange(name, "kind", (old.kind,), (new.kind,))
-        elif type(old) is not type(new):
+        elif type(old).__qualname__ != type(new).__qualname__:
             yield NodeChange(name, "class", (type(old).__name__,), (type(new).__name__,))
         if isinstance(old, Gate) and isinstance(new, Gate) and old.rules != new.rules:
             yield NodeChange(name, "rules", _rules(old), _rules(new))
-        caps = _caps(before, name), _caps(after, name)
-        if caps[0] != caps[1]:
-            yield NodeChange(name, "bounds", *caps)
+        if type(old).__qualname__ == type(new).__qualname__ and old.kind == new.kind:
+            for one in parameter_changes(old, new):
+                yield NodeChange(name, one.name, one.before, one.after)
 
 
 def _rules(gate: Gate) -> tuple[str, ...]:
     return describe(gate.rules) if gate.rules else NO_RULES
-
-
-def _caps(graph: Graph[S], name: str) -> tuple[str, ...]:
-    """Return how often outcomes of a node are taken at most, in words."""
-    contract = contract_of(graph.nodes[name])
-    if contract is None:
-        return ()
-    words = [f"{outcome_name(one)} at most {cap.times} times" for one, cap in contract.caps.items()]
-    return tuple(sorted(words))
 
 
 def _line(edge: Edge) -> str:

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from math import inf
 from typing import Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar, final
 
 from ..contract import Cap, Contract
 from ..outcomes import Outcome
-from ..temporal import Rules, TemporalRule, describe_rule, words_of
+from ..temporal import AtMost, Rules, TemporalRule, describe_rule, words_of
 from ..temporal_automata import (
     Automaton,
     Happening,
@@ -23,20 +25,29 @@ from ..temporal_automata import (
     automaton_of,
     entered,
     ran,
+    returned,
     taken,
 )
 from .ground import END, Ground, Trail, Way, search, trail
+from .ranking import Ranking
 from .report import Finding, Unknown
+from .visits import Visits
 
-__all__ = ["PLACES_MAX", "Decision", "Status", "decided", "temporal"]
+__all__ = ["LINES_MAX", "Decision", "Status", "decided", "temporal"]
 
 S = TypeVar("S")
 
-PLACES_MAX: Final = 200_000
-"""After how many places of graph and automaton a search is given up, and nothing is proven.
+LINES_MAX: Final = 200_000
+"""How many lines are walked for all rules together; then a search proves nothing, and says so.
 
-Where bounds are counted along, each four of them count as a place more.
+Each bound that is counted along counts as a line more.
 """
+
+LINES_MIN: Final = 20_000
+"""How many lines are walked for one rule, however many there are."""
+
+AROUND: Final = "\0"
+"""Where a way begins that comes back to a node."""
 
 SOME_TOOL: Final = "\0"
 """A tool that no rule names, for it stands for all of them."""
@@ -92,24 +103,23 @@ def decided(ground: Ground[S], rules: Rules) -> tuple[Decision, ...]:
     Raises:
         ConfigError: a word has not been looked up (`temporal_names.resolve`).
     """
-    return tuple([_decided(_Product(ground, automaton_of(rule))) for rule in rules])
+    lines = max(LINES_MIN, LINES_MAX // max(1, len(rules)))
+    most = _Most(ground)
+    return tuple([_decided(_Product(ground, automaton_of(rule), lines), most) for rule in rules])
 
 
-def _decided(product: _Product[S]) -> Decision:
-    """Decide a rule: first without the nodes' bounds, which only ever rule ways out."""
+def _decided(product: _Product[S], most: _Most[S]) -> Decision:
+    """Decide a rule: first by what is known of visits, then by walking."""
     rule = product.automaton.rule
-    loose = product.walk(tools=True, bounded=False)
-    if loose.holds:
+    certain = product.repeated()
+    if certain is None and most.keeps(rule):
         return Decision(rule, "proven")
-    certain = product.walk(tools=False, bounded=False)
-    if certain.breach is not None and not product.keeps(certain.walked):
-        certain = product.walk(tools=False, bounded=True)
+    certain = certain or product.walk(tools=False)
     if certain.breach is not None:
         return Decision(rule, "violated", certain.walked, certain.breach)
-    if loose.breach is None or not product.keeps(loose.walked):
-        loose = product.walk(tools=True, bounded=True)
-        if loose.holds:
-            return Decision(rule, "proven")
+    loose = product.walk(tools=True)
+    if loose.holds:
+        return Decision(rule, "proven")
     if loose.breach is None or certain.cut:
         reason = "there are too many places to look at. The monitor watches the rule."
         return Decision(rule, "unknown", loose.walked, loose.breach or "", reason)
@@ -123,6 +133,10 @@ def _decided(product: _Product[S]) -> Decision:
             "Only the monitor can decide; it tells, for no gate can stop that."
         )
     return Decision(rule, "unknown", loose.walked, loose.breach, reason)
+
+
+_Bounded: TypeAlias = tuple[str, type[Outcome], Cap]
+"""A bound that a node promises on one of its outcomes."""
 
 
 class _Place(NamedTuple):
@@ -146,45 +160,115 @@ class _Walk(NamedTuple):
         return self.breach is None and not self.cut
 
 
-class _Product(Generic[S]):
-    """A graph and a rule, walked side by side."""
+class _Most(Generic[S]):
+    """How often nodes are visited at most, and so left, by the bounds that nodes promise."""
 
-    def __init__(self, ground: Ground[S], automaton: Automaton) -> None:
+    def __init__(self, ground: Ground[S]) -> None:
+        self.ground = ground
+
+    @cached_property
+    def visits(self) -> Mapping[str, float]:
+        """The most visits of each node that runs arrive at."""
+        ranking = Ranking(self.ground)
+        names, ways = ranking.whole()
+        stay = Visits(ranking, dict.fromkeys(names, 0.0)).among(names, ways)
+        visits: dict[str, float] = {}
+        for place, count in stay.visits.items():
+            node = ranking.node(place)
+            visits[node] = visits.get(node, 0.0) + count
+        return visits
+
+    def keeps(self, rule: TemporalRule) -> bool:
+        """Whether a rule that counts can never be broken, as nothing comes so often."""
+        return isinstance(rule, AtMost) and not rule.per and self._happens(rule.what) <= rule.times
+
+    def _happens(self, word: str) -> float:
+        """Return how often a node is entered, or an outcome taken, at most."""
+        if word.startswith("node:"):
+            return self.visits.get(word.removeprefix("node:"), inf)
+        if not word.startswith("outcome:"):
+            return inf
+        ways = [way for name in self.ground.reached for way in self.ground.ways[name]]
+        nodes = {way.source for way in ways if word in taken(way.source, way.word).words}
+        return sum(self.visits[node] for node in nodes)
+
+
+class _Product(Generic[S]):
+    """A graph and a rule, walked side by side over so many lines at most."""
+
+    def __init__(self, ground: Ground[S], automaton: Automaton, lines: int) -> None:
         self.ground = ground
         self.automaton = automaton
         self.any_tools = _any_tools(automaton)
         self.caps = _caps(ground)
         self.closures: dict[int, frozenset[int]] = {}
+        self.lines = lines
 
-    def walk(self, *, tools: bool, bounded: bool) -> _Walk:
-        """Walk all ways, the shortest first.
+    def walk(self, *, tools: bool) -> _Walk:
+        """Walk all ways, the shortest first, until one breaks the rule that nodes may go.
+
+        The bounds that nodes promise only rule ways out, so none is counted before a way is found
+        that it rules out.
 
         Args:
             tools: whether any tools may run and any approvals be given where that can be.
-            bounded: whether nodes keep to the bounds that they promise.
         """
+        caps: list[_Bounded] = []
+        while True:
+            found = self._walked(tuple(caps), tools=tools)
+            broken = self.refused(found.walked)
+            if found.breach is None or broken is None:
+                return found
+            caps.append(broken)
+
+    def _walked(self, caps: tuple[_Bounded, ...], *, tools: bool) -> _Walk:
         automaton, start = self.automaton, self.ground.graph.start
         state = automaton.after(automaton.start, entered(start))
-        walk = _Steps(self, tools=tools, bounded=bounded)
-        first = _Place(start, state, (0,) * len(self.caps) if bounded else ())
-        found = search([first], walk.steps)
+        walk = _Steps(self, caps, tools=tools)
+        found = search([_Place(start, state, (0,) * len(caps))], walk.steps)
         for place in found:
             if self.breaks(place, tools=tools):
                 return _Walk(place.node, trail(found, place), walk.cut)
         return _Walk(None, (), walk.cut)
 
-    def keeps(self, walked: Trail) -> bool:
-        """Whether a way keeps to all that the nodes on it promise."""
-        counts: tuple[int, ...] | None = (0,) * len(self.caps)
-        for way in walked:
-            counts = None if counts is None else self.counted(way, counts)
-        return counts is not None
+    def repeated(self) -> _Walk | None:
+        """Return the shortest way that visits a node too often, unless a bound rules it out."""
+        rule, ground = self.automaton.rule, self.ground
+        kind, _, node = words_of(rule)[0].partition(":")
+        if not isinstance(rule, AtMost) or rule.per or kind != "node" or node not in ground.parents:
+            return None
 
-    def counted(self, way: Way, counts: tuple[int, ...]) -> tuple[int, ...] | None:
+        def steps(name: str) -> Iterable[tuple[Way, str]]:
+            ways = ground.ways.get(node if name == AROUND else name, ())
+            return ((way, way.target) for way in ways)
+
+        found = search([AROUND], steps)
+        if node not in found:
+            return None
+        walked = (*ground.trail(node), *trail(found, node) * rule.times)
+        return _Walk(node, walked, cut=False) if self.refused(walked) is None else None
+
+    def refused(self, walked: Trail) -> _Bounded | None:
+        """Return the first bound that a node on a way promises and the way does not keep to."""
+        counts: tuple[int, ...] = (0,) * len(self.caps)
+        for way in walked:
+            after = self.counted(self.caps, way, counts)
+            if after is None:
+                return next(
+                    cap
+                    for cap, count in zip(self.caps, counts, strict=True)
+                    if self.counted((cap,), way, (count,)) is None
+                )
+            counts = after
+        return None
+
+    def counted(
+        self, caps: tuple[_Bounded, ...], way: Way, counts: tuple[int, ...]
+    ) -> tuple[int, ...] | None:
         """Return the counters after a line was taken; None if a bound rules that out."""
         contract = self.ground.contracts[way.source]
         after: list[int] = []
-        for (source, outcome, cap), count in zip(self.caps, counts, strict=True):
+        for (source, outcome, cap), count in zip(caps, counts, strict=True):
             is_own = way.source == source and way.outcome is outcome
             new = _count(cap, count, contract, way.outcome, is_own=is_own)
             if new is None:
@@ -219,21 +303,19 @@ class _Product(Generic[S]):
         """Whether the rule is broken at a place, or can be by a tool that may run there."""
         automaton = self.automaton
         if place.state == automaton.broken or (
-            place.node == END and place.state == automaton.owing
+            place.node == END and place.state in automaton.owing
         ):
             return True
         return tools and self.acts(place.node) and automaton.broken in self.closure(place.state)
 
 
 class _Steps(Generic[S]):
-    """The lines out of each place, until there are too many places."""
+    """The lines out of each place, until too many have been walked."""
 
-    def __init__(self, product: _Product[S], *, tools: bool, bounded: bool) -> None:
+    def __init__(self, product: _Product[S], caps: tuple[_Bounded, ...], *, tools: bool) -> None:
         self.product = product
+        self.caps = caps
         self.tools = tools
-        self.bounded = bounded
-        self.left = PLACES_MAX
-        self.price = 1 + (len(product.caps) // 4 if bounded else 0)
         self.found = False
         self.cut = False
 
@@ -246,15 +328,16 @@ class _Steps(Generic[S]):
             # Places come in the order in which they are found: this is the nearest.
             self.found = True
             return
-        self.left -= self.price
-        if self.left < 0:
-            self.cut = True
-            return
-        states: Iterable[int] = (place.state,)
+        states = [place.state]
         if self.tools and product.acts(place.node):
             states = sorted(product.closure(place.state))
-        for way in product.ground.ways[place.node]:
-            counts = product.counted(way, place.counts) if self.bounded else ()
+        ways = product.ground.ways[place.node]
+        product.lines -= len(ways) * (len(self.caps) + len(states))
+        if product.lines < 0:
+            self.cut = True
+            return
+        for way in ways:
+            counts = product.counted(self.caps, way, place.counts)
             if counts is not None:
                 yield from self._led(way, states, counts)
 
@@ -273,13 +356,16 @@ def _any_tools(automaton: Automaton) -> tuple[Happening, ...]:
     kinds = [word.partition(":") for word in automaton.words]
     tools = {name for kind, _, name in kinds if kind in {"tool", "approval"}}
     names = sorted({*tools, SOME_TOOL})
-    every = [made(name) for name in names for made in (ran, approval_of)]
-    return tuple([one for one in every if automaton.letter(one)])
+    every = [
+        (ran(name), approval_of(name), *[returned(name, well=well) for well in (True, False)])
+        for name in names
+    ]
+    return tuple([one for made in every for one in made if automaton.letter(one)])
 
 
-def _caps(ground: Ground[S]) -> tuple[tuple[str, type[Outcome], Cap], ...]:
+def _caps(ground: Ground[S]) -> tuple[_Bounded, ...]:
     """Return the bounds of all nodes that runs arrive at, but those that leave no line."""
-    held: list[tuple[str, type[Outcome], Cap]] = []
+    held: list[_Bounded] = []
     for node in ground.reached:
         contract = ground.contracts[node]
         caps: Mapping[type[Outcome], Cap] = {} if contract is None else contract.caps
@@ -306,6 +392,7 @@ def _count(
     may_move = contract.may_move(outcome)
     if may_move & cap.resets or (cap.counts and "again" in may_move):
         return 0
-    if contract.moved(outcome) & cap.counts:
+    # By these a run may once leave without having moved anything.
+    if contract.moved(outcome) & cap.counts and outcome not in contract.at_first:
         moved = 1
     return 2 * taken_before + moved

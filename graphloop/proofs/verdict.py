@@ -12,15 +12,20 @@ from dataclasses import dataclass
 from typing import Final, Generic, Literal, TypeAlias, TypeVar, final
 
 from ..graph import Graph
-from ..node_protocol import Kind
+from ..node_protocol import Kind, Node
+from ..outcomes import Outcome
+from ..temporal import Rules
 from .bound import Bound, bound
 from .calls import CallWalk
 from .check import check
 from .cycles import Cycle, unbounded
 from .dominance import Dominance
+from .given_changes import given_changes
 from .ground import END, Ground, Trail
+from .parameter_changes import is_guard, parameter_changes
 from .ranking import Ranking
 from .report import Finding, Report
+from .rule_changes import rule_effects
 from .softened import softened
 
 __all__ = ["Consequence", "Effect", "consequences"]
@@ -34,6 +39,9 @@ Pair: TypeAlias = tuple[str, str]
 NAMED_MAX: Final = 4
 BOOKKEEPING: Final[frozenset[Kind]] = frozenset({"prepare", "model", "append"})
 """Kinds that guard nothing: that one of them is not passed matters before something acts."""
+
+TOLD: Final = frozenset({"GL4", "GL12"})
+"""The properties that have proofs of their own here."""
 
 BOUNDS: Final = {
     "model_calls": "model calls",
@@ -50,8 +58,9 @@ class Consequence:
 
     Attributes:
         effect: whether the later graph promises less, more, or something else.
-        subject: what it is about: `order`, `repetition`, `cycle`, `bound`, `rules`, or the code of
-            a property.
+        subject: what it is about: `order`, `repetition`, `cycle`, `bound`, `rules` (of gates),
+            `node` (what it is, and its parameters), `given` (what runs are given beside the table),
+            or the code of a property; temporal rules are GL12.
         message: what it is, in words.
         pairs: for an order, each node that is not passed any more (or now is), and before what.
         witness: the nodes of a shortest way of the later graph that shows it; else empty.
@@ -76,14 +85,29 @@ class Consequence:
         return "\n".join([*lines, f"  witness: {self.path}"] if self.witness else lines)
 
 
-def consequences(before: Graph[S], after: Graph[S]) -> tuple[Consequence, ...]:
-    """Return what it means that `before` has become `after`; what got weaker first."""
+def consequences(
+    before: Graph[S], after: Graph[S], rules: tuple[Rules, Rules] | None = None
+) -> tuple[Consequence, ...]:
+    """Return what it means that `before` has become `after`; what got weaker first.
+
+    Args:
+        before: the earlier graph.
+        after: the later graph.
+        rules: the temporal rules of both; the graphs' own if not given.
+    """
     old, new = _Side(before), _Side(after)
+    given = rules or (before.rules, after.rules)
     found = [
+        *(
+            _told(one.effect, "GL12", one.message, one.walked)
+            for one in rule_effects(old.ground, new.ground, *given)
+        ),
         *_order(old, new),
         *_repetition(old, new),
         *_cycles(old, new),
         *_bounds(old.bound, new.bound),
+        *_nodes(old, new),
+        *_given(before, after),
         *(Consequence(*one) for one in softened(before, after)),
         *_properties(old.report, new.report),
     ]
@@ -202,20 +226,54 @@ def _bounds(old: Bound, new: Bound) -> Iterator[Consequence]:
         yield Consequence("weaker" if less else "stronger", "bound", said)
 
 
+def _nodes(old: _Side[S], new: _Side[S]) -> Iterator[Consequence]:
+    """Yield the nodes that are others under the same name, or have other parameters."""
+    for name, now in new.graph.nodes.items():
+        was = old.graph.nodes.get(name)
+        if was is None:
+            continue
+        if type(was).__qualname__ != type(now).__qualname__ or was.kind != now.kind:
+            weak = is_guard(was) or is_guard(now) or now.kind in {"execute", "graph"}
+            said = f"`{name}` is a {_sort(now)}, and was a {_sort(was)}"
+            yield Consequence("weaker" if weak else "changed", "node", said)
+            continue
+        for one in parameter_changes(was, now):
+            if not (now.kind == "graph" and _of_child(one.name)):
+                yield Consequence(one.effect, "node", one.said(f"`{name}`"))
+
+
+def _of_child(parameter: str) -> bool:
+    """Whether it is a child's gate or budget, which are compared as what they let through."""
+    names = parameter.split(".")
+    return "budget" in names or ("gate" in names and "conditions" not in names)
+
+
+def _given(before: Graph[S], after: Graph[S]) -> Iterator[Consequence]:
+    for one in given_changes(before, after):
+        yield Consequence(one.effect, "given", one.said("what runs are given"))
+
+
+def _sort(node: Node[S, Outcome]) -> str:
+    return f"{type(node).__qualname__} of kind {node.kind}"
+
+
 def _properties(old: Report, new: Report) -> Iterator[Consequence]:
-    """Yield what the checker finds now and did not, and the reverse; cycles are told already."""
+    """Yield what the checker finds now and did not, and the reverse.
+
+    Cycles and temporal rules are told already.
+    """
     was, now = ({_key(one): one for one in report.findings} for report in (old, new))
     for key, one in now.items():
-        if key not in was and one.code != "GL4":
+        if key not in was and one.code not in TOLD:
             effect: Effect = "weaker" if one.severity == "error" else "changed"
             said = f"{one.code} fails at {one.place}: {one.message.rstrip('.')}"
             yield Consequence(effect, one.code, said, (), *_walked(one))
     for key, one in was.items():
-        if key not in now and one.code != "GL4":
+        if key not in now and one.code not in TOLD:
             said = f"{one.code} at {one.place} is mended: {one.message.rstrip('.')}"
             yield Consequence("stronger", one.code, said)
     for unknown in new.unknown:
-        if unknown.code in old.proven:
+        if unknown.code in old.proven and unknown.code not in TOLD:
             said = f"{unknown.code} can no longer be decided: {unknown.reason.rstrip('.')}"
             yield Consequence("weaker", unknown.code, said)
 
@@ -257,7 +315,9 @@ def _walked(finding: Finding) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _key(finding: Finding) -> tuple[str, str, str, str]:
-    return finding.code, finding.node, finding.outcome, finding.message
+    """Return what makes a finding the same: where it is, not its words; of no place, its words."""
+    where = finding.node or finding.outcome
+    return finding.code, finding.node, finding.outcome, "" if where else finding.message
 
 
 def _becomes(nodes: Sequence[str]) -> str:

@@ -23,6 +23,9 @@ __all__ = ["Stay", "Visits"]
 
 S = TypeVar("S")
 
+NAMED_MAX: Final = 4
+"""How many lines a reason names before it says how many more there are."""
+
 CHOICES_MAX: Final = 8
 """Among how many lines the first to be taken out is chosen with care."""
 
@@ -101,7 +104,8 @@ class Visits(Generic[S]):
 
     def _phases(self, part: Part, out: Sequence[Way]) -> Stay:
         names, ways = part
-        rest = [way for way in ways if way not in set(out)]
+        taken_out = set(out)
+        rest = [way for way in ways if way not in taken_out]
         one, times = self.among(names, rest), 0
         visits, weight = dict.fromkeys(names, 0.0), 0.0
         words: list[str] = []
@@ -118,6 +122,8 @@ class Visits(Generic[S]):
         for name in names:
             visits[name] += (times + 1) * one.visits[name]
         asked = f"{one.weight:.0f} model calls"
+        more = len(words) - NAMED_MAX
+        words[NAMED_MAX:] = [f"{more:,} others so many times as they promise"] if more > 0 else []
         why = f"{' and '.join(words)}: {times + 1} x {asked}"
         why += f", and {weight:.0f} before" if weight else ""
         return Stay(

@@ -37,6 +37,7 @@ class Ask(Struct, frozen=True, gc=False):
 
     `agents` are those that the call is in, outermost first; from `expires_at` on (seconds since
     the epoch) an approval comes too late; an `unknown` call was approved before, and may have run.
+    `takes` is what an edit of a node's own question has to be, as JSON Schema text.
     """
 
     key: str
@@ -47,6 +48,7 @@ class Ask(Struct, frozen=True, gc=False):
     agents: tuple[str, ...] = ()
     expires_at: float | None = None
     unknown: bool = False
+    takes: str = ""
 
 
 class RunRecord(Struct, frozen=True):

@@ -15,6 +15,7 @@ from ..front.graph import Graph as FrontGraph
 from ..fuzz.fuzzing import fuzz, replay_token
 from ..fuzz.report import FuzzReport
 from ..graph import Graph
+from ..proofs.arguments import codes
 from ..proofs.check import check
 from ..proofs.report import Report
 from ..proofs.suppression import Ignore
@@ -50,14 +51,16 @@ def assert_safe(
 
     Raises:
         AssertionError: with the whole report: an error was found, or one of `proven` is not.
+        ConfigError: an argument is not what it should be.
     """
+    wanted_codes = codes("proven", proven)
     subject: Graph[Any] = graph.graph if isinstance(graph, Agent) else graph
     if isinstance(subject, FrontGraph):
         # One that was loaded has rules, and reasons to set findings aside, of its own.
         report = subject.check(rules=rules, ignore=ignore)
     else:
         report = check(subject, rules, ignore=ignore)
-    lacking = [code for code in proven if code not in report.proven]
+    lacking = [code for code in wanted_codes if code not in report.proven]
     if not report.ok or lacking:
         wanted = f"not proven: {', '.join(lacking)}\n" if lacking else ""
         raise AssertionError(f"{wanted}{report}")

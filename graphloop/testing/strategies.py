@@ -12,7 +12,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from hypothesis import strategies as st
+try:
+    from hypothesis import strategies as st
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "graphloop.testing.strategies needs Hypothesis, which is not installed. "
+        'Fix: pip install "graphloop[test]".',
+        name=error.name,
+    ) from error
 
 from ..drivers.sim import Simulation
 from ..effects import CallModel

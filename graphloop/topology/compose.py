@@ -1,70 +1,30 @@
 """Compose: the text of a topology as a tree of values, each with its line and column.
 
-Reads YAML, and JSON with it, from the parser's events: nothing is ever constructed from a tag, and
-every limit holds while the tree grows. Anchors, aliases, tags, directives and a second document are
+Reads YAML from the parser's events: nothing is ever constructed from a tag, and every limit holds
+while the tree grows. Anchors, aliases, tags, directives and a second document are
 refused: a topology has no use for them, and a reader would have to know what they do.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final, TypeAlias, final
+from collections.abc import Callable
+from typing import cast
 
 import yaml
 from yaml.reader import ReaderError
 
+from .json_text import read_json
 from .problems import Complaints, Mark, Misread
-from .scalars import Plain, plain_value, shown
+from .scalars import plain_value
+from .tree import Entry, Fields, Growth, Items, Scalar, Value, described
 
 __all__ = ["Entry", "Fields", "Items", "Scalar", "Value", "compose", "described"]
 
-_directive = re.compile(r"(?:[ \t]*(?:#[^%\n]*)?\n)*%").match
-
-DEPTH_MAX: Final = 32
-VALUES_MAX: Final = 50_000
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Scalar:
-    """One word or text; `written` is how it stands in the file."""
-
-    value: Plain
-    mark: Mark
-    written: str
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Items:
-    """A list."""
-
-    items: tuple[Value, ...]
-    mark: Mark
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One key of a mapping, and what stands there."""
-
-    key: str
-    mark: Mark
-    value: Value
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Fields:
-    """A mapping; no key stands in it twice."""
-
-    entries: tuple[Entry, ...]
-    mark: Mark
-
-
-Value: TypeAlias = Scalar | Items | Fields
+_directive = re.compile(r"((?:[ \t]*(?:#[^\r\n]*)?(?:\r\n|\r|\n))*)%").match
+_break = re.compile(r"\r\n|\r|\n").finditer
+# Line breaks in YAML 1.1, and text in 1.2.
+_disputed = re.compile("[\x85\u2028\u2029]").search
 
 
 def compose(text: str, complaints: Complaints, *, json: bool = False) -> Value:
@@ -73,70 +33,59 @@ def compose(text: str, complaints: Complaints, *, json: bool = False) -> Value:
     Args:
         text: what stands in the file.
         complaints: takes what is wrong, so that the rest can be read all the same.
-        json: whether the file is JSON, which allows tabs between its signs.
+        json: whether the file is JSON.
 
     Raises:
-        Misread: the text is no YAML, or has what is refused; where, is among the complaints.
+        Misread: the text is no YAML, or no JSON, or has what is refused; where, is among the
+            complaints.
     """
     if json:
-        # In JSON no string holds a tab, and a space takes as much room.
-        text = text.replace("\t", " ")
-    if _directive(text):
+        return read_json(text, complaints)
+    if found := _directive(text):
         # Before it is parsed: a warning for each of many would take its time.
-        mark = Mark(text[: text.index("%")].count("\n") + 1, 1)
+        mark = _mark_at(text, found.end(1))
         raise complaints.misread(mark, "a directive (%) stands here.", "remove the line.")
+    if found := _disputed(text):
+        raise complaints.misread(
+            _mark_at(text, found.start()),
+            f"the character U+{ord(found[0]):04X} stands here, which is a line break in one "
+            "version of YAML, and text in another.",
+            'remove it; in a text in double quotes write "\\N", "\\L" or "\\P".',
+        )
     try:
         return _Composer(text, complaints).document()
     except ReaderError as error:
-        before = text[: error.position]
-        mark = Mark(before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)
-        found = f"the character U+{int(error.character):04X} stands here."
-        raise complaints.misread(mark, found, "remove it, or write it with an escape.") from error
+        mark = _mark_at(text, error.position)
+        told = f"the character U+{int(error.character):04X} stands here."
+        raise complaints.misread(mark, told, "remove it, or write it with an escape.") from error
     except yaml.MarkedYAMLError as error:
         raise _unreadable(error, complaints) from error
 
 
-def described(value: Value) -> str:
-    """Return what stands there, as messages say it."""
-    match value:
-        case Scalar():
-            return shown(value.value, value.written)
-        case Items():
-            return "a list" if value.items else "an empty list"
-        case Fields():
-            return "a mapping" if value.entries else "an empty mapping"
-
-
 class _Composer:
     def __init__(self, text: str, complaints: Complaints) -> None:
-        self._events: Iterator[yaml.Event] = iter(yaml.parse(text, Loader=yaml.SafeLoader))
+        self._loader = yaml.SafeLoader(text)
         self._complaints = complaints
-        self._count = 0
+        self._growth = Growth(complaints)
 
     def document(self) -> Value:
-        next(self._events)  # The stream begins.
-        event = next(self._events)
+        self._next()  # The stream begins.
+        event = self._next()
         if isinstance(event, yaml.StreamEndEvent):
             raise self._refused(
                 event, "a topology was expected, found only comments.", "begin with `graphloop: 1`."
             )
         assert isinstance(event, yaml.DocumentStartEvent)
-        value = self._value(next(self._events), 1)
-        next(self._events)  # The document ends.
-        event = next(self._events)
+        value = self._value(self._next(), 1)
+        self._next()  # The document ends.
+        event = self._next()
         if not isinstance(event, yaml.StreamEndEvent):
             found = "a second document begins here."
             raise self._refused(event, found, "keep one topology a file: remove the `---`.")
         return value
 
     def _value(self, event: yaml.Event, depth: int) -> Value:
-        self._count += 1
-        if self._count > VALUES_MAX:
-            found = f"at most {VALUES_MAX:,} values are read, found more."
-            raise self._refused(event, found, "move parts into files of their own (`include`).")
-        if depth > DEPTH_MAX:
-            found = f"values stand at most {DEPTH_MAX} levels deep, found more."
-            raise self._refused(event, found, "give inner graphs files of their own (`include`).")
+        self._growth.value(depth, _mark(event))
         self._refuse_references(event)
         if isinstance(event, yaml.ScalarEvent):
             return self._scalar(event)
@@ -161,45 +110,30 @@ class _Composer:
     def _scalar(self, event: yaml.ScalarEvent) -> Scalar:
         written, mark = str(event.value), _mark(event)
         if not event.implicit[0]:
-            return Scalar(self._whole_text(written, mark), mark, written)
+            return Scalar(self._growth.text(written, mark), mark, written)
         try:
             return Scalar(plain_value(written), mark, written)
         except ValueError as error:
             self._complaints.spoil(mark, f"found the number {written:.40}.", str(error))
             return Scalar(0, mark, written)
 
-    def _whole_text(self, text: str, mark: Mark) -> str:
-        """Return a text in quotes; JSON writes characters beyond U+FFFF as two escapes."""
-        if not any("\ud800" <= sign <= "\udfff" for sign in text):
-            return text
-        try:
-            return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
-        except UnicodeDecodeError:
-            found = "half of a surrogate pair stands here, which is no character."
-            self._complaints.spoil(mark, found, "write the character itself.")
-            return ""
-
     def _items(self, start: yaml.Event, depth: int) -> Items:
         items: list[Value] = []
-        while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
+        while not isinstance(event := self._next(), yaml.SequenceEndEvent):
             items.append(self._value(event, depth + 1))
         return Items(tuple(items), _mark(start))
 
     def _fields(self, start: yaml.Event, depth: int) -> Fields:
         entries: dict[str, Entry] = {}
-        while not isinstance(event := next(self._events), yaml.MappingEndEvent):
+        while not isinstance(event := self._next(), yaml.MappingEndEvent):
             key = self._value(event, depth + 1)
-            value = self._value(next(self._events), depth + 1)
+            value = self._value(self._next(), depth + 1)
             merges = isinstance(event, yaml.ScalarEvent) and event.implicit[0]
             word = self._key(key, merges=merges)
             if word is None:
                 continue
-            if word in entries:
-                line = entries[word].mark.line
-                found = f"the key {word!r} stands here twice, first on line {line}."
-                self._complaints.note(key.mark, found, "remove one of the two.")
-                continue
-            entries[word] = Entry(word, key.mark, value)
+            if self._growth.is_new(word, key.mark, entries):
+                entries[word] = Entry(word, key.mark, value)
         return Fields(tuple(entries.values()), _mark(start))
 
     def _key(self, key: Value, *, merges: bool) -> str | None:
@@ -215,8 +149,26 @@ class _Composer:
         self._complaints.note(key.mark, f"a key is text; found {described(key)}.", fix)
         return None
 
+    def _next(self) -> yaml.Event:
+        """Return what comes next in the text."""
+        try:
+            # Its stub lacks the type of what it returns.
+            get_event = cast("Callable[[], yaml.Event]", self._loader.get_event)  # pyright: ignore[reportUnknownMemberType]
+            return get_event()
+        except (OverflowError, ValueError) as error:
+            at = self._loader.get_mark()
+            mark, fix = Mark(at.line + 1, at.column + 1), "write the character itself."
+            found = "an escape stands here for no character, or a number that is none."
+            raise self._complaints.misread(mark, found, fix) from error
+
     def _refused(self, event: yaml.Event, found: str, fix: str) -> Misread:
         return self._complaints.misread(_mark(event), found, fix)
+
+
+def _mark_at(text: str, at: int) -> Mark:
+    """Return the place of a character."""
+    starts = [0, *(one.end() for one in _break(text, 0, at))]
+    return Mark(len(starts), at - starts[-1] + 1)
 
 
 def _mark(event: yaml.Event) -> Mark:

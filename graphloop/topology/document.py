@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cached_property
 from typing import Any, cast, final
 
 from ..graph import Graph
@@ -55,7 +56,7 @@ class Document:
     rules: Rules = Rules()  # noqa: RUF009 - frozen
     ignore: Mapping[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
 
-    @property
+    @cached_property
     def size(self) -> int:
         """How many nodes it has, with those of its agents, once for each agent."""
         inner = [one.document.size for one in self.agents.values() if one.document is not None]
@@ -64,6 +65,13 @@ class Document:
 
 def document_of(graph: Graph[Any]) -> Document:
     """Return what a graph says that was made in Python."""
+    return _document_of(graph, {})
+
+
+def _document_of(graph: Graph[Any], made: dict[int, Document]) -> Document:
+    """Return it, made once of each graph however many agents have it."""
+    if id(graph) in made:
+        return made[id(graph)]
     known: dict[str, Graph[Any]] = {}
     names: dict[str, None] = {}
     for node in inner_nodes(graph):
@@ -72,9 +80,11 @@ def document_of(graph: Graph[Any]) -> Document:
         names |= dict.fromkeys(agents_of(node))
     names = dict.fromkeys(sorted(names))
     agents = {
-        name: AgentEntry(document_of(known[name]) if name in known else None) for name in names
+        name: AgentEntry(_document_of(known[name], made) if name in known else None)
+        for name in names
     }
-    return Document(graph, agents=agents)
+    document = made[id(graph)] = Document(graph, agents=agents, ignore=graph.ignore)
+    return document
 
 
 def inner_nodes(graph: Graph[Any]) -> Iterator[object]:

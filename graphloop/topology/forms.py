@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast, final
 from ..graph import Graph
 from ..node_protocol import Node
 from ..outcomes import Outcome
-from .compose import Items, Scalar, Value, described
 from .problems import Complaints, Misread
+from .scalars import DIGITS_MAX
+from .tree import Items, Scalar, Value, described
 
 if TYPE_CHECKING:
     from .registration import Names
@@ -40,6 +41,7 @@ __all__ = [
 Data: TypeAlias = "bool | int | float | str | list[Data] | dict[str, Data] | None"
 Schema: TypeAlias = dict[str, object]
 
+WHOLE_END: Final = 10**DIGITS_MAX
 NUMBER_FIX: Final = "write a number, such as 3 or 0.5."
 
 
@@ -132,6 +134,8 @@ class Text:
             raise Unwritable(f"{value!r:.60} is no text")
         if any("\ud800" <= sign <= "\udfff" for sign in value):
             raise Unwritable(f"{value!a:.60} has half of a surrogate pair, which is no character")
+        if self.filled and not value.strip():
+            raise Unwritable(f"{value!r:.60} says nothing")
         return value
 
     @property
@@ -163,6 +167,10 @@ class Whole:
         """Return the number."""
         if isinstance(value, bool) or not isinstance(value, int):
             raise Unwritable(f"{value!r:.60} is no whole number")
+        if self.least is not None and value < self.least:
+            raise Unwritable(f"{value} is less than {self.least}")
+        if abs(value) >= WHOLE_END:
+            raise Unwritable(f"a file's whole numbers have at most {DIGITS_MAX} digits")
         return value
 
     @property
@@ -191,9 +199,11 @@ class Number:
 
     def write(self, value: object, to: Writing) -> Data:
         """Return the number."""
-        if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not _is_finite(value):
             raise Unwritable(f"{value!r:.60} is no finite number")
-        return value
+        if self.positive and value <= 0:
+            raise Unwritable(f"{value} is not above 0")
+        return _canonical(value)
 
     @property
     def schema(self) -> Schema:
@@ -313,6 +323,8 @@ class Many:
             raise Unwritable(f"{value!r:.60} is no listing")
         listed = cast("Iterable[object]", value)  # isinstance cannot tell what is in it.
         written = [self.form.write(one, to) for one in listed]
+        if len(written) < self.least:
+            raise Unwritable("it has nothing in it")
         if isinstance(value, frozenset):
             written.sort(key=str)
         return written[0] if self.single and len(written) == 1 else written
@@ -324,6 +336,22 @@ class Many:
         many: Schema = {"type": "array", "items": items}
         many |= {"minItems": self.least} if self.least else {}
         return {"anyOf": [items, many]} if self.single else many
+
+
+def _is_finite(number: float) -> bool:
+    try:
+        return isfinite(number)
+    except OverflowError:  # A whole number that is longer than any other.
+        return False
+
+
+def _canonical(number: float) -> int | float:
+    """Return a number as it is written: as a whole one, if it is one and not too long."""
+    if abs(number) < WHOLE_END:
+        return int(number) if number == int(number) else number
+    if float(number) != number:
+        raise Unwritable(f"a file's whole numbers have at most {DIGITS_MAX} digits")
+    return float(number)
 
 
 def put_off(*, failed: bool) -> None:

@@ -14,9 +14,6 @@ from ..effects import Effect
 from ..events import Event
 from ..graph import Graph
 from ..node_protocol import Kind, Node, Reaction
-from ..nodes.child import Child
-from ..nodes.map_over import MapOver
-from ..nodes.parallel import Parallel
 from ..outcomes import Outcome
 from ..run import Run
 
@@ -35,7 +32,7 @@ class Included:
         graphs: the graphs of its agents, by name, as far as they are known.
     """
 
-    node: Child | MapOver | Parallel
+    node: Node[Any, Outcome]
     graphs: tuple[tuple[str, Graph[Any]], ...]
 
     @property
@@ -73,21 +70,19 @@ class Included:
 
 
 def agents_of(node: object) -> tuple[str, ...]:
-    """Return the names of the agents that a node itself runs."""
-    match node:
-        case Included():
-            return agents_of(node.node)
-        case Child() | MapOver():
-            return (node.agent,)
-        case Parallel():
-            return tuple(dict.fromkeys(one.agent for one in node.branches))
-        case _:
-            return ()
+    """Return the names of the agents that a node runs, but for those whose graphs it brings."""
+    if isinstance(node, Included):
+        return agents_of(node.node)
+    promised = getattr(node, "contract", None)
+    if not isinstance(promised, Contract):
+        return ()
+    brought = {one.name for one in promised.children if one.graph is not None}
+    return tuple([one for one in dict.fromkeys(promised.agents) if one not in brought])
 
 
 def with_graphs(node: Node[Any, Outcome], graphs: dict[str, Graph[Any]]) -> Node[Any, Outcome]:
     """Return the node with the graphs of its agents; as it is if none is known."""
-    if not isinstance(node, Child | MapOver | Parallel):
+    if isinstance(node, Included):
         return node
     known = tuple((name, graphs[name]) for name in agents_of(node) if name in graphs)
     return Included(node, known) if known else node

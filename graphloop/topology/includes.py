@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path, PureWindowsPath
 from typing import Final, final
 
-from .compose import Value
 from .document import Document
 from .forms import Reading, Text
 from .source import SUFFIXES
+from .tree import Value
 
 __all__ = ["FILES_MAX", "Place", "Shelf"]
 

@@ -12,13 +12,11 @@ from ..compaction import LAYERS, Compaction
 from ..errors import ConfigError, nearest
 from ..joins import REDUCERS
 from ..node_protocol import Node
-from ..nodes.append import Append
 from ..nodes.approve import Approve
 from ..nodes.child import Child
 from ..nodes.compact import Compact
 from ..nodes.critique import Critique
 from ..nodes.execute import Execute
-from ..nodes.extend import Extend
 from ..nodes.fallback import Fallback
 from ..nodes.function import Function
 from ..nodes.gate import Gate
@@ -41,30 +39,10 @@ from .part_form import PartForm
 from .policy_forms import RuleForm
 from .record import Parameter, Record
 from .stop_forms import ConditionForm
+from .uses import LIBRARY
 
-__all__ = ["LIBRARY", "NodeKind", "kind_of_class", "node_kind"]
+__all__ = ["NodeKind", "kind_of_class", "node_kind"]
 
-LIBRARY: Final[Mapping[str, type]] = {
-    "append": Append,
-    "approve": Approve,
-    "child": Child,
-    "compact": Compact,
-    "critique": Critique,
-    "execute": Execute,
-    "extend": Extend,
-    "fallback": Fallback,
-    "function": Function,
-    "gate": Gate,
-    "limit": Limit,
-    "map_over": MapOver,
-    "model_call": ModelCall,
-    "parallel": Parallel,
-    "prepare_step": PrepareStep,
-    "retrying": Retrying,
-    "router": Router,
-    "stop_check": StopCheck,
-    "verify": Verify,
-}
 
 SAID: Final = Text(filled=True)
 WORDS: Final = Many(SAID)
@@ -140,8 +118,9 @@ FORMS: Final[Mapping[type, Mapping[str, Form]]] = {
     Verify: {"checks": Many(CHECK)},
 }
 
-# What a file says of a function's kind is held to what `@node` allows.
-SKIPPED: Final[Mapping[type, frozenset[str]]] = {Function: frozenset({"name"})}
+# What a file says of a function's kind is held to what `@node` allows. A generator tells by its
+# annotations what it asks for: register it.
+SKIPPED: Final[Mapping[type, frozenset[str]]] = {Function: frozenset({"asks", "name"})}
 
 
 @final
@@ -176,9 +155,15 @@ def kind_of_class(use: str, made: type) -> NodeKind:
     """Return a kind of node that is registered as a class.
 
     Raises:
-        ConfigError: one of its fields is of a type that no file can hold.
+        ConfigError: one of its fields is of a type that no file can hold, or is named `use`.
     """
-    return _kind(use, made, made, parameters_of(made))
+    parameters = parameters_of(made)
+    if "use" in parameters:
+        raise ConfigError(
+            f"the field 'use' of {made.__name__} has no place in a file, where `use` says which "
+            "kind of node it is: give the field another name"
+        )
+    return _kind(use, made, made, parameters)
 
 
 def _kind(

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import final
 
 from ..errors import ConfigError
-from .compose import Value
 from .forms import Data, Reading, Schema, Text, Unwritable, Writing
-from .registration import Category
+from .registration import FROM_OUTSIDE, Category
+from .tree import Value
 
 __all__ = ["AgentForm", "FunctionForm", "PredicateForm", "ToolForm"]
 
@@ -115,7 +115,10 @@ def _registered(category: Category, value: Value, to: Reading) -> str:
         hint = to.complaints.nearest(name, to.names.known(category))
         known = ", ".join(to.names.known(category))
         found = f"no {category} is registered as {name!r}.{hint} Registered are {known or 'none'}."
-        fix = f"register it in Python with @registry.{category}, before the file is loaded."
+        fix = (
+            f"register it in Python with @registry.{category}, before the file is loaded "
+            f"({FROM_OUTSIDE})."
+        )
         raise to.complaints.misread(value.mark, found, fix)
     return name
 

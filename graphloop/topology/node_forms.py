@@ -13,12 +13,13 @@ from typing import Any, Final, Protocol, TypeGuard, cast, runtime_checkable
 from ..errors import ConfigError
 from ..node_protocol import Node
 from ..outcomes import Outcome
-from .compose import Fields, Value
 from .forms import Data, Reading, Text, Unwritable, Writing
 from .included import Included, with_graphs
-from .library import LIBRARY, NodeKind, kind_of_class, node_kind
+from .library import NodeKind, kind_of_class, node_kind
 from .record import Parameter, Record, mapping_of, read_fields
-from .registration import has_node_words
+from .registration import FROM_OUTSIDE, has_node_words
+from .tree import Fields, Value
+from .uses import LIBRARY
 
 __all__ = ["Renamed", "read_node", "read_part", "registered_nodes", "write_node", "write_part"]
 
@@ -47,7 +48,7 @@ def read_node(value: Value, to: Reading, name: str) -> Node[Any, Outcome]:
         record = replace(found.record, title=title, make=partial(found.record.make, name=name))
         return _node(record.read(rest, to), to)
     read_fields(title, {}, rest.entries, rest.mark, to)
-    return _called(found, name, value, to)
+    return _node(_called(found, name, value, to), to)
 
 
 def read_part(value: Value, to: Reading) -> Node[Any, Outcome]:
@@ -61,7 +62,7 @@ def read_part(value: Value, to: Reading) -> Node[Any, Outcome]:
     if isinstance(found, NodeKind):
         return _node(_part_record(found).read(rest, to), to)
     given = read_fields(f"node {use!r}", {"name": NAMED}, rest.entries, rest.mark, to)
-    return _called(found, str(given.get("name", found.name)), value, to)
+    return _node(_called(found, str(given.get("name", found.name)), value, to), to)
 
 
 def write_node(node: object, to: Writing) -> dict[str, Data]:
@@ -132,7 +133,8 @@ def _meant(use: str, value: Value, to: Reading) -> NodeKind | Node[Any, Outcome]
     raise to.complaints.misread(
         at.mark,
         f"{what} {use!r}.{to.complaints.nearest(use, _uses(to))}",
-        f"choose one of {', '.join(_uses(to))}, or register your own with @registry.node.",
+        f"choose one of {', '.join(_uses(to))}, or register your own with @registry.node "
+        f"({FROM_OUTSIDE}).",
     )
 
 

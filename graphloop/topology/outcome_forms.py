@@ -6,17 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias, cast, final
 
-from .. import outcomes
 from ..errors import ConfigError
-from ..outcomes import Outcome, outcome_name
+from ..outcomes import LIBRARY_OUTCOMES, Outcome, outcome_name
 from ..route_outcomes import route_outcome
-from .compose import Value
 from .forms import Data, Reading, Schema, Text, Unwritable, Whole, Writing, put_off
 from .problems import Misread
 from .record import mapping_of
+from .tree import Value
 
 __all__ = [
-    "LIBRARY_OUTCOMES",
     "NAME",
     "CapsForm",
     "LeftByForm",
@@ -24,12 +22,6 @@ __all__ = [
     "RoutesForm",
     "outcome_of",
 ]
-
-LIBRARY_OUTCOMES: Final[Mapping[str, type[Outcome]]] = {
-    outcome_name(one): one
-    for one in (getattr(outcomes, name) for name in outcomes.__all__)
-    if isinstance(one, type) and one is not Outcome
-}
 
 Caps: TypeAlias = tuple[tuple[type[Outcome], int], ...]
 
@@ -112,7 +104,7 @@ class RoutesForm:
         for entry in mapping_of(value, "`routes`", to):
             try:
                 words = Text(filled=True).read(entry.value, to)
-                routes[outcome_of(entry.key)] = words
+                routes[route_outcome(entry.key)] = words
             except Misread:
                 failed = True
             except ConfigError as error:
@@ -127,7 +119,7 @@ class RoutesForm:
         # The node has looked at what is in it.
         routes = cast("Mapping[type[Outcome], str]", value)
         return {
-            str(OutcomeForm().write(route, to)): Text().write(words, to)
+            str(OutcomeForm().write(route, to)): Text(filled=True).write(words, to)
             for route, words in routes.items()
         }
 

@@ -7,8 +7,8 @@ from typing import Any, Final, final
 
 from ..node_protocol import Node
 from ..outcomes import Outcome
-from .compose import Value
 from .forms import Data, Reading, Schema, Writing
+from .tree import Value
 
 __all__ = ["PART", "PartForm"]
 

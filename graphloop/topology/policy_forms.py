@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Final, Literal, cast, final
 
 from ..policy import Rule
-from .compose import Value
 from .forms import Data, Form, Many, Number, Reading, Schema, Text, Unwritable, Writing
 from .names import PredicateForm
 from .record import Parameter, mapping_of, read_fields
+from .tree import Value
 
 __all__ = ["RuleForm"]
 

@@ -7,11 +7,15 @@ from dataclasses import dataclass, field
 from typing import final
 
 from ..errors import ConfigError, GraphError, Problem, nearest
+from ..naming import escaped
 
 __all__ = ["Complaints", "Mark", "Misread", "TopologyError"]
 
 PROBLEMS_MAX = 100
 """How many problems are told at most: whoever has more begins with these."""
+
+TEXT_MAX, TEXT_HEAD, TEXT_TAIL = 500, 300, 150
+"""How long a text is at most, and what is kept of a longer one."""
 
 NAME_MAX = 100
 """How long a name is for which the nearest is looked for."""
@@ -65,8 +69,8 @@ class Complaints:
     def note(self, mark: Mark, found: str, fix: str) -> None:
         """Note a problem, and go on."""
         if len(self.problems) < PROBLEMS_MAX and mark not in self.spoilt:
-            place = f"{self.file}:{mark.line}:{mark.column}"
-            self.problems.append(Problem(place, found, fix))
+            place = f"{escaped(self.file)}:{mark.line}:{mark.column}"
+            self.problems.append(Problem(place, _shown(found), _shown(fix)))
 
     def spoil(self, mark: Mark, found: str, fix: str) -> None:
         """Note a problem, and nothing more about what stands at this place."""
@@ -94,7 +98,13 @@ class Complaints:
             TopologyError: something was.
         """
         if self.problems:
-            raise TopologyError(self.file, sorted(self.problems, key=_order))
+            raise TopologyError(escaped(self.file), sorted(self.problems, key=_order))
+
+
+def _shown(text: str) -> str:
+    """Return what a message says: names in it are the file's, and may be of any length."""
+    shown = escaped(text)
+    return shown if len(shown) <= TEXT_MAX else f"{shown[:TEXT_HEAD]}…{shown[-TEXT_TAIL:]}"
 
 
 def _order(problem: Problem) -> tuple[str, int, int]:

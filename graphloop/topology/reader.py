@@ -5,30 +5,34 @@ Every key has to be known, and means what it says: nothing is evaluated, no modu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
-from ..errors import ConfigError, GraphError
-from ..graph import Graph
+from ..errors import GraphError
+from ..graph import END, Graph
+from ..naming import NAME_MAX, control_in, flaw_of, node_flaw_of
 from ..node_protocol import Node
-from ..outcomes import Outcome
-from ..temporal import Rules, TemporalRule
-from ..temporal_data import rules_from_data
-from .compose import Entry, Fields, Items, Scalar, Value, compose
+from ..outcomes import Outcome, outcome_name
+from ..temporal import Rules
+from ..temporal_names import Names as Words
+from .compose import compose
 from .document import AgentEntry, Document
 from .forms import Flag, Many, Reading, Text, Whole, put_off
 from .includes import Place, Shelf
+from .json_text import is_json
 from .names import ToolForm
 from .node_forms import read_node, read_part
 from .problems import Complaints, Misread
 from .record import mapping_of, refuse_unknown
 from .registration import Names
 from .source import bytes_of, text_of
-from .table import read_rows
+from .table import Rows, read_rows
+from .temporal_form import read_rules
+from .tree import Entry, Items, Scalar, Value
 
-__all__ = ["KEYS", "VERSION", "read_path", "read_text"]
+__all__ = ["CODES", "KEYS", "VERSION", "read_path", "read_text"]
 
 VERSION: Final = 1
 NODES_MAX: Final = 2_000
@@ -49,7 +53,6 @@ KEYS: Final[Mapping[str, str]] = {
     "ignore": "Findings of the checker that are set aside, each with its reason.",
 }
 NEEDED: Final = ("graphloop", "name", "start", "nodes", "edges")
-NODE_NAME_MAX: Final = 200
 AGENT_KEYS: Final[Mapping[str, str]] = {
     "include": "The file of the agent's topology, from the folder of this one.",
     "graph": "The agent's topology itself.",
@@ -58,6 +61,12 @@ AGENT_KEYS: Final[Mapping[str, str]] = {
     "takes_over": "Whether it takes the conversation over when it is called.",
 }
 IGNORE_KEYS: Final = ("node", "code", "reason")
+CODES: Final = tuple(f"GL{number}" for number in range(1, 13))
+"""What may be set aside."""
+
+T = TypeVar("T")
+Nodes: TypeAlias = dict[str, Node[Any, Outcome] | None]
+"""The nodes by name; None for one that could not be read."""
 
 
 def read_path(path: Path, names: Names) -> Document:
@@ -77,14 +86,14 @@ def read_path(path: Path, names: Names) -> Document:
 
 
 def read_text(text: str | bytes, names: Names, title: str = "topology") -> Document:
-    """Return what a text says; it can include nothing.
+    """Return what a text says, which is read as JSON if it is; it can include nothing.
 
     Raises:
         TopologyError: with every problem of the text.
     """
     complaints = Complaints(title)
     try:
-        return _text(text, Place(Shelf(None), None), complaints, names, json=False)
+        return _text(text, Place(Shelf(None), None), complaints, names)
     except Misread:
         complaints.refuse()
         raise AssertionError("what is misread is among the complaints") from None
@@ -96,9 +105,15 @@ def _file(path: Path, place: Place, complaints: Complaints, names: Names) -> Doc
 
 
 def _text(
-    given: str | bytes, place: Place, complaints: Complaints, names: Names, *, json: bool
+    given: str | bytes,
+    place: Place,
+    complaints: Complaints,
+    names: Names,
+    *,
+    json: bool | None = None,
 ) -> Document:
-    tree = compose(text_of(given, complaints), complaints, json=json)
+    text = text_of(given, complaints)
+    tree = compose(text, complaints, json=is_json(text) if json is None else json)
     to = Reading(complaints, names, read_part)
     document = _Reader(place, to).document(tree, top=True)
     put_off(failed=bool(complaints.problems))
@@ -112,27 +127,36 @@ class _Reader:
         self._place = place
         self._to = to
         self._complaints = to.complaints
+        self._unread: set[str] = set()
 
     def document(self, tree: Value, *, top: bool) -> Document:
         entries = {one.key: one for one in mapping_of(tree, "a topology", self._to)}
         refuse_unknown("a topology", KEYS, tuple(entries.values()), self._to)
         self._needed(tree, entries, top=top)
-        agents = self._agents(entries.get("agents"))
+        agents = self._part(entries, "agents", self._agents, dict[str, AgentEntry]())
         graphs = {
             name: None if one.document is None else one.document.graph
             for name, one in agents.items()
         }
         self._to = to = replace(self._to, agents=graphs)
-        graph = self._graph(tree, entries)
+        name = self._name(entries)
+        nodes = self._part(entries, "nodes", self._nodes, Nodes())
+        rows = self._part(entries, "edges", lambda one: read_rows(one.value, nodes, to), Rows())
+        start = self._start(entries, nodes)
+        no_tools: tuple[str, ...] = ()
+        tools = self._part(entries, "tools", lambda one: self._tools(one, agents), no_tools)
+        words = _words(name, nodes, (*tools, *_inner_tools(agents)))
+        known = (*nodes, *agents)
         document = Document(
-            graph,
             description=self._said(entries, "description"),
             instructions=self._said(entries, "instructions"),
             prompt=self._said(entries, "prompt"),
-            tools=self._tools(entries.get("tools"), agents),
+            tools=tools,
             agents=agents,
-            rules=self._rules(entries.get("rules")),
-            ignore=self._ignored(entries.get("ignore"), graph),
+            rules=self._part(entries, "rules", lambda one: self._rules(one, words), Rules()),
+            ignore=self._part(entries, "ignore", lambda one: self._ignored(one, known), {}),
+            # Last of all: it is made only if nothing is wrong with the rest.
+            graph=self._graph(tree, name, start, rows),
         )
         if document.size > NODES_MAX:
             raise to.complaints.misread(
@@ -170,22 +194,39 @@ class _Reader:
         except Misread:
             return ""
 
-    def _graph(self, tree: Value, entries: Mapping[str, Entry]) -> Graph[Any]:
+    def _part(
+        self, entries: Mapping[str, Entry], key: str, read: Callable[[Entry], T], without: T
+    ) -> T:
+        """Return what stands at a key; `without` where nothing does, or nothing that is read."""
+        if key not in entries:
+            return without
+        try:
+            return read(entries[key])
+        except Misread:
+            return without
+
+    def _name(self, entries: Mapping[str, Entry]) -> str:
         name = self._said(entries, "name")
-        nodes = self._nodes(entries.get("nodes"))
-        rows = read_rows(entries["edges"].value, nodes, self._to) if "edges" in entries else {}
-        start = self._start(entries, nodes)
+        control = control_in(name)
+        if control is not None:
+            found = f"{name!r:.60} is no name: it holds the control character {control!r}."
+            self._complaints.note(entries["name"].value.mark, found, "leave it out.")
+        return name
+
+    def _graph(
+        self, tree: Value, name: str, start: Node[Any, Outcome] | None, rows: Rows
+    ) -> Graph[Any]:
         put_off(failed=bool(self._complaints.problems))
         assert start is not None, "a start that is not known is a problem"
         try:
             return Graph(name, start, rows)
         except GraphError as error:
-            raise self._complaints.misread(tree.mark, f"{error}.", "mend the table.") from error
+            for one in error.problems:
+                self._complaints.note(tree.mark, f"{one.place}: {one.found}", one.fix)
+            raise Misread("the table") from error
 
-    def _nodes(self, entry: Entry | None) -> dict[str, Node[Any, Outcome] | None]:
-        if entry is None:
-            return {}
-        nodes: dict[str, Node[Any, Outcome] | None] = {}
+    def _nodes(self, entry: Entry) -> Nodes:
+        nodes: Nodes = {}
         entries = mapping_of(entry.value, "`nodes`", self._to)
         if not entries:
             found = "a topology has at least one node; found none."
@@ -199,18 +240,17 @@ class _Reader:
         return nodes
 
     def _node(self, entry: Entry) -> Node[Any, Outcome] | None:
-        odd = entry.key in {"", "END"} or entry.key != entry.key.strip()
-        if odd or len(entry.key) > NODE_NAME_MAX:
-            fix = f"choose a word of at most {NODE_NAME_MAX} characters, other than END."
-            self._complaints.note(entry.mark, f"{entry.key!r:.60} is not a node's name.", fix)
+        flaw = "it is where runs end" if entry.key == END.value else node_flaw_of(entry.key)
+        if flaw:
+            fix = f"choose a word of at most {NAME_MAX} characters, other than END."
+            found = f"{entry.key!r:.60} is not a node's name: {flaw}."
+            self._complaints.note(entry.mark, found, fix)
         try:
             return read_node(entry.value, self._to, entry.key)
         except Misread:
             return None
 
-    def _start(
-        self, entries: Mapping[str, Entry], nodes: Mapping[str, Node[Any, Outcome] | None]
-    ) -> Node[Any, Outcome] | None:
+    def _start(self, entries: Mapping[str, Entry], nodes: Nodes) -> Node[Any, Outcome] | None:
         name = self._said(entries, "start")
         if name and name not in nodes:
             hint = self._complaints.nearest(name, nodes)
@@ -218,17 +258,18 @@ class _Reader:
             self._complaints.note(entries["start"].value.mark, found, "name one of the nodes.")
         return nodes.get(name)
 
-    def _agents(self, entry: Entry | None) -> dict[str, AgentEntry]:
+    def _agents(self, entry: Entry) -> dict[str, AgentEntry]:
         agents: dict[str, AgentEntry] = {}
-        if entry is None:
-            return agents
         for one in mapping_of(entry.value, "`agents`", self._to):
+            if flaw := flaw_of(one.key):
+                found = f"{one.key!r:.60} is not an agent's name: {flaw}."
+                self._complaints.note(one.mark, found, "choose another.")
             # One that cannot be read is known all the same: nobody needs to hear of it twice.
             agents[one.key] = AgentEntry()
             try:
                 agents[one.key] = self._agent(one)
             except Misread:
-                continue
+                self._unread.add(one.key)
         return agents
 
     def _agent(self, entry: Entry) -> AgentEntry:
@@ -273,47 +314,29 @@ class _Reader:
             raise Misread("it could not be read before")
         return document
 
-    def _tools(self, entry: Entry | None, agents: Mapping[str, AgentEntry]) -> tuple[str, ...]:
-        if entry is None:
-            return ()
-        try:
-            read = Many(ToolForm()).read(entry.value, self._to)
-        except Misread:
-            return ()
+    def _tools(self, entry: Entry, agents: Mapping[str, AgentEntry]) -> tuple[str, ...]:
+        read = Many(ToolForm()).read(entry.value, self._to)
         names = cast("tuple[str, ...]", read)  # The form has looked at each.
         if len(set(names)) < len(names):
             found = f"a tool stands here twice: {', '.join(names)}."
             self._complaints.note(entry.value.mark, found, "remove one of the two.")
         for name in names:
-            known = agents.get(name)
+            known = None if name in self._unread else agents.get(name)
             if known is not None and (known.document is None or not known.description):
                 found = f"agent {name!r} is called as a tool, and models know nothing of it."
                 fix = "give it a `description`; one that is `given` is no tool of the file."
                 self._complaints.note(entry.value.mark, found, fix)
         return names
 
-    def _rules(self, entry: Entry | None) -> Rules:
-        rules: dict[TemporalRule, None] = {}
-        if entry is None:
-            return Rules()
+    def _rules(self, entry: Entry, words: Words | None) -> Rules:
         if not isinstance(entry.value, Items):
             fix = "write `- {never: deploy, before: review}`."
             self._to.misread(entry.value, "a list of rules was expected", fix)
             return Rules()
-        for number, one in enumerate(entry.value.items):
-            try:
-                found = rules_from_data([_data(one)])
-                rules |= dict.fromkeys(found)
-            except ConfigError as error:
-                said = str(error).replace("rules[0]", f"rule {number + 1}")
-                what, _, fix = said.partition(" Fix: ")
-                self._complaints.note(one.mark, what, fix or "mend the rule.")
-        return Rules(tuple(rules))
+        return read_rules(entry.value.items, self._complaints, words=words)
 
-    def _ignored(self, entry: Entry | None, graph: Graph[Any]) -> dict[tuple[str, str], str]:
+    def _ignored(self, entry: Entry, known: Sequence[str]) -> dict[tuple[str, str], str]:
         ignored: dict[tuple[str, str], str] = {}
-        if entry is None:
-            return ignored
         items = entry.value.items if isinstance(entry.value, Items) else ()
         if not items:
             fix = "write `- {node: gate, code: GL6, reason: …}`."
@@ -332,23 +355,33 @@ class _Reader:
                     self._complaints.note(one.mark, found, f"add `{key}: …`.")
             node = self._said(parts, "node")
             first = node.partition("/")[0]
-            if first and first not in graph.nodes:
-                hint = self._complaints.nearest(first, graph.nodes)
+            if first and first not in known:
+                hint = self._complaints.nearest(first, known)
                 found = f"there is no node {first!r}.{hint}"
                 self._complaints.note(parts["node"].value.mark, found, "name one of the nodes.")
-            ignored[node, self._said(parts, "code")] = self._said(parts, "reason")
+            code = self._said(parts, "code")
+            if code and code not in CODES:
+                hint = self._complaints.nearest(code, CODES)
+                found = f"there is no finding {code!r}.{hint}"
+                fix = f"write one of {', '.join(CODES)}."
+                self._complaints.note(parts["code"].value.mark, found, fix)
+            ignored[node, code] = self._said(parts, "reason")
         return ignored
 
 
-def _data(value: Value) -> object:
-    """Return a tree as plain lists, dicts and values."""
-    match value:
-        case Scalar():
-            return value.value
-        case Items():
-            return [_data(one) for one in value.items]
-        case Fields():
-            return {one.key: _data(one.value) for one in value.entries}
+def _inner_tools(agents: Mapping[str, AgentEntry]) -> tuple[str, ...]:
+    """Return the tools that the files of agents name, at any depth."""
+    inner = [one.document for one in agents.values() if one.document is not None]
+    return tuple(name for one in inner for name in (*one.tools, *_inner_tools(one.agents)))
+
+
+def _words(name: str, nodes: Nodes, tools: tuple[str, ...]) -> Words | None:
+    """Return what rules may speak of; None where a node could not be read."""
+    known = {node: one.outcomes for node, one in nodes.items() if one is not None}
+    if len(known) < len(nodes):
+        return None
+    outcomes = tuple((node, outcome_name(one)) for node, every in known.items() for one in every)
+    return Words(name, (*known, END.value), outcomes, tools)
 
 
 def _word(value: Value) -> object:

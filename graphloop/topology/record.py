@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, final
 
 from ..errors import ConfigError
-from .compose import Entry, Fields, Value
 from .forms import Data, Form, Reading, Schema, Unwritable, Writing, put_off
 from .problems import Mark, Misread
+from .tree import Entry, Fields, Value
 
 __all__ = ["Parameter", "Record", "mapping_of", "read_fields", "refuse_unknown"]
 

@@ -21,8 +21,17 @@ from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import Final, Literal, TypeAlias, TypeVar, final, get_args
 
 from ..errors import ConfigError
+from .uses import LIBRARY
 
-__all__ = ["GROUPS", "Category", "Names", "Registry", "has_node_words", "registry"]
+__all__ = [
+    "FROM_OUTSIDE",
+    "GROUPS",
+    "Category",
+    "Names",
+    "Registry",
+    "has_node_words",
+    "registry",
+]
 
 T = TypeVar("T")
 
@@ -35,6 +44,8 @@ GROUPS: Final[Mapping[Category, str]] = {
     "tool": "graphloop.tools",
 }
 """The groups of entry points, by what they offer."""
+
+FROM_OUTSIDE: Final = "on the command line: --with FILE.py, which does so"
 
 NODE_WORDS: Final = ("name", "kind", "outcomes", "enter", "on")
 
@@ -56,7 +67,8 @@ class Registry:
         """Register a node, or a class of nodes; return it as it is.
 
         Raises:
-            ConfigError: it is neither, it has no name, or the name is taken.
+            ConfigError: it is neither, it has no name, or the name is taken: by another, or by a
+                node of the library.
         """
         kind = isinstance(given, type)
         if not (is_dataclass(given) if kind else has_node_words(given)):
@@ -64,7 +76,13 @@ class Registry:
                 f"a node, or a frozen dataclass of nodes, was expected; found {given!r:.80}. "
                 "Fix: make a node of a function with @node, below @registry.node"
             )
-        return self._keep("node", given, name or ("" if kind else _named(given)))
+        own = name or _named(given, "__name__" if kind else "name")
+        if isinstance(own, str) and own in LIBRARY:
+            raise ConfigError(
+                f"{own!r} is a node of the library, and what files mean by the name. "
+                "Fix: registry.node(…, name='…'), with another one"
+            )
+        return self._keep("node", given, own)
 
     def predicate(self, given: T, /, *, name: str = "") -> T:
         """Register the condition of a gate's rule; return it as it is.
@@ -133,7 +151,8 @@ registry = Registry()
 class Names:
     """What files may name: a registry, then the entry points of installed packages.
 
-    A package's code is loaded only when a file names what it offers.
+    A package's code is loaded only when a file names what it offers. No package can offer a node
+    under the name of one of the library's.
     """
 
     def __init__(self, own: Registry = registry, *, installed: bool = True) -> None:
@@ -145,7 +164,11 @@ class Names:
         """What installed packages offer; looked for once, and only if a name is not known."""
         every = entry_points() if self._installed else EntryPoints()
         return {
-            category: {one.name: one for one in every.select(group=group)}
+            category: {
+                one.name: one
+                for one in every.select(group=group)
+                if category != "node" or one.name not in LIBRARY
+            }
             for category, group in GROUPS.items()
         }
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final, TypeAlias
 
-__all__ = ["Plain", "is_text", "plain_value", "shown"]
+__all__ = ["DIGITS_MAX", "Plain", "is_text", "plain_value", "shown"]
 
 Plain: TypeAlias = str | int | float | bool | None
 
@@ -27,6 +27,9 @@ _leading = re.compile(r"[-+]?0[0-9]").match
 DIGITS_MAX: Final = 18
 """Longer numbers are nobody's limit; and the time to read one grows with its square."""
 
+FRACTION_MAX: Final = 30
+"""How long a number is that is no whole one; Python writes none with more than 24 signs."""
+
 
 def plain_value(word: str) -> Plain:
     """Return what a word without quotes means.
@@ -42,8 +45,9 @@ def plain_value(word: str) -> Plain:
         raise ValueError("write a finite number, or quote it if it is text.")
     if not (_whole(word) or _based(word) or _number(word)):
         return word
-    if len(word) > DIGITS_MAX:
-        raise ValueError(f"write at most {DIGITS_MAX} digits, or quote it if it is text.")
+    most = DIGITS_MAX if _whole(word) or _based(word) else FRACTION_MAX
+    if len(word.lstrip("+-")) > most:
+        raise ValueError(f"write at most {most} digits, or quote it if it is text.")
     if _leading(word):
         raise ValueError("remove the leading zeros, or quote it if it is text.")
     if _whole(word):

@@ -10,12 +10,13 @@ from typing import Final
 
 from ..temporal_data import rule_schema
 from .forms import Schema, Text
-from .library import LIBRARY, NodeKind, kind_of_class, node_kind
+from .library import NodeKind, kind_of_class, node_kind
 from .node_forms import NAMED
 from .part_form import PART
 from .reader import AGENT_KEYS, IGNORE_KEYS, KEYS, NEEDED, VERSION
 from .registration import Names
 from .stop_forms import ConditionForm
+from .uses import LIBRARY
 
 __all__ = ["DIALECT", "schema_of"]
 
@@ -25,8 +26,14 @@ SAID: Final = Text(filled=True).schema
 ROW: Final[Schema] = {"type": "object", "minProperties": 1, "additionalProperties": SAID}
 
 
-def schema_of(names: Names) -> Schema:
-    """Return the schema of topologies that name the library's nodes and what is registered."""
+def schema_of(names: Names, *, open_to_others: bool = False) -> Schema:
+    """Return the schema of topologies that name the library's nodes and what is registered.
+
+    Args:
+        names: what is registered.
+        open_to_others: whether nodes of other kinds are taken as they are: they may be registered
+            where the file is read.
+    """
     return {
         "$schema": DIALECT,
         "title": "graphloop topology",
@@ -35,8 +42,8 @@ def schema_of(names: Names) -> Schema:
         "$defs": {
             "agent": _agent(),
             "graph": _topology(NEEDED[1:]),
-            "node": {"oneOf": _nodes(names, part=False)},
-            PART: {"oneOf": _nodes(names, part=True)},
+            "node": {"oneOf": _nodes(names, open_to_others=open_to_others, part=False)},
+            PART: {"oneOf": _nodes(names, open_to_others=open_to_others, part=True)},
             "rule": rule_schema(),
             "stop_condition": ConditionForm().definition,
         },
@@ -83,7 +90,7 @@ def _ignore() -> Schema:
     return _closed(dict.fromkeys(IGNORE_KEYS, SAID), IGNORE_KEYS[1:])
 
 
-def _nodes(names: Names, *, part: bool) -> list[Schema]:
+def _nodes(names: Names, *, open_to_others: bool, part: bool) -> list[Schema]:
     schemas = [_kind(node_kind(use), part=part) for use in LIBRARY]
     for use, found in names.items("node"):
         if isinstance(found, type):
@@ -96,6 +103,10 @@ def _nodes(names: Names, *, part: bool) -> list[Schema]:
         if use not in loaded:
             known = _with_use(use, part=part)
             schemas.append({"type": "object", "properties": {**known}, "required": ["use"]})
+    if open_to_others:
+        taken = [*LIBRARY, *names.known("node")]
+        other: dict[str, Schema] = {"use": {**SAID, "not": {"enum": taken}}}
+        schemas.append({"type": "object", "properties": {**other}, "required": ["use"]})
     return schemas
 
 

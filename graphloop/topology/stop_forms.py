@@ -8,9 +8,9 @@ from typing import Any, Final, NamedTuple, cast, final
 
 from .. import stop
 from ..errors import ConfigError
-from .compose import Value
 from .forms import Data, Form, Many, Number, Reading, Schema, Text, Unwritable, Whole, Writing
 from .record import mapping_of
+from .tree import Value
 
 __all__ = ["ConditionForm"]
 

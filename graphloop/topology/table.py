@@ -12,10 +12,10 @@ from typing import Any, Final, Literal, TypeAlias
 from ..graph import END, EndType, Graph
 from ..node_protocol import Node
 from ..outcomes import Outcome, outcome_name
-from .compose import Entry, Value
 from .forms import Data, Reading, Text
 from .problems import Misread
 from .record import mapping_of
+from .tree import Entry, Value
 
 __all__ = ["ELSE", "Rows", "read_rows", "write_rows"]
 

@@ -19,12 +19,14 @@ from ..temporal_data import rules_to_data
 from .document import AgentEntry, Document
 from .forms import Data, Text, Unwritable, Writing
 from .node_forms import write_node, write_part
-from .reader import VERSION
+from .problems import TopologyError
+from .reader import VERSION, read_text
 from .registration import Names
 from .scalars import is_text
 from .table import ELSE, write_rows
+from .tree import DEPTH_MAX
 
-__all__ = ["data_of", "fingerprint_of", "yaml_of"]
+__all__ = ["data_of", "fingerprint_of", "topology_text", "yaml_of"]
 
 WIDTH: Final = 100
 
@@ -60,6 +62,49 @@ def yaml_of(data: Mapping[str, Data]) -> str:
         dict(data), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=WIDTH
     )
     return written
+
+
+def topology_text(document: Document, names: Names) -> str:
+    """Return a document as YAML that `read_text` reads as an equal document.
+
+    Raises:
+        GraphError: naming each node that no file can hold, and why; or what keeps the text from
+            being read as what it was.
+    """
+    data, name = data_of(document, names), document.graph.name
+    if _depth(data) > DEPTH_MAX:
+        found = f"its values stand more than {DEPTH_MAX} levels deep."
+        fix = "give its agents files of their own, which include one another (`include`)."
+        raise GraphError(name, [Problem("the file", found, fix)])
+    text = yaml_of(data)
+    try:
+        read = read_text(text, names)
+    except TopologyError as error:
+        fix = "change it, or run the graph from Python."
+        told = [
+            Problem("the file", f"could not be read: {one.found}", fix) for one in error.problems
+        ]
+        raise GraphError(name, told) from error
+    if read != document:
+        nodes = document.graph.nodes
+        other = [one for one, node in nodes.items() if read.graph.nodes[one] != node]
+        found = f"reads back as another graph ({', '.join(other) or 'its agents, or its rules'})."
+        fix = "give the nodes an `__eq__` by their parameters, as dataclasses have."
+        raise GraphError(name, [Problem("the file", found, fix)])
+    return text
+
+
+def _depth(data: Data) -> int:
+    """Return how many levels deep values stand."""
+    levels: list[list[Data]] = [[data]]
+    while levels[-1]:
+        inner = [
+            [*one.values()] if isinstance(one, dict) else one
+            for one in levels[-1]
+            if isinstance(one, dict | list)
+        ]
+        levels.append([value for values in inner for value in values])
+    return len(levels) - 1
 
 
 def _graph_data(document: Document, names: Names, *, shortened: bool) -> dict[str, Data]:
@@ -115,8 +160,12 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
-    # The dumper's own quotes are for YAML 1.1, whose words are not all of those of 1.2.
-    style = None if is_text(text) and text != "<<" else "'"
+    if not text.replace("\n", "").isprintable():
+        # As escapes: some are line breaks in one version of YAML, and text in another.
+        style: str | None = '"'
+    else:
+        # The dumper's own quotes are for YAML 1.1, whose words are not all of those of 1.2.
+        style = None if is_text(text) and text != "<<" else "'"
     # Its stub lacks the type of one parameter.
     represent = cast("Callable[..., yaml.Node]", dumper.represent_scalar)  # pyright: ignore[reportUnknownMemberType]
     return represent("tag:yaml.org,2002:str", text, style)

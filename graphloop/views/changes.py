@@ -164,6 +164,7 @@ def exceeded(run: Run[S]) -> Iterator[Limit]:
         ("budget.usd", budget.usd, spent.cost_usd),
         ("budget.seconds", budget.seconds, spent.seconds),
         ("budget.tool_calls", budget.tool_calls, spent.tool_calls),
+        ("budget.agent_calls", budget.agent_calls, spent.agent_calls),
     ):
         if run.ending is not None and limit is not None and which in run.ending.stopped_by:
             yield Limit(which, limit, value)

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Final, TypeVar, assert_never
 
 from ..graph import Graph
-from ..node_protocol import Kind
-from .drawing import visible
+from .drawing import Look, visible
+from .ends import with_ends
 from .marks import Marks, Tone
 from .picture import Picture, Shape, Stroke, picture
 from .theme import LIGHT, Theme
@@ -22,7 +22,7 @@ S = TypeVar("S")
 
 _PLAIN: Final = Marks()
 
-_SHAPES: Final[Mapping[Kind, str]] = {
+_SHAPES: Final[Mapping[Look, str]] = {
     "prepare": "shape=parallelogram",
     "model": 'shape=box style="filled,rounded" penwidth=2.2',
     "gate": "shape=diamond",
@@ -33,12 +33,22 @@ _SHAPES: Final[Mapping[Kind, str]] = {
     "human": 'shape=box style="filled,rounded,dashed"',
     "graph": "shape=folder",
     "pure": "shape=ellipse",
+    "loop": 'shape=box style="filled,rounded" peripheries=2',
 }
+
+_BOX: Final[Mapping[Look, str]] = {
+    "model": 'shape=box style="filled,rounded" penwidth=2.2',
+    "execute": "shape=box peripheries=2",
+    "human": 'shape=box style="filled,rounded,dashed"',
+    "graph": "shape=folder",
+    "loop": 'shape=box style="filled,rounded" peripheries=2',
+}
+"""Shapes that are as wide as their text; the others are drawn as plain boxes around details."""
 
 _SPINE: Final = ("main", "closing")
 
 # Slanted shapes grow around their text by themselves and need less room inside.
-_MARGINS: Final[Mapping[Kind, str]] = {
+_MARGINS: Final[Mapping[Look, str]] = {
     "prepare": "0,0",
     "gate": "0.08,0.06",
     "check": "0,0.02",
@@ -73,6 +83,7 @@ def dot(graph: Graph[S], marks: Marks = _PLAIN, *, theme: Theme = LIGHT, expand:
 
 def dot_of(drawn: Picture, theme: Theme = LIGHT) -> str:
     """Return a picture as DOT text."""
+    drawn = with_ends(drawn)
     page = theme.page if theme.page.isalpha() else f'"{theme.page}"'
     head = _HEAD.format(page=page, ink=theme.ink, line=theme.line)
     statements = [
@@ -91,12 +102,16 @@ def _parts(drawn: Picture, theme: Theme) -> Iterator[str]:
         yield from _notes(shape, theme)
     yield f"{drawn.prefix}first -> {drawn.start} [weight=100 penwidth=1.6]"
     for stroke in drawn.strokes:
-        yield f"{stroke.source} -> {stroke.target} [{_stroke(stroke, theme)}]"
+        yield f"{stroke.source} -> {stroke.target} [{_stroke(drawn, stroke, theme)}]"
     for inner in drawn.inner:
         below = inner.picture
         yield f"subgraph cluster_{below.prefix}box {{"
-        yield f'  label={_quoted(below.title)} fontsize=12 style=rounded color="{theme.line}"'
-        yield from (f"  {part}" for part in _parts(below, theme))
+        # The label of the outermost line may stick out of what it belongs to: it stays in the box.
+        yield (
+            f"  label={_quoted(below.title)} fontsize=12 style=rounded margin=64 "
+            f'color="{theme.line}"'
+        )
+        yield from (f"  {part}" for part in _parts(with_ends(below), theme))
         yield "}"
         outline = theme.palette["graph"][1]
         yield (
@@ -114,16 +129,20 @@ def _shapes(drawn: Picture, theme: Theme, spine: Set[str]) -> Iterator[str]:
     )
     for shape in drawn.shapes:
         label = "\\n".join(map(_escaped, shape.words))
+        if shape.details:
+            label += "\\n" + "".join(f"{_escaped(one)}\\l" for one in shape.details)
         tone = _tone(shape.tone, theme, node=True)
         if shape.kind is None:
             label = label if label == "END" else f'"{label}"'
+            column = f" group={group} ordering=out" if shape == drawn.shapes[-1] else ""
             yield (
                 f"{shape.id} [label={label} shape=doublecircle margin=0.02 fontsize=10 "
-                f'fillcolor="{theme.paper}" color="{theme.line}" group={group} ordering=out{tone}]'
+                f'fillcolor="{theme.paper}" color="{theme.line}"{column}{tone}]'
             )
             continue
         column = f" group={group}" if shape.id in spine else ""
-        look = f"{_look(shape.kind, theme)}{_room(shape.kind)}{column}"
+        fill = _boxed(shape.kind, theme) if shape.details else _filled(shape.kind, theme)
+        look = f"{fill}{column}"
         shade = f' fillcolor="{theme.shade}"' if shape.is_shaded else ""
         yield f'{shape.id} [label="{label}" {look}{shade}{tone}]'
 
@@ -143,12 +162,23 @@ def _notes(shape: Shape, theme: Theme) -> Iterator[str]:
     yield f'{shape.id} -> {slip} [arrowhead=none style=dotted color="{outline}"]'
 
 
-def _look(kind: Kind, theme: Theme) -> str:
+def _filled(kind: Look, theme: Theme) -> str:
+    return f"{_look(kind, theme)}{_room(kind)}"
+
+
+def _boxed(kind: Look, theme: Theme) -> str:
+    """Return the look of a node that holds more than its name: a box in the colours of its kind."""
+    fill, outline = theme.palette[kind]
+    look = _BOX.get(kind, "shape=box")
+    return f'{look} fillcolor="{fill}" color="{outline}" margin="0.18,0.12"'
+
+
+def _look(kind: Look, theme: Theme) -> str:
     fill, outline = theme.palette[kind]
     return f'{_SHAPES[kind]} fillcolor="{fill}" color="{outline}"'
 
 
-def _room(kind: Kind) -> str:
+def _room(kind: Look) -> str:
     return f' margin="{_MARGINS[kind]}"' if kind in _MARGINS else ""
 
 
@@ -160,7 +190,7 @@ def _tone(tone: Tone | None, theme: Theme, *, node: bool) -> str:
     look = f' color="{colour}" fontcolor="{colour}"'
     match tone:
         case "weak":
-            return f'{look} fillcolor="{theme.paper}"'
+            return f' color="{colour}" fontcolor="{theme.faint}" fillcolor="{theme.paper}"'
         case "lit":
             return f' color="{colour}" penwidth=3.4 fillcolor="{theme.lit}"'
         case "removed":
@@ -172,29 +202,49 @@ def _tone(tone: Tone | None, theme: Theme, *, node: bool) -> str:
             assert_never(tone)
 
 
-def _stroke(stroke: Stroke, theme: Theme) -> str:
-    return _by_role(stroke, list(map(str, stroke.words))) + _tone(stroke.tone, theme, node=False)
+def _stroke(drawn: Picture, stroke: Stroke, theme: Theme) -> str:
+    look = _by_role(stroke, list(map(str, stroke.words)), _sides(drawn, stroke))
+    return look + _tone(stroke.tone, theme, node=False)
 
 
-def _by_role(stroke: Stroke, words: Sequence[str]) -> str:
+def _sides(drawn: Picture, stroke: Stroke) -> str:
+    """Return at which sides of its nodes a line is held."""
+    # A line that is held at a side is drawn around everything else, also around a frame.
+    if drawn.prefix:
+        return ""
+    match stroke.role:
+        case "closing":
+            return " tailport=e headport=e"
+        # Boxes leave no room beside them for a line between two of them.
+        case "quiet" if stroke.target.startswith("last") or not _boxes(drawn):
+            return " tailport=w"
+        case _:
+            return ""
+
+
+def _boxes(drawn: Picture) -> bool:
+    return any(shape.details for shape in drawn.shapes)
+
+
+def _by_role(stroke: Stroke, words: Sequence[str], sides: str) -> str:
     # A line of Graphviz text touches its edge; the spaces around each word keep it off.
     label = "\\n".join(f"  {_escaped(word)}  " for word in words)
     match stroke.role:
         case "main":
             return f'label="{label}" penwidth=1.6 weight=100'
         case "closing":
-            return f'label="{label}" penwidth=1.6 weight=0 tailport=e headport=e'
+            return f'label="{label}" penwidth=1.6 weight=0{sides}'
         case "leaving":
             return f'label="{label}" weight=20'
         case "quiet":
-            return f'label="{label}" weight=0 style=dashed penwidth=0.8 tailport=w'
+            return f'label="{label}" weight=0 style=dashed penwidth=0.8{sides}'
         case "side":
             return f'label="{label}"'
         case _:
             assert_never(stroke.role)
 
 
-def _legend(used: tuple[Kind, ...], theme: Theme) -> Iterator[str]:
+def _legend(used: tuple[Look, ...], theme: Theme) -> Iterator[str]:
     """Yield a row of the kinds in use below END, and below it what the lines mean."""
     yield "subgraph cluster_legend {"
     yield (

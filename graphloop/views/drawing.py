@@ -19,7 +19,7 @@ from ..nodes.verify import AnswerCheck, Verify
 from ..outcomes import Outcome
 from ..policy import describe
 
-__all__ = ["INK", "LINE", "PALETTE", "Line", "Role", "lines", "notes", "visible"]
+__all__ = ["INK", "LINE", "PALETTE", "Line", "Look", "Role", "lines", "notes", "visible"]
 
 S = TypeVar("S")
 
@@ -28,7 +28,10 @@ INK: Final = "#1f2933"
 LINE: Final = "#6f8297"
 """Lines and their labels: readable on a white page and on a dark one."""
 
-PALETTE: Final[Mapping[Kind, tuple[str, str]]] = {
+Look: TypeAlias = Kind | Literal["loop"]
+"""How a shape looks: as the kind of its node; or as several nodes that lead back to each other."""
+
+PALETTE: Final[Mapping[Look, tuple[str, str]]] = {
     "prepare": ("#e9eef3", "#7d92a8"),
     "model": ("#dbe8fa", "#4d7cb8"),
     "gate": ("#fcedc9", "#bd8f2f"),
@@ -39,8 +42,9 @@ PALETTE: Final[Mapping[Kind, tuple[str, str]]] = {
     "human": ("#fdf4bf", "#a8911f"),
     "graph": ("#dbf0f1", "#45908f"),
     "pure": ("#efefec", "#86867f"),
+    "loop": ("#e8eafb", "#5b67b5"),
 }
-"""The fill and the outline of each kind, in the order a legend lists them."""
+"""The fill and the outline of each look, in the order a legend lists them."""
 
 _QUIET_OUTCOMES: Final = frozenset({"aborted", "failed"})
 

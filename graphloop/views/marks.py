@@ -7,11 +7,13 @@ what it always was.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias, final
 
-__all__ = ["TONES", "Marks", "Tone", "Way"]
+from .tally import Tally
+
+__all__ = ["TONES", "Marks", "Tone", "Way", "loudest"]
 
 Tone: TypeAlias = Literal["weak", "strong", "lit", "added", "removed", "alarm"]
 """How something is drawn.
@@ -49,6 +51,9 @@ class Marks:
         way_tones: the same for outcomes; a line with several has the strongest tone of all of
             them, and is weak only if all are.
         shaded: nodes that lie in a region that is told apart by its fill.
+        visits: how often nodes were come to, and what they waited for; told before their words.
+        passages: how often outcomes were taken; told before their words.
+        children: what is laid over the graph that a node runs under a name.
     """
 
     title: str = ""
@@ -57,20 +62,37 @@ class Marks:
     node_tones: Mapping[str, Tone] = field(default_factory=dict[str, Tone])
     way_tones: Mapping[Way, Tone] = field(default_factory=dict[Way, Tone])
     shaded: Set[str] = frozenset()
+    visits: Mapping[str, Tally] = field(default_factory=dict[str, Tally])
+    passages: Mapping[Way, Tally] = field(default_factory=dict[Way, Tally])
+    children: Mapping[tuple[str, str], Marks] = field(
+        default_factory=dict[tuple[str, str], "Marks"]
+    )
 
     def tone(self, source: str, outcomes: Iterable[str]) -> Tone | None:
         """Return how the line of these outcomes is drawn; None for as usual."""
-        tones = [self.way_tones.get((source, one)) for one in outcomes]
-        for loud in _LOUD:
-            if loud in tones:
-                return loud
-        return None if None in tones or not tones else "weak"
+        return loudest([self.way_tones.get((source, one)) for one in outcomes])
 
     def named(self, name: str) -> tuple[str, ...]:
         """Return the lines that stand in a node."""
-        words = self.nodes.get(name, "")
-        return (name, *words.split("\n")) if words else (name,)
+        tally, words = self.visits.get(name, Tally()), self.nodes.get(name, "")
+        told = [tally.count] if tally.times else []
+        told += [tally.spent] if tally.spent else []
+        return (name, *told, *words.split("\n")) if words else (name, *told)
+
+    def said(self, way: Way) -> str:
+        """Return what stands behind an outcome."""
+        tally = self.passages.get(way)
+        count = "" if tally is None else tally.count
+        return f"{count} {self.ways.get(way, '')}".strip()
 
     def titled(self, name: str) -> str:
         """Return the diagram's title."""
         return f"{name} ({self.title})" if self.title else name
+
+
+def loudest(tones: Sequence[Tone | None]) -> Tone | None:
+    """Return how something is drawn that is several things: weak only if all of them are."""
+    for loud in _LOUD:
+        if loud in tones:
+            return loud
+    return None if None in tones or not tones else "weak"

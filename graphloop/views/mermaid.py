@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeVar, assert_never
 
 from ..graph import Graph
-from ..node_protocol import Kind
-from .drawing import visible
+from .drawing import Look, visible
+from .ends import with_ends
 from .marks import Marks, Tone
 from .picture import Picture, Shape, Stroke, picture
 from .theme import LIGHT, Theme
@@ -23,7 +23,7 @@ S = TypeVar("S")
 _PLAIN: Final = Marks()
 
 # The oldest notation for each shape: the `@{shape: …}` form needs Mermaid 11.3.
-_SHAPES: Final[Mapping[Kind, tuple[str, str]]] = {
+_SHAPES: Final[Mapping[Look, tuple[str, str]]] = {
     "prepare": ("[/", "/]"),
     "model": ("(", ")"),
     "gate": ("{", "}"),
@@ -34,6 +34,7 @@ _SHAPES: Final[Mapping[Kind, tuple[str, str]]] = {
     "human": ("([", "])"),
     "graph": ("[\\", "/]"),
     "pure": (">", "]"),
+    "loop": ("[", "]"),
 }
 
 
@@ -55,6 +56,7 @@ def mermaid(
 
 def mermaid_of(drawn: Picture, theme: Theme = LIGHT) -> str:
     """Return a picture as a Mermaid flowchart."""
+    drawn = with_ends(drawn)
     return "".join(f"{statement}\n" for statement in _statements(drawn, theme))
 
 
@@ -93,7 +95,7 @@ def _parts(drawn: Picture) -> Iterator[tuple[str, Stroke | None]]:
         if shape.kind is None:
             yield f'{shape.id}((("{_lines(shape.words)}"))):::final', None
         else:
-            yield f"{shape.id}{_shape(shape.words, shape.kind)}", None
+            yield f"{shape.id}{_node(shape, shape.kind)}", None
     yield f"{drawn.prefix}first ==> {drawn.start}", _FIRST
     for stroke in drawn.strokes:
         yield f"{stroke.source} {_arrow(stroke)} {stroke.target}", stroke
@@ -101,7 +103,7 @@ def _parts(drawn: Picture) -> Iterator[tuple[str, Stroke | None]]:
     for inner in drawn.inner:
         below = inner.picture
         yield f"subgraph {below.prefix}box [{_quoted(below.title)}]", None
-        yield from ((f"  {part}", line) for part, line in _parts(below))
+        yield from ((f"  {part}", line) for part, line in _parts(with_ends(below)))
         yield "end", None
         yield f'{inner.owner} -.->|"runs"| {below.prefix}first', _FIRST
 
@@ -114,7 +116,14 @@ def _notes(shapes: Sequence[Shape]) -> Iterator[tuple[str, Stroke | None]]:
             yield f"{shape.id} -.- note_{shape.id}", _FIRST
 
 
-def _shape(words: Sequence[str], kind: Kind) -> str:
+def _node(shape: Shape, kind: Look) -> str:
+    """Return a node: in the shape of its kind, or a box where it holds more than its name."""
+    if not shape.details:
+        return _shape(shape.words, kind)
+    return f'["{_lines((*shape.words, *shape.details))}"]:::is_{kind}'
+
+
+def _shape(words: Sequence[str], kind: Look) -> str:
     left, right = _SHAPES[kind]
     return f'{left}"{_lines(words)}"{right}:::is_{kind}'
 
@@ -132,7 +141,7 @@ def _arrow(stroke: Stroke) -> str:
             assert_never(stroke.role)
 
 
-def _styles(used: tuple[Kind, ...], theme: Theme) -> Iterator[str]:
+def _styles(used: tuple[Look, ...], theme: Theme) -> Iterator[str]:
     for kind in used:
         fill, outline = theme.palette[kind]
         width = ",stroke-width:2.5px" if kind == "model" else ""
@@ -162,7 +171,8 @@ def _boxes(drawn: Picture, theme: Theme) -> Iterator[str]:
 def _look(tone: Tone, theme: Theme) -> str:
     width = "" if tone == "weak" else ",stroke-width:3px"
     dashes = ",stroke-dasharray:6 4" if tone == "removed" else ""
-    return f"stroke:{theme.tones[tone]},color:{theme.tones[tone]}{width}{dashes}"
+    ink = theme.faint if tone == "weak" else theme.tones[tone]
+    return f"stroke:{theme.tones[tone]},color:{ink}{width}{dashes}"
 
 
 def _lines(words: Sequence[str]) -> str:

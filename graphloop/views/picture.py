@@ -1,22 +1,32 @@
 """Picture: what a diagram shows, ready to be written in any notation.
 
 Every notation writes the same picture, so no two of them can disagree. What one graph runs as its
-child may stand beside it as a picture of its own.
+child may stand beside it as a picture of its own. How one graph is drawn is the business of
+whoever draws it: node by node (here), folded (`folded`), or with all that is known (`details`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Final, TypeVar, final
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeAlias, TypeVar, final
 
-from ..contract import contract_of
 from ..graph import Graph
-from ..node_protocol import Kind
-from .drawing import PALETTE, Role, lines, notes
+from .drawing import PALETTE, Look, Role, lines, notes
+from .family import Family, kin
 from .marks import Marks, Tone
 
-__all__ = ["Inner", "Picture", "Shape", "Stroke", "Word", "picture"]
+__all__ = [
+    "Draw",
+    "Inner",
+    "Picture",
+    "Shape",
+    "Stroke",
+    "Word",
+    "family_picture",
+    "node_picture",
+    "picture",
+]
 
 S = TypeVar("S")
 
@@ -26,14 +36,18 @@ _PLAIN: Final = Marks()
 @final
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A node, or END, whose kind is None: the words in it, and on the slip of paper beside it."""
+    """A node, or END, whose kind is None: the words in it, and on the slip of paper beside it.
+
+    A box holds several nodes, or what is known of one: `details`, below its words.
+    """
 
     id: str
     words: tuple[str, ...]
-    kind: Kind | None
+    kind: Look | None
     notes: tuple[str, ...] = ()
     tone: Tone | None = None
     is_shaded: bool = False
+    details: tuple[str, ...] = ()
 
 
 @final
@@ -82,25 +96,30 @@ class Picture:
     prefix: str = ""
 
     @property
-    def kinds(self) -> tuple[Kind, ...]:
+    def kinds(self) -> tuple[Look, ...]:
         """The kinds that occur, in the legend's order."""
         used = {one.kind for one in self.shapes}
         used.update(kind for one in self.inner for kind in one.picture.kinds)
         return tuple(kind for kind in PALETTE if kind in used)
 
 
+Draw: TypeAlias = Callable[[Graph[Any], Marks, str], tuple[Picture, Mapping[str, str]]]
+"""Draws one graph with marks, ids beginning with a prefix; returns the shape of each node, too."""
+
+
 def picture(graph: Graph[S], marks: Marks = _PLAIN, *, expand: int = 0) -> Picture:
-    """Return what a diagram of `graph` shows.
+    """Return what a diagram of `graph` shows, node by node.
 
     Args:
         graph: what is drawn.
         marks: what is laid over it.
         expand: how many graphs deep children are drawn too, as far as they are known.
     """
-    return _picture(graph, marks, expand, "")
+    return family_picture(Family(graph), marks, expand=expand)
 
 
-def _picture(graph: Graph[S], marks: Marks, expand: int, prefix: str) -> Picture:
+def node_picture(graph: Graph[Any], marks: Marks, prefix: str) -> tuple[Picture, Mapping[str, str]]:
+    """Draw one graph, each of its nodes as a shape."""
     ids = {name: f"{prefix}n{number}" for number, name in enumerate(graph.nodes)}
     ids |= {"END": f"{prefix}last"}
     shapes = [
@@ -119,34 +138,48 @@ def _picture(graph: Graph[S], marks: Marks, expand: int, prefix: str) -> Picture
         Stroke(
             ids[line.source],
             ids[line.target],
-            tuple(
-                Word(outcome, marks.ways.get((line.source, outcome), ""))
-                for outcome in line.outcomes
-            ),
+            tuple(Word(outcome, marks.said((line.source, outcome))) for outcome in line.outcomes),
             line.role,
             marks.tone(line.source, line.outcomes),
         )
         for line in lines(graph)
     ]
-    inner = _inner(graph, expand, ids, prefix) if expand > 0 else ()
     title = marks.titled(graph.name)
-    return Picture(title, ids[graph.start], tuple(shapes), tuple(strokes), tuple(inner), prefix)
+    drawn = Picture(title, ids[graph.start], tuple(shapes), tuple(strokes), (), prefix)
+    return drawn, ids
 
 
-def _inner(graph: Graph[S], expand: int, ids: dict[str, str], prefix: str) -> Iterator[Inner]:
-    number = 0
-    for name, node in graph.nodes.items():
-        contract = contract_of(node)
-        for child in () if contract is None else contract.children:
-            known: Graph[Any] | None = child.graph
-            if known is not None:
-                words = "" if child.name == known.name else known.name
-                marks = Marks(title=words)
-                below = f"{prefix}c{number}_"
-                number += 1
-                drawn = _picture(known, marks, expand - 1, below)
-                yield Inner(ids[name], _titled(drawn, marks.titled(child.name)))
+def family_picture(
+    family: Family,
+    marks: Marks = _PLAIN,
+    *,
+    expand: int = 0,
+    draw: Draw = node_picture,
+    prefix: str = "",
+) -> Picture:
+    """Return what a diagram of a graph and of its agents shows.
+
+    Args:
+        family: the graph, with its agents.
+        marks: what is laid over it, its children included.
+        expand: how many graphs deep children are drawn too.
+        draw: draws one graph.
+        prefix: what ids begin with.
+    """
+    drawn, ids = draw(family.graph, marks, prefix)
+    inner = _inner(family, marks, expand, ids, draw, prefix) if expand > 0 else ()
+    return replace(drawn, inner=tuple(inner))
 
 
-def _titled(one: Picture, title: str) -> Picture:
-    return Picture(title, one.start, one.shapes, one.strokes, one.inner, one.prefix)
+def _inner(
+    family: Family, marks: Marks, expand: int, ids: Mapping[str, str], draw: Draw, prefix: str
+) -> Iterator[Inner]:
+    for number, one in enumerate(kin(family)):
+        title = "" if one.name == one.family.graph.name else one.family.graph.name
+        own = marks.children.get((one.node, one.name), _PLAIN)
+        told = ", ".join(word for word in (title, own.title) if word)
+        below = family_picture(
+            one.family, own, expand=expand - 1, draw=draw, prefix=f"{prefix}c{number}_"
+        )
+        named = f"{one.name} ({told})" if told else one.name
+        yield Inner(ids[one.node], replace(below, title=named))

@@ -28,7 +28,7 @@ from .text import text_of
 from .theme import LIGHT, Theme
 from .xstate import xstate
 
-__all__ = ["PictureFormat", "render", "save", "save_picture", "written"]
+__all__ = ["PictureFormat", "is_machine", "render", "save", "save_picture", "written"]
 
 S = TypeVar("S")
 
@@ -77,6 +77,12 @@ def save(graph: Graph[S], path: str | os.PathLike[str], marks: Marks = _PLAIN) -
         _placed(target).write_bytes(scxml(graph).encode())
     else:
         save_picture(picture(graph, marks), target)
+
+
+def is_machine(path: str | os.PathLike[str]) -> bool:
+    """Whether a file's name is that of a state machine: it has no marks, levels or colours."""
+    target = Path(path)
+    return target.name.lower().endswith(XSTATE) or target.suffix.lower() == ".scxml"
 
 
 def save_picture(drawn: Picture, path: str | os.PathLike[str], theme: Theme = LIGHT) -> None:

@@ -22,6 +22,7 @@ from ..effects import (
 )
 from ..events import (
     Answer,
+    Asked,
     Begun,
     CallbackReturned,
     Cancelled,
@@ -197,6 +198,8 @@ def _returned(answer: Answer) -> str:
             return outcome
         case Judged(accepted=accepted, feedback=feedback):
             return "accepted" if accepted else f"rejected: {feedback}"
+        case Asked(ask=ask):
+            return f"ask: {ask.kind}"
         case Tripped(names=names):
             return f"stop: {', '.join(names)}" if names else "go on"
         case _:

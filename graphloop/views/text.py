@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeVar, assert_never
 
 from ..graph import Graph
-from ..node_protocol import Kind
-from .drawing import visible
+from .drawing import Look, visible
 from .marks import Marks, Tone
 from .picture import Picture, Shape, Stroke, Word, picture
 
@@ -27,7 +26,7 @@ ROOM: Final = 34
 
 _PLAIN: Final = Marks()
 
-_SIGNS: Final[Mapping[Kind, str]] = {
+_SIGNS: Final[Mapping[Look, str]] = {
     "prepare": "▱",
     "model": "■",
     "gate": "◇",
@@ -38,6 +37,7 @@ _SIGNS: Final[Mapping[Kind, str]] = {
     "human": "◐",
     "graph": "▥",
     "pure": "○",
+    "loop": "◌",
 }
 
 _TONES: Final[Mapping[Tone, str]] = {
@@ -81,6 +81,7 @@ def _blocks(drawn: Picture) -> Iterator[str]:
     for shape in drawn.shapes:
         yield ""
         yield _head(shape)
+        yield from (f"┊   {visible(one)}" for one in shape.details)
         yield from (f"│   {visible(one)}" for one in shape.notes)
         yield from _rows(rows[shape.id], names, places)
     for inner in drawn.inner:

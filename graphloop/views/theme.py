@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias, final
 
-from ..node_protocol import Kind
-from .drawing import INK, LINE, PALETTE
+from .drawing import INK, LINE, PALETTE, Look
 from .marks import TONES, Tone
 
 __all__ = ["DARK", "LIGHT", "THEMES", "Theme"]
@@ -29,23 +28,25 @@ class Theme:
         paper: the fill of what is drawn empty.
         ink: text on a filled shape.
         line: lines and their labels.
-        palette: the fill and the outline of each kind.
+        palette: the fill and the outline of each look.
         tones: the colour of each tone.
         lit: the fill of where a run stands.
         shade: the fill of a region.
+        faint: text at what is pale, which can still be read.
     """
 
     page: str
     paper: str
     ink: str
     line: str
-    palette: Mapping[Kind, Fill]
+    palette: Mapping[Look, Fill]
     tones: Mapping[Tone, str]
     lit: str
     shade: str
+    faint: str
 
 
-LIGHT: Final = Theme("white", "#ffffff", INK, LINE, PALETTE, TONES, "#ffe08a", "#a6dcb6")
+LIGHT: Final = Theme("white", "#ffffff", INK, LINE, PALETTE, TONES, "#ffe08a", "#a6dcb6", "#74818e")
 
 DARK: Final = Theme(
     "#10161d",
@@ -63,6 +64,7 @@ DARK: Final = Theme(
         "human": ("#45400f", "#d6c04a"),
         "graph": ("#163f40", "#67b8b7"),
         "pure": ("#333331", "#a8a8a0"),
+        "loop": ("#2a2f57", "#97a3ec"),
     },
     {
         "weak": "#4a5866",
@@ -74,6 +76,7 @@ DARK: Final = Theme(
     },
     "#6b4c00",
     "#2c6b40",
+    "#7d8b99",
 )
 
 THEMES: Final[Mapping[str, Theme]] = {"light": LIGHT, "dark": DARK}

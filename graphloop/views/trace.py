@@ -1,15 +1,16 @@
 """trace: what runs did, laid over the diagram of their graph; loops are folded, not flattened.
 
 Counts stand at the outcomes that were taken, time, tokens and cost in the nodes that waited; what
-no run has done is pale, and where a run stands is lit. All of it is replayed from journals.
+no run has done is pale, and where a run stands is lit. All of it is replayed from journals. The
+runs that a node began are laid over the graphs that they ran, all of one node and agent together.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Final, TypeVar, final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeAlias, TypeVar, final
 
 from ..effects import AskHuman, CallTool, StartRun
 from ..events import Event, Resumed
@@ -18,14 +19,16 @@ from ..replay import replay_steps
 from ..run import Run
 from ..temporal_journal import journal_happenings
 from .drawing import visible
+from .family import Family, kin
 from .marks import Marks, Tone, Way
+from .tally import Tally
 
-__all__ = ["Spending", "Trace", "trace", "trace_marks"]
+__all__ = ["Spending", "Trace", "Typed", "family_trace", "trace", "trace_marks"]
 
 S = TypeVar("S")
 
-APART_MAX: Final = 4
-"""Up to how many runs each one's count is told beside their sum."""
+Typed: TypeAlias = Callable[[Graph[Any], Sequence[Event]], Sequence[Event]]
+"""What gives the events of a journal states of its graph's type."""
 
 WAITS_MAX: Final = 3
 
@@ -52,6 +55,8 @@ class Trace:
         node: where the run stands.
         ended: why it is over; empty if it is not.
         waits: what it waits for, in words, if that is a person, a client or another run.
+        begun: the child runs that were wished for, each by its key, its node and its agent.
+        children: what those have done whose journals are there, by node and agent.
     """
 
     visits: Counter[str] = field(default_factory=Counter[str])
@@ -60,10 +65,14 @@ class Trace:
     node: str = ""
     ended: str = ""
     waits: tuple[str, ...] = ()
+    begun: Mapping[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    children: Mapping[tuple[str, str], tuple[Trace, ...]] = field(
+        default_factory=dict[tuple[str, str], "tuple[Trace, ...]"]
+    )
 
 
 def trace(graph: Graph[S], events: Sequence[Event]) -> Trace:
-    """Return what the run of a journal has done.
+    """Return what the run of a journal has done, without its child runs.
 
     Raises:
         StoreError: the journal does not begin with `Started`, or is of another graph.
@@ -71,6 +80,7 @@ def trace(graph: Graph[S], events: Sequence[Event]) -> Trace:
     """
     visits, ways = Counter((graph.start,)), Counter[Way]()
     spent: dict[str, Spending] = {}
+    begun: dict[str, tuple[str, str]] = {}
     targets = {(one.source, one.outcome): one.target for one in graph.edges}
     place = graph.start
     run: Run[S] | None = None
@@ -87,14 +97,57 @@ def trace(graph: Graph[S], events: Sequence[Event]) -> Trace:
                 ways[way] += 1
                 visits[place] += 1
         run = step.run
+        for effect in step.effects:
+            if isinstance(effect, StartRun):
+                begun[effect.key] = (run.node, effect.agent)
     if run is None:
         return Trace()
     ended = run.ending.reason if run.ended and run.ending is not None else ""
-    return Trace(visits, ways, spent, run.node, ended, tuple(_waits(run)))
+    return Trace(visits, ways, spent, run.node, ended, tuple(_waits(run)), begun)
 
 
-def trace_marks(graph: Graph[S], traces: Sequence[Trace]) -> Marks:
-    """Return what runs of `graph` did, as marks for its diagram."""
+def family_trace(
+    family: Family,
+    events: Sequence[Event],
+    below: Mapping[str, Sequence[Event]],
+    typed: Typed = lambda _, events: events,
+) -> Trace:
+    """Return what the run of a journal has done, and what the child runs below it have.
+
+    Args:
+        family: the run's graph, with its agents.
+        events: the run's journal.
+        below: the journals of the runs below it, by their ids without the run's own.
+        typed: gives the events of a journal states of its graph's type.
+
+    Raises:
+        StoreError: a journal does not begin with `Started`, or is of another graph.
+        IllegalEvent: an event does not fit its graph.
+    """
+    found = trace(family.graph, typed(family.graph, events))
+    known = {(one.node, one.name): one.family for one in kin(family)}
+    children: dict[tuple[str, str], list[Trace]] = {}
+    for key, place in found.begun.items():
+        if place in known and key in below:
+            inner = {
+                one.removeprefix(f"{key}/"): journal
+                for one, journal in below.items()
+                if one.startswith(f"{key}/")
+            }
+            done = family_trace(known[place], below[key], inner, typed)
+            children.setdefault(place, []).append(done)
+    told = {place: tuple(traces) for place, traces in children.items()}
+    return replace(found, children=told)
+
+
+def trace_marks(graph: Graph[S], traces: Sequence[Trace], family: Family | None = None) -> Marks:
+    """Return what runs of `graph` did, as marks for its diagram.
+
+    Args:
+        graph: what the runs ran.
+        traces: what they did.
+        family: the graph with its agents, for what their child runs did.
+    """
     ways = {(one.source, one.outcome) for one in graph.edges}
     names = (*graph.nodes, "END")
     seen_nodes = {name for one in traces for name in one.visits}
@@ -104,11 +157,23 @@ def trace_marks(graph: Graph[S], traces: Sequence[Trace]) -> Marks:
     lit: dict[str, Tone] = dict.fromkeys(here, "lit")
     return Marks(
         title=_title(traces),
-        nodes={name: "\n".join(_lines(name, traces)) for name in names if name in seen_nodes},
-        ways={way: _times([one.ways[way] for one in traces]) for way in seen_ways},
+        nodes={name: words for name in names if (words := "\n".join(_waiting(name, traces)))},
         node_tones=tones | lit,
         way_tones={way: "weak" for way in ways if way not in seen_ways},
+        visits={name: _visits(name, traces) for name in names if name in seen_nodes},
+        passages={way: Tally(tuple([one.ways[way] for one in traces])) for way in seen_ways},
+        children=dict(_below(traces, family)),
     )
+
+
+def _below(
+    traces: Sequence[Trace], family: Family | None
+) -> Iterator[tuple[tuple[str, str], Marks]]:
+    """Yield what was done in each graph that nodes run; what no run has begun is pale."""
+    for one in () if family is None else kin(family):
+        place = (one.node, one.name)
+        done = [each for above in traces for each in above.children.get(place, ())]
+        yield place, trace_marks(one.family.graph, done, one.family)
 
 
 def _add(spending: Spending, before: Run[S], after: Run[S], event: Event) -> None:
@@ -137,42 +202,22 @@ def _title(traces: Sequence[Trace]) -> str:
         return traces[0].ended or "not over"
     endings = Counter(one.ended or "not over" for one in traces)
     told = ", ".join(f"{count} {ending}" for ending, count in endings.most_common())
-    return f"{len(traces)} runs: {told}"
+    return f"{len(traces)} runs: {told}" if traces else "no run"
 
 
-def _lines(name: str, traces: Sequence[Trace]) -> Iterator[str]:
-    """Yield what stands under a node's name."""
-    yield _times([one.visits[name] for one in traces])
+def _visits(name: str, traces: Sequence[Trace]) -> Tally:
     spent = [one.spent[name] for one in traces if name in one.spent]
-    facts = [
-        _time(sum(one.seconds for one in spent)),
-        _tokens(sum(one.tokens for one in spent)),
-        _money(sum(one.usd for one in spent)),
-    ]
-    if told := ", ".join(fact for fact in facts if fact):
-        yield told
+    return Tally(
+        tuple([one.visits[name] for one in traces]),
+        sum(one.seconds for one in spent),
+        sum(one.tokens for one in spent),
+        sum(one.usd for one in spent),
+    )
+
+
+def _waiting(name: str, traces: Sequence[Trace]) -> Iterator[str]:
+    """Yield what runs wait for at a node."""
     waits = [wait for one in traces if one.node == name for wait in one.waits]
     yield from waits[:WAITS_MAX]
     if len(waits) > WAITS_MAX:
         yield f"and {len(waits) - WAITS_MAX} more"
-
-
-def _times(counts: Sequence[int]) -> str:
-    each = f" ({'+'.join(f'{one:,}' for one in counts)})"
-    return f"{sum(counts):,}x{each if 1 < len(counts) <= APART_MAX else ''}"
-
-
-def _time(seconds: float) -> str:
-    if seconds < 0.001:
-        return ""
-    if seconds < 1:
-        return f"{seconds * 1000:.0f} ms"
-    return f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
-
-
-def _tokens(tokens: int) -> str:
-    return f"{tokens:,} tokens" if tokens else ""
-
-
-def _money(usd: float) -> str:
-    return f"${usd:.4f}" if usd else ""

@@ -64,8 +64,8 @@ class Exhibit:
 
     @property
     def bound(self) -> Bound:
-        """The worst case, with the numbers that are not in a graph."""
-        return self.graph.bound(
+        """The worst case of what the file says, with the numbers that are not in a graph."""
+        return self.written.bound(
             budget=budget(tool_calls=20), max_tokens=4_000, context_window=200_000, price=PRICE
         )
 

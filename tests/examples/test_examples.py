@@ -22,6 +22,7 @@ EXAMPLES = sorted(
 )
 LINES_MAX = 60
 ANSWERS = {
+    "asking": "The billing team has mended your invoice.",
     "approval": "I have done what was allowed; the results above say what that was.",
     "budget": "The Avenida, by a hair.",
     "custom_topology": "An agent loop you can see and prove.",

@@ -14,7 +14,9 @@ from pathlib import Path
 KERNEL_IMPORTS = frozenset(
     {
         "__future__",
+        "bisect",
         "collections",
+        "contextlib",
         "dataclasses",
         "difflib",
         "enum",
@@ -27,6 +29,7 @@ KERNEL_IMPORTS = frozenset(
         "re",
         "types",
         "typing",
+        "unicodedata",
     }
 )
 

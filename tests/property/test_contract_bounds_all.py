@@ -47,6 +47,7 @@ moves = st.sampled_from(
         reply(call(arguments="{")),
         reply(call("helper", "", PROMPT)),
         reply(call("helper", "", PROMPT), call("helper", "", PROMPT), call()),
+        reply(*[call("helper", "", PROMPT)] * 7),
         reply(call("final_answer")),
         reply(call("final_answer", "", '{"n": 1}')),
         reply(),
@@ -81,6 +82,7 @@ budgets = st.builds(
     st.none() | st.floats(0.5, 6.0),
     st.none() | st.floats(1.0, 60.0),
     st.none() | st.integers(1, 12),
+    st.none() | st.integers(1, 5),
 )
 bounds = st.builds(
     Bounds,
@@ -119,6 +121,7 @@ class Trial:
                 usd=bounds.budget.usd,
                 seconds=bounds.budget.seconds,
                 tool_calls=bounds.budget.tool_calls,
+                agent_calls=bounds.budget.agent_calls,
             )
             if bounds.budget != Budget()
             else None,
@@ -198,6 +201,10 @@ def test_no_bound_of_a_run_is_ever_exceeded(
         assert_no_turn_begins_once_a_budget_is_reached(run_id, steps)
     assert_tools_within(bounds.budget, trial.ran, root)
     assert_models_within(bounds, journals)
+    assert_agents_within(bounds.budget, journals, root)
+    known = trial.agent.bound().model_calls
+    assert known is None or root.spent.model_calls <= known
+    assert (known is None) is (bounds.budget.agent_calls is None)
 
 
 def assert_no_turn_begins_once_a_budget_is_reached(
@@ -219,6 +226,15 @@ def assert_tools_within(allowed: Budget, ran: Counter[str], root: Run[None]) -> 
     assert sum(ran.values()) <= root.spent.tool_calls
     if allowed.tool_calls is not None:
         assert sum(ran.values()) <= allowed.tool_calls
+
+
+def assert_agents_within(
+    allowed: Budget, journals: dict[str, list[Step[None]]], root: Run[None]
+) -> None:
+    """Assert that the number of child runs, at any depth, is never exceeded."""
+    assert len(journals) - 1 == root.spent.agent_calls
+    if allowed.agent_calls is not None:
+        assert root.spent.agent_calls <= allowed.agent_calls
 
 
 def assert_models_within(bounds: Bounds, journals: dict[str, list[Step[None]]]) -> None:

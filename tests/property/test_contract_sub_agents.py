@@ -7,21 +7,30 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import get_args
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from graphloop import Agent, EndReason, RunResult, budget
+from graphloop import END, Agent, EndReason, Graph, RunResult, budget
+from graphloop.errors import RunFailed
 from graphloop.events import Cancelled, ChildEnded, Event, ModelReplied, Started, ToolReturned
+from graphloop.front.options import AgentOptions
+from graphloop.joins import BranchJoin
+from graphloop.nodes import Append, Parallel
+from graphloop.nodes.parallel import Branch
+from graphloop.replay import replay
 from graphloop.stores.base import Store
 from graphloop.stores.memory import MemoryStore
 from graphloop.stores.sqlite import SqliteStore
 from graphloop.values import Usage
 from tests.agent_tree import Ledger, Plans, batch, tree
 from tests.mortal_store import Died, Fate, MortalStore
-from tests.planned_model import Line
+from tests.planned_model import Line, PlannedModel
 from tests.property.test_contract_pairing import assert_paired
 from tests.sizes import sized
 
@@ -35,10 +44,24 @@ def lines(names: Sequence[str]) -> st.SearchStrategy[list[Line]]:
     return st.lists(calls.map(lambda some: batch(*some)), min_size=1, max_size=2)
 
 
+def crowd(names: Sequence[str]) -> st.SearchStrategy[list[Line]]:
+    """Return plans of large batches, of which the last is said for ever."""
+    calls = st.lists(st.sampled_from(names), min_size=1, max_size=9)
+    said = st.lists(calls.map(lambda some: batch(*some)), min_size=1, max_size=3)
+    return said.map(lambda some: [*some, *[some[-1]] * 5])
+
+
 plans: st.SearchStrategy[Plans] = st.fixed_dictionaries(
     {
         "go": lines([*CALLS, "kid", "kid"]),
         "kid": lines([*CALLS, "leaf", "leaf"]),
+        "leaf": lines(CALLS),
+    }
+)
+crowds: st.SearchStrategy[Plans] = st.fixed_dictionaries(
+    {
+        "go": crowd(["kid", "kid", "note", "pay"]),
+        "kid": crowd(["leaf", "leaf", "note", "client"]),
         "leaf": lines(CALLS),
     }
 )
@@ -69,11 +92,11 @@ def used(every: dict[str, Sequence[Event]]) -> Usage:
 
 
 async def answered_in_rounds(
-    agent: Callable[[], Agent], picks: Sequence[int]
+    agent: Callable[[], Agent], picks: Sequence[int], *, begun: bool = False
 ) -> tuple[RunResult[None], dict[str, bool]]:
     """Run to the end, answering some of what is pending in each round; return the verdicts too."""
     verdicts: dict[str, bool] = {}
-    result = await agent().generate("go", run_id="r")
+    result = await (agent().resume("r") if begun else agent().generate("go", run_id="r"))
     for number in range(ROUNDS_MAX):
         if result.end_reason is not EndReason.PARKED:
             return result, verdicts
@@ -195,6 +218,115 @@ def test_all_agents_together_never_exceed_the_budget_s_tool_calls(plan: Plans, m
         returned = [one for events in every.values() for one in events]
         assert sum(isinstance(one, ToolReturned) for one in returned) <= most
         assert ledger.done.total() <= result.run.spent.tool_calls <= most
+
+    on_disk(work, file=False)
+
+
+CROWD: Plans = {"go": [batch(*["kid"] * 9)] * 9, "kid": [batch(*["leaf"] * 9)] * 9}
+
+
+@settings(max_examples=sized(25))
+@given(
+    plan=crowds,
+    most=st.integers(1, 8),
+    moment=st.integers(0, 80),
+    picks=st.lists(st.integers(0, 9), min_size=1, max_size=6),
+    steps=st.integers(1, 4),
+)
+@example(plan=CROWD, most=5, moment=0, picks=[1], steps=3)
+@example(plan=CROWD, most=5, moment=30, picks=[1], steps=3)
+def test_all_agents_together_never_begin_more_runs_than_the_budget_has_agent_calls(
+    plan: Plans, most: int, moment: int, picks: list[int], steps: int
+) -> None:
+    """GL9, and the bound: in any reply, at any depth, parked, or after a process has died."""
+
+    async def work(disk: Store) -> None:
+        ledger, fate = Ledger(), Fate(moment)
+        assert isinstance(disk, MemoryStore)
+
+        def agent() -> Agent:
+            return tree(
+                ledger,
+                plan,
+                MortalStore(disk, fate),
+                root={"budget": budget(agent_calls=most), "max_steps": steps},
+                kid={"max_steps": steps},
+            )
+
+        try:
+            result, _ = await answered_in_rounds(agent, picks)
+        except Died:
+            fate = Fate()
+            result, _ = await answered_in_rounds(agent, picks, begun="r" in await disk.runs())
+
+        every = await journals(disk)
+        returned = [one for events in every.values() for one in events]
+        known = agent().bound().model_calls
+        assert known is not None
+        assert len(every) - 1 == result.run.spent.agent_calls <= most
+        assert sum(isinstance(one, ModelReplied) for one in returned) <= known
+        if any(one.status == "not_run" for step in result.steps for one in step.tool_results):
+            assert "budget.agent_calls" in result.stopped_by
+
+    on_disk(work, file=False)
+
+
+@settings(max_examples=sized(40))
+@given(
+    plan=crowds,
+    most=st.integers(1, 8),
+    join=st.sampled_from(get_args(BranchJoin)),
+    concurrency=st.integers(1, 3),
+)
+@example(plan=CROWD, most=5, join="first", concurrency=3)
+def test_runs_that_nodes_begin_side_by_side_share_the_agent_calls(
+    plan: Plans, most: int, join: BranchJoin, concurrency: int
+) -> None:
+    """They are no calls themselves; those that are stopped for the first have called as well."""
+    model = PlannedModel(lambda prompt: plan.get(prompt, ()))
+    leaf = Agent(model, name="leaf", max_steps=3).as_tool(description="deepest")
+    kid = Agent(model, name="kid", tools=[leaf], max_steps=3).as_tool(description="below")
+    fan, append = Parallel((Branch("kid", name="a"), Branch("kid", name="b")), join), Append()
+    fan = replace(fan, concurrency=concurrency)
+    graph: Graph[None] = Graph("fan", fan, {fan: {...: append}, append: {...: END}})
+    limit = budget(agent_calls=most)
+
+    async def work(store: Store) -> None:
+        with suppress(RunFailed):
+            await graph.run(
+                None, prompt="kid", agents={"kid": kid}, budget=limit, store=store, run_id="r"
+            )
+        every = await journals(store)
+        called = [one for one in every if one.count("/") > 1]
+        replies = [one for events in every.values() for one in events]
+        known = graph.run_bound(agents={"kid": kid}, budget=limit).model_calls
+        assert known is not None
+        assert len(called) == replay(graph, every["r"]).spent.agent_calls <= most
+        assert sum(isinstance(one, ModelReplied) for one in replies) <= known
+
+    on_disk(work, file=False)
+
+
+@settings(max_examples=sized(40))
+@given(plan=crowds, most=st.integers(1, 8), after=st.integers(1, 60))
+def test_an_abort_counts_every_child_run_that_had_begun(plan: Plans, most: int, after: int) -> None:
+    """A parent whose child is stopped goes on with what is left, and must not have it again."""
+
+    async def work(store: Store) -> None:
+        ledger = Ledger()
+        root: AgentOptions = {"budget": budget(agent_calls=most)}
+        stream = tree(ledger, plan, store, root=root).stream("go", run_id="r")
+        seen = 0
+        async for _ in stream.full_stream:
+            seen += 1
+            if seen == after:
+                stream.abort("enough")
+        result = await stream.result()
+
+        began = len(await store.runs()) - 1
+        assert began <= most
+        if result.end_reason is not EndReason.PARKED:
+            assert began <= result.run.spent.agent_calls <= most
 
     on_disk(work, file=False)
 

@@ -25,7 +25,7 @@ def test_the_verdict_on_a_topology_is_as_expected(file: Path) -> None:
 
     assert topology["expected"] == {
         "findings": sorted({one.code for one in report.findings}),
-        "unknown": sorted(one.code for one in report.unknown),
+        "unknown": sorted({one.code for one in report.unknown}),
     }
 
 

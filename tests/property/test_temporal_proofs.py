@@ -20,7 +20,7 @@ from graphloop.proofs.ground import Ground
 from graphloop.proofs.temporal import Decision, decided, temporal
 from graphloop.run import Run
 from graphloop.temporal import Rules, TemporalRule
-from graphloop.temporal_automata import Happening, approval_of, entered, ran, taken
+from graphloop.temporal_automata import Happening, approval_of, entered, ran, returned, taken
 from graphloop.temporal_journal import journal_happenings
 from tests.sizes import sized
 from tests.strategies import Adversary, adversaries, loop
@@ -178,6 +178,7 @@ class Walker:
         if quiet and node.kind not in {"gate", "execute"}:
             return []
         some = [made(name) for made in (ran, approval_of) for name in "xz"]
+        some += [returned(name, well=well) for well in (True, False) for name in "xz"]
         return self.rng.choices(some, k=self.rng.randrange(3))
 
     def allowed(self, at: str, outcome: type[Outcome]) -> bool:

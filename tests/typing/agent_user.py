@@ -188,7 +188,7 @@ def shorten(info: StepInfo) -> Sequence[Message]:
 rules = allow("get_*", plain.__name__) | ask(refund, when=over_limit, ttl_s=60) | deny("*")
 assert_type(rules, Policy)
 assert_type(allow(when=over_limit_later) | deny("x", reason="no"), Policy)
-assert_type(budget(tokens=9, usd=0.5, seconds=60, tool_calls=3), Budget)
+assert_type(budget(tokens=9, usd=0.5, seconds=60, tool_calls=3, agent_calls=2), Budget)
 assert_type(approve(edit={"amount": 5}), Approval)
 assert_type(approve(), Approval)
 assert_type(decline("no"), Approval)
@@ -314,6 +314,10 @@ async def think(run: Run[Essay]) -> Answer:
     return Changes()
 
 
+def think_at_once(run: Run[Essay]) -> Changes:
+    return Changes(model=run.state.topic)
+
+
 async def use_graphs() -> None:
     bounded = loop.run(
         None,
@@ -327,7 +331,7 @@ async def use_graphs() -> None:
         on_bad_history="repair",
     )
     assert_type(await bounded, RunResult[None])
-    callbacks: Mapping[str, Callback[Essay]] = {"think": think}
+    callbacks: Mapping[str, Callback[Essay]] = {"think": think, "plain": think_at_once}
     result = await essay.run(Essay("x"), model="openai:x", prompt="hi", callbacks=callbacks)
     assert_type(result, RunResult[Essay])
     assert_type(result.state.topic, str)

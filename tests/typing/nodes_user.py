@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, assert_type
 
-from graphloop import END, Agent, ChildResult, Edges, Graph, NodeContext, RunResult, node, sub_graph
+from graphloop import (
+    END,
+    Agent,
+    AskFailed,
+    Asking,
+    ChildResult,
+    Edges,
+    Graph,
+    NodeContext,
+    PersonSaid,
+    RunResult,
+    ask_agent,
+    ask_model,
+    ask_person,
+    fallback,
+    node,
+    retry,
+    router,
+    sub_graph,
+    tell,
+)
+from graphloop.asks import Answer, AskModel, AskPerson
 from graphloop.front.own_node import OwnNode
 from graphloop.front.sub_graph import SubGraph
-from graphloop.nodes import Append, PrepareStep
+from graphloop.nodes import Append, Child, PrepareStep
 from graphloop.outcomes import Answered, Outcome, Ready
 from graphloop.policy import allow
 from graphloop.spending import budget
-from graphloop.values import Message
+from graphloop.values import Message, Reply
 
 
 @dataclass(frozen=True)
@@ -87,6 +108,45 @@ def stateless(_: None, context: NodeContext) -> Billing:
     return Billing()
 
 
+@node(model_calls=2, agents={"helper": 1})
+def triage(ticket: Ticket, context: NodeContext) -> Asking[Billing | Technical]:
+    reply = yield from ask_model(ticket.text, system="Be brief.", conversation=True)
+    assert_type(reply, Reply)
+    said = yield from ask_person(f"Is it {reply.message.text}?")
+    assert_type(said, PersonSaid)
+    text = yield from ask_agent("helper", said.reason)
+    assert_type(text, str)
+    yield from tell(text)
+    try:
+        yield from ask_model("again")
+    except AskFailed as error:
+        assert_type(error.error, str)
+    return Billing() if said.approved else Technical()
+
+
+@node
+def revise(ticket: Ticket) -> Asking[tuple[Billing | Technical, Ticket]]:
+    reply = yield from twice(ticket.text)
+    return Billing(), replace(ticket, text=reply)
+
+
+@node
+def models_only(ticket: Ticket) -> Generator[AskModel, Answer, Billing | Unclear]:
+    reply = yield from ask_model(ticket.text)
+    return Unclear() if reply.message.is_blank else Billing()
+
+
+def twice(text: str) -> Asking[str]:
+    """A part of a generator, to be shared by several."""
+    first = yield from ask_model(text)
+    second = yield from ask_model(first.message.text)
+    return second.message.text
+
+
+assert_type(triage, OwnNode[Ticket, Billing | Technical])
+assert_type(revise, OwnNode[Ticket, Billing | Technical])
+assert_type(models_only, OwnNode[Ticket, Billing | Unclear])
+triage.row({Billing: END, ...: END})
 assert_type(route, OwnNode[Ticket, Billing | Technical])
 assert_type(plain, OwnNode[Ticket, Billing | Unclear])
 assert_type(assign, OwnNode[Ticket, Billing | Technical])
@@ -140,6 +200,18 @@ assert_type(Graph("none", stateless, {stateless: {...: END}}), Graph[None])
 late = Graph("late", prepare, {prepare: {Ready: route, ...: END}, **edges}, state_type=Ticket)
 assert_type(late, Graph[Ticket])
 
+again, either = retry(assign, 2), fallback(assign, judge)
+assert_type(Graph("again", again, {again: {...: END}}), Graph[Ticket])
+assert_type(Graph("either", either, {either: {...: END}}), Graph[Ticket])
+tried: Edges[Ticket] = {again: {Billing: either, ...: END}, either: {...: END}}
+assert_type(Graph("tried", again, tried), Graph[Ticket])
+chooser = router({Billing: "money", Technical: "the rest"})
+chosen: Edges[Ticket] = {chooser: {Billing: writer, ...: END}, writer: {...: END}}
+assert_type(Graph("chosen", chooser, chosen), Graph[Ticket])
+told: Graph[Ticket] = Graph("told", chooser, chosen)
+child_again = retry(Child("a"), 2)
+assert_type(Graph("bare", child_again, {child_again: {...: END}}), Graph[None])
+
 
 async def use() -> None:
     result = await desk.run(Ticket("x"), store="runs.db")
@@ -155,6 +227,8 @@ node(name=5)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, 
 node(kind="gate")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
 node(cap={Ticket: 3})  # type: ignore[dict-item]  # pyright: ignore[reportCallIssue, reportArgumentType]
 Graph("mixed", stateless, {stateless: {...: END}, route: {...: END}})  # type: ignore[dict-item]  # pyright: ignore[reportCallIssue, reportArgumentType]
+Graph("other", stateless, chosen)  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
+Graph("late", prepare, chosen, state_type=Draft)  # type: ignore[misc]  # pyright: ignore[reportCallIssue, reportArgumentType]
 sub_graph(child, state=begin, output=take)  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
 sub_graph(Agent("openai:x"), state=begin)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
 desk.stream("x")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
@@ -168,3 +242,31 @@ async def no_outcome(ticket: Ticket) -> str:
 @node
 async def wrong_outcome(ticket: Ticket) -> Billing:
     return Technical()  # type: ignore[return-value]  # pyright: ignore[reportReturnType]
+
+
+@node
+def wrong_return(ticket: Ticket) -> Asking[Billing]:
+    yield from ask_model(ticket.text)
+    return Technical()  # type: ignore[return-value]  # pyright: ignore[reportReturnType]
+
+
+@node
+def no_from(ticket: Ticket) -> Asking[Billing]:
+    yield ask_model(ticket.text)  # type: ignore[misc]  # pyright: ignore[reportReturnType]
+    return Billing()
+
+
+@node
+def people_only(ticket: Ticket) -> Generator[AskPerson, Answer, Billing]:
+    yield from ask_model(ticket.text)  # type: ignore[misc]  # pyright: ignore[reportReturnType]
+    return Billing()
+
+
+@node  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType, reportUntypedFunctionDecorator]
+def asks_without_outcome(ticket: Ticket) -> Asking[str]:
+    yield from ask_model(ticket.text)
+    return ""
+
+
+triage.row({Other: append})  # type: ignore[dict-item]  # pyright: ignore[reportArgumentType]
+node(model_calls="2")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]

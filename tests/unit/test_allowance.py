@@ -8,14 +8,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphloop.allowance import NO_TOOL, answer, beyond, free, has_room, lacks_calls, specs_of
+from graphloop.allowance import (
+    NO_TOOL,
+    answer,
+    beyond,
+    free,
+    has_room,
+    specs_of,
+    starts,
+    without_room,
+)
 from graphloop.effects import CallTool, Effect, StartRun
 from graphloop.run import Run, Turn, evolve
 from graphloop.spending import Budget, Spent
 from graphloop.values import ToolResult, Usage
 from tests.strategies import SETUP, call, fresh, spec
 
-TOOLS = (spec("read"), spec("ask", "agent"))
+TOOLS = (spec("read"), spec("ask", "agent"), spec("boss", "agent", ends=True))
 NOTHING = Spent()
 
 
@@ -39,7 +48,7 @@ def calling(
 def refused(run: Run[None]) -> dict[int, str]:
     """Return how the calls are answered that have no room."""
     every = beyond(run, specs_of(run.turn, range(len(run.turn.calls))))
-    return {place: result.status for place, result in every.items()}
+    return {place: one.result.status for place, one in every.items()}
 
 
 def test_tools_get_what_there_is_in_request_order() -> None:
@@ -84,15 +93,65 @@ def test_an_agent_has_no_room_too_deep_or_with_nothing_to_spend(
     assert {0: status} == refused(run)
 
 
-@pytest.mark.parametrize(("places", "lacks"), [((), False), ((1,), False), ((1, 0), True)])
-def test_only_a_tool_is_refused_for_want_of_tool_calls(
-    places: tuple[int, ...], lacks: bool
-) -> None:
-    """An agent is refused for other reasons: it may answer without a call."""
-    run = calling("read", "ask", budget=Budget(tool_calls=1), spent=Spent(0, 1))
+CALLED = StartRun(1, "c0.4", "ask", "{}", (), Budget(agent_calls=2))
+STARTED = StartRun(1, "node.1", "ask", "", (), Budget(agent_calls=2))
 
-    assert {0: "not_run"} == refused(run)
-    assert lacks is lacks_calls(specs_of(run.turn, (0, 1)), places)
+
+@pytest.mark.parametrize(
+    ("pending", "left"), [((), 3), ((CALLED,), 2), ((STARTED,), 3)], ids=["none", "call", "node"]
+)
+def test_agents_get_what_there_is_in_request_order(pending: Sequence[Effect], left: int) -> None:
+    """Beside those that run already; what a node has started is no call."""
+    run = calling(
+        *["ask", "read", "ask", "ask", "ask"],
+        budget=Budget(agent_calls=5),
+        spent=Spent(agent_calls=2),
+        pending=pending,
+    )
+
+    assert dict.fromkeys((0, 2, 3, 4)[left:], "not_run") == refused(run)
+
+
+@pytest.mark.parametrize(
+    ("most", "names", "expected"),
+    [
+        (1, ["boss", "boss"], {}),
+        (1, ["boss", "boss", "ask"], {2: "not_run"}),
+        (1, ["ask", "boss", "boss"], {1: "not_run", 2: "not_run"}),
+        (2, ["ask", "boss", "boss", "ask"], {3: "not_run"}),
+    ],
+)
+def test_of_agents_that_take_over_only_the_first_takes_room(
+    most: int, names: list[str], expected: dict[int, str]
+) -> None:
+    """The others never run, whatever there is."""
+    run = calling(*names, budget=Budget(agent_calls=most))
+
+    assert expected == refused(run)
+    assert len([one for one in names if one == "ask"]) + ("boss" in names) == starts(
+        specs_of(run.turn, range(len(names)))
+    )
+
+
+@pytest.mark.parametrize(
+    ("budget", "spent", "expected"),
+    [
+        (Budget(tool_calls=1), Spent(0, 1), {0: ("budget.tool_calls",)}),
+        (Budget(agent_calls=1), Spent(agent_calls=1), {1: ("budget.agent_calls",)}),
+        (Budget(tokens=1), Spent(usage=Usage(1)), {1: ()}),
+    ],
+)
+def test_what_was_refused_for_want_of_calls_says_so_for_its_turn(
+    budget: Budget, spent: Spent, expected: dict[int, tuple[str, ...]]
+) -> None:
+    """A limit that is looked at between turns is told by them."""
+    run = calling("read", "ask", budget=budget, spent=spent)
+    found = beyond(run, specs_of(run.turn, (0, 1)))
+
+    assert set(expected) == set(found)
+    for place, limits in expected.items():
+        turn = without_room(run.turn, [found[place]])
+        assert limits == turn.beyond_budget == without_room(turn, [found[place]]).beyond_budget
 
 
 def test_what_is_reserved_is_not_free() -> None:
@@ -106,6 +165,16 @@ def test_what_is_reserved_is_not_free() -> None:
     )
 
     assert Budget(tokens=60, tool_calls=2) == free(run, 2)
+
+
+def test_a_call_of_an_agent_takes_room_beside_what_it_may_call_itself() -> None:
+    """What a node starts is no call, and has a share all the same."""
+
+    def left(*pending: Effect, waiting: int = 0) -> int | None:
+        run = calling(*["ask"] * 5, budget=Budget(agent_calls=9), pending=pending)
+        return free(evolve(run, spent=Spent(agent_calls=1)), 0, waiting).agent_calls
+
+    assert (8, 6, 5, 6) == (left(), left(STARTED), left(CALLED), left(waiting=2))
 
 
 @pytest.mark.parametrize(

@@ -6,21 +6,32 @@ from collections.abc import Sequence
 
 import pytest
 
-from graphloop.attempts import attempted, check_attempts, either, may_try_again, repeated
+from graphloop.attempts import (
+    attempted,
+    check_attempts,
+    counter_of,
+    either,
+    may_try_again,
+    repeated,
+)
 from graphloop.contract import Cap, ChildContract, Contract
 from graphloop.errors import ConfigError
 from graphloop.node_protocol import Node
 from graphloop.nodes import (
+    AnswerCheck,
     Append,
     Approve,
     Child,
     Critique,
     Execute,
+    Fallback,
     Gate,
     Limit,
     ModelCall,
     PrepareStep,
+    Retrying,
     StopCheck,
+    Verify,
 )
 from graphloop.outcomes import Aborted, Accepted, Answered, Calls, Failed, Go, Outcome, Rejected
 from graphloop.run import Ending, EndReason, Turn, evolve
@@ -53,6 +64,12 @@ def test_only_ways_that_a_node_is_left_by_and_that_may_be_undone_are_taken(
     """Calls have to be answered, and who stops a run wants it stopped."""
     with pytest.raises(ConfigError, match="found"):
         check_attempts("retry", (ModelCall(),), on)
+
+
+def test_a_node_within_is_not_called_as_the_calls_of_a_turn_are() -> None:
+    """It is in no table, where such a name is refused, and its run's key begins with it."""
+    with pytest.raises(ConfigError, match="'c1' is not a node's name: the calls of a turn"):
+        Retrying[None](Child("v", name="c1"), 2, name="again")
 
 
 @pytest.mark.parametrize("reason", EndReason)
@@ -145,3 +162,38 @@ def test_promises_of_two_are_added_and_doubts_are_kept() -> None:
     assert (3, ("a", "b"), None) == (pair.model_calls, pair.agents, pair.reads)
     assert (True, True, "first", frozenset()) == (pair.tools, pair.asks, pair.join, pair.writes)
     assert either(first, Contract(model_calls=None), frozenset()).model_calls is None
+
+
+def test_what_goes_by_how_the_run_ended_is_never_tried_again() -> None:
+    """The failure is an ending: entered with it, such a check lets every answer through."""
+    judge = Verify((AnswerCheck("judge", 0),))
+
+    with pytest.raises(ConfigError, match="'verify' goes by how the run has ended"):
+        check_attempts("retry", (judge,), (Failed,))
+
+
+def test_wrappers_in_each_other_count_apart() -> None:
+    """One that set back the counter of the one around it would try for ever."""
+    inner: Retrying[None] = Retrying(ModelCall("writer"), 1)
+    middle: Fallback[None] = Fallback(inner, ModelCall("backup"), name="writer")
+    counters = [counter_of("retry", "writer", one) for one in (ModelCall("writer"), inner, middle)]
+
+    assert ["retry:writer", "retry+:writer", "retry++:writer"] == counters
+
+
+@pytest.mark.parametrize("within", ["writer", "writer+", "writer++"])
+def test_no_name_makes_an_inner_wrapper_count_with_an_outer_one(within: str) -> None:
+    """A name may hold any sign, so how deep a wrapper stands is told before its name."""
+    inner: Retrying[None] = Retrying(ModelCall("model"), 1, name=within)
+    middle: Fallback[None] = Fallback(inner, ModelCall("backup"), name="either")
+
+    assert counter_of("retry", within, *inner.wrapped) != counter_of("retry", "writer", middle)
+
+
+def test_agents_are_started_as_often_as_it_is_tried() -> None:
+    """Each start asks models anew; and a number of them is a number, however large it is."""
+    once = Contract(agents=("writer", "judge"), children=(ChildContract("judge", runs=2),))
+    often = repeated(once, 10**12, frozenset())
+
+    assert once.agents == often.agents
+    assert {"writer": 10**12, "judge": 2 * 10**12} == {one.name: one.runs for one in often.children}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from graphloop.callables import accepts, caller, is_async, refuse_generator
+from graphloop.callables import accepts, awaited, caller, is_async, refuse_generator
 from graphloop.errors import ToolDefinitionError
 from graphloop.parameters import Parameters
 
@@ -84,3 +85,9 @@ def test_a_generator_is_refused() -> None:
         refuse_generator(many, "here")
     with pytest.raises(ToolDefinitionError, match="found a generator"):
         caller(many, ONE, "here")
+
+
+def test_what_can_be_awaited_is() -> None:
+    """And everything else is the answer itself."""
+    assert "v" == asyncio.run(awaited("v"))
+    assert "v" == asyncio.run(awaited(later("v")))

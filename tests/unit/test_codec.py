@@ -27,6 +27,7 @@ from graphloop.events import (
     Started,
     ToolReturned,
 )
+from graphloop.spending import Budget, Spent
 from graphloop.values import TextPart
 from tests.strategies import QUESTION, answers, event_kinds
 
@@ -181,6 +182,20 @@ def test_fields_that_a_journal_of_yesterday_lacks_have_their_defaults() -> None:
 
     assert (2, Cancelled(1.0)) == Codec().decode(line)
     assert (3, EffectFailed(1.0, 1, Failure("E", "m"))) == Codec().decode(failed)
+
+
+def test_a_budget_of_yesterday_has_no_limit_of_agent_calls() -> None:
+    """And whoever spent something then had not counted them."""
+    of_today = Setup(budget=Budget(tool_calls=3))
+    ended = ChildEnded(1.0, 1, "x", spent=Spent(1, 2))
+    lines = [Codec().encode(1, Started(0.0, "r", "agent", (), of_today)), Codec().encode(2, ended)]
+    old = [
+        line.replace(b',"agent_calls":null', b"").replace(b',"agent_calls":0', b"")
+        for line in lines
+    ]
+
+    assert not any(b"agent_calls" in line for line in old)
+    assert [Codec().decode(line) for line in lines] == [Codec().decode(line) for line in old]
 
 
 @pytest.mark.parametrize(

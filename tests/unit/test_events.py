@@ -52,4 +52,4 @@ def test_the_answers_of_callbacks_have_names_of_their_own() -> None:
     """The journal tells them apart by these."""
     kinds = [kind.__name__ for kind in get_args(Answer)]
 
-    assert ["Changes", "Tripped", "Left", "Judged", "Joined"] == kinds
+    assert ["Changes", "Tripped", "Left", "Judged", "Joined", "Asked"] == kinds

@@ -174,6 +174,44 @@ def test_the_first_failure_fails_fast() -> None:
     assert Ending(EndReason.ERROR, (), Failure("RunFailed", "b2: E: m")) == after.ending
 
 
+@pytest.mark.parametrize("join", ["collect", "fail_fast", "first", "majority"])
+def test_what_cannot_run_at_all_is_no_answer_of_a_branch(join: BranchJoin) -> None:
+    """A mistake in the program is told as one; it must not stand in an answer as a section."""
+    one = fan(join, at_once=2)
+    run = waits(one.start(fresh(), (*THREE, BranchRun("b3", "agent3"))))
+
+    mistake = EffectFailed(1.0, 1, Failure("ConfigError", "there is no 'agent0'"), SPENT)
+    run = waits(told(one, run, mistake))
+    assert (frozenset({2}), {2}) == (run.unwanted, {*run.pending})
+
+    after, outcome = left(told(one, run, ended(2, "fine")))
+    assert Failed is outcome
+    failure = Failure("ConfigError", "b0: there is no 'agent0'")
+    assert Ending(EndReason.ERROR, (), failure) == after.ending
+    assert SPENT.usage + SPENT.usage == after.turn.usage
+
+
+def test_an_answer_that_has_been_found_stands() -> None:
+    """What goes wrong in a branch that is being stopped is not needed any more."""
+    one = fan("first")
+    run = waits(one.start(fresh(), THREE[:2]))
+    run = waits(told(one, run, ended(1, "fine")))
+
+    mistake = EffectFailed(1.0, 2, Failure("ConfigError", "there is no 'agent1'"))
+
+    assert Answered is left(told(one, run, mistake))[1]
+
+
+def test_one_branch_that_cannot_run_fails_at_once() -> None:
+    """Nothing is waited for."""
+    one = fan()
+    run = waits(one.start(fresh(), THREE[:1]))
+
+    mistake = EffectFailed(1.0, 1, Failure("ConfigError", "there is no 'agent0'"))
+
+    assert Failed is left(told(one, run, mistake))[1]
+
+
 def test_fail_fast_joins_when_all_went_well() -> None:
     """Every branch has a section."""
     one = fan("fail_fast")

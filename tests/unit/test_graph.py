@@ -72,6 +72,11 @@ def test_equal_tables_are_equal_graphs() -> None:
         ("END", {A: {...: END}, Place("END", frozenset({Go})): {Go: END}}, "'END' is not a name"),
         ("twins", {Place("a", frozenset({Go, TWIN})): {...: END}}, "two outcome types of one name"),
         ("closed", {A: {...: END}, Place("c", frozenset()): {}}, "declares no outcome"),
+        (
+            "call",
+            {A: {...: END}, Place("c0", frozenset({Go})): {Go: END}},
+            "calls of a turn have such keys",
+        ),
     ],
 )
 def test_each_flaw_of_a_table_is_found(
@@ -225,3 +230,40 @@ def test_no_table_raises_anything_but_a_graph_error(
     """Whatever stands in it."""
     with contextlib.suppress(GraphError):
         Graph[None](wrong(name), wrong(start), wrong(edges))
+
+
+def test_equal_graphs_have_equal_hashes_in_whatever_order_they_were_written() -> None:
+    """A set of graphs holds each once."""
+    one = Graph[None]("g", A, {A: {...: B}, B: {...: END}})
+    other = Graph[None]("g", A, {B: {...: END}, A: {...: B}})
+
+    assert one == other
+    assert 1 == len({one, other})
+
+
+@pytest.mark.parametrize("name", [" a", "a\t", "a\nb", "\x1b[2Jb", "a\x85b", "x" * 201, " "])
+def test_a_name_that_no_file_could_hold_is_refused(name: str) -> None:
+    """With what is wrong about it, and without its control characters in the message."""
+    odd = Place(name, frozenset({Go}))
+    with pytest.raises(GraphError, match="is not a name") as refused:
+        Graph[None]("g", odd, {odd: {...: END}})
+
+    assert str(refused.value).replace("\n", "").isprintable()
+
+
+@pytest.mark.parametrize("name", [" ", "a\x1bb", "\x85"])
+def test_a_graph_has_a_name_that_can_be_shown(name: str) -> None:
+    """Journals, diagrams and terminals show it."""
+    with pytest.raises(GraphError, match="the graph: has the name") as refused:
+        Graph[None](name, A, {A: {...: END}})
+
+    assert str(refused.value).replace("\n", "").isprintable()
+
+
+def test_no_message_drives_a_terminal() -> None:
+    """Whatever is named in it."""
+    odd = Place("\x1b[2Jb", frozenset({Go}))
+    with pytest.raises(GraphError) as refused:
+        Graph[None]("g", odd, {A: {...: odd}})
+
+    assert str(refused.value).replace("\n", "").isprintable()

@@ -6,12 +6,12 @@ import copy
 import pickle
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from graphloop import route_outcomes as module
 from graphloop.errors import ConfigError
-from graphloop.outcomes import Outcome, outcome_name
+from graphloop.outcomes import LIBRARY_OUTCOMES, Outcome, outcome_name
 from graphloop.route_outcomes import route_outcome, route_outcomes
 from tests.strategies import wrong
 
@@ -30,6 +30,7 @@ def test_equal_names_give_the_identical_type() -> None:
 @given(st.from_regex(r"[a-z][a-z0-9]+(_[a-z][a-z0-9]+){0,3}", fullmatch=True))
 def test_a_type_keeps_its_name_and_survives_pickle(name: str) -> None:
     """In any process: it is found again where it says that it is."""
+    assume(name not in LIBRARY_OUTCOMES)
     outcome = route_outcome(name)
 
     assert name == outcome_name(outcome)
@@ -45,6 +46,13 @@ def test_what_no_table_could_show_is_no_name(name: object) -> None:
     """Two names must never fall together."""
     with pytest.raises(ConfigError, match="route"):
         route_outcome(wrong(name))
+
+
+@pytest.mark.parametrize("name", sorted(LIBRARY_OUTCOMES))
+def test_no_route_is_named_like_an_outcome_of_the_library(name: str) -> None:
+    """That would say what no router can know: that calls have verdicts, or results."""
+    with pytest.raises(ConfigError, match=f"'{name}' is an outcome of graphloop's own nodes"):
+        route_outcome(name)
 
 
 def test_a_name_that_stands_there_twice_is_refused() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from graphloop.run import Ending, EndReason, evolve
-from tests.strategies import fresh
+import pytest
+
+from graphloop.run import Ending, EndReason, Turn, evolve
+from tests.strategies import call, fresh
 
 
 def test_evolving_a_run_leaves_the_old_one_as_it_was() -> None:
@@ -22,3 +24,15 @@ def test_two_new_runs_share_no_mapping() -> None:
     """A default that were shared would leak from run to run."""
     assert fresh().pending is not fresh().pending
     assert fresh().tool_errors is not fresh().tool_errors
+
+
+@pytest.mark.parametrize(
+    ("key", "has"),
+    [
+        *[("c3.0", True), ("c3.1", True), ("c3.2", False), ("c2.0", False), ("c3.00", False)],
+        *[("node.1", False), ("c3.x", False), ("c3", False), ("", False), ("c3.²", False)],
+    ],
+)
+def test_a_turn_knows_its_calls_by_their_keys(key: str, has: bool) -> None:
+    """What a node wishes for has a key as well, and is no call."""
+    assert has is Turn(number=3, calls=(call(), call())).has_call(key)

@@ -17,19 +17,30 @@ from tests.strategies import wrong
 whole = st.integers(0, 10**6)
 some = st.floats(0, 1e6)
 budgets = st.builds(
-    Budget, st.none() | whole, st.none() | some, st.none() | some, st.none() | whole
+    Budget,
+    st.none() | whole,
+    st.none() | some,
+    st.none() | some,
+    st.none() | whole,
+    st.none() | whole,
 )
-spents = st.builds(Spent, whole, whole, st.builds(Usage, whole, whole), whole, whole, whole)
+spents = st.builds(Spent, whole, whole, st.builds(Usage, whole, whole), whole, whole, whole, whole)
 
 
 def limits(one: Budget) -> tuple[float | None, ...]:
     """Return the limits in their order."""
-    return (one.tokens, one.usd, one.seconds, one.tool_calls)
+    return (one.tokens, one.usd, one.seconds, one.tool_calls, one.agent_calls)
 
 
 def used(one: Spent) -> tuple[float, ...]:
     """Return what counts against the limits, in their order."""
-    return (one.usage.total_tokens, one.cost_usd, one.seconds, one.tool_calls)
+    return (
+        one.usage.total_tokens,
+        one.cost_usd,
+        one.seconds,
+        one.tool_calls,
+        one.agent_calls,
+    )
 
 
 @given(one=spents, other=spents, third=spents)
@@ -44,7 +55,7 @@ def test_what_was_spent_adds_up_in_any_order(one: Spent, other: Spent, third: Sp
 def test_a_limit_trips_exactly_when_nothing_is_left(limit: Budget, spent: Spent) -> None:
     """Two answers to one question would let a run go on with nothing, or stop with something.
 
-    Tool calls are not measured but counted: a run without any left may still answer.
+    Calls are not measured but counted: a run without any left may still answer.
     """
     names = ("budget.tokens", "budget.usd", "budget.seconds")
 
@@ -118,12 +129,14 @@ def test_the_stricter_of_two_budgets_is_stricter_in_everything(one: Budget, othe
 
 def test_a_budget_holds_what_it_was_given() -> None:
     """And has no limit where none was given."""
-    assert Budget(1, 0.5, 2, 3) == budget(tokens=1, usd=0.5, seconds=2, tool_calls=3)
+    assert Budget(1, 0.5, 2, 3, 4) == budget(
+        tokens=1, usd=0.5, seconds=2, tool_calls=3, agent_calls=4
+    )
     assert Budget() == budget()
 
 
 @pytest.mark.parametrize("limit", [0, -1, nan, inf, "1", True])
-@pytest.mark.parametrize("name", ["tokens", "usd", "seconds", "tool_calls"])
+@pytest.mark.parametrize("name", ["tokens", "usd", "seconds", "tool_calls", "agent_calls"])
 def test_a_limit_that_allows_nothing_or_everything_is_refused(name: str, limit: object) -> None:
     """Zero never means "no limit"."""
     build: Callable[..., Budget] = wrong(budget)
@@ -132,7 +145,7 @@ def test_a_limit_that_allows_nothing_or_everything_is_refused(name: str, limit: 
         build(**{name: limit})
 
 
-@pytest.mark.parametrize("name", ["tokens", "tool_calls"])
+@pytest.mark.parametrize("name", ["tokens", "tool_calls", "agent_calls"])
 def test_what_is_counted_is_whole(name: str) -> None:
     """There is no half of a call."""
     build: Callable[..., Budget] = wrong(budget)

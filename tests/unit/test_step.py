@@ -495,6 +495,30 @@ def test_what_children_and_failures_have_used_is_the_run_s(
     assert expected == step(table, run, event).run.spent
 
 
+@pytest.mark.parametrize(
+    ("agent", "event", "expected"),
+    [
+        ("c0.2", ChildEnded(10.0, 4, "42", spent=Spent(agent_calls=5)), 6),
+        ("c0.2", ChildEnded(10.0, 4, "no", "error"), 1),
+        ("c0.2", EffectFailed(10.0, 4, Failure("E", "m")), 1),
+        ("c0.2", Cancelled(10.0, spent=Spent(agent_calls=5)), 6),
+        ("c0.2", Cancelled(10.0, unbegun=(4,)), 0),
+        ("node.4", ChildEnded(10.0, 4, "42", spent=Spent(agent_calls=5)), 5),
+        ("node.4", Cancelled(10.0), 0),
+        ("c0.9", ChildEnded(10.0, 4, "42"), 0),
+    ],
+)
+def test_a_child_run_that_a_call_has_begun_is_counted(
+    agent: str, event: Event, expected: int
+) -> None:
+    """Well or badly, with those that it has begun; one that a node has begun is no call."""
+    table = Graph[None]("g", staying := Staying(), {staying: {...: END}})
+    turn = Turn(number=0, calls=tuple([call()] * 3))
+    run = evolve(idle(evolve(CHILD, key=agent), evolve(WORK, id=8)), node="staying", turn=turn)
+
+    assert expected == step(table, run, event).run.spent.agent_calls
+
+
 def test_an_abort_tells_what_was_used_and_forgets_what_had_begun() -> None:
     """The reply that was cut is on the bill."""
     run = evolve(idle(TOOL), begun=frozenset({6}))

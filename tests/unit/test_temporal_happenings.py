@@ -5,14 +5,23 @@ from __future__ import annotations
 import pytest
 
 from graphloop.effects import AskHuman, CallModel, CallTool, Effect, StartRun
-from graphloop.events import Decided, Event, ToolReturned
+from graphloop.events import ChildEnded, Decided, EffectFailed, Event, Failure, ToolReturned
+from graphloop.history import History
 from graphloop.outcomes import Aborted, Outcome, Settled
 from graphloop.run import Run, Verdict, evolve
 from graphloop.temporal import at_most, never
-from graphloop.temporal_automata import approval_of, ran
-from graphloop.temporal_happenings import let_through, on_leaving, on_wishing, restrained, run_again
+from graphloop.temporal_automata import Happening, approval_of, ran, returned
+from graphloop.temporal_happenings import (
+    before_the_run,
+    let_through,
+    on_leaving,
+    on_returning,
+    on_wishing,
+    restrained,
+    run_again,
+)
 from graphloop.temporal_monitor import Monitor, Wanted
-from graphloop.values import ModelRequest, ToolResult
+from graphloop.values import Message, ModelRequest, ToolResult
 from tests.strategies import QUESTION, call, replied, reply
 
 RUN, ASKED, DENIED = Verdict("run"), Verdict("run", asked=True), Verdict("deny", "no")
@@ -30,11 +39,11 @@ def settled(*verdicts: Verdict, results: int = 0) -> Run[None]:
 
 
 def told(
-    run: Run[None], kind: str = "gate", outcome: type[Outcome] = Settled, *counted: str
+    run: Run[None], *counted: str, outcome: type[Outcome] = Settled, lets: bool = True
 ) -> list[str]:
     """Return what happens as a node is left, as words."""
     happened = on_leaving(
-        kind, run, node="n", outcome=outcome, target="execute", counted=set(counted)
+        run, node="n", outcome=outcome, target="execute", lets=lets, counted=set(counted)
     )
     return [str(one) for one in happened]
 
@@ -51,19 +60,19 @@ def test_calls_count_in_request_order_before_their_gate_is_left() -> None:
 
 def test_only_a_gate_lets_calls_through() -> None:
     """What other nodes do with verdicts changes nothing."""
-    assert LEFT == told(settled(RUN, RUN, RUN), "append")
+    assert LEFT == told(settled(RUN, RUN, RUN), lets=False)
 
 
 def test_a_gate_that_was_aborted_lets_nothing_through() -> None:
     """Its verdicts are not complete."""
     run = settled(RUN, RUN, RUN)
 
-    assert ["outcome:n.aborted", "node:execute"] == told(run, "gate", Aborted)
+    assert ["outcome:n.aborted", "node:execute"] == told(run, outcome=Aborted)
 
 
 def test_a_call_counts_once_however_many_gates_it_passes() -> None:
     """Two gates in a row are stricter, not twice as dear."""
-    assert ["tool:read", *LEFT] == told(settled(RUN, RUN, RUN), "gate", Settled, "c0.0", "c0.1")
+    assert ["tool:read", *LEFT] == told(settled(RUN, RUN, RUN), "c0.0", "c0.1")
 
 
 def test_what_has_its_result_is_not_let_through_again() -> None:
@@ -116,6 +125,57 @@ def test_a_child_run_that_answers_no_call_is_no_tool() -> None:
     effect = StartRun(1, "helper.1", "helper", "", QUESTION)
 
     assert [] == list(on_wishing(settled(), (effect,), counted=set()))
+
+
+def test_a_tool_returns_with_the_event_that_answers_it() -> None:
+    """Well, if its status says so; what failed or is not known has returned all the same."""
+    run, tool = settled(RUN), CallTool(1, "c0.0", call("read"))
+    child = StartRun(2, "c0.1", "helper", "{}", QUESTION)
+
+    def happened(event: Event, answered: Effect | None) -> list[Happening]:
+        return list(on_returning(run, event, answered))
+
+    assert [returned("read", well=True)] == happened(ToolReturned(1.0, 1, "ok"), tool)
+    assert [returned("read", well=False)] == happened(ToolReturned(1.0, 1, "?", "unknown"), tool)
+    failed = EffectFailed(1.0, 1, Failure("E", "no"))
+    assert [returned("read", well=False)] == happened(failed, tool)
+    assert [returned("helper", well=True)] == happened(ChildEnded(1.0, 2, "done"), child)
+    assert [] == happened(ChildEnded(1.0, 2, "done"), evolve(child, key="helper.1"))
+    assert [] == happened(Decided(1.0, 7, approved=True), UNKNOWN)
+    assert [] == happened(ToolReturned(1.0, 1, "ok"), None)
+
+
+def test_the_loop_s_own_tools_are_none_that_rules_speak_of() -> None:
+    """They do nothing but answer."""
+    run = settled(RUN, RUN, RUN)
+    run = evolve(run, setup=evolve(run.setup, own=("read",)))
+    tool = CallTool(1, "c0.0", call("read"))
+
+    assert ["tool:write", *LEFT] == told(run)
+    assert [] == list(on_wishing(run, (tool,), counted=set()))
+    assert [] == list(on_returning(run, ToolReturned(1.0, 1, "ok"), tool))
+
+
+def past(*messages: Message, depth: int = 0) -> list[str]:
+    """Return what has happened in a conversation that a run begins with, as words."""
+    run = evolve(settled(), messages=History(messages))
+    run = evolve(run, setup=evolve(run.setup, depth=depth))
+    happened = list(before_the_run(run))
+    assert all(one.past for one in happened)
+    return [one.words[-2] for one in happened]
+
+
+def test_a_conversation_that_goes_on_tells_what_has_run() -> None:
+    """Before its last question that counts against what is allowed, and allows nothing."""
+    ok, denied = ToolResult("c0.0", "", "read", "x"), ToolResult("c0.1", "", "write", "x", "denied")
+    failed = ToolResult("c0.2", "", "write", "x", "error")
+    question = QUESTION[-1]
+
+    expected = ["earlier:read", "tool:read", "well:read", "tool:write", "ended:write"]
+    assert expected == past(question, ok, denied, question, ok, denied, failed)
+    assert [] == past(question, ok, question)
+    assert [] == past(question, ok, depth=1)
+    assert [] == past()
 
 
 UNKNOWN = AskHuman(7, "c0.1", call("write"), unknown=True)

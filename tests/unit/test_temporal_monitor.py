@@ -16,7 +16,7 @@ from graphloop.temporal import (
     never,
     only_after,
 )
-from graphloop.temporal_automata import approval_of, entered, ran
+from graphloop.temporal_automata import approval_of, entered, ran, returned
 from graphloop.temporal_monitor import Monitor, Wanted, foreseen, judged, refusal
 
 PER_APPROVAL = AtMost("tool:refund", 1, "approval:refund")
@@ -72,7 +72,7 @@ def test_calls_of_one_batch_are_counted_in_request_order() -> None:
     batch = [Wanted(name) for name in ("write", "search", "read", "search", "write", "search")]
 
     stopped = [place for place, rule in enumerate(judged(rules, batch)) if rule is not None]
-    assert [0, 5] == stopped
+    assert [0, 4, 5] == stopped
 
 
 def test_a_rule_about_approvals_stops_the_approved_call() -> None:
@@ -91,11 +91,22 @@ def test_nobody_is_asked_about_a_call_that_cannot_run() -> None:
     assert (Never("tool:x"), Never("tool:y", "tool:z"), None) == hopeless
 
 
-def test_a_call_that_an_earlier_one_may_allow_is_asked_about() -> None:
-    """The approval of the first is not known yet."""
-    rules = Monitor.of(never("tool:y", before="tool:z"))
+def test_a_call_that_an_earlier_one_may_leave_room_for_is_asked_about() -> None:
+    """The first may be denied, and then the second may run."""
+    rules = Monitor.of(at_most_once("tool:y"))
 
-    assert (None, None) == foreseen(rules, [Wanted("z", True), Wanted("y", True)])
+    assert (None, None) == foreseen(rules, [Wanted("y", True), Wanted("y", True)])
+
+
+def test_a_call_is_never_allowed_by_another_of_its_batch() -> None:
+    """They run side by side: the one that it waits for has not returned, and may fail."""
+    rules = Monitor.of(never("tool:y", before="tool:z"))
+    (rule,) = never("tool:y", before="tool:z")
+
+    assert (None, rule) == foreseen(rules, [Wanted("z", True), Wanted("y", True)])
+    assert (None, rule) == judged(rules, [Wanted("z"), Wanted("y")])
+    assert rules.after(returned("z", well=False)).forbids("y") == rule
+    assert rules.after(returned("z", well=True)).forbids("y") is None
 
 
 def test_what_is_owed_is_told_until_it_is_done() -> None:

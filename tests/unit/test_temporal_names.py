@@ -42,7 +42,7 @@ def test_every_word_gets_its_kind() -> None:
         (
             Never("tool:refund", "node:review", "why"),
             AtMost("tool:search", 2, "node:END"),
-            AtMost("tool:refund", 1, "approval:*"),
+            AtMost("tool:refund", 1, "approval:refund"),
             OnlyAfter("tool:search", "outcome:review.accepted", "outcome:review.rejected"),
             Followed("tool:deploy", "node:deploy"),
         )
@@ -121,3 +121,33 @@ def test_the_tools_that_rules_bound_are_known_to_who_starts_a_child() -> None:
 
     assert ("x", "y") == guarded_tools(rules & at_most("tool:x", 3))
     assert ("*",) == guarded_tools(never("tool:*", before="node:a"))
+
+
+def test_the_tools_that_a_rule_hangs_on_are_among_them() -> None:
+    """What undoes a test, or is approved, in a child would not be heard of."""
+    rules = only_after("tool:merge", "tool:test", since="tool:edit") & never("approval:mail")
+
+    assert ("merge", "edit", "test", "mail") == guarded_tools(rules)
+    assert ("deploy",) == guarded_tools(never("tool:deploy", before="approval:*"))
+    since_any = only_after("tool:merge", "tool:test", since="tool:*")
+    assert ("merge", "*", "test") == guarded_tools(since_any)
+
+
+def test_an_approval_is_one_of_the_rule_s_own_tool() -> None:
+    """`per="approval"` reads so; any one is meant by `approval:*`."""
+    rules = never("search", before="approval") & never("search", before="approval:*")
+
+    own, any_one = Never("tool:search", "approval:search"), Never("tool:search", "approval:*")
+    assert (own, any_one) == resolve(rules, NAMES).rules
+    of_node = resolve(never("node:review", before="approval"), NAMES)
+    assert (Never("node:review", "approval:*"),) == of_node.rules
+
+
+def test_a_graph_that_knows_its_tools_needs_nobody_to_tell_them() -> None:
+    """What is misspelt in a file is found before it is run."""
+    graph = agent()
+    graph.tool_names = ("deploy",)
+
+    assert never("tool:deploy") == resolve(never("deploy"), names_of(graph))
+    with pytest.raises(ConfigError, match=r"no tool 'depoly'\. Did you mean 'deploy'"):
+        resolve(never("tool:depoly"), names_of(graph))

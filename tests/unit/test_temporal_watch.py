@@ -82,10 +82,30 @@ def test_nobody_is_asked_about_a_call_that_a_rule_forbids_anyway() -> None:
 
 def test_a_call_that_may_have_run_does_not_run_again_against_a_rule() -> None:
     """Whoever says yes to it once more: it counted when it was let through."""
-    done = watched(READ, reply(call("read")), asks=True, outcome=ToolOutcome("?", "unknown"))
+    asked: list[AskHuman] = []
+
+    def human(one: AskHuman) -> Approval:
+        asked.append(one)
+        return Approval(approved=True)
+
+    unknown = ToolOutcome("?", "unknown")
+    done = watched(READ, reply(call("read")), asks=True, human=human, outcome=unknown)
 
     assert ["unknown"] == statuses(done)
+    (result,) = done.run.steps[0].tool_results
+    assert result.text.endswith("it is not run again. Rule: tool:read at most once.")
+    assert not any(one.unknown for one in asked)
     assert 1 == sum(isinstance(one, ToolReturned) for one in done.events)
+
+
+def test_what_has_returned_well_allows_what_waits_for_it() -> None:
+    """In the next turn; what failed allows nothing."""
+    turns = (reply(call("read"), call("write")), reply(call("write")))
+    rules = only_after("tool:write", "tool:read")
+
+    assert ["ok", "denied", "ok"] == statuses(watched(rules, *turns))
+    failing = watched(rules, *turns, outcome=ToolOutcome("no", "error"))
+    assert ["error", "denied", "denied"] == statuses(failing)
 
 
 def test_where_the_rules_stand_is_part_of_the_run() -> None:

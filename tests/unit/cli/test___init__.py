@@ -34,6 +34,7 @@ COMMANDS = (
     "diff",
     "fuzz",
     "schema",
+    "convert",
     "runs",
     "approve",
     "resume",

@@ -15,6 +15,7 @@ from graphloop import Approval, Pending
 from graphloop.cli.approval import READER, UNKNOWN, approver, question, read_answer
 from graphloop.cli.plain import PlainScreen
 from graphloop.cli.request import Approve
+from graphloop.effects import IN_WORDS
 
 ASKED = "  allow it? y, n, e to edit the arguments, or the reason why not: "
 PAY = '{"type": "object", "properties": {"amount": {"type": "integer"}}, "required": ["amount"]}'
@@ -80,6 +81,28 @@ def test_the_answer_is_read_from_the_terminal(
         "",
         f"\n? pay(amount=5)\n{ASKED}",
     )
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("tech team", Approval(approved=True, arguments='{"answer": "tech team"}')),
+        ("e", Approval(approved=True, arguments='{"answer": "e"}')),
+        ("yes", Approval(approved=True)),
+        ("n", Approval(approved=False)),
+        ("", Approval(approved=False)),
+    ],
+)
+def test_a_question_of_a_node_is_answered_in_words(
+    line: str, expected: Approval, typed: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who is asked which team it is for, and says so, has not declined."""
+    asked = '{"question": "Which team?", "answer": ""}'
+    words = Pending("approval", "triage.2", "", "triage", asked, parameters=IN_WORDS, in_words=True)
+    os.write(typed, f"{line}\n".encode())
+
+    assert decision(Approve.ASK, words) == expected
+    assert capsys.readouterr().err.endswith("  your answer in words, or y, n: ")
 
 
 @pytest.mark.parametrize("line", ["e", "Edit"])

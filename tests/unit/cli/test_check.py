@@ -43,6 +43,80 @@ def test_a_finding_is_status_1(
     assert code in {one["code"] for one in report["findings"]}
 
 
+FILE = """
+graphloop: 1
+name: react
+tools: [look_up]
+start: prepare
+nodes:
+  prepare: {use: prepare_step}
+  think: {use: model_call}
+  gate: {use: gate}
+  act: {use: execute}
+  observe: {use: append}
+  stop: {use: stop_check, max_steps: 8}
+edges:
+  prepare: {ready: think, calls: gate, else: END}
+  think: {calls: gate, failed: END, else: observe}
+  gate: {settled: act, aborted: observe}
+  act: {else: observe}
+  observe: {answered_calls: stop, resend: stop, else: END}
+  stop: {go: prepare, else: END}
+rules:
+- {never: %s, before: think}
+"""
+
+
+REGISTERED = """
+from graphloop import Registry, load
+
+own = Registry()
+
+@own.tool
+def look_up() -> str:
+    "Look."
+    return ""
+
+graph = load("react.yaml", registry=own)
+"""
+
+
+def test_the_tools_of_a_file_are_known_to_its_rules(
+    desk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By the words that a run takes; and what is misspelt guards nothing."""
+    file = desk / "react.yaml"
+    (desk / "react.py").write_text(REGISTERED, encoding="utf-8")
+    for word in ("look_up", "'tool:look_up'"):
+        file.write_text(FILE % word, encoding="utf-8")
+        assert check("react.py", as_json=False) is Status.OK
+        assert "rule 'never tool:look_up before node:think'" in capsys.readouterr().out
+
+    file.write_text(FILE % "'tool:look_upp'", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"no tool 'look_upp'\. Did you mean 'look_up'"):
+        check("react.py", as_json=False)
+
+
+def test_the_rules_of_an_agent_are_checked(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What its runs keep can be proven, or not, like what stands in a file."""
+    text = """
+from graphloop import Agent, tool
+from graphloop.temporal import never
+from graphloop.testing import ScriptedModel
+
+@tool
+def look_up() -> str:
+    "Look."
+    return ""
+
+agent = Agent(ScriptedModel(["x"]), tools=[look_up], rules=never("look_up", before="model_call"))
+"""
+    (desk / "kept.py").write_text(text, encoding="utf-8")
+
+    assert check("kept.py", as_json=False) is Status.OK
+    assert "rule 'never tool:look_up before node:model_call'" in capsys.readouterr().out
+
+
 def test_sarif_goes_to_a_file_or_to_standard_output(
     desk: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -60,3 +134,19 @@ def test_a_file_that_cannot_be_written_is_an_error(desk: Path) -> None:
     """Silence would be taken for a report."""
     with pytest.raises(ConfigError, match="cannot be written"):
         check("agent", as_json=False, sarif=str(desk / "no" / "such.sarif"))
+
+
+def test_a_file_with_a_name_behind_it_is_told_as_what_was_meant(desk: Path) -> None:
+    """`own.py:graph` is half a path and half a module."""
+    (desk / "own.py").write_text(TABLE % "{...: other}", encoding="utf-8")
+
+    with pytest.raises(ConfigError, match=r"own:graph, or own\.py for what it calls"):
+        check("own.py:graph", as_json=False)
+
+
+def test_a_function_that_takes_no_model_is_told_so(desk: Path) -> None:
+    """Not by the TypeError of a call that nobody wrote."""
+    (desk / "made.py").write_text("def factory(): ...\n", encoding="utf-8")
+
+    with pytest.raises(ConfigError, match=r"`def factory\(model\)`; found factory\(\)"):
+        check("made:factory", as_json=False)

@@ -74,3 +74,21 @@ def test_what_cannot_work_is_refused() -> None:
         diff("old.py", "new.py", theme="drak")
     with pytest.raises(ConfigError, match="AFTER"):
         diff("old.py", " ", theme="light")
+
+
+def test_temporal_rules_are_compared(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Those of an agent are among its options."""
+    agent = """
+from graphloop import Agent
+from graphloop.temporal import never
+
+def build(model):
+    return Agent(model, rules=never("execute", before="gate")%s)
+"""
+    (desk / "one.py").write_text(agent % "", encoding="utf-8")
+    (desk / "two.py").write_text(agent % " & never('compact')", encoding="utf-8")
+
+    assert diff("one.py", "two.py", theme="light") is Status.OK
+    assert "changed: the rule 'never compact' is new, and can be broken" in capsys.readouterr().out
+    diff("two.py", "one.py", theme="light")
+    assert "- rule never compact" in capsys.readouterr().out

@@ -8,12 +8,13 @@ import pytest
 
 from graphloop import Agent
 from graphloop.cli.draw import draw
-from graphloop.cli.request import Approve, DrawRequest, ResumeRequest
+from graphloop.cli.request import Approve, DrawRequest, ResumeRequest, RunRequest
 from graphloop.cli.resume import resume
+from graphloop.cli.run import run
 from graphloop.cli.status import Status
 from graphloop.errors import ConfigError
 from graphloop.testing import ScriptedModel
-from tests.unit.cli.pay_desk import parked
+from tests.unit.cli.pay_desk import parked, run_ids
 
 MAGIC = {"svg": b"<svg", "png": b"\x89PNG", "mmd": b"flowchart", "dot": b"digraph", "txt": b"start"}
 
@@ -88,6 +89,61 @@ def test_a_run_is_laid_over_its_own_graph(capsys: pytest.CaptureFixture[str]) ->
     assert drawn(capsys, run_id, parked()).startswith("agent (2 runs: 1 completed, 1 not over)\n")
 
 
+@pytest.mark.usefixtures("pay_desk")
+def test_what_child_runs_did_is_laid_over_the_agents(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of several runs together; where a child stands is lit, with what it waits for."""
+    runs = parked("team"), parked("team")
+    capsys.readouterr()
+    draw(DrawRequest(runs=runs, store="runs.db", expand=True, text=True))
+    above, _, child = capsys.readouterr().out.partition("run by execute")
+
+    assert "▶ ▣ execute  2x (1+1)" in above
+    assert "waits for the agent payer" in above
+    assert "│ payer (2 runs: 2 not over)" in child
+    assert "│ ▶ ◇ gate  2x (1+1)" in child
+    assert "waits for approval of pay" in child
+    assert "tokens" in child
+    resume(ResumeRequest(run=runs[0], store="runs.db", approve=Approve.ALWAYS))
+    capsys.readouterr()
+    draw(DrawRequest(runs=runs, store="runs.db", level="phase", expand=True, text=True))
+    assert "payer (2 runs: 1 completed, 1 not over)" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("pay_desk")
+def test_an_agent_that_no_run_has_asked_is_pale(capsys: pytest.CaptureFixture[str]) -> None:
+    """And one that is not drawn changes nothing."""
+    script = Path("team/agent.py").read_text(encoding="utf-8")
+    Path("team/agent.py").write_text(
+        script.replace(
+            "\nPROMPT", "\nagent = Agent(talk('Hm.', 'x'), tools=[*agent.options['tools']])\nPROMPT"
+        ).replace("else call", "else last"),
+        encoding="utf-8",
+    )
+    run(RunRequest(target="team", store="runs.db"))
+    (run_id,) = run_ids("runs.db")
+    capsys.readouterr()
+    draw(DrawRequest(runs=(run_id,), store="runs.db", expand=True, text=True))
+
+    assert "│ payer (no run)" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("desk")
+def test_every_level_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """From far, the phases of a loop; near by, what is promised."""
+    draw(DrawRequest(level="phase", text=True))
+    assert "┊   prepare_step, compact, extend" in capsys.readouterr().out
+    draw(DrawRequest(level="detail", text=True))
+    assert "┊   go at most 19x" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("pay_desk")
+def test_a_check_is_laid_over_what_was_proven_along(capsys: pytest.CaptureFixture[str]) -> None:
+    """An agent that is a tool is proven, too."""
+    draw(DrawRequest(target="team", check=True, expand=True, text=True))
+
+    assert "payer (no problem found" in capsys.readouterr().out
+
+
 def test_who_told_whom_what_is_drawn(pay_desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """As text, as Mermaid, and into a file."""
     run_id = parked()
@@ -111,6 +167,9 @@ def test_who_told_whom_what_is_drawn(pay_desk: Path, capsys: pytest.CaptureFixtu
         (DrawRequest(sequence=True), "expected one --run, found 0"),
         (DrawRequest(sequence=True, runs=("a",), expand=True), "--expand"),
         (DrawRequest(theme="blue"), "light or dark"),
+        (DrawRequest(level="near"), "phase, node, detail"),
+        (DrawRequest(sequence=True, runs=("a",), level="phase"), "--level"),
+        (DrawRequest(output="a.scxml", level="phase", theme="dark"), "--level and --theme would"),
         (DrawRequest(text=True, output="a.svg"), "--text"),
     ],
 )

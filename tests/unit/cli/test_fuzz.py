@@ -72,7 +72,14 @@ def test_options_reach_the_search(desk: Path) -> None:
         (FuzzRequest(target=""), "TARGET"),
         (FuzzRequest(target="agent", replay="f1-x", seeds=3), "no effect beside --replay"),
         (FuzzRequest(target="agent", replay="f1-x"), "expected a token"),
-        (FuzzRequest(target="agent", rules=("{never:",)), "--rule: expected a rule"),
+        (FuzzRequest(target="agent", rules=("{never:",)), "--rule:1:.*this is no YAML"),
+        (FuzzRequest(target="agent", rules=("{never: a, never: b}",)), "'never' stands here twice"),
+        (FuzzRequest(target="agent", rules=("{at_most: a, times: 010}",)), "leading zeros"),
+        (FuzzRequest(target="agent", rules=("&x {never: a}",)), "an anchor"),
+        (
+            FuzzRequest(target="agent", rules=("{never: a}", "{at_most: b}")),
+            "--rule 2:1:1: rule 2: `at_most` needs the key 'times'",
+        ),
         (FuzzRequest(target="agent", rules=("{newer: x}",)), "did you mean 'never'"),
         (FuzzRequest(target="agent", rules=("{never: nowhere}",)), "no node, outcome or tool"),
     ],
@@ -81,6 +88,28 @@ def test_what_cannot_work_is_refused(request_: FuzzRequest, found: str) -> None:
     """Before anything is run, with what to do."""
     with pytest.raises(ConfigError, match=r"(?i)" + found):
         fuzz(request_)
+
+
+def test_a_word_of_a_rule_means_what_it_means_in_a_file(desk: Path) -> None:
+    """YAML 1.1 reads `no` as false; a file of a topology does not."""
+    (desk / "own.py").write_text(BROKEN.replace("graph =", "made ="), encoding="utf-8")
+    (desk / "own.py").write_text(BROKEN, encoding="utf-8")
+
+    with pytest.raises(ConfigError, match="no node, outcome or tool 'no'"):
+        fuzz(FuzzRequest(target="own.py", rules=("{never: no}",)))
+
+
+def test_a_replay_with_other_rules_is_no_success(
+    desk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Somebody has copied half of the command."""
+    rule = "{never: 'node:append'}"
+    assert Status.FAILED is fuzz(FuzzRequest(target="agent", rules=(rule,), seeds=20))
+    token = capsys.readouterr().out.partition("--replay ")[2].split()[0]
+
+    assert Status.FAILED is fuzz(FuzzRequest(target="agent", rules=(rule,), replay=token))
+    with pytest.raises(ConfigError, match="made with other rules"):
+        fuzz(FuzzRequest(target="agent", replay=token))
 
 
 def test_an_interrupted_search_is_status_130(

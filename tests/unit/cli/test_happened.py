@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from graphloop.asks import AskPerson
 from graphloop.cli.happened import effects_of, happened
 from graphloop.effects import AskHuman, CallModel, CallTool, Effect, HandOver, Invoke, StartRun
 from graphloop.events import (
+    Asked,
     Begun,
     CallbackReturned,
     CallCheck,
@@ -96,6 +98,7 @@ REPLY = Reply(
         (CallbackReturned(1.0, 5, Changes()), "stop_when → changed nothing"),
         (CallbackReturned(1.0, 5, Changes(model="m")), "stop_when → changed model"),
         (CallbackReturned(1.0, 5, Left("Ready")), "stop_when → left by Ready"),
+        (CallbackReturned(1.0, 5, Asked(AskPerson("?"))), "stop_when → asks: person"),
         (CallbackReturned(1.0, 5, Joined("a and b")), "stop_when → a and b"),
         (CallbackReturned(1.0, 5, Judged(True)), "stop_when → accepted"),
         (CallbackReturned(1.0, 5, Judged(False, "shorter")), "stop_when → rejected: shorter"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from graphloop import Agent, RunResult, stop, tool
@@ -70,6 +72,21 @@ def test_control_characters_do_not_pass() -> None:
     """A model's text that moves the cursor or sets the title could forge what the user sees."""
     assert clean("a\x1b]0;x\x07b\x9b2J\r\n\tc°漢") == "a]0;xb2J\n\tc°漢"
     assert clean("plain") == "plain"
+
+
+def test_what_turns_the_direction_of_a_line_is_written_as_an_escape() -> None:
+    """A person would approve another call than the one that they read."""
+    assert 'pay(to="a\\u202eb")' == call_text("pay", '{"to": "a\u202eb"}')
+    assert "a\\u2066b" == clean("a\u2066b")
+    assert "👨‍👩‍👧 é" == clean("👨‍👩‍👧 é")
+
+
+def test_what_somebody_decides_about_is_told_whole() -> None:
+    """What is cut off may be what matters."""
+    ask = Ask("c0.0", "approval", "pay", json.dumps({"to": "x" * 300, "amount": 5_000_000}))
+
+    assert "amount=5000000" in ask_text(ask)
+    assert "amount" not in short_ask_text(ask)
 
 
 @pytest.mark.parametrize(

@@ -65,3 +65,13 @@ def test_only_what_was_given_is_repeated() -> None:
     """No journal knows the server, nor the bound that an option put into the graph."""
     assert repeated(None, None) == ()
     assert repeated("http://localhost", 3) == ("--base-url", "http://localhost", "--max-steps", "3")
+    assert repeated(None, None, "it polls") == ("--unbounded", "it polls")
+
+
+def test_what_registers_is_repeated_so_that_it_is_found_from_anywhere(desk: Path) -> None:
+    """A file with its folder, a module by its name."""
+    given = ("own.py", "desk.own")
+
+    assert repeated(None, None, registers=given) == (
+        "--with", str(desk / "own.py"), "--with", "desk.own",
+    )  # fmt: skip

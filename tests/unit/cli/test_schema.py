@@ -22,6 +22,14 @@ def test_the_schema_is_printed_or_written(
     assert Status.OK == schema(str(tmp_path / "a.json"))
 
     printed = json.loads(capsys.readouterr().out)
-    assert schema_of(Names()) == printed == json.loads((tmp_path / "a.json").read_text())
+    expected = schema_of(Names(), open_to_others=True)
+    assert expected == printed == json.loads((tmp_path / "a.json").read_text())
     with pytest.raises(ConfigError, match="cannot be written"):
         schema(str(tmp_path / "none" / "a.json"))
+
+
+def test_with_what_is_registered_the_schema_is_closed(capsys: pytest.CaptureFixture[str]) -> None:
+    """An editor then marks a node that nobody has registered."""
+    schema(None, closed=True)
+
+    assert schema_of(Names()) == json.loads(capsys.readouterr().out)

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from graphloop import Agent, Graph
-from graphloop.cli.target import load_graph, load_target, names_target
+from graphloop.cli.target import load_graph, load_target, names_target, register
 from graphloop.errors import ConfigError, GraphError
 from graphloop.testing import ScriptedModel
+from graphloop.topology import registry
 from tests.topology_files import RIGHT
 
 MODEL = ScriptedModel(())
@@ -255,3 +256,74 @@ def test_a_wrong_topology_is_told_with_its_lines(desk: Path) -> None:
 
     with pytest.raises(GraphError, match=r"support\.yaml:16:10: .* Did you mean 'settled'"):
         load_graph("support.yaml")
+
+
+OWN = """
+from graphloop import node, registry
+from graphloop.outcomes import Outcome
+
+class Gone(Outcome): ...
+
+@registry.node
+@node
+def leave_{name}(state: None) -> Gone:
+    return Gone()
+"""
+USING = """
+graphloop: 1
+name: own
+start: leave_{name}
+prompt: Gone?
+nodes: {{leave_{name}: {{use: leave_{name}}}}}
+edges: {{leave_{name}: {{else: END}}}}
+"""
+
+
+@pytest.mark.parametrize("name", ["a.py", "folder/b.py", "own_c", "own_d.sub"])
+def test_what_a_file_names_is_registered_by_python_that_the_command_names(
+    name: str, desk: Path
+) -> None:
+    """A .py file, or a module as `python -m` finds it."""
+    short = name.replace("/", ".").split(".")[
+        -1 if name.endswith("sub") else -2 if "." in name else 0
+    ]
+    path = name if name.endswith(".py") else f"{name.replace('.', '/')}.py"
+    write(desk / path, OWN.format(name=short))
+    write(desk / "own.yaml", USING.format(name=short))
+
+    with registry.set_back():
+        with pytest.raises(GraphError, match="no kind of node") as refused:
+            load_graph("own.yaml")
+        register([name])
+
+        assert "own" == load_graph("own.yaml").name
+    assert "on the command line: --with FILE.py" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("own_e.py", "Did you mean"),
+        ("no_such_module", "expected a module 'no_such_module'"),
+        ("a b", "--with names a .py file, or a module"),
+        ("own_ee.py", "own_ee.py, line 1)"),
+    ],
+)
+def test_what_registers_nothing_is_told(name: str, said: str, desk: Path) -> None:
+    """As a target that cannot be loaded."""
+    write(desk / "own_ee.py", "x.y\n")
+
+    with pytest.raises(ConfigError) as refused:
+        register([name])
+
+    assert said in str(refused.value)
+
+
+def test_a_file_that_loads_another_has_its_prompt(desk: Path) -> None:
+    """`prompt:` is what is asked when nobody asks anything else; PROMPT is somebody."""
+    write(desk / "own.yaml", RIGHT + "prompt: Hello?\n")
+    write(desk / "own_h.py", "from graphloop import load\ngraph = load('own.yaml')\n")
+    write(desk / "own_i.py", "from graphloop import load\ngraph = load('own.yaml')\nPROMPT='Hi'\n")
+
+    assert "Hello?" == load_target("own_h.py").prompt
+    assert "Hi" == load_target("own_i.py").prompt

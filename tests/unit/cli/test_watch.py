@@ -18,6 +18,7 @@ from graphloop.cli.status import Status
 from graphloop.cli.watch import Watched, decider, screen_for, watch
 from graphloop.providers.script import Entry
 from graphloop.stores.memory import MemoryStore
+from graphloop.temporal import always_followed_by, never
 from graphloop.testing import ScriptedModel
 
 
@@ -69,6 +70,24 @@ def test_a_run_that_fails_is_closed_and_told(capsys: pytest.CaptureFixture[str])
 
     assert (status, closed) == (Status.FAILED, ["closed"])
     assert capsys.readouterr().err == "error: ValueError: out of order\n"
+
+
+def test_a_run_that_has_not_kept_a_rule_is_told_and_is_no_success(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Whoever runs it in a pipeline reads the status, and people the line."""
+    out = io.StringIO()
+    rules = always_followed_by("node:append", "tool:pay") & never("node:append", before="tool:pay")
+    agent = Agent(ScriptedModel(["Hi."]), tools=[pay], rules=rules)
+
+    async def look() -> Status:
+        return await watch(Watched(agent.stream("hello"), agent.aclose, None), PlainScreen(out), "")
+
+    assert asyncio.run(look()) is Status.FAILED
+    assert out.getvalue().endswith("completed · 1 rule broken · 1 rule owed · 1 step · 11 tokens\n")
+    told = capsys.readouterr().err.splitlines()
+    assert ["warning: the rule 'never node:append before tool:pay' was broken"] == told[:1]
+    assert told[1].endswith("is still owed, and the run is over")
 
 
 class Terminal(io.StringIO):

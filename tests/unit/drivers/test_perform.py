@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 
 import pytest
 
@@ -142,7 +142,7 @@ def test_each_call_is_checked_in_its_place() -> None:
     """One check a call, whatever is wrong with the others."""
     calls = (call("read"), call("gone"), call("read", arguments="{"), call("write"), call("picky"))
 
-    event = performed(CheckCalls(1, 0, calls), run=replied(reply(*calls)))
+    event = performed(CheckCalls(1, 0, calls, tuple(range(5))), run=replied(reply(*calls)))
 
     assert isinstance(event, CallsChecked)
     assert [False, False, False, True, True] == [one.needs_approval for one in event.checks]
@@ -155,7 +155,7 @@ def test_a_predicate_is_told_the_place_of_its_call_even_among_equal_calls() -> N
     twin = call("picky", arguments='{"x": 1}')
     run = replied(reply(call("nowhere"), twin, twin), Verdict("unknown", "?"), None, None)
 
-    event = performed(CheckCalls(1, 0, (twin, twin)), run=run)
+    event = performed(CheckCalls(1, 0, (twin, twin), (1, 2)), run=run)
 
     assert isinstance(event, CallsChecked)
     assert ["c0.1", "c0.2"] == SEEN
@@ -224,6 +224,26 @@ def test_a_callback_s_answer_is_a_fact() -> None:
     event = performed(Invoke(1, "gone"))
     assert isinstance(event, EffectFailed)
     assert "no callbacks" in event.failure.message
+
+
+def test_a_callback_may_be_a_plain_function() -> None:
+    """As every other function of the user's: what it returns is awaited if it can be."""
+
+    def plain(run: Run[None]) -> Changes:
+        return Changes(model="plain")
+
+    def later(run: Run[None]) -> Awaitable[Changes]:
+        return changes(run)
+
+    class Service:
+        async def __call__(self, run: Run[None]) -> Changes:
+            return Changes(model="service")
+
+    one = performer(callbacks={"plain": plain, "later": later, "of": Service()})
+
+    for name, model in (("plain", "plain"), ("later", "other"), ("of", "service")):
+        event = performed(Invoke(1, name), one)
+        assert CallbackReturned(5.0, 1, Changes(model=model)) == event
 
 
 def test_a_cancellation_of_this_task_passes_through() -> None:
@@ -332,7 +352,7 @@ def test_conditions_are_told_gate_by_gate() -> None:
     one = Performer(evolve_ports(gates=(outer, inner)))
     calls = (call("read", "", '{"x": 2}'), call("read", "", '{"x": 1}'))
 
-    event = performed(CheckCalls(1, 0, calls), one, replied(reply(*calls)))
+    event = performed(CheckCalls(1, 0, calls, (0, 1)), one, replied(reply(*calls)))
 
     assert isinstance(event, CallsChecked)
     assert [(("big",), ("big",)), ((), ())] == [one.held for one in event.checks]

@@ -14,7 +14,17 @@ from graphloop.drivers import sim
 from graphloop.drivers.sim import LATENCY_MAX_S, ChildAnswer, Simulation, World, simulate
 from graphloop.effects import CallTool, Effect, HandOver, StartRun
 from graphloop.errors import GraphloopError
-from graphloop.events import CallCheck, Changes, ChildEnded, Event, Setup, Steered, ToolReturned
+from graphloop.events import (
+    CallCheck,
+    Cancelled,
+    Changes,
+    ChildEnded,
+    Event,
+    Queued,
+    Setup,
+    Steered,
+    ToolReturned,
+)
 from graphloop.front.compose import parallel
 from graphloop.graph import END, Graph
 from graphloop.node_protocol import Kind, Leave, Reaction, Wait
@@ -65,6 +75,20 @@ def test_a_crash_right_after_the_start_performs_the_first_effects_again() -> Non
 def kinds(simulation: Simulation[None]) -> list[str]:
     """Return the kinds of the events of a journal."""
     return [type(one).__name__ for one in simulation.events]
+
+
+def test_what_somebody_says_or_wants_comes_after_the_event_that_is_named() -> None:
+    """At the time that it is then; nothing that is under way is lost by it."""
+    said = Queued(0.0, UserMessage("Wait."))
+    enough = Cancelled(0.0, "enough", after_step=True)
+    meanwhile: dict[int, Queued | Cancelled] = {1: said, 3: enough}
+
+    run = simulate(loop(), QUESTION, TWO.world, None, setup=setup(), meanwhile=meanwhile)
+
+    assert ["Started", "Queued", "ModelReplied", "Cancelled", "CallsChecked"] == kinds(run)[:5]
+    assert run.events[2].at == run.events[3].at > 0
+    assert run.run.ending is not None
+    assert EndReason.ABORTED == run.run.ending.reason
 
 
 def crashing(after: int, *, repeatable: bool, seed: int = 0) -> tuple[Simulation[None], int]:

@@ -587,7 +587,7 @@ def everything() -> AgentOptions:
         "approve_tool_call": None,
         "approval_ttl_s": 60,
         "approval_secret": b"secret",
-        "budget": budget(tokens=10**6, usd=9, seconds=10**6, tool_calls=9),
+        "budget": budget(tokens=10**6, usd=9, seconds=10**6, tool_calls=9, agent_calls=9),
         "rules": at_most("tool:*", 9),
         "max_agent_depth": 1,
         "step_timeout_s": 60,
@@ -1149,6 +1149,43 @@ def test_a_budget_ends_the_run_by_name(limit: Budget, tripped: str) -> None:
         result.stopped_by,
         len(result.steps),
     )
+
+
+def test_a_reply_starts_no_more_agents_than_the_budget_allows() -> None:
+    """However many it asks for: the others are told why not, and the run ends by its budget."""
+    helper = Agent(ScriptedModel(["help"] * 9, label="h"), name="helper")
+    asked = [call("helper", str(at), '{"prompt": "?"}') for at in range(40)]
+    agent = Agent(
+        ScriptedModel([reply(*asked), "never asked"]),
+        tools=[helper.as_tool(description="helps")],
+        budget=budget(agent_calls=3),
+    )
+
+    result = agent.generate_sync("go")
+
+    assert (EndReason.BUDGET, ("budget.agent_calls",)) == (result.end_reason, result.stopped_by)
+    assert 3 == result.run.spent.agent_calls
+    assert ["ok"] * 3 + ["not_run"] * 37 == [one.status for one in result.steps[0].tool_results]
+
+
+def test_a_run_that_needs_all_its_agent_calls_answers() -> None:
+    """Those of its agents among them: one calls another, which is as many calls as there are."""
+    leaf = Agent(ScriptedModel(["deep"], label="l"), name="leaf")
+    middle = Agent(
+        ScriptedModel([reply(call("leaf", "x", '{"prompt": "?"}')), "one"], label="m"),
+        name="middle",
+        tools=[leaf.as_tool(description="helps")],
+    )
+    agent = Agent(
+        ScriptedModel([reply(call("middle", "x", '{"prompt": "?"}')), "The answer"]),
+        tools=[middle.as_tool(description="helps")],
+        budget=budget(agent_calls=2),
+    )
+
+    result = agent.generate_sync("go")
+
+    assert ("The answer", EndReason.COMPLETED) == (result.text, result.end_reason)
+    assert 2 == result.run.spent.agent_calls
 
 
 def test_a_run_that_needs_all_its_tool_calls_answers() -> None:

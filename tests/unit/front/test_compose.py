@@ -78,6 +78,7 @@ def test_a_loop_is_a_table_that_is_complete_and_bounded() -> None:
     [
         (Append(), Critique("?"), "left by Answered; 'append' is left by"),
         (Child("a"), Child("b"), "left by Accepted; 'b' is left by Aborted, Answered, Failed"),
+        (ModelCall(), Critique("?"), "opens its own turns.*'model_call' asks a model in one that"),
     ],
 )
 def test_a_loop_of_nodes_that_do_not_fit_is_refused(

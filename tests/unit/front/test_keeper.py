@@ -163,3 +163,25 @@ def test_closing_an_agent_harms_no_run_that_goes_on(tmp_path: Path) -> None:
         assert result.store.closed
 
     within(scenario())
+
+
+def test_a_run_s_store_that_was_closed_is_opened_again(tmp_path: Path) -> None:
+    """One that was opened here; one that somebody else has made is theirs."""
+
+    async def disconnect() -> None:
+        """Need nothing."""
+
+    async def scenario() -> None:
+        path = tmp_path / "runs.db"
+        own = Keeper(path, Codec(), disconnect)
+        first, theirs, memory = own.store(), SqliteStore(path), MemoryStore()
+        assert own.again(first) is first
+        await own.aclose()
+        await theirs.aclose()
+        assert isinstance(again := own.again(first), SqliteStore)
+        assert not again.closed
+        assert Keeper(theirs, Codec(), disconnect).again(theirs) is theirs
+        assert own.again(memory) is memory
+        await own.aclose()
+
+    within(scenario())

@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import count
 
 import pytest
 
-from graphloop.errors import ConfigError
-from graphloop.events import Left
+from graphloop import Asking, NodeContext, ask_model
+from graphloop.asks import AskModel
+from graphloop.errors import ConfigError, NotDeterministic
+from graphloop.events import Asked, Left
 from graphloop.front.node_call import NodeCall
 from graphloop.front.node_signature import signature_of
 from graphloop.outcomes import Outcome
-from graphloop.run import Run, evolve
+from graphloop.run import Dialogue, Exchange, Run, evolve
+from graphloop.values import SystemMessage, Usage, UserMessage
 from tests.own_nodes import Again, Billing, Open, Technical, Ticket
-from tests.strategies import fresh, wrong
+from tests.strategies import fresh, reply, wrong
 
 TICKET = Ticket("x")
 
@@ -27,7 +31,7 @@ def called(
     writes: frozenset[str] | None = None,
     timeout_s: float | None = None,
     raises: tuple[tuple[type[Exception], type[Outcome]], ...] = (),
-) -> Left:
+) -> Left | Asked:
     """Return what becomes of a function's answer."""
     run: Run[object] = wrong(evolve(fresh(), state=wrong(state)))
     call = NodeCall(function, signature_of(function), writes, timeout_s, raises)
@@ -126,7 +130,9 @@ def test_an_answer_that_its_annotation_does_not_say_is_refused(
 
 def test_a_function_writes_what_it_declares_and_no_more() -> None:
     """The proofs rely on it."""
-    assert called(changing, writes=frozenset({"team"})).changed
+    left = called(changing, writes=frozenset({"team"}))
+    assert isinstance(left, Left)
+    assert left.changed
 
     with pytest.raises(ConfigError, match="writes 'text', as it declares; it changed 'team'"):
         called(changing, writes=frozenset({"text"}))
@@ -155,6 +161,31 @@ def test_a_state_is_never_changed_in_place() -> None:
     assert Open("x") == state
 
 
+class Plain:
+    """A state whose class does not say when two are equal."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+
+
+def looking(state: Plain) -> Billing:
+    """Look at it."""
+    return Billing()
+
+
+def counting(state: Plain) -> Billing:
+    """Change what nobody would see."""
+    state.seen += 1
+    return Billing()
+
+
+def test_a_change_is_seen_in_a_state_of_any_class() -> None:
+    """Dropped without a word, it would be looked for in vain."""
+    assert Left("Billing") == called(looking, Plain())
+    with pytest.raises(ConfigError, match="changed its state in place, where no journal sees it"):
+        called(counting, Plain())
+
+
 async def slow(ticket: Ticket) -> Billing | Technical:
     """Never answer."""
     await asyncio.Event().wait()
@@ -174,3 +205,85 @@ def test_a_function_that_takes_too_long_is_given_up() -> None:
         called(own_limit, timeout_s=9)
 
     assert Left("Technical") == called(slow, timeout_s=0.01, raises=((TimeoutError, Technical),))
+
+
+def asking(ticket: Ticket) -> Asking[Billing]:
+    """Ask, and fail where the answer is empty."""
+    reply = yield from ask_model(ticket.text)
+    if not reply.message.text:
+        raise KeyError("empty")
+    return Billing()
+
+
+def spoiling(ticket: Open) -> Asking[Billing]:
+    """Change the state between two asks."""
+    ticket.text += "!"
+    yield from ask_model("?")
+    return Billing()
+
+
+def growing(ticket: Open) -> Asking[tuple[Billing, Open]]:
+    """Change the state between two asks, and return it."""
+    ticket.text += "!"
+    yield from ask_model("?")
+    return Billing(), ticket
+
+
+def tossing(ticket: Ticket) -> Asking[Billing]:
+    """Ask something else each time."""
+    yield from ask_model(f"{next(COUNT)}")
+    return Billing()
+
+
+COUNT = count()
+
+
+def answered(function: Callable[..., object], text: str) -> Left | Asked:
+    """Return what comes after the first answer."""
+    exchange = Exchange(AskModel("x"), reply(text))
+    run: Run[object] = wrong(
+        evolve(fresh(), state=wrong(TICKET), dialogue=Dialogue(1, 1, Usage(), (exchange,)))
+    )
+    raises = ((KeyError, Again), (Exception, Technical))
+    return asyncio.run(NodeCall(function, signature_of(function), raises=raises)(run))
+
+
+def test_a_generator_is_called_up_to_its_next_ask() -> None:
+    """From its beginning each time, with what it was answered."""
+    assert Asked(AskModel("x")) == called(asking)
+    assert Left("Billing") == answered(asking, "yes")
+    assert Left("Again") == answered(asking, "")
+
+
+def test_what_is_not_deterministic_is_no_outcome() -> None:
+    """Whatever `raises` says: it would be a wrong answer that nobody sees."""
+    with pytest.raises(NotDeterministic):
+        answered(tossing, "yes")
+
+
+def test_a_generator_does_not_change_its_state_in_place() -> None:
+    """The next time it would see it changed, or not."""
+    with pytest.raises(ConfigError, match="changed its state in place"):
+        called(spoiling, Open("x"))
+
+
+def test_a_state_that_will_be_returned_may_be_changed_on_the_way() -> None:
+    """Each time the generator is lent a copy of what the journal holds."""
+    state = Open("x")
+
+    assert Asked(AskModel("?")) == called(growing, state)
+    assert "x" == state.text
+
+
+def test_what_a_function_tells_is_in_the_fact() -> None:
+    """Also where it raised after that, which stands for an outcome."""
+
+    def telling(ticket: Ticket, context: NodeContext) -> Billing | Again:
+        context.tell("one", SystemMessage("two"))
+        if ticket.text:
+            raise KeyError(ticket.text)
+        return Billing()
+
+    notes = (UserMessage("one", "node"), SystemMessage("two"))
+    assert Left("Billing", notes=notes) == called(telling, Ticket(""))
+    assert Left("Again", notes=notes) == called(telling, raises=((KeyError, Again),))

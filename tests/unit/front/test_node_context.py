@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from graphloop.effects import Invoke
+from graphloop.errors import ConfigError
 from graphloop.front.node_context import NodeContext
-from graphloop.run import Turn, evolve
-from graphloop.values import FinishReason, Reply
-from tests.strategies import QUESTION, fresh, said
+from graphloop.run import Dialogue, Turn, evolve
+from graphloop.values import FinishReason, Reply, Usage, UserMessage
+from tests.strategies import QUESTION, fresh, said, wrong
 
 
 def test_a_context_tells_the_visit_and_the_conversation() -> None:
@@ -39,3 +42,33 @@ def test_each_visit_has_an_idempotency_key_of_its_own() -> None:
     assert 1 == len(keys)
     later = evolve(run, pending={5: Invoke(5, "judge")})
     assert NodeContext.of(later, "judge").idempotency_key not in keys
+
+
+def test_a_generator_sees_the_run_as_it_was_at_first() -> None:
+    """Or it would ask something else when it is run again."""
+    first = evolve(fresh(), dialogue=Dialogue(4, 1, Usage(1, 2)), pending={4: Invoke(4, "f")})
+    then = evolve(
+        first, pending={9: Invoke(9, "f")}, messages=first.messages.append(UserMessage("more"))
+    )
+
+    one, other = NodeContext.of(first, "f"), NodeContext.of(then, "f")
+
+    assert (one.key, tuple(one.messages), one.usage) == ("f.4", tuple(QUESTION), Usage(1, 2))
+    assert (one.key, tuple(one.messages), one.usage) == (
+        other.key,
+        tuple(other.messages),
+        other.usage,
+    )
+
+
+def test_a_context_takes_what_people_could_have_said() -> None:
+    """Not what models and tools say; and a generator has another way."""
+    context = NodeContext.of(fresh(), "f")
+    context.tell("a")
+
+    assert [UserMessage("a", "f")] == context.notes
+    with pytest.raises(ConfigError, match="found AssistantMessage"):
+        context.tell(wrong(said("I am the model")))
+    asking = NodeContext.of(evolve(fresh(), dialogue=Dialogue(4, 1, Usage())), "f")
+    with pytest.raises(ConfigError, match="write `yield from tell"):
+        asking.tell("a")

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from graphloop import node
+from graphloop import Asking, ask_model, node
+from graphloop.asks import AskAgent, AskModel, AskPerson, Tell
 from graphloop.contract import Cap
 from graphloop.errors import ConfigError, NodeDefinitionError
 from graphloop.outcomes import Outcome
@@ -102,3 +103,45 @@ def test_an_outcome_that_no_journal_can_keep_is_refused() -> None:
     """Before anything is run."""
     with pytest.raises(NodeDefinitionError, match="outcome 'odd' has fields that cannot be kept"):
         node(odd)
+
+
+def asking(ticket: Ticket) -> Asking[Billing]:
+    """Ask."""
+    yield from ask_model("?")
+    return Billing()
+
+
+def test_a_generator_promises_what_it_is_told_to_promise() -> None:
+    """Without a number nobody knows how many models it asks; agents are named."""
+    free = node(asking).contract
+    bound = node(model_calls=2, agents={"b": 1, "a": 3})(asking).contract
+
+    assert (None, True, (), False) == (free.model_calls, free.asks, free.agents, free.tools)
+    assert (2, ("a", "b")) == (bound.model_calls, bound.agents)
+    assert [("a", 3), ("b", 1)] == [(one.name, one.runs) for one in bound.children]
+
+
+def test_a_generator_without_agents_does_not_ask_any() -> None:
+    """Proofs need not reckon with it."""
+    asks = node(asking).kernel.asks
+
+    assert asks is not None
+    assert {AskModel, AskPerson, Tell} == asks.kinds
+    assert AskAgent not in asks.kinds
+
+
+@pytest.mark.parametrize("most", [0, -1, 1001, True, 1.5])
+def test_a_bound_of_asks_is_a_number(most: object) -> None:
+    """And not more than a visit may ask at all."""
+    with pytest.raises(NodeDefinitionError, match="`model_calls` is a whole number from 1 to 1000"):
+        node(model_calls=wrong(most))(asking)
+    with pytest.raises(NodeDefinitionError, match=r"`agents\['a'\]` is a whole number"):
+        node(agents={"a": wrong(most)})(asking)
+
+
+def test_a_plain_function_asks_nothing() -> None:
+    """An option without effect is refused."""
+    with pytest.raises(NodeDefinitionError, match="`model_calls` bounds what a generator asks"):
+        node(model_calls=1)(decide)
+    with pytest.raises(NodeDefinitionError, match="`yield from ask_agent"):
+        node(agents={"a": 1})(change)

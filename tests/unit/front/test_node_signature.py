@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from functools import partial
 from typing import Annotated, Optional
 
 import pytest
 
-from graphloop import NodeContext
+from graphloop import Asking, NodeContext, ask_model
+from graphloop.asks import ASKS, Answer, AskModel
 from graphloop.errors import NodeDefinitionError
 from graphloop.front.node_signature import signature_of
 from graphloop.outcomes import Failed, Outcome, Settled
@@ -151,6 +152,50 @@ def yielding(ticket: Ticket) -> Iterator[Billing]:
     yield Billing()
 
 
+async def streaming(ticket: Ticket) -> AsyncIterator[Billing]:
+    """Give several, and wait in between."""
+    yield Billing()
+
+
+async def promising(ticket: Ticket) -> Asking[Billing]:
+    """Never called."""
+    raise NotImplementedError
+
+
+def giving(ticket: Ticket) -> Generator[str, str, Billing]:
+    """Ask for what nobody answers."""
+    yield ""
+    return Billing()
+
+
+def asking(ticket: Ticket) -> Asking[Billing | Technical]:
+    """Ask for anything."""
+    yield from ask_model("?")
+    return Billing()
+
+
+def asking_models(ticket: Ticket) -> Generator[AskModel, Answer, tuple[Billing, Ticket]]:
+    """Ask for one kind of thing."""
+    yield from ask_model("?")
+    return Billing(), ticket
+
+
+def test_a_generator_says_what_it_asks_for_and_what_it_returns() -> None:
+    """A narrower annotation is a narrower promise."""
+    wide, narrow = signature_of(asking), signature_of(asking_models)
+
+    assert (ASKS, False) == (wide.asks, wide.changes)
+    assert {Billing, Technical} == wide.outcomes
+    assert (frozenset({AskModel}), True) == (narrow.asks, narrow.changes)
+    assert {Billing} == narrow.outcomes
+    assert None is signature_of(root_free).asks
+
+
+def root_free(ticket: Ticket) -> Billing:
+    """Just answer."""
+    return Billing()
+
+
 REFUSED: list[tuple[Callable[..., object], str]] = [
     (
         silent,
@@ -170,7 +215,10 @@ REFUSED: list[tuple[Callable[..., object], str]] = [
     (swapped, "the context is its first parameter. Fix: put the state first"),
     (second, "its second parameter 'more' is given the context .* annotation int"),
     (unknown, "cannot be resolved: name 'Tickets' is not defined"),
-    (yielding, "expected one outcome, found a generator"),
+    (yielding, r"expected `Asking\[<outcomes>\]` .* found collections.abc.Iterator"),
+    (streaming, "found an asynchronous generator, which can return nothing"),
+    (promising, "expected a plain `def` that asks with `yield from`"),
+    (giving, "yields of AskAgent, AskModel, AskPerson, Tell, found str"),
     (NAMELESS, "expected a function with a name"),
     (partial(text), "expected a function with a name, found partial"),
 ]

@@ -7,11 +7,39 @@ from pathlib import Path
 
 import pytest
 
-from graphloop import END, EndReason, Graph, NodeContext, node
+from graphloop import (
+    END,
+    Agent,
+    Asking,
+    EndReason,
+    Graph,
+    NodeContext,
+    Tool,
+    approve,
+    ask_agent,
+    ask_model,
+    node,
+)
 from graphloop.errors import ConfigError, GraphError, RunFailed
-from graphloop.outcomes import Aborted, Failed
+from graphloop.nodes import Append, Execute, Gate, ModelCall, PrepareStep, StopCheck
+from graphloop.outcomes import (
+    Aborted,
+    Answered,
+    AnsweredCalls,
+    Calls,
+    Done,
+    Failed,
+    Go,
+    Ready,
+    Resend,
+    Settled,
+)
 from graphloop.stores.memory import MemoryStore
+from graphloop.testing import ScriptedModel
+from graphloop.transcript import transcript
+from graphloop.values import ModelRequest, ToolCall, UserMessage
 from tests.own_nodes import Again, Billing, Technical, Ticket, judge, route
+from tests.planned_model import PlannedModel
 
 CALLED: list[str] = []
 
@@ -138,3 +166,120 @@ def test_callbacks_are_still_for_nodes_that_name_them() -> None:
 
     with pytest.raises(ConfigError, match="a function that the node of that name brings along"):
         asyncio.run(desk.run(Ticket("x"), callbacks={"route": other}))  # type: ignore[dict-item]  # pyright: ignore[reportArgumentType]
+
+
+@node(model_calls=1)
+def greedy(ticket: Ticket) -> Asking[Billing]:
+    """Ask more than it says."""
+    yield from ask_model("one")
+    yield from ask_model("two")
+    return Billing()
+
+
+def test_a_generator_is_held_to_what_it_promises() -> None:
+    """The bound that is proven is true: the model is not asked a second time."""
+    graph, asked = Graph("greedy", greedy, {greedy: {...: END}}), list[str]()
+
+    def answer(request: ModelRequest) -> str:
+        asked.append(transcript(request.messages, 99))
+        return "x"
+
+    with pytest.raises(RunFailed, match=r"asks 1 models at most.* it was not sent"):
+        asyncio.run(graph.run(Ticket("x"), model=ScriptedModel([answer, answer])))
+
+    assert (["user: one"], 1) == (asked, graph.bound().model_calls)
+
+
+@node
+def free(ticket: Ticket) -> Asking[Billing]:
+    """Promise nothing."""
+    yield from ask_model("one")
+    return Billing()
+
+
+def test_a_generator_that_promises_nothing_has_no_bound() -> None:
+    """Unknown is never proven; and it asks a model, so there must be one."""
+    graph = Graph("free", free, {free: {...: END}})
+
+    assert None is graph.bound().model_calls
+    with pytest.raises(ConfigError, match="asks a model: say which"):
+        asyncio.run(graph.run(Ticket("x")))
+
+
+def work(arguments: object) -> str:
+    """Do what a tool does."""
+    return "done"
+
+
+@node(agents={"helper": 1})
+def delegate(ticket: Ticket) -> Asking[tuple[Billing, Ticket]]:
+    """Have an agent answer; it has tools, behind its own gate."""
+    text = yield from ask_agent("helper", ticket.text)
+    return Billing(), Ticket(text)
+
+
+def test_a_generator_has_agents_answer_in_runs_of_their_own(tmp_path: Path) -> None:
+    """A parked one parks the run, and goes on with it."""
+    asked = [ToolCall("1", "pay", "{}")]
+    model = PlannedModel(lambda _: [asked, "paid it"])
+    pay = Tool(name="pay", parameters={"type": "object"}, execute=work, needs_approval=True)
+    helper = Agent(model, tools=[pay]).as_tool(name="helper", description="Helps.")
+    graph = Graph("delegate", delegate, {delegate: {...: END}})
+    store = str(tmp_path / "runs.db")
+
+    async def run() -> tuple[EndReason, str, str]:
+        parked = await graph.run(
+            Ticket("pay"), model=model, agents={"helper": helper}, store=store, run_id="r"
+        )
+        (pending,) = parked.pending
+        result = await graph.resume(
+            "r",
+            model=model,
+            agents={"helper": helper},
+            store=store,
+            approvals={pending.key: approve()},
+        )
+        return result.end_reason, result.state.text, pending.name
+
+    assert (EndReason.COMPLETED, "paid it", "pay") == asyncio.run(run())
+
+
+@node
+def note(ticket: Ticket, context: NodeContext) -> Billing:
+    """Tell the model something on the way."""
+    context.tell("Mind the gap.")
+    return Billing()
+
+
+def test_a_function_in_the_midst_of_a_turn_tells_after_its_results() -> None:
+    """A conversation in which something stands between calls and results is refused by servers."""
+    read = Tool(name="read", parameters={"type": "object"}, execute=work)
+    prepare, model, gate, execute, append = (
+        PrepareStep(),
+        ModelCall(),
+        Gate(),
+        Execute(),
+        Append(),
+    )
+    stop = StopCheck(max_steps=3)
+    graph = Graph(
+        "noted",
+        prepare,
+        {
+            prepare: {Ready: model, ...: END},
+            model: {Calls: gate, Answered: append, ...: END},
+            gate: {Settled: note, ...: END},
+            note: {Billing: execute, ...: END},
+            execute: {Done: append, ...: END},
+            append: {AnsweredCalls: stop, Resend: stop, ...: END},
+            stop: {Go: prepare, ...: END},
+        },
+        state_type=Ticket,
+    )
+    script = PlannedModel(lambda _: [[ToolCall("1", "read", "{}")], "done"])
+
+    result = asyncio.run(graph.run(Ticket("x"), model=script, prompt="go", tools=[read]))
+
+    kinds = [type(one).__name__ for one in result.messages]
+    assert ["AssistantMessage", "ToolResult", "UserMessage", "AssistantMessage"] == kinds
+    assert UserMessage("Mind the gap.", "note") == result.messages[2]

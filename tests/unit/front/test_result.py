@@ -21,12 +21,15 @@ from graphloop import (
 from graphloop.approvals import Capability, digest, issue
 from graphloop.effects import AskHuman, CallTool, Effect
 from graphloop.front.handed_in import conversation_digest
-from graphloop.front.result import unseen_costs
+from graphloop.front.result import unkept_rules, unseen_costs
 from graphloop.loop import Standard, standard_edges
 from graphloop.nodes import StopCheck
 from graphloop.run import Run, Spent, evolve
 from graphloop.stop import Condition
 from graphloop.stores.memory import MemoryStore
+from graphloop.temporal import Followed, Never, always_followed_by, never
+from graphloop.temporal_automata import entered, ran
+from graphloop.temporal_monitor import Monitor
 from graphloop.testing import ScriptedModel
 from graphloop.values import AssistantMessage, Message, ToolResult
 from tests.strategies import Adversary, call, fresh, loop, reply
@@ -48,6 +51,21 @@ def test_a_result_reads_the_last_turn_and_the_whole_run() -> None:
     assert tuple(DONE.added) == one.messages
     assert (one.finish_reason, one.end_reason) == (FinishReason.STOP, EndReason.COMPLETED)
     assert ((), (), "") == (one.stopped_by, one.pending, one.provider_metadata)
+
+
+def test_rules_that_were_broken_or_are_owed_are_told() -> None:
+    """What is owed is a warning once nobody can do it any more."""
+    rules = always_followed_by("tool:x", "node:b") & never("node:a")
+    broken, owed = Never("node:a"), Followed("tool:x", "node:b")
+    watch = Monitor.of(rules).after(ran("x")).after(entered("a"))
+    over, open_ = evolve(DONE, watch=watch), evolve(DONE, watch=watch, node="gate")
+
+    assert ((broken,), (owed,)) == (result(over).broken_rules, result(over).owed_rules)
+    said = "the rule 'never node:a' was broken"
+    assert (said,) == unkept_rules(open_)
+    expected = "the rule 'tool:x always followed by node:b' is still owed, and the run is over"
+    assert (said, expected) == unkept_rules(over)
+    assert () == unkept_rules(DONE)
 
 
 def test_usage_is_this_leg_s_and_total_usage_the_run_s() -> None:

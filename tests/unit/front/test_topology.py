@@ -9,12 +9,22 @@ from pathlib import Path
 import pytest
 
 from graphloop.errors import ConfigError
+from graphloop.events import Joined
 from graphloop.front.agent import Agent
 from graphloop.front.own_node import node
-from graphloop.front.topology import Topology, dump, fingerprint, load
+from graphloop.front.topology import (
+    Topology,
+    dump,
+    dump_agent_spec,
+    fingerprint,
+    load,
+    load_agent_spec,
+)
 from graphloop.outcomes import Outcome
 from graphloop.providers.script import ScriptedModel
+from graphloop.run import Run
 from graphloop.temporal import never
+from graphloop.topology import TopologyError
 from graphloop.topology.registration import Registry
 from graphloop.values import SystemMessage
 
@@ -122,12 +132,51 @@ def test_what_is_included_stands_in_what_is_dumped(desk: Topology) -> None:
     assert desk != load(dump(desk, registry=REGISTRY).replace("writes", "w"), registry=REGISTRY)
 
 
+VOTE = """\
+graphloop: 1
+name: vote
+start: vote
+agents: {judge: {include: writer.yaml}}
+nodes:
+  vote: {use: parallel, branches: [judge, judge], callback: count_votes}
+  append: {use: append}
+edges:
+  vote: {answered: append, else: END}
+  append: {else: END}
+"""
+
+
+def test_a_registered_function_may_be_a_plain_one(tmp_path: Path) -> None:
+    """As registered predicates and tools may."""
+    known = Registry()
+
+    @known.function
+    def count_votes(run: Run[None]) -> Joined:
+        return Joined(f"{len(run.turn.branches)} votes")
+
+    (tmp_path / "writer.yaml").write_text(WRITER)
+    (tmp_path / "vote.yaml").write_text(VOTE)
+    vote = load(tmp_path / "vote.yaml", registry=known)
+
+    assert (
+        "2 votes" == asyncio.run(vote.run(None, model=ScriptedModel(["a", "b"]), prompt="?")).text
+    )
+
+
 def test_the_rules_of_the_file_are_proven(desk: Topology) -> None:
     """With those that are given besides, and the graphs of agents."""
     assert desk.check().ok
     assert 1 == len(desk.rules)
     assert desk.needs_model
     assert not desk.check(rules=never("execute")).ok
+
+
+def test_the_tools_of_the_file_are_known_to_its_rules(desk: Topology) -> None:
+    """By the words that runs take; one that is misspelt guards nothing."""
+    assert ("refund", "writer") == desk.tool_names
+    assert desk.check(rules=never("refund", before="gate")).ok
+    with pytest.raises(ConfigError, match=r"no tool 'refnd'\. Did you mean 'refund'"):
+        desk.check(rules=never("tool:refnd"))
 
 
 def test_the_standard_loop_can_be_written_down() -> None:
@@ -156,3 +205,22 @@ def test_the_instructions_of_the_file_are_the_system_message(desk: Topology) -> 
     said = [one.messages[0] for one in model.requests]
     assert [SystemMessage("Be brief."), SystemMessage("Be long.")] == said
     assert brief == load(dump(brief, registry=REGISTRY), registry=REGISTRY) != desk
+
+
+def test_a_topology_goes_through_agent_spec(tmp_path: Path) -> None:
+    """As text and as a file it comes back equal, and the report says what others do not see."""
+    path = tmp_path / "flow.json"
+    (tmp_path / "writer.yaml").write_text(WRITER)
+    (tmp_path / "desk.yaml").write_text(DESK)
+    desk = load(tmp_path / "desk.yaml", registry=REGISTRY)
+
+    text, report = dump_agent_spec(desk, registry=REGISTRY)
+    path.write_text(text)
+
+    assert report.refused
+    for source in (text, path, str(path)):
+        with pytest.raises(TopologyError, match="does not show"):
+            load_agent_spec(source, registry=REGISTRY)
+        found, told = load_agent_spec(source, registry=REGISTRY, allow_refused=True)
+        assert desk == found
+        assert len(report.refused) == len(told.refused)

@@ -8,11 +8,20 @@ import pytest
 
 from graphloop import Agent, tool
 from graphloop.errors import ConfigError
-from graphloop.front.watched import REASON, beyond_watch
+from graphloop.events import Setup
+from graphloop.front.watched import (
+    REASON,
+    beyond_watch,
+    offered_below,
+    refuse_other_rules,
+    watched,
+)
+from graphloop.front.world import World
 from graphloop.policy import Policy, allow, deny
-from graphloop.temporal import Rules, at_most_once, never, only_after
+from graphloop.temporal import Never, Rules, at_most_once, never, only_after
 from graphloop.testing import ScriptedModel
-from tests.strategies import call, reply
+from graphloop.values import ToolSpec, evolve
+from tests.strategies import call, fresh, reply
 
 RAN: list[int] = []
 
@@ -70,7 +79,7 @@ def test_a_child_run_may_not_use_what_its_parent_s_rules_bound() -> None:
     (child,) = result.children.values()
     (denied,) = child.steps[0].tool_results
     assert ("denied", []) == (denied.status, RAN)
-    assert "a rule of the run above bounds it" in denied.text
+    assert "a rule of the run above speaks of it" in denied.text
 
 
 @pytest.mark.parametrize(
@@ -87,3 +96,43 @@ def test_only_tools_that_rules_bound_are_denied_to_children(
 ) -> None:
     """All others are the child's own gate's business."""
     assert [one.rules for one in gates] == [one.rules for one in beyond_watch(rules.rules)]
+
+
+def test_the_rules_of_a_run_are_those_of_its_graph_and_of_its_options() -> None:
+    """Each looked up among the tools of its world."""
+    world = World(None, {}, [refund, review])
+    graph = Agent(ScriptedModel(["x"])).graph
+
+    found = watched({"rules": [never("refund", before="approval")]}, graph, world)
+
+    assert (Never("tool:refund", "approval:refund"),) == found
+    assert () == watched({}, graph, world)
+
+
+@pytest.mark.parametrize("rules", ["never deploy", [Never("x")], Never("x"), [never("refund"), 3]])
+def test_what_is_no_rule_is_refused_with_what_it_should_be(rules: Rules) -> None:
+    """Types can be ignored, and rules be taken for text."""
+    with pytest.raises(ConfigError, match="`rules` are temporal rules, joined by & or listed"):
+        Agent(ScriptedModel(["x"]), tools=[refund], rules=rules)
+
+
+def test_the_same_rules_or_fewer_are_no_other_rules() -> None:
+    """A run keeps those that it began with, whoever takes it up."""
+    kept = (Never("tool:x"), Never("tool:y"))
+    run = evolve(fresh(), setup=Setup(watch=kept))
+
+    refuse_other_rules(run, kept[:1])
+    refuse_other_rules(run, ())
+    with pytest.raises(ConfigError, match=r"it keeps never tool:x; never tool:y; found never node"):
+        refuse_other_rules(run, (*kept, Never("node:z")))
+
+
+def test_a_child_is_not_offered_tools_that_no_gate_could_stop() -> None:
+    """The server runs them; all others its gate denies, and says why."""
+    search, fetch = (ToolSpec(name, "", "{}", "provider") for name in ("search", "fetch"))
+    own = ToolSpec("own", "", "{}")
+
+    offered = (search, fetch, own)
+    assert (fetch, own) == offered_below(offered, (Never("tool:search"), Never("tool:own")))
+    assert (own,) == offered_below(offered, (Never("tool:*"),))
+    assert offered == offered_below(offered, ())

@@ -7,15 +7,19 @@ import asyncio
 import pytest
 
 from graphloop.errors import ConfigError
+from graphloop.front.asking import Asking, ask_agent, tell
 from graphloop.front.compose import fallback, retry
 from graphloop.front.graph import Graph
+from graphloop.front.own_node import node
 from graphloop.front.topology import Topology, dump, load
 from graphloop.front.with_agents import with_agents
-from graphloop.graph import END
+from graphloop.graph import END, Edges
 from graphloop.nodes import Append, Branch, Child, ModelCall, Parallel, PrepareStep
 from graphloop.outcomes import Answered, Calls, Failed, Final, Ready
 from graphloop.providers.script import ScriptedModel
 from graphloop.temporal import only_after
+from graphloop.topology.document import document_of
+from graphloop.topology.registration import registry
 
 PREPARE, MODEL, APPEND = PrepareStep(), ModelCall(), Append()
 REPLY: Graph[None] = Graph(
@@ -81,6 +85,29 @@ def test_agents_of_nodes_within_nodes_are_known() -> None:
     assert made == load(dump(made))
 
 
+@registry.node
+@node(model_calls=1, agents={"writer": 2})
+def asks_a_writer(_: None) -> Asking[Answered]:
+    """Ask an agent by its name."""
+    yield from tell((yield from ask_agent("writer", "Draft it.")))
+    return Answered()
+
+
+def test_the_agents_that_a_generator_asks_are_proven_and_bounded() -> None:
+    """They are named as those of any other node."""
+    graph: Graph[None] = Graph("g", asks_a_writer, {asks_a_writer: {...: END}})
+
+    made = with_agents(graph, {"writer": REPLY})
+
+    assert graph.bound().model_calls is None
+    assert 3 == made.bound().model_calls
+    assert "GL4" in made.check().proven
+    assert made == load(dump(made))
+    model = ScriptedModel([{"to": "Draft it.", "text": "a draft"}])
+    result = asyncio.run(made.run(None, model=model, prompt="A poem."))
+    assert "a draft" == getattr(result.messages[-1], "content", "")
+
+
 def test_an_agent_that_no_node_runs_is_refused() -> None:
     """A slip in a name would leave the node without its agent."""
     with pytest.raises(ConfigError, match="runs an agent 'wirter'; they run 'judge', 'writer'"):
@@ -106,3 +133,20 @@ def test_agents_may_have_agents() -> None:
 
     assert 2 == made.bound().model_calls
     assert made == load(dump(made))
+
+
+def test_agents_that_are_used_at_many_levels_are_one_each() -> None:
+    """Thirty levels of two would be a billion."""
+    first, second, last = Child("left"), Child("right"), Append()
+    rows: Edges[None] = {
+        first: {Answered: second, ...: END},
+        second: {Answered: last, ...: END},
+        last: {...: END},
+    }
+    graph: Graph[None] = REPLY
+    for level in range(30):
+        graph = with_agents(Graph(f"g{level}", first, rows), {"left": graph, "right": graph})
+
+    assert isinstance(graph, Topology)
+    assert graph.agents["left"] is graph.agents["right"]
+    assert 2**30 < document_of(graph).size

@@ -10,6 +10,7 @@ from graphloop.fuzz.adversary import Adversary
 from graphloop.fuzz.choices import Choices
 from graphloop.fuzz.watching import Notes, watched_graph
 from graphloop.nodes import Gate
+from graphloop.spending import Budget, Spent
 from tests.strategies import QUESTION, SETUP, call, fresh, loop
 from tests.unit.fuzz.planted import table
 
@@ -65,7 +66,7 @@ def test_conditions_of_a_gate_hold_do_not_hold_and_fail() -> None:
     told = set[tuple[object, object]]()
     for seed in range(200):
         try:
-            (check,) = adversary(seed, graph=gated()).world.check(CheckCalls(1, 0, (call(),)))
+            (check,) = adversary(seed, graph=gated()).world.check(CheckCalls(1, 0, (call(),), (0,)))
         except RuntimeError:
             continue
         if not check.problem:
@@ -81,7 +82,7 @@ def test_a_stubborn_world_says_the_same_for_ever_and_is_kind() -> None:
     assert Approval(approved=True) == world.human(AskHuman(1, "k", call()))
     assert ("42", "ok") == (world.child(StartRun(1, "k", "a", "", ())) or ("", "", None))[:2]
     assert "ok" == world.tool(CallTool(1, "k", call())).status
-    assert 1 == len(world.check(CheckCalls(1, 0, (call(),))))
+    assert 1 == len(world.check(CheckCalls(1, 0, (call(),), (0,))))
 
 
 def test_a_caller_says_something_now_and_then() -> None:
@@ -89,3 +90,18 @@ def test_a_caller_says_something_now_and_then() -> None:
     said = {len(adversary(seed).world.steer(HandOver(1), fresh()).append) for seed in range(20)}
 
     assert {0, 1} == said
+
+
+def test_a_child_uses_up_its_budget_and_never_more_tool_calls_than_it_has() -> None:
+    """No run does; money and tokens are looked at between turns, and may be exceeded."""
+    spent: list[Spent] = []
+    for seed in range(60):
+        child = StartRun(1, "k", "a", "", (), Budget(tool_calls=2, usd=0.5))
+        try:
+            ended = adversary(seed).world.child(child)
+        except RuntimeError:
+            continue
+        spent += [] if ended is None else [ended[2]]
+
+    assert {0, 1, 2} == {one.tool_calls for one in spent}
+    assert any(one.cost_usd > 0.5 for one in spent)

@@ -7,8 +7,8 @@ from typing import Literal
 
 import pytest
 
-from graphloop import node
-from graphloop.events import Answer, Changes, Joined, Judged, Left, Tripped
+from graphloop import Asking, ask_model, node
+from graphloop.events import Answer, Asked, Changes, Joined, Judged, Left, Tripped
 from graphloop.fuzz.callbacks import answered_by_a_callback
 from graphloop.fuzz.choices import Choices
 from graphloop.node_protocol import Node
@@ -79,3 +79,19 @@ def test_an_answer_is_of_the_kind_that_the_node_expects(
 
     fitting = [answer for answer in every if isinstance(answer, kind)]
     assert len(every) * 0.8 < len(fitting) < len(every)
+
+
+@node(agents={"helper": 1})
+def talk(state: None) -> Asking[Technical]:
+    """Talk."""
+    yield from ask_model("?")
+    return Technical()
+
+
+def test_a_generator_asks_for_all_that_it_may_and_comes_to_an_end() -> None:
+    """In any order: what it may not ask for is refused to it."""
+    every = answers(talk, "talk")
+
+    asked = {one.ask.kind for one in every if isinstance(one, Asked)}
+    assert {"model", "person", "agent", "tell"} == asked
+    assert any(isinstance(one, Left) and one.outcome == "Technical" for one in every)

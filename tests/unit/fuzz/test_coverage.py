@@ -39,7 +39,7 @@ def test_the_counts_are_drawn_on_the_graph() -> None:
     drawn = dot(GRAPH, covered().marks)
 
     assert "(2 runs)" in drawn
-    assert 'label="model_call\\n2"' in drawn
+    assert 'label="model_call\\n2x"' in drawn
     assert "answered 2" in drawn
     assert "settled 0" in drawn
 

@@ -6,18 +6,20 @@ from dataclasses import replace
 
 import pytest
 
-from graphloop import Graph, allow, ask, deny
+from graphloop import END, Edges, Graph, allow, ask, deny
 from graphloop.approvals import Approval
 from graphloop.effects import CallTool
 from graphloop.events import CallCheck
 from graphloop.fuzz.executions import repeated, ungated
 from graphloop.fuzz.story import Story, told
 from graphloop.fuzz.subject import Subject
-from graphloop.nodes import Gate
+from graphloop.node_protocol import Node
+from graphloop.nodes import Append, Execute, Gate, ModelCall, PrepareStep
+from graphloop.outcomes import Aborted, Calls, Outcome, Ready, Settled
 from graphloop.policy import Policy
 from graphloop.values import evolve
 from tests.strategies import SETUP, Adversary, call, reply
-from tests.unit.fuzz.planted import reckless, table
+from tests.unit.fuzz.planted import Reckless, reckless, table
 
 TWO = Adversary((reply("done"), reply(call("read"), call("read"), call("write"))))
 
@@ -75,6 +77,35 @@ def test_what_a_gate_did_not_let_through_is_found(
     adversary = replace(TWO, checks=(check,), decisions=(decision,))
 
     assert found in "\n".join(judged(adversary, reckless(gate)))
+
+
+def in_a_row(execute: Node[None, Outcome], *gates: Gate) -> Graph[None]:
+    """Return a loop whose calls pass these gates, one after the other."""
+    prepare, model, append = PrepareStep(), ModelCall(), Append()
+    edges: Edges[None] = {
+        prepare: {Ready: model, Calls: gates[0], ...: END},
+        model: {Calls: gates[0], ...: append},
+        execute: {...: append},
+        append: {...: END},
+    }
+    rest: Edges[None] = {
+        gate: {Settled: after, Aborted: append}
+        for gate, after in zip(gates, (*gates[1:], execute), strict=True)
+    }
+    return Graph("in_a_row", prepare, {**edges, **rest})
+
+
+LENIENT = Gate("lenient", rules=allow("*").rules)
+STRICT = Gate("strict", rules=(deny("write") | allow("*")).rules)
+
+
+@pytest.mark.parametrize("gates", [(LENIENT, STRICT), (STRICT, LENIENT)])
+def test_every_gate_that_a_call_has_passed_must_have_let_it_through(
+    gates: tuple[Gate, Gate],
+) -> None:
+    """A second gate that nobody heeds is a gate that nobody has."""
+    assert [] == judged(TWO, in_a_row(Execute(), *gates))
+    assert "its gate's rules deny it" in "\n".join(judged(TWO, in_a_row(Reckless(), *gates)))
 
 
 def test_a_call_that_is_wished_for_twice_is_found_unless_a_person_wants_it() -> None:

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from graphloop import END, Agent, Graph, node, tool
+from graphloop import END, Agent, Compaction, Graph, allow, ask, node, tool
 from graphloop.cli.target import load_graph
 from graphloop.errors import ConfigError
 from graphloop.fuzz import fuzzing
 from graphloop.fuzz.choices import Choices
-from graphloop.fuzz.fuzzing import Fuzzer, fuzz, replay_token, subject_of
+from graphloop.fuzz.fuzzer import Fuzzer
+from graphloop.fuzz.fuzzing import fuzz, replay_token, subject_of
 from graphloop.fuzz.oracle import Trial
 from graphloop.fuzz.violation import Violation
 from graphloop.outcomes import Outcome
@@ -30,6 +31,12 @@ EVENTS = {"endless": 1_000, "bound": 25}
 def pay(amount: int) -> str:
     """Pay."""
     return f"paid {amount}"
+
+
+@tool
+def read(text: str) -> str:
+    """Read."""
+    return text
 
 
 @pytest.mark.parametrize("bug", BUGS)
@@ -125,7 +132,8 @@ def test_ctrl_c_tells_what_was_found(interrupt_at: int, monkeypatch: pytest.Monk
     report = fuzzer.search(0, 200)
 
     assert report.interrupted
-    assert ["gate"] == [one.violations[0].code for one in report.failing]
+    # It heeds no budget either.
+    assert ["gate", "bound"] == [one.violations[0].code for one in report.failing]
 
 
 @dataclass(frozen=True)
@@ -172,3 +180,44 @@ def test_numbers_that_search_nothing_are_refused(numbers: dict[str, int]) -> Non
     with pytest.raises(ConfigError):
         fuzz(table(), **numbers)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     assert fuzzing.EVENTS_MAX > 0
+
+
+def test_what_to_call_again_says_what_it_was_called_with() -> None:
+    """A token alone is another world, where there were rules."""
+    report = fuzz(table(), seeds=50, rules=never("tool:read", before="append"), tools=[read])
+
+    token = report.failing[0].token
+    assert f'again: replay_token(graph, "{token}", rules=…, tools=…)' in str(report)
+    assert "again: graphloop fuzz x.py --replay" in report.text("x.py")
+
+
+def test_a_token_of_other_rules_says_so() -> None:
+    """They are a part of the world: without them the same token may find nothing."""
+    rules = never("tool:read", before="append")
+    token = fuzz(table(), seeds=50, rules=rules).failing[0].token
+
+    without = replay_token(table(), token)
+
+    assert without.ok
+    assert without.other_rules
+    assert "other rules than this token was made with" in without.notes[0]
+    assert not replay_token(table(), token, rules=rules).other_rules
+
+
+def test_every_outcome_that_an_agent_s_options_allow_is_seen() -> None:
+    """What never comes is never tried; `compact.failed` needs a `compact` function of one's own."""
+    agent = Agent(
+        ScriptedModel(()),
+        tools=[pay, read],
+        gate=ask("pay") | allow("*"),
+        run_ungated=True,
+        compaction=Compaction(context_window=1_000, keep_recent_turns=1),
+        prepare_step=lambda _: None,
+        stop_when=lambda _: False,
+        verify=lambda _: True,
+    )
+
+    report = fuzz(agent, seeds=2_000)
+
+    assert report.ok, str(report)
+    assert {"compact.failed"} >= set(report.coverage.unseen)

@@ -14,6 +14,7 @@ from graphloop.fuzz.subject import Subject, invented_tools
 from graphloop.fuzz.trials import tried
 from graphloop.proofs.bound import bound
 from graphloop.run import Run
+from graphloop.spending import Budget
 from graphloop.temporal import always_followed_by, never
 from graphloop.temporal_names import names_of, resolve
 from graphloop.values import evolve
@@ -22,7 +23,7 @@ from tests.strategies import loop
 GRAPH = loop()
 SETUP = Setup("model", invented_tools(GRAPH))
 CALM = tried(Subject(GRAPH, None, SETUP), Choices.given(()), 100)
-CALLING = tried(Subject(GRAPH, None, SETUP), Choices.given([0] * 6 + [1]), 100)
+CALLING = tried(Subject(GRAPH, None, SETUP), Choices.given([0] * 9 + [1]), 100)
 
 
 def codes(trial: Trial[None]) -> list[str]:
@@ -53,6 +54,18 @@ def test_another_run_than_the_journal_s_is_found() -> None:
     assert ["replay", "ending"] == codes(with_run(CALM, evolve(run, ending=None)))
     assert ["replay", "stuck"] == codes(with_run(CALM, evolve(run, node="gate")))
     assert ["once"] == codes(with_run(CALM, run, ["c0.0"]))
+
+
+def test_more_tools_than_the_budget_has_room_for_are_found() -> None:
+    """The one number of a budget that no run may exceed."""
+    subject = Subject(GRAPH, None, SETUP)
+
+    def found(most: int) -> list[str]:
+        within = bound(GRAPH, budget=Budget(tool_calls=most))
+        return [one.what for one in violations(subject, CALLING, within)]
+
+    assert [] == found(1)
+    assert ["1 tools run; the budget has room for 0"] == found(0)
 
 
 def test_what_was_raised_is_told_as_what_it_means() -> None:

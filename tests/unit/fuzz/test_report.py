@@ -36,10 +36,10 @@ def test_a_long_story_is_cut_in_the_middle_and_after_what_was_found() -> None:
     whole = Failing((Violation("endless", "no end", 100),), None, "t", STORY)
     found = Failing((Violation("gate", "ran", 3),), None, "t", STORY)
 
-    assert 35 > len(list(whole.lines())) > 25
-    assert "… 72 more …" in "\n".join(whole.lines())
-    assert "… 97 more event(s) to the end" in "\n".join(found.lines())
-    assert "seed" not in "\n".join(found.lines())
+    assert 35 > len(list(whole.lines("again"))) > 25
+    assert "… 72 more …" in "\n".join(whole.lines("again"))
+    assert "… 97 more event(s) to the end" in "\n".join(found.lines("again"))
+    assert "seed" not in "\n".join(found.lines("again"))
 
 
 def test_json_has_everything_that_is_printed() -> None:

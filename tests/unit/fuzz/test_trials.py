@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphloop.codec import Codec
-from graphloop.events import Setup
+from graphloop.events import Setup, Started
 from graphloop.fuzz.choices import Choices
 from graphloop.fuzz.subject import Subject, invented_tools
 from graphloop.fuzz.trials import tried
@@ -34,21 +34,34 @@ def test_crashes_aborts_callers_and_late_approvals_come() -> None:
     """What never comes is never tried."""
     kinds = set[str]()
     late = False
+    ends = set[str]()
     for seed in range(300):
         trial = tried(SUBJECT, Choices.seeded(seed), 5_000)
+        started, run = trial.events[0], trial.story.run
+        assert isinstance(started, Started)
+        assert run is not None
+        ends |= {run.ending.reason} if run.ending else set()
+        ends |= {"handed in"} if len(started.messages) > 1 else set()
+        ends |= {"stopping"} if run.stopping else set()
+        ends |= (
+            {"follow up"}
+            if any(getattr(one, "follow_up", False) for one in trial.events)
+            else set()
+        )
         kinds |= {type(one).__name__ for one in trial.events}
         late = late or any("too late" in line for line in trial.story.lines())
 
     assert {
         *("Started", "ModelReplied", "CallsChecked", "Begun", "ToolReturned", "Decided"),
-        *("Resumed", "Cancelled", "ChildEnded", "EffectFailed", "Steered"),
+        *("Resumed", "Cancelled", "ChildEnded", "EffectFailed", "Steered", "Queued"),
     } <= kinds
+    assert {"budget", "handed in", "stopping", "follow up"} <= ends
     assert late
 
 
 def test_a_run_that_goes_on_is_given_up_and_its_journal_is_there() -> None:
     """It is what has to be looked at."""
-    trial = tried(SUBJECT, Choices.given([0] * 6 + [1] * 40), 5)
+    trial = tried(SUBJECT, Choices.given([0] * 9 + [1] * 40), 5)
 
     assert trial.endless
     assert 5 == len(trial.events) == len(trial.story.chapters)

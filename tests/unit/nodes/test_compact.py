@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import structs
 
 from graphloop.compaction import ORIGIN, Compaction
 from graphloop.drivers.sim import Simulation, World, simulate
@@ -32,6 +33,7 @@ from graphloop.values import (
     FinishReason,
     Message,
     Reply,
+    Settings,
     ToolResult,
     Usage,
     UserMessage,
@@ -91,6 +93,15 @@ def test_a_turn_is_made_shorter_once() -> None:
 
     assert (Cannot, FULL) == (outcome, run.ending)
     assert LONG == tuple(run.messages)
+
+
+def test_coming_twice_before_a_model_was_asked_is_a_mistake_of_the_table() -> None:
+    """Nobody has said that there is no room, and what says so is believed by the proofs."""
+    run, outcome = left(entered(LAYERED, *LONG, compacted=True))
+
+    assert Failed is outcome
+    assert run.ending is not None
+    assert EndReason.ERROR is run.ending.reason
 
 
 def test_pruning_that_is_enough_asks_no_model() -> None:
@@ -296,3 +307,16 @@ def test_the_bills_of_all_steps_are_the_bill_of_the_run() -> None:
     assert run.spent.usage == total
     assert run.spent.model_calls > len(run.steps)
     assert isinstance(run.messages[1], AssistantMessage | UserMessage)
+
+
+@pytest.mark.parametrize(("limit", "room"), [(None, None), (10, 4_096), (9_000, 9_000)])
+def test_a_summary_has_a_limit_where_replies_have_one(limit: int | None, room: int | None) -> None:
+    """What a run costs at most is told before it begins; a short summary is worth nothing."""
+    number = Turn(number=3, asked=True, reply=reply("half"))
+    setup = structs.replace(SETUP, settings=Settings(max_tokens=limit))
+    reaction = LAYERED.enter(evolve(fresh(number), messages=History(TALK), setup=setup))
+
+    assert isinstance(reaction, Wait)
+    (wish,) = reaction.effects
+    assert isinstance(wish, CallModel)
+    assert room == wish.request.settings.max_tokens

@@ -359,6 +359,34 @@ def test_the_first_agents_get_what_cannot_be_parted() -> None:
     assert [1, 1, 1, 0] == given
 
 
+def test_agents_beyond_the_budget_s_agent_calls_do_not_run() -> None:
+    """In request order, whatever runs at once; those that do share what is left of them."""
+    node = Execute(concurrency=1)
+    run = batch(AGENTS, *["ask"] * 4, budget=Budget(agent_calls=6), spent=Spent(agent_calls=3))
+
+    first = node.enter(run)
+
+    assert [None, None, None, "not_run"] == statuses(first)
+    refused = first.run.turn.results[3]
+    assert refused is not None
+    assert "Not run: the run's budget of 6 agent calls has no room for it." == refused.text
+    assert ("budget.agent_calls",) == first.run.turn.beyond_budget
+    assert [0] == [one.budget.agent_calls for one in agents(first)]
+
+
+def test_an_agent_gets_agent_calls_of_its_own_beside_those_that_are_asked_for() -> None:
+    """Ten, of which two begin, leave four for each."""
+    node = Execute(concurrency=1)
+    first = node.enter(batch(AGENTS, "ask", "read", "ask", budget=Budget(agent_calls=10)))
+    # It has begun two of its own.
+    spent = evolve(first, run=evolve(first.run, spent=Spent(agent_calls=3)))
+    second = told(node, spent, ChildEnded(1.0, 1, "42"))
+    third = told(node, second, ToolReturned(1.0, 2, "a"))
+
+    assert [4] == [one.budget.agent_calls for one in agents(first)]
+    assert [6] == [one.budget.agent_calls for one in agents(third)]
+
+
 def test_no_child_begins_with_nothing_to_spend() -> None:
     """It would take its first turn before it noticed."""
     spent = Spent(usage=Usage(90, 10))
@@ -630,6 +658,20 @@ def test_an_agent_that_takes_over_gets_all_that_is_left() -> None:
     assert [7] == [one.budget.tool_calls for one in agents(second)]
 
 
+def test_an_agent_that_takes_over_is_a_call_too() -> None:
+    """It had its place while others ran, and there are others only for what is left."""
+    node = Execute()
+    run = batch(HANDOFFS, "boss", "chief", "ask", "ask", budget=Budget(agent_calls=2))
+
+    first = node.enter(run)
+    run_after = evolve(first.run, spent=Spent(agent_calls=1))
+    second = told(node, evolve(first, run=run_after), ChildEnded(1.0, 1, "a"))
+
+    assert ["c0.2"] == keys(first)
+    assert [None, None, None, "not_run"] == statuses(first)
+    assert [("boss", 0)] == [(one.agent, one.budget.agent_calls) for one in agents(second)]
+
+
 def test_a_call_is_handed_off_as_it_was_approved() -> None:
     """And where a turn has no reply of its own, with the conversation as it is."""
     node = Execute()
@@ -723,6 +765,7 @@ limits = st.builds(
     st.none() | st.floats(0.5, 4.0),
     st.none(),
     st.none() | st.integers(1, 9),
+    st.none() | st.integers(1, 9),
 )
 
 
@@ -730,7 +773,9 @@ def thrifty(budget: Budget, greed: int) -> Spent:
     """Return what a child spends that uses up to `greed` of ten parts of its budget."""
     tokens = (budget.tokens or 0) * greed // 10
     calls = 2 if budget.tool_calls is None else budget.tool_calls * greed // 10
-    return Spent(1, calls, Usage(tokens), (budget.usd or 0.0) * greed / 10)
+    agents = 2 if budget.agent_calls is None else budget.agent_calls * greed // 10
+    usd = (budget.usd or 0.0) * greed / 10
+    return Spent(1, calls, Usage(tokens), usd, agent_calls=agents)
 
 
 @given(
@@ -792,6 +837,9 @@ def test_children_and_tools_together_never_exceed_the_budget(
         if budget.tool_calls is not None:
             shared = sum(one.tool_calls or 0 for one in shares)
             assert run.spent.tool_calls + shared + len(running) <= budget.tool_calls
+        if budget.agent_calls is not None:
+            below = sum(one.agent_calls or 0 for one in shares)
+            assert run.spent.agent_calls + below + len(shares) <= budget.agent_calls
         if budget.tokens is not None and shares:
             before = min(run.spent.usage.total_tokens, budget.tokens)
             assert before + sum(one.tokens or 0 for one in shares) <= budget.tokens
@@ -801,7 +849,11 @@ def test_children_and_tools_together_never_exceed_the_budget(
         assert all(
             (part is None) == (most is None)
             for one in shares
-            for part, most in [(one.tokens, budget.tokens), (one.tool_calls, budget.tool_calls)]
+            for part, most in [
+                (one.tokens, budget.tokens),
+                (one.tool_calls, budget.tool_calls),
+                (one.agent_calls, budget.agent_calls),
+            ]
         )
 
 

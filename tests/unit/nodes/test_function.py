@@ -6,10 +6,13 @@ from dataclasses import dataclass
 
 import pytest
 
+from graphloop.asks import ASKS, Ask, AskModel
 from graphloop.contract import Cap
-from graphloop.effects import Invoke
+from graphloop.dialogue import Asks
+from graphloop.effects import CallModel, Invoke
 from graphloop.errors import ConfigError
 from graphloop.events import (
+    Asked,
     CallbackReturned,
     Cancelled,
     Changes,
@@ -17,12 +20,15 @@ from graphloop.events import (
     Event,
     Failure,
     Left,
+    ModelReplied,
 )
 from graphloop.node_protocol import Leave, Wait
 from graphloop.nodes.function import Function
-from graphloop.outcomes import Aborted, Failed, Outcome
-from graphloop.run import Run, evolve
-from tests.strategies import fresh, wrong
+from graphloop.outcomes import Aborted, Failed, Go, Outcome, Stop
+from graphloop.run import Dialogue, EndReason, Exchange, Run, Spent, evolve
+from graphloop.spending import Budget
+from graphloop.values import Usage, UserMessage
+from tests.strategies import QUESTION, call, fresh, reply, said, wrong
 
 
 class Good(Outcome):
@@ -130,6 +136,15 @@ def test_an_outcome_is_taken_as_often_as_its_cap_says() -> None:
     assert "CapReached: node 'judge' may leave by 'bad' 2 times" in failure(run)
 
 
+def test_no_other_node_counts_where_a_cap_does() -> None:
+    """The counters of limits and wrappers stand in the run as well, under names of any kind."""
+    node = Function("retry:writer", frozenset({Bad}), caps=((Bad, 1),))
+
+    run = left(node, told(Left("Bad")))[0]
+
+    assert {"outcome:retry:writer.bad": 1} == run.counts
+
+
 def test_another_outcome_may_stand_for_the_capped_one() -> None:
     """For a loop that has its own way out."""
     node = evolve_capped(CAPPED, Good)
@@ -160,3 +175,90 @@ def test_a_cap_is_a_number() -> None:
     """Anything else would cap nothing."""
     with pytest.raises(ConfigError, match="the cap of 'bad'"):
         Function("judge", frozenset({Bad}), caps=((Bad, -1),))
+
+
+ASKING = Function("judge", frozenset({Good, Bad}), asks=Asks(ASKS, model_calls=1))
+
+
+def asked(ask: Ask, run: Run[None]) -> Wait[None] | Leave[None, Outcome]:
+    """Return how a generator's node reacts to what it asks."""
+    return ASKING.on(run, CallbackReturned(1.0, 1, Asked(ask)), Invoke(1, "judge"))
+
+
+def test_a_generator_is_called_again_with_each_answer() -> None:
+    """Its asks and its answers are kept while the node is in hand, and no longer."""
+    entered = ASKING.enter(fresh())
+    assert isinstance(entered, Wait)
+    waiting = asked(AskModel("?"), entered.run)
+    assert isinstance(waiting, Wait)
+    assert isinstance(waiting.effects[0], CallModel)
+
+    again = ASKING.on(waiting.run, ModelReplied(1.0, 1, reply("x")), waiting.effects[0])
+
+    assert isinstance(again, Wait)
+    assert (Invoke(1, "judge"),) == again.effects
+    assert again.run.dialogue is not None
+    assert (Exchange(AskModel("?"), reply("x")),) == again.run.dialogue.exchanges
+    run, outcome = left(ASKING, told(Left("Good")), again.run)
+    assert (None, Good()) == (run.dialogue, outcome)
+
+
+def test_one_ask_too_many_is_not_sent() -> None:
+    """The proofs count on it."""
+    run = evolve(fresh(), dialogue=Dialogue(1, 1, Usage(), (Exchange(AskModel("?"), reply("x")),)))
+
+    reaction = asked(AskModel("?"), run)
+
+    assert isinstance(reaction, Leave)
+    assert Failed() == reaction.outcome
+    assert "CapReached: node 'judge': one visit asks 1 models at most" in failure(reaction.run)
+    assert None is reaction.run.dialogue
+
+
+def test_a_budget_that_is_spent_lets_nothing_more_be_asked() -> None:
+    """As between turns."""
+    run = evolve(fresh(), dialogue=Dialogue(1, 1, Usage()))
+    run = evolve(run, setup=evolve(run.setup, budget=Budget(tokens=5)), spent=Spent(1, 0, Usage(9)))
+
+    reaction = asked(AskModel("?"), run)
+
+    assert isinstance(reaction, Leave)
+    assert reaction.run.ending is not None
+    assert (EndReason.BUDGET, Failed()) == (reaction.run.ending.reason, reaction.outcome)
+
+
+def test_a_plain_function_does_not_ask() -> None:
+    """Nobody has promised the proofs anything."""
+    run, outcome = left(NODE, CallbackReturned(1.0, 1, Asked(AskModel("?"))))
+
+    assert Failed() == outcome
+    assert "'judge' answers with Left; found Asked" in failure(run)
+
+
+def test_what_a_function_tells_comes_into_the_conversation() -> None:
+    """Unless calls wait there for their results."""
+    note = UserMessage("listen", "judge")
+    run, _ = left(NODE, told(Left("Good", notes=(note,))))
+    assert (*QUESTION, note) == tuple(run.messages)
+
+    waiting = fresh(messages=(*QUESTION, said(call("read"))))
+    run, outcome = left(NODE, told(Left("Good", notes=(note,))), waiting)
+
+    assert Failed() == outcome
+    assert "node 'judge': the conversation ends in calls without results ('read')" in failure(run)
+
+
+def test_a_generator_that_is_cancelled_leaves_nothing_behind() -> None:
+    """Whatever it had asked."""
+    run, outcome = left(ASKING, Cancelled(1.0), evolve(fresh(), dialogue=Dialogue(1, 1, Usage())))
+
+    assert (None, Aborted()) == (run.dialogue, outcome)
+
+
+def test_caps_have_no_order() -> None:
+    """They are a mapping: which of them was written first says nothing."""
+    leaves_by = frozenset({Go, Stop})
+    one = Function("a", leaves_by, caps=((Go, 1), (Stop, 2)))
+
+    assert one == Function("a", leaves_by, caps=((Stop, 2), (Go, 1)))
+    assert ((Go, 1), (Stop, 2)) == one.caps

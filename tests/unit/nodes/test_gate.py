@@ -129,7 +129,7 @@ def test_checks_that_fail_let_nothing_through() -> None:
 @pytest.mark.parametrize(
     ("event", "verdict"),
     [
-        (Decided(1.0, 2, True, "ok"), Verdict("run", "ok", asked=True)),
+        (Decided(1.0, 2, True, "ok"), Verdict("run", "ok", asked=True, took_s=1.0)),
         (Decided(1.0, 2, False), Verdict("deny", "Tool call denied.")),
         (Decided(1.0, 2, False, "no"), Verdict("deny", "Tool call denied. Reason: no")),
         (
@@ -181,7 +181,7 @@ def test_what_a_human_has_edited_is_checked_and_judged_again(
     )
     settled = gate.on(evolve(checking.run, pending=pending), event, again)
 
-    assert CheckCalls(4, 0, (call(arguments='{"x": 9}'),), "c0.0") == again
+    assert CheckCalls(4, 0, (call(arguments='{"x": 9}'),), (0,), "c0.0") == again
     assert isinstance(settled, Wait)
     verdict = settled.run.turn.verdicts[0]
     assert verdict is not None
@@ -198,7 +198,9 @@ def test_the_gate_waits_until_every_question_is_answered() -> None:
     reaction = Gate().on(waiting, Decided(1.0, first.id, True), first)
 
     assert isinstance(reaction, Wait)
-    assert [Verdict("run", asked=True), Verdict("held")] == list(reaction.run.turn.verdicts)
+    open_still = Verdict("held", gate="gate", asked_at=waiting.at)
+    yes = Verdict("run", asked=True, took_s=1.0 - waiting.at)
+    assert [yes, open_still] == list(reaction.run.turn.verdicts)
 
 
 def test_an_abort_is_passed_on() -> None:
@@ -359,7 +361,8 @@ def test_a_question_is_open_for_the_shortest_of_all_times(
     entered = gate.enter(run)
     assert isinstance(entered, Wait)
 
-    (question,) = questions(gate.on(run, CallsChecked(100.0, 1, (FREE,)), entered.effects[0]))
+    checked_at = CallsChecked(100.0, 1, (FREE,))
+    (question,) = questions(gate.on(entered.run, checked_at, entered.effects[0]))
 
     assert expires_at == question.expires_at
 
@@ -562,7 +565,7 @@ def test_with_no_room_at_all_the_gate_settles_at_once() -> None:
     assert isinstance(reaction, Leave)
     assert isinstance(reaction.outcome, Settled)
     assert ["not_run", "not_run"] == results(reaction)
-    assert reaction.run.turn.beyond_budget
+    assert ("budget.tool_calls",) == reaction.run.turn.beyond_budget
 
 
 def test_what_was_held_is_asked_about_if_there_is_room_by_then() -> None:
@@ -594,6 +597,25 @@ def test_nobody_is_asked_about_an_agent_that_would_be_too_deep() -> None:
     assert ["error"] == results(reaction)
 
 
+def test_nobody_is_asked_about_an_agent_that_the_budget_has_no_room_for() -> None:
+    """In request order; the turn knows why."""
+    run = replied(reply(*[call("ask")] * 3))
+    run = evolve(
+        run,
+        turn=evolve(run.turn, tools=(spec("ask", "agent"),)),
+        setup=evolve(SETUP, budget=Budget(agent_calls=2)),
+        spent=Spent(agent_calls=1),
+    )
+    entered = Gate().enter(run)
+    assert isinstance(entered, Wait)
+
+    reaction = Gate().on(entered.run, CallsChecked(1.0, 1, (ASK,) * 3), entered.effects[0])
+
+    assert ["c0.0"] == [one.key for one in questions(reaction)]
+    assert [None, "not_run", "not_run"] == results(reaction)
+    assert ("budget.agent_calls",) == reaction.run.turn.beyond_budget
+
+
 def test_what_waits_at_the_gate_when_the_run_is_stopped_has_not_run() -> None:
     """Nobody may be told that it is not known, for it is."""
     asked = bounded(2, FREE, ASK, ASK)
@@ -604,3 +626,122 @@ def test_what_waits_at_the_gate_when_the_run_is_stopped_has_not_run() -> None:
     assert isinstance(left.outcome, Aborted)
     ended = Append().enter(evolve(left.run, ending=Ending(EndReason.ABORTED)))
     assert ["not_run"] * 3 == [one.status for one in ended.run.steps[0].tool_results]
+
+
+LENIENT = Gate("lenient", rules=(Rule("allow", ("*",)),))
+ASKS_ABOUT_READ = Gate("asks", rules=(Rule("ask", ("read",), ttl_s=9.0), Rule("allow", ("*",))))
+DENIES_WRITE = Gate("strict", rules=(Rule("deny", ("write",), "not here"), Rule("allow", ("*",))))
+
+
+def passed(
+    run: Run[None], *gates: Gate, approved: bool = True, edit: str = "", at: float = 1.0
+) -> Run[None]:
+    """Return the run after these gates in a row; a human says the same to every question."""
+    for gate in gates:
+        reaction = gate.enter(run)
+        while isinstance(reaction, Wait):
+            run = reaction.run
+            for effect in reaction.effects:
+                if isinstance(effect, CheckCalls):
+                    fine = tuple([CallCheck() for _ in effect.calls])
+                    answer: Event = CallsChecked(1.0, effect.id, fine)
+                else:
+                    answer = Decided(at, effect.id, approved, "", edit)
+                reaction = gate.on(run, answer, effect)
+                run = reaction.run
+        run = reaction.run
+    return run
+
+
+def kinds_after(*gates: Gate) -> list[str]:
+    """Return the verdicts on a read and a write after these gates in a row."""
+    run = passed(replied(reply(call("read"), call("write"))), *gates)
+    return [one.kind for one in run.turn.verdicts if one is not None]
+
+
+@pytest.mark.parametrize(
+    "gates", [(LENIENT, DENIES_WRITE), (DENIES_WRITE, LENIENT), (LENIENT, DENIES_WRITE, LENIENT)]
+)
+def test_of_several_gates_in_a_row_the_strictest_word_counts(gates: Sequence[Gate]) -> None:
+    """A gate that would take another's word for its own would gate nothing."""
+    assert ["run", "deny"] == kinds_after(*gates)
+
+
+def test_nobody_is_asked_twice_about_one_call_and_every_gate_sees_it_as_it_will_run() -> None:
+    """The second gate judges the arguments that the human wrote."""
+    run = passed(replied(reply(call("read"))), ASKS_ABOUT_READ, edit='{"a": 1}')
+    second = ASKS_ABOUT_READ.enter(evolve(run, pending={}))
+
+    assert isinstance(second, Wait)
+    (asked,) = second.effects
+    assert isinstance(asked, CheckCalls)
+    assert '{"a": 1}' == asked.calls[0].arguments
+    left = ASKS_ABOUT_READ.on(second.run, CallsChecked(2.0, asked.id, (CallCheck(),)), asked)
+    assert isinstance(left, Leave)
+    expected = Verdict("run", arguments='{"a": 1}', asked=True, took_s=1.0)
+    assert expected == left.run.turn.verdicts[0]
+
+
+@pytest.mark.parametrize("edit", ["", '{"a": 1}'])
+@pytest.mark.parametrize(("took", "kind"), [(9.9, "run"), (10.0, "deny")])
+def test_a_yes_at_one_gate_is_too_late_by_the_limit_of_the_next(
+    took: float, kind: str, edit: str
+) -> None:
+    """Nobody is asked twice, and the strictest of both limits counts."""
+    slow = Gate("slow", rules=(Rule("ask", ("read",)),))
+    quick = Gate("quick", rules=(Rule("ask", ("read",), ttl_s=10.0),))
+
+    begun = evolve(replied(reply(call("read"))), at=100.0)
+    run = passed(begun, slow, quick, edit=edit, at=100.0 + took)
+
+    (verdict,) = run.turn.verdicts
+    assert verdict is not None
+    assert kind == verdict.kind
+    assert kind == "run" or "expired" in verdict.reason
+
+
+def test_an_edit_is_judged_by_every_gate_that_the_call_has_passed() -> None:
+    """A person at the second gate is no way around the first."""
+    asks = Gate("people", rules=(Rule("ask", ("*",)),))
+    limit = Gate("limits", rules=(Rule("deny", ("read",), "large"), Rule("allow", ("*",))))
+    small = CallCheck(held=((),), failed=((),))
+    entered = limit.enter(replied(reply(call("read"))))
+    assert isinstance(entered, Wait)
+    let = limit.on(entered.run, CallsChecked(1.0, 1, (small,)), entered.effects[0])
+    assert ["run"] == verdicts(let)
+    entered = asks.enter(let.run)
+    assert isinstance(entered, Wait)
+    asked = asks.on(entered.run, CallsChecked(1.0, 1, (small,)), entered.effects[0])
+    assert isinstance(asked, Wait)
+    (question,) = asked.effects
+    again = asks.on(asked.run, Decided(2.0, question.id, True, "", '{"x": 9}'), question)
+    assert isinstance(again, Wait)
+    large = CallCheck(held=(("large",),), failed=((),))
+
+    left = asks.on(again.run, CallsChecked(3.0, 9, (large,)), again.effects[0])
+
+    assert ["deny"] == verdicts(left)
+
+
+def test_what_another_gate_has_held_back_is_judged_here_before_anybody_is_asked() -> None:
+    """The gate that asks is not the one that held: its own rules would never have been read."""
+    holding = Gate("holding", rules=(Rule("ask", ("write",)), Rule("allow", ("*",))), hold=False)
+    run = passed(replied(reply(call("read"), call("write"))), holding)
+    assert ["run", "held"] == [one.kind for one in run.turn.verdicts if one is not None]
+
+    assert ["run", "deny"] == [
+        one.kind for one in passed(run, DENIES_WRITE).turn.verdicts if one is not None
+    ]
+
+
+def test_the_soonest_of_two_limits_on_a_question_holds() -> None:
+    """Two gates ask about one call; the human is given the time that both allow."""
+    sooner = Gate("sooner", rules=(Rule("ask", ("*",), ttl_s=3.0),))
+    held = Verdict("held", gate="asks", ttl_s=9.0)
+    entered = sooner.enter(replied(reply(call("read")), held))
+    assert isinstance(entered, Wait)
+
+    asked = sooner.on(entered.run, CallsChecked(0.0, 1, (CallCheck(),)), entered.effects[0])
+
+    assert isinstance(asked, Wait)
+    assert [3.0] == [one.expires_at for one in asked.effects if isinstance(one, AskHuman)]

@@ -7,8 +7,10 @@ import pytest
 from graphloop.contract import Cap, Contract
 from graphloop.errors import ConfigError
 from graphloop.events import Cancelled
-from graphloop.node_protocol import Leave
+from graphloop.node_protocol import Leave, Wait
 from graphloop.nodes.limit import Limit
+from graphloop.nodes.model_call import ModelCall
+from graphloop.nodes.retrying import Retrying
 from graphloop.outcomes import Go, Outcome, Stop
 from graphloop.run import Ending, EndReason, Run, evolve
 from graphloop.spending import Budget, Spent
@@ -41,6 +43,17 @@ def test_two_limits_count_apart() -> None:
 
     assert Go is passed(Limit(1, "b"), run)[1]
     assert Stop is passed(Limit(1, "a"), run)[1]
+
+
+def test_no_other_node_sets_its_count_back() -> None:
+    """A wrapper counts its attempts in the run as well, and begins anew at each visit."""
+    limit, retrying = Limit(1, "retry:writer"), Retrying[None](ModelCall("writer"), 2)
+    run, _ = passed(limit, fresh())
+
+    entered = retrying.enter(run)
+
+    assert isinstance(entered, Wait)
+    assert Stop is passed(limit, entered.run)[1]
 
 
 def test_a_cycle_of_one_s_own_heeds_the_budget_and_whoever_wants_to_stop() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from graphloop.effects import CallModel, HandOver
+from graphloop.errors import GraphError
 from graphloop.events import Cancelled, EffectFailed, Event, Failure, ModelReplied, Steered
 from graphloop.node_protocol import Leave, Reaction, Wait
+from graphloop.nodes.append import Append
 from graphloop.nodes.model_call import ModelCall
 from graphloop.outcomes import (
     Aborted,
@@ -20,10 +22,10 @@ from graphloop.outcomes import (
     Refused,
     Truncated,
 )
-from graphloop.run import EndReason, Run, Turn, evolve
+from graphloop.run import EndReason, Run, Turn, Verdict, evolve
 from graphloop.spending import Spent
 from graphloop.values import FinishReason, OutputSpec, Reply, Usage, UserMessage
-from tests.strategies import SETUP, call, fresh, reply, said
+from tests.strategies import SETUP, call, fresh, replied, reply, said
 
 F = FinishReason
 
@@ -61,12 +63,12 @@ def test_the_whole_history_and_the_turn_s_tools_are_sent() -> None:
 )
 def test_the_nearest_label_names_the_model(turn: str, node: str, label: str) -> None:
     """The turn's before the node's before the run's."""
-    assert label == asked(fresh(Turn(model=turn)), ModelCall(model=node)).model
+    assert label == asked(fresh(Turn(0, model=turn)), ModelCall(model=node)).model
 
 
 def test_a_turn_s_own_token_limit_goes_before_the_run_s() -> None:
     """Asking again with more room would otherwise change nothing."""
-    assert 9 == asked(fresh(Turn(max_tokens=9))).request.settings.max_tokens
+    assert 9 == asked(fresh(Turn(0, max_tokens=9))).request.settings.max_tokens
 
 
 @pytest.mark.parametrize(
@@ -93,6 +95,31 @@ def test_a_reply_leads_to_one_outcome(answer: Reply, outcome: type[Outcome]) -> 
     assert outcome is type(reaction.outcome)
     assert answer == reaction.run.turn.reply
     assert answer.message.calls == reaction.run.turn.calls
+
+
+def test_nothing_that_was_said_of_another_reply_holds_of_a_new_one() -> None:
+    """A verdict on a call that was cut would let the call run that comes in its place."""
+    before = replied(reply(call("read")), Verdict("run"))
+    turn = evolve(before.turn, unissued=(0,), given=frozenset({0}), reply=None, calls=())
+
+    reaction = ModelCall().on(
+        evolve(before, turn=turn), ModelReplied(1.0, 1, reply(call("write"))), None
+    )
+
+    assert isinstance(reaction, Leave)
+    after = reaction.run.turn
+    assert ((), (), (), frozenset()) == (after.verdicts, after.results, after.unissued, after.given)
+
+
+@pytest.mark.parametrize("number", [-1, 0])
+def test_no_model_is_asked_where_no_turn_is_open(number: int) -> None:
+    """Before the first, nothing is recorded; after one, two calls would share a key."""
+    closed = Append().enter(replied(reply("x")))
+    assert isinstance(closed, Leave)
+    run = closed.run if number == 0 else fresh(Turn(number))
+
+    with pytest.raises(GraphError, match=r"no turn is open.*PrepareStep"):
+        ModelCall().enter(run)
 
 
 def test_the_usage_of_every_attempt_is_the_turn_s() -> None:
@@ -169,7 +196,7 @@ def test_only_what_may_succeed_elsewhere_and_was_not_seen_is_asked_again(
 
 def test_the_fallback_stays_for_the_rest_of_its_turn() -> None:
     """A turn that is asked again for more room is asked of the model that answered."""
-    assert "second" == asked(fresh(Turn(fallbacks=1, retries=1)), TWO).model
+    assert "second" == asked(fresh(Turn(0, fallbacks=1, retries=1)), TWO).model
 
 
 @pytest.mark.parametrize("failure", [BUSY, Failure("ContextOverflow", "too long")])

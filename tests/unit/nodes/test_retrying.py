@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from graphloop import END, Asking, Graph, ask_model, fallback, node, retry, tell
 from graphloop.contract import contract_of
 from graphloop.effects import CallModel, StartRun
-from graphloop.errors import ConfigError
+from graphloop.errors import ConfigError, NotDeterministic
 from graphloop.events import Cancelled, ChildEnded, EffectFailed, Event, Failure, ModelReplied
 from graphloop.node_protocol import Leave, Node, Reaction, Wait
 from graphloop.nodes import Child, Critique, Execute, ModelCall
@@ -14,7 +17,8 @@ from graphloop.nodes.retrying import Retrying
 from graphloop.outcomes import Aborted, Accepted, Answered, Empty, Failed, Outcome, Rejected
 from graphloop.run import EndReason, Run, evolve
 from graphloop.spending import Budget, Spent
-from graphloop.values import Usage, UserMessage
+from graphloop.testing import ScriptedModel
+from graphloop.values import Message, SystemMessage, Usage, UserMessage
 from tests.strategies import SETUP, call, fresh, reply
 
 WRITER: Retrying[None] = Retrying(Child("writer"), 2)
@@ -156,3 +160,73 @@ def test_its_promises_are_the_node_s_so_many_times() -> None:
 
     assert contract is not None
     assert 3 == contract.model_calls
+
+
+class Told(Outcome):
+    """It has told what it had to tell."""
+
+
+@node(model_calls=1)
+def teller(state: None) -> Asking[Told]:
+    """Tell, in the conversation and for the models, and fail unless the model says so."""
+    yield from tell("NOTE")
+    yield from tell(SystemMessage("SYSTEM"))
+    heard = yield from ask_model("how?", conversation=True)
+    if heard.message.text != "well":
+        raise ValueError(heard.message.text)
+    return Told()
+
+
+@node(model_calls=1)
+def quiet(state: None) -> Asking[Told]:
+    """Ask a model and tell nothing."""
+    yield from ask_model("how?", conversation=True)
+    return Told()
+
+
+def heard_of(wrapped: Node[None, Outcome], *replies: str) -> tuple[list[int], list[Message]]:
+    """Return how long each request was, and the conversation at the end."""
+    graph: Graph[None] = Graph("g", wrapped, {wrapped: {...: END}})
+    model = ScriptedModel([*replies])
+    result = asyncio.run(graph.run(None, model=model, prompt="hi"))
+    return [len(one.messages) for one in model.requests], list(result.run.messages)
+
+
+def test_what_a_failed_attempt_told_is_taken_back() -> None:
+    """No model reads it twice, and the conversation holds it once."""
+    told: list[Message] = [UserMessage("NOTE", origin="teller"), SystemMessage("SYSTEM")]
+
+    assert ([4, 4, 4], [UserMessage("hi"), *told]) == heard_of(
+        retry(teller, 2), "badly", "badly", "well"
+    )
+
+
+def test_what_the_first_of_two_told_is_taken_back() -> None:
+    """The second stands in its place."""
+    assert ([4, 2], [UserMessage("hi")]) == heard_of(fallback(teller, quiet), "badly", "well")
+    inner = fallback(teller.renamed("a"), teller)
+    assert [4, 4, 4] == heard_of(retry(inner, 1), "badly", "badly", "well")[0]
+
+
+ASKED: list[int] = []
+
+
+@node(model_calls=2)
+def fickle(state: None) -> Asking[Told]:
+    """Ask something else each time it is run."""
+    ASKED.append(1)
+    yield from ask_model(f"number {len(ASKED)}?")
+    return Told()
+
+
+def test_a_generator_that_does_not_repeat_itself_is_not_tried_again() -> None:
+    """Another attempt would hide what is wrong with it, and cost as much again."""
+    for wrapped in (retry(fickle, 2), fallback(fickle, quiet)):
+        ASKED.clear()
+        graph: Graph[None] = Graph("g", wrapped, {wrapped: {...: END}})
+        model = ScriptedModel(["a", "b", "c"])
+
+        with pytest.raises(NotDeterministic):
+            asyncio.run(graph.run(None, model=model, prompt="hi"))
+
+        assert 1 == len(model.requests)

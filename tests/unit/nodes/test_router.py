@@ -16,7 +16,7 @@ from graphloop.errors import ConfigError
 from graphloop.events import Cancelled, EffectFailed, Event, Failure, ModelReplied
 from graphloop.node_protocol import Leave, Wait
 from graphloop.nodes.router import Router
-from graphloop.outcomes import Aborted, Failed, Outcome, Unrouted
+from graphloop.outcomes import Aborted, Failed, Outcome, Settled, Unrouted
 from graphloop.route_outcomes import route_outcome
 from graphloop.run import Ending, EndReason, Run, evolve
 from graphloop.values import AssistantPart, FinishReason, Reply, ToolChoice
@@ -36,6 +36,14 @@ class Rated(Outcome):
     """A route that would need a number."""
 
     stars: int
+
+
+class SettledBill(Settled):
+    """A route that would pass for a gate's word."""
+
+
+class Done(Outcome):
+    """A route that would be named like what ran the tools."""
 
 
 DESK = Router({Billing: "invoices", Technical: "outages"}, "Which desk?")
@@ -125,8 +133,11 @@ def test_a_model_that_cannot_be_asked_fails_the_run() -> None:
         ({int: "x"}, "a type derived from Outcome"),
         ({Billing: " "}, "'billing' says what it is for"),
         ({Billing: "x", route_outcome("billing"): "y"}, "'billing', which is another route"),
-        ({Failed: "x"}, "'failed', which the router itself leaves by"),
-        ({route_outcome("unrouted"): "x"}, "'unrouted', which the router itself leaves by"),
+        ({Failed: "x"}, "'failed', which is an outcome of graphloop's own nodes"),
+        ({Unrouted: "x"}, "'unrouted', which is an outcome of graphloop's own nodes"),
+        ({Settled: "x"}, "'settled', which is an outcome of graphloop's own nodes"),
+        ({SettledBill: "x"}, "'settled', which is an outcome of graphloop's own nodes"),
+        ({Done: "x"}, "'done', which is an outcome of graphloop's own nodes"),
         ({Rated: "x"}, "an outcome without fields"),
     ],
 )

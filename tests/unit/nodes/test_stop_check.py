@@ -110,18 +110,19 @@ def test_every_limit_of_the_budget_that_is_reached_is_told() -> None:
     setup = evolve(SETUP, budget=Budget(tokens=10, usd=1.0, seconds=60.0, tool_calls=3))
     spent = Spent(1, 3, Usage(5, 5), 0.5, 0, 60.0)
 
-    turn = Turn(number=0, beyond_budget=True)
+    turn = Turn(number=0, beyond_budget=("budget.tool_calls", "budget.agent_calls"))
     found = ending(StopCheck(), evolve(fresh(turn), setup=setup, spent=spent))
 
-    limits = ("budget.tokens", "budget.seconds", "budget.tool_calls")
+    limits = ("budget.tokens", "budget.seconds", "budget.tool_calls", "budget.agent_calls")
     assert Ending(EndReason.BUDGET, limits) == found
 
 
-def test_a_run_that_has_used_its_tool_calls_up_may_still_answer() -> None:
+def test_a_run_that_has_used_its_calls_up_may_still_answer() -> None:
     """The limit ends it once a call has found no room: N calls are N calls, not N - 1."""
-    setup = evolve(SETUP, budget=Budget(tool_calls=3))
+    setup = evolve(SETUP, budget=Budget(tool_calls=3, agent_calls=2))
+    spent = Spent(1, 3, agent_calls=2)
 
-    assert ending(StopCheck(), evolve(fresh(), setup=setup, spent=Spent(1, 3))) is None
+    assert ending(StopCheck(), evolve(fresh(), setup=setup, spent=spent)) is None
 
 
 @pytest.mark.parametrize(("reason", "name"), [("enough", "enough"), ("", "aborted")])
@@ -155,7 +156,10 @@ def test_what_somebody_has_to_say_outweighs_conditions() -> None:
         evolve(fresh(), tool_errors={"read": 3}),
         evolve(fresh(), denials=5),
         after(FinishReason.STOP),
-        evolve(fresh(Turn(beyond_budget=True)), setup=evolve(SETUP, budget=Budget(tool_calls=1))),
+        evolve(
+            fresh(Turn(beyond_budget=("budget.tool_calls",))),
+            setup=evolve(SETUP, budget=Budget(tool_calls=1)),
+        ),
     ],
     ids=["wish", "errors", "denials", "steps", "budget"],
 )

@@ -12,9 +12,11 @@ from graphloop.front.with_agents import with_agents
 from graphloop.graph import END, Edges
 from graphloop.model_price import ModelPrice
 from graphloop.nodes import Append, Child, Execute, Gate, ModelCall
+from graphloop.nodes.compact import SUMMARY_TOKENS
 from graphloop.outcomes import Calls
 from graphloop.proofs.bound import Bound, bound
 from graphloop.spending import Budget
+from tests.nested_graphs import shared, ungated
 from tests.topology_data import MUTANTS, graph_of, standard
 
 
@@ -129,6 +131,64 @@ def test_agents_are_bounded_by_what_is_given_of_them() -> None:
     assert known.model_calls == 7
 
 
+def test_agents_that_models_call_are_counted_where_they_are_given() -> None:
+    """One that takes over is called once a visit, another as often as a reply likes."""
+    graph = graph_of(standard(max_steps=2))
+    own, visits = bound(graph).model_calls, bound(graph).visits["execute"]
+    assert own is not None
+    assert visits is not None
+
+    over = bound(graph, handoffs={"helper": _of(7), "other": _of(3)})
+    free = bound(graph, tools={"helper": _of(7)})
+
+    assert over.model_calls is not None
+    # The dearest of them, at every visit that can be.
+    assert own + 7 <= over.model_calls <= own + 7 * visits
+    assert free.model_calls is None
+    assert "any number of times, at up to 7" in free.missing["model_calls"]
+    assert bound(graph, tools={"quiet": _of(0)}).model_calls == own
+
+
+def test_an_agent_without_a_bound_leaves_its_caller_without_one() -> None:
+    """The caller says what the agent lacks, however often it may be called."""
+    dark = Bound("helper", None, 0, None, None, {}, (), {"model_calls": "nobody says."})
+    graph = graph_of(standard())
+    told = "the agent 'helper', a tool: nobody says."
+
+    assert told in bound(graph, handoffs={"helper": dark}).missing["model_calls"]
+    few = bound(graph, tools={"helper": dark}, budget=Budget(agent_calls=1))
+    assert told == few.missing["model_calls"]
+
+
+def test_only_nodes_that_keep_a_budget_are_bounded_by_it() -> None:
+    """A node of one's own that runs tools may call agents as it likes."""
+    topology = standard()
+    limit = Budget(agent_calls=3)
+    kept = bound(graph_of(topology), tools={"helper": _of(7)}, budget=limit)
+    topology["nodes"]["execute"] = {
+        "type": "own",
+        "tools": True,
+        "outcomes": ["done", "held", "aborted"],
+    }
+    lost = bound(graph_of(topology), tools={"helper": _of(7)}, budget=limit)
+
+    assert 8 + 3 * 7 == kept.model_calls
+    assert "run tools in Execute nodes" in lost.missing["model_calls"]
+
+
+def test_one_turn_beyond_a_budget_may_call_agents() -> None:
+    """As many as there may be; then it is looked at again."""
+    known = bound(
+        graph_of(standard(max_steps=50)),
+        max_tokens=10,
+        context_window=100,
+        budget=Budget(tokens=1_000, agent_calls=3),
+        tools={"helper": _of(7)},
+    )
+
+    assert 1_000 + (2 + 3 * 7) * 120 == known.tokens
+
+
 def _of(calls: int) -> Bound:
     return Bound("helper", calls, 0, None, None, {}, (), {})
 
@@ -152,3 +212,59 @@ def test_children_that_run_no_tools_need_no_budget() -> None:
     assert bound(outer).tool_calls is None
     assert bound(with_agents(outer, {"inner": busy})).tool_calls is None
     assert 7 == bound(with_agents(outer, {"inner": busy}), budget=Budget(tool_calls=7)).tool_calls
+
+
+def test_a_summary_has_more_room_than_a_short_reply() -> None:
+    """Compact asks for one with a limit of its own, which the tokens are counted by."""
+    plain, summing = (
+        bound(
+            graph_of(standard(max_steps=2, context_window=window)),
+            max_tokens=10,
+            context_window=1_000,
+        )
+        for window in (None, 1_000)
+    )
+
+    assert plain.model_calls is not None
+    assert summing.model_calls is not None
+    assert plain.tokens == plain.model_calls * (1_000 + 2 * 10)
+    assert summing.tokens == summing.model_calls * (1_000 + SUMMARY_TOKENS)
+
+
+def test_a_child_whose_replies_are_asked_for_again_makes_calls_larger() -> None:
+    """What asks with twice the room may be any graph below."""
+    child, append = Child("inner"), Append()
+    outer: Graph[None] = Graph("outer", child, {child: {...: append}, append: {...: END}})
+    graph = with_agents(outer, {"inner": graph_of(standard(max_steps=3))})
+    found = bound(graph, max_tokens=10, context_window=100)
+
+    assert (6, 6 * 120) == (found.model_calls, found.tokens)
+
+
+def test_a_graph_that_is_used_everywhere_is_bounded_once() -> None:
+    """Forty levels that each run the one below twice: 2 to the 40 uses, counted at once."""
+    graph = shared(ungated(), 40)
+
+    assert 2**40 == bound(graph).model_calls
+    assert 5 == bound(graph, budget=Budget(tool_calls=5)).tool_calls
+
+
+def test_tools_of_a_child_that_keep_no_budget_are_not_bounded_by_one() -> None:
+    """A node of one's own that runs tools counts them as it likes, at any depth."""
+    topology = standard()
+    topology["nodes"]["child"] = {
+        "type": "own",
+        "outcomes": ["answered"],
+        "children": {"inner": {"graph": standard("inner")}},
+    }
+    topology["edges"]["prepare"]["ready"] = "child"
+    topology["edges"]["child"] = {"answered": "model"}
+    kept = bound(graph_of(topology), budget=Budget(tool_calls=5))
+    topology["nodes"]["child"]["children"]["inner"]["graph"]["nodes"]["execute"] = {
+        "type": "own",
+        "tools": True,
+        "outcomes": ["done", "held", "aborted"],
+    }
+
+    assert 5 == kept.tool_calls
+    assert bound(graph_of(topology), budget=Budget(tool_calls=5)).tool_calls is None

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 
-from graphloop.graph import Graph
+from graphloop.front.compose import parallel, retry
+from graphloop.front.graph import Graph as Front
+from graphloop.front.with_agents import with_agents
+from graphloop.graph import END, Edges, Graph
+from graphloop.node_protocol import Node
+from graphloop.nodes import Append, Child
+from graphloop.outcomes import Answered, Outcome
 from graphloop.proofs.check import check
+from graphloop.proofs.nested import NEST_MAX, USES_MAX
 from graphloop.proofs.report import PROPERTIES
 from graphloop.temporal import never
 from tests.graphs import agent, any_graphs
+from tests.nested_graphs import nest, shared, ungated
 from tests.topology_data import MUTANTS, graph_of, standard
 
 
@@ -78,3 +87,57 @@ def test_a_graph_whose_start_is_lost_is_reported_and_not_walked() -> None:
     graph.start = "nowhere"
 
     assert not check(graph).ok
+
+
+@pytest.mark.parametrize("deep", [1, 17, NEST_MAX, NEST_MAX + 1])
+def test_what_is_deeper_than_anybody_looks_is_unknown(deep: int) -> None:
+    """It was passed over in silence, and everything above it was proven."""
+    report = check(nest(ungated(), deep))
+
+    assert "GL2" not in report.proven
+    if deep <= NEST_MAX:
+        assert ["GL2"] == [one.code for one in report.findings]
+    else:
+        assert {*PROPERTIES} == {one.code for one in report.unknown}
+        assert "graphs deep" in report.unknown[0].reason
+
+
+def test_a_graph_that_is_used_everywhere_is_proven_once() -> None:
+    """Sixty levels would be 2 to the 60 uses, and nobody would see the end of it."""
+    report = check(shared(ungated(), 60))
+
+    assert {"GL2"} == {one.code for one in report.findings}
+    assert len(report.findings) <= USES_MAX
+
+
+def test_a_graph_that_is_used_twice_is_told_at_both_places() -> None:
+    """Who sets one of them aside has not looked at the other."""
+    graph = shared(ungated(), 1)
+    report = check(graph, ignore={("c0-0/execute", "GL2"): "reads only"})
+
+    assert ["c0-1/execute"] == [one.node for one in report.findings]
+    assert ["c0-0/execute"] == [one.finding.node for one in report.suppressed]
+
+
+@pytest.mark.parametrize("node", [Child("desk"), retry(Child("desk"), 2), parallel("a", "desk")])
+def test_an_agent_that_is_only_named_is_not_proven(node: Node[None, Outcome]) -> None:
+    """Its tools may have no gate, and its loop no bound."""
+    append = Append()
+    edges: Edges[None] = {node: {Answered: append, ...: END}, append: {...: END}}
+    graph = Front("named", node, edges)
+    report = check(graph)
+
+    assert () == report.proven
+    assert any("'desk'" in one.reason and "with_agents" in one.reason for one in report.unknown)
+    given = {name: agent() for name in ("a", "desk") if f"'{name}'" in str(report)}
+    assert {*PROPERTIES} - {"GL12"} == {*check(with_agents(graph, given)).proven}
+
+
+def test_an_agent_that_somebody_answers_for_is_set_aside() -> None:
+    """Its maker may have proven it elsewhere."""
+    desk, append = Child("desk"), Append()
+    edges: Edges[None] = {desk: {Answered: append, ...: END}, append: {...: END}}
+    report = check(Front("named", desk, edges), ignore={("desk", "GL2"): "proven where it is made"})
+
+    assert ["GL2"] == [one.finding.code for one in report.suppressed]
+    assert "GL2" not in {one.code for one in report.unknown} | {*report.proven}

@@ -7,7 +7,7 @@ import pytest
 from graphloop.proofs.check import check
 from tests.topology_data import MUTANTS, graph_of, standard
 
-NAMES = ("bound dropped", "cap reset", "counter not moved", "loop without a bound")
+NAMES = ("bound dropped", "cap reset", "bound bypassed", "loop without a bound")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -42,3 +42,17 @@ def test_a_stop_check_that_may_count_nothing_is_unknown() -> None:
     topology["edges"]["stop"]["go"] = "model"
 
     assert "GL4" in {one.code for one in check(graph_of(topology)).unknown}
+
+
+@pytest.mark.parametrize("compacting", [False, True])
+def test_a_turn_is_opened_once_more_only_where_a_node_may_do_so(compacting: bool) -> None:
+    """Behind an ending that is gone nobody knows the turn; but without a Compact it is no other."""
+    topology = standard(context_window=1_000 if compacting else None)
+    topology["edges"]["append"]["aborted"] = "stop"
+    report = check(graph_of(topology))
+
+    assert compacting != ("GL4" in report.proven)
+    if compacting:
+        (unknown,) = (one for one in report.unknown if one.code == "GL4")
+        assert "lead the cycle through a PrepareStep" not in unknown.reason
+        assert "opened once more" in unknown.reason

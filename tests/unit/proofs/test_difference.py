@@ -65,3 +65,53 @@ def test_a_child_that_got_weaker_makes_its_parent_weaker() -> None:
     assert "in the child 'kid':" in str(found)
     assert "without `gate`" in str(found)
     assert json.loads(found.to_json())["children"]["kid"]["weaker"] is True
+
+
+def given(name: str = "g", **facts: object) -> Graph[None]:
+    """Return a graph of which something is known beside its table."""
+    node = Place("a", frozenset(OUTCOMES[:1]))
+    graph: Graph[None] = Graph(name, node, {node: {OUTCOMES[0]: END}})
+    graph.facts = facts
+    return graph
+
+
+def test_graphs_of_two_names_are_two() -> None:
+    """Journals know them by these."""
+    found = difference(given("one"), given("two"))
+
+    assert not found.none
+    assert not found.weaker
+    assert "graph 'one' -> 'two': not weaker" == str(found)
+
+
+def test_what_runs_are_given_is_part_of_the_difference() -> None:
+    """The tables are the same."""
+    found = difference(given(instructions="Never."), given(instructions="Always."))
+
+    assert not found.none
+    assert "changed: instructions of what runs are given" in str(found)
+    assert "~ instructions: - 'Never.', + 'Always.'" in str(found)
+
+
+def test_an_agent_whose_graph_nobody_knows_any_more_is_weaker() -> None:
+    """What was compared cannot be."""
+    before, after = given(), given()
+    before.agents, after.agents = {"kid": changed()}, {"kid": None}
+
+    assert difference(before, after).weaker
+    assert not difference(after, before).weaker
+    assert not difference(after, before).none
+
+
+def test_a_graph_that_is_used_in_many_places_is_compared_once() -> None:
+    """Uses of uses are beyond counting."""
+
+    def deep() -> Graph[None]:
+        inner = given()
+        for _ in range(15):
+            outer = given()
+            outer.agents = {"left": inner, "right": inner}
+            inner = outer
+        return inner
+
+    assert difference(deep(), deep()).none

@@ -55,3 +55,32 @@ def test_without_a_turn_nothing_bounds_a_stop_check() -> None:
     topology["edges"]["stop"]["go"] = "model"
 
     assert set() in bounded(topology)
+
+
+def test_a_turn_that_failed_to_open_is_no_way_round() -> None:
+    """Whoever was broken off leaves the Append by Aborted, and is over."""
+    topology = standard()
+    topology["edges"]["prepare"] |= {"failed": "append", "aborted": "append"}
+
+    first, *rest = bounded(topology)
+
+    assert {("stop", "go")} == first
+    assert {("execute", "held")} in rest
+    assert set() not in rest
+
+
+def test_a_turn_that_failed_to_open_and_is_gone_on_with_counts_for_nothing() -> None:
+    """Led round the Append, a run that was broken off comes by the stop check once more."""
+    topology = standard()
+    topology["edges"]["prepare"]["failed"] = "stop"
+
+    assert set() in bounded(topology)
+
+
+def test_calls_are_held_once_only_where_a_gate_asks_about_them() -> None:
+    """Without one they are held again, and again."""
+    topology = standard()
+    topology["edges"]["execute"]["held"] = "execute"
+
+    assert not any(("execute", "held") in part for part in bounded(topology))
+    assert set() in bounded(topology)

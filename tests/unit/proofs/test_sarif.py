@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from inspect import getfile
+from pathlib import Path
 
+import pytest
+
+from graphloop.nodes import PrepareStep
 from graphloop.proofs.report import Finding, Report, Suppressed, Unknown
 from graphloop.proofs.sarif import to_sarif
 
@@ -26,6 +32,29 @@ def test_a_finding_has_its_line_its_level_and_its_way() -> None:
         "region": {"startLine": 7},
     } == result["locations"][0]["physicalLocation"]
     assert result["codeFlows"][0]["message"]["text"] == "s -go-> a"
+
+
+@pytest.mark.parametrize(
+    ("place", "uri"),
+    [
+        ("own nodes/one.py:7", "own nodes/one.py"),
+        (
+            f"{Path('/elsewhere/one.py').absolute()}:7",
+            Path("/elsewhere/one.py").absolute().as_uri(),
+        ),
+        (f"{Path(getfile(PrepareStep)).absolute()}:7", None),
+        (None, None),
+    ],
+)
+def test_a_place_is_one_that_a_viewer_finds(place: str | None, uri: str | None) -> None:
+    """Beside a line of an installed package nobody would see it."""
+    found = replace(FOUND, location=place)
+
+    (result,) = json.loads(to_sarif([Report.of("g", (found,))]))["runs"][0]["results"]
+    (location,) = result["locations"]
+    physical = location.get("physicalLocation")
+    assert uri == (None if physical is None else physical["artifactLocation"]["uri"])
+    assert "g/a" == location["logicalLocations"][0]["fullyQualifiedName"]
 
 
 def test_what_is_set_aside_and_what_is_unknown_are_told_as_such() -> None:

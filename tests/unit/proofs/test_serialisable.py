@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pydantic import BaseModel
@@ -85,3 +85,53 @@ def test_a_state_that_is_not_read_as_it_was_is_an_error() -> None:
 
     assert isinstance(finding, Finding)
     assert "after" in finding.message
+
+
+@dataclass
+class Needing:
+    """Which numbers it takes, its type does not say."""
+
+    number: int
+
+    def __new__(cls, *args: object, **_: object) -> Needing:
+        if args or _:
+            raise ValueError("no, thank you")
+        raise TypeError("give a number")
+
+
+@dataclass
+class Required:
+    number: int
+    names: list[str]
+
+
+@dataclass(eq=False)
+class Unequal:
+    """Equal to nothing but itself, whatever it holds."""
+
+    number: int = 0
+
+
+def test_a_state_that_needs_arguments_is_made_written_and_read() -> None:
+    """Its types say what it takes."""
+    assert not found(Required)
+
+
+def test_a_state_that_nobody_can_make_is_unknown() -> None:
+    """It was passed over in silence."""
+    (one,) = found(Needing)
+
+    assert isinstance(one, Unknown)
+    assert "no, thank you" in one.reason
+    assert "defaults" in one.reason
+
+
+def test_a_state_that_is_equal_to_itself_alone_is_held_against_what_is_written() -> None:
+    """It is no other state for that."""
+    assert not found(Unequal)
+
+
+def test_a_state_that_is_no_class_is_looked_at_as_well() -> None:
+    """A list of functions is no better than a class that holds one."""
+    assert not found(cast("type[Any]", list[int]))
+    assert found(cast("type[Any]", list[Callable[[], None]]))

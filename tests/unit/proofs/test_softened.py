@@ -8,7 +8,7 @@ from graphloop.contract import ChildContract, Contract
 from graphloop.graph import END, Graph
 from graphloop.loop import Standard
 from graphloop.nodes import Gate
-from graphloop.policy import Policy, allow, ask, deny
+from graphloop.policy import Policy, Rule, allow, ask, deny
 from graphloop.proofs.softened import softened
 from graphloop.spending import Budget
 from tests.changed_loop import changed
@@ -49,6 +49,33 @@ def test_rules_that_ask_functions_are_never_taken_for_as_strict() -> None:
 
     assert "weaker" == effect
     assert "nobody can compare" in message
+
+
+def test_a_question_that_stays_open_longer_is_weaker() -> None:
+    """Who may answer for longer may answer what nobody means any more."""
+    short, long = (Policy((Rule("ask", ("pay",), ttl_s=one),)) for one in (60.0, 90.0))
+
+    assert [("weaker", "`gate` keeps a question about 'pay' open for 90 s, for 60 s before")] == (
+        told(short, long)
+    )
+    assert ["stronger"] == [effect for effect, _ in told(long, short)]
+    assert ["weaker"] == [effect for effect, _ in told(short, ask("pay"))]
+
+
+def test_patterns_that_may_overlap_are_not_taken_for_as_strict() -> None:
+    """What stands first decides: no sample of either shows `a_b`, which both match."""
+    before, wide = deny("a_*") | allow("*_b"), deny("a_*") | allow("*")
+
+    assert ["weaker"] == [effect for effect, _ in told(before, allow("*_b") | deny("a_*"))]
+    assert ["stronger"] == [effect for effect, _ in told(wide, deny("c_*") | wide)]
+    assert ["weaker"] == [effect for effect, _ in told(before, before | allow("c_*"))]
+
+
+def test_rules_that_decide_alike_are_a_change_all_the_same() -> None:
+    """A reason is read by a model."""
+    rules = [Policy((Rule("deny", ("pay",), reason=one),)) for one in ("never", "not now")]
+
+    assert ["changed"] == [effect for effect, _ in told(*rules)]
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from graphloop.proofs.report import Finding
-from graphloop.proofs.suppression import Ignore, set_aside
+from graphloop.proofs.report import Finding, Unknown
+from graphloop.proofs.suppression import Ignore, claimed, excused, set_aside
 
 FOUND = Finding("GL3", "error", "node 'a'", "m", (), "f", node="a")
 
@@ -38,3 +38,20 @@ def test_a_suppression_that_is_wrong_is_a_finding_itself(
     assert ("GL0", severity) == (counted[1].code, counted[1].severity)
     assert word in counted[1].message
     assert () == aside
+
+
+def test_what_nobody_can_tell_is_a_finding_for_whoever_answers_for_it() -> None:
+    """Only where it is about a node; and of that node and code."""
+    open_ = Unknown("GL4", "nobody says.", "a")
+    ignore = {("a", "GL4"): " known "}
+
+    found = claimed(open_, ignore)
+
+    assert "known" == excused(open_, ignore)
+    assert isinstance(found, Finding)
+    assert ("GL4", "a", "nobody says.") == (found.code, found.node, found.message)
+    assert claimed(open_, {("b", "GL4"): "known"}) is open_
+    assert claimed(open_, {("a", "GL4"): " "}) is open_
+    assert claimed(FOUND, {("a", "GL3"): "known"}) is FOUND
+    nowhere = Unknown("GL12", "no rules.")
+    assert claimed(nowhere, {("", "GL12"): "known"}) is nowhere

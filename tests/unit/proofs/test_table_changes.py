@@ -64,7 +64,7 @@ def test_rules_and_bounds_and_kinds_of_a_node_are_told_apart() -> None:
 
     assert [
         "~ node gate: rules: - ask pay, + allow pay",
-        "~ node stop_check: bounds: - go at most 3 times, + go at most 8 times",
+        "~ node stop_check: max_steps: - 4, + 9",
     ] == list(table_changes(changed(None, ruled), changed(None, looser)).lines())
     first = table_changes(changed(), changed(None, ruled)).nodes_changed[0]
     assert ("no rules",) == first.before

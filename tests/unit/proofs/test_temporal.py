@@ -217,9 +217,27 @@ def test_a_node_that_promises_nothing_may_set_bounds_back() -> None:
     assert "proven" == decide(silenced(graph(row, ever), "a"), rule).status
 
 
+@pytest.mark.parametrize("times", [4, 9, 1000])
+def test_how_often_a_node_is_visited_is_known_without_searching(
+    times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counting up to a thousand by walking takes as many states: bounds and circles tell sooner."""
+    monkeypatch.setattr(module, "LINES_MAX", 0)
+    monkeypatch.setattr(module, "LINES_MIN", 0)
+    thrice = Contract(caps={Calls: Cap(3)})
+    loop = graph("a: b END; b: c; c: a", [("a", thrice)])
+
+    one = decide(loop, at_most("b", times))
+    free = decide(graph("a: b END; b: c; c: a"), at_most("b", times))
+
+    assert "proven" == one.status
+    assert ("violated", 3 * times + 1) == (free.status, len(free.walked))
+
+
 def test_a_search_that_is_given_up_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """And says so."""
-    monkeypatch.setattr(module, "PLACES_MAX", 2)
+    monkeypatch.setattr(module, "LINES_MAX", 2)
+    monkeypatch.setattr(module, "LINES_MIN", 2)
 
     one = decide(REVIEWED, only_after("execute", "review"))
     assert ("unknown", "") == (one.status, one.node)

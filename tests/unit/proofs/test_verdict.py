@@ -97,8 +97,27 @@ def test_a_worst_case_that_grows_is_weaker_and_one_that_shrinks_stronger() -> No
     few = changed(None, Standard(stop=StopCheck(max_steps=5)))
     many = changed(None, Standard(stop=StopCheck(max_steps=20)))
 
-    assert ["weaker: worst-case model calls 10 -> 40"] == told(few, many)
-    assert ["stronger: worst-case model calls 40 -> 10"] == told(many, few)
+    assert [
+        "weaker: worst-case model calls 10 -> 40",
+        "weaker: max_steps of `stop_check`: 5 -> 20",
+    ] == told(few, many)
+    assert [
+        "stronger: worst-case model calls 40 -> 10",
+        "stronger: max_steps of `stop_check`: 20 -> 5",
+    ] == told(many, few)
+
+
+def test_a_node_of_another_class_is_weaker_where_either_guards() -> None:
+    """The name is the same, and what stood there does not any more."""
+    guard = build({"a": ["END"]}, {"a": "check"})
+    plain, graph = build({"a": ["END"]}, {"a": "pure"}), build({"a": ["END"]}, {"a": "prepare"})
+
+    assert "weaker: `a` is a Place of kind pure, and was a Place of kind check" in told(
+        guard, plain
+    )
+    assert ["changed: `a` is a Place of kind prepare, and was a Place of kind pure"] == told(
+        plain, graph
+    )
 
 
 def test_a_run_that_may_end_without_a_node_is_told() -> None:

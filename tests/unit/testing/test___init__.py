@@ -8,6 +8,7 @@ import pytest
 
 from graphloop import END, Agent, EndReason, Graph, testing, with_agents
 from graphloop.effects import CallModel, CallTool
+from graphloop.errors import ConfigError
 from graphloop.events import Setup
 from graphloop.nodes import Append
 from graphloop.temporal import never
@@ -88,3 +89,13 @@ def test_a_topology_is_safe_by_its_own_rules() -> None:
     assert_safe(graph)
     with pytest.raises(AssertionError, match="GL12"):
         assert_safe(ruled)
+
+
+def test_codes_that_must_be_proven_are_looked_at() -> None:
+    """A mistyped code is no property that is not proven."""
+    with pytest.raises(ConfigError, match="no property 'GL33'"):
+        assert_safe(loop(), proven=("GL33",))
+    with pytest.raises(ConfigError, match="found the text"):
+        assert_safe(loop(), proven="GL1")
+    with pytest.raises(ConfigError, match="expected a Graph"):
+        assert_safe(5)  # type: ignore[arg-type]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -63,3 +65,12 @@ def test_an_agent_survives_any_replies(data: st.DataObject) -> None:
     result = asyncio.run(Agent(ScriptedModel([*said, *["done"] * 9]), tools=[pay]).generate("go"))
 
     assert result.finish_reason in set(FinishReason)
+
+
+def test_without_hypothesis_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is an extra, and nobody knows its name by heart."""
+    monkeypatch.setitem(sys.modules, "hypothesis", None)
+    monkeypatch.delitem(sys.modules, "graphloop.testing.strategies")
+
+    with pytest.raises(ModuleNotFoundError, match=r'pip install "graphloop\[test\]"'):
+        import_module("graphloop.testing.strategies")

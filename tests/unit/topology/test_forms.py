@@ -71,3 +71,31 @@ def test_what_has_no_form_cannot_be_written(form: Form, value: object) -> None:
     """A file that would not be read again is never written."""
     with pytest.raises(Unwritable):
         written(form, value)
+
+
+@pytest.mark.parametrize(
+    ("form", "value"),
+    [
+        (Text(filled=True), " "),
+        (Whole(1), 0),
+        (Whole(), 10**18),
+        (Number(positive=True), 0.0),
+        (Number(), 10**400),
+        (Number(), 10**18 + 1),
+        (Many(Text(), least=1), ()),
+    ],
+)
+def test_nothing_is_written_that_would_be_refused(form: Form, value: object) -> None:
+    """A file that cannot be read again is none."""
+    with pytest.raises(Unwritable):
+        written(form, value)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [(5, 5.0), (0, -0.0), (10**22, 1e22), (10**15, 1e15), (10**17, 1e17)]
+)
+def test_equal_numbers_are_written_alike(one: float, other: float) -> None:
+    """Or equal graphs would have two fingerprints."""
+    assert one == other
+    assert repr(written(Number(), one)) == repr(written(Number(), other))
+    assert one == written(Number(), one)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from graphloop.asks import AskModel
 from graphloop.contract import contract_of
+from graphloop.dialogue import Asks
 from graphloop.graph import END, Graph
 from graphloop.nodes import Append, Branch, Child, MapOver, Parallel
+from graphloop.nodes.function import Function
+from graphloop.outcomes import Answered
 from graphloop.topology.included import Included, agents_of, with_graphs
 
 INNER: Graph[None] = Graph("inner", Append(), {Append(): {...: END}})
@@ -23,6 +27,22 @@ def test_the_proofs_see_the_graphs_of_agents() -> None:
             wrapped.name, wrapped.kind, wrapped.outcomes,
         )  # fmt: skip
         assert agents_of(node) == agents_of(wrapped)
+
+
+def test_what_a_generator_asks_is_an_agent_too() -> None:
+    """As is what any node declares that it runs."""
+    asks = Asks(frozenset({AskModel}), model_calls=0, agents=(("a", 3), ("b", 1)))
+    node = Function("ask", frozenset({Answered}), asks=asks)
+
+    wrapped = with_graphs(node, {"a": INNER})
+
+    promised = contract_of(wrapped)
+    assert promised is not None
+    assert [("a", 3, INNER), ("b", 1, None)] == [
+        (one.name, one.runs, one.graph) for one in promised.children
+    ]
+    assert ("a", "b") == agents_of(wrapped)
+    assert wrapped is with_graphs(wrapped, {"a": INNER})
 
 
 def test_a_node_whose_agents_are_not_known_stays_as_it_is() -> None:

@@ -38,4 +38,5 @@ def test_routes_and_caps_are_mappings_of_names() -> None:
     assert ((Failed, 3),) == read(CapsForm(), "{failed: 3}")
     assert {"failed": 3} == written(CapsForm(), ((Failed, 3),))
     assert 2 == len(refusal(RoutesForm(), "{Sales: x, other: ''}").splitlines())
+    assert "1:2" in refusal(RoutesForm(), "{settled: x}")
     assert "at least 0" in refusal(CapsForm(), "{failed: -1}")

@@ -47,3 +47,15 @@ def test_a_topology_error_is_a_graph_error_and_survives_a_process_pool() -> None
 
     assert isinstance(back, GraphError)
     assert (str(error), error.problems) == (str(back), back.problems)
+
+
+def test_no_problem_drives_a_terminal_or_fills_it() -> None:
+    """Names are the file's, and the file may be anybody's."""
+    complaints = Complaints("a\x1b[2J.yaml")
+    complaints.note(Mark(1, 1), f"there is no node '\x1b[2J{'k' * 100_000}\u202e'.", "add `\n`.")
+
+    text = str(complaints.problems[0])
+    assert text.isprintable()
+    assert len(text) < 600
+    assert "there is no node '\\x1b[2Jkkk" in text
+    assert "kkk\\u202e'. Fix: add `\\n`." in text

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import tracemalloc
 from pathlib import Path
 
 import pytest
 
+from graphloop.proofs.report import PROPERTIES
 from graphloop.topology.problems import TopologyError
-from graphloop.topology.reader import read_path, read_text
+from graphloop.topology.reader import CODES, read_path, read_text
 from graphloop.topology.registration import Names, Registry
 from tests.topology_files import BAD, RIGHT, Bad, with_line
 
@@ -78,3 +80,135 @@ def test_a_megabyte_that_means_no_good_is_refused_early(text: str) -> None:
     """No part of the work grows faster than the text; the suite's timeout would tell."""
     with pytest.raises(TopologyError):
         read_text(text, NAMES)
+
+
+MANY = """\
+graphloop: 1
+name: t
+start: mm
+nodes:
+  m: {use: modle_call}
+  s: {use: stop_check, max_steps: x}
+  g: {use: gate, rules: [{allow: a, when: no_such}]}
+edges:
+  m: {calls: zz, else: s}
+  s: {go: m, else: END}
+  g: {else: END}
+tools: [nope]
+rules: [{nver: x}]
+ignore: [{node: q, code: GL99, reason: x}]
+agents: {a: {inclde: x}}
+prompt: 3
+description: [1]
+wrong: 1
+"""
+
+
+def test_the_problems_of_all_parts_are_told_at_once() -> None:
+    """One in the table hides none in the tools, the rules, or what is set aside."""
+    with pytest.raises(TopologyError) as refused:
+        read_text(MANY, NAMES)
+
+    lines = [int(one.place.split(":")[1]) for one in refused.value.problems]
+    assert [3, 5, 6, 7, 9, 12, 13, 14, 14, 15, 15, 16, 17, 18] == lines, str(refused.value)
+
+
+@pytest.mark.parametrize("part", ["nodes: [a]", "edges: [a]", "agents: [a]"])
+def test_a_part_of_no_form_hides_no_other(part: str) -> None:
+    """Here, too, the prompt is told."""
+    with pytest.raises(TopologyError) as refused:
+        read_text(f"graphloop: 1\nname: a\nstart: a\n{part}\nprompt: 3\n", NAMES)
+
+    assert {"4", "5"} <= {one.place.split(":")[1] for one in refused.value.problems}
+
+
+def test_an_agent_that_could_not_be_read_is_told_once() -> None:
+    """It is called as a tool; that models know nothing of it is not its mistake."""
+    text = RIGHT + "tools: [a]\nagents: {a: {description: x, graph: {name: 3}}}\n"
+    with pytest.raises(TopologyError) as refused:
+        read_text(text, NAMES)
+
+    assert {"23"} == {one.place.split(":")[1] for one in refused.value.problems}
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ("{never: zz, before: gate}", "has no node, outcome or tool 'zz'"),
+        ("{never: execute, before: 'node:gaet'}", "Did you mean 'gate'?"),
+        ("{never: aborted, before: gate}", "the word 'aborted' could mean"),
+    ],
+)
+def test_a_rule_about_nothing_is_refused_where_it_stands(rule: str, said: str) -> None:
+    """It would hold for ever, and guard nothing."""
+    with pytest.raises(TopologyError) as refused:
+        read_text(with_line(21, f"  - {rule}"), NAMES, "a.yaml")
+
+    (problem,) = refused.value.problems
+    assert "a.yaml:21:5" == problem.place
+    assert said in problem.found
+    assert f"t {problem.fix}" != "t "
+
+
+def test_a_rule_may_speak_of_the_tools_of_its_file_and_of_those_that_a_run_is_given() -> None:
+    """The first by their names alone."""
+    registry = Registry()
+    registry.tool(len, name="refund")
+    text = with_line(21, "  - {never: refund, before: 'tool:other'}") + "tools: [refund]\n"
+
+    assert 1 == len(read_text(text, Names(registry, installed=False)).rules)
+
+
+def test_what_is_set_aside_is_a_finding_that_there_is() -> None:
+    """A number too many sets nothing aside."""
+    with pytest.raises(TopologyError) as refused:
+        read_text(RIGHT + "ignore: [{node: gate, code: GL66, reason: x}]\n", NAMES)
+
+    (problem,) = refused.value.problems
+    assert "topology:22:29" == problem.place
+    assert "Did you mean 'GL6'?" in problem.found
+    assert set(CODES) == set(PROPERTIES)
+
+
+@pytest.mark.parametrize("name", ["s\\e[2J", "a\\nb", "a\\Nb", " a", "k" * 201])
+@pytest.mark.parametrize("line", [2, 5, 22], ids=["graph", "node", "agent"])
+def test_a_name_that_drives_a_terminal_is_refused_where_it_stands(name: str, line: int) -> None:
+    """And the message shows it without doing so."""
+    text = {
+        2: with_line(2, f'name: "{name}"'),
+        5: with_line(5, f'  "{name}": {{use: prepare_step}}'),
+        22: RIGHT + f'agents: {{"{name}": {{given: true}}}}\n',
+    }[line]
+    if line == 2 and "\\" not in name:
+        assert read_text(text, NAMES).graph.name == name
+        return
+    with pytest.raises(TopologyError) as refused:
+        read_text(text, NAMES, "a.yaml")
+
+    assert any(one.place.startswith(f"a.yaml:{line}:") for one in refused.value.problems)
+    assert str(refused.value).replace("\n", "").isprintable()
+
+
+def test_a_text_of_json_is_read_as_json() -> None:
+    """With tabs and byte order marks; other texts in braces are YAML."""
+    data = {
+        "graphloop": 1,
+        "name": "a\x7fb".replace("\x7f", " "),
+        "prompt": "\x7f",
+        "start": "append",
+        "nodes": {"append": {"use": "append"}},
+        "edges": {"append": {"else": "END"}},
+    }
+    text = "\ufeff" + json.dumps(data, indent="\t", ensure_ascii=False)
+    yaml = json.dumps(data).replace('"a b"', "a b").replace("}}}", "}}} # so")
+
+    assert read_text(text, NAMES) == read_text(text.encode(), NAMES) == read_text(yaml, NAMES)
+    assert "\x7f" == read_text(text, NAMES).prompt
+
+
+def test_a_json_file_is_json(tmp_path: Path) -> None:
+    """And no YAML that lies in one."""
+    (tmp_path / "a.json").write_text(RIGHT, encoding="utf-8")
+
+    with pytest.raises(TopologyError, match=r"a\.json:1:1: this is no JSON"):
+        read_path(tmp_path / "a.json", NAMES)

@@ -65,3 +65,27 @@ def test_what_is_registered_in_between_is_forgotten() -> None:
         assert ("kept", "passing") == own.names("tool")
 
     assert ("kept",) == own.names("tool")
+
+
+@pytest.mark.parametrize("name", ["gate", "limit", "verify"])
+def test_the_names_of_the_librarys_nodes_are_taken(name: str) -> None:
+    """A file that says `use: gate` means the library's."""
+    with pytest.raises(ConfigError, match=f"{name!r} is a node of the library"):
+        Registry().node(Append("own"), name=name)
+    with pytest.raises(ConfigError, match="'append' is a node of the library"):
+        Registry().node(Append())
+    Registry().tool(len, name=name)
+
+
+def test_a_package_cannot_take_the_name_of_a_library_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it offers under such a name is not on offer."""
+    points = EntryPoints(
+        [
+            EntryPoint("gate", "builtins:len", "graphloop.nodes"),
+            EntryPoint("own", "builtins:len", "graphloop.nodes"),
+        ]
+    )
+    monkeypatch.setattr(registration, "entry_points", lambda: points)
+
+    assert ("own",) == Names(Registry()).known("node")
+    assert Names(Registry()).find("node", "gate") is None

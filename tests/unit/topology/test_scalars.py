@@ -12,7 +12,10 @@ from graphloop.topology.scalars import Plain, is_text, plain_value, shown
     [
         ("true", True), ("FALSE", False), ("~", None), ("", None), ("0x1F", 31), ("0o17", 15),
         ("-3", -3), ("1e3", 1000.0), (".5", 0.5), ("yes", "yes"), ("No", "No"), ("on", "on"),
-        ("1_000", "1_000"), ("12:30:00", "12:30:00"), ("2020-01-01", "2020-01-01"), ("0b1", "0b1"),
+        ("1_000", "1_000"), ("0.30000000000000004", 0.30000000000000004),
+        ("-2.2250738585072014e-308", -2.2250738585072014e-308), ("1.0e+22", 1e22),
+        ("9" * 18, 10**18 - 1), ("12:30:00", "12:30:00"),
+        ("2020-01-01", "2020-01-01"), ("0b1", "0b1"),
     ],
 )  # fmt: skip
 def test_words_mean_what_yaml_1_2_says(word: str, value: Plain) -> None:
@@ -23,7 +26,9 @@ def test_words_mean_what_yaml_1_2_says(word: str, value: Plain) -> None:
     assert isinstance(value, str) == is_text(word)
 
 
-@pytest.mark.parametrize("word", ["010", "-00", ".inf", "-.INF", ".nan", "9" * 5000, "1e999"])
+@pytest.mark.parametrize(
+    "word", ["010", "-00", ".inf", "-.INF", ".nan", "9" * 5000, "9" * 19, "0." + "1" * 40, "1e999"]
+)
 def test_numbers_that_mean_two_things_or_bound_nothing_are_refused(word: str) -> None:
     """Versions of YAML read 010 as 8 and as 10."""
     with pytest.raises(ValueError, match=r"quote|zeros"):

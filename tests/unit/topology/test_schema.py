@@ -9,9 +9,9 @@ import jsonschema
 import pytest
 import yaml
 
-from graphloop.topology.library import LIBRARY
 from graphloop.topology.reader import KEYS
 from graphloop.topology.schema import schema_of
+from graphloop.topology.uses import LIBRARY
 from tests.topology_files import BAD, RIGHT, Bad
 from tests.topology_forms import NAMES, is_valid
 
@@ -49,3 +49,18 @@ def test_no_node_takes_a_key_that_is_not_known(use: str) -> None:
     topology["nodes"]["append"] = {"use": use, "no_such_key": 1}
 
     assert not is_valid(topology)
+
+
+def test_an_open_schema_takes_nodes_that_it_cannot_know() -> None:
+    """Whoever has registered them knows; what the library has is held to its parameters."""
+    topology = yaml.safe_load(RIGHT)
+    topology["nodes"]["append"] = {"use": "own_node", "speed": 3}
+    again = {"use": "retrying", "times": 1, "node": {"use": "own_node", "name": "a"}}
+    topology["nodes"]["execute"] = again
+
+    assert not is_valid(topology)
+    assert is_valid(topology, open_to_others=True)
+    topology["nodes"]["append"] = {"use": "append", "speed": 3}
+    assert not is_valid(topology, open_to_others=True)
+    topology["nodes"]["append"] = {"speed": 3}
+    assert not is_valid(topology, open_to_others=True)

@@ -2,17 +2,41 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 import yaml
 
 from graphloop.errors import GraphError
 from graphloop.graph import END, Graph
-from graphloop.nodes import Append, ModelCall
-from graphloop.topology.document import Document, document_of
+from graphloop.node_protocol import Node
+from graphloop.nodes import Append, Child, Critique, Limit, ModelCall, StopCheck
+from graphloop.outcomes import Outcome
+from graphloop.stop import duration_exceeds
+from graphloop.temporal import never
+from graphloop.topology.document import AgentEntry, Document, document_of
+from graphloop.topology.included import Included
 from graphloop.topology.reader import read_text
-from graphloop.topology.writer import data_of, fingerprint_of, yaml_of
+from graphloop.topology.registration import Names, Registry
+from graphloop.topology.writer import data_of, fingerprint_of, topology_text, yaml_of
 from tests.topology_files import RIGHT
 from tests.topology_forms import NAMES
+
+
+def _graph() -> Graph[None]:
+    return Graph("a", Append(), {Append(): {...: END}})
+
+
+@dataclass(frozen=True, eq=False)
+class Fickle(Append):
+    """A node that is equal to none."""
+
+    name: str = "fickle"
+
+    __hash__ = Append.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
 
 
 def test_a_fingerprint_knows_what_is_said_and_not_how() -> None:
@@ -54,3 +78,81 @@ def test_all_nodes_that_no_file_can_hold_are_told() -> None:
         data_of(document_of(graph), NAMES)
 
     assert ["node 'a'", "node 'b'"] == [one.place for one in refused.value.problems]
+
+
+@pytest.mark.parametrize("sign", ["\x85", "\u2028", "\x1b", "\x00", "\ufeff", "\r", "\t", "\xa0"])
+@pytest.mark.parametrize("text", ["a{}b", "{}a{}{} b{}", "a {} b\nc\n", "a" * 150 + " {} " * 50])
+def test_odd_characters_are_written_as_escapes(text: str, sign: str) -> None:
+    """Some of them are line breaks in one version of YAML, and text in another."""
+    graph: Graph[None] = Graph("a", Append(), {Append(): {...: END}})
+    document = Document(graph, prompt=text.replace("{}", sign))
+
+    assert document == read_text(topology_text(document, NAMES), NAMES)
+
+
+def test_equal_graphs_have_one_fingerprint_whether_a_number_is_whole_or_not() -> None:
+    """5 is 5.0 in Python, and in JSON."""
+
+    def lasting(seconds: float) -> Document:
+        stop = StopCheck(conditions=(duration_exceeds(seconds),))
+        return document_of(Graph("a", stop, {stop: {...: END}}))
+
+    assert lasting(5) == lasting(5.0)
+    assert fingerprint_of(lasting(5), NAMES) == fingerprint_of(lasting(5.0), NAMES)
+
+
+@pytest.mark.parametrize("node", [Critique(""), Limit(10**18)])
+def test_what_no_reader_would_take_is_not_written(node: Node[None, Outcome]) -> None:
+    """Whoever dumps it hears so, not whoever loads it."""
+    graph = Graph[None]("a", node, {node: {...: END}})
+
+    with pytest.raises(GraphError, match=f"node '{node.name}': cannot be written"):
+        topology_text(document_of(graph), NAMES)
+
+
+def _nested(depth: int) -> Document:
+    child = Child("inner")
+    document = Document(Graph("a", Append(), {Append(): {...: END}}))
+    for _ in range(depth):
+        node = Included(child, (("inner", document.graph),))
+        graph: Graph[None] = Graph("a", node, {node: {...: END}})
+        document = Document(graph, agents={"inner": AgentEntry(document)})
+    return document
+
+
+@pytest.mark.parametrize("depth", [9, 10, 40, 200])
+def test_agents_too_deep_within_one_another_are_not_written(depth: int) -> None:
+    """A file has so many levels; files that include one another have more."""
+    if depth < 10:
+        topology_text(_nested(depth), NAMES)
+        return
+    with pytest.raises(GraphError, match=r"levels deep.*include"):
+        topology_text(_nested(depth), NAMES)
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        (Document(_graph(), prompt=" "), "says something"),
+        (Document(_graph(), tools=("nowhere",)), "no tool is registered as 'nowhere'"),
+        (Document(_graph(), agents={"a\x1b": AgentEntry()}), "control character"),
+        (Document(_graph(), rules=never("nowhere")), "has no node, outcome or tool 'nowhere'"),
+        (Document(_graph(), prompt="x" * 1_000_000), "at most 1,000,000 bytes"),
+    ],
+    ids=["prompt", "tool", "agent", "rule", "size"],
+)
+def test_what_cannot_be_read_back_is_told(document: Document, said: str) -> None:
+    """Whatever the reason: what is written is read before anybody gets it."""
+    with pytest.raises(GraphError, match=said):
+        topology_text(document, NAMES)
+
+
+def test_a_node_that_reads_back_as_another_is_told() -> None:
+    """It is equal to no other, itself included."""
+    registry = Registry()
+    registry.node(Fickle)
+    fickle = Fickle()
+    graph: Graph[None] = Graph("a", fickle, {fickle: {...: END}})
+
+    with pytest.raises(GraphError, match="node 'fickle': cannot be written"):
+        topology_text(document_of(graph), Names(registry, installed=False))

@@ -90,6 +90,14 @@ def test_a_limit_that_did_not_end_the_run_is_no_excess() -> None:
 
     assert [("budget.seconds", 2.0, 2.5)] == list(exceeded(stopped))
     assert [] == list(exceeded(evolve(run, ending=Ending(EndReason.COMPLETED))))
+    calls = Ending(EndReason.BUDGET, ("budget.agent_calls",))
+    called = evolve(
+        run,
+        setup=evolve(setup, budget=Budget(agent_calls=2)),
+        spent=Spent(agent_calls=2),
+        ending=calls,
+    )
+    assert [("budget.agent_calls", 2, 2)] == list(exceeded(called))
     assert [] == list(exceeded(run))
 
 

@@ -55,7 +55,7 @@ def test_lines_of_failures_and_aborts_alone_are_quiet() -> None:
 
 def test_every_kind_has_its_colours() -> None:
     """A kind added to the protocol must be drawable the same day."""
-    assert set(KINDS) == set(PALETTE)
+    assert {*KINDS, "loop"} == set(PALETTE)
 
 
 @pytest.mark.parametrize(

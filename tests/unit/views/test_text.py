@@ -40,10 +40,10 @@ def test_a_line_says_where_to_look_for_its_target() -> None:
 
 def test_names_that_could_be_taken_for_a_line_are_in_quotes() -> None:
     """A node must not draw lines of its own."""
-    drawn = text(build({'a ──▶ b "x"': ["END"], "END\n": ["END"]}))
+    drawn = text(build({'a ──▶ b "x"': ["END"], "END ▶ a": ["END"]}))
 
     assert '● start ━▶ "a ──▶ b \\"x\\""' in drawn
-    assert '○ "END␊"  (pure)' in drawn
+    assert '○ "END ▶ a"  (pure)' in drawn
 
 
 def test_marks_have_signs_of_their_own() -> None:

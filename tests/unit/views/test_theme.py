@@ -30,7 +30,7 @@ def test_a_dark_diagram_differs_in_its_colours_alone(draw: object) -> None:
 @pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
 def test_a_theme_has_a_colour_for_everything(theme: Theme) -> None:
     """A kind or a tone that is added must be drawable in all of them the same day."""
-    assert set(KINDS) == set(theme.palette)
+    assert {*KINDS, "loop"} == set(theme.palette)
     assert set(get_args(Tone)) == set(theme.tones)
 
 
@@ -47,3 +47,11 @@ def test_text_can_be_read_on_every_fill(theme: Theme) -> None:
     for fill in fills:
         low, high = sorted((_light(theme.ink), _light(fill)))
         assert (high + 0.05) / (low + 0.05) >= 4.5
+
+
+@pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
+def test_what_is_pale_can_still_be_read(theme: Theme) -> None:
+    """3 to 1, and paler than what was done."""
+    page = "#ffffff" if theme.page == "white" else theme.page
+    high, low = sorted((_light(theme.faint), _light(page)), reverse=True)
+    assert (high + 0.05) / (low + 0.05) >= 3

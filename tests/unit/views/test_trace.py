@@ -62,7 +62,7 @@ def test_what_no_run_has_done_is_pale() -> None:
     assert "weak" == marks.node_tones["compact"]
     assert "weak" == marks.way_tones["gate", "aborted"]
     assert ("gate", "settled") not in marks.way_tones
-    assert "6x" == marks.ways["gate", "settled"]
+    assert "6x" == marks.said(("gate", "settled"))
 
 
 def test_several_runs_are_summed_and_told_apart() -> None:
@@ -71,9 +71,9 @@ def test_several_runs_are_summed_and_told_apart() -> None:
     one, two = trace(graph, journal(graph)), trace(graph, journal(graph, approved=False))
     marks = trace_marks(graph, [one, two])
 
-    assert "6x (6+0)" == marks.ways["gate", "settled"]
+    assert "6x (6+0)" == marks.said(("gate", "settled"))
     assert f"2 runs: 1 {one.ended}, 1 not over" == marks.title
-    assert "30x" == trace_marks(graph, [one] * 5).ways["gate", "settled"]
+    assert "30x" == trace_marks(graph, [one] * 5).said(("gate", "settled"))
 
 
 def test_a_journal_without_events_has_done_nothing_and_one_of_another_graph_is_refused() -> None:

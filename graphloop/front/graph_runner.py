@@ -1,0 +1,114 @@
+"""What runs a graph of one's own: it is refused here, or given all that its nodes name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from ..drivers.ports import Callback
+from ..errors import ConfigError, nearest
+from ..graph import Graph
+from ..policy import Policy
+from .carried import agents_named, asks_model, carried_by, functions_named, models_named
+from .checking import check_kinds, reject_unknown
+from .options import RunOptions
+from .runner import Runner
+from .told import Model
+from .world import World
+
+if TYPE_CHECKING:
+    from ..proofs.endless import Endless
+
+__all__ = ["GATED", "refusal", "runner_of"]
+
+GATED: Final = ("gate", "graph")
+"""The kinds of nodes that heed the rules of a gate."""
+
+S = TypeVar("S")
+
+
+def runner_of(
+    graph: Graph[S],
+    model: Model | None,
+    callbacks: Mapping[str, Callback[S]],
+    options: RunOptions,
+    *,
+    gates: tuple[Policy, ...],
+    child_state: S | None,
+) -> Runner[S]:
+    """Return what starts and resumes the runs of `graph`.
+
+    Raises:
+        ConfigError: an option, the model or a tool cannot work.
+    """
+    reject_unknown(options, RunOptions, f"graph {graph.name!r}")
+    check_kinds(options)
+    outer, carried = options.get("gate"), carried_by(graph.nodes.values())
+    brought = carried.joined(callbacks)
+    world = World(model, options, options.get("tools", ()), carried.agents)
+    _look_up(graph, world, brought, has_model=model is not None)
+    world.check_gate(outer)
+    if outer is not None and not any(one.kind in GATED for one in graph.nodes.values()):
+        raise ConfigError(
+            f"`gate` has no effect: graph {graph.name!r} has no node that checks calls (Gate), "
+            "and none that runs an agent (Child)"
+        )
+    return Runner(
+        graph,
+        model,
+        (),
+        options,
+        callbacks=lambda _: brought,
+        world=world,
+        gates=gates,
+        rules=() if outer is None else (outer.rules,),
+        child_state=child_state,
+    )
+
+
+def refusal(graph: Graph[Any], found: tuple[Endless, ...]) -> ConfigError:
+    """Return why a graph does not run that nothing bounds, and the two ways out."""
+    reasons = ", ".join(f'({one.node!r}, "GL4"): "why"' for one in found)
+    return ConfigError(
+        f"graph {graph.name!r} may run for ever, so it does not run: "
+        f"{' '.join(one.words for one in found)} Or, if that is meant, say why: "
+        f"Graph(…, ignore={{{reasons}}}), `ignore` in a topology's file, or --unbounded REASON on "
+        "the command line."
+    )
+
+
+def _look_up(graph: Graph[Any], world: World, functions: Iterable[str], *, has_model: bool) -> None:
+    """Refuse a run that lacks something that its nodes name: later, it would have cost money.
+
+    Raises:
+        ConfigError: naming all of it, each with the nearest name that exists.
+    """
+    missing = list(_unopened(graph, world))
+    if not has_model and asks_model(graph):
+        missing.insert(0, f"graph {graph.name!r} asks a model: say which, with `model=`")
+    nodes = graph.nodes.values()
+    kinds = (
+        ("runs the agent", agents_named(nodes), tuple(world.children), "agents"),
+        ("invokes the function", functions_named(nodes), tuple(functions), "callbacks"),
+    )
+    for does, named, known, option in kinds:
+        missing += [
+            f"node {node!r} of graph {graph.name!r} {does} {name!r}; the run has "
+            f"{', '.join(map(repr, known)) or 'none'}.{nearest(name, known)} "
+            f"Fix: {option}={{{name!r}: …}}"
+            for name, node in named.items()
+            if name not in known
+        ]
+    if missing:
+        raise ConfigError("; ".join(missing))
+
+
+def _unopened(graph: Graph[Any], world: World) -> Iterator[str]:
+    """Make the models known that nodes name, as far as the run does not bring them."""
+    for label, node in models_named(graph.nodes.values()).items():
+        if label in world.models:
+            continue
+        try:
+            world.add_model(label)
+        except ConfigError as error:
+            yield f"node {node!r} asks the model {label!r}, and {error}"

@@ -1,0 +1,179 @@
+"""StaticGraph: what can be said of a topology before it runs: drawn, proven, bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from copy import copy
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self, TypeVar
+
+from ..errors import ConfigError
+from ..graph import Edges, Graph
+from ..model_price import ModelPrice
+from ..node_protocol import Node
+from ..outcomes import Outcome
+from ..spending import Budget
+from ..temporal import Rules
+from ..views.dot import dot
+from ..views.mermaid import mermaid
+
+if TYPE_CHECKING:
+    from ..overlays.levels import Level
+    from ..proofs.bound import Bound
+    from ..proofs.difference import Difference
+    from ..proofs.endless import Endless
+    from ..proofs.report import Report
+    from ..proofs.suppression import Ignore
+
+__all__ = ["StaticGraph"]
+
+S = TypeVar("S")
+
+GL4: Final = "GL4"
+"""That every cycle is bounded."""
+
+
+class StaticGraph(Graph[S]):
+    """A topology that can be drawn and proven; `Graph` adds the doors to its runs.
+
+    Args:
+        name: the graph's name in journals and diagrams.
+        start: the node that a run begins at.
+        edges: for every node, where each of its outcomes leads.
+        ignore: why findings of `check` are set aside, by node and code.
+
+    Raises:
+        GraphError: with every problem found.
+        ConfigError: something is set aside for no reason.
+    """
+
+    def __init__(
+        self, name: str, start: Node[S, Outcome], edges: Edges[S], ignore: Ignore | None = None
+    ) -> None:
+        super().__init__(name, start, edges)
+        self._ignore = _reasoned(ignore or {})
+
+    @property
+    def ignore(self) -> Ignore:
+        """Why findings of the checker are set aside, by node and code."""
+        return self._ignore
+
+    def unbounded(self, reason: str) -> Self:
+        """Return this graph with its cycles without a bound (GL4) set aside, so that it runs.
+
+        Raises:
+            ConfigError: there is no reason, or nothing to be set aside.
+        """
+        if not self.endless:
+            raise ConfigError(f"graph {self.name!r} is bounded: it needs no reason to run")
+        every = import_module("graphloop.proofs.endless").endless(self, every=True)
+        reasons = {(one.node, GL4): reason for one in every}
+        changed = copy(self)
+        changed._ignore = _reasoned({**self._ignore, **reasons})
+        del changed.__dict__["endless"]
+        return changed
+
+    def mermaid(self) -> str:
+        """Return the graph as a Mermaid flowchart."""
+        return mermaid(self)
+
+    def dot(self) -> str:
+        """Return the graph in Graphviz' language."""
+        return dot(self)
+
+    def save(self, path: str | Path, *, level: Level = "node") -> Path:
+        """Draw the graph into a file, by its suffix: svg, png, pdf, mmd, dot or txt.
+
+        Args:
+            path: the file.
+            level: `phase` folds loops, agents or the phases of a loop into boxes; `detail` tells
+                what each node promises, and draws the graphs that nodes run.
+
+        Raises:
+            ConfigError: another suffix, no such directory, or no Graphviz to be found.
+        """
+        import_module("graphloop.overlays.levels").draw(self, path, level=level)
+        return Path(path)
+
+    def diff(self, later: Graph[S], *, rules: Rules | Iterable[Rules] = ()) -> Difference:
+        """Return how a later graph differs from this one, and what it promises less.
+
+        Args:
+            later: what became of this graph.
+            rules: temporal rules of your own, beside those of both.
+        """
+        module = import_module("graphloop.proofs.difference")
+        difference: Difference = module.difference(self, later, rules)
+        return difference
+
+    def check(self, *, rules: Rules | Iterable[Rules] = (), ignore: Ignore | None = None) -> Report:
+        """Prove what can be proven of the graph; see `graphloop.check`.
+
+        Args:
+            rules: temporal rules of your own.
+            ignore: reasons to set findings aside, by node and code, beside the graph's own.
+        """
+        module = import_module("graphloop.proofs.check")
+        report: Report = module.check(self, rules=rules, ignore=ignore or {})
+        return report
+
+    def bound(
+        self,
+        *,
+        budget: Budget | None = None,
+        max_tokens: int | None = None,
+        context_window: int | None = None,
+        price: ModelPrice | None = None,
+        agents: Mapping[str, Bound] | None = None,
+    ) -> Bound:
+        """Return the most that one run can come to, or what has no bound and how to give it one.
+
+        Agents that models call as tools are counted where the graph knows them; `run_bound` knows
+        those of a run.
+
+        Args:
+            budget: what the run may spend.
+            max_tokens: the token limit of one reply.
+            context_window: how many tokens the largest of the models' windows holds.
+            price: the price of the dearest of the models.
+            agents: the bounds of agents that are known by name only.
+        """
+        bound: Bound = import_module("graphloop.proofs.bound").bound(
+            self,
+            budget=budget,
+            max_tokens=max_tokens,
+            context_window=context_window,
+            price=price,
+            agents={**self._agent_bounds(), **(agents or {})},
+            tools=self._tool_bounds(takes_over=False),
+            handoffs=self._tool_bounds(takes_over=True),
+        )
+        return bound
+
+    def _agent_bounds(self) -> Mapping[str, Bound]:
+        """Return the bounds of the agents that the graph itself knows more of than their graphs."""
+        return {}
+
+    def _tool_bounds(self, *, takes_over: bool) -> Mapping[str, Bound]:  # noqa: ARG002 - of none
+        """Return the bounds of those among its tools that are agents, and take over or do not."""
+        return {}
+
+    @cached_property
+    def endless(self) -> tuple[Endless, ...]:
+        """The cycles that nothing bounds, and nobody has set aside: with one, it does not run."""
+        # Who only runs agents never loads the proofs.
+        look: Callable[[Graph[S]], tuple[Endless, ...]]
+        look = import_module("graphloop.proofs.endless").endless
+        return look(self)
+
+
+def _reasoned(ignore: Ignore) -> Ignore:
+    for (node, code), reason in ignore.items():
+        if not isinstance(reason, str) or not reason.strip():  # pyright: ignore[reportUnnecessaryIsInstance] - users are not checked.
+            raise ConfigError(
+                f"`ignore` sets {code} of {node or 'the graph'!r} aside for no reason: say why, in "
+                f"words; found {reason!r:.80}"
+            )
+    return dict(ignore)

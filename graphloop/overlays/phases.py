@@ -1,0 +1,97 @@
+"""phases: which nodes of a graph are one, seen from further off.
+
+Seen from far, a loop is one thing, and so is an agent with the append of what it said. A graph that
+is one loop and nothing else is seen by its phases instead: all of its nodes that are of one kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
+from typing import Final, TypeVar
+
+from ..graph import Graph
+from ..node_protocol import Kind
+from ..proofs.lines import groups
+from ..views.folded import Box
+
+__all__ = ["phases"]
+
+S = TypeVar("S")
+
+ALONE: Final[frozenset[Kind]] = frozenset({"graph", "human"})
+"""Kinds that are nobody's phase: who answers, and who decides, is told apart."""
+
+Group = tuple[str, ...]
+
+
+def phases(graph: Graph[S]) -> tuple[Box, ...]:
+    """Return the boxes that a graph's nodes are in, in the order of its table."""
+    pairs = [(one.source, one.target) for one in graph.edges if one.target != "END"]
+    loops = _with_appends(graph, list(groups(graph.nodes, pairs)))
+    kinds = _with_appends(graph, _by_kind(graph))
+    nodes = [(name,) for name in graph.nodes]
+    # What would be one box alone is seen from nearer.
+    seen = next((one for one in (loops, kinds) if len(one) > 1), nodes)
+    return tuple(_boxes(graph, seen))
+
+
+def _by_kind(graph: Graph[S]) -> list[Group]:
+    """Return the phases of a loop: nodes of one kind; agents, people and their appends alone."""
+    found: dict[str, list[str]] = {}
+    for name, node in graph.nodes.items():
+        alone = node.kind in ALONE or _speaker(graph, name) is not None
+        found.setdefault(f"node {name}" if alone else node.kind, []).append(name)
+    return [tuple(group) for group in found.values()]
+
+
+def _with_appends(graph: Graph[S], found: Sequence[Group]) -> list[Group]:
+    """Return the groups with each append among those whose answer it appends."""
+    alone = {group[0] for group in found if len(group) == 1}
+    speakers = {name: _speaker(graph, name) for name in alone}
+    follows = {name: one for name, one in speakers.items() if one in alone}
+    return [
+        (*group, *(name for name in graph.nodes if follows.get(name) == group[0]))
+        if len(group) == 1
+        else group
+        for group in found
+        if group[0] not in follows
+    ]
+
+
+def _speaker(graph: Graph[S], name: str) -> str | None:
+    """Return the agent whose answer an append appends, if it is come to from one agent alone."""
+    sources = {one.source for one in graph.edges if one.target == name}
+    if graph.nodes[name].kind != "append" or len(sources) != 1:
+        return None
+    (source,) = sources
+    return source if graph.nodes[source].kind == "graph" else None
+
+
+def _boxes(graph: Graph[S], found: Iterable[Group]) -> Iterator[Box]:
+    taken = {*graph.nodes}
+    for group in found:
+        first = graph.nodes[group[0]]
+        kinds = {graph.nodes[name].kind for name in group}
+        if len(group) == 1 or (first.kind in ALONE and kinds <= {first.kind, "append"}):
+            yield Box(first.name, first.kind, group)
+        elif len(kinds) == 1:
+            yield Box(_free(first.kind, taken), first.kind, group)
+        else:
+            yield Box(_free(f"{_entry(graph, group)} loop", taken), "loop", group)
+
+
+def _entry(graph: Graph[S], group: Group) -> str:
+    """Return the node by which a loop is come to first."""
+    if graph.start in group:
+        return graph.start
+    into = {one.target for one in graph.edges if one.source not in group}
+    return next((name for name in group if name in into), group[0])
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """Return a name that nothing has yet, and take it."""
+    names = (name if number == 1 else f"{name} {number}" for number in count(1))
+    free = next(one for one in names if one not in taken)
+    taken.add(free)
+    return free

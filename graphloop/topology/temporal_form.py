@@ -1,0 +1,98 @@
+"""Temporal rules in a file, and in a word of a command line: both are read alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from ..errors import ConfigError, Problem
+from ..temporal import Rules, TemporalRule, words_of
+from ..temporal_data import rules_from_data
+from ..temporal_names import Names, resolve
+from .compose import compose
+from .problems import Complaints, Misread
+from .tree import Fields, Items, Scalar, Value
+
+__all__ = ["read_rules", "rules_of_texts"]
+
+
+def read_rules(
+    values: Iterable[Value],
+    complaints: Complaints,
+    first: int = 1,
+    *,
+    words: Names | None = None,
+) -> Rules:
+    """Return the temporal rules that stand in a list; what is no rule is noted.
+
+    Args:
+        values: what stands there.
+        complaints: takes what is wrong.
+        first: the number of the first rule, for messages.
+        words: what rules may speak of, and of the tools that a run brings by `tool:…`; None if
+            that is not known.
+    """
+    rules: dict[TemporalRule, None] = {}
+    for number, one in enumerate(values, first):
+        try:
+            found = rules_from_data([_data(one)])
+            if words is not None:
+                _refuse_unknown(found, words)
+            rules |= dict.fromkeys(found)
+        except ConfigError as error:
+            said = str(error).replace("rules[0]", f"rule {number}")
+            what, _, fix = said.partition(" Fix: ")
+            complaints.note(one.mark, what, fix or "mend the rule.")
+    return Rules(tuple(rules))
+
+
+def rules_of_texts(texts: Sequence[str], title: str) -> Rules:
+    """Return the rules that these texts say, each one rule in YAML or JSON.
+
+    Args:
+        texts: such as `{never: tool:pay, before: review}`.
+        title: what they are to their author, for messages; numbered where there are several.
+
+    Raises:
+        TopologyError: with every problem of every text.
+    """
+    problems: list[Problem] = []
+    rules = Rules()
+    for number, text in enumerate(texts, 1):
+        complaints = Complaints(title if len(texts) == 1 else f"{title} {number}", problems)
+        try:
+            known = len(problems)
+            tree = compose(text, complaints)
+            if len(problems) == known:
+                rules &= read_rules([tree], complaints, number)
+        except Misread:
+            continue  # Why, is among the complaints.
+    Complaints(title, problems).refuse()
+    return rules
+
+
+def _refuse_unknown(rules: Rules, words: Names) -> None:
+    """Refuse rules about what there is not.
+
+    Raises:
+        ConfigError: a word means nothing, or more than one thing.
+    """
+    said = [word.partition(":") for rule in rules for word in words_of(rule)]
+    given = [name for kind, _, name in said if kind in {"tool", "approval"} and name]
+    try:
+        resolve(rules, replace(words, tools=(*(words.tools or ()), *given)))
+    except ConfigError:
+        # What is said where tools are not known has more to it: how to write one.
+        resolve(rules, replace(words, tools=None))
+        raise
+
+
+def _data(value: Value) -> object:
+    """Return a tree as plain lists, dicts and values."""
+    match value:
+        case Scalar():
+            return value.value
+        case Items():
+            return [_data(one) for one in value.items]
+        case Fields():
+            return {one.key: _data(one.value) for one in value.entries}

@@ -1,0 +1,240 @@
+"""What the nodes of the library promise, they keep: counted along simulated runs.
+
+The proofs believe contracts. So each visit of runs through graphs of every kind of node, safe ones
+and ones of which some lines lead anywhere, is held against the contract of its node
+(`tests/contract_monitor.py`); and a wrong contract, of each kind, must be noticed there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import pairwise
+from typing import Any, Final
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphloop import nodes as library
+from graphloop.contract import Cap, Contract, contract_of
+from graphloop.errors import GraphError
+from graphloop.fuzz.choices import Choices
+from graphloop.fuzz.fuzzing import Fuzzer
+from graphloop.nodes import (
+    Append,
+    Approve,
+    Child,
+    Compact,
+    Critique,
+    Execute,
+    Extend,
+    Function,
+    Gate,
+    Limit,
+    ModelCall,
+    Parallel,
+    PrepareStep,
+    StopCheck,
+    Verify,
+)
+from graphloop.outcomes import (
+    Aborted,
+    Accepted,
+    Answered,
+    AnsweredCalls,
+    Cannot,
+    Compacted,
+    Failed,
+    FollowUp,
+    Go,
+    Held,
+    Outcome,
+    Ready,
+    Refused,
+    Rejected,
+    Retry,
+    Settled,
+    Unplanned,
+)
+from graphloop.outcomes import Final as FinalOutcome
+from graphloop.run import evolve
+from tests.contract_monitor import Visit, broken_promises, visits_of
+from tests.sizes import sized
+from tests.strategies import fresh
+from tests.varied_graphs import Again, seeded, varied
+
+EVENTS_MAX: Final = 150
+"""After how many events a run is given up: where lines lead anywhere it may have no end."""
+
+NOTHING: Final = frozenset[Any]()
+PROMISED: Final[set[tuple[str, type[Outcome]]]] = {
+    *(("caps", one) for one in (Again, Compacted, Go, Held, Rejected, Retry)),
+    *(("notes", one) for one in (Rejected, Unplanned)),
+    *(("surely", one) for one in (Ready, AnsweredCalls, Answered, FollowUp, FinalOutcome, Refused)),
+    *(("ends_by", Cannot), ("only_asked", Cannot), ("breaks_by", Aborted), ("breaks_by", Failed)),
+}
+"""The outcomes of which something is promised; a run has to have taken each."""
+WORDS: Final = {
+    *("agents", "asks", "breaks_by", "caps", "children", "ends_by", "join", "model_calls", "moves"),
+    *("needs", "notes", "once_broken", "once_ended", "once_noted", "only_asked", "settles"),
+    *("surely", "tools", "writes"),
+}
+BY_WORD_ONLY: Final = {"writes"}
+"""What no simulated run shows, for nothing in a simulation writes to the state."""
+
+UNSEEN: Final = {"at_first", "moves_by", "reads", "reducers"}
+"""Terms of a contract that loosen another term, or that no run shows: what a function reads."""
+
+
+def journeys(seed: int, *, wild: bool) -> list[list[Visit]]:
+    """Return the visits of two runs through a graph."""
+    try:
+        made = varied(seeded(seed), wild=wild)
+    except GraphError:
+        return []
+    fuzzer = Fuzzer(made.subject)
+    trials = [fuzzer.tried(Choices.seeded(seed + at), EVENTS_MAX)[0] for at in range(2)]
+    return [visits_of(made.graph, one.events, None) for one in trials]
+
+
+@cache
+def known_journeys() -> tuple[list[Visit], ...]:
+    """Return the visits of the same runs every time."""
+    return tuple([one for seed in range(250) for one in journeys(seed, wild=False)])
+
+
+@pytest.mark.parametrize("wild", [False, True])
+@settings(max_examples=sized(60), deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_every_promise_is_kept(wild: bool, seed: int) -> None:
+    """In a graph that nobody would let pass, too: a contract is a node's, not its table's."""
+    for visits in journeys(seed, wild=wild):
+        assert [] == [one for one in broken_promises(visits) if not is_known(visits, one)]
+
+
+def is_known(visits: Sequence[Visit], problem: str) -> bool:
+    """Whether calls are held again as no gate was passed in between: GL2 refuses that."""
+    if not (problem.startswith("caps:") and problem.endswith("held)")):
+        return False
+    held = [at for at, one in enumerate(visits) if one.outcome is Held]
+    between = [visits[one + 1 : other] for one, other in pairwise(held)]
+    return any(not any(one.node.kind == "gate" for one in some) for some in between)
+
+
+def test_every_promise_of_the_library_is_put_to_the_test() -> None:
+    """A promise that nobody has watched is a wish."""
+    visits = [visit for one in known_journeys() for visit in one]
+    promising = {name for name in library.__all__ if hasattr(getattr(library, name), "contract")}
+    taken = {
+        (word, visit.outcome)
+        for visit in visits
+        for word in ("caps", "surely", "ends_by", "breaks_by", "notes", "only_asked")
+        if visit.outcome in getattr(visit.contract, word)
+    }
+
+    assert promising <= {type(visit.node).__name__ for visit in visits}
+    assert PROMISED <= taken
+
+
+@dataclass(frozen=True)
+class Lying:
+    """A node that promises something else than it does."""
+
+    node: Any
+    contract: Contract
+
+    @property
+    def name(self) -> str:
+        return str(self.node.name)
+
+    @property
+    def kind(self) -> str:
+        return str(self.node.kind)
+
+
+def wrong(**terms: Any) -> Callable[[Contract], Contract]:
+    return lambda promised: replace(promised, **terms)
+
+
+PLANTED: Final[tuple[tuple[str, type[Any], Callable[[Contract], Contract]], ...]] = (
+    ("model_calls", ModelCall, wrong(model_calls=0)),
+    ("model_calls", Critique, wrong(model_calls=0)),
+    ("tools", Execute, wrong(tools=False)),
+    ("asks", Execute, wrong(asks=False)),
+    ("asks", Gate, wrong(asks=False)),
+    ("asks", Approve, wrong(asks=False)),
+    ("agents", Child, wrong(agents=())),
+    ("children", Parallel, lambda one: replace(one, children=(), agents=one.agents[:1])),
+    ("moves", PrepareStep, wrong(surely={})),
+    ("moves", Append, wrong(moves=NOTHING)),
+    ("moves", ModelCall, wrong(moves=NOTHING)),
+    ("moves", Verify, wrong(surely={})),
+    ("surely", Append, wrong(surely={AnsweredCalls: frozenset({"turn"})})),
+    ("surely", Compact, wrong(surely={Compacted: frozenset({"close"})})),
+    ("settles", Gate, wrong(settles=True)),
+    ("only_asked", Critique, wrong(only_asked=frozenset({Accepted}))),
+    ("ends_by", Gate, wrong(ends_by=frozenset({Settled}))),
+    ("breaks_by", Gate, wrong(breaks_by=frozenset({Settled}))),
+    ("notes", Append, wrong(notes=frozenset({FinalOutcome}))),
+    ("once_ended", Append, wrong(once_ended=frozenset({Refused}))),
+    ("once_broken", Append, wrong(once_broken=frozenset({FinalOutcome}))),
+    ("once_noted", Append, wrong(once_noted=frozenset({FinalOutcome}))),
+    ("caps", Limit, wrong(caps={Go: Cap(0)})),
+    ("caps", Extend, wrong(caps={Retry: Cap(0, resets=frozenset({"turn"}))})),
+    ("caps", Compact, wrong(caps={Compacted: Cap(0, resets=frozenset({"close"}))})),
+    ("caps", Verify, wrong(caps={Rejected: Cap(0, resets=frozenset({"question"}))})),
+    ("caps", StopCheck, wrong(caps={Go: Cap(0, counts=frozenset({"turn", "step"}))})),
+    ("caps", Execute, wrong(caps={Held: Cap(0, resets=frozenset({"turn"}))})),
+    ("caps", Function, wrong(caps={Again: Cap(0)})),
+    ("needs", Parallel, wrong(needs=9)),
+    ("join", Parallel, wrong(join="all")),
+)
+"""Wrong contracts: the promise that is not kept, and the node that does not keep it."""
+
+
+@pytest.mark.parametrize(
+    ("word", "kind", "lie"), PLANTED, ids=[f"{word}-{kind.__name__}" for word, kind, _ in PLANTED]
+)
+def test_a_wrong_contract_is_noticed(
+    word: str, kind: type[Any], lie: Callable[[Contract], Contract]
+) -> None:
+    """A monitor that never fires proves nothing."""
+    fired = {
+        one.partition(":")[0]
+        for visits in known_journeys()
+        if any(isinstance(visit.node, kind) for visit in visits)
+        for one in broken_promises([_lied(visit, kind, lie) for visit in visits])
+    }
+
+    assert word in fired
+
+
+def _lied(visit: Visit, kind: type[Any], lie: Callable[[Contract], Contract]) -> Visit:
+    promised = contract_of(visit.node)
+    if not isinstance(visit.node, kind) or promised is None:
+        return visit
+    liar: Any = Lying(visit.node, lie(promised))
+    return replace(visit, node=liar)
+
+
+def test_a_state_that_was_not_to_be_written_is_noticed() -> None:
+    """In a simulation nothing writes, so this run is made by hand."""
+    run = fresh()
+    visit = Visit(Limit(1), run, evolve(run, state=wrong_state()), Go)
+
+    assert ["writes"] == [one.partition(":")[0] for one in broken_promises([visit])]
+
+
+def wrong_state() -> Any:
+    """Return another state, as of any type."""
+    return object()
+
+
+def test_every_term_of_a_contract_is_watched_or_said_not_to_be() -> None:
+    """A term that comes later must not go unwatched."""
+    planted = {word for word, _, _ in PLANTED}
+
+    assert WORDS == planted | BY_WORD_ONLY
+    assert set(Contract.__dataclass_fields__) == WORDS | UNSEEN

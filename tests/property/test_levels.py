@@ -1,0 +1,235 @@
+"""What is drawn from far is true: every line of the table is there, and every count adds up."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import get_args
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphloop.graph import Edge, Graph
+from graphloop.overlays.levels import LEVELS, Level, level_picture
+from graphloop.overlays.phases import phases
+from graphloop.views.dot import dot_of
+from graphloop.views.drawing import visible
+from graphloop.views.folded import inside
+from graphloop.views.marks import Marks, Tone, Way
+from graphloop.views.mermaid import mermaid_of
+from graphloop.views.picture import Picture
+from graphloop.views.tally import Tally
+from graphloop.views.text import text_of
+from graphloop.views.theme import DARK
+from tests.graphs import any_graphs, build
+
+SEVERAL = re.compile(r"\((\d+) nodes\)")
+TIMES = re.compile(r"(?:^|[ :])([\d,]+)x(?: \([\d+,]+\))?")
+INSIDE = re.compile(r"(\d+) lines? inside(?:: ([\d,]+)x)?(?: \([\d+,]+\))?")
+DOT_LINE = re.compile(r"  (n\d+) -> (n\d+|last) \[")
+MERMAID_LINE = re.compile(r'    (n\d+) (?:==>|-->|-\.->)\|".*"\| (\w+)')
+
+
+def drawn_lines(drawn: Picture) -> Counter[tuple[str, str, str]]:
+    """Return the lines between boxes, each as often as it stands for one of the table."""
+    found: Counter[tuple[str, str, str]] = Counter()
+    for stroke in drawn.strokes:
+        for word in stroke.words:
+            several = SEVERAL.match(word.more)
+            count = int(several[1]) if several else 1
+            found[stroke.source, word.outcome, stroke.target] += count
+    return found
+
+
+def taken(more: str) -> int:
+    """Return how often something was done, by its words."""
+    said = TIMES.search(SEVERAL.sub("", more))
+    return int(said[1].replace(",", "")) if said else 0
+
+
+def counted_inside(drawn: Picture) -> tuple[int, int]:
+    """Return how many lines are inside boxes, and how often they were taken."""
+    lines = passages = 0
+    for shape in drawn.shapes:
+        # A node may be called anything, but the names of a box stand before its count.
+        for said in [one for one in map(INSIDE.fullmatch, shape.details) if one][:1]:
+            lines += int(said[1])
+            passages += int((said[2] or "0").replace(",", ""))
+    return lines, passages
+
+
+@given(any_graphs())
+def test_every_line_of_the_table_is_between_two_boxes_or_inside_one(graph: Graph[None]) -> None:
+    """No more and no fewer: a reviewer who looks from far is told the truth."""
+    boxes = phases(graph)
+    drawn = level_picture(graph, "phase")
+    ids = {
+        name: shape.id
+        for shape, box in zip(drawn.shapes, boxes, strict=False)
+        for name in box.nodes
+    }
+    ids["END"] = "last"
+    within: Counter[Edge] = Counter(edge for box in boxes for edge in inside(graph, box))
+    between = Counter(edge for edge in graph.edges if edge not in within)
+
+    assert {1} >= set(within.values())
+    assert Counter((ids[one.source], one.outcome, ids[one.target]) for one in between) == (
+        drawn_lines(drawn)
+    )
+    assert len(graph.edges) == drawn_lines(drawn).total() + within.total()
+
+
+@given(any_graphs())
+def test_every_notation_has_the_lines_of_the_picture(graph: Graph[None]) -> None:
+    """From far, from near and in detail, in any theme."""
+    for level in LEVELS:
+        drawn = level_picture(graph, level)
+        pairs = {(one.source, one.target) for one in drawn.strokes}
+        dotted = map(DOT_LINE.match, dot_of(drawn, DARK).split("\n"))
+        flow = map(MERMAID_LINE.fullmatch, mermaid_of(drawn, DARK).split("\n"))
+
+        assert pairs == {(one[1], one[2]) for one in dotted if one}
+        assert pairs == {(one[1], one[2]) for one in flow if one}
+        assert text_of(drawn).count("▶ ") >= len(pairs)
+
+
+@st.composite
+def walked(draw: st.DrawFn) -> tuple[Graph[None], Marks, int]:
+    """Draw a graph, what some walks over it have counted, and how many steps they took."""
+    graph = draw(any_graphs(st.sampled_from("abcdefgh")))
+    targets = {(one.source, one.outcome): one.target for one in graph.edges}
+    visits: Counter[str] = Counter()
+    ways: Counter[Way] = Counter()
+    for _ in range(draw(st.integers(1, 3))):
+        place = graph.start
+        visits[place] += 1
+        for number in draw(st.lists(st.integers(0, 20), max_size=20)):
+            if place == "END":
+                break
+            row = [way for way in targets if way[0] == place]
+            way = row[number % len(row)]
+            ways[way] += 1
+            place = targets[way]
+            visits[place] += 1
+    marks = Marks(
+        visits={name: Tally((count,), tokens=count) for name, count in visits.items()},
+        passages={way: Tally((count,)) for way, count in ways.items()},
+    )
+    return graph, marks, ways.total()
+
+
+@given(walked())
+def test_counts_add_up_at_every_level(found: tuple[Graph[None], Marks, int]) -> None:
+    """What was done is the same, from wherever one looks."""
+    graph, marks, steps = found
+    tokens = sum(one.tokens for one in marks.visits.values())
+    for level in LEVELS:
+        drawn = level_picture(graph, level, marks)
+        between = sum(taken(word.more) for one in drawn.strokes for word in one.words)
+        _, within = counted_inside(drawn)
+        assert steps == between + within
+        told = [line for one in drawn.shapes for line in one.words if line.endswith(" tokens")]
+        assert tokens == sum(int(line.split()[0].replace(",", "")) for line in told)
+
+
+@given(walked())
+def test_a_box_is_come_to_as_often_as_lines_lead_to_it(
+    found: tuple[Graph[None], Marks, int],
+) -> None:
+    """And where runs begin, as often more as runs have begun."""
+    graph, marks, _ = found
+    begun = marks.visits[graph.start].total - sum(
+        marks.passages[one.source, one.outcome].total
+        for one in graph.edges
+        if one.target == graph.start and (one.source, one.outcome) in marks.passages
+    )
+    drawn = level_picture(graph, "phase", marks)
+    for shape in drawn.shapes:
+        into = sum(
+            taken(word.more)
+            for stroke in drawn.strokes
+            if stroke.target == shape.id
+            for word in stroke.words
+        )
+        into += begun if shape.id == drawn.start else 0
+        assert into == taken(" ".join(shape.words[1:2]))
+
+
+@given(any_graphs(), st.data())
+def test_marks_hide_and_add_no_line_at_any_level(graph: Graph[None], data: st.DataObject) -> None:
+    """Whatever is laid over a picture."""
+    level: Level = data.draw(st.sampled_from(LEVELS))
+    names = st.sampled_from([*graph.nodes, "END"])
+    ways = st.sampled_from([(one.source, one.outcome) for one in graph.edges])
+    tones: st.SearchStrategy[Tone] = st.sampled_from(get_args(Tone))
+    words = st.text("xyz", min_size=1, max_size=5)
+    marks = Marks(
+        nodes=data.draw(st.dictionaries(names, words)),
+        ways=data.draw(st.dictionaries(ways, words)),
+        way_tones=data.draw(st.dictionaries(ways, tones)),
+        shaded=data.draw(st.frozensets(names)),
+    )
+    plain, marked = level_picture(graph, level), level_picture(graph, level, marks)
+
+    assert drawn_lines(plain) == drawn_lines(marked)
+    # Every word about a way is told, beside its line or in the box that holds it.
+    told = " ".join(
+        [word.more for one in marked.strokes for word in one.words]
+        + [line for one in marked.shapes for line in one.details]
+    )
+    assert all(word in told for word in marks.ways.values())
+
+
+@st.composite
+def grown(draw: st.DrawFn) -> tuple[Graph[None], Graph[None], str]:
+    """Draw a graph, and the same with one node more anywhere in its table."""
+    rows = draw(
+        st.dictionaries(
+            st.sampled_from("abcdefgh"),
+            st.lists(st.sampled_from("abcdefgh"), min_size=1),
+            min_size=1,
+        )
+    )
+    known = {
+        name: [one if one in rows else "END" for one in row][:12] for name, row in rows.items()
+    }
+    where = draw(st.integers(1, len(known)))
+    items = list(known.items())
+    items.insert(where, ("new", ["END"]))
+    return build(known), build(dict(items)), "new"
+
+
+def in_order(drawn: Picture, text: str) -> list[str]:
+    """Return the names of nodes in the order in which a text states them."""
+    names = {shape.id: shape.words[0] for shape in drawn.shapes}
+    stated = re.findall(r"^ +(n\d+)(?: \[label|\[|\(|\{|>)", text, re.MULTILINE)
+    return [names[one] for one in stated]
+
+
+@given(grown())
+def test_a_node_more_moves_none_of_the_others(found: tuple[Graph[None], Graph[None], str]) -> None:
+    """Layouts go by the order of the source: two versions of a picture can be laid side by side."""
+    before, after, new = found
+    for level in ("node", "detail"):
+        old, now = level_picture(before, level), level_picture(after, level)
+        for written in (dot_of, mermaid_of):
+            assert in_order(old, written(old)) == [
+                one for one in in_order(now, written(now)) if one != new
+            ]
+        ends = {shape.id: shape.words[0] for one in (old,) for shape in one.shapes}
+        later = {shape.id: shape.words[0] for shape in now.shapes}
+        lines = [(ends[one.source], ends[one.target]) for one in old.strokes]
+        assert lines == [
+            (later[one.source], later[one.target])
+            for one in now.strokes
+            if new not in (later[one.source], later[one.target])
+        ]
+
+
+@given(any_graphs())
+def test_names_of_boxes_are_safe_in_a_text(graph: Graph[None]) -> None:
+    """Whatever nodes are called, a line of a box cannot be taken for a line of the table."""
+    for line in text_of(level_picture(graph, "phase")).split("\n"):
+        assert line == visible(line)
+        if line[:1] in {"├", "└"}:
+            assert re.fullmatch(r"[├└][━─╌].[━─╌] .* [━─╌]+▶ .* [↻↓↑]", line)

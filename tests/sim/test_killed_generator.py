@@ -1,0 +1,84 @@
+"""A node's generator, killed for good at each of its moments, goes on in another process."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import signal
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from graphloop.codec import Codec
+from graphloop.events import CallbackReturned, Event, ModelReplied
+from graphloop.replay import replay
+from graphloop.stores.sqlite import SqliteStore
+from tests.generator_nodes import Programme, as_generator
+from tests.sim.killed_generator import RUN, work
+
+GRAPH = as_generator()
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(["pytest", "tests.sim.killed_generator"])
+MOMENTS_MAX = 100
+TYPES = Codec(Programme)
+
+
+async def journal(directory: Path) -> Sequence[Event]:
+    disk = SqliteStore(directory / "runs.db")
+    try:
+        return await disk.load(RUN) if RUN in await disk.runs() else ()
+    finally:
+        await disk.aclose()
+
+
+def facts(events: Sequence[Event]) -> list[object]:
+    """Return what generators asked and models said: times and processes aside."""
+    return [
+        one.answer if isinstance(one, CallbackReturned) else one.reply
+        for one in events
+        if isinstance(one, CallbackReturned | ModelReplied)
+    ]
+
+
+def legged(directory: Path, after: int | None) -> int | None:
+    """Return how a process ended that worked on the run."""
+    process = PROCESSES.Process(target=work, args=(directory, after))
+    process.start()
+    process.join()
+    return process.exitcode
+
+
+def state(events: Sequence[Event]) -> Programme:
+    return replay(GRAPH, [TYPES.typed(one) for one in events]).state
+
+
+def test_a_kill_at_any_moment_repeats_no_ask_that_was_answered(tmp_path: Path) -> None:
+    """Before and after each event is on the disk, and while a model is asked.
+
+    Which question is asked twice is the one that was under way, and only that.
+    """
+    clean = tmp_path / "clean"
+    clean.mkdir()
+    assert 0 == legged(clean, None)
+    wanted = asyncio.run(journal(clean))
+    once = Counter((clean / "ledger").read_text(encoding="utf-8").split())
+    kills = 0
+    for after in range(MOMENTS_MAX):
+        directory = tmp_path / str(after)
+        directory.mkdir()
+        ended = legged(directory, after)
+        assert ended in {0, -signal.SIGKILL}
+        answered = [one for one in asyncio.run(journal(directory)) if isinstance(one, ModelReplied)]
+        asked = (directory / "ledger").read_text("utf-8").split() if answered else []
+        if ended == 0:
+            break
+        kills += 1
+        assert 0 == legged(directory, None)
+
+        events = asyncio.run(journal(directory))
+        again = Counter((directory / "ledger").read_text(encoding="utf-8").split()) - once
+        assert facts(wanted) == facts(events)
+        assert state(wanted) == state(events)
+        assert again.total() <= 1
+        assert not again.keys() & set(asked[: len(answered)])
+    assert len(wanted) * 2 <= kills < MOMENTS_MAX

@@ -1,0 +1,230 @@
+"""A graph of one's own runs if it is bounded, and every model that it names can be asked."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from graphloop import END, Agent, Graph, fallback, map_over, parallel, retry, sub_graph
+from graphloop.drivers.ports import Callback
+from graphloop.errors import ConfigError, RunFailed
+from graphloop.events import Joined
+from graphloop.front.child import AgentTool
+from graphloop.front.topology import load
+from graphloop.graph import Edges
+from graphloop.node_protocol import Node
+from graphloop.nodes import (
+    AnswerCheck,
+    Append,
+    Child,
+    Compact,
+    Critique,
+    ModelCall,
+    PrepareStep,
+    StopCheck,
+    Verify,
+)
+from graphloop.nodes.function import Function
+from graphloop.outcomes import Answered, Outcome, Ready
+from graphloop.run import Run
+from graphloop.testing import ScriptedModel
+from graphloop.topology.registration import Registry
+from tests.endless_graphs import POLLS, QUEUE, poll, poller, silent
+from tests.strategies import call, reply
+
+REFUSED = r"graph 'poller' may run for ever, so it does not run: nothing bounds the cycle poll -> "
+
+
+def asks(label: str = "", fallbacks: tuple[str, ...] = (), judge: str = "") -> Graph[None]:
+    """Return a graph whose nodes name models."""
+    prepare: Node[None, Outcome] = PrepareStep()
+    model: Node[None, Outcome] = ModelCall(model=label, fallbacks=fallbacks)
+    append: Node[None, Outcome] = Append()
+    critique: Node[None, Outcome] = Critique("Good?", model=judge)
+    edges: Edges[None] = {
+        prepare: {Ready: model, ...: END},
+        model: {Answered: append, ...: END},
+        append: {...: critique},
+        critique: {...: END},
+    }
+    return Graph("asks", prepare, edges)
+
+
+def test_a_graph_that_nothing_bounds_does_not_run() -> None:
+    """The error names the cycle, what is missing, and both ways out."""
+    with pytest.raises(ConfigError, match=REFUSED) as caught:
+        poller().stream(None)
+
+    told = str(caught.value)
+    assert "lead the cycle through a StopCheck" in told
+    assert 'ignore={(\'poll\', "GL4"): "why"}' in told
+    assert "--unbounded REASON" in told
+
+
+def test_no_door_leads_around_it() -> None:
+    """To run, to resume, to be a tool or a node: each would run it."""
+    graph = poller()
+
+    for enter in (
+        lambda: asyncio.run(graph.run(None)),
+        lambda: asyncio.run(graph.resume("r", store="runs.db")),
+        lambda: graph.resume_stream("r", store="runs.db"),
+        lambda: graph.as_tool(None, description="polls"),
+        lambda: sub_graph(graph),
+        graph.run_bound,
+    ):
+        with pytest.raises(ConfigError, match=REFUSED):
+            enter()
+
+
+def test_a_graph_that_nobody_can_tell_does_not_run_either() -> None:
+    """A node without a contract on a cycle: unknown is never proven."""
+    with pytest.raises(ConfigError, match="give 'silent' a `contract`"):
+        silent().stream(None)
+    assert "completed" == asyncio.run(silent(again=False).run(None)).end_reason
+
+
+def test_with_a_reason_it_runs() -> None:
+    """As its author has said."""
+    for graph in (poller({("poll", "GL4"): POLLS}), poller().unbounded(POLLS)):
+        QUEUE[:] = [True, False, False]
+
+        assert "completed" == asyncio.run(graph.run(None)).end_reason
+        assert [] == QUEUE
+
+
+def test_a_file_gives_its_reason_in_ignore(tmp_path: Path) -> None:
+    """And that of an agent within it, under the agent's name."""
+    registry = Registry()
+    registry.node(poll)
+    inner = "graphloop: 1\nname: poller\nstart: poll\nnodes: {poll: {use: poll}}\n"
+    inner += "edges: {poll: {empty: poll, else: END}}\n"
+    outer = "graphloop: 1\nname: desk\nstart: poller\nagents: {poller: {include: poller.yaml}}\n"
+    outer += "nodes: {poller: {use: child, agent: poller}}\nedges: {poller: {else: END}}\n"
+    (tmp_path / "poller.yaml").write_text(inner)
+    desk = tmp_path / "desk.yaml"
+    desk.write_text(outer)
+    bare = load(desk, registry=registry)
+    desk.write_text(outer + f"ignore: [{{node: poller/poll, code: GL4, reason: {POLLS}}}]\n")
+    told = load(desk, registry=registry)
+    desk.write_text(outer)
+    (tmp_path / "poller.yaml").write_text(
+        f"{inner}ignore: [{{node: poll, code: GL4, reason: {POLLS}}}]\n"
+    )
+    told_within = load(desk, registry=registry)
+
+    with pytest.raises(ConfigError, match=REFUSED):
+        asyncio.run(bare.run(None))
+    for graph in (told, told_within, bare.unbounded(POLLS)):
+        QUEUE[:] = [True, False]
+        # The agent looks into its queue, and says nothing.
+        with pytest.raises(RunFailed, match="gave no answer"):
+            asyncio.run(graph.run(None, prompt="go"))
+        assert [] == QUEUE
+    assert [True, True, False] == [one.check().ok for one in (told, told_within, bare)]
+    with pytest.raises(ConfigError, match="needs no reason to run"):
+        told.unbounded(POLLS)
+
+
+def test_a_model_that_a_node_names_is_opened(tmp_path: Path) -> None:
+    """As the model of the run is, by its name."""
+    script = tmp_path / "judge.yaml"
+    script.write_text('- calls: [{name: verdict, arguments: {accepted: true, feedback: ""}}]\n')
+    graph = asks(judge=f"script:{script}")
+
+    result = asyncio.run(graph.run(None, model=ScriptedModel(["hi"]), prompt="go"))
+
+    assert ("hi", "completed") == (result.text, result.end_reason)
+    assert 2 == result.run.spent.model_calls
+
+
+@pytest.mark.parametrize("graph", [asks("judge"), asks(fallbacks=("judge",)), asks(judge="judge")])
+def test_a_model_that_nobody_can_open_is_told_before_the_run(graph: Graph[None]) -> None:
+    """By the node that names it; not in the middle of a run."""
+    with pytest.raises(ConfigError, match=r"node '\w+' asks the model 'judge', and model: expect"):
+        graph.stream(None, model=ScriptedModel(["hi"]), prompt="go")
+
+
+def test_a_model_that_the_run_brings_is_not_opened_again() -> None:
+    """Its label names it, whether or not anything could open it by that."""
+    verdict = reply(call("verdict", "v", '{"accepted": true, "feedback": ""}'))
+    model = ScriptedModel(["hi", verdict], label="judge")
+
+    result = asyncio.run(asks("judge", judge="judge").run(None, model=model, prompt="go"))
+
+    assert "hi" == result.text
+
+
+def helper(*answers: str) -> AgentTool:
+    """Return an agent that gives these answers."""
+    agent = Agent(ScriptedModel(list(answers)), name="helper")
+    return agent.as_tool(name="helper", description="helps")
+
+
+def alone(node: Node[None, Outcome]) -> Graph[None]:
+    """Return a graph of one node, whose answer is the run's."""
+    append: Node[None, Outcome] = Append()
+    return Graph("alone", node, {node: {Answered: append, ...: END}, append: {...: END}})
+
+
+NAMELESS: list[tuple[Node[None, Outcome], str]] = [
+    (Child("helpre"), "node 'helpre' of graph 'alone' runs the agent 'helpre'.* Did you mean"),
+    (parallel("helper", "zz"), "node 'parallel' of graph 'alone' runs the agent 'zz'"),
+    (map_over("zz", max_items=3), "node 'map_over' of graph 'alone' runs the agent 'zz'"),
+    (retry(fallback(Child("helper"), Child("zz")), 2), "runs the agent 'zz'"),
+    (parallel("helper", callback="mien"), "invokes the function 'mien'.* Did you mean 'mine'"),
+    (retry(map_over("helper", max_items=3, callback="f"), 2), "invokes the function 'f'"),
+    (Verify((AnswerCheck("good", 1),)), "invokes the function 'good'"),
+    (PrepareStep(callback="f"), "invokes the function 'f'"),
+    (StopCheck(callback="f"), "invokes the function 'f'"),
+    (Compact(callback="f"), "invokes the function 'f'"),
+    (Function("f", frozenset({Ready})), "invokes the function 'f'"),
+]
+
+
+@pytest.mark.parametrize(("node", "told"), NAMELESS)
+def test_what_a_node_names_is_looked_up_before_the_run(
+    node: Node[None, Outcome], told: str
+) -> None:
+    """In the middle of it, money has been spent, and a half answer could pass for one."""
+    agents = {"helper": helper("hi")}
+    callbacks: dict[str, Callback[None]] = {"mine": lambda _: Joined("x")}
+    graph = Graph("alone", node, {node: {...: END}})
+
+    for enter in (
+        lambda: graph.stream(None, prompt="go", agents=agents, callbacks=callbacks),
+        lambda: graph.resume_stream("r", agents=agents, callbacks=callbacks),
+        lambda: graph.as_tool(None, description="x", agents=agents, callbacks=callbacks),
+        lambda: graph.run_bound(agents=agents, callbacks=callbacks),
+    ):
+        with pytest.raises(ConfigError, match=told):
+            enter()
+
+
+def test_all_that_is_missing_is_told_at_once() -> None:
+    """Who mends one name would otherwise learn of the next by another start."""
+    first, second = parallel("a", "b", callback="f"), Critique("Good?", model="judge")
+    graph: Graph[None] = Graph("all", first, {first: {...: second}, second: {...: END}})
+
+    with pytest.raises(ConfigError) as caught:
+        graph.stream(None, prompt="go")
+
+    told = str(caught.value)
+    words = ("asks a model: say which", "the model 'judge'", "agent 'a'", "agent 'b'", "ion 'f'")
+    assert [] == [one for one in words if one not in told]
+
+
+def test_what_is_given_is_found_wherever_it_comes_from() -> None:
+    """Agents among the tools, too; and functions may be plain ones."""
+    vote = alone(parallel("helper", "helper", callback="count"))
+
+    def count(run: Run[None]) -> Joined:
+        return Joined(str(len(run.turn.branches)))
+
+    for agents, tools in (({"helper": helper("a", "b")}, ()), ({}, (helper("a", "b"),))):
+        result = asyncio.run(
+            vote.run(None, prompt="go", agents=agents, tools=tools, callbacks={"count": count})
+        )
+        assert "2" == result.text

@@ -1,0 +1,65 @@
+"""Levels: one graph from far, from near and in detail, in every format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from graphloop.errors import ConfigError
+from graphloop.overlays.levels import LEVELS, Level, draw, level_of, level_picture
+from graphloop.views.family import Family
+from graphloop.views.marks import Marks
+from graphloop.views.mermaid import mermaid, mermaid_of
+from graphloop.views.theme import DARK
+from tests.graphs import agent, build
+from tests.unit.views.test_picture import parent
+
+INNER = build({"x": ["y"], "y": ["x", "END"]}, {"x": "gate", "y": "model"}, name="inner")
+
+
+def test_at_the_level_of_nodes_a_picture_is_what_it_always_was() -> None:
+    """The other levels are beside it."""
+    assert mermaid(agent()) == mermaid_of(level_picture(agent()))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_children_are_drawn_at_the_level_of_their_parent(level: Level) -> None:
+    """What is laid over them lies there, and only there."""
+    marks = Marks(children={("a", "kid"): Marks(title="2 runs", nodes={"x": "lit here"})})
+    drawn = level_picture(Family(parent(INNER)), level, marks, expand=True)
+    (inner,) = drawn.inner
+
+    assert "kid (inner, 2 runs)" == inner.picture.title
+    assert drawn.shapes[0].id == inner.owner
+    assert "lit here" in " ".join(
+        (*inner.picture.shapes[0].words, *inner.picture.shapes[0].details)
+    )
+    assert bool(level == "detail") is bool(level_picture(Family(parent(INNER)), level).inner)
+
+
+@pytest.mark.parametrize("suffix", ["svg", "png", "pdf", "mmd", "dot", "txt"])
+@pytest.mark.parametrize("level", LEVELS)
+def test_every_level_is_drawn_in_every_format(level: Level, suffix: str, tmp_path: Path) -> None:
+    """In either theme."""
+    draw(agent(), tmp_path / f"a.{suffix}", level=level, theme=DARK)
+
+    assert (tmp_path / f"a.{suffix}").stat().st_size > 100
+
+
+def test_a_state_machine_has_one_level(tmp_path: Path) -> None:
+    """Leaving nodes out of what somebody executes would be a lie."""
+    draw(agent(), tmp_path / "a.scxml")
+
+    assert (tmp_path / "a.scxml").exists()
+    with pytest.raises(ConfigError, match="found 'phase'"):
+        draw(agent(), tmp_path / "a.xstate.json", level="phase")
+    with pytest.raises(ConfigError, match="with agents"):
+        draw(agent(), tmp_path / "a.scxml", expand=True)
+
+
+def test_a_level_that_there_is_not_is_refused() -> None:
+    """With the nearest that there is."""
+    assert "phase" == level_of("phase")
+    with pytest.raises(ConfigError, match="Did you mean 'phase'"):
+        level_of("phases")
