@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import re
 from typing import Final
-from unicodedata import category
+from unicodedata import bidirectional, category
 
-__all__ = ["NAME_MAX", "control_in", "escaped", "flaw_of", "node_flaw_of"]
+__all__ = ["NAME_MAX", "control_in", "escaped", "flaw_of", "node_flaw_of", "turns_direction"]
 
 NAME_MAX: Final = 200
 
 _CONTROL: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
 """Control characters, half pairs, and the separators of lines and paragraphs."""
+
+_TURNS: Final = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
 
 _CALLS: Final = re.compile(r"(.*/)?c-?[0-9]+", re.DOTALL)
 """What the keys of calls begin with, in the run itself or below it."""
@@ -26,6 +28,11 @@ def control_in(text: str) -> str | None:
     if text.isprintable():
         return None
     return next((sign for sign in text if category(sign) in _CONTROL), None)
+
+
+def turns_direction(sign: str) -> bool:
+    """Whether a character changes the writing direction of those that follow it."""
+    return bidirectional(sign) in _TURNS
 
 
 def flaw_of(name: str) -> str | None:

@@ -7,11 +7,12 @@ import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import TypeVar, cast
-from unicodedata import bidirectional, category
+from unicodedata import category
 
 from ..drivers.asks import Pending
 from ..front.final_answer import FINAL_ANSWER, NOT_TAKEN
 from ..front.result import RunResult
+from ..naming import turns_direction
 from ..run import Run
 from ..stores.base import Ask
 from ..values import ToolResult, UserMessage
@@ -43,7 +44,6 @@ ARGUMENTS_MAX = 120
 ASKED_MAX = 10_000
 """What somebody is to decide about is told whole."""
 RESULT_MAX = 200
-TURNS = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
 CALL_KEY = re.compile(r"c(\d+)\.(\d+)")
 
 
@@ -59,7 +59,7 @@ def clean(text: str) -> str:
 
 
 def _clean(sign: str) -> str:
-    if bidirectional(sign) in TURNS:
+    if turns_direction(sign):
         return ascii(sign)[1:-1]
     return sign if sign in "\n\t" or category(sign) != "Cc" else ""
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, TypeVar, final
 
 from ..graph import Graph
+from ..naming import turns_direction
 from ..node_protocol import Kind, Node
 from ..nodes.child import Child
 from ..nodes.gate import Gate
@@ -50,7 +51,6 @@ _QUIET_OUTCOMES: Final = frozenset({"aborted", "failed"})
 
 # The explicit directional embeddings, overrides and isolates of UAX #9: with them a label can be
 # made to read as another one (the "Trojan Source" attack, CVE-2021-42574).
-_DIRECTIONS: Final = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
 
 Role: TypeAlias = Literal["main", "closing", "leaving", "quiet", "side"]
 
@@ -142,7 +142,7 @@ def _visible(character: str) -> str:
             return "\ufffd"
         case "Cn" if code & 0xFFFE == 0xFFFE:
             return "\ufffd"
-        case _ if unicodedata.bidirectional(character) in _DIRECTIONS:
+        case _ if turns_direction(character):
             return "\ufffd"
         case _:
             return character

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from graphloop.naming import NAME_MAX, control_in, escaped, flaw_of, node_flaw_of
+from graphloop.naming import (
+    NAME_MAX,
+    control_in,
+    escaped,
+    flaw_of,
+    node_flaw_of,
+    turns_direction,
+)
 
 
 @pytest.mark.parametrize(
@@ -58,3 +65,11 @@ def test_a_control_character_is_found_or_not() -> None:
 def test_what_is_shown_drives_no_terminal() -> None:
     """Escapes stand for what cannot be seen."""
     assert "a\\x1b[2J\\n\\u202eb é" == escaped("a\x1b[2J\n\u202eb é")
+
+
+def test_what_turns_the_direction_of_a_line_is_known() -> None:
+    """Marks and joiners stay: names are written with them, and the line stays as it is."""
+    turning = [chr(code) for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))]
+
+    assert all(map(turns_direction, turning))
+    assert not any(map(turns_direction, "aé\u200d\u200f\n"))

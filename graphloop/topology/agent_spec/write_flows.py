@@ -33,7 +33,6 @@ from .write_agents import AgentWriter, is_loop
 __all__ = ["FlowWriter"]
 
 END: Final = "END"
-BROKEN: Final = ("aborted", "failed")
 MAPPING_KEY: Final = "branching_mapping_key"
 
 
