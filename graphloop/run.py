@@ -19,7 +19,7 @@ from .events import Failure, Setup
 from .history import History
 from .policy import Rule
 from .spending import Spent
-from .temporal_monitor import Monitor
+from .temporal.monitor import Monitor
 from .values import (
     FinishReason,
     Message,

@@ -21,8 +21,8 @@ from .effects import AskHuman, CallTool, Effect, StartRun
 from .events import ChildEnded, Decided, EffectFailed, Event, ToolReturned
 from .outcomes import Aborted, Outcome, outcome_name
 from .run import Run, Verdict, evolve
-from .temporal_automata import Happening, approval_of, earlier, entered, ran, returned, taken
-from .temporal_monitor import Monitor, Wanted, judged, refusal
+from .temporal.automata import Happening, approval_of, earlier, entered, ran, returned, taken
+from .temporal.monitor import Monitor, Wanted, judged, refusal
 from .values import ToolResult, UserMessage, call_key, call_place
 
 __all__ = [

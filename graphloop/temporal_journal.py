@@ -19,7 +19,8 @@ from .outcomes import Outcome
 from .overheard import overheard
 from .run import Run, evolve
 from .step import Step, begin, step
-from .temporal_automata import Happening, entered
+from .temporal.automata import Happening, entered
+from .temporal.monitor import Monitor
 from .temporal_happenings import (
     before_the_run,
     on_leaving,
@@ -28,7 +29,6 @@ from .temporal_happenings import (
     restrained,
     run_again,
 )
-from .temporal_monitor import Monitor
 from .temporal_watch import lets_through
 
 __all__ = ["journal_happenings", "watched"]

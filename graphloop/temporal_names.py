@@ -24,7 +24,7 @@ from .temporal import (
     describe_rule,
     words_of,
 )
-from .temporal_automata import KINDS
+from .temporal.automata import KINDS
 
 __all__ = ["Names", "guarded_tools", "names_of", "resolve"]
 

@@ -15,7 +15,8 @@ from .graph import Graph
 from .outcomes import Outcome
 from .run import Run, evolve
 from .temporal import Rules, TemporalRule
-from .temporal_automata import Happening, entered
+from .temporal.automata import Happening, entered
+from .temporal.monitor import Monitor
 from .temporal_happenings import (
     before_the_run,
     on_leaving,
@@ -24,7 +25,6 @@ from .temporal_happenings import (
     restrained,
     run_again,
 )
-from .temporal_monitor import Monitor
 
 __all__ = [
     "lets_through",

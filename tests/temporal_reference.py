@@ -16,7 +16,7 @@ from graphloop.temporal import (
     TemporalRule,
     words_of,
 )
-from graphloop.temporal_automata import (
+from graphloop.temporal.automata import (
     Happening,
     approval_of,
     earlier,

@@ -12,8 +12,8 @@ from ..effects import AskHuman, CallModel, CallTool, StartRun
 from ..events import ChildEnded, Event
 from ..proofs.bound import Bound
 from ..temporal import TemporalRule, describe_rule
+from ..temporal.monitor import Monitor
 from ..temporal_journal import journal_happenings
-from ..temporal_monitor import Monitor
 from .differences import Difference
 from .executions import repeated, ungated
 from .pairing import lost_calls, unpaired_conversations

@@ -24,7 +24,7 @@ from ..node_protocol import Kind, Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Settled
 from ..policy import Rule, decide
 from ..run import Run, Turn, Verdict, evolve
-from ..temporal_monitor import Wanted, foreseen, refusal
+from ..temporal.monitor import Wanted, foreseen, refusal
 from ..values import ToolCall, call_key, call_place
 
 __all__ = ["Gate", "GateOutcome"]

@@ -18,7 +18,7 @@ from typing import Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar, fina
 from ..contract import Cap, Contract
 from ..outcomes import Outcome
 from ..temporal import AtMost, Rules, TemporalRule, describe_rule, words_of
-from ..temporal_automata import (
+from ..temporal.automata import (
     Automaton,
     Happening,
     approval_of,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..temporal_data import rule_schema
+from ..temporal.data import rule_schema
 from .forms import Schema, Text
 from .library import NodeKind, kind_of_class, node_kind
 from .node_forms import NAMED

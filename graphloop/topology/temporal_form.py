@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..errors import ConfigError, Problem
 from ..temporal import Rules, TemporalRule, words_of
-from ..temporal_data import rules_from_data
+from ..temporal.data import rules_from_data
 from ..temporal_names import Names, resolve
 from .compose import compose
 from .problems import Complaints, Misread

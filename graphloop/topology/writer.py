@@ -15,7 +15,7 @@ from typing import Final, cast
 import yaml
 
 from ..errors import GraphError, Problem
-from ..temporal_data import rules_to_data
+from ..temporal.data import rules_to_data
 from .document import AgentEntry, Document
 from .forms import Data, Text, Unwritable, Writing
 from .node_forms import write_node, write_part

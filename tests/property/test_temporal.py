@@ -16,9 +16,9 @@ from graphloop.nodes.execute import Execute
 from graphloop.nodes.gate import Gate
 from graphloop.run import evolve
 from graphloop.temporal import Rules, TemporalRule
-from graphloop.temporal_automata import Happening, approval_of, automaton_of, ran, returned
+from graphloop.temporal.automata import Happening, approval_of, automaton_of, ran, returned
+from graphloop.temporal.monitor import Monitor, Wanted, foreseen, judged
 from graphloop.temporal_journal import journal_happenings, watched
-from graphloop.temporal_monitor import Monitor, Wanted, foreseen, judged
 from tests.sizes import sized
 from tests.strategies import QUESTION, SETUP, Adversary, adversaries, loop
 from tests.temporal_reference import breaches, happenings, owes, rule_lists, rules_over

@@ -20,7 +20,7 @@ from graphloop.proofs.ground import Ground
 from graphloop.proofs.temporal import Decision, decided, temporal
 from graphloop.run import Run
 from graphloop.temporal import Rules, TemporalRule
-from graphloop.temporal_automata import Happening, approval_of, entered, ran, returned, taken
+from graphloop.temporal.automata import Happening, approval_of, entered, ran, returned, taken
 from graphloop.temporal_journal import journal_happenings
 from tests.sizes import sized
 from tests.strategies import Adversary, adversaries, loop

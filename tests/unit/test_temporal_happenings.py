@@ -10,7 +10,8 @@ from graphloop.history import History
 from graphloop.outcomes import Aborted, Outcome, Settled
 from graphloop.run import Run, Verdict, evolve
 from graphloop.temporal import at_most, never
-from graphloop.temporal_automata import Happening, approval_of, ran, returned
+from graphloop.temporal.automata import Happening, approval_of, ran, returned
+from graphloop.temporal.monitor import Monitor, Wanted
 from graphloop.temporal_happenings import (
     before_the_run,
     let_through,
@@ -20,7 +21,6 @@ from graphloop.temporal_happenings import (
     restrained,
     run_again,
 )
-from graphloop.temporal_monitor import Monitor, Wanted
 from graphloop.values import Message, ModelRequest, ToolResult
 from tests.strategies import QUESTION, call, replied, reply
 

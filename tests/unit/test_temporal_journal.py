@@ -13,8 +13,8 @@ from graphloop.events import CallCheck, Event
 from graphloop.graph import END, Graph
 from graphloop.outcomes import Done
 from graphloop.temporal import AtMost, Rules, always_followed_by, at_most
+from graphloop.temporal.monitor import Monitor
 from graphloop.temporal_journal import journal_happenings, watched
-from graphloop.temporal_monitor import Monitor
 from tests.strategies import Adversary, call, loop, reply
 from tests.unit.drivers.test_sim import ToolFirst
 

@@ -28,8 +28,8 @@ from graphloop.run import Run, Spent, evolve
 from graphloop.stop import Condition
 from graphloop.stores.memory import MemoryStore
 from graphloop.temporal import Followed, Never, always_followed_by, never
-from graphloop.temporal_automata import entered, ran
-from graphloop.temporal_monitor import Monitor
+from graphloop.temporal.automata import entered, ran
+from graphloop.temporal.monitor import Monitor
 from graphloop.testing import ScriptedModel
 from graphloop.values import AssistantMessage, Message, ToolResult
 from tests.strategies import Adversary, call, fresh, loop, reply

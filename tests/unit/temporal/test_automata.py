@@ -9,7 +9,7 @@ import pytest
 
 from graphloop.errors import ConfigError
 from graphloop.temporal import AtMost, Followed, Never, OnlyAfter, TemporalRule
-from graphloop.temporal_automata import (
+from graphloop.temporal.automata import (
     Happening,
     approval_of,
     automaton_of,

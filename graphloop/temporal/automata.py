@@ -16,8 +16,8 @@ from typing import Final, assert_never, final
 
 from msgspec import Struct
 
-from .errors import ConfigError
-from .temporal import AtMost, Followed, Never, OnlyAfter, TemporalRule, describe_rule, words_of
+from ..errors import ConfigError
+from .rules import AtMost, Followed, Never, OnlyAfter, TemporalRule, describe_rule, words_of
 
 __all__ = [
     "KINDS",

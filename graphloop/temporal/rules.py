@@ -7,7 +7,7 @@ A rule speaks of *happenings*: a node was entered (`node:review`), left by an ou
 (`approval:deploy`, or `approval` for the tool that the rule is about). What a rule restrains counts
 as soon as the tool is let through; what it waits for, once the tool has returned well. A word
 without a kind is looked up in the graph, and is refused there if it could mean two things. The
-language is total and looks back only, so each rule is a small automaton (`temporal_automata`): one
+language is total and looks back only, so each rule is a small automaton (`automata`): one
 for the proof and for the monitor. There are no expressions, no functions and no negation in it, so
 that a rule can stand in a file of data.
 """
@@ -19,8 +19,8 @@ from typing import Final, TypeAlias, assert_never, final
 
 from msgspec import Struct
 
-from .errors import ConfigError
-from .limits import whole_number
+from ..errors import ConfigError
+from ..limits import whole_number
 
 __all__ = [
     "TIMES_MAX",

@@ -15,7 +15,7 @@ from graphloop.temporal import (
     never,
     only_after,
 )
-from graphloop.temporal_data import RuleData, rule_schema, rules_from_data, rules_to_data
+from graphloop.temporal.data import RuleData, rule_schema, rules_from_data, rules_to_data
 from tests.temporal_reference import rule_lists
 
 DATA: list[RuleData] = [

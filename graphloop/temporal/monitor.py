@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from .temporal import Rules, TemporalRule, describe_rule
-from .temporal_automata import Automaton, Happening, approval_of, automaton_of, ran
-from .values import evolve
+from ..values import evolve
+from .automata import Automaton, Happening, approval_of, automaton_of, ran
+from .rules import Rules, TemporalRule, describe_rule
 
 __all__ = ["Monitor", "Wanted", "foreseen", "judged", "refusal"]
 

@@ -16,8 +16,8 @@ from graphloop.temporal import (
     never,
     only_after,
 )
-from graphloop.temporal_automata import approval_of, entered, ran, returned
-from graphloop.temporal_monitor import Monitor, Wanted, foreseen, judged, refusal
+from graphloop.temporal.automata import approval_of, entered, ran, returned
+from graphloop.temporal.monitor import Monitor, Wanted, foreseen, judged, refusal
 
 PER_APPROVAL = AtMost("tool:refund", 1, "approval:refund")
 REFUNDS = Monitor.of(Rules((PER_APPROVAL,)))

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple, TypeAlias, assert_never, cast
 
-from .errors import ConfigError, nearest
-from .temporal import (
+from ..errors import ConfigError, nearest
+from .rules import (
     TIMES_MAX,
     AtMost,
     Followed,
