@@ -71,8 +71,12 @@ def given_to(opener: Opener) -> Mapping[str, object]:
     if not isinstance(opener, Runner):
         return {}
     runner: Runner[Any] = opener  # pyright: ignore[reportUnknownVariableType]
-    known, given = runner.graph.facts, _facts(runner.world, runner.options)
-    return {name: one for name, one in given.items() if name not in known or known[name] != one}
+    if runner.given is None:
+        known, given = runner.graph.facts, _facts(runner.world, runner.options)
+        runner.given = {
+            name: one for name, one in given.items() if name not in known or known[name] != one
+        }
+    return runner.given
 
 
 def facts_of(document: Document) -> Mapping[str, object]:

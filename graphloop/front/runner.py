@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from time import time
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from uuid import uuid4
@@ -94,7 +94,7 @@ class Runner(Generic[S]):
     ) -> None:
         check_kinds(options)
         self.graph, self.options = graph, options
-        self.known: Graph[S] | None = None  # With what is known of its runs, once asked for.
+        self.given: Mapping[str, object] | None = None  # See `given_to`, which asks it once.
         self.world = World(model, options, tools) if world is None else world
         self._callbacks = callbacks
         self._gates = gates
@@ -125,27 +125,21 @@ class Runner(Generic[S]):
             signed=self._secret is not None,
             approval_ttl_s=options.get("approval_ttl_s"),
         )
+        self.tool_names = self.world.callable_names
+        self.reply_max = reply_max(self.setup, self.world)
+        # An agent that is shared on many levels is looked at once.
+        self._bound = cache(partial(run_bound, graph, self.setup, self.world))
         own = self.world.models.get(self.world.label)
         self._price = unpriced if own is None else price_of(options, own)
-
-    @property
-    def tool_names(self) -> tuple[str, ...]:
-        """The tools that may be called in a run, or in those below it."""
-        return self.world.callable_names
 
     @property
     def is_signed(self) -> bool:
         """Whether approvals have to be signed."""
         return self._secret is not None
 
-    @property
-    def reply_max(self) -> int | None:
-        """How many tokens one reply may have, in a run or in those below it; None for any."""
-        return reply_max(self.setup, self.world)
-
     def bound(self, *, context_window: int | None = None, price: ModelPrice | None = None) -> Bound:
         """Return the most that one run can come to, with the agents that it may call."""
-        return run_bound(self.graph, self.setup, self.world, context_window, price)
+        return self._bound(context_window, price)
 
     def now(self) -> float:
         """Return the time as runs see it."""

@@ -233,3 +233,14 @@ def test_a_file_knows_which_of_its_tools_are_agents(over: bool) -> None:
     if over:
         assert known.model_calls is not None
         assert known.model_calls > 2
+
+
+def test_an_agent_that_is_shared_on_many_levels_is_looked_at_once() -> None:
+    """Two tools a level, twenty levels: nobody looks at the lowest a million times."""
+    agent = helper()
+    for level in range(20):
+        model = ScriptedModel([], label=f"level {level}")
+        tools = [agent.as_tool(name=name, description="helps") for name in ("one", "other")]
+        agent = Agent(model, tools=tools, max_agent_depth=50, max_tokens=10)
+
+    assert agent.bound().model_calls is None
