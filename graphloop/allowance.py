@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final, Literal, NamedTuple, TypeVar
 
 from .effects import CallTool, StartRun
-from .run import Run, Turn, evolve
+from .events import Failure, Setup
+from .run import Ending, EndReason, Run, Turn, evolve
 from .spending import Budget
 from .values import ResultStatus, ToolResult, ToolSpec, call_key
 
@@ -20,10 +21,13 @@ __all__ = [
     "Beyond",
     "answer",
     "beyond",
+    "deeper",
     "free",
     "has_room",
+    "no_start",
     "specs_of",
     "starts",
+    "too_deep",
     "without_room",
 ]
 
@@ -68,6 +72,29 @@ def beyond(run: Run[S], specs: Mapping[int, ToolSpec]) -> dict[int, Beyond]:
         without = tools[max(0, most - run.spent.tool_calls - running) :]
         refused |= {one: _no_call(run, one, most, "tool") for one in without}
     return refused
+
+
+def no_start(run: Run[S], agents: Iterable[str]) -> Ending | None:
+    """Return how a run ends whose node would begin runs of these agents; None if it may."""
+    setup = run.setup
+    if (failure := too_deep(setup, agents)) is not None:
+        return Ending(EndReason.ERROR, failure=failure)
+    spent = setup.budget.tripped(run.spent)
+    return Ending(EndReason.BUDGET, spent) if spent else None
+
+
+def too_deep(setup: Setup, agents: Iterable[str]) -> Failure | None:
+    """Return why a run of this setup begins no runs of these agents; None if it may."""
+    most = setup.depth_max
+    if setup.depth < most:
+        return None
+    return Failure("ConfigError", deeper(agents, most, most + 1))
+
+
+def deeper(agents: Iterable[str], most: int, needed: int) -> str:
+    """Return, in words, that these agents would be too deep, and how deep would do."""
+    named = ", ".join(sorted({repr(one) for one in agents}))
+    return f"{named} would be more than {most} agents deep. Fix: max_agent_depth={needed}"
 
 
 def starts(specs: Mapping[int, ToolSpec]) -> int:

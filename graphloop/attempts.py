@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Final, Protocol, TypeVar, runtime_checkable
+from typing import Any, Final, TypeVar
 
 from .asks import Tell
 from .contract import Cap, ChildContract, Contract, contract_of
-from .errors import ConfigError, NotDeterministic
+from .errors import MISTAKES, ConfigError, NotDeterministic
 from .history import History
 from .naming import node_flaw_of
-from .node_protocol import Kind, Node
+from .node_protocol import Kind, Node, nodes_within
 from .outcomes import Aborted, Calls, Outcome
 from .run import Dialogue, EndReason, Run, Turn, evolve
 from .values import UserMessage
@@ -31,18 +31,8 @@ S = TypeVar("S")
 REPEATABLE: Final[frozenset[Kind]] = frozenset({"model", "graph", "check", "pure"})
 NEVER: Final = frozenset({Aborted, Calls})
 OPEN: Final = frozenset({EndReason.COMPLETED, EndReason.ERROR})
-WRONG: Final = frozenset({NotDeterministic.__name__})
+WRONG: Final = MISTAKES | {NotDeterministic.__name__}
 """Failures that tell of a mistake in the code: another attempt would hide it."""
-
-
-@runtime_checkable
-class _Wrapper(Protocol):
-    """A node that enters others in its place."""
-
-    @property
-    def wrapped(self) -> tuple[object, ...]:
-        """The nodes that it enters."""
-        ...
 
 
 def check_attempts(
@@ -99,11 +89,10 @@ def counter_of(wrapper: str, name: str, *nodes: Node[S, Outcome]) -> str:
     return f"{wrapper}{'+' * depth}:{name}"
 
 
-def _wrappers(node: object) -> int:
+def _wrappers(node: Node[Any, Outcome]) -> int:
     """Return how many wrappers stand around each other in a node."""
-    if not isinstance(node, _Wrapper):
-        return 0
-    return 1 + max(map(_wrappers, node.wrapped))
+    within = nodes_within(node)
+    return 1 + max(map(_wrappers, within)) if within else 0
 
 
 def may_try_again(run: Run[S]) -> bool:
@@ -172,11 +161,16 @@ def repeated(contract: Contract, times: int, on: frozenset[type[Outcome]]) -> Co
     children = [*contract.children, *[ChildContract(one, runs=n) for one, n in started.items()]]
     again = [replace(one, runs=None if one.runs is None else one.runs * times) for one in children]
     calls = None if contract.model_calls is None else contract.model_calls * times
-    return replace(contract, moves=moves, model_calls=calls, children=tuple(again))
+    # What is tried again has lost what was noted in its name.
+    kept = frozenset[type[Outcome]]()
+    return replace(contract, moves=moves, model_calls=calls, children=tuple(again), keeps=kept)
 
 
 def either(first: Contract, second: Contract, on: frozenset[type[Outcome]]) -> Contract:
-    """Return what a node promises that is `first`, and then perhaps `second`."""
+    """Return what a node promises that is `first`, and then perhaps `second`.
+
+    Who knows which of them leaves by which outcome says what is `unwritten`.
+    """
     calls = (first.model_calls, second.model_calls)
     surely = {
         outcome: first.moved(outcome) & second.moved(outcome)
@@ -199,6 +193,7 @@ def either(first: Contract, second: Contract, on: frozenset[type[Outcome]]) -> C
         children=(*first.children, *second.children),
         join=first.join or second.join,
         reducers=first.reducers | second.reducers,
+        functions=(*first.functions, *second.functions),
     )
 
 

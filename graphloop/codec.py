@@ -111,6 +111,18 @@ class Codec:
         except StateError as error:
             raise _not_ours(error) from error
 
+    def misfit(self, state: object) -> str:
+        """Return why a state could not be read back as one of this type; empty if it could."""
+        try:
+            self._state.validate_json(to_json(state, inf_nan_mode="strings"))
+        except StateError as error:
+            first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+            place = ".".join(str(one) for one in first["loc"])
+            return f"`{place}`: {first['msg']}" if place else first["msg"]
+        except (TypeError, ValueError) as error:
+            return f"it cannot be written as JSON: {error}"
+        return ""
+
     def _typed(self, state: object) -> object:
         try:
             return self._state.validate_python(state, strict=True)

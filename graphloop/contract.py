@@ -103,8 +103,11 @@ class Contract:
             leaves the ending as it is; None if it may do anything.
         once_broken: the same for a run that is broken off.
         notes: the outcomes with which feedback is noted for the turn, and no ending is left.
-        once_noted: entered straight from such an outcome, the node leaves by these alone; None if
-            it may do anything.
+        keeps: the outcomes with which noted feedback is still noted, and a run that had no ending
+            has none.
+        once_noted: entered straight from an outcome that `notes`, or with nothing in between but
+            visits that left by what `keeps`, the node leaves by these alone; None if it may do
+            anything.
         settles: entered with open calls, the node opens a turn of these calls and leaves by
             `Calls`, and by nothing else.
         model_calls: how many models one visit asks at most; None if that is not known.
@@ -113,10 +116,12 @@ class Contract:
         asks: whether a visit may wait for a person.
         reads: the fields of the user's state that a visit reads; None if that is not known.
         writes: those that it writes, whatever outcome it leaves by; None if that is not known.
+        unwritten: those among them that a visit may not have written that leaves by that outcome.
         children: the graphs that a visit runs, as far as they are known.
         join: which of its children it waits for; None for a node without parallel children.
         needs: how many children must succeed; None for what `join` says.
         reducers: the fields that several children may write, since a reducer puts them together.
+        functions: the names of the functions that a visit may invoke: looked up before a run.
     """
 
     caps: Mapping[type[Outcome], Cap] = field(default_factory=dict[type[Outcome], Cap])
@@ -140,12 +145,17 @@ class Contract:
     once_ended: frozenset[type[Outcome]] | None = None
     once_broken: frozenset[type[Outcome]] | None = None
     notes: frozenset[type[Outcome]] = frozenset()
+    keeps: frozenset[type[Outcome]] = frozenset()
     once_noted: frozenset[type[Outcome]] | None = None
     settles: bool = False
+    unwritten: Mapping[type[Outcome], frozenset[str]] = field(
+        default_factory=dict[type[Outcome], frozenset[str]]
+    )
     children: tuple[ChildContract, ...] = ()
     join: Join | None = None
     needs: int | None = None
     reducers: frozenset[str] = frozenset()
+    functions: tuple[str, ...] = ()
 
     def may_move(self, outcome: type[Outcome]) -> frozenset[Moves]:
         """Return what a visit that leaves by `outcome` may have moved on."""
@@ -154,6 +164,10 @@ class Contract:
     def moved(self, outcome: type[Outcome]) -> frozenset[Moves]:
         """Return what a visit that leaves by `outcome` has moved on for sure."""
         return self.surely.get(outcome, frozenset())
+
+    def written(self, outcome: type[Outcome]) -> frozenset[str]:
+        """Return what a visit that leaves by `outcome` has written for sure."""
+        return (self.writes or frozenset()) - self.unwritten.get(outcome, frozenset())
 
 
 def contract_of(node: Node[S, Outcome]) -> Contract | None:

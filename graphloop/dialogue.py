@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar, assert_never, final
 
-from .allowance import free
+from .allowance import free, too_deep
 from .asks import Answer, Ask, AskAgent, AskModel, AskPerson, PersonSaid, Tell
 from .effects import IN_WORDS, AskHuman, CallModel, Effect, StartRun
 from .events import ChildEnded, Decided, EffectFailed, Event, Failure, ModelReplied
@@ -123,9 +123,8 @@ def wish(run: Run[S], ask: Ask, node: str) -> tuple[Run[S], Effect | None] | Fai
             asked = AskHuman(run.next_effect, key, call, expires_at, takes=IN_WORDS)
             return waiting, asked
         case AskAgent(agent=agent):
-            if run.setup.depth >= run.setup.depth_max:
-                found = f"{agent!r} would be more than {run.setup.depth_max} agents deep"
-                return Failure("ConfigError", found)
+            if (failure := too_deep(run.setup, [agent])) is not None:
+                return failure
             key, messages = f"{node}.{run.next_effect}", _read(run, ask, node)
             return waiting, StartRun(run.next_effect, key, agent, "", messages, free(run, 0))
         case Tell(message=message):

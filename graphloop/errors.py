@@ -36,8 +36,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import Final
 
 __all__ = [
+    "MISTAKES",
     "AskFailed",
     "AuthenticationFailed",
     "BadReply",
@@ -66,6 +68,7 @@ __all__ = [
     "ToolDefinitionError",
     "ToolError",
     "UnknownRun",
+    "known_name",
     "nearest",
 ]
 
@@ -115,6 +118,22 @@ class GraphError(ConfigError):
     def __reduce__(self) -> tuple[type[GraphError], tuple[str, tuple[Problem, ...]]]:
         """Tell pickle what to build it from: process pools send errors home that way."""
         return GraphError, (self.graph, self.problems)
+
+
+MISTAKES: Final = frozenset(
+    one.__name__
+    for one in (ConfigError, GraphError, NodeDefinitionError, ScriptError, ToolDefinitionError)
+)
+"""What a failure is called that is the caller's to mend, in whatever process it is read."""
+
+
+def known_name(error: BaseException) -> str:
+    """Return what a failure is called: of a mistake, by the nearest class that all processes know.
+
+    Somebody's own kind of `ConfigError` is a mistake as well.
+    """
+    names = [one.__name__ for one in type(error).__mro__]
+    return next((one for one in names if one in MISTAKES), names[0])
 
 
 class ProviderError(GraphloopError):

@@ -13,10 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar, final
 
-from .allowance import free
+from .allowance import free, no_start
 from .contract import ChildContract, Contract
 from .contract import Join as Waits
 from .effects import Effect, Invoke, StartRun
+from .errors import MISTAKES
 from .events import CallbackReturned, ChildEnded, EffectFailed, Event, Failure, Joined
 from .history import History
 from .joins import BranchJoin, Reducer, is_decided, joined
@@ -36,8 +37,8 @@ FanOutOutcome: TypeAlias = Answered | Failed | Aborted
 
 LATE: Final = "Not needed any more: the others had decided."
 
-MISTAKE: Final = "ConfigError: "
-"""What a branch is told that cannot run at all; no agent's own failure begins so."""
+BY_MISTAKE: Final = tuple([f"{one}: " for one in sorted(MISTAKES)])
+"""How begins what is told of a branch that cannot run, or meets a mistake of the developer's."""
 
 WAITS: Final[dict[BranchJoin, Waits]] = {
     "collect": "collect",
@@ -82,17 +83,13 @@ class FanOut:
             children=children,
             join=WAITS[self.join],
             needs=None if self.join == "fail_fast" else 1,
+            functions=(self.callback,) if self.callback else (),
         )
 
     def start(self, run: Run[S], branches: tuple[BranchRun, ...]) -> Reaction[S, FanOutOutcome]:
         """Open a turn, and start the first branches."""
-        setup = run.setup
-        if setup.depth >= setup.depth_max:
-            agents = ", ".join(sorted({repr(one.agent) for one in branches}))
-            found = f"{agents} would be more than {setup.depth_max} agents deep"
-            return _failed(run, Failure("ConfigError", found))
-        if spent := setup.budget.tripped(run.spent):
-            return Leave(evolve(run, ending=Ending(EndReason.BUDGET, spent)), Failed())
+        if (ending := no_start(run, [one.agent for one in branches])) is not None:
+            return Leave(evolve(run, ending=ending), Failed())
         turn = Turn(number=run.turn.number + 1, branches=branches)
         return self._go_on(heard(evolve(taken_further(run), turn=turn)))
 
@@ -188,9 +185,9 @@ class FanOut:
         branches = run.turn.branches
         bad = [one for one in branches if one.status != "ok"]
         for one in bad:
-            if one.status == "error" and one.content.startswith(MISTAKE):
-                found = f"{one.name}: {one.content.removeprefix(MISTAKE)}"
-                return _failed(run, Failure("ConfigError", found))
+            if one.status == "error" and one.content.startswith(BY_MISTAKE):
+                error, _, message = one.content.partition(": ")
+                return _failed(run, Failure(error, f"{one.name}: {message}"))
         if len(bad) == len(branches) or (bad and self.join == "fail_fast"):
             bad.sort(key=lambda one: one.status == "not_run")  # What failed says more.
             return _failed(run, Failure("RunFailed", f"{bad[0].name}: {bad[0].content}"))
@@ -212,7 +209,7 @@ def _effect(branch: BranchRun) -> int:
 def _is_mistake(turn: Turn, event: EffectFailed) -> bool:
     """Whether a branch cannot run at all, and its answer is still needed."""
     branch = next(one for one in turn.branches if one.effect == event.effect)
-    return branch.status == "error" and branch.content.startswith(MISTAKE)
+    return branch.status == "error" and branch.content.startswith(BY_MISTAKE)
 
 
 def _begun(branches: Sequence[BranchRun]) -> int:

@@ -17,6 +17,7 @@ from .errors import GraphError, Problem, nearest
 from .naming import NAME_MAX, control_in, escaped, node_flaw_of
 from .node_protocol import Kind, Node
 from .outcomes import Outcome, outcome_name
+from .table_source import TableSource, called_from
 from .temporal import Rules
 
 __all__ = ["END", "Edge", "Edges", "EndType", "Graph", "Row"]
@@ -82,8 +83,12 @@ class Graph(Generic[S]):
         """The agents of its runs by name, as far as it knows; None for one of an unknown graph."""
         self.called: frozenset[str] = frozenset()
         """Those of them that its models may call like tools."""
+        self.handoffs: frozenset[str] = frozenset()
+        """Those of these that take over."""
         self.facts: Mapping[str, object] = {}
         """What its runs are given beside the table, for whoever compares it with another."""
+        self.source: TableSource | None = called_from()
+        """Where the table was written, if that is known."""
 
     @property
     def rules(self) -> Rules:

@@ -19,8 +19,8 @@ _CONTROL: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
 
 _TURNS: Final = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
 
-_CALLS: Final = re.compile(r"(.*/)?c-?[0-9]+", re.DOTALL)
-"""What the keys of calls begin with, in the run itself or below it."""
+_CALLS: Final = re.compile(r"c-?[0-9]+")
+"""What the keys of calls begin with."""
 
 
 def control_in(text: str) -> str | None:
@@ -44,6 +44,8 @@ def flaw_of(name: str) -> str | None:
         return f"it holds the control character {control!r}"
     if name != name.strip():
         return "it begins or ends with white space"
+    if "/" in name:
+        return "a slash leads from a child to its nodes (child/node)"
     return f"it has more than {NAME_MAX} characters" if len(name) > NAME_MAX else None
 
 

@@ -7,8 +7,21 @@ outcomes it declares). What comes after an outcome is the table's business, not 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, is_dataclass
 from types import UnionType
-from typing import Generic, Literal, Protocol, TypeAlias, TypeVar, cast, get_args
+from typing import (
+    Any,
+    Final,
+    Generic,
+    Literal,
+    Protocol,
+    TypeAlias,
+    TypeGuard,
+    TypeVar,
+    cast,
+    get_args,
+)
 
 from msgspec import Struct
 
@@ -17,7 +30,17 @@ from .events import Event
 from .outcomes import Outcome
 from .run import Run
 
-__all__ = ["Kind", "Leave", "Node", "Reaction", "Wait", "outcomes_of"]
+__all__ = [
+    "Kind",
+    "Leave",
+    "Node",
+    "Reaction",
+    "Wait",
+    "is_node",
+    "nodes_within",
+    "outcomes_of",
+    "unwrapped",
+]
 
 S = TypeVar("S")
 O_co = TypeVar("O_co", bound=Outcome, covariant=True)
@@ -25,6 +48,9 @@ O_co = TypeVar("O_co", bound=Outcome, covariant=True)
 Kind: TypeAlias = Literal[
     "prepare", "model", "gate", "execute", "append", "check", "stop", "human", "graph", "pure"
 ]
+
+WORDS: Final = ("name", "kind", "outcomes", "enter", "on")
+"""What makes a node: `isinstance` is slow with a protocol, and tells less of properties."""
 
 
 class Wait(Struct, Generic[S], frozen=True, gc=False):
@@ -79,3 +105,29 @@ def outcomes_of(union: UnionType | type[Outcome]) -> frozenset[type[Outcome]]:
     members = get_args(union) or (union,)
     # get_args is typed as Any; the annotation of `union` is the promise.
     return frozenset(cast("tuple[type[Outcome], ...]", members))
+
+
+def is_node(value: object) -> TypeGuard[Node[Any, Outcome]]:
+    """Whether something is a node, and not a class of nodes."""
+    return not isinstance(value, type) and all(hasattr(value, word) for word in WORDS)
+
+
+def nodes_within(node: Node[Any, Outcome]) -> tuple[Node[Any, Outcome], ...]:
+    """Return the nodes that a node wraps: those among its fields."""
+    if not is_dataclass(node):
+        return ()
+    values = [cast("object", getattr(node, one.name)) for one in fields(node)]
+    return tuple([one for one in values if is_node(one)])
+
+
+def unwrapped(nodes: Iterable[Node[Any, Outcome]]) -> Iterator[Node[Any, Outcome]]:
+    """Yield these nodes and those within them, at any depth, each once and before its own."""
+    waiting = [*nodes][::-1]
+    seen: dict[int, Node[Any, Outcome]] = {}
+    while waiting:
+        node = waiting.pop()
+        # A class of somebody's own may hold what holds it.
+        if id(node) not in seen:
+            seen[id(node)] = node
+            yield node
+            waiting += nodes_within(node)[::-1]

@@ -9,10 +9,10 @@ and whoever decides says which names hold. So a policy can be drawn, proven, and
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Literal, Protocol, TypeAlias, final
+from typing import Any, Literal, Protocol, TypeAlias, final
 
 from msgspec import Struct
 
@@ -30,6 +30,8 @@ __all__ = [
     "decide",
     "deny",
     "describe",
+    "policy_of",
+    "unmatched",
 ]
 
 Condition: TypeAlias = Callable[..., bool | Awaitable[bool]]
@@ -115,14 +117,7 @@ class Policy:
 
     def unmatched(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return the exact names in rules that are none of `names`; patterns may match nothing."""
-        known = set(names)
-        unknown = {
-            name: None
-            for rule in self.rules
-            for name in rule.tools
-            if name not in known and WILDCARDS.isdisjoint(name)
-        }
-        return tuple(unknown)
+        return unmatched(self.rules, names)
 
 
 def allow(*tools: str | Named, when: Condition | None = None) -> Policy:
@@ -201,6 +196,13 @@ def decide(
     return Rule("deny", (), reason=f"no rule of the gate allows {tool!r}")
 
 
+def unmatched(rules: Iterable[Rule], names: Iterable[str]) -> tuple[str, ...]:
+    """Return the exact names in rules that are none of `names`; patterns may match nothing."""
+    known = set(names)
+    every = dict.fromkeys(name for rule in rules for name in rule.tools)
+    return tuple(name for name in every if name not in known and WILDCARDS.isdisjoint(name))
+
+
 def describe(rules: Iterable[Rule]) -> tuple[str, ...]:
     """Return one short line a rule, and one for the default where a call can reach it."""
     every = tuple(rules)
@@ -270,17 +272,38 @@ def _own_name(condition: Condition) -> str:
 def _refuse_shadowed(rules: tuple[Rule, ...]) -> None:
     """Refuse a rule that no call can reach: it would look like a protection, and be none."""
     for at, rule in enumerate(rules):
-        before = [one for one in rules[:at] if not one.condition]
-        above = [
-            next((one for one in before if _is_within(pattern, one)), None)
-            for pattern in rule.tools
-        ]
-        first = above[0] if above else None
-        if first is not None and None not in above:
+        first = _deciding(rule, rules[:at])
+        if first is not None:
             raise ConfigError(
                 f"the rule `{_line(rule)}` has no effect: `{_line(first)}` before it decides. "
                 "Fix: put the narrower rule first, or leave it out."
             )
+
+
+def policy_of(rules: tuple[Rule, ...], functions: Mapping[str, Condition]) -> Policy:
+    """Return the rules of a gate with their functions, without those that no call can reach.
+
+    A condition whose function is not known cannot be told of any call.
+    """
+    kept: list[Rule] = []
+    for rule in rules:
+        if _deciding(rule, kept) is None:
+            kept.append(rule)
+    names = {rule.condition for rule in kept if rule.condition}
+    return Policy(tuple(kept), {name: functions.get(name, _nobody) for name in sorted(names)})
+
+
+def _nobody(_arguments: Mapping[str, Any], _context: object) -> bool:
+    raise ConfigError("nobody knows the function of this condition here")
+
+
+def _deciding(rule: Rule, before: Sequence[Rule]) -> Rule | None:
+    """Return the first of the rules before one that decides all its calls; None for none."""
+    plain = [one for one in before if not one.condition]
+    above = [
+        next((one for one in plain if _is_within(pattern, one)), None) for pattern in rule.tools
+    ]
+    return above[0] if above and None not in above else None
 
 
 def _is_within(pattern: str, rule: Rule) -> bool:

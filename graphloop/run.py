@@ -82,6 +82,11 @@ class Ending(Struct, frozen=True, gc=False):
     stopped_by: tuple[str, ...] = ()
     failure: Failure | None = None
 
+    @property
+    def was_stopped(self) -> bool:
+        """Whether somebody, or a timeout, broke the run off: nothing more is wanted of it."""
+        return self.reason in {EndReason.ABORTED, EndReason.TIMEOUT}
+
 
 class Verdict(Struct, frozen=True, gc=False):
     """What a gate decided about one call; `arguments` replaces the call's when not empty.

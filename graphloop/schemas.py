@@ -53,4 +53,5 @@ def model_parameters(model: type[BaseModel], place: str) -> Parameters:
             f"{place}: no JSON Schema can be made of the model {model.__name__!r}: {error}. "
             "Fix: use field types that JSON can express."
         ) from error
-    return Parameters(schema_text(schema, place), arguments_parser(adapter.validator.validate_json))
+    parse = arguments_parser(adapter.validator.validate_json)
+    return Parameters(schema_text(schema, place), parse, described=adapter.core_schema)

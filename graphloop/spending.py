@@ -19,6 +19,7 @@ class Spent(Struct, frozen=True, gc=False):
 
     `unpriced_calls` counts model calls of unknown price. `seconds` are seconds of work, by the
     run's own events: waiting for people counts nothing, and child runs count each for itself.
+    `tool_calls` has those that were stopped in the middle: they have run, or may have.
     `agent_calls` are the child runs that calls of models have begun, and none that nodes have.
     """
 
@@ -45,7 +46,8 @@ class Spent(Struct, frozen=True, gc=False):
 class Budget(Struct, frozen=True, gc=False):
     """What a run may spend at most; None is no limit. A child run gets a share of what is left.
 
-    Tokens, money and time are looked at between turns, so one turn can exceed them. The numbers of
+    Tokens, money and time are looked at between turns (by a `StopCheck`, and wherever an agent is
+    to begin), so one turn can exceed them. The numbers of
     tool calls and of agent calls are never exceeded: a call beyond them does not run, and ends the
     run after its turn. An agent call begins a child run, at any depth, because a model asked for
     it; child runs that nodes begin are bounded by the graph, and do not count.

@@ -229,10 +229,11 @@ def _aborted(run: Run[S], event: Cancelled) -> Run[S]:
 
 
 def _cut(run: Run[S], event: Cancelled) -> Spent:
-    """Return what is spent once all is void: a child run that had begun was begun for good."""
+    """Return what is spent once all is void: a tool or a child run that had begun has begun."""
     begun = [one for at, one in run.pending.items() if at not in event.unbegun]
+    tools = sum(isinstance(one, CallTool) for one in begun)
     agents = sum(isinstance(one, StartRun) and run.turn.has_call(one.key) for one in begun)
-    return _timed(run, event) + event.spent + Spent(agent_calls=agents)
+    return _timed(run, event) + event.spent + Spent(tool_calls=tools, agent_calls=agents)
 
 
 def _unissued(run: Run[S], unbegun: tuple[int, ...]) -> Turn:
@@ -348,8 +349,7 @@ def _wait(graph: Graph[S], event: Event, node: str, wait: Wait[S]) -> Step[S]:
         pending[number] = effect
     if not pending:
         raise _broken(graph, node, "waits for nothing.", "ask for an effect, or leave.")
-    next_effect = run.next_effect + len(effects)
-    waiting = evolve(run, node=node, pending=pending, next_effect=next_effect)
+    waiting = evolve(run, node=node, pending=pending, next_effect=run.next_effect + len(effects))
     return Step(event, waiting, effects)
 
 

@@ -21,7 +21,16 @@ from .effects import AskHuman, CallTool, Effect, StartRun
 from .events import ChildEnded, Decided, EffectFailed, Event, ToolReturned
 from .outcomes import Aborted, Outcome, outcome_name
 from .run import Run, Verdict, evolve
-from .temporal.automata import Happening, approval_of, earlier, entered, ran, returned, taken
+from .temporal.automata import (
+    Happening,
+    approval_of,
+    earlier,
+    entered,
+    past_call,
+    ran,
+    returned,
+    taken,
+)
 from .temporal.monitor import Monitor, Wanted, judged, refusal
 from .values import ToolResult, UserMessage, call_key, call_place
 
@@ -57,8 +66,7 @@ def before_the_run(run: Run[S]) -> Iterator[Happening]:
         if at < asked:
             yield earlier(one.name)
         else:
-            yield evolve(ran(one.name), past=True)
-            yield evolve(returned(one.name, well=one.status == "ok"), past=True)
+            yield from past_call(one.name, well=one.status == "ok")
 
 
 def let_through(run: Run[S], counted: Collection[str]) -> dict[str, Wanted]:

@@ -1,4 +1,4 @@
-"""How many tokens a history costs a model: an estimate, and how it learns from what was counted.
+"""How many tokens a history costs a model: an estimate, corrected by what was counted last.
 
 No tokenizer: each provider has its own, most tell it to nobody, and what is decided by these
 numbers needs no more than their size (CONTRACT §4.3, estimator).
@@ -38,12 +38,11 @@ IMAGE_TOKENS = 1_600
 PAGE_CHARS = 50_000
 """Base64 characters of a document that are taken for one page, which costs what an image does."""
 
-SMOOTHING = 0.3
 FACTOR_MIN, FACTOR_MAX = 0.5, 2.0
 
 
 class Calibration(Struct, frozen=True, gc=False):
-    """How far the estimates of a run were off: what they are multiplied by."""
+    """How far the estimate of a conversation was off: what estimates are multiplied by."""
 
     factor: float = 1.0
 
@@ -57,21 +56,6 @@ class Calibration(Struct, frozen=True, gc=False):
     def corrected(self, tokens: int) -> int:
         """Return an estimate as the model would probably count it."""
         return ceil(tokens * self.factor)
-
-    def learn(self, estimated: int, measured: int) -> Calibration:
-        """Return the calibration after one more request.
-
-        A sample without tokens on either side teaches nothing; an absurd one teaches no more than
-        the range of the factor allows.
-
-        Args:
-            estimated: what `estimate` said of the request, not corrected.
-            measured: the input tokens that the provider counted, cached ones included.
-        """
-        if estimated <= 0 or measured <= 0:
-            return self
-        sample = min(FACTOR_MAX, max(FACTOR_MIN, measured / estimated))
-        return Calibration((1 - SMOOTHING) * self.factor + SMOOTHING * sample)
 
 
 def estimate(messages: Iterable[Message]) -> int:

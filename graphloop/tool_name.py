@@ -7,7 +7,7 @@ import unicodedata
 
 from .errors import ToolDefinitionError
 
-__all__ = ["check_name"]
+__all__ = ["check_name", "legal_name"]
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 NAME_CHARS_MAX = 64
@@ -19,11 +19,18 @@ def check_name(name: object) -> None:
     Raises:
         ToolDefinitionError: the name is not 1 to 64 letters, digits, '_' or '-'.
     """
-    if isinstance(name, str) and NAME.fullmatch(name):
+    legal = legal_name(name)
+    if name == legal:
         return
-    plain = unicodedata.normalize("NFKD", str(name)).encode("ascii", "ignore").decode("ascii")
-    legal = re.sub(r"[^A-Za-z0-9_-]+", "_", plain).strip("_")[:NAME_CHARS_MAX] or "tool"
     raise ToolDefinitionError(
         f"tool {name!r}: a name must be 1 to {NAME_CHARS_MAX} letters, digits, '_' or '-'. "
         f"Fix: name it {legal!r}."
     )
+
+
+def legal_name(name: object) -> str:
+    """Return a name that every wire takes: the same, if it is one."""
+    if isinstance(name, str) and NAME.fullmatch(name):
+        return name
+    plain = unicodedata.normalize("NFKD", str(name)).encode("ascii", "ignore").decode("ascii")
+    return re.sub(r"[^A-Za-z0-9_-]+", "_", plain).strip("_")[:NAME_CHARS_MAX] or "tool"

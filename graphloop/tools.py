@@ -16,6 +16,7 @@ from hashlib import sha256
 from typing import Generic, Literal, TypeAlias, Unpack, cast, final, overload
 
 from msgspec import Struct
+from msgspec.structs import asdict
 from pydantic import BaseModel
 from typing_extensions import ParamSpec, TypeVar
 
@@ -158,6 +159,13 @@ class Tool(Generic[P, R_co]):
     def lock_key(self) -> str:
         """No two calls of tools with the same key run at once; "" for any number of them."""
         return self._spec.lock
+
+    @property
+    def facts(self) -> Mapping[str, object]:
+        """What it says, for whoever compares it with another; but for who must agree to a call."""
+        told = ("effect", "reconcile", "timeout_s", "thread", "result_chars_max")
+        policy = {name: getattr(self._policy, name) for name in told}
+        return {**asdict(self._spec), **policy, **self._parameters.facts, "execute": self._execute}
 
     def renamed(self, name: str) -> Tool[P, R_co]:
         """Return the same tool under another name.

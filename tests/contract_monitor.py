@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from graphloop.contract import Cap, Contract, Moves, contract_of
-from graphloop.effects import AskHuman, CallModel, CallTool, Effect, StartRun
+from graphloop.effects import AskHuman, CallModel, CallTool, Effect, Invoke, StartRun
 from graphloop.events import Event, Started
 from graphloop.graph import Graph
 from graphloop.node_protocol import Kind, Leave, Node, Reaction
@@ -122,6 +122,8 @@ def _wishes(visit: Visit) -> Iterator[str]:
     waits = (isinstance(one, AskHuman) or getattr(one, "client", False) for one in effects)
     if not promised.asks and any(waits):
         yield "asks: somebody is asked"
+    invoked = {one.callback for one in effects if isinstance(one, Invoke)}
+    yield from (f"functions: {one} is invoked" for one in sorted(invoked - {*promised.functions}))
     started = Counter(one.agent for one in effects if isinstance(one, StartRun))
     if not promised.tools:
         yield from (f"agents: {one} runs" for one in started if one not in promised.agents)
@@ -184,6 +186,11 @@ def _over(visit: Visit) -> Iterator[str]:
         yield f"breaks_by: the ending is {reason}"
     if outcome in promised.notes and not (after.turn.notes and after.ending is None):
         yield "notes: no feedback is noted, or the run is ending"
+    had = visit.before.turn.notes
+    lost = after.turn.notes[: len(had)] != had
+    ended = visit.before.ending is None and after.ending is not None
+    if outcome in promised.keeps and (lost or ended):
+        yield "keeps: feedback is gone, or the run is ending"
 
 
 def _once(earlier: Sequence[Visit], visit: Visit) -> Iterator[str]:
@@ -198,6 +205,9 @@ def _once(earlier: Sequence[Visit], visit: Visit) -> Iterator[str]:
     for word, only in known:
         if only is not None and (visit.outcome not in only or visit.after.ending != ending):
             yield f"{word}: the ending was {ending}"
+    for last in reversed(earlier):
+        if last.outcome not in last.contract.keeps or last.outcome in last.contract.notes:
+            break
     noted = last.outcome in last.contract.notes
     if noted and promised.once_noted is not None and visit.outcome not in promised.once_noted:
         yield "once_noted: it was entered with feedback just noted"

@@ -13,7 +13,7 @@ from graphloop.node_protocol import Kind, Leave, Reaction
 from graphloop.outcomes import Outcome
 from graphloop.run import Run
 
-__all__ = ["POLLS", "poll", "poller", "silent"]
+__all__ = ["POLLS", "Empty", "Found", "poll", "poller", "silent"]
 
 POLLS = "polls a queue for ever; stopped from outside"
 

@@ -446,6 +446,7 @@ class Adversary:
         seed: int = 0,
         crash_after: Sequence[int] = (),
         abort_after: int | None = None,
+        events_max: int | None = None,
     ) -> Simulation[None]:
         """Simulate a run of `graph` in this world."""
         return simulate(
@@ -457,6 +458,7 @@ class Adversary:
             seed=seed,
             crash_after=crash_after,
             abort_after=abort_after,
+            events_max=events_max,
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import permutations
 from typing import assert_never
 
 from hypothesis import strategies as st
@@ -21,13 +22,14 @@ from graphloop.temporal.automata import (
     approval_of,
     earlier,
     entered,
+    past_call,
     ran,
     returned,
     taken,
 )
 from graphloop.values import evolve
 
-__all__ = ["breaches", "happenings", "owes", "rule_lists", "rules_over"]
+__all__ = ["PASTS", "all_rules", "breaches", "happenings", "owes", "rule_lists", "rules_over"]
 
 
 def breaches(rule: TemporalRule, trace: Sequence[Happening]) -> list[int]:
@@ -38,7 +40,8 @@ def breaches(rule: TemporalRule, trace: Sequence[Happening]) -> list[int]:
     """
     what, second, third = words_of(rule)
     places = [at for at, one in enumerate(trace) if is_now(what, one)]
-    waited = [is_done(second, one) for one in trace]
+    counts = [not is_apart(rule, one) for one in trace]
+    waited = [is_done(second, one) and counts[at] for at, one in enumerate(trace)]
     match rule:
         case Never(before=""):
             return places
@@ -46,7 +49,8 @@ def breaches(rule: TemporalRule, trace: Sequence[Happening]) -> list[int]:
             return [at for at in places if not any(waited[:at])]
         case OnlyAfter():
             undone = [is_undone(third, one) for one in trace]
-            valid = enabling(second, trace, undone)
+            began = [second in one.words and counts[at] for at, one in enumerate(trace)]
+            valid = enabling(began, waited, undone)
             return [
                 at for at in places if not any(not any(undone[v + 1 : at]) for v in valid if v < at)
             ]
@@ -65,17 +69,29 @@ def breaches(rule: TemporalRule, trace: Sequence[Happening]) -> list[int]:
             assert_never(rule)
 
 
-def enabling(word: str, trace: Sequence[Happening], undone: Sequence[bool]) -> list[int]:
-    """Return where a word is done that had begun, or was done, since it was undone."""
+def enabling(began: Sequence[bool], done: Sequence[bool], undone: Sequence[bool]) -> list[int]:
+    """Return where something is done that had begun, or was done, since it was undone."""
     valid: list[int] = []
-    for at, one in enumerate(trace):
-        since = [
-            *[begun for begun in range(at + 1) if word in trace[begun].words],
-            *valid,
-        ]
-        if is_done(word, one) and any(not any(undone[been + 1 : at]) for been in since):
+    for at in range(len(done)):
+        since = [*[been for been in range(at + 1) if began[been]], *valid]
+        if done[at] and any(not any(undone[been + 1 : at]) for been in since):
             valid.append(at)
     return valid
+
+
+def is_apart(rule: TemporalRule, one: Happening) -> bool:
+    """Whether what happens is x or z of a rule by a narrower word than the one by which it is y."""
+    what, second, third = words_of(rule)
+    return any(is_narrower(word, second) and is_undone(word, one) for word in (what, third))
+
+
+def is_narrower(word: str, other: str) -> bool:
+    """Whether all that is meant by a word is meant by another, and not the other way round."""
+    if word == other or "" in {word, other}:
+        return False
+    if other in {"tool:*", "approval:*"}:
+        return word.startswith(other.removesuffix("*"))
+    return word.startswith("outcome:") and f"outcome:{word.rpartition('.')[2]}" == other
 
 
 def is_now(word: str, one: Happening) -> bool:
@@ -120,6 +136,18 @@ def owes(rule: TemporalRule, trace: Sequence[Happening]) -> bool:
     )
 
 
+def all_rules(words: Sequence[str], *, most: int = 3) -> list[TemporalRule]:
+    """Return every rule over these words that counts so far at most."""
+    pairs, triples = [*permutations(words, 2)], [*permutations(words, 3)]
+    return [
+        *[Never(one) for one in words],
+        *[AtMost(one, times) for one in words for times in range(1, most + 1)],
+        *[AtMost(one, times, per) for one, per in pairs for times in range(1, most + 1)],
+        *[form(one, two) for form in (Never, OnlyAfter, Followed) for one, two in pairs],
+        *[OnlyAfter(one, two, three) for one, two, three in triples],
+    ]
+
+
 def rules_over(words: Sequence[str], *, most: int = 3) -> st.SearchStrategy[TemporalRule]:
     """Return rules of every form over these words, whose first one may be about anything."""
     word = st.sampled_from(words)
@@ -160,3 +188,11 @@ happenings: st.SearchStrategy[Happening] = st.one_of(
     st.sampled_from([ran("x"), returned("x", well=True), ran("y")]).map(_past),
 )
 """Happenings of a small world, some of which are two words at once."""
+
+PASTS: tuple[tuple[Happening, ...], ...] = (
+    (),
+    *((earlier(name),) for name in "xz"),
+    *(past_call(name, well=well) for name in "xz" for well in (True, False)),
+    (*past_call("z", well=True), *past_call("x", well=True)),
+)
+"""What a conversation that is handed in may say."""

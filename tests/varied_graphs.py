@@ -40,7 +40,7 @@ from graphloop.nodes import (
 )
 from graphloop.outcomes import Outcome, outcome_name
 from graphloop.policy import Policy, Rule
-from graphloop.proofs.bound import Bound
+from graphloop.proofs.most import Bound
 from graphloop.providers.script import ScriptedModel
 from graphloop.spending import Budget
 from graphloop.values import Message, ToolResult, UserMessage

@@ -18,7 +18,10 @@ from .arguments import (
     GRAPH,
     STORE,
     Json,
+    Level,
+    Proven,
     Registers,
+    RuleTexts,
     RunId,
     StorePath,
     TargetOption,
@@ -145,10 +148,7 @@ def _draw(  # noqa: PLR0913 - the options of a command are its parameters
     *,
     text: Annotated[bool, typer.Option("--text", help="Print it for a terminal.")] = False,
     theme: Theme = "light",
-    level: Annotated[
-        str,
-        typer.Option(metavar="LEVEL", help="phase (from far), node, or detail (what is promised)."),
-    ] = "node",
+    level: Level = "node",
     expand: Annotated[
         bool, typer.Option("--expand", help="Draw the graphs that nodes run, too.")
     ] = False,
@@ -182,7 +182,7 @@ def _draw(  # noqa: PLR0913 - the options of a command are its parameters
 
 
 @app.command("check", help=manual.CHECK, short_help="Prove what can be proven of a graph.")
-def _check(
+def _check(  # noqa: PLR0913 - the options of a command are its parameters
     target: Annotated[str, GRAPH],
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
@@ -192,14 +192,17 @@ def _check(
     draw: Annotated[
         Text, typer.Option("--draw", metavar="FILE", help="Draw what was found as well.")
     ] = None,
+    proven: Proven = None,
+    rule: RuleTexts = None,
     registers: Registers = None,
 ) -> None:
     """Do `graphloop check`."""
-    _exit("check", registers, target=target, as_json=as_json, sarif=sarif, draw=draw)
+    given = {"as_json": as_json, "sarif": sarif, "draw": draw, "proven": proven}
+    _exit("check", registers, target=target, rules=tuple(rule or ()), **given)
 
 
 @app.command("diff", help=manual.DIFF, short_help="Tell whether a graph promises less than before.")
-def _diff(
+def _diff(  # noqa: PLR0913 - the options of a command are its parameters
     before: Annotated[str, typer.Argument(metavar="BEFORE", help="The earlier graph: a TARGET.")],
     after: Annotated[str, typer.Argument(metavar="AFTER", help="The later graph.")],
     *,
@@ -208,12 +211,14 @@ def _diff(
         typer.Option("-o", "--output", metavar="FILE", help="Draw it: svg, png, pdf, mmd, dot."),
     ] = None,
     theme: Theme = "light",
+    level: Level = "node",
+    rule: RuleTexts = None,
     registers: Registers = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> None:
     """Do `graphloop diff`."""
-    given = {"as_json": as_json, "output": output, "theme": theme}
-    _exit("diff", registers, before=before, after=after, **given)
+    given = {"as_json": as_json, "output": output, "theme": theme, "level": level}
+    _exit("diff", registers, before=before, after=after, rules=tuple(rule or ()), **given)
 
 
 @app.command("fuzz", help=manual.FUZZ, short_help="Run a graph in hundreds of hostile worlds.")
@@ -224,10 +229,7 @@ def _fuzz(  # noqa: PLR0913 - the options of a command are its parameters
     seed: Annotated[
         int | None, typer.Option(metavar="S", help="The first seed; without --seeds, the only one.")
     ] = None,
-    rule: Annotated[
-        list[str] | None,
-        typer.Option(metavar="RULE", help="A temporal rule that must hold; may be repeated."),
-    ] = None,
+    rule: RuleTexts = None,
     replay: Annotated[
         Text, typer.Option(metavar="TOKEN", help="Run the one world again that was printed.")
     ] = None,

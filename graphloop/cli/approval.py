@@ -18,6 +18,7 @@ from typing import TypeAlias
 
 from ..approvals import AS_IT_WAS, Approval
 from ..drivers.asks import Pending
+from ..drivers.ports import LeftOpen
 from ..effects import IN_WORDS
 from ..errors import ConfigError
 from ..front.edits import check_edit
@@ -34,21 +35,32 @@ Decide: TypeAlias = Callable[[Pending], Awaitable[Approval]]
 LINE_BYTES_MAX = 65_536
 READER = "graphloop-answer"
 EDIT = ("e", "edit")
-ALLOW = "  allow it? y, n, e to edit the arguments, or the reason why not: "
-WORDS = "  your answer in words, or y, n: "
-AGAIN = "  run it again? y, n, or the reason why not: "
+ALLOW = "  allow it? y, n, e to edit the arguments, or the reason why not ({end}): "
+WORDS = "  your answer in words, or y, n ({end}): "
+AGAIN = "  run it again? y, n, or the reason why not ({end}): "
+LATER, NO = "Ctrl-D: decide later", "Ctrl-D: no"
+NOTHING = "  nothing was said, and nothing is decided\n"
 UNKNOWN = "it was approved before, and may have run already when its process stopped"
 
 
-def approver(mode: Approve | None, screen: Screen, *, interactive: bool) -> Decide | None:
-    """Return who decides; None where nobody can, so that the run parks."""
+def approver(
+    mode: Approve | None, screen: Screen, *, interactive: bool, kept: bool = False
+) -> Decide | None:
+    """Return who decides; None where nobody can, so that the run parks.
+
+    Args:
+        mode: what the command line says of it.
+        screen: where the run is shown.
+        interactive: whether somebody sits at the terminal.
+        kept: whether a store keeps the run, so that a question can be left open.
+    """
     match mode:
         case Approve.ALWAYS:
             return _always
         case Approve.NEVER:
             return _never
         case Approve.ASK | None:
-            return _asker(screen) if interactive else None
+            return _asker(screen, kept=kept) if interactive else None
 
 
 async def _always(pending: Pending) -> Approval:
@@ -61,7 +73,7 @@ async def _never(_: Pending) -> Approval:
     return Approval(approved=False, reason="--approve never")
 
 
-def _asker(screen: Screen) -> Decide:
+def _asker(screen: Screen, *, kept: bool) -> Decide:
     one_at_a_time = asyncio.Lock()
 
     async def ask(pending: Pending) -> Approval:
@@ -69,7 +81,7 @@ def _asker(screen: Screen) -> Decide:
             with screen.aside():
                 for line in question(pending):
                     _say(f"{line}\n")
-                return await _answer(pending)
+                return await _answer(pending, kept=kept)
 
     return ask
 
@@ -83,29 +95,54 @@ def question(pending: Pending) -> Iterator[str]:
         yield f"  warning: {UNKNOWN}"
 
 
-async def _answer(pending: Pending) -> Approval:
-    """Ask until there is an answer; the end of input is one."""
-    if pending.in_words and pending.parameters == IN_WORDS:
-        _say(WORDS)
-        return _in_words(await _line())
+async def _answer(pending: Pending, *, kept: bool) -> Approval:
+    """Ask until there is an answer; the end of input is none, where the run is kept.
+
+    Raises:
+        LeftOpen: the end of input has come: whoever takes the run up is asked again.
+    """
+    in_words = pending.in_words and pending.parameters == IN_WORDS
+    asks = (WORDS if in_words else AGAIN if pending.unknown else ALLOW).format(
+        end=LATER if kept else NO
+    )
     while True:
-        _say(AGAIN if pending.unknown else ALLOW)
+        _say(asks)
         line = await _line()
-        if line.strip().lower() not in EDIT:
-            return read_answer(line)
-        if pending.unknown:
-            _say(f"  {AS_IT_WAS}\n")
-            continue
-        line = await _edit(pending)
+        if line.strip().lower() in EDIT and not in_words:
+            if pending.unknown:
+                _say(f"  {AS_IT_WAS}\n")
+                continue
+            line = await _edit(pending)
+            edit = _read_edit(pending, line)
+            if edit is not None:
+                return edit
+        elif line.strip():
+            return _in_words(line) if in_words else read_answer(line)
+        elif line:
+            _say(NOTHING)
         if not line:
-            return read_answer(line)
-        try:
-            if line.strip():
-                edit = edited(line.strip())
-                check_edit(pending.name, pending.parameters, edit)
-                return Approval(approved=True, arguments=edit)
-        except ConfigError as error:
-            _say(f"  {clean(str(error))}\n")
+            return _at_the_end(kept=kept)
+
+
+def _at_the_end(*, kept: bool) -> Approval:
+    """Return what the end of input means: nothing more will be typed now."""
+    _say("\n")
+    if kept:
+        raise LeftOpen
+    return Approval(approved=False)
+
+
+def _read_edit(pending: Pending, line: str) -> Approval | None:
+    """Return the approval of a call with the arguments typed; None if they are not to be used."""
+    if not line.strip():
+        return None
+    try:
+        edit = edited(line.strip())
+        check_edit(pending.name, pending.parameters, edit)
+    except ConfigError as error:
+        _say(f"  {clean(str(error))}\n")
+        return None
+    return Approval(approved=True, arguments=edit)
 
 
 def _in_words(line: str) -> Approval:
@@ -130,12 +167,12 @@ async def _edit(pending: Pending) -> str:
 
 
 def read_answer(line: str) -> Approval:
-    """Read a decision: yes, no, or no for a reason. The end of input is no."""
+    """Read a decision: yes, no, or no for a reason."""
     answer = line.strip()
     match answer.lower():
         case "y" | "yes":
             return Approval(approved=True)
-        case "" | "n" | "no":
+        case "n" | "no":
             return Approval(approved=False)
         case _:
             return Approval(approved=False, reason=answer)
@@ -147,7 +184,10 @@ def _say(text: str) -> None:
 
 
 def _typed() -> str:
-    return os.read(sys.stdin.fileno(), LINE_BYTES_MAX).decode(errors="replace")
+    try:
+        return os.read(sys.stdin.fileno(), LINE_BYTES_MAX).decode(errors="replace")
+    except OSError:  # The terminal is gone.
+        return ""
 
 
 async def _line(read: Callable[[], str] = _typed) -> str:

@@ -10,7 +10,10 @@ __all__ = [
     "GRAPH",
     "STORE",
     "Json",
+    "Level",
+    "Proven",
     "Registers",
+    "RuleTexts",
     "RunId",
     "StorePath",
     "TargetOption",
@@ -38,6 +41,17 @@ GRAPH: Final = typer.Argument(
     metavar="TARGET", help="`agent` (the standard loop), a directory, a file, or module:name."
 )
 Theme: TypeAlias = Annotated[str, typer.Option(metavar="THEME", help="light or dark.")]
+Level: TypeAlias = Annotated[
+    str,
+    typer.Option(metavar="LEVEL", help="phase (from far), node, or detail (what is promised)."),
+]
+Proven: TypeAlias = Annotated[
+    Text, typer.Option(metavar="CODES", help="Fail unless these are proven: GL2,GL3, or all.")
+]
+RuleTexts: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--rule", metavar="RULE", help="A temporal rule that must hold; may be repeated."),
+]
 Registers: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(

@@ -9,7 +9,7 @@ from msgspec.json import encode
 
 from ..errors import ConfigError
 from ..front.graph import Graph
-from ..proofs.bound import Bound
+from ..proofs.most import Bound
 from .lines import clean
 from .status import tell
 

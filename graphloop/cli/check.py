@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import ConfigError, GraphError
 from ..front.agent import Agent
 from ..overlays.proof import proof_marks
-from ..proofs.report import Report
+from ..proofs.arguments import codes
+from ..proofs.report import PROPERTIES, Report
 from ..proofs.sarif import to_sarif
-from ..views.render import save
-from .status import Status
+from ..temporal import rules_of
+from ..topology.temporal_form import rules_of_texts
+from .found import draw_found, refuse_machine
+from .request import refuse_blanks
+from .status import Status, put_file, tell
 from .target import load_loop
 
 __all__ = ["check"]
 
 
 def check(
-    target: str, *, as_json: bool, sarif: str | None = None, draw: str | None = None
+    target: str,
+    *,
+    as_json: bool,
+    sarif: str | None = None,
+    draw: str | None = None,
+    proven: str | None = None,
+    rules: Sequence[str] = (),
 ) -> Status:
     """Print the report on `target`; a graph that cannot even be built has one, too.
 
@@ -27,27 +38,49 @@ def check(
         as_json: whether the report is JSON.
         sarif: a file for the report as SARIF; `-` prints it in place of the report.
         draw: a file for the graph with the report laid over it.
+        proven: codes that must be proven, with commas between them, or `all` without the rules
+            that nobody gave.
+        rules: temporal rules besides the target's own, each a text.
 
     Raises:
         ConfigError: the target cannot be loaded for another reason than its graph's table, or the
             file cannot be written.
     """
+    refuse_machine(draw)
+    wanted = _wanted(proven)
+    refuse_blanks({f"--rule {at}": one for at, one in enumerate(rules, 1)})
+    own = rules_of_texts(rules, "--rule")
     try:
         loop = load_loop(target)
-        graph, rules = (
+        graph, given = (
             (loop.graph, loop.options.get("rules", ())) if isinstance(loop, Agent) else (loop, ())
         )
-        report = graph.check(rules=rules)
+        report = graph.check(rules=rules_of(given) & own)
         if draw is not None:
-            save(graph, draw, proof_marks(graph, report))
+            draw_found(graph, draw, proof_marks(graph, report))
     except GraphError as error:
         # There is no graph to draw.
         report = Report.from_error(error)
     if sarif is not None and sarif != "-":
         _write(Path(sarif), to_sarif([report]))
-    text = to_sarif([report]) if sarif == "-" else report.to_json() if as_json else str(report)
-    sys.stdout.write(f"{text}\n")
-    return Status.OK if report.ok else Status.FAILED
+    if sarif == "-" or as_json:
+        put_file(f"{to_sarif([report]) if sarif == '-' else report.to_json()}\n")
+    else:
+        sys.stdout.write(f"{report}\n")
+    lacking = [one for one in wanted if one not in report.proven]
+    if lacking:
+        tell(f"not proven, and --proven says that it has to be: {', '.join(lacking)}")
+    return Status.OK if report.ok and not lacking else Status.FAILED
+
+
+def _wanted(proven: str | None) -> tuple[str, ...]:
+    """Return the codes that must be proven."""
+    refuse_blanks({"--proven": proven})
+    if proven is None:
+        return ()
+    if proven == "all":
+        return tuple([code for code in PROPERTIES if code != "GL12"])
+    return codes("--proven", [one.strip() for one in proven.split(",")])
 
 
 def _write(path: Path, text: str) -> None:

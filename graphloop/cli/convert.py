@@ -18,7 +18,7 @@ from ..topology.registration import Names
 from ..topology.writer import data_of, yaml_of
 from .lines import clean
 from .request import Notation
-from .status import Status, tell
+from .status import Status, put_file, tell
 from .target import execute, load_graph
 
 __all__ = ["convert"]
@@ -62,7 +62,7 @@ def convert(
         tell(f"nothing was written: --allow-refused {_meaning(report, to)}")
         return Status.FAILED
     if printed:
-        sys.stdout.write(text)
+        put_file(text)
         return Status.OK
     try:
         Path(str(output)).write_text(text, encoding="utf-8")

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
+from ..errors import ConfigError
 from ..front.agent import Agent
 from ..front.graph import Graph
 from ..overlays.changes import changes_picture
+from ..overlays.levels import level_of
 from ..proofs.difference import difference
+from ..proofs.rule_changes import refuse_unknown
 from ..temporal import Rules, rules_of
 from ..topology.registration import registry
+from ..topology.temporal_form import rules_of_texts
 from ..views.render import save_picture
 from .draw import theme_of
 from .request import refuse_blanks
@@ -19,8 +24,15 @@ from .target import load_loop
 __all__ = ["diff"]
 
 
-def diff(
-    before: str, after: str, *, as_json: bool = False, output: str | None = None, theme: str
+def diff(  # noqa: PLR0913 - the options of a command are its parameters
+    before: str,
+    after: str,
+    *,
+    as_json: bool = False,
+    output: str | None = None,
+    theme: str = "light",
+    level: str = "node",
+    rules: Sequence[str] = (),
 ) -> Status:
     """Print how the graph `after` differs from the graph `before`; failed if it promises less.
 
@@ -30,21 +42,28 @@ def diff(
         as_json: whether the difference is printed as JSON.
         output: a file to draw it into.
         theme: the name of the drawing's theme.
+        level: how near the drawing is seen.
+        rules: temporal rules that are decided on both graphs, each a text.
 
     Raises:
-        ConfigError: a target cannot be loaded, or the file cannot be drawn.
+        ConfigError: a target cannot be loaded, the file cannot be drawn, or an option cannot work.
         GraphError: one of the graphs has no correct table.
     """
     refuse_blanks({"BEFORE": before, "AFTER": after, "--output": output})
-    colours = theme_of(theme)
+    refuse_blanks({f"--rule {at}": one for at, one in enumerate(rules, 1)})
+    colours, seen = theme_of(theme), level_of(level)
+    if output is None and seen != "node":
+        raise ConfigError("--level would have no effect without a picture: name a file with -o.")
+    own = rules_of_texts(rules, "--rule")
     # Both may register tools of the same names.
     with registry.set_back():
-        old, rules_before = _loaded(before)
+        old, of_old = _loaded(before)
     with registry.set_back():
-        new, rules = _loaded(after)
-    found = difference(old, new, rules, rules_before=rules_before)
+        new, of_new = _loaded(after)
+    refuse_unknown(old, new, own)
+    found = difference(old, new, of_new & own, rules_before=of_old & own)
     if output is not None:
-        save_picture(changes_picture(old, new, found), output, colours)
+        save_picture(changes_picture(old, new, found, seen), output, colours)
     sys.stdout.write(f"{found.to_json() if as_json else found}\n")
     return Status.FAILED if found.weaker else Status.OK
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from ..effects import AskHuman, CallTool
 from ..errors import ConfigError, nearest
 from ..front.agent import Agent
+from ..front.answers import path_key
 from ..front.family import family_of
 from ..front.graph import Graph
 from ..front.journals import typed
 from ..overlays.levels import level_of, level_picture
 from ..overlays.proof import proof_marks
 from ..providers.script import ScriptedModel
+from ..run import Run
 from ..views.family import Family
 from ..views.marks import Marks
 from ..views.render import is_machine, save, save_picture, written
@@ -22,10 +25,10 @@ from ..views.sequence import sequence
 from ..views.sequence_mermaid import sequence_mermaid
 from ..views.sequence_text import sequence_text
 from ..views.theme import THEMES, Theme
-from ..views.trace import family_trace, trace_marks
-from .journal import Journal, read, read_below
-from .request import DrawRequest
-from .status import Status
+from ..views.trace import Trace, family_trace, trace_marks
+from .journal import Journal, read, read_answers, read_below
+from .request import DrawRequest, refuse_twice
+from .status import Status, put_file, put_picture
 from .target import STANDARD, load_target, standard_target
 
 __all__ = ["draw", "theme_of"]
@@ -46,6 +49,7 @@ def draw(request: DrawRequest) -> Status:
     request.refuse_useless()
     theme, level = theme_of(request.theme), level_of(request.level)
     journals = [asyncio.run(read(request.store, one)) for one in request.runs]
+    refuse_twice([one.run_id for one in journals])
     graph, family = _loaded(_target(request.target, journals))
     output = request.output
     if output is None:
@@ -61,7 +65,7 @@ def draw(request: DrawRequest) -> Status:
         marks = _marks(graph, family, journals, request)
         drawn = level_picture(family, level, marks or Marks(), expand=request.expand)
         if output in STDOUT:
-            sys.stdout.write(written(drawn, STDOUT[output], theme).rstrip("\n") + "\n")
+            _print(written(drawn, STDOUT[output], theme).rstrip("\n") + "\n", STDOUT[output])
             return Status.OK
         save_picture(drawn, output, theme)
     sys.stdout.write(
@@ -103,11 +107,19 @@ def _marks(
         return proof_marks(graph, graph.check(), family=family)
     if not journals:
         return None
-    traces = [
-        family_trace(family, one.events, asyncio.run(read_below(request.store, one.run_id)), typed)
-        for one in journals
-    ]
+    traces = [asyncio.run(_trace(family, one, request.store)) for one in journals]
     return trace_marks(graph, traces, family)
+
+
+async def _trace(family: Family, journal: Journal, store: str | None) -> Trace:
+    """Return what a run has done, with what was answered since it was driven."""
+    below = await read_below(store, journal.run_id)
+    answers = await read_answers(store, journal.run_id)
+
+    def answered(run: Run[Any], ask: AskHuman | CallTool) -> str:
+        return answers.get(path_key(run, ask), "")
+
+    return family_trace(family, journal.events, below, typed, answered)
 
 
 def _refuse_looks(request: DrawRequest, output: str) -> None:
@@ -126,6 +138,14 @@ def _refuse_looks(request: DrawRequest, output: str) -> None:
         )
 
 
+def _print(text: str, suffix: str) -> None:
+    """Print a picture for a terminal, or what stands in a file for whoever redirects it."""
+    if suffix == ".txt":
+        put_picture(text)
+    else:
+        put_file(text)
+
+
 def _sequence(graph: Graph[None], journal: Journal, output: str) -> Status:
     said = sequence(graph, typed(graph, journal.events))
     suffix = STDOUT[output] if output in STDOUT else Path(output).suffix
@@ -136,7 +156,7 @@ def _sequence(graph: Graph[None], journal: Journal, output: str) -> Status:
         )
     text = sequence_text(said) if suffix == ".txt" else sequence_mermaid(said)
     if output in STDOUT:
-        sys.stdout.write(text)
+        _print(text, suffix)
         return Status.OK
     try:
         Path(output).write_text(text, encoding="utf-8")

@@ -14,9 +14,9 @@ from ..fuzz.report import FuzzReport
 from ..providers.script import ScriptedModel
 from ..temporal import Rules
 from ..topology.temporal_form import rules_of_texts
-from ..views.render import save
+from .found import draw_found, refuse_machine
 from .request import FuzzRequest
-from .status import Status
+from .status import Status, put_file
 from .target import STANDARD, Loop, Target, load_target
 
 __all__ = ["fuzz"]
@@ -31,16 +31,20 @@ def fuzz(request: FuzzRequest) -> Status:
         ConfigError: the target cannot be loaded, or an option cannot work.
     """
     request.refuse_useless()
+    refuse_machine(request.draw)
     rules = rules_of_texts(request.rules, "--rule")
     model = ScriptedModel(())
     target = Target("", ready=Agent(model)) if request.target == STANDARD else _loaded(request)
     loop = target.loop(model)
     report = _report(request, loop, target, rules)
     if request.draw is not None:
-        save(loop.graph if isinstance(loop, Agent) else loop, request.draw, report.coverage.marks)
-    again = shlex.join([request.target, *_repeated(request)])
-    text = report.to_json() if request.as_json else report.text(again)
-    sys.stdout.write(f"{text}\n")
+        graph = loop.graph if isinstance(loop, Agent) else loop
+        draw_found(graph, request.draw, report.coverage.marks)
+    if request.as_json:
+        put_file(f"{report.to_json()}\n")
+    else:
+        again = shlex.join([request.target, *_repeated(request)])
+        sys.stdout.write(f"{report.text(again)}\n")
     if not report.ok:
         return Status.FAILED
     if report.other_rules:

@@ -1,4 +1,4 @@
-"""One run's journal as a command reads it, and the graph that it was written by."""
+"""One run's journal as a command reads it, its graph, and what was answered since."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ from typing import final
 from ..errors import ConfigError
 from ..events import Event
 from ..front.graph import Graph
+from ..front.journals import root_of
+from ..stores.base import Mailbox
+from .noted import Noted
+from .parked import answered
 from .stored import find_run, opened, record_of
-from .target import load_graph
+from .target import load_graph, register_once
 
-__all__ = ["Journal", "read", "read_below"]
+__all__ = ["Journal", "read", "read_answers", "read_below"]
 
 
 @final
@@ -22,17 +26,25 @@ class Journal:
 
     run_id: str
     events: Sequence[Event]
-    target: str
+    noted: Noted
     has_children: bool
 
+    @property
+    def target(self) -> str:
+        """What it was started from; empty if that is not noted."""
+        return self.noted.target
+
     def target_or(self, given: str | None) -> str:
-        """Return what to load: what was given, else what was noted.
+        """Return what to load: what was given, else what was noted, with what registers its names.
 
         Raises:
-            ConfigError: neither says.
+            ConfigError: neither says, or what registers cannot be loaded.
         """
-        if target := given or self.target:
-            return target
+        if given:
+            return given
+        if self.target:
+            register_once(self.noted.values("--with"))
+            return self.target
         raise ConfigError(
             f"run {self.run_id!r} does not say what it was started from: name it with --target, as "
             "for graphloop run (a directory, a .py file, or module:name)."
@@ -80,8 +92,22 @@ async def read(where: str | None, text: str) -> Journal:
         run_id = await find_run(store, text)
         record = await record_of(store, run_id)
         children = any(one.startswith(f"{run_id}/") for one in await store.runs())
-        target = record.target if record is not None else ""
-        return Journal(run_id, await store.load(run_id), target, children)
+        noted = Noted() if record is None else Noted.read(record.target)
+        return Journal(run_id, await store.load(run_id), noted, children)
+
+
+async def read_answers(where: str | None, run_id: str) -> Mapping[str, str]:
+    """Return how calls of a run were answered since it was last driven, by their keys.
+
+    Keys are those of its root run's caller.
+
+    Raises:
+        ConfigError: there is no such store.
+        StoreError: an answer cannot be read.
+    """
+    root, _ = root_of(run_id, "")
+    async with opened(where) as store:
+        return answered(await store.posted(root)) if isinstance(store, Mailbox) else {}
 
 
 async def read_below(where: str | None, run_id: str) -> Mapping[str, Sequence[Event]]:

@@ -52,7 +52,8 @@ key. What a topology names that is your own, Python registers: --with desk.py.
 \b
 Without --model, the environment decides: GRAPHLOOP_MODEL, ANTHROPIC_API_KEY,
 then OPENAI_API_KEY or OPENAI_BASE_URL.
-Ctrl-C ends the run properly, a second one ends the process at once.
+Ctrl-C ends the run properly, a second one ends the process at once. Where a
+call is asked about, Ctrl-D leaves it open if --store keeps the run, else no.
 With --store, the run's journal is kept in a database (runs.db) or, as JSON
 lines, in a directory: graphloop runs, approve, resume, replay and fork work
 on it, with the same --store or with GRAPHLOOP_STORE set.
@@ -78,26 +79,42 @@ DRAW: Final = """Draw a graph from the table that runs; without -o, print it as 
   graphloop draw --run 4f2a -o did.svg --store runs.db    what a run did
   graphloop draw --run 4f2a --sequence --text             who told whom what
   graphloop draw my_package.desk:graph --check -o proof.svg
+
+\b
+A file's suffix says how it is drawn: svg, png, pdf, mmd (Mermaid), dot, txt,
+scxml, xstate.json; a --sequence is mmd or txt only.
 """
 
-CHECK: Final = """Prove what can be proven of a graph; exit status 1 if something is wrong.
+CHECK: Final = """Prove what can be proven of a graph, and tell what is wrong with it.
 
 \b
   graphloop check examples/custom_topology
   graphloop check my_package.desk:graph --json
   graphloop check my_package.desk:graph --draw proof.svg
+  graphloop check desk.yaml --with desk.py --proven GL2,GL3
+  graphloop check desk.yaml --rule '{never: deploy, before: review}'
+
+\b
+What nobody can decide is unknown, and no error: with --proven these codes
+have to be proven; all are GL1 to GL11.
+
+\b
+Exit status: 0 nothing is wrong, 1 something is, or is not proven that has to
+be, 2 wrong usage.
 """
 
 DIFF: Final = """Tell how a graph differs from an earlier one, and what that means.
 
 \b
   graphloop diff old.yaml new.yaml
-  graphloop diff old_desk/topology.py desk/topology.py -o changes.svg --json
+  graphloop diff old/desk.py desk.py -o changes.svg --level phase
+  graphloop diff old.yaml new.yaml --rule '{never: pay, before: review}'
 
 \b
 The proofs of both decide: what can be reached without what it always came
 after, which cycle has lost its bound, how far the worst case has moved, which
-rules let through more. Names are identity: a renamed node is another node.
+rules let through more; and whether a --rule that held can be broken now.
+Names are identity: a renamed node is another node.
 
 \b
 Exit status: 0 nothing got weaker, 1 something did, 2 wrong usage.

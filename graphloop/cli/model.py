@@ -17,6 +17,7 @@ __all__ = ["ModelChoice", "choose_model"]
 
 ANTHROPIC = "anthropic:claude-opus-4-8"
 OPENAI = "openai:gpt-5"
+SCRIPT = "script:"
 
 
 @final
@@ -53,9 +54,10 @@ def choose_model(
             raise ConfigError(
                 f"expected --script or a model, found both ({script} and {model}): leave one out."
             )
-        return ModelChoice(f"script:{script}")
+        return ModelChoice(_script(script))
     if model := model or environ.get("GRAPHLOOP_MODEL"):
-        return ModelChoice(model)
+        path = model.removeprefix(SCRIPT)
+        return ModelChoice(model if path == model else _script(path))
     if base_url is not None:
         return ModelChoice(OPENAI)
     if environ.get("ANTHROPIC_API_KEY"):
@@ -64,7 +66,7 @@ def choose_model(
         return ModelChoice(OPENAI)
     if beside is not None:
         return ModelChoice(
-            f"script:{beside}",
+            _script(beside),
             f"no API key found: replaying {beside}; "
             "set ANTHROPIC_API_KEY or use --model to ask a real model",
         )
@@ -72,3 +74,8 @@ def choose_model(
         "expected a model to ask, found no API key: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or "
         "use --base-url for a server of your own, or --script for recorded replies."
     )
+
+
+def _script(path: str | Path) -> str:
+    """Return the model that replays a script, from wherever its run is taken up again."""
+    return f"{SCRIPT}{Path(path).absolute()}"

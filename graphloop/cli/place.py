@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import final
 
 from ..stores.base import Catalog, Mailbox, Store
+from .noted import Noted
 from .target import MODULE_FORM, STANDARD
 
 __all__ = ["Place", "repeated", "target_text"]
@@ -23,7 +24,7 @@ class Place:
         store: the store, open.
         path: what `--store` says; empty for a store that only the target's code can open.
         target: what a later command has to load; noted in the store if it keeps notes.
-        options: options of the run that a later command has to repeat.
+        options: options of the run that a later command has to repeat; noted with the target.
     """
 
     store: Store
@@ -39,7 +40,7 @@ class Place:
     async def note(self, run_id: str) -> None:
         """Note what the run was started from, so that later commands need no target."""
         if isinstance(self.store, Catalog) and self.target:
-            await self.store.set_target(run_id, self.target)
+            await self.store.set_target(run_id, str(Noted(self.target, self.options)))
 
     def approve_command(self, run_id: str, key: str) -> str:
         """Return the command that approves a call."""
@@ -49,7 +50,8 @@ class Place:
         """Return the command that takes the run up."""
         noted = isinstance(self.store, Catalog)
         target = () if noted or not self.target else ("--target", self.target)
-        given = (*target, *self.options, *options, "--store", self.path)
+        own = () if noted else self.options
+        given = (*target, *own, *options, "--store", self.path)
         return _command("resume", run_id, *given)
 
 

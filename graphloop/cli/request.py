@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import final
@@ -17,6 +17,7 @@ __all__ = [
     "ResumeRequest",
     "RunRequest",
     "refuse_blanks",
+    "refuse_twice",
 ]
 
 
@@ -166,6 +167,17 @@ class DrawRequest:
             raise ConfigError(
                 f"{' and '.join(given)} would have no effect beside --sequence: leave it out."
             )
+
+
+def refuse_twice(runs: Sequence[str]) -> None:
+    """Refuse a run that was named twice: it would be counted twice.
+
+    Raises:
+        ConfigError: one was.
+    """
+    twice = next((one for at, one in enumerate(runs) if one in runs[:at]), None)
+    if twice is not None:
+        raise ConfigError(f"--run names {twice!r} twice, and it would count as two: name it once.")
 
 
 def refuse_blanks(given: Mapping[str, str | None]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ..errors import ConfigError, StoreError
 from ..events import Event, ModelReplied, Started
@@ -37,11 +38,29 @@ def resume(request: ResumeRequest) -> Status:
     request.refuse_blanks()
     found = asyncio.run(read(request.store, request.run))
     _refuse_child(found.run_id)
+    if request.registers:
+        # Given anew, it takes the place of what was noted: files may have moved.
+        found = replace(found, noted=found.noted.without("--with"))
+    request = _as_started(request, found)
     text = found.target_or(request.target)
     target = standard_target() if text == STANDARD else load_target(text)
     screen = screen_for(as_json=request.as_json)
     watched = _start(request, found, target, screen)
     return asyncio.run(watch(watched, screen, None))
+
+
+def _as_started(request: ResumeRequest, found: Journal) -> ResumeRequest:
+    """Return the request with the options that the run was started with, but for those given."""
+    if request.target is not None:
+        return request
+    noted, steps = found.noted, found.noted.value("--max-steps")
+    return replace(
+        request,
+        base_url=request.base_url or noted.value("--base-url"),
+        max_steps=int(steps) if request.max_steps is None and steps else request.max_steps,
+        unbounded=request.unbounded or noted.value("--unbounded"),
+        registers=request.registers or tuple(noted.values("--with")),
+    )
 
 
 def _refuse_child(run_id: str) -> None:
@@ -78,7 +97,7 @@ def _start(request: ResumeRequest, found: Journal, target: Target, screen: Scree
         )
     loop = allowed(loop, request.unbounded)
     options: RunOptions = {"store": store, "tools": target.tools}
-    options["approve_tool_call"] = decider(request.approve, screen)
+    options["approve_tool_call"] = decider(request.approve, screen, kept=True)
     stream = loop.resume_stream(found.run_id, model=provider, **options)
     # Agents that the graph brings along are closed with the stream.
     closes = _nothing if provider is None else provider.aclose
@@ -97,7 +116,8 @@ def _resumed(
     if request.max_steps is not None:
         agent = agent.with_options(max_steps=request.max_steps)
     if request.approve is not None or agent.options.get("approve_tool_call") is None:
-        agent = agent.with_options(approve_tool_call=decider(request.approve, screen))
+        decides = decider(request.approve, screen, kept=True)
+        agent = agent.with_options(approve_tool_call=decides)
     return Watched(agent.resume_stream(run_id), closing(agent.aclose, place.store), place)
 
 

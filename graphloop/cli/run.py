@@ -26,7 +26,7 @@ from .place import Place, repeated, target_text
 from .request import RunRequest
 from .screen import Screen
 from .status import Status
-from .stored import closing
+from .stored import closing, refuse_unreachable
 from .target import STANDARD, Target, load_target, names_target, standard_target
 from .watch import Watched, decider, screen_for, watch
 
@@ -40,6 +40,8 @@ def run(request: RunRequest) -> Status:
         ConfigError: the request cannot work; nothing has been sent.
     """
     request.refuse_blanks()
+    if request.store is not None:
+        refuse_unreachable(request.store)
     target, prompt = _question(request)
     screen = screen_for(as_json=request.as_json)
     watched = _start(request, target, prompt, screen)
@@ -183,7 +185,7 @@ def _run_options(
     if place is not None:
         options["store"] = place.store
     if request.approve is not None or not own_approver:
-        options["approve_tool_call"] = decider(request.approve, screen)
+        options["approve_tool_call"] = decider(request.approve, screen, kept=place is not None)
     return options
 
 

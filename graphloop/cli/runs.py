@@ -17,6 +17,7 @@ from ..errors import ConfigError, nearest
 from ..stores.base import Ask, Catalog, Mailbox, ReleaseStatus, RunRecord, Store
 from ..stores.journals import graph_of, parent_of
 from .lines import clean, counted, short_ask_text, time_text
+from .noted import Noted
 from .parked import answered
 from .standing import seems
 from .status import Status, tell
@@ -90,7 +91,14 @@ async def _rows(where: str | None) -> Sequence[_Row]:
     async with opened(where) as store:
         if not isinstance(store, Catalog):
             return await _journaled(store)
-        return [_Row(one, one.status, await _answers(store, one)) for one in await store.overview()]
+        every = await store.overview()
+        return [_Row(one, _status(one), await _answers(store, one)) for one in every]
+
+
+def _status(record: RunRecord) -> str:
+    """Return how a run stands; one that was left, and waits for nobody, was interrupted."""
+    was_left = record.status == "suspended" and not record.asks
+    return "interrupted" if was_left else record.status
 
 
 async def _answers(store: Catalog, record: RunRecord) -> Mapping[str, str]:
@@ -169,7 +177,7 @@ def _json(row: _Row) -> Mapping[str, object]:
         "created_at": record.created_at,
         "updated_at": record.updated_at,
         "parent": record.parent or None,
-        "target": record.target or None,
+        "target": Noted.read(record.target).target or None,
         "asks": [_json_ask(one, row.answers.get(one.key)) for one in record.asks],
     }
 

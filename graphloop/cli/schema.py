@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 from ..errors import ConfigError
 from ..topology.registration import Names
 from ..topology.schema import schema_of
-from .status import Status
+from .status import Status, put_file
 
 __all__ = ["schema"]
 
@@ -29,7 +28,7 @@ def schema(output: str | None, *, closed: bool = False) -> Status:
         + "\n"
     )
     if output is None or output == "-":
-        sys.stdout.write(text)
+        put_file(text)
         return Status.OK
     try:
         Path(output).write_text(text, encoding="utf-8")

@@ -1,4 +1,7 @@
-"""The exit statuses of every command, how an error is told, and output that nobody takes."""
+"""The exit statuses of every command, how an error is told, and how stdout takes what is written.
+
+A stdout may be closed, full, or of an encoding that lacks what is to be said.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,14 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from enum import IntEnum
+from io import TextIOWrapper
+from typing import TextIO
 
 from ..errors import ConfigError, GraphloopError
+from ..views.plain_signs import in_signs_of
 from .lines import clean
 
-__all__ = ["Status", "complain", "delivered", "guarded", "tell"]
+__all__ = ["Status", "complain", "delivered", "guarded", "put_file", "put_picture", "tell"]
 
 CLOSED = (
     "expected stdout to write to, found it closed: send it to a file, or to /dev/null if "
@@ -56,6 +62,24 @@ def guarded(work: Callable[[], Status]) -> Status:
         return complain(error)
 
 
+def put_file(text: str) -> None:
+    """Write what is a file's content to stdout: in UTF-8, as it would stand in the file.
+
+    A terminal that cannot show it all shows `?` for the rest.
+    """
+    out = sys.stdout
+    if hasattr(out, "buffer") and not out.isatty():
+        out.flush()
+        out.buffer.write(text.encode(errors="replace"))
+    else:
+        out.write(text)
+
+
+def put_picture(text: str) -> None:
+    """Write a picture to stdout: in plain signs where its encoding lacks others."""
+    sys.stdout.write(in_signs_of(text, sys.stdout.encoding))
+
+
 def delivered(work: Callable[[], None]) -> None:
     """Do `work`, and see to it that stdout took all that was written.
 
@@ -65,6 +89,7 @@ def delivered(work: Callable[[], None]) -> None:
     """
     if sys.stdout is None:
         raise SystemExit(complain(ConfigError(CLOSED)))
+    _forgive(sys.stdout)
     try:
         try:
             work()
@@ -77,6 +102,12 @@ def delivered(work: Callable[[], None]) -> None:
         if error.errno != errno.EPIPE:  # `… | head` has read what it wanted.
             tell(f"error: expected stdout to take the output, found: {error.strerror or error}")
         raise SystemExit(Status.FAILED) from error
+
+
+def _forgive(out: TextIO) -> None:
+    """Show `?` for what a narrow encoding cannot say: no command ends for it."""
+    if isinstance(out, TextIOWrapper):
+        out.reconfigure(errors="replace")
 
 
 def _discard_stdout() -> None:

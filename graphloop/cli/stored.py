@@ -10,10 +10,11 @@ from typing import Final
 
 from ..errors import ConfigError, nearest
 from ..stores.base import Catalog, RunRecord, Store
+from ..stores.jsonl import LOCK, SUFFIX
 from ..stores.opening import open_store
 from ..stores.sqlite import SqliteStore
 
-__all__ = ["close", "closing", "find_run", "opened", "record_of", "short_ids"]
+__all__ = ["close", "closing", "find_run", "opened", "record_of", "refuse_unreachable", "short_ids"]
 
 SHORT: Final = 8
 LISTED_MAX: Final = 5
@@ -46,7 +47,26 @@ def _existing(where: str | None) -> Path:
         raise ConfigError(
             f"{where}: expected a store, found nothing of that name.{nearest(path.name, names)}"
         )
+    kept = [one.suffix in {SUFFIX, LOCK} for one in path.iterdir()] if path.is_dir() else []
+    if kept and not any(kept):
+        raise ConfigError(
+            f"{where}: expected a store, found a folder with other files in it. Fix: name a "
+            f"database (runs.db), or a folder of journals (*{SUFFIX})."
+        )
     return path
+
+
+def refuse_unreachable(where: str | Path) -> None:
+    """Refuse a database for a new run in a folder that does not exist.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    folder = Path(where).parent
+    if isinstance(open_store(where), SqliteStore) and not folder.is_dir():
+        raise ConfigError(
+            f"--store {where}: expected a folder at {str(folder)!r}, found none: create it first."
+        )
 
 
 async def close(store: Store) -> None:

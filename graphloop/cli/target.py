@@ -54,6 +54,7 @@ __all__ = [
     "load_target",
     "names_target",
     "register",
+    "register_once",
     "standard_target",
 ]
 
@@ -61,6 +62,8 @@ Loop: TypeAlias = Agent | Graph[None]
 
 FILES = ("agent.py", "topology.py", *(f"topology{suffix}" for suffix in SUFFIXES))
 SCRIPT = "script.yaml"
+EXECUTED = "graphloop_target_"
+"""What the name of a file's module begins with."""
 STANDARD = "agent"
 NAMES = ("build", "agent", "graph")
 EMPTY = (
@@ -204,11 +207,30 @@ def register(given: Iterable[str]) -> None:
                 raise not_found(text)
             execute(Path(text))
         elif MODULE.fullmatch(text):
-            _imported(text, f"--with {text}")
+            if _imported(text, f"--with {text}").__file__ is None:
+                raise ConfigError(
+                    f"--with {text}: expected a .py file, or a module, found a folder without an "
+                    f"__init__.py, which registers nothing. Fix: name a file in it."
+                )
         else:
             raise ConfigError(
                 f"--with names a .py file, or a module such as my_package.desk; found {text!r}."
             )
+
+
+def register_once(given: Iterable[str]) -> None:
+    """Execute what registers, as `register` does, but for files that were executed before.
+
+    Raises:
+        ConfigError: see `register`.
+    """
+    register([one for one in given if not (one.endswith(".py") and _is_executed(Path(one)))])
+
+
+def _is_executed(file: Path) -> bool:
+    module = sys.modules.get(f"{EXECUTED}{file.stem}")
+    known = None if module is None else module.__file__
+    return known is not None and Path(known).absolute() == file.absolute()
 
 
 def _exists(text: str) -> bool:
@@ -331,7 +353,7 @@ def execute(file: Path) -> ModuleType:
     Raises:
         ConfigError: it cannot be loaded.
     """
-    name = f"graphloop_target_{file.stem}"
+    name = f"{EXECUTED}{file.stem}"
     spec = spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise ConfigError(f"{file}: expected a .py file that Python can load, found another.")

@@ -7,8 +7,8 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import dataclass
-from io import TextIOWrapper
 from typing import TextIO, final
 
 from rich.console import Console
@@ -51,17 +51,19 @@ async def watch(watched: Watched, screen: Screen, asked: str | None) -> Status:
         stream.abort("interrupted")
 
     failure: Exception | None = None
-    with interrupts(abort) as interrupt, screen.open():
-        if asked:
-            screen.asked(asked)
-        async for part in stream.full_stream:
-            interrupt.heed()
-            screen.show(part, stream.run)
-            if isinstance(part, ErrorPart):
-                failure = part.error
-            if isinstance(part, RunStart) and place is not None:
-                await place.note(part.run_id)
     try:
+        # Who cannot be shown anything, as `| head` when it has read enough, leaves the run.
+        with interrupts(abort) as interrupt, screen.open():
+            async with aclosing(stream):
+                if asked:
+                    screen.asked(asked)
+                async for part in stream.full_stream:
+                    interrupt.heed()
+                    screen.show(part, stream.run)
+                    if isinstance(part, ErrorPart):
+                        failure = part.error
+                    if isinstance(part, RunStart) and place is not None:
+                        await place.note(part.run_id)
         status = (
             complain(failure) if failure is not None else await _finished(stream, place, screen)
         )
@@ -81,16 +83,21 @@ async def _finished(stream: RunStream[None], place: Place | None, screen: Screen
     return Status.PARKED
 
 
-def decider(mode: Approve | None, screen: Screen) -> Decide | None:
-    """Return who decides about calls; None where there is no terminal to ask at."""
+def decider(mode: Approve | None, screen: Screen, *, kept: bool = False) -> Decide | None:
+    """Return who decides about calls; None where there is no terminal to ask at.
+
+    Args:
+        mode: what the command line says of it.
+        screen: where the run is shown.
+        kept: whether a store keeps the run.
+    """
     interactive = _is_terminal(sys.stdin) and _is_terminal(sys.stderr)
-    return approver(mode, screen, interactive=interactive)
+    return approver(mode, screen, interactive=interactive, kept=kept)
 
 
 def screen_for(*, as_json: bool) -> Screen:
     """Return what shows a run: JSON lines, a live screen on a terminal, else plain lines."""
     out = sys.stdout
-    _forgive(out)
     if as_json:
         return JsonScreen(out)
     if out.isatty():
@@ -101,12 +108,6 @@ def screen_for(*, as_json: bool) -> Screen:
 def _is_terminal(stream: TextIO | None) -> bool:
     """Whether somebody sits there; a stream that was closed before we began is None."""
     return stream is not None and stream.isatty()
-
-
-def _forgive(out: TextIO) -> None:
-    """Show `?` for what a narrow encoding cannot say, instead of ending the run."""
-    if isinstance(out, TextIOWrapper):
-        out.reconfigure(errors="replace")
 
 
 def _interrupted() -> Status:

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import aclosing, suppress
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from ..effects import CallModel, StartRun
+from ..effects import CallModel, Effect, StartRun
 from ..errors import IllegalEvent, NotDeterministic, RunBusy, StoreError
 from ..events import Begun, Cancelled, ChildEnded, Event, Queued, Resumed, Started, ToolReturned
 from ..graph import Graph
@@ -29,11 +29,12 @@ from ..step import Step
 from ..values import UserMessage, evolve
 from .asks import Pending, pending_of
 from .below import Below
+from .caller import Caller
 from .children import Nested, Resumption, child_unwanted, journaled
 from .fairness import Turns
 from .foresight import ends, foreseen, place_of
 from .hearing import SEEN, Hearing, Item
-from .lease import leased, status_of
+from .lease import Leased, status_of
 from .models import DELTAS, Models
 from .opening import opening
 from .perform import Performer
@@ -57,9 +58,12 @@ class AsyncDriver(Generic[S]):
         graph: the table to run.
         ports: the world to run it in.
         state: the user's state to begin with (unused on resume).
+        caller: who awaits the run above this one; None for a run at the top.
     """
 
-    def __init__(self, graph: Graph[S], ports: Ports[S], state: S) -> None:
+    def __init__(
+        self, graph: Graph[S], ports: Ports[S], state: S, caller: Caller | None = None
+    ) -> None:
         self._run: Run[S] | None = None
         self._graph = graph
         self._ports = ports
@@ -69,17 +73,18 @@ class AsyncDriver(Generic[S]):
         self._hearing = Hearing(self._performer, self._listen)
         self._asides: list[Event] = []
         self._heard: list[Event] = []
+        self._unseen: list[Step[S]] = []
         self._stopping = False
-        self._below = Below(self._performer, _driver_of)
-        self._waiter: asyncio.Task[object] | None = None
+        self._caller = Caller(caller)
+        self._below = Below(self._performer, self._driver_of)
         self._timer: StepTimer | None = None
         if ports.step_s is not None:
             self._timer = StepTimer(
                 ports.step_s, lambda why: self._stop(Cancelled(ports.clock(), why, timeout=True))
             )
         self._abort: Cancelled | None = None
-        self._interrupted = False
-        self._left = self._deaf = False
+        self._left = self._deaf = self._torn = False
+        self._tried: set[int] = set()
 
     @property
     def run(self) -> Run[S] | None:
@@ -129,9 +134,10 @@ class AsyncDriver(Generic[S]):
             self._asides.append(Cancelled(self._ports.clock(), reason, after_step=True))
 
     def _stop(self, cancelled: Cancelled) -> None:
-        if self._abort is None:
+        # What is said first counts: who has left a run has not stopped it, nor the other way round.
+        if self._abort is None and not self._left:
             self._abort = cancelled
-            self._interrupt()
+            self._caller.interrupt()
 
     def queue(self, message: UserMessage, *, follow_up: bool) -> None:
         """Have the model read a message in the next turn, or once the run would end."""
@@ -140,7 +146,7 @@ class AsyncDriver(Generic[S]):
     def leave(self) -> None:
         """Stop driving: nothing is cancelled, and the run can be resumed from where it is."""
         self._left = True
-        self._interrupt()
+        self._caller.interrupt()
 
     def start(self, started: Started) -> AsyncGenerator[Seen[S], None]:
         """Begin a run and drive it until it ends or parks."""
@@ -163,28 +169,37 @@ class AsyncDriver(Generic[S]):
             at_once: whether this driver has driven the run up to here, so that nothing that has
                 begun can have been interrupted.
         """
-        self.know(run, below or {})
         self._deaf = False
-        if not at_once:
-            self._performer.take_up(run)
+        if at_once:
+            self._run, self._below.known = run, below or {}
+        else:
+            self.know(run, below or {})
         return self._drive(run.id, answers, taken_up=not at_once)
 
     def know(self, run: Run[S], below: Mapping[str, Resumption[Any]]) -> None:
         """Take the run to stand as its journal tells it, and so its children that have begun."""
         self._run, self._below.known = run, below
+        self._performer.take_up(run)
+        self._hearing.todo = self._waiting()
 
-    async def cancelled(self, event: Cancelled) -> Spent:
-        """Cancel a run that nobody drives any more; return all that it has spent."""
+    async def cancelled(self, event: Cancelled, *, unless_busy: bool) -> Spent:
+        """Cancel a run that nobody drives any more; return all that it has spent.
+
+        Args:
+            event: why.
+            unless_busy: whether a run below it that somebody else drives holds that up.
+
+        Raises:
+            RunBusy: somebody else drives it, or a run below it that holds it up.
+        """
         run = self._driven()
         if not run.ended:
-            # One that is driven elsewhere cannot be stopped from here; nobody has to wait for it.
-            with suppress(RunBusy):
-                async with self._leased(run.id):
-                    await self._take(await self._final(event))
+            async with self._leased(run.id):
+                await self._take(await self._final(event, unless_busy=unless_busy))
         return self._driven().spent
 
-    def _leased(self, run_id: str) -> AbstractAsyncContextManager[None]:
-        return leased(
+    def _leased(self, run_id: str) -> Leased:
+        return Leased(
             self._ports.store,
             run_id,
             lambda: (status_of(self._run), [one.ask for one in self.pending]),
@@ -194,26 +209,29 @@ class AsyncDriver(Generic[S]):
         self, run_id: str, first: Iterable[Event], *, taken_up: bool = False
     ) -> AsyncGenerator[Seen[S], None]:
         hearing, resumable = self._hearing, self._ports.resumable
+        self._tried.clear()
+        self._caller.enters()
         async with self._leased(run_id):
             try:
-                async for taken in self._begin(first, taken_up=taken_up):
-                    yield taken
+                while self._unseen:
+                    yield self._unseen.pop(0)
+                async with aclosing(self._begin(first, taken_up=taken_up)) as beginning:
+                    async for taken in beginning:
+                        yield taken
+                        self._caller.enters()
                 turns = Turns()
                 while (run := self._run) is not None and run.node != "END":
+                    self._caller.enters()
                     if resumable and hearing.todo and (begun := self._begun(run)):
                         yield await self._take(begun)
                     item = await self._next(run)
                     if item is None:
                         self._deaf = True
                         break
-                    if isinstance(item, SEEN):
-                        yield item
-                        continue
-                    taken = await self._take(item)
-                    hearing.todo += filter(self._performer.can_perform, taken.effects)
-                    yield taken
+                    yield item if isinstance(item, SEEN) else await self._take(item)
                     await turns.share()
-            except (GeneratorExit, NotDeterministic):
+            except (GeneratorExit, asyncio.CancelledError, NotDeterministic):
+                self._caller.leaves()
                 await self._keep()
                 raise
             finally:
@@ -230,7 +248,7 @@ class AsyncDriver(Generic[S]):
                 yield await self._take(Resumed(self._ports.clock()))
                 taken_up = False
             yield await self._take((self._asides or self._heard).pop(0))
-        self._hearing.todo = [*filter(self._performer.can_perform, self._driven().pending.values())]
+        self._hearing.todo = self._waiting()
         if taken_up and self._hearing.todo:
             yield await self._take(Resumed(self._ports.clock()))
 
@@ -253,8 +271,8 @@ class AsyncDriver(Generic[S]):
         """
         if not self._heard:
             stopping = self._left or self._abort is not None
-            if run.unwanted and not stopping:
-                return await self._unwanted(run)
+            if run.unwanted and not stopping and (ended := await self._unwanted(run)):
+                return ended
             if stopping or not self._asides:
                 item = await (self._stopped() if stopping else self._hear(run))
                 if not self._asides or isinstance(item, SEEN):
@@ -270,26 +288,20 @@ class AsyncDriver(Generic[S]):
         """
         if self._timer is not None:
             self._timer.begin(run)
-        waiter = self._waiter = asyncio.current_task()
-        cancelled_before = 0 if waiter is None else waiter.cancelling()
+        self._caller.waits()
         try:
             return await self._hearing.hear(run)
         except asyncio.CancelledError:
-            if not self._interrupted or (waiter and waiter.cancelling() > cancelled_before + 1):
-                await self._keep()
+            if not self._caller.heeds():
                 raise
-            self._waiter = None  # Stopping is not interrupted by a second wish to stop.
             return await self._stopped()
         finally:
-            self._waiter = None
+            self._caller.goes_on()
             if self._timer is not None:
                 self._timer.end()
-            if self._interrupted and waiter is not None:
-                self._interrupted = False
-                waiter.uncancel()
 
     async def _stopped(self) -> Event | None:
-        if self._left:
+        if self._abort is None:
             await self._keep()
             return None
         # What a tool has done is done; a reply that nobody has heard is void, and paid for.
@@ -297,22 +309,26 @@ class AsyncDriver(Generic[S]):
         self._heard += [one for one in unheard if isinstance(one, ToolReturned | ChildEnded)]
         if self._heard:
             return self._heard.pop(0)
-        return None if self._abort is None else await self._final(self._abort)
+        return await self._final(self._abort)
 
     async def _keep(self) -> None:
         """Journal what was said, and what has ended, and nobody has seen: the driver goes away.
 
-        Where the store refuses, the run is as if the process had died.
+        Where the store refuses, or nobody knows what it has kept, the run is as if the process had
+        died.
         """
         self._deaf = True
         ended = await self._hearing.close()
+        if self._torn:
+            return
         known = [*self._asides, *self._heard, *ended]
         self._asides, self._heard = [], []
         with suppress(StoreError):
             while known and self._run is not None and not self._is_over():
-                await self._take(known.pop(0))
+                taken = await self._take(known.pop(0), going=self._caller.has_left)
+                self._unseen.append(taken)
 
-    async def _final(self, event: Cancelled) -> Cancelled:
+    async def _final(self, event: Cancelled, *, unless_busy: bool = False) -> Cancelled:
         """Cancel the children, and return the event with all that is void and was paid for.
 
         A child that has ended counts too, as long as its parent has not heard of it.
@@ -321,17 +337,29 @@ class AsyncDriver(Generic[S]):
         spent = event.spent + self._models.unfinished()
         for effect in run.pending.values():
             if isinstance(effect, StartRun):
-                spent += await self._below.end(effect, run, event)
+                spent += await self._below.end(effect, run, event, unless_busy=unless_busy)
         void = self._performer.unbegun(self._hearing.todo, run, self._below.begun)
         return evolve(event, spent=spent, unbegun=void)
 
-    async def _unwanted(self, run: Run[S]) -> Event:
-        effect = run.pending[min(run.unwanted)]
-        assert isinstance(effect, StartRun), "the kernel has looked"
-        await self._hearing.drop(effect)
-        event = Cancelled(self._ports.clock(), "not needed any more")
-        spent = await self._below.end(effect, run, event)
-        return child_unwanted(event.at, effect.id, spent)
+    async def _unwanted(self, run: Run[S]) -> Event | None:
+        """End a child that nobody waits for; None if somebody else drives all of them.
+
+        Those spend on, so the run waits until they are free.
+        """
+        for effect_id in sorted(run.unwanted - self._tried):
+            self._tried.add(effect_id)
+            effect = run.pending[effect_id]
+            assert isinstance(effect, StartRun), "the kernel has looked"
+            await self._hearing.drop(effect)
+            event = Cancelled(self._ports.clock(), "not needed any more")
+            with suppress(RunBusy):
+                spent = await self._below.end(effect, run, event, unless_busy=True)
+                return child_unwanted(event.at, effect.id, spent)
+        return None
+
+    def _waiting(self) -> list[Effect]:
+        """Return what the run waits for that can be done here."""
+        return [*filter(self._performer.can_perform, self._driven().pending.values())]
 
     def _is_over(self) -> bool:
         return self._run is not None and self._run.ended
@@ -341,17 +369,25 @@ class AsyncDriver(Generic[S]):
             raise IllegalEvent("a driver starts with Started, or resumes a run")
         return self._run
 
-    async def _take(self, event: Event) -> Step[S]:
-        """Journal an event, then step: the order that makes a run survive its process."""
-        run_id, seq = place_of(self._run, event)
+    async def _take(self, event: Event, *, going: bool = False) -> Step[S]:
+        """Journal an event, then step: the order that makes a run survive its process.
+
+        What is wished for is to do then, also where it will not be done: so it is known not to have
+        begun.
+        """
+        place = place_of(self._run, event)
         taken = foreseen(self._graph, self._run, event, self._state)
         self._deaf = self._deaf or ends(taken)
-        cut = await journaled(self._ports, run_id, seq, event)
+        self._torn = True
+        cut = await journaled(self._ports.store, place, event, self._caller, going=going)
+        self._torn = False
         if isinstance(taken, Exception):
             raise taken
         self._models.counted(event)
         self._run = taken.run
+        self._hearing.todo += filter(self._performer.can_perform, taken.effects)
         if cut is not None:
+            self._unseen.append(taken)
             raise cut
         return taken
 
@@ -360,11 +396,5 @@ class AsyncDriver(Generic[S]):
             return self._models.ask(effect)
         return self._below.drive(effect, self._driven())
 
-    def _interrupt(self) -> None:
-        # A tool that aborts its own run is let finish: it runs inside the waiting task.
-        if self._waiter is not None and self._waiter is not asyncio.current_task():
-            self._interrupted = self._waiter.cancel()
-
-
-def _driver_of(child: ChildRun[Any], state: object) -> AsyncDriver[Any]:
-    return AsyncDriver(child.graph, child.ports, state)
+    def _driver_of(self, child: ChildRun[Any], state: object) -> AsyncDriver[Any]:
+        return AsyncDriver(child.graph, child.ports, state, self._caller)

@@ -131,6 +131,8 @@ def pending_of(
 ) -> Iterator[Pending]:
     """Yield what a run and its children wait for, in request order.
 
+    Nobody is to answer a child that is not needed any more.
+
     Args:
         run: a run that parks.
         children: all runs below it, by their ids.
@@ -157,7 +159,7 @@ def pending_of(
             case CallTool(client=True, call=call):
                 key = "/".join((*path, effect.key))
                 yield Pending("client_tool", key, call.id, call.name, call.arguments, agents)
-            case StartRun(key=key, agent=agent):
+            case StartRun(key=key, agent=agent) if effect.id not in run.unwanted:
                 child = children.get(f"{run.id}/{key}")
                 if child is not None:
                     below = (*path, key), (*agents, agent)

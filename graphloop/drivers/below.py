@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from ..effects import StartRun
-from ..errors import RunBusy
+from ..errors import MISTAKES, ConfigError, RunBusy
 from ..events import Answering, Cancelled, Event, Started
 from ..providers.base import Delta
 from ..run import Run
@@ -21,6 +21,8 @@ from .ports import ChildRun
 __all__ = ["Below", "Driving"]
 
 Watched: TypeAlias = AsyncGenerator[Step[Any] | Delta | Nested, None]
+
+UNCOUNTED: Final = "what it spends from now on is not counted here"
 
 
 class Driving(Protocol):
@@ -41,6 +43,11 @@ class Driving(Protocol):
         """Why runs below it were not driven here."""
         ...
 
+    @property
+    def exception(self) -> Exception | None:
+        """The exception behind the run's failure, if it ended in one in this process."""
+        ...
+
     def start(self, started: Started) -> Watched:
         """Begin the run."""
         ...
@@ -58,7 +65,7 @@ class Driving(Protocol):
         """Take up the run."""
         ...
 
-    async def cancelled(self, event: Cancelled) -> Spent:
+    async def cancelled(self, event: Cancelled, *, unless_busy: bool) -> Spent:
         """Cancel the run that nobody drives any more."""
         ...
 
@@ -84,8 +91,9 @@ class Below:
 
     @property
     def begun(self) -> frozenset[str]:
-        """The keys of those that have begun, here or in another process."""
-        return frozenset(self._drivers) | frozenset(self.known)
+        """The keys of those that have begun, or may have, here or in another process."""
+        here = [key for key, one in self._drivers.items() if one.run is not None]
+        return frozenset(here).union(self.known, self._busy)
 
     @property
     def descendants(self) -> Mapping[str, Run[Any]]:
@@ -129,16 +137,44 @@ class Below:
         if run is None or not run.ended:
             yield Parked(effect.id)
         else:
-            yield self._performer.end_child(effect, opened, run)
+            # A model that has called an agent may have been wrong itself, and is told.
+            called = parent.turn.has_call(effect.key)
+            mistake = None if called else _mistake(driver, run)
+            yield self._performer.end_child(effect, opened, run, mistake)
 
-    async def end(self, effect: StartRun, parent: Run[Any], event: Cancelled) -> Spent:
-        """Cancel a child that has begun, here or in another process; return what it has spent."""
+    async def end(
+        self, effect: StartRun, parent: Run[Any], event: Cancelled, *, unless_busy: bool
+    ) -> Spent:
+        """Cancel a child that has begun, here or in another process; return what it has spent.
+
+        One that is driven elsewhere cannot be stopped from here, and spends on.
+
+        Args:
+            effect: the wish for the child.
+            parent: this run.
+            event: why.
+            unless_busy: whether that is an error; otherwise what it has spent so far is returned.
+
+        Raises:
+            RunBusy: somebody else drives the child, or a run below it.
+        """
         child, below = self._drivers.get(effect.key), self.known.get(effect.key)
+        self._busy.pop(effect.key, None)
         if child is None and below is not None:
             opened = self._performer.open_child(effect, parent)
             child = self._drivers[effect.key] = self._driver_of(opened, None)
             child.know(below.run, below.children)
-        return Spent() if child is None or child.run is None else await child.cancelled(event)
+        if child is None or child.run is None:
+            return Spent()
+        try:
+            return await child.cancelled(event, unless_busy=unless_busy)
+        except RunBusy as error:
+            if unless_busy:
+                if not child.busy:
+                    self._busy[effect.key] = str(error)
+                raise
+            self._busy[effect.key] = f"{error}; {UNCOUNTED}"
+            return child.run.spent
 
     def _driven(self, key: str, opened: ChildRun[Any]) -> tuple[Driving, Watched]:
         """Return a child's driver, and all that is to be seen of it, from where it stands on."""
@@ -151,3 +187,12 @@ class Below:
         started = opened.begin()
         driver = self._drivers[key] = self._driver_of(opened, started.state)
         return driver, driver.start(started)
+
+
+def _mistake(driver: Driving, run: Run[Any]) -> Exception | None:
+    """Return the mistake in the developer's code that a run has ended in; None for another end."""
+    failure = None if run.ending is None else run.ending.failure
+    if failure is None or failure.error not in MISTAKES:
+        return None
+    # In the process that ended it the exception itself is known, and where it was raised.
+    return driver.exception or ConfigError(failure.message)

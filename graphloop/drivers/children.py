@@ -10,18 +10,24 @@ from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Struct
 
+from ..errors import StoreError
 from ..events import ChildEnded, Event
 from ..graph import Graph
 from ..providers.base import Delta
 from ..run import EndReason, Run, StepResult
 from ..spending import Spent
 from ..step import Step
+from ..stores.base import Store
+from ..stores.memory import MemoryStore
 from ..values import AssistantMessage
-from .ports import Ports
+from .caller import Caller
 
 __all__ = ["Nested", "Resumption", "child_ended", "child_unwanted", "journaled"]
 
 S = TypeVar("S")
+
+GRACE_S: Final = 2.0
+"""How long a caller who goes away waits for a store to keep what it is being told."""
 
 UNWANTED: Final = "Stopped: its answer was not needed any more."
 
@@ -88,32 +94,52 @@ def _answer(last: StepResult, reason: EndReason) -> str:
 
 
 async def journaled(
-    ports: Ports[Any], run_id: str, seq: int, event: Event
+    store: Store, place: tuple[str, int], event: Event, caller: Caller, *, going: bool = False
 ) -> CancelledError | None:
-    """Journal an event; of a child run, whoever cancels meanwhile.
+    """Journal an event, whoever cancels meanwhile.
 
     An abort from above cancels a child wherever it is, and then journals that it was: journal and
-    run must be at one by then. Nobody can abort the run at the top in the middle of its journaling.
+    run must be at one by then. A caller who goes away does not want to wait for ever, be it for
+    the run at the top or for a child: after a while, or if they cancel again, nobody knows whether
+    the event was kept.
+
+    Args:
+        store: where the journal goes.
+        place: the run, and the number of the event.
+        event: the event.
+        caller: who awaits the run at the top.
+        going: whether the caller is on their way already.
 
     Returns:
         The cancellation that came meanwhile, to be raised once the event has been stepped.
 
     Raises:
-        CancelledError: it came, and the event was not kept; or it cancelled the run at the top.
+        CancelledError: it came, and the event was not kept.
         StoreError: the event was not kept.
     """
-    appending = ports.store.append(run_id, seq, event)
-    if not ports.path:
-        await appending
+    appending = store.append(*place, event)
+    if type(store) is MemoryStore:
+        await appending  # It is kept at once.
         return None
     cut: CancelledError | None = None
     task = asyncio.ensure_future(appending)
     while not task.done():
         try:
-            await asyncio.wait((task,))
+            await asyncio.wait((task,), timeout=GRACE_S if going else None)
         except CancelledError as error:
+            given_up, going = going, going or caller.has_left
             cut = error
-    if cut is not None and (task.cancelled() or task.exception() is not None):
+        else:
+            given_up = not task.done()
+        if given_up:
+            task.cancel()
+            break
+    if cut is not None and (not task.done() or task.cancelled() or task.exception() is not None):
         raise cut
+    if not task.done():
+        raise StoreError(
+            f"the store has not kept event {place[1]} of run {place[0]!r} within {GRACE_S} s, and "
+            "nobody waits for it any more"
+        )
     task.result()
     return cut

@@ -1,15 +1,18 @@
 """What a driver has under way: effects are begun, and heard of one thing at a time.
 
 A single effect is awaited in place; only where two or more are pending are there tasks, and every
-one of them has ended when `close` has. What cannot be performed to its end here, a child run that
-waits for somebody, ends unheard.
+one of them has ended when `close` has. A child among them goes on to its next step only while
+somebody listens, as one alone does. What cannot be performed to its end here, a child run that
+waits for somebody, or a question that is left open, ends unheard.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
+from math import inf
+from time import monotonic
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -18,9 +21,10 @@ from ..effects import CallModel, Effect, StartRun
 from ..events import Answering
 from ..providers.base import Delta
 from ..run import Run
-from .children import Nested
+from .children import GRACE_S, Nested
 from .models import DELTAS
 from .perform import Performer
+from .ports import LeftOpen
 
 __all__ = ["SEEN", "Hearing", "Item", "Parked"]
 
@@ -28,7 +32,7 @@ S = TypeVar("S")
 
 
 class Parked(Struct, frozen=True):
-    """A child run waits for somebody outside."""
+    """A child run waits for somebody outside, or a question was left open."""
 
     effect: int
 
@@ -37,10 +41,20 @@ Item: TypeAlias = Delta | Nested | Answering | Parked
 Listen: TypeAlias = Callable[[CallModel | StartRun], AsyncGenerator[Item, None]]
 
 INBOX_MAX: Final = 256
-"""How many deltas and events of parallel effects may wait for the driver."""
+"""How much may wait for the driver before those who talk at the same time wait for it."""
 
 CANCEL_AGAIN_S: Final = 0.5
 """After how long an effect that has not ended is cancelled once more."""
+
+LEAVE_S: Final = GRACE_S + CANCEL_AGAIN_S
+"""After how long a caller who goes away leaves behind what does not heed its cancellation."""
+
+UNDER_WAY: Final[set[asyncio.Task[None]]] = set()
+"""All tasks of all runs, which the event loop itself does not hold.
+
+Of a run that is forgotten where nobody listens, the garbage collector would else end everything at
+once, in any order, instead of having the driver end what it has begun.
+"""
 
 SEEN: Final = (*DELTAS, Nested)
 """What is shown and then forgotten; everything else answers an effect."""
@@ -63,7 +77,9 @@ class Hearing(Generic[S]):
         self._listen = listen
         self._source: AsyncGenerator[Item, None] | None = None
         self._tasks: dict[int, asyncio.Task[None]] = {}
-        self._inbox: asyncio.Queue[Item | BaseException] = asyncio.Queue(INBOX_MAX)
+        self._inbox: asyncio.Queue[Item | BaseException] = asyncio.Queue()
+        self._wanted = asyncio.Event()
+        self._closing = False
         self._unheard: list[Answering] = []
 
     async def hear(self, run: Run[S]) -> Delta | Nested | Answering | None:
@@ -71,12 +87,17 @@ class Hearing(Generic[S]):
         if self._source is None and len(self.todo) == 1 and not self._tasks:
             effect = self.todo.pop()
             if not isinstance(effect, WATCHED):
-                return await self._performer.perform(effect, run)
+                try:
+                    return await self._performer.perform(effect, run)
+                except LeftOpen:
+                    return None
             self._source = self._listen(effect)
         if self._source is not None:
             return await self._hear_source(self._source)
         self._begin_tasks(run)
         while self._tasks:
+            if self._inbox.empty():
+                self._wanted.set()
             heard = await self._inbox.get()
             if isinstance(heard, BaseException):
                 raise heard
@@ -90,11 +111,12 @@ class Hearing(Generic[S]):
     async def drop(self, effect: Effect) -> None:
         """End one of several effects; nothing more is heard of it."""
         self.todo = [one for one in self.todo if one.id != effect.id]
-        task = self._tasks.pop(effect.id, None)
+        task = self._tasks.get(effect.id)
         while task is not None and not task.done():
             # Again, for one that did not heed it and waits for a reader now.
             task.cancel()
             await asyncio.wait((task,), timeout=CANCEL_AGAIN_S)
+        self._tasks.pop(effect.id, None)
 
     async def _hear_source(
         self, source: AsyncGenerator[Item, None]
@@ -118,36 +140,74 @@ class Hearing(Generic[S]):
             await source.aclose()
         tasks, self._tasks = self._tasks, {}
         # What ends late, because it did not heed its cancellation, must not wait for a reader.
-        full, self._inbox = self._inbox, asyncio.Queue()
-        for task in tasks.values():
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks.values())
-        late, self._inbox = self._inbox, asyncio.Queue(INBOX_MAX)
+        self._closing = True
+        try:
+            await _end(tasks.values())
+        finally:
+            self._closing = False
         unheard, self._unheard = self._unheard, []
         # What was dropped may have been on its way.
-        known = [one for one in (*_answers(full), *_answers(late)) if one.effect in tasks]
-        return [*unheard, *known]
+        return [*unheard, *[one for one in _answers(self._inbox) if one.effect in tasks]]
 
     def _begin_tasks(self, run: Run[S]) -> None:
         todo, self.todo = self.todo, []
         for effect in todo:
             name = f"{type(effect).__name__} {effect.id}"
-            self._tasks[effect.id] = asyncio.create_task(self._work(effect, run), name=name)
+            task = asyncio.create_task(self._work(effect, run), name=name)
+            self._tasks[effect.id] = task
+            UNDER_WAY.add(task)
+            task.add_done_callback(UNDER_WAY.discard)
 
     async def _work(self, effect: Effect, run: Run[S]) -> None:
         try:
             if isinstance(effect, WATCHED):
                 async with aclosing(self._listen(effect)) as items:
                     async for item in items:
-                        await self._inbox.put(item)
+                        self._inbox.put_nowait(item)
+                        if self._is_ahead(item):
+                            self._wanted.clear()
+                            await self._wanted.wait()
             else:
-                answer = await self._performer.perform(effect, run)
-                await self._inbox.put(answer)
+                self._inbox.put_nowait(await self._performer.perform(effect, run))
         except asyncio.CancelledError:
             raise
+        except LeftOpen:
+            self._inbox.put_nowait(Parked(effect.id))
         except BaseException as error:  # noqa: BLE001 - raised again where the driver listens
-            await self._inbox.put(error)
+            self._inbox.put_nowait(error)
+
+    def _is_ahead(self, item: Item) -> bool:
+        """Whether what has told this waits until all that was told is heard, and more is wanted.
+
+        What a model still says is on its way already; after a step something new would begin.
+        """
+        if self._closing or not isinstance(item, SEEN):
+            return False
+        return _is_step(item) or self._inbox.qsize() >= INBOX_MAX
+
+
+async def _end(tasks: Iterable[asyncio.Task[None]]) -> None:
+    """Cancel tasks, and wait until they have ended.
+
+    Who is cancelled meanwhile passes that on, and waits for a while only.
+    """
+    left, cut, until = {*tasks}, None, inf
+    while left and monotonic() < until:
+        for task in left:
+            task.cancel()
+        try:
+            _, left = await asyncio.wait(left, timeout=None if cut is None else until - monotonic())
+        except asyncio.CancelledError as error:
+            cut, until = error, min(until, monotonic() + LEAVE_S)
+            left = {one for one in left if not one.done()}
+    if cut is not None:
+        raise cut
+
+
+def _is_step(item: object) -> bool:
+    while isinstance(item, Nested):
+        item = item.seen
+    return not isinstance(item, DELTAS)
 
 
 def _answers(inbox: asyncio.Queue[Item | BaseException]) -> list[Answering]:

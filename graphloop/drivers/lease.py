@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
 from typing import Any, Final, TypeAlias
 
 from ..errors import Fenced
 from ..run import EndReason, Run
 from ..stores.base import Ask, Leases, ReleaseStatus, Store
 
-__all__ = ["Standing", "leased", "status_of"]
+__all__ = ["Leased", "Standing", "status_of"]
 
 Standing: TypeAlias = tuple[ReleaseStatus, Sequence[Ask]]
 """How a run stands, and what it waits for."""
@@ -22,28 +22,39 @@ RELEASED_AS: Final[Mapping[EndReason, ReleaseStatus]] = {
 }
 
 
-@asynccontextmanager
-async def leased(
-    store: Store, run_id: str, standing: Callable[[], Standing]
-) -> AsyncGenerator[None, None]:
-    """Be the run's only driver; `standing` is asked when it is released.
+class Leased:
+    """Be the run's only driver.
+
+    It is no generator: an event loop that ends closes all of them side by side, and a run must not
+    be released before its driver has journaled what it keeps.
+
+    Args:
+        store: where that is seen to; another one leases nothing.
+        run_id: the run.
+        standing: asked how it stands when it is released.
 
     Raises:
         RunBusy: it has a live driver already; nothing has begun.
         Fenced: another has taken the run over meanwhile: it is not ours to release.
     """
-    if not isinstance(store, Leases):
-        yield
-        return
-    await store.claim(run_id)
-    try:
-        yield
-    except Fenced:
-        raise
-    except BaseException:
-        await store.release(run_id, *standing())
-        raise
-    await store.release(run_id, *standing())
+
+    def __init__(self, store: Store, run_id: str, standing: Callable[[], Standing]) -> None:
+        self._leases = store if isinstance(store, Leases) else None
+        self._run_id = run_id
+        self._standing = standing
+
+    async def __aenter__(self) -> None:
+        if self._leases is not None:
+            await self._leases.claim(self._run_id)
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._leases is not None and not isinstance(error, Fenced):
+            await self._leases.release(self._run_id, *self._standing())
 
 
 def status_of(run: Run[Any] | None) -> ReleaseStatus:

@@ -15,24 +15,19 @@ from typing import Any, Final, Generic, TypeVar, assert_never
 from ..approvals import Approval, verify
 from ..callables import awaited
 from ..effects import AskHuman, CallModel, CallTool, CheckCalls, Effect, HandOver, Invoke, StartRun
-from ..errors import ConfigError, NotDeterministic, ProviderError, ToolError
+from ..errors import ConfigError, NotDeterministic, ProviderError, ToolError, known_name
 from ..events import (
     Answering,
-    Asked,
     CallbackReturned,
     CallCheck,
     CallsChecked,
-    Changes,
     ChildEnded,
     Decided,
     EffectFailed,
     Failure,
-    Joined,
-    Judged,
     Left,
     Steered,
     ToolReturned,
-    Tripped,
 )
 from ..policy import Policy
 from ..run import Run
@@ -42,7 +37,8 @@ from ..tools import AnyTool, ToolContext
 from ..values import Reply, ToolCall, call_key, call_place, evolve
 from .asks import capability_of, unfit
 from .children import child_ended
-from .ports import ChildRun, Ports
+from .facts import check_answer, check_state
+from .ports import ChildRun, LeftOpen, Ports
 
 __all__ = ["Performer", "cancelled_inside", "failed"]
 
@@ -97,7 +93,9 @@ class Performer(Generic[S]):
     def unbegun(
         self, todo: Iterable[Effect], run: Run[S], children: Container[str]
     ) -> tuple[int, ...]:
-        """Return the calls that surely have not begun, of those that are still to do here.
+        """Return the calls that surely have not begun, of those that a run waits for.
+
+        A client's tool may have begun once the run has parked with it, and been taken up again.
 
         Args:
             todo: what has not begun in this process.
@@ -107,12 +105,14 @@ class Performer(Generic[S]):
         todo = tuple(todo)
         # Of a call that had begun, and may not simply happen again, `Begun` would have told.
         told = self.risky(todo, run) if self._ports.resumable else ()
+        here = {effect.id for effect in todo}
         return tuple(
             effect.id
-            for effect in todo
+            for effect in run.pending.values()
             if (isinstance(effect, StartRun) and effect.key not in children)
             or (
                 isinstance(effect, CallTool)
+                and (effect.client or effect.id in here)
                 and (effect.id >= self._taken_up_at or effect.id in told)
             )
         )
@@ -132,9 +132,18 @@ class Performer(Generic[S]):
         return plan.open(effect, run, self._ports)
 
     def end_child(
-        self, effect: StartRun, opened: ChildRun[Any], run: Run[Any]
+        self, effect: StartRun, opened: ChildRun[Any], run: Run[Any], mistake: Exception | None
     ) -> ChildEnded | EffectFailed:
-        """Return how a child ended; what its parent makes of that may fail, and is paid for."""
+        """Return how a child ended; what its parent makes of that may fail, and is paid for.
+
+        Args:
+            effect: the wish for it.
+            opened: how it was opened.
+            run: the run, which is over.
+            mistake: the developer's, which it ended in: nobody's answer, and told as it is.
+        """
+        if mistake is not None:
+            return evolve(self.fail(effect, mistake), spent=run.spent)
         try:
             return opened.end(child_ended(self._ports.clock(), effect.id, run), run)
         except Exception as error:  # noqa: BLE001 - the effect boundary
@@ -146,6 +155,7 @@ class Performer(Generic[S]):
         """Perform one effect and return the event that answers it.
 
         Raises:
+            LeftOpen: a person was asked, and leaves it to be answered later.
             NotDeterministic: a run that was taken up meets other code than it began with. That is
                 no fact of the run.
         """
@@ -153,6 +163,10 @@ class Performer(Generic[S]):
             return await self._performed(effect, run)
         except asyncio.CancelledError as error:
             return self.fail(effect, cancelled_inside(error))
+        except LeftOpen as error:
+            if isinstance(effect, AskHuman):
+                raise
+            return self.fail(effect, error)
         except NotDeterministic as error:
             if self._taken_up_at:
                 raise
@@ -197,7 +211,7 @@ class Performer(Generic[S]):
         raised, failure = self.exception, None if run.ending is None else run.ending.failure
         if raised is None or failure is None:
             return None
-        is_it = (failure.error, failure.message) == (type(raised).__name__, str(raised))
+        is_it = (failure.error, failure.message) == (known_name(raised), str(raised))
         return raised if is_it else None
 
     async def _call_tool(self, effect: CallTool, run: Run[S]) -> Answering:
@@ -241,13 +255,15 @@ class Performer(Generic[S]):
         problem = tool.validate(call.arguments)
         if problem is not None:
             return CallCheck(problem)
-        if tool.needs_approval is False and not self._ports.gates:
+        own = self._ports.own
+        gates = self._ports.gates if own is None else (*self._ports.gates, own)
+        if tool.needs_approval is False and not gates:
             return UNGATED
         context = self._context(run, key, call)
         asks = await tool.approval_needed(call.arguments, context)
-        if not self._ports.gates:
+        if not gates:
             return CallCheck(needs_approval=asks)
-        told = [await _conditions(gate, tool, call, context) for gate in self._ports.gates]
+        told = [await _conditions(gate, tool, call, context) for gate in gates]
         held, failed = tuple(one for one, _ in told), tuple(one for _, one in told)
         return CallCheck("", asks, held, failed)
 
@@ -298,13 +314,10 @@ class Performer(Generic[S]):
                 f"the graph calls {effect.callback!r}, which this driver was not given; "
                 f"it has {sorted(self._ports.callbacks) or 'no callbacks'}"
             )
-        answer = await awaited(callback(run))
-        if not isinstance(answer, Changes | Tripped | Left | Judged | Joined | Asked):
-            raise ConfigError(
-                f"callback {effect.callback!r} returns Changes, Tripped, Left, Judged, Joined or "
-                "Asked; "
-                f"found {type(answer).__name__}"
-            )
+        answer = check_answer(await awaited(callback(run)), effect.callback)
+        if isinstance(answer, Left) and (answer.changed or answer.state is not None):
+            made = f"callback {effect.callback!r} returns"
+            check_state(answer.state, self._ports.state_type, made, kept=self._ports.kept)
         return CallbackReturned(self._ports.clock(), effect.id, answer)
 
     def _context(self, run: Run[S], key: str, call: ToolCall) -> ToolContext:
@@ -368,4 +381,4 @@ def failed(at: float, effect: Effect, error: Exception) -> EffectFailed:
     """Return the event that says how an effect failed."""
     trace = "".join(traceback.format_exception(error))
     retryable = isinstance(error, ProviderError) and error.retryable
-    return EffectFailed(at, effect.id, Failure(type(error).__name__, str(error), trace, retryable))
+    return EffectFailed(at, effect.id, Failure(known_name(error), str(error), trace, retryable))

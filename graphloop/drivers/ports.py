@@ -24,6 +24,7 @@ __all__ = [
     "Callback",
     "ChildPlan",
     "ChildRun",
+    "LeftOpen",
     "Ports",
     "Price",
     "Settler",
@@ -38,6 +39,10 @@ Approver: TypeAlias = Callable[[AskHuman, Run[S]], Awaitable[Approval]]
 Callback: TypeAlias = Callable[[Run[S]], Answer | Awaitable[Answer]]
 Settler: TypeAlias = Callable[[AskHuman | CallTool], Approval | ToolOutcome]
 Price: TypeAlias = Callable[[Reply], float | None]
+
+
+class LeftOpen(Exception):
+    """Raised by an approver who decides nothing now: the question stays open, as if unasked."""
 
 
 def unpriced(_: Reply) -> float | None:
@@ -58,12 +63,15 @@ class Ports(Generic[S]):
         settle: answers for the open calls of a conversation that was handed in, with what the
             caller gave; None parks the run with them.
         children: the agents that can be run as children, by name.
-        gates: the rules of the gates above and of the run's own, outermost first, for their
-            conditions; their order is that of `Setup.rules`, the run's own last.
+        gates: the gates above, and those that are given with the run, outermost first; their order
+            is that of `Setup.rules`, the run's own last. They hold in child runs as well.
+        own: the rules of the graph's own gates that have conditions, for their functions.
         attended: whether `HandOver` waits for the caller of the run; otherwise nobody steers.
         resumable: whether somebody could take the run up again that was left in the middle of a
             tool: then what must not repeat is journaled before it begins. False only where nobody
             else can reach the store.
+        state_type: the type of the graph's state; None where nobody knows it.
+        kept: whether the journal is written down, so that every state in it has to be readable.
         secret: signs the tokens of approvals.
         path: the call keys of the agents above the run.
         step_s: after how many seconds a turn is given up; None for never.
@@ -79,8 +87,11 @@ class Ports(Generic[S]):
     settle: Settler | None = None
     children: Mapping[str, ChildPlan] = field(default_factory=dict[str, "ChildPlan"])
     gates: tuple[Policy, ...] = ()
+    own: Policy | None = None
     attended: bool = False
     resumable: bool = True
+    state_type: object = None
+    kept: bool = False
     secret: bytes | None = None
     path: tuple[str, ...] = ()
     step_s: float | None = None

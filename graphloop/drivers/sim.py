@@ -220,6 +220,7 @@ class _Process(Generic[S]):
         self._todo: list[Effect] = []
         self._flying: list[tuple[float, Effect]] = []
         self._interrupted: frozenset[int] = frozenset()
+        self._taken_up_at = 0
         self._started: set[int] = set()
 
     def wish(self, effects: Iterable[Effect]) -> None:
@@ -229,8 +230,10 @@ class _Process(Generic[S]):
     def interrupted(self, event: Queued | Cancelled) -> Event:
         """Return what somebody says or wants now; a stop at once voids all that is under way."""
         if isinstance(event, Cancelled) and not event.after_step:
+            unbegun = tuple([one.id for one in self._todo if self._is_surely_unbegun(one)])
             self._todo.clear()
             self._flying.clear()
+            event = evolve(event, unbegun=unbegun)
         return evolve(event, at=self._clock)
 
     def hear(self) -> Event | None:
@@ -275,7 +278,7 @@ class _Process(Generic[S]):
         self._resuming = True
         self._clock += self._rng.uniform(0.0, DOWNTIME_MAX_S)
         run = self._simulation.run = replay(self._graph, self._simulation.events)
-        self._interrupted = run.begun
+        self._interrupted, self._taken_up_at = run.begun, run.next_effect
         if not run.ended:
             self.wish(run.pending.values())
 
@@ -289,6 +292,12 @@ class _Process(Generic[S]):
             ended = self._world.child(effect) if self._rng.random() < 0.5 else None
             spent = spent if ended is None else ended[2]
         return child_unwanted(self._clock, effect_id, spent)
+
+    def _is_surely_unbegun(self, effect: Effect) -> bool:
+        """Whether this process knows of a call that none before it has begun it either."""
+        if not isinstance(effect, CallTool | StartRun):
+            return False
+        return effect.id >= self._taken_up_at or self._must_be_begun(effect)
 
     def _must_be_begun(self, effect: Effect) -> bool:
         return (

@@ -34,7 +34,7 @@ from .tool_runner import ToolRunner
 from .world import World
 
 if TYPE_CHECKING:
-    from ..proofs.bound import Bound
+    from ..proofs.most import Bound
 
 __all__ = ["Agent"]
 
@@ -74,7 +74,6 @@ class Agent:
         answering = None if final is None else final.tool
         if answering is not None:
             world.answer_by(answering)
-        gate = options.get("gate")
         conditions, predicates = stop_input(options.get("stop_when", ()))
         nodes = standard_nodes(options, world, conditions, predicates=bool(predicates))
         self.name = options.get("name", "agent")
@@ -86,7 +85,6 @@ class Agent:
             (),
             options,
             callbacks=agent_callbacks(options, world, nodes.prepare, predicates, final),
-            gates=() if gate is None else (gate,),
             world=world,
             final=final,
         )

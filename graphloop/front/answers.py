@@ -24,7 +24,7 @@ from ..tool_outcome import ToolOutcome, error_text, result_content
 from ..tools import Toolbox
 from ..values import ResultStatus, UserPart
 
-__all__ = ["Answers", "approval_of", "check_answer", "outcome_of"]
+__all__ = ["Answers", "approval_of", "check_answer", "outcome_of", "path_key"]
 
 CLIENT_RESULT_CHARS_MAX: Final = 100_000
 RESULT: Final = "=result"
@@ -129,7 +129,7 @@ class Answers:
             ConfigError: naming the approval, and what its tool says.
         """
         for effect in run.pending.values():
-            if isinstance(effect, AskHuman) and (key := _path_key(run, effect)) in self.approvals:
+            if isinstance(effect, AskHuman) and (key := path_key(run, effect)) in self.approvals:
                 place, approval = f"approvals[{key!r}]", approval_of(self.approvals[key])
                 refuse_edit(place, approval, unknown=effect.unknown)
                 problem = _bad_edit(effect, approval, toolbox) if approval.approved else None
@@ -178,7 +178,7 @@ class Answers:
         for effect in run.pending.values():
             if not isinstance(effect, AskHuman | CallTool):
                 continue
-            key = _path_key(run, effect)
+            key = path_key(run, effect)
             if isinstance(effect, AskHuman) and key in self.approvals:
                 yield self._decided(run, effect, key, toolbox, secret, clock())
             elif isinstance(effect, CallTool) and effect.client and key in self.tool_results:
@@ -214,7 +214,7 @@ class Answers:
         return Decided(now, ask.id, True, approval.reason, approval.edit, given_at)  # noqa: FBT003
 
 
-def _path_key(run: Run[Any], effect: AskHuman | CallTool) -> str:
+def path_key(run: Run[Any], effect: AskHuman | CallTool) -> str:
     """Return the key of a call as its root run's caller knows it."""
     key, path = ask_key(effect), run.id.partition("/")[2]
     return f"{path}/{key}" if path else key

@@ -24,6 +24,7 @@ from .final_answer import FinalAnswer, answer_text
 from .inputs import MessageInput, messages_of
 from .options import AgentOptions, Predicate
 from .told import AnswerInfo, StepChanges, StepInfo, Verdict
+from .watched import added_under
 from .world import World
 
 __all__ = [
@@ -117,7 +118,7 @@ def _changes(
 ) -> Changes:
     before = run.setup.tools
     gone = known_tools("withdraw_tools", changes.withdraw_tools, before)
-    added = Toolbox(changes.add_tools).specs
+    added = added_under(run.setup, Toolbox(changes.add_tools).specs)
     names = {*gone, *(one.name for one in added)}
     if not names.isdisjoint(world.own):
         raise ConfigError(f"{world.own[0]!r} takes the answer: it is not added or withdrawn")

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any, Protocol, TypeGuard, TypeVar, cast, final, runtime_checkable
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar, final, runtime_checkable
 
 from ..contract import contract_of
 from ..drivers.ports import Callback
 from ..errors import ConfigError
 from ..graph import Graph
-from ..node_protocol import Node
+from ..node_protocol import Node, nodes_within, unwrapped
 from ..nodes.compact import Compact
 from ..nodes.critique import Critique
 from ..nodes.function import Function
-from ..nodes.map_over import MapOver
 from ..nodes.model_call import ModelCall
-from ..nodes.parallel import Parallel
-from ..nodes.prepare_step import PrepareStep
 from ..nodes.router import Router
-from ..nodes.stop_check import StopCheck
-from ..nodes.verify import Verify
 from ..outcomes import Outcome
 from .child import Plan
 
@@ -33,7 +28,6 @@ __all__ = [
     "functions_named",
     "models_named",
     "needs_messages",
-    "unwrapped",
 ]
 
 
@@ -98,15 +92,6 @@ def carried_by(nodes: Iterable[Node[Any, Outcome]]) -> Carried:
     return Carried(callbacks, agents)
 
 
-def unwrapped(nodes: Iterable[Node[Any, Outcome]]) -> Iterator[Node[Any, Outcome]]:
-    """Yield these nodes and, at any depth, those that stand among the fields of one."""
-    for node in nodes:
-        yield node
-        if is_dataclass(node):
-            values = (cast("object", getattr(node, one.name)) for one in fields(node))
-            yield from unwrapped([one for one in values if _is_node(one)])
-
-
 def models_named(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, str]:
     """Return the labels of the models that nodes, and those that they wrap, ask beside the run's.
 
@@ -146,27 +131,15 @@ def agents_named(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, str]:
 def functions_named(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, str]:
     """Return the names of the functions that nodes, and those that they wrap, invoke.
 
-    Each with the name of the first node that names it. What a node of another kind invokes, nobody
-    can tell.
+    Each with the name of the first node that names it. What a node invokes that promises nothing,
+    nobody can tell.
     """
     functions: dict[str, str] = {}
     for node in unwrapped(nodes):
-        named: tuple[str, ...]
-        match node:
-            case Function() | PrepareStep() | StopCheck() | Compact() | Parallel() | MapOver():
-                named = (node.callback,)
-            case Verify():
-                named = tuple([one.callback for one in node.checks])
-            case _:
-                named = ()
-        for name in named:
-            if name:
-                functions.setdefault(name, node.name)
+        promised = contract_of(node)
+        for name in () if promised is None else promised.functions:
+            functions.setdefault(name, node.name)
     return functions
-
-
-def _is_node(value: object) -> TypeGuard[Node[Any, Outcome]]:
-    return all(hasattr(value, word) for word in ("name", "kind", "outcomes", "enter", "on"))
 
 
 def _twice(what: str, name: str, node: str) -> ConfigError:
@@ -192,7 +165,7 @@ def needs_messages(graph: Graph[Any]) -> bool:
 
 def _innermost(nodes: Iterable[Node[Any, Outcome]]) -> Iterator[Node[Any, Outcome]]:
     for node in unwrapped(nodes):
-        if len(list(unwrapped([node]))) == 1:
+        if not nodes_within(node):
             yield node
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from time import time
 from typing import Final, cast
 
 from ..approvals import secret_of
@@ -25,6 +26,7 @@ __all__ = [
     "check_run_id",
     "choice_from_now",
     "choice_of",
+    "clock_of",
     "known_tools",
     "reject_unknown",
     "settings_of",
@@ -167,6 +169,21 @@ def _check_seam(option: str, value: object, members: Iterable[str], expected: st
         raise ConfigError(f"`{option}` is {expected}; found the class {value.__name__}: make one")
     if not all(hasattr(value, member) for member in members):
         raise ConfigError(f"`{option}` is {expected}; found {value!r:.80}")
+
+
+def clock_of(options: RunOptions) -> Callable[[], float]:
+    """Return the clock among the options, or the system's; it raises rather than tell no time."""
+    given = options.get("clock")
+    if given is None:
+        return time
+
+    def clock() -> float:
+        now: object = given()
+        if not is_number(now):
+            raise ConfigError(f"`clock` tells the seconds since the epoch; found {now!r:.80}")
+        return now
+
+    return clock
 
 
 def settings_of(options: RunOptions, *, one_at_a_time: bool) -> Settings:

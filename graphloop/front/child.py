@@ -28,7 +28,8 @@ from ..values import Message, UserMessage
 from .keeper import Hold
 
 if TYPE_CHECKING:
-    from ..proofs.bound import Bound
+    from ..proofs.most import Bound
+    from .nesting import Nesting  # It looks at nodes that bring such plans along.
 
 __all__ = ["AgentTool", "Brief", "Opener", "Plan", "as_agent_tool"]
 
@@ -63,6 +64,11 @@ class Opener(Protocol):
         """How many tokens one reply may have, in such a run or in those below it."""
         ...
 
+    @property
+    def nesting(self) -> Nesting:
+        """How deep the nodes of such a run begin runs."""
+        ...
+
     def bound(self, *, context_window: int | None, price: ModelPrice | None) -> Bound:
         """Return the most that such a run can come to."""
         ...
@@ -81,8 +87,12 @@ class Opener(Protocol):
         """Keep the connections to the agent's models open, until it is released."""
         ...
 
-    async def aclose(self) -> None:
-        """Close the connections to the agent's models; it can be used again."""
+    async def aclose(self, *, given: bool = True) -> None:
+        """Close the connections to the agent's models; it can be used again.
+
+        Args:
+            given: whether those of models that were given as objects are closed, too.
+        """
         ...
 
 

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias, cast
 
 from .states import ATOMS, fields_of
 
-__all__ = ["alike", "changed_fields"]
+__all__ = ["changed_fields", "same_state"]
 
 CONTAINERS: Final = (dict, list, tuple, set, frozenset, deque)
 PYDANTIC: Final = ("__pydantic_extra__", "__pydantic_private__")
@@ -30,7 +30,7 @@ def changed_fields(kind: object, old: object, new: object, writes: Collection[st
     return [
         one
         for one in sorted((fields_of(kind) or frozenset()).difference(writes))
-        if not alike(_value(old, one), _value(new, one))
+        if not same_state(_value(old, one), _value(new, one))
     ]
 
 
@@ -40,9 +40,9 @@ def _value(state: object, name: str) -> object:
     return cast("object", getattr(state, name))
 
 
-def alike(one: object, other: object) -> bool:
+def same_state(one: object, other: object) -> bool:
     """Whether two states say the same."""
-    return _Comparison().alike(one, other)
+    return _Comparison().same(one, other)
 
 
 class _Comparison:
@@ -52,7 +52,7 @@ class _Comparison:
         # The pairs are kept as well, so that no other object is given the id of one.
         self._seen: dict[tuple[int, int], tuple[object, object]] = {}
 
-    def alike(self, one: object, other: object) -> bool:
+    def same(self, one: object, other: object) -> bool:
         """Whether two values say the same."""
         if one is other:
             return True
@@ -77,7 +77,7 @@ class _Comparison:
         fields = fields_of(kind)
         if fields is not None:
             return all(
-                self.alike(getattr(one, name, None), getattr(other, name, None))
+                self.same(getattr(one, name, None), getattr(other, name, None))
                 for name in (*fields, *PYDANTIC)
             )
         if kind.__eq__ is object.__eq__:
@@ -91,21 +91,21 @@ class _Comparison:
             return False
         if isinstance(one, dict) and isinstance(other, dict):
             if one.keys() == other.keys():
-                return all(self.alike(value, other[key]) for key, value in one.items())
+                return all(self.same(value, other[key]) for key, value in one.items())
             # Keys may be equal to themselves alone; a copy keeps their order.
             return self._in_order([*one.items()], [*other.items()])
         if isinstance(one, set | frozenset) and isinstance(other, set | frozenset):
             rest = other - one
-            return all(any(self.alike(left, right) for right in rest) for left in one - other)
+            return all(any(self.same(left, right) for right in rest) for left in one - other)
         return self._in_order(one, other)
 
     def _in_order(self, one: Iterable[object], other: Iterable[object]) -> bool:
-        return all(self.alike(left, right) for left, right in zip(one, other, strict=True))
+        return all(self.same(left, right) for left, right in zip(one, other, strict=True))
 
     def _same_attributes(self, one: object, other: object) -> bool:
         mine, others = _attributes(one), _attributes(other)
         return mine.keys() == others.keys() and all(
-            self.alike(value, others[name]) for name, value in mine.items()
+            self.same(value, others[name]) for name, value in mine.items()
         )
 
 

@@ -14,7 +14,7 @@ from msgspec import Struct, ValidationError
 from msgspec.json import Decoder, Encoder
 
 from ..asks import Ask
-from ..errors import AskFailed, ConfigError, NotDeterministic
+from ..errors import MISTAKES, AskFailed, ConfigError, NotDeterministic
 from ..events import Asked, Failure
 from ..run import Exchange
 
@@ -41,7 +41,8 @@ def played(generator: object, exchanges: Sequence[Exchange], name: str) -> Asked
 
     Raises:
         NotDeterministic: it does not ask what it asked before, or cannot be left at an ask.
-        ConfigError: it yields something that is no ask.
+        ConfigError: it yields something that is no ask, or what it asked for has a mistake in it,
+            which is no answer that it could go on from.
         Exception: what it raised, after all that it was answered.
     """
     if not isinstance(generator, Generator):
@@ -83,6 +84,11 @@ def _played(
         if found != exchange.ask:
             raise _other(name, place, exchange.ask, f"{found!r:.200}")
         answer = exchange.answer
+        if isinstance(answer, Failure) and answer.error in MISTAKES:
+            raise ConfigError(
+                f"node {name!r}, at its ask number {place + 1}, {exchange.ask!r:.200}: "
+                f"{answer.error}: {answer.message}"
+            )
     found = _next(generator, answer)
     return found if isinstance(found, Returned) else Asked(_ask(found, name, len(exchanges)))
 

@@ -6,6 +6,7 @@ The table and its rules are the kernel's (`graphloop.graph`); this adds the door
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, cast, overload
@@ -36,7 +37,7 @@ from .stream import RunStream
 from .told import Model
 
 if TYPE_CHECKING:
-    from ..proofs.bound import Bound
+    from ..proofs.most import Bound
     from ..proofs.suppression import Ignore
 
 __all__ = ["Graph"]
@@ -152,9 +153,7 @@ class Graph(StaticGraph[S]):
             ConfigError: an option, the model or a tool cannot work.
         """
         runner = self._runner(model, callbacks, options)
-        return _closing(
-            runner.start(Question(prompt, messages, None, run_id), state), runner, model
-        )
+        return _closing(runner.start(Question(prompt, messages, None, run_id), state), runner)
 
     async def run(
         self,
@@ -175,7 +174,7 @@ class Graph(StaticGraph[S]):
         """
         runner = self._runner(model, callbacks, options)
         stream = runner.start(Question(prompt, messages, None, run_id), state)
-        return await _closing(stream, runner, model).result()
+        return await _closing(stream, runner).result()
 
     async def resume(
         self,
@@ -262,7 +261,7 @@ class Graph(StaticGraph[S]):
         """Return the stream of a run taken up again; the arguments are those of `resume`."""
         runner = self._runner(model, callbacks, options)
         stream = runner.resume(run, Answers.given(approvals, tool_results))
-        return _closing(stream, runner, model)
+        return _closing(stream, runner)
 
     async def replay(
         self,
@@ -336,17 +335,16 @@ class Graph(StaticGraph[S]):
             model,
             callbacks or {},
             options,
-            gates=self._policies(options.get("gate")),
+            own_gates=self._own_gates(),
             child_state=child_state,
         )
 
-    def _policies(self, outer: Policy | None) -> tuple[Policy, ...]:
-        """Return the rules whose conditions are looked at, the outermost first."""
-        return () if outer is None else (outer,)
+    def _own_gates(self) -> Policy | None:
+        """Return the rules of the graph's gates that have conditions; None where there are none."""
+        return None
 
 
-def _closing(stream: RunStream[S], runner: Runner[S], model: Model | None) -> RunStream[S]:
+def _closing(stream: RunStream[S], runner: Runner[S]) -> RunStream[S]:
     """Have the stream close what was opened for it; a provider that was given stays open."""
-    if isinstance(model, str) or model is None:
-        stream.on_over = runner.aclose
+    stream.on_over = partial(runner.aclose, given=False)
     return stream

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from ..drivers.ports import Callback
 from ..errors import ConfigError, nearest
 from ..graph import Graph
+from ..node_protocol import unwrapped
+from ..nodes.function import Function
+from ..nodes.gate import Gate
 from ..policy import Policy
 from .carried import agents_named, asks_model, carried_by, functions_named, models_named
 from .checking import check_kinds, reject_unknown
 from .options import RunOptions
 from .runner import Runner
 from .told import Model
-from .world import World
+from .world import World, check_rules
 
 if TYPE_CHECKING:
     from ..proofs.endless import Endless
@@ -33,7 +36,7 @@ def runner_of(
     callbacks: Mapping[str, Callback[S]],
     options: RunOptions,
     *,
-    gates: tuple[Policy, ...],
+    own_gates: Policy | None,
     child_state: S | None,
 ) -> Runner[S]:
     """Return what starts and resumes the runs of `graph`.
@@ -48,6 +51,7 @@ def runner_of(
     world = World(model, options, options.get("tools", ()), carried.agents)
     _look_up(graph, world, brought, has_model=model is not None)
     world.check_gate(outer)
+    _look_up_rules(graph, world)
     if outer is not None and not any(one.kind in GATED for one in graph.nodes.values()):
         raise ConfigError(
             f"`gate` has no effect: graph {graph.name!r} has no node that checks calls (Gate), "
@@ -60,7 +64,7 @@ def runner_of(
         options,
         callbacks=lambda _: brought,
         world=world,
-        gates=gates,
+        own_gates=own_gates,
         rules=() if outer is None else (outer.rules,),
         child_state=child_state,
     )
@@ -77,6 +81,19 @@ def refusal(graph: Graph[Any], found: tuple[Endless, ...]) -> ConfigError:
     )
 
 
+def _look_up_rules(graph: Graph[Any], world: World) -> None:
+    """Refuse rules of gates about tools that the run does not have: they would protect nothing.
+
+    A run without tools has nothing to protect.
+    """
+    if not world.callable_names:
+        return
+    for one in unwrapped(graph.nodes.values()):
+        if isinstance(one, Gate):
+            title = f"gate {one.name!r} of graph {graph.name!r}"
+            check_rules(one.rules, world.callable_names, title)
+
+
 def _look_up(graph: Graph[Any], world: World, functions: Iterable[str], *, has_model: bool) -> None:
     """Refuse a run that lacks something that its nodes name: later, it would have cost money.
 
@@ -85,7 +102,7 @@ def _look_up(graph: Graph[Any], world: World, functions: Iterable[str], *, has_m
     """
     missing = list(_unopened(graph, world))
     if not has_model and asks_model(graph):
-        missing.insert(0, f"graph {graph.name!r} asks a model: say which, with `model=`")
+        missing.insert(0, _no_model(graph))
     nodes = graph.nodes.values()
     kinds = (
         ("runs the agent", agents_named(nodes), tuple(world.children), "agents"),
@@ -101,6 +118,14 @@ def _look_up(graph: Graph[Any], world: World, functions: Iterable[str], *, has_m
         ]
     if missing:
         raise ConfigError("; ".join(missing))
+
+
+def _no_model(graph: Graph[Any]) -> str:
+    told = f"graph {graph.name!r} asks a model: say which, with `model=`"
+    for node in unwrapped(graph.nodes.values()):
+        if isinstance(node, Function) and node.asks is not None and node.asks.models is None:
+            return f"{told}; or say that generator {node.name!r} asks none: @node(model_calls=0)"
+    return told
 
 
 def _unopened(graph: Graph[Any], world: World) -> Iterator[str]:

@@ -26,6 +26,7 @@ from ..values import Message
 from .answers import Answers, approval_of, check_answer
 from .checking import check_run_id
 from .edits import check_edit, parameters_in
+from .state_types import known_state_type
 
 __all__ = [
     "answer_call",
@@ -273,7 +274,7 @@ async def opened_store(store: Store | str | Path | None) -> AsyncGenerator[Store
 
 def typed(graph: Graph[S], events: Sequence[Event]) -> Sequence[Event]:
     """Return a graph's events with states of its type, whatever the store was told of them."""
-    kind = cast("object", getattr(graph, "state_type", None))
+    kind = known_state_type(graph)
     if kind is None or kind is object:
         return events
     codec = Codec(cast("type[object]", kind))

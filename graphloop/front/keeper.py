@@ -63,21 +63,22 @@ class Keeper:
     Args:
         given: the store of the options; one that is open already is its maker's to close.
         codec: how events are written.
-        disconnect: closes the connections of the running event loop; they can be used again.
+        disconnect: closes the connections of the running event loop; they can be used again. It is
+            told whether those of models that were given as objects are meant, too.
     """
 
     def __init__(
         self,
         given: Store | str | Path | None,
         codec: Codec,
-        disconnect: Callable[[], Awaitable[None]],
+        disconnect: Callable[[bool], Awaitable[None]],
     ) -> None:
         self._given = given
         self._codec = codec
         self._disconnect = disconnect
         self._store: Store | None = None
         self._users = Counter[asyncio.AbstractEventLoop]()
-        self._to_disconnect = set[asyncio.AbstractEventLoop]()
+        self._to_disconnect: dict[asyncio.AbstractEventLoop, bool] = {}
         self._to_close = False
         # Reentrant, for whoever is thrown away is so wherever the garbage collector runs.
         self._lock = RLock()
@@ -124,26 +125,30 @@ class Keeper:
             if not self._users[loop]:
                 del self._users[loop]
 
-    async def aclose(self) -> None:
-        """Close what nobody uses now, and the rest once nobody does."""
+    async def aclose(self, *, given: bool = True) -> None:
+        """Close what nobody uses now, and the rest once nobody does.
+
+        Args:
+            given: whether the connections of models that were given as objects are closed, too.
+        """
+        loop = asyncio.get_running_loop()
         with self._lock:
             self._to_close = True
-            self._to_disconnect.add(asyncio.get_running_loop())
+            self._to_disconnect[loop] = given or self._to_disconnect.get(loop, False)
         await self.close_unused()
 
     async def close_unused(self) -> None:
         """Close what was to be closed, and is not used any more."""
-        loop, store = asyncio.get_running_loop(), None
+        loop, store, given = asyncio.get_running_loop(), None, None
         with self._lock:
-            disconnects = loop in self._to_disconnect and not self._users[loop]
-            if disconnects:
-                self._to_disconnect.discard(loop)
+            if not self._users[loop]:
+                given = self._to_disconnect.pop(loop, None)
             if self._to_close and not self._users.total():
                 self._to_close = False
                 store, self._store = self._store, None
         try:
-            if disconnects:
-                await self._disconnect()
+            if given is not None:
+                await self._disconnect(given)
         finally:
             if isinstance(store, SqliteStore):
                 await store.aclose()

@@ -6,14 +6,14 @@ budgets. Who makes the runs does, and tells the graph, for whoever proves, compa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from typing import TYPE_CHECKING, Any, Final
 
 from ..events import Setup
 from ..graph import Graph
 from ..spending import Budget
-from ..values import ToolSpec
+from ..temporal import rules_of
 from .child import AgentTool, Opener, Plan
 from .options import AgentOptions, RunOptions
 from .runner import Runner
@@ -40,6 +40,7 @@ def tell(graph: Graph[Any], world: World, options: AgentOptions) -> None:
     graph.tool_names = world.callable_names
     graph.agents = _graphs(world.children)
     graph.called = frozenset(world.children)
+    graph.handoffs = frozenset(_taking_over(world.children))
     graph.facts = _facts(world, options)
 
 
@@ -63,6 +64,7 @@ def graph_of(opener: Opener) -> Graph[Any] | None:
     offered = {spec.name for spec in world.toolbox.specs}
     told.agents = {**_graphs(more), **graph.agents}
     told.called = graph.called | (offered & set(more))
+    told.handoffs = graph.handoffs | (told.called & set(_taking_over(more)))
     return told
 
 
@@ -79,23 +81,40 @@ def given_to(opener: Opener) -> Mapping[str, object]:
     return runner.given
 
 
-def facts_of(document: Document) -> Mapping[str, object]:
-    """Return what a file says beside its table, its rules and what it sets aside."""
+def facts_of(document: Document, names: Names) -> Mapping[str, object]:
+    """Return what a file says beside its table, its rules and what it sets aside.
+
+    With what is registered of its tools: who has to agree to a call is no part of the file.
+    """
+    found = {name: names.find("tool", name) for name in document.tools}
+    agents = {name: one for name, one in found.items() if isinstance(one, AgentTool)}
+    tools = {**found, **{name: one.tool for name, one in agents.items()}}
+    asked = {name: getattr(one, "needs_approval", False) for name, one in tools.items()}
+    described = {name: (one.description, one.takes_over) for name, one in document.agents.items()}
     return {
         "description": document.description,
         "instructions": document.instructions,
         "prompt": document.prompt,
-        "tools": document.tools,
-        "agents": {
-            name: (one.description, one.takes_over) for name, one in document.agents.items()
-        },
+        "tools": tools,
+        "needs_approval": {name: one for name, one in asked.items() if one is not False},
+        "agents": {**described, **{name: _agent_facts(one) for name, one in agents.items()}},
     }
+
+
+def _agent_facts(agent: AgentTool) -> Mapping[str, object]:
+    return {"takes_over": agent.takes_over, **given_to(agent.opener)}
 
 
 def registered_agents(tools: Iterable[str], names: Names) -> dict[str, Graph[Any] | None]:
     """Return the graphs of those among the registered tools that are agents."""
     found = {name: names.find("tool", name) for name in tools}
     return {name: graph_of(one.opener) for name, one in found.items() if isinstance(one, AgentTool)}
+
+
+def _taking_over(plans: Mapping[str, Plan]) -> Iterator[str]:
+    for name, plan in plans.items():
+        if isinstance(plan, AgentTool) and plan.takes_over:
+            yield name
 
 
 def _graphs(plans: Mapping[str, Plan]) -> dict[str, Graph[Any] | None]:
@@ -106,7 +125,7 @@ def _facts(world: World, options: AgentOptions | RunOptions) -> Mapping[str, obj
     given: Mapping[str, object] = {**options}
     gate = options.get("gate")
     agents = {name: one for name, one in world.children.items() if isinstance(one, AgentTool)}
-    tools: dict[str, ToolSpec] = {one.name: one for one in world.toolbox.specs}
+    tools = {one.name: world.toolbox.get(one.name) or one for one in world.toolbox.specs}
     asked = {name: one.needs_approval for name in tools if (one := world.toolbox.get(name))}
     asked |= {name: one.tool.needs_approval for name, one in agents.items()}
     facts: dict[str, object] = {
@@ -117,6 +136,7 @@ def _facts(world: World, options: AgentOptions | RunOptions) -> Mapping[str, obj
         "budget": options.get("budget") or Budget(),
         "signed": options.get("approval_secret") is not None,
         "max_agent_depth": Setup("").depth_max,
-        "agents": {name: (one.takes_over, given_to(one.opener)) for name, one in agents.items()},
+        "agents": {name: _agent_facts(one) for name, one in agents.items()},
+        "rules": rules_of(options.get("rules", ())),
     }
     return facts | {name: given[name] for name in PLAIN if given.get(name) is not None}

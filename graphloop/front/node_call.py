@@ -10,11 +10,12 @@ from typing import Any, cast, final
 from msgspec.json import encode
 
 from ..asks import Note
+from ..drivers.facts import check_kind
 from ..errors import ConfigError, NotDeterministic
 from ..events import Asked, Left
 from ..outcomes import Outcome, outcome_name
 from ..run import Run
-from .differences import alike, changed_fields
+from .differences import changed_fields, same_state
 from .generator_call import Returned, played
 from .node_context import NodeContext
 from .node_signature import NodeSignature
@@ -105,7 +106,7 @@ class NodeCall:
         return Left(type(outcome).__name__, pair[1], own, changed=True, notes=notes)
 
     def _check_untouched(self, given: object, state: object) -> None:
-        if not alike(given, state):
+        if not same_state(given, state):
             raise ConfigError(
                 f"node {self.signature.name!r} changed its state in place, where no journal "
                 "sees it: return it with the outcome, and write "
@@ -119,10 +120,7 @@ class NodeCall:
                 f"{place} returned a new state, which its annotation does not say: write "
                 "`-> tuple[<outcomes>, <the state's type>]`"
             )
-        if isinstance(kind, type) and not _is_a(new, kind):
-            raise ConfigError(
-                f"{place} returns a state of type {kind.__name__}; found {type(new).__name__}"
-            )
+        check_kind(new, kind, f"{place} returns")
         if self.writes is None:
             return
         changed = changed_fields(kind, old, new, self.writes)
@@ -146,13 +144,6 @@ class NodeCall:
             )
         none = ": is there a way through it without a `return`?" if found is None else ""
         return ConfigError(f"{place} returns one of {words}; found {found!r:.80}{none}")
-
-
-def _is_a(state: object, kind: type) -> bool:
-    try:
-        return isinstance(state, kind)
-    except TypeError:  # A typed mapping, or a protocol: what it is does not show.
-        return True
 
 
 def _listed(names: Collection[str]) -> str:

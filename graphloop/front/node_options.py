@@ -128,10 +128,10 @@ class NodeOptions:
                 )
         if kinds is None:
             return None
-        for what, most in (("model_calls", model_calls), *_named(agents or {})):
-            if most is not None and not (is_whole(most) and 1 <= most <= ASKS_MAX):
+        for what, most, least in (("model_calls", model_calls, 0), *_named(agents or {})):
+            if most is not None and not (is_whole(most) and least <= most <= ASKS_MAX):
                 raise self._wrong(
-                    f"`{what}` is a whole number from 1 to {ASKS_MAX}; found {most!r}",
+                    f"`{what}` is a whole number from {least} to {ASKS_MAX}; found {most!r}",
                     "say how often one visit asks at most",
                 )
         if AskAgent in kinds and not agents:
@@ -187,5 +187,5 @@ class NodeOptions:
         return NodeDefinitionError(f"{self.place}: {found}. Fix: {fix}.")
 
 
-def _named(agents: Mapping[str, int]) -> list[tuple[str, int | None]]:
-    return [(f"agents[{name!r}]", most) for name, most in agents.items()]
+def _named(agents: Mapping[str, int]) -> list[tuple[str, int | None, int]]:
+    return [(f"agents[{name!r}]", most, 1) for name, most in agents.items()]

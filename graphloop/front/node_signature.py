@@ -47,6 +47,7 @@ class NodeSignature:
         name: the function's name.
         state: the type of the state that it takes.
         outcomes: the outcomes that it returns.
+        stateless: those among them that it may return without a new state.
         changes: whether it may return a new state.
         context: whether it takes a `NodeContext` as well.
         asks: what it asks for, if it is a generator; None for a function that just answers.
@@ -55,6 +56,7 @@ class NodeSignature:
     name: str
     state: object
     outcomes: frozenset[type[Outcome]]
+    stateless: frozenset[type[Outcome]]
     changes: bool
     context: bool
     asks: frozenset[type[Ask]] | None = None
@@ -93,9 +95,12 @@ def signature_of(function: Callable[..., object]) -> NodeSignature:
                 f"Fix: write `-> tuple[<outcomes>, {_word(state)}]`."
             )
     plain = [one for one in found if get_origin(one) is not tuple]
-    each = [*plain, *(one for pair in carried for one in _members(pair[0]))]
-    outcomes = frozenset(_outcome(one, place, _example(name, state)) for one in each)
-    return NodeSignature(str(name), state, outcomes, bool(carried), takes_context, asks)
+    with_state = [one for pair in carried for one in _members(pair[0])]
+    stateless = frozenset(_outcome(one, place, _example(name, state)) for one in plain)
+    changing = frozenset(_outcome(one, place, _example(name, state)) for one in with_state)
+    return NodeSignature(
+        str(name), state, stateless | changing, stateless, bool(carried), takes_context, asks
+    )
 
 
 def _asked(

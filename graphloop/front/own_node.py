@@ -212,8 +212,8 @@ def node(  # noqa: PLR0913 - what a function cannot say of itself
             ends in an error.
         raises: outcomes to leave by when the function raises these; the run ends in an error for
             all others.
-        model_calls: how many models a visit of a generator asks at most; it is held to it. Without,
-            nobody can prove a bound.
+        model_calls: how many models a visit of a generator asks at most, 0 for none; it is held to
+            it. Without, nobody can prove a bound, and a run needs a model.
         agents: which agents it may ask, and how often in one visit at most.
 
     Raises:
@@ -225,8 +225,10 @@ def node(  # noqa: PLR0913 - what a function cannot say of itself
         signature = signature_of(function)
         options = NodeOptions(signature, f"node function {signature.name!r}")
         caps = options.caps(cap or {}, capped)
-        caught = options.caught(raises or {})
-        written = options.written(writes)
+        caught, written = options.caught(raises or {}), options.written(writes)
+        stateless = signature.stateless | {outcome for _, outcome in caught}
+        if capped is not None and not stateless.isdisjoint(outcome for outcome, _ in caps):
+            stateless |= {capped}
         kernel = Function(
             name or signature.name,
             signature.outcomes,
@@ -236,6 +238,7 @@ def node(  # noqa: PLR0913 - what a function cannot say of itself
             reads=options.known("reads", reads),
             writes=written,
             asks=options.asks(model_calls, agents),
+            stateless=stateless,
         )
         options.check_outcomes()
         limit = options.limit(timeout_s, function)

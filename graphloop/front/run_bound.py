@@ -15,7 +15,7 @@ from ..model_price import ModelPrice
 from .world import World
 
 if TYPE_CHECKING:
-    from ..proofs.bound import Bound
+    from ..proofs.most import Bound
 
 __all__ = ["reply_max", "run_bound"]
 
@@ -50,7 +50,8 @@ def run_bound(
     }
     called = [one for one in setup.tools if one.kind == "agent" and setup.depth_max > 0]
     # Who only runs agents never loads the proofs.
-    look = cast("Callable[..., Bound]", import_module("graphloop.proofs.bound").bound)
+    proofs = import_module("graphloop.proofs.bound")
+    look = cast("Callable[..., Bound]", proofs.bound)
     return look(
         graph,
         budget=setup.budget,
@@ -58,6 +59,8 @@ def run_bound(
         context_window=context_window,
         price=price,
         agents=agents,
-        tools={one.name: agents[one.name] for one in called if not one.takes_over},
-        handoffs={one.name: agents[one.name] for one in called if one.takes_over},
+        called=proofs.Called(
+            {one.name: agents[one.name] for one in called if not one.takes_over},
+            {one.name: agents[one.name] for one in called if one.takes_over},
+        ),
     )

@@ -6,7 +6,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import cache, partial
-from time import time
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from uuid import uuid4
 
@@ -19,7 +18,6 @@ from ..effects import StartRun
 from ..errors import ConfigError
 from ..events import Setup, Started
 from ..graph import Graph
-from ..limits import stricter
 from ..model_price import ModelPrice
 from ..nodes.execute import Execute
 from ..outcomes import FollowUp
@@ -27,32 +25,36 @@ from ..policy import Policy, Rule
 from ..run import Run
 from ..spending import Budget
 from ..stores.base import Posted, Store
+from ..stores.memory import MemoryStore
 from ..tools import AnyTool, Toolbox
 from ..values import Message, SystemMessage, evolve
 from .answers import Answers, approval_of
 from .begun import refuse_begun
 from .carried import needs_messages
-from .checking import check_kinds, check_run_id, settings_of
+from .checking import check_kinds, check_run_id, clock_of, settings_of
 from .child import Brief
 from .final_answer import FinalAnswer
 from .handed_in import HandedIn
 from .inputs import conversation
 from .journals import answer_call, check_token, open_ask, opening_of, recorded_asks, state_after
 from .keeper import Hold, Keeper
+from .nesting import nesting_of
 from .opened import Opened
 from .options import RunOptions, Tools
 from .question import Question
 from .result import RunResult, spent_by
 from .resuming import descendants, not_over, refuse_edits, refuse_unattended, resumption, waiting
 from .run_bound import reply_max, run_bound
+from .setup_below import gates_above, gates_passed, setup_below
+from .state_types import check_first, known_state_type
 from .stream import RunStream
 from .told import Model
 from .tool_approver import ToolApprover
-from .watched import beyond_watch, offered_below, refuse_other_rules, watched
+from .watched import beyond_watch, refuse_other_rules, watched
 from .world import World, price_of
 
 if TYPE_CHECKING:
-    from ..proofs.bound import Bound
+    from ..proofs.most import Bound
 
 __all__ = ["Runner"]
 
@@ -68,7 +70,7 @@ class Runner(Generic[S]):
         tools: the tools and agents on offer.
         options: the options of every run.
         callbacks: makes the functions that nodes invoke, by name, for a run with this toolbox.
-        gates: the rules that the graph's own gates apply, for their conditions.
+        own_gates: the rules of its own gates that have conditions, for their functions.
         rules: rules that every gate of the graph applies beside its own.
         world: models, tools and agents; made of the model, the tools and the options if not given.
         final: how the final answer is given, where it has a form.
@@ -86,7 +88,7 @@ class Runner(Generic[S]):
         options: RunOptions,
         *,
         callbacks: Callable[[Toolbox], Mapping[str, Callback[S]]] | None = None,
-        gates: tuple[Policy, ...] = (),
+        own_gates: Policy | None = None,
         rules: tuple[tuple[Rule, ...], ...] = (),
         world: World | None = None,
         final: FinalAnswer | None = None,
@@ -97,9 +99,10 @@ class Runner(Generic[S]):
         self.given: Mapping[str, object] | None = None  # See `given_to`, which asks it once.
         self.world = World(model, options, tools) if world is None else world
         self._callbacks = callbacks
-        self._gates = gates
+        self._own_gates = own_gates
         self._final = final
         self._child_state = child_state
+        self._clock = clock_of(options)
         self._secret = secret_of(options.get("approval_secret"))
         unsigned = [name for name, one in self.world.children.items() if one.opener.is_signed]
         if unsigned and self._secret is None:
@@ -108,7 +111,7 @@ class Runner(Generic[S]):
                 "of the run above it: give `approval_secret` to this one, too"
             )
         # Runs below this one have states of other types: what is read is told by each graph.
-        self._keeper = Keeper(options.get("store"), Codec(), self.world.aclose)
+        self._keeper = Keeper(options.get("store"), Codec(), self.world.disconnect)
         one_at_a_time = any(
             isinstance(node, Execute) and node.concurrency == 1 for node in graph.nodes.values()
         )
@@ -126,6 +129,7 @@ class Runner(Generic[S]):
             approval_ttl_s=options.get("approval_ttl_s"),
         )
         self.tool_names = self.world.callable_names
+        self.nesting = nesting_of(graph, self.world.children, self.setup.depth_max)
         self.reply_max = reply_max(self.setup, self.world)
         # An agent that is shared on many levels is looked at once.
         self._bound = cache(partial(run_bound, graph, self.setup, self.world))
@@ -143,14 +147,15 @@ class Runner(Generic[S]):
 
     def now(self) -> float:
         """Return the time as runs see it."""
-        return self.options.get("clock", time)()
+        return self._clock()
 
-    async def aclose(self) -> None:
+    async def aclose(self, *, given: bool = True) -> None:
         """Close the connections to all models, and the store; they can be used again.
 
-        What a run needs that goes on is closed when the last such run ends, or parks.
+        What a run needs that goes on is closed when the last such run ends, or parks. Without
+        `given`, models that were given as objects keep theirs.
         """
-        await self._keeper.aclose()
+        await self._keeper.aclose(given=given)
 
     def hold(self) -> Hold:
         """Keep open what the runs share, until it is released."""
@@ -200,6 +205,7 @@ class Runner(Generic[S]):
             )
             driver = AsyncDriver(self.graph, ports, state)
             setup = evolve(self.setup, attended=question.attended)
+            self._check_first(state, ports)
             started = Started(ports.clock(), run_id, self.graph.name, messages, setup, state)
             return self._opened(ports, driver, messages, warnings=warnings, started=started)
 
@@ -231,6 +237,7 @@ class Runner(Generic[S]):
             if attended:
                 refuse_unattended(known)
             ports = replace(self.ports(store, added), attended=attended)
+            ports = replace(ports, gates=(*gates_above(known, self.setup), *ports.gates))
             taken_up = await resumption(known, ports, answers)
             driver = AsyncDriver(self.graph, ports, known.state)
             return self._opened(ports, driver, opening, taken_up=taken_up)
@@ -274,20 +281,9 @@ class Runner(Generic[S]):
     ) -> ChildRun[Any]:
         """Return a run of this graph as another's child, as strict and as poor as its parent."""
         own = self.ports(ports.store)
-        above = (*ports.gates, *beyond_watch(parent.setup.watch))
-        setup = evolve(
-            self.setup,
-            tools=offered_below(self.setup.tools, parent.setup.watch),
-            budget=self.setup.budget.tightened(effect.budget),
-            rules=(
-                *((*self.world.allowed, *gate.rules) for gate in above),
-                *self.setup.rules,
-            ),
-            depth=parent.setup.depth + 1,
-            depth_max=min(self.setup.depth_max + parent.setup.depth + 1, parent.setup.depth_max),
-            signed=parent.setup.signed,
-            approval_ttl_s=stricter(parent.setup.approval_ttl_s, self.setup.approval_ttl_s),
-        )
+        above = (*ports.gates, *gates_passed(effect, parent, ports))
+        above += beyond_watch(parent.setup, above)
+        setup = setup_below(self.setup, self.world, effect, parent, above)
         approve = ports.approve or own.approve
         if isinstance(approve, ToolApprover):
             approve = approve.within(effect.agent)
@@ -304,9 +300,16 @@ class Runner(Generic[S]):
 
         def begin() -> Started:
             messages, state = self._briefed(brief(), effect.agent)
+            self._check_first(state, ports)
             return Started(ports.clock(), run_id, self.graph.name, messages, setup, state)
 
         return ChildRun(graph=self.graph, ports=child_ports, run_id=run_id, begin=begin)
+
+    def _check_first(self, state: object, ports: Ports[Any]) -> None:
+        """Refuse a run that cannot begin with this state, or would go too deep."""
+        check_first(self.graph, state, kept=ports.kept)
+        if self.nesting.problem:
+            raise ConfigError(self.nesting.problem)
 
     def _briefed(self, brief: Brief, agent: str) -> tuple[tuple[Message, ...], object]:
         """Return the conversation and the state that a child run begins with."""
@@ -339,11 +342,14 @@ class Runner(Generic[S]):
             callbacks={} if self._callbacks is None else self._callbacks(toolbox),
             approve=None if decide is None else ToolApprover(decide),
             children=self.world.children,
-            gates=self._gates if outer is None or self._gates else (outer,),
+            gates=() if outer is None else (outer,),
+            own=self._own_gates,
+            state_type=known_state_type(self.graph),
+            kept=type(store) is not MemoryStore,
             secret=self._secret,
             step_s=self.options.get("step_timeout_s"),
             price=self._price,
-            clock=self.options.get("clock", time),
+            clock=self._clock,
         )
 
     def _handed_in(self, question: Question, messages: tuple[Message, ...]) -> HandedIn | None:

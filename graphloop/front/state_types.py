@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
+from ..drivers.facts import check_state
 from ..errors import GraphError, Problem
 from ..graph import Graph
-from ..node_protocol import Node
+from ..node_protocol import Node, unwrapped
 from ..outcomes import Outcome
-from .carried import unwrapped
 from .states import states_fit
 
-__all__ = ["Stateful", "state_type_of"]
+__all__ = ["Stateful", "check_first", "known_state_type", "state_type_of"]
 
 S = TypeVar("S")
 
@@ -49,6 +49,26 @@ def state_type_of(graph: Graph[Any], given: object) -> object:
     if problems:
         raise GraphError(graph.name, problems)
     return kind
+
+
+def known_state_type(graph: Graph[Any]) -> object:
+    """Return the type of a graph's state; None where nobody knows it."""
+    return getattr(graph, "state_type", None)
+
+
+def check_first(graph: Graph[Any], state: object, *, kept: bool) -> None:
+    """Refuse a state to begin with that is not of the graph's type.
+
+    Args:
+        graph: what runs.
+        state: the state.
+        kept: whether the run's journal is written down.
+
+    Raises:
+        ConfigError: it is of another type, or a part of it is that will be written down.
+    """
+    made = f"a run of graph {graph.name!r} begins with"
+    check_state(state, known_state_type(graph), made, kept=kept)
 
 
 def _told(graph: Graph[Any]) -> Iterator[tuple[str, object]]:

@@ -9,9 +9,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
+from ..contract import contract_of
 from ..errors import ConfigError
 from ..graph import Edges, Graph
 from ..model_price import ModelPrice
+from ..naming import flaw_of
 from ..node_protocol import Node
 from ..outcomes import Outcome
 from ..spending import Budget
@@ -21,9 +23,9 @@ from ..views.mermaid import mermaid
 
 if TYPE_CHECKING:
     from ..overlays.levels import Level
-    from ..proofs.bound import Bound
     from ..proofs.difference import Difference
     from ..proofs.endless import Endless
+    from ..proofs.most import Bound
     from ..proofs.report import Report
     from ..proofs.suppression import Ignore
 
@@ -53,6 +55,7 @@ class StaticGraph(Graph[S]):
         self, name: str, start: Node[S, Outcome], edges: Edges[S], ignore: Ignore | None = None
     ) -> None:
         super().__init__(name, start, edges)
+        _refuse_odd_agents(self.nodes)
         self._ignore = _reasoned(ignore or {})
 
     @property
@@ -147,17 +150,11 @@ class StaticGraph(Graph[S]):
             context_window=context_window,
             price=price,
             agents={**self._agent_bounds(), **(agents or {})},
-            tools=self._tool_bounds(takes_over=False),
-            handoffs=self._tool_bounds(takes_over=True),
         )
         return bound
 
     def _agent_bounds(self) -> Mapping[str, Bound]:
         """Return the bounds of the agents that the graph itself knows more of than their graphs."""
-        return {}
-
-    def _tool_bounds(self, *, takes_over: bool) -> Mapping[str, Bound]:  # noqa: ARG002 - of none
-        """Return the bounds of those among its tools that are agents, and take over or do not."""
         return {}
 
     @cached_property
@@ -167,6 +164,20 @@ class StaticGraph(Graph[S]):
         look: Callable[[Graph[S]], tuple[Endless, ...]]
         look = import_module("graphloop.proofs.endless").endless
         return look(self)
+
+
+def _refuse_odd_agents(nodes: Mapping[str, Node[S, Outcome]]) -> None:
+    """Refuse agents by whose names nothing could be told of them: they stand before their nodes."""
+    for name, node in nodes.items():
+        promised = contract_of(node)
+        if promised is None:
+            continue
+        for agent in (*promised.agents, *[child.name for child in promised.children]):
+            if flaw := flaw_of(agent):
+                raise ConfigError(
+                    f"node {name!r} runs {agent!r:.80}, which is not an agent's name: {flaw}. "
+                    "Fix: choose another"
+                )
 
 
 def _reasoned(ignore: Ignore) -> Ignore:

@@ -73,8 +73,7 @@ class RunStream(Generic[S]):
         self._reported = 0
         self._driving = False
         self._lookers: list[asyncio.Event] = []
-        self._over = False
-        self._closed = False
+        self._over = self._closed = False
         self._waits = self._cut = False
         self._say: Steered | None = None
         self._asides: list[Callable[[AsyncDriver[S]], None]] = []
@@ -168,10 +167,9 @@ class RunStream(Generic[S]):
         It outweighs stop conditions, never a bound; a run that is at its end goes on for it.
 
         Raises:
-            ConfigError: the stream is over, so nobody would read it.
+            ConfigError: it is no text, or the stream is over, so nobody would read it.
         """
-        self._refuse_late("steer")
-        said = UserMessage(message, origin="steering")
+        said = self._said("steer", message, "steering")
         self._tell(lambda driver: driver.queue(said, follow_up=False))
 
     def follow_up(self, message: str) -> None:
@@ -181,15 +179,14 @@ class RunStream(Generic[S]):
         has no step left for it ends by `max_steps`: it has an answer, the follow-up has none.
 
         Raises:
-            ConfigError: the stream is over, or no node of the graph (`Verify`) hears follow-ups.
+            ConfigError: no text, or the stream is over, or no node (`Verify`) hears follow-ups.
         """
         if not self._has_follow_ups:
             raise ConfigError(
                 "`follow_up` has no effect: no node of the graph leaves by FollowUp. "
                 "Lead final answers to a Verify()"
             )
-        self._refuse_late("follow_up")
-        said = UserMessage(message, origin="follow_up")
+        said = self._said("follow_up", message, "follow_up")
         self._tell(lambda driver: driver.queue(said, follow_up=True))
 
     async def go_on(
@@ -215,12 +212,15 @@ class RunStream(Generic[S]):
                 for part in self._parts[known:]:
                     await self._inform("on_part", on_part, part)
 
-    def _refuse_late(self, name: str) -> None:
+    def _said(self, name: str, message: object, origin: str) -> UserMessage:
+        if not isinstance(message, str):
+            raise ConfigError(f"`{name}` says a text; found {message!r:.80}")
         if self._over or self._closed or (self._opened and self._opened.driver.is_deaf):
             raise ConfigError(
                 f"`{name}` comes too late: the stream is over. Go on with a parked run by `resume` "
                 "and with an ended one by `messages=[*result.messages, …]`"
             )
+        return UserMessage(message, origin=origin)
 
     def _tell(self, tell: Callable[[AsyncDriver[S]], None]) -> None:
         """Tell the driver, or keep it until there is one."""

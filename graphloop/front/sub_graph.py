@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from types import NoneType
 from typing import Any, Generic, TypeVar, cast, final, overload
 
+from ..callables import is_async
 from ..contract import ChildContract, Contract
 from ..effects import Effect
 from ..errors import ConfigError
@@ -22,7 +23,7 @@ from ..events import Event
 from ..graph import Graph as KernelGraph
 from ..node_protocol import Kind, Reaction
 from ..nodes.child import Child, ChildOutcome
-from ..outcomes import Outcome
+from ..outcomes import Aborted, Failed, Outcome
 from ..policy import Policy
 from ..run import Run
 from ..spending import Budget
@@ -96,7 +97,13 @@ class SubGraph(Generic[S]):
             gate_rules=None if plan.gate is None else plan.gate.rules,
             budget=plan.budget,
         )
-        return replace(self.kernel.contract, children=(child,), reads=reads, writes=writes)
+        return replace(
+            self.kernel.contract,
+            children=(child,),
+            reads=reads,
+            writes=writes,
+            unwritten=dict.fromkeys((Failed, Aborted), writes or frozenset[str]()),
+        )
 
     @property
     def state_type(self) -> object:
@@ -212,6 +219,12 @@ def sub_graph(  # noqa: PLR0913 - the contract of a child, term by term
     """
     opener, graph = _opened(child, model, state, options)
     title = name or (child.name if isinstance(child, Agent) else graph.name)
+    for option, function in (("prompt", prompt), ("state", state), ("output", output)):
+        if function is not None and is_async(function):
+            raise ConfigError(
+                f"`{option}` of node {title!r} maps values, and does nothing else; found an "
+                "asynchronous function. Fix: write a plain `def`; what takes time is for a node"
+            )
     if gate is not None:
         _check_gate(title, gate, graph, opener)
     written = None if writes is None else frozenset(writes)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, final
 
+from ..drivers.facts import check_state, refuse_awaitable
 from ..drivers.ports import ChildRun, Ports
 from ..effects import StartRun
 from ..errors import ConfigError
@@ -89,18 +90,33 @@ class SubPlan:
         opened = self.opener.child(lambda: self._brief(effect, run), effect, run, ports)
 
         def end(ended: ChildEnded, child: Run[Any]) -> ChildEnded:
-            return self._ended(ended, child, run)
+            return self._ended(ended, child, run, ports)
 
         return replace(opened, end=end)
 
     def _brief(self, effect: StartRun, run: Run[Any]) -> Brief:
         messages = tuple(effect.messages)
         if self.prompt is not None:
-            asked = self.prompt(lent(run.state))
-            messages = (UserMessage(asked),) if isinstance(asked, str) else messages_of(asked)
-        return Brief(messages, None if self.state is None else self.state(lent(run.state)))
+            messages = self._asked(self.prompt(lent(run.state)))
+        if self.state is None:
+            return Brief(messages)
+        begun = self.state(lent(run.state))
+        refuse_awaitable(begun, f"`state` of node {self.name!r} returns")
+        return Brief(messages, begun)
 
-    def _ended(self, ended: ChildEnded, child: Run[Any], run: Run[Any]) -> ChildEnded:
+    def _asked(self, asked: str | Sequence[MessageInput]) -> tuple[Message, ...]:
+        """Return what the child is asked, as messages."""
+        refuse_awaitable(asked, f"`prompt` of node {self.name!r} returns")
+        try:
+            return (UserMessage(asked),) if isinstance(asked, str) else messages_of(asked)
+        except ConfigError as error:
+            raise ConfigError(
+                f"`prompt` of node {self.name!r} returns a text or messages: {error}"
+            ) from error
+
+    def _ended(
+        self, ended: ChildEnded, child: Run[Any], run: Run[Any], ports: Ports[Any]
+    ) -> ChildEnded:
         assert child.ending is not None, "a run that is over has an ending"
         if child.ending.reason is EndReason.COMPLETED and ended.status == "error":
             # Not every graph ends by saying something: its state may be its answer.
@@ -114,9 +130,10 @@ class SubPlan:
             tuple(child.added),
             child.spent.usage,
         )
-        new = self.output(lent(run.state), result)
+        new, made = self.output(lent(run.state), result), f"`output` of node {self.name!r} returns"
         if new is None and run.state is not None:
-            raise ConfigError(f"`output` of node {self.name!r} returns the new state; found None")
+            raise ConfigError(f"{made} the new state; found None")
+        check_state(new, ports.state_type, made, kept=ports.kept)
         self._check_writes(run.state, new)
         return evolve(ended, state=new, changed=True)
 

@@ -10,28 +10,31 @@ nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from copy import copy
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast, final
+from typing import TYPE_CHECKING, Any, Final, cast, final
 
 from .. import graph as kernel
 from ..contract import contract_of
 from ..drivers.ports import Callback
 from ..errors import ConfigError
 from ..graph import END, EndType
-from ..node_protocol import Node
+from ..node_protocol import Node, unwrapped
 from ..nodes.gate import Gate
 from ..outcomes import Outcome
 from ..policy import Condition, Policy
 from ..temporal import Rules
+from ..tool_name import legal_name
 from ..topology.agent_spec import AgentSpecReport, read_agent_spec, write_agent_spec
-from ..topology.document import Document, document_of, inner_nodes
+from ..topology.document import Document, document_of
 from ..topology.reader import read_path, read_text
 from ..topology.registration import Names, Registry, registry
+from ..topology.ruled_tools import known_tools
+from ..topology.source import text_or_path
 from ..topology.writer import fingerprint_of, topology_text
-from .carried import asks_model
+from .carried import asks_model, functions_named
 from .child import AgentTool
 from .graph import Graph
 from .known import facts_of, registered_agents
@@ -40,7 +43,7 @@ from .runner import Runner
 from .told import Model
 
 if TYPE_CHECKING:
-    from ..proofs.bound import Bound
+    from ..proofs.most import Bound
 
 __all__ = ["Topology", "dump", "dump_agent_spec", "fingerprint", "load", "load_agent_spec"]
 
@@ -63,6 +66,7 @@ class Topology(Graph[Any]):
         made = {} if made is None else made
         graph = document.graph
         super().__init__(graph.name, graph.nodes[graph.start], _rows(graph), ignore=document.ignore)
+        self.source = graph.source
         self.document = document
         self._names = names
         self._agents = {
@@ -70,17 +74,26 @@ class Topology(Graph[Any]):
             for name, one in document.agents.items()
             if one.document is not None
         }
-        self.tool_names = _tool_names(document)
+        self.tool_names = known_tools(document, names)
         promised = [contract_of(node) for node in graph.nodes.values()]
         run = {child.name for one in promised if one is not None for child in one.children}
         own = {name: self._agents.get(name) for name in document.agents}
         self.agents = {**own, **registered_agents(document.tools, names)}
         self.called = frozenset(document.tools) & frozenset(self.agents)
-        self.facts = facts_of(document)
+        self.handoffs = frozenset(
+            [
+                name
+                for name, one in document.agents.items()
+                if one.takes_over and name in self.called
+            ]
+        )
+        self.facts = facts_of(document, names)
+        if any(node.kind == "execute" for node in graph.nodes.values()):
+            run |= self.called
         of_agents = {
             (f"{name}/{node}", code): reason
             for name, one in self._agents.items()
-            if name in run or name in self.called
+            if name in run
             for (node, code), reason in one.ignore.items()
         }
         self._ignore = {**of_agents, **document.ignore}
@@ -109,31 +122,54 @@ class Topology(Graph[Any]):
         """The temporal rules of the file."""
         return self.document.rules
 
-    @property
+    @cached_property
     def is_endless(self) -> bool:
         """Whether something has no bound, of the graph or of an agent that its file says itself."""
         return bool(self.endless) or any(one.is_endless for one in self._agents.values())
 
     def unbounded(self, reason: str) -> Topology:
-        """Return this graph with its cycles without a bound set aside, its agents' as well."""
-        if not any(one.is_endless for one in self._agents.values()):
+        """Return this graph with its cycles without a bound set aside, its agents' as well.
+
+        The reason stands among those of its file, and of its agents' files.
+        """
+        if not self.is_endless:
             return super().unbounded(reason)
-        changed = super().unbounded(reason) if self.endless else copy(self)
-        changed._agents = {
-            name: one.unbounded(reason) if one.is_endless else one
-            for name, one in self._agents.items()
-        }
-        return changed
+        return self.with_document(self._excused(reason, {}))
+
+    def with_document(self, document: Document) -> Topology:
+        """Return what another document says, whose names mean what they mean in this one."""
+        return Topology(document, self._names)
+
+    def _excused(self, reason: str, made: dict[int, Document]) -> Document:
+        """Return the document with the reason, made once of each graph."""
+        if id(self) not in made:
+            none: Mapping[tuple[str, str], str] = {}
+            own = super().unbounded(reason).ignore if self.endless else none
+            ignore = {
+                place: why
+                for place, why in own.items()
+                if place not in self.ignore or place in self.document.ignore
+            }
+            agents = dict(self.document.agents)
+            for name, one in self._agents.items():
+                if one.is_endless:
+                    agents[name] = replace(agents[name], document=one._excused(reason, made))
+            ignore = {**self.document.ignore, **ignore}
+            made[id(self)] = replace(self.document, agents=agents, ignore=ignore)
+        return made[id(self)]
+
+    def with_tools(self, given: Tools = ()) -> Tools:
+        """Return the registered tools of the file, and those that a run is given besides.
+
+        Raises:
+            ConfigError: a name stands twice, or is not registered any more.
+        """
+        names = [name for name in self.document.tools if name not in self._agents]
+        own = {name: cast("ToolInput", self._found("tool", name)) for name in names}
+        return _joined(own, given)
 
     def _agent_bounds(self) -> Mapping[str, Bound]:
         return {name: one.bound() for name, one in self._agents.items()}
-
-    def _tool_bounds(self, *, takes_over: bool) -> Mapping[str, Bound]:
-        return {
-            name: one
-            for name, one in self._agent_bounds().items()
-            if name in self.document.tools and self.document.agents[name].takes_over is takes_over
-        }
 
     def _runner(
         self,
@@ -150,7 +186,7 @@ class Topology(Graph[Any]):
         functions = {**self._functions(), **(callbacks or {})}
         return super()._runner(model, functions, merged, child_state)
 
-    def _policies(self, outer: Policy | None) -> tuple[Policy, ...]:
+    def _own_gates(self) -> Policy | None:
         """Return the conditional rules of the gates, with the predicates that they name.
 
         Rules without a condition need nobody to look at them, and one before another would keep
@@ -158,20 +194,23 @@ class Topology(Graph[Any]):
         """
         rules = [
             rule
-            for node in inner_nodes(self)
+            for node in unwrapped(self.nodes.values())
             if isinstance(node, Gate)
             for rule in node.rules
             if rule.condition
         ]
         if not rules:
-            return super()._policies(outer)
+            return None
         found = {one.condition: self._found("predicate", one.condition) for one in rules}
         # The registry has looked at each: they are functions.
-        own = Policy(tuple(rules), cast("dict[str, Condition]", found))
-        return (*super()._policies(outer), own)
+        return Policy(tuple(rules), cast("dict[str, Condition]", found))
 
     def _functions(self) -> dict[str, Callback[Any]]:
-        names = {name: None for node in inner_nodes(self) for name in _callbacks(node)}
+        nodes = self.nodes.values()
+        # A node that promises nothing may invoke what it calls its callback.
+        silent = [one for one in unwrapped(nodes) if contract_of(one) is None]
+        meant = [one for node in silent if isinstance(one := getattr(node, "callback", None), str)]
+        names = dict.fromkeys((*functions_named(nodes), *filter(None, meant)))
         found = {name: self._names.find("function", name) for name in names}
         # The registry has looked at each: they are functions. A node that was made in Python
         # brings its own.
@@ -201,7 +240,7 @@ class Topology(Graph[Any]):
         return self._agents[name].as_tool(
             None,
             model=model,
-            name=name,
+            name=legal_name(name),  # Nodes run it by the name that it has in the file.
             description=entry.description,
             takes_over=entry.takes_over,
             **passed,
@@ -215,16 +254,6 @@ class Topology(Graph[Any]):
                 f"more. Fix: register it with @registry.{category}"
             )
         return found
-
-
-def _tool_names(document: Document) -> tuple[str, ...] | None:
-    """Return the tools that a file and its agents name; None where runs may bring all of them."""
-    entries = tuple(document.agents.values())
-    below = [one.document for one in entries if one.document is not None]
-    if not document.tools or len(below) < len(entries):
-        return None
-    names = [name for one in below for name in _tool_names(one) or one.tools]
-    return tuple(dict.fromkeys([*document.tools, *names]))
 
 
 def load(
@@ -242,11 +271,12 @@ def load(
 
     Raises:
         TopologyError: with every problem found, each with its file, line and column.
+        ConfigError: neither a path nor a text is given.
     """
     names = Names(registry)
-    if _is_text(source):
-        return Topology(read_text(source, names), names)
-    return Topology(read_path(Path(source), names), names)
+    given = text_or_path(source)
+    read = read_path(given, names) if isinstance(given, Path) else read_text(given, names)
+    return Topology(read, names)
 
 
 def load_agent_spec(
@@ -266,10 +296,10 @@ def load_agent_spec(
 
     Raises:
         TopologyError: the document is wrong, or something in it is refused; with every problem.
+        ConfigError: neither a path nor a text is given.
     """
     names = Names(registry)
-    given = source if _is_text(source) else Path(source)
-    read = read_agent_spec(given, names, allow_refused=allow_refused)
+    read = read_agent_spec(text_or_path(source), names, allow_refused=allow_refused)
     return Topology(read.document, names), read.report
 
 
@@ -322,13 +352,6 @@ def fingerprint(graph: kernel.Graph[Any], *, registry: Registry = registry) -> s
     return fingerprint_of(_document(graph), Names(registry))
 
 
-def _is_text(source: str | Path) -> TypeGuard[str]:
-    """Whether a text itself is given, not a path."""
-    return isinstance(source, str) and (
-        "\n" in source or source.lstrip("\ufeff \t\r").startswith("{")
-    )
-
-
 def _document(graph: kernel.Graph[Any]) -> Document:
     return graph.document if isinstance(graph, Topology) else document_of(graph)
 
@@ -375,12 +398,3 @@ def _joined(own: Mapping[str, ToolInput], given: Tools) -> Tools:
 
 def _name(tool: ToolInput) -> str:
     return str(getattr(tool, "name", "") or getattr(tool, "__name__", "tool"))
-
-
-def _callbacks(node: object) -> Iterator[str]:
-    """Yield the names of the functions that a node invokes."""
-    one = getattr(node, "callback", "")
-    if isinstance(one, str) and one:
-        yield one
-    for check in getattr(node, "checks", ()):
-        yield check.callback

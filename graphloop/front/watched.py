@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from ..errors import ConfigError
+from ..events import Setup
 from ..graph import Graph
 from ..policy import Policy, allow, deny
 from ..run import Run
 from ..temporal import Rules, TemporalRule, describe_rule, rules_of, words_of
 from ..temporal_names import guarded_tools, names_of, resolve
-from ..values import ToolSpec
+from ..values import ToolSpec, evolve
 from .options import RunOptions
 from .world import World
 
-__all__ = ["beyond_watch", "offered_below", "refuse_other_rules", "watched"]
+__all__ = ["added_under", "beyond_watch", "offered_below", "refuse_other_rules", "watched"]
 
 S = TypeVar("S")
 
@@ -41,28 +42,40 @@ def watched(options: RunOptions, graph: Graph[S], world: World) -> tuple[Tempora
 
 def _unseen(rule: TemporalRule, world: World) -> Iterator[str]:
     """Yield why a rule would speak of tools whose calls never come here."""
+    yield from _uncounted(rule, world.given)
+    _, *others = words_of(rule)
+    servers = _run_by_servers(world.given)
+    for word in filter(None, others):
+        kind, _, name = word.partition(":")
+        if kind in {"tool", "approval"} and name not in {"*", *world.own_names, *servers}:
+            yield (
+                f"rule {describe_rule(rule)!r}: only the agents that this run calls have the tool "
+                f"{name!r}, and what happens in a child run is not counted above it. Fix: name the "
+                "tool by which the agent is called"
+            )
+
+
+def _uncounted(rule: TemporalRule, tools: Iterable[ToolSpec]) -> Iterator[str]:
+    """Yield why a rule would speak of tools that the model's server runs."""
     what, *others = words_of(rule)
-    said = f"rule {describe_rule(rule)!r}:"
-    servers = {one.name for one in world.given if one.kind == "provider"}
+    servers = _run_by_servers(tools)
     for word in filter(None, (what, *others)):
         kind, _, name = word.partition(":")
         if kind not in {"tool", "approval"}:
             continue
         # That none of them counts as what allows something leaves the rule as strict as it was.
         is_any = name == "*" and kind == "tool" and word != others[0]
-        unseen = sorted(servers) if is_any else [name] if name in servers else []
+        unseen = servers if is_any else [name] if name in servers else []
         if unseen:
             yield (
-                f"{said} the model's server runs {unseen[0]!r} in the middle of a reply, so no "
-                "rule can stop or count it. Fix: leave that tool away, or name the tools that the "
-                "rule is about"
+                f"rule {describe_rule(rule)!r}: the model's server runs {unseen[0]!r} in the "
+                "middle of a reply, so no rule can stop or count it. Fix: leave that tool away, or "
+                "name the tools that the rule is about"
             )
-        elif word != what and name not in {"*", *world.own_names}:
-            yield (
-                f"{said} only the agents that this run calls have the tool {name!r}, and what "
-                "happens in a child run is not counted above it. Fix: name the tool by which the "
-                "agent is called"
-            )
+
+
+def _run_by_servers(tools: Iterable[ToolSpec]) -> list[str]:
+    return sorted(one.name for one in tools if one.kind == "provider")
 
 
 def refuse_other_rules(run: Run[S], rules: tuple[TemporalRule, ...]) -> None:
@@ -81,24 +94,48 @@ def refuse_other_rules(run: Run[S], rules: tuple[TemporalRule, ...]) -> None:
         )
 
 
-def beyond_watch(rules: tuple[TemporalRule, ...]) -> tuple[Policy, ...]:
-    """Return the gate that keeps a child run from the tools that its parent's rules speak of.
+def beyond_watch(above: Setup, gates: Iterable[Policy]) -> tuple[Policy, ...]:
+    """Return the gate that keeps a child run from the tools that rules above it speak of.
 
     What happens in a child is not counted above it, so nothing there could be allowed.
+
+    Args:
+        above: what the run works with that the child is below.
+        gates: those that the child is given anyhow.
     """
-    tools = guarded_tools(Rules(rules))
+    tools = _kept_below(above)
     if not tools:
         return ()
-    if "*" in tools:
-        return (deny("*", reason=REASON),)
-    return (deny(*tools, reason=REASON) | allow("*"),)
+    gate = deny("*", reason=REASON) if "*" in tools else deny(*tools, reason=REASON) | allow("*")
+    return () if any(gate.rules == one.rules for one in gates) else (gate,)
 
 
-def offered_below(
-    tools: tuple[ToolSpec, ...], rules: tuple[TemporalRule, ...]
-) -> tuple[ToolSpec, ...]:
+def offered_below(tools: tuple[ToolSpec, ...], above: Setup) -> tuple[ToolSpec, ...]:
     """Return the tools that a child run may offer: no gate stops those that the server runs."""
-    guarded = guarded_tools(Rules(rules))
-    if "*" in guarded:
+    kept = _kept_below(above)
+    if "*" in kept:
         return tuple([one for one in tools if one.kind != "provider"])
-    return tuple([one for one in tools if one.kind != "provider" or one.name not in guarded])
+    return tuple([one for one in tools if one.kind != "provider" or one.name not in kept])
+
+
+def added_under(setup: Setup, tools: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
+    """Return those of some tools that a run can be given as it goes on.
+
+    Raises:
+        ConfigError: a rule of its own speaks of one that the model's server runs.
+    """
+    problems = [one for rule in setup.watch for one in _uncounted(rule, tools)]
+    if problems:
+        raise ConfigError("\n".join(problems))
+    return offered_below(tools, evolve(setup, watch=()))
+
+
+def _kept_below(above: Setup) -> tuple[str, ...]:
+    """Return the tools that the rules of a run, and of all runs above it, speak of.
+
+    Those of the runs above are known by the gates that they have put before its own, which its
+    journal keeps: nobody else may be left who knows them, as where a child is forked.
+    """
+    denied = [one for gate in above.rules for one in gate if one.reason == REASON]
+    inherited = [name for one in denied if one.verdict == "deny" for name in one.tools]
+    return tuple(dict.fromkeys((*inherited, *guarded_tools(Rules(above.watch)))))

@@ -21,9 +21,11 @@ from ..nodes.fallback import Fallback
 from ..nodes.retrying import Retrying
 from ..outcomes import Outcome
 from ..temporal import Rules, rules_of
-from ..topology.document import AgentEntry, Document, document_of
+from ..temporal_names import names_of, resolve
+from ..topology.document import Document, document_of
+from ..topology.ignored import Findable, lost
 from ..topology.included import with_graphs
-from ..topology.registration import Names, Registry, registry
+from ..topology.registration import Names, Registry
 from .graph import Graph
 from .topology import Topology
 
@@ -35,9 +37,12 @@ def with_agents(
     agents: Mapping[str, kernel.Graph[None]],
     *,
     rules: Rules | Iterable[Rules] = (),
-    registry: Registry = registry,
+    registry: Registry | None = None,
 ) -> Topology:
     """Return `graph` with the graphs of the agents that its nodes name.
+
+    All that a loaded topology says stays: its rules, tools, instructions, prompt, and what its
+    file says of the agents. An agent that had a graph has the new one.
 
     The agents ask the model that the run is given. An agent with a model of its own is handed to
     each run (`agents=`), or is a node by `sub_graph`.
@@ -45,16 +50,23 @@ def with_agents(
     Args:
         graph: a graph with nodes that name agents: `Child`, `Parallel`, `MapOver`, generators.
         agents: each agent's graph, by the agent's name.
-        rules: temporal rules that every run keeps.
-        registry: the functions that the graphs name.
+        rules: temporal rules that every run keeps, beside those of the graph.
+        registry: what the graphs name; if not given, what a loaded topology was loaded with, or
+            the registry of the library.
 
     Raises:
-        ConfigError: no node names one of the agents.
+        ConfigError: no node names one of the agents; the graph sets aside what an agent does not
+            have any more; or a rule speaks of what there is not.
     """
-    given = document_of(graph).agents
-    for name in agents:
-        if name not in given:
-            known = ", ".join(map(repr, given)) or "no agents"
+    own = _document(graph)
+    for name, one in agents.items():
+        if not isinstance(one, kernel.Graph):  # pyright: ignore[reportUnnecessaryIsInstance] - users are not checked.
+            raise ConfigError(
+                f"agent {name!r}: expected its graph, found {one!r:.80}. Fix: an agent with a "
+                "model of its own is handed to each run (`agents=`), or is a node by `sub_graph`"
+            )
+        if name not in own.agents:
+            known = ", ".join(map(repr, own.agents)) or "no agents"
             raise ConfigError(
                 f"no node of graph {graph.name!r} runs an agent {name!r}; they run {known}"
             )
@@ -65,11 +77,44 @@ def with_agents(
         for name, row in graph.table.items()
     }
     named = Graph(graph.name, nodes[graph.start], rows)
-    entries = {name: AgentEntry(_document(one)) for name, one in agents.items()}
-    document = Document(
-        named, agents={**given, **entries}, rules=rules_of(rules), ignore=graph.ignore
+    named.source = graph.source
+    entries = {
+        name: replace(own.agents[name], document=_document(one)) for name, one in agents.items()
+    }
+    document = replace(
+        own, graph=named, agents={**own.agents, **entries}, rules=own.rules & rules_of(rules)
     )
-    return Topology(document, Names(registry))
+    _refuse_lost(document, agents)
+    if registry is None and isinstance(graph, Topology):
+        made = graph.with_document(document)
+    else:
+        made = Topology(document, Names() if registry is None else Names(registry))
+    _refuse_empty(rules_of(rules), made)
+    return made
+
+
+def _refuse_empty(rules: Rules, made: Topology) -> None:
+    """Refuse rules about what there is not."""
+    known = names_of(made)
+    try:
+        resolve(rules, known)
+    except ConfigError:
+        if known.tools is not None:
+            raise
+        # Runs may bring other tools; those of the file are known all the same.
+        resolve(rules, replace(known, tools=made.document.tools))
+
+
+def _refuse_lost(document: Document, agents: Iterable[str]) -> None:
+    """Refuse reasons for nodes that the agents' new graphs do not have."""
+    known = Findable(document.graph.nodes, document.agents, document.tools)
+    for node, code in document.ignore:
+        wrong = lost(node, known) if node.partition("/")[0] in {*agents} else None
+        if wrong is not None:
+            raise ConfigError(
+                f"graph {document.graph.name!r} sets {code} of {node!r} aside: {wrong[0]} "
+                f"Fix: {wrong[1]}"
+            )
 
 
 def _manned(node: Node[Any, Outcome], agents: dict[str, kernel.Graph[None]]) -> Node[Any, Outcome]:

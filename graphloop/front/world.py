@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from os import environ
 from typing import TypeAlias, cast
@@ -10,7 +10,7 @@ from typing import TypeAlias, cast
 from ..callables import accepts
 from ..drivers.ports import Price, unpriced
 from ..errors import ConfigError, nearest
-from ..policy import Policy, Rule, allow
+from ..policy import Policy, Rule, allow, unmatched
 from ..providers.base import Provider
 from ..providers.registry import resolve
 from ..tools import Tool, Toolbox
@@ -22,7 +22,7 @@ from .told import Model
 
 OwnTools: TypeAlias = Mapping[str, Callable[..., object]] | Sequence[Callable[..., object]]
 
-__all__ = ["World", "check_gate", "price_of", "split_tools"]
+__all__ = ["World", "check_gate", "check_rules", "price_of", "split_tools"]
 
 
 class World:
@@ -48,6 +48,7 @@ class World:
         self._options = options
         self._final = ""
         self.models: dict[str, Provider] = {}
+        self._named: set[str] = set()
         self.label = "" if model is None else self.add_model(model)
         own, agents = split_tools(tools)
         self.toolbox = Toolbox(own)
@@ -77,6 +78,8 @@ class World:
             retries=limits.get("retries"),
             environ=environ,
         )
+        if isinstance(model, str) and provider.label not in self.models:
+            self._named.add(provider.label)
         known = self.models.setdefault(provider.label, provider)
         if known is not provider and not isinstance(model, str):
             raise ConfigError(
@@ -146,12 +149,17 @@ class World:
         if gate is not None:
             check_gate(gate, self.callable_names)
 
-    async def aclose(self) -> None:
-        """Close the connections to all models, the agents' too; they can be used again."""
-        for provider in self.models.values():
-            await provider.aclose()
+    async def disconnect(self, given: bool) -> None:  # noqa: FBT001 - the one thing it is told
+        """Close the connections to all models, the agents' too; they can be used again.
+
+        Args:
+            given: whether to those that were given as objects, too; else their makers close them.
+        """
+        for label, provider in self.models.items():
+            if given or label in self._named:
+                await provider.aclose()
         for agent in self.children.values():
-            await agent.opener.aclose()
+            await agent.opener.aclose(given=given)
 
 
 def check_gate(gate: Policy, known: Sequence[str]) -> None:
@@ -162,11 +170,20 @@ def check_gate(gate: Policy, known: Sequence[str]) -> None:
                 f"`gate`: the condition {name!r} must take (arguments, context); "
                 f"found {condition!r:.80}. Fix: give `when` a function of two parameters"
             )
-    unknown = gate.unmatched(known)
+    check_rules(gate.rules, known, "`gate`")
+
+
+def check_rules(rules: Iterable[Rule], known: Sequence[str], title: str) -> None:
+    """Refuse rules about tools that do not exist; `title` says whose rules they are.
+
+    Raises:
+        ConfigError: naming each such tool, with the nearest that exists.
+    """
+    unknown = unmatched(rules, known)
     if unknown:
         found = "; ".join(f"{name!r}.{nearest(name, known)}" for name in unknown)
         raise ConfigError(
-            f"`gate` names what is not among the tools ({', '.join(known) or 'none'}): {found} "
+            f"{title} names what is not among the tools ({', '.join(known) or 'none'}): {found} "
             "For tools that come later, give a pattern"
         )
 

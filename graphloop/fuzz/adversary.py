@@ -36,8 +36,9 @@ RETURNS: Final[tuple[ToolOutcome | Exception, ...]] = (
     *(unknown_outcome("tool"), OSError("the tool broke"), FINE, FINE, FINE),
 )
 APPROVED: Final = Approval(approved=True)
+DENIED: Final = (Approval(approved=False), Approval(approved=False, reason="No, thank you."))
 DECISIONS: Final[tuple[Approval | Exception | None, ...]] = (
-    *(APPROVED, Approval(approved=False), Approval(approved=False, reason="No, thank you."), None),
+    *(APPROVED, *DENIED, *DENIED, *DENIED, None),
     *(
         Approval(approved=True, arguments={"text": "edited"}),
         Approval(approved=True, arguments='{"text": '),
@@ -71,6 +72,8 @@ class Adversary:
         repeatable: whether tools may run again after a crash.
         wishers: the names of the nodes that wished for the effects, by their ids.
         outer: the rules that hold beside those of each gate, outermost first.
+        approvals: whether a person is asked about every call of a tool, or about none; what is
+            not among them has a predicate, which may say anything.
     """
 
     graph: Graph[Any]
@@ -80,6 +83,7 @@ class Adversary:
     repeatable: bool = False
     wishers: Mapping[int, str] = field(default_factory=dict[int, str])
     outer: tuple[tuple[Rule, ...], ...] = ()
+    approvals: Mapping[str, bool] = field(default_factory=dict[str, bool])
     _replies: dict[tuple[str, ...], Reply] = field(default_factory=dict[tuple[str, ...], Reply])
     _answers: dict[str, Answer] = field(default_factory=dict[str, Answer])
     _said: dict[int, object] = field(default_factory=dict[int, object])
@@ -114,7 +118,8 @@ class Adversary:
 
     def _check(self, effect: CheckCalls) -> tuple[CallCheck, ...]:
         if self.stubborn:
-            return (CallCheck(),) * len(effect.calls)
+            asked_about = [self.approvals.get(one.name, False) for one in effect.calls]
+            return tuple([CallCheck(needs_approval=one) for one in asked_about])
         if self.choices.chance(16):
             raise RuntimeError("the check broke")
         # As a driver does it: the conditions of all gates are looked at together.
@@ -124,12 +129,12 @@ class Adversary:
         return tuple([self._checked(call, levels) for call in effect.calls])
 
     def _checked(self, call: ToolCall, levels: tuple[tuple[Rule, ...], ...]) -> CallCheck:
-        odd = self.choices.draw(6)
-        if odd == 5 or not fits(call.arguments):
+        if self.choices.chance(6) or not fits(call.arguments):
             return CallCheck("The arguments do not fit.")
+        always = self.approvals.get(call.name)
         told = [tuple(self._conditions(rules, call.name)) for rules in levels]
         return CallCheck(
-            needs_approval=odd == 4,
+            needs_approval=self.choices.chance(2) if always is None else always,
             held=tuple([tuple([name for name, held in one if held]) for one in told]),
             failed=tuple([tuple([name for name, held in one if held is None]) for one in told]),
         )

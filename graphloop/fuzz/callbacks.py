@@ -16,8 +16,7 @@ from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hi
 from ..asks import Ask, AskAgent, AskModel, AskPerson, Tell
 from ..dialogue import Asks
 from ..events import Answer, Asked, Changes, Joined, Judged, Left, Tripped
-from ..front.carried import unwrapped
-from ..node_protocol import Node
+from ..node_protocol import Node, unwrapped
 from ..nodes.function import Function
 from ..outcomes import Aborted, Failed, Outcome
 from ..values import ToolChoice, UserMessage

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar, final
 
 from ..graph import Graph
 from ..limits import whole_number
-from ..proofs.bound import Bound, bound
+from ..proofs.bound import bound
+from ..proofs.most import Bound
 from ..spending import Budget
 from . import trials
 from .choices import Choices, to_token
@@ -127,7 +129,9 @@ class Fuzzer(Generic[S]):
                 trial, wrong = self.tried(Choices.given(values))
                 coverage.add(graph, trial.story)
                 token = to_token(values, self.subject.mark)
-                failing = (Failing(wrong, None, token, tuple(trial.story.lines())),) * bool(wrong)
+                story = tuple(trial.story.lines())
+                failed = Failing(wrong, None, token, story, repeats=_repeats(wrong))
+                failing = (failed,) * bool(wrong)
             except KeyboardInterrupt:
                 interrupted, unfinished = True, self._unfinished(None)
         differs = mark ^ self.subject.mark
@@ -224,7 +228,7 @@ class Fuzzer(Generic[S]):
             wrong.append(_unrepeated(found.trial, again))
         token = to_token(found.trial.choices if values is None else values, self.subject.mark)
         story = tuple(found.trial.story.lines())
-        return Failing(tuple(wrong), found.seed, token, story, repeats=again is None)
+        return Failing(tuple(wrong), found.seed, token, story, repeats=_repeats(wrong))
 
     def _unfinished(self, seed: int | None) -> Unfinished | None:
         """Return what is known of the run that was under way."""
@@ -233,6 +237,11 @@ class Fuzzer(Generic[S]):
         choices, notes = self._in_hand
         token = to_token(choices.taken, self.subject.mark)
         return Unfinished(seed, len(notes.journal), notes.busy, token)
+
+
+def _repeats(wrong: Iterable[Violation]) -> bool:
+    """Whether the same choices surely fail again: not where a node goes by more than its run."""
+    return all(one.code != "replay" for one in wrong)
 
 
 def _unrepeated(trial: Trial[S], again: Trial[S]) -> Violation:

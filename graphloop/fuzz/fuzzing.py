@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,9 +12,11 @@ from ..front.agent import Agent
 from ..front.graph import Graph as FrontGraph
 from ..front.options import Tools
 from ..front.runner import Runner
+from ..front.topology import Topology
 from ..front.world import split_tools
 from ..graph import Graph
 from ..limits import whole_number
+from ..proofs.arguments import graph_given
 from ..temporal import Rules, rules_of
 from ..temporal_names import names_of, resolve
 from ..tools import Toolbox
@@ -102,7 +104,7 @@ def subject_of(
     """Return what is fuzzed; the arguments are those of `fuzz`.
 
     Raises:
-        ConfigError: a rule, a tool or the state cannot work.
+        ConfigError: a rule, a tool or the state cannot work, or it is no graph.
     """
     given = rules_of(rules)
     if isinstance(subject, Agent):
@@ -111,17 +113,28 @@ def subject_of(
         graph: Graph[Any] = subject.graph
         opener = subject.as_tool(name="fuzzed").opener
         assert isinstance(opener, Runner), "an agent's runs are opened by its runner"
-        setup = opener.setup
+        setup, toolbox = opener.setup, opener.world.toolbox
     else:
-        graph = subject
-        specs = Toolbox(split_tools(tools)[0]).specs
-        setup = Setup("model", specs or invented_tools(graph, graph.rules & given))
+        graph = graph_given("fuzz", subject)
+        brought = graph.with_tools(tools) if isinstance(graph, Topology) else tools
+        toolbox = Toolbox(split_tools(brought)[0])
+        invented = () if tools else invented_tools(graph, graph.rules & given)
+        others = [one for one in invented if toolbox.get(one.name) is None]
+        setup = Setup("model", (*toolbox.specs, *others))
     names = names_of(graph, [one.name for one in setup.tools])
     kept = resolve(graph.rules, names)
     setup = evolve(setup, watch=(Rules(setup.watch) & kept).rules)
     known = resolve(given, names) & kept
     iterated = isinstance(subject, Agent)
-    return Subject(graph, _state(graph, state), setup, known, iterated=iterated)
+    state, approvals = _state(graph, state), _approvals(toolbox)
+    return Subject(graph, state, setup, known, iterated=iterated, approvals=approvals)
+
+
+def _approvals(toolbox: Toolbox) -> Mapping[str, bool]:
+    """Return whether a person is asked about each tool's calls, where no predicate decides it."""
+    asked = {one.name: tool for one in toolbox.specs if (tool := toolbox.get(one.name))}
+    known = {name: tool.needs_approval for name, tool in asked.items()}
+    return {name: one for name, one in known.items() if isinstance(one, bool)}
 
 
 def _state(graph: Graph[Any], given: object) -> object:

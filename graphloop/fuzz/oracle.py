@@ -10,13 +10,15 @@ from typing import Generic, TypeVar, final
 from ..drivers.sim import Simulation
 from ..effects import AskHuman, CallModel, CallTool, StartRun
 from ..events import ChildEnded, Event
-from ..proofs.bound import Bound
+from ..proofs.most import Bound
 from ..temporal import TemporalRule, describe_rule
 from ..temporal.monitor import Monitor
 from ..temporal_journal import journal_happenings
 from .differences import Difference
+from .endings import unexplained, unfinished
 from .executions import repeated, ungated
 from .pairing import lost_calls, unpaired_conversations
+from .past import rewritten
 from .story import Story
 from .subject import Subject
 from .violation import Violation
@@ -55,6 +57,8 @@ def violations(subject: Subject[S], trial: Trial[S], bound: Bound | None) -> Ite
     yield from lost_calls(subject, story)
     yield from ungated(subject, story)
     yield from repeated(story)
+    yield from rewritten(subject, story)
+    yield from unexplained(subject, trial.deeds)
     if bound is not None:
         yield from _beyond(story, bound)
     if trial.simulation is not None:
@@ -93,9 +97,7 @@ def _ended(trial: Trial[S], simulation: Simulation[S]) -> Iterator[Violation]:
         yield Violation("replay", "the journal leads to another run", number)
     for key in sorted(simulation.repeated):
         yield Violation("once", f"call {key} is started again after it ended or had begun", number)
-    if run.ended and (run.pending or run.ending is None):
-        found = f"waits for {sorted(run.pending)}" if run.pending else "has no ending"
-        yield Violation("ending", f"a run that is over {found}", number)
+    yield from unfinished(simulation)
     outside = all(
         isinstance(one, AskHuman | StartRun) or (isinstance(one, CallTool) and one.client)
         for one in run.pending.values()

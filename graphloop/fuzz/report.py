@@ -26,7 +26,7 @@ class Failing:
         seed: the seed it was found with; None for a replayed token.
         token: brings exactly this run back: `graphloop fuzz TARGET --replay TOKEN`.
         story: the run, a line an event.
-        repeats: whether the same choices have failed again.
+        repeats: whether the same choices fail again, as far as anybody can tell.
     """
 
     violations: tuple[Violation, ...]

@@ -1,7 +1,8 @@
 """Shrinking: a shorter list of smaller choices that still fails in the same way.
 
 A list of choices has no structure to be kept: whatever is left out, what follows is read as
-something else. So pieces are left out and numbers are lowered, as long as the failure stays;
+something else. So pieces are left out and numbers are lowered, as long as the failure stays; a
+number that says how many there are is lowered together with what it counts, right behind it;
 of two lists the shorter is the simpler, and of two of one length the one with smaller numbers.
 """
 
@@ -14,6 +15,9 @@ __all__ = ["TRIALS_MAX", "shrunk"]
 
 TRIALS_MAX: Final = 400
 """How many lists are tried at most."""
+
+COUNTED_MAX: Final = 4
+"""How many numbers one of the things has at most that another number counts."""
 
 Values: TypeAlias = tuple[int, ...]
 
@@ -29,7 +33,7 @@ def shrunk(values: Values, fails: Callable[[Values], Values | None]) -> Values:
     before: Values | None = None
     while before != search.best and search.left:
         before = search.best
-        for one_pass in (_without, _zeroed, _lowered):
+        for one_pass in (_without, _folded, _zeroed, _lowered):
             search.walk(one_pass)
     return search.best
 
@@ -71,6 +75,15 @@ def _without(values: Values) -> Iterator[Values]:
         for end in range(size, piece - 1, -piece):
             yield values[: end - piece] + values[end:]
         piece //= 2
+
+
+def _folded(values: Values) -> Iterator[Values]:
+    """Lower a number, and leave out the next ones: there are fewer of what it counts."""
+    for at, value in enumerate(values):
+        for less in dict.fromkeys((0, 1, value // 2, value - 1)):
+            for count in range(1, COUNTED_MAX + 1):
+                if 0 <= less < value and at + count < len(values):
+                    yield (*values[:at], less, *values[at + 1 + count :])
 
 
 def _zeroed(values: Values) -> Iterator[Values]:

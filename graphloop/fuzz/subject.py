@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from json import dumps
 from typing import Any, Final, Generic, TypeVar, cast, final
 from zlib import crc32
@@ -45,6 +45,8 @@ class Subject(Generic[S]):
         rules: temporal rules, with every word looked up.
         messages: the conversation that each run begins with.
         iterated: whether a caller may iterate its runs, as `Agent.iter` does.
+        approvals: whether a person is asked about every call of a tool, or about none; what is
+            not among them has a predicate, or was made up.
     """
 
     graph: Graph[S]
@@ -53,6 +55,7 @@ class Subject(Generic[S]):
     rules: Rules = NO_RULES
     messages: tuple[Message, ...] = (UserMessage("Go."),)
     iterated: bool = False
+    approvals: Mapping[str, bool] = field(default_factory=dict[str, bool])
 
     @property
     def mark(self) -> int:
@@ -62,6 +65,7 @@ class Subject(Generic[S]):
             self.graph.start,
             [[one.source, one.outcome, one.target] for one in self.graph.edges],
             [[one.name, one.kind, one.parameters] for one in self.setup.tools],
+            sorted(self.approvals.items()),
         ]
         ruled = sorted([type(one).__name__, *map(str, _terms(one))] for one in self.rules)
         return _half(told) << 16 | _half(ruled)

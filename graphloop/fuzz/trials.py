@@ -88,6 +88,7 @@ def tried(
         repeatable=choices.chance(3),
         wishers=notes.wishers,
         outer=setup.rules,
+        approvals=subject.approvals,
     )
     simulation: Simulation[S] | None = None
     error: Exception | None = None

@@ -15,6 +15,7 @@ INVARIANTS: Final[Mapping[str, str]] = {
     "ending": "a run that is over waits for nothing and says why it ended",
     "replay": "the journal leads to the run again, and the same choices to the same run",
     "history": "calls and results pair one-to-one, in order, in every conversation",
+    "past": "what stands in a conversation stays, but for what a Compact shortens",
     "answers": "every call that the model made is answered in the history",
     "gate": "no tool runs that no gate let through, or that a person had to approve first",
     "once": "nothing that has run runs again",

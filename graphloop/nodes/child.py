@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar, cast
 
+from ..allowance import no_start
 from ..contract import ChildContract, Contract, Moves
 from ..effects import Effect, StartRun
 from ..events import ChildEnded, EffectFailed, Event, Failure
@@ -58,14 +59,11 @@ class Child:
 
     def enter(self, run: Run[S], /) -> Reaction[S, ChildOutcome]:
         """Start the child with all that is left of the budget."""
-        setup = run.setup
-        if setup.depth >= setup.depth_max:
-            found = f"{self.agent!r} would be more than {setup.depth_max} agents deep"
-            failure = Failure("ConfigError", found)
-            return Leave(evolve(run, ending=Ending(EndReason.ERROR, failure=failure)), Failed())
+        if (ending := no_start(run, [self.agent])) is not None:
+            return Leave(evolve(run, ending=ending), Failed())
         opened = heard(evolve(taken_further(run), turn=Turn(number=run.turn.number + 1)))
         key = f"{self.name}.{run.next_effect}"
-        left, messages = setup.budget.left(run.spent), opened.messages
+        left, messages = run.setup.budget.left(run.spent), opened.messages
         if self.prompt:
             messages = messages.append(UserMessage(self.prompt, origin=self.name))
         return Wait(opened, (StartRun(run.next_effect, key, self.agent, "", messages, left),))

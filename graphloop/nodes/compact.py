@@ -59,6 +59,7 @@ class Compact:
             ends_by=frozenset({Cannot}),
             breaks_by=frozenset({Failed, Aborted}),
             model_calls=int(summary and not self.callback),
+            functions=(self.callback,) if self.callback else (),
         )
 
     def enter(self, run: Run[S], /) -> Reaction[S, CompactOutcome]:

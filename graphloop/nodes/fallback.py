@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from ..attempts import attempted, check_attempts, counter_of, either, may_try_again
@@ -67,12 +67,12 @@ class Fallback(Generic[S]):
     def contract(self) -> Contract | None:
         """What the two promise together; nothing if one of them promises nothing."""
         first, second = contract_of(self.first), contract_of(self.second)
-        return None if first is None or second is None else either(first, second, self.after)
-
-    @property
-    def wrapped(self) -> tuple[Node[S, Outcome], ...]:
-        """What is entered in its place."""
-        return (self.first, self.second)
+        if first is None or second is None:
+            return None
+        together = either(first, second, self.after)
+        all_of_both = together.writes or frozenset[str]()
+        unwritten = {one: all_of_both - self._written(first, second, one) for one in self.outcomes}
+        return replace(together, unwritten=unwritten)
 
     def enter(self, run: Run[S], /) -> Reaction[S, Outcome]:
         """Enter the first."""
@@ -84,9 +84,19 @@ class Fallback(Generic[S]):
             return self.second.on(run, event, answered)
         return self._settled(self.first.on(run, event, answered), run.dialogue)
 
+    def _written(self, first: Contract, second: Contract, outcome: type[Outcome]) -> frozenset[str]:
+        """Return what has been written for sure, by whichever of the two leaves by `outcome`."""
+        tried = _in_all([first.written(one) for one in self.after & self.first.outcomes])
+        ways: list[frozenset[str]] = []
+        if outcome in self.first.outcomes:
+            ways.append(first.written(outcome))
+        if outcome in self.second.outcomes:
+            ways.append(second.written(outcome) | tried)
+        return _in_all(ways)
+
     @property
     def _counter(self) -> str:
-        return counter_of("fallback", self.name, *self.wrapped)
+        return counter_of("fallback", self.name, self.first, self.second)
 
     def _settled(
         self, reaction: Reaction[S, Outcome], talked: Dialogue | None = None
@@ -96,3 +106,7 @@ class Fallback(Generic[S]):
         if not may_try_again(reaction.run):
             return reaction
         return self.second.enter(attempted(reaction.run, self._counter, 1, self.first, talked))
+
+
+def _in_all(sets: list[frozenset[str]]) -> frozenset[str]:
+    return sets[0].intersection(*sets)

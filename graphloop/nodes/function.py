@@ -8,7 +8,7 @@ several effects before it answers: each ask is such a fact, and so is what it is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar, cast
 
 from msgspec import DecodeError, ValidationError
@@ -47,6 +47,7 @@ class Function:
             error if there is none.
         reads: the fields of the state that the function reads; None if that is not known.
         writes: those that it writes; None if that is not known.
+        stateless: the outcomes that it may leave by without a new state, beside a failure.
         asks: what a generator may ask for; None for a function that just answers.
 
     Raises:
@@ -62,6 +63,7 @@ class Function:
     reads: frozenset[str] | None = None
     writes: frozenset[str] | None = None
     asks: Asks | None = None
+    stateless: frozenset[type[Outcome]] = frozenset()
 
     def __post_init__(self) -> None:
         """Take the node's name, put the caps in order, and refuse one that caps nothing."""
@@ -79,14 +81,22 @@ class Function:
     @property
     def contract(self) -> Contract:
         """It runs no tool, keeps its caps, and asks for no more than it says."""
-        caps = {outcome: Cap(times) for outcome, times in self.caps}
         asks = self.asks
-        if asks is None:
-            return Contract(caps=caps, reads=self.reads, writes=self.writes)
-        return Contract(
-            caps=caps,
+        promised = Contract(
+            caps={outcome: Cap(times) for outcome, times in self.caps},
             reads=self.reads,
             writes=self.writes,
+            unwritten=dict.fromkeys(
+                (*self.stateless, Failed, Aborted), self.writes or frozenset[str]()
+            ),
+            functions=(self.callback,),
+        )
+        if asks is None:
+            # A function may return these as well, and then the run goes on.
+            own, broken = self.leaves_by, frozenset({Failed, Aborted})
+            return replace(promised, keeps=own - broken, breaks_by=broken - own)
+        return replace(
+            promised,
             model_calls=asks.models,
             agents=tuple([name for name, _ in asks.agents]),
             children=tuple([ChildContract(name, runs=most) for name, most in asks.agents]),

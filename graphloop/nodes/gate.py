@@ -132,9 +132,9 @@ class Gate:
                 verdicts.append(decided)
         if run.watch.automata:
             verdicts = _foreseen(run, verdicts)
-        kinds = {one.kind for one in verdicts}
-        run = evolve(run, turn=evolve(turn, verdicts=tuple(verdicts)))
-        if "held" not in kinds or (not self.hold and "run" in kinds):
+        turn = evolve(turn, verdicts=tuple(verdicts))
+        run = evolve(run, turn=turn)
+        if all(one.kind != "held" for one in verdicts) or (not self.hold and _runs_first(turn)):
             return Leave(run, Settled())
         return _ask(run)
 
@@ -184,6 +184,16 @@ class Gate:
 def _is_open(said: Verdict | None) -> bool:
     """Whether a gate has still to speak of a call: no other has refused it."""
     return said is None or said.kind in {"run", "held"}
+
+
+def _runs_first(turn: Turn) -> bool:
+    """Whether a call can run before people decide about others: an agent that takes over waits.
+
+    Whatever can has run when the calls that are held come back, so they are held back but once,
+    whichever of several gates held them.
+    """
+    running = [at for at, one in enumerate(turn.verdicts) if one is not None and one.kind == "run"]
+    return any(not spec.takes_over for spec in specs_of(turn, running).values())
 
 
 def _as_decided(call: ToolCall, said: Verdict | None) -> ToolCall:

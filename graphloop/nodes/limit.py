@@ -52,7 +52,7 @@ class Limit:
     @property
     def contract(self) -> Contract:
         """It goes on so many times a run."""
-        return Contract(caps={Go: Cap(self.times)})
+        return Contract(caps={Go: Cap(self.times)}, keeps=frozenset({Go}))
 
     @property
     def _counter(self) -> str:
@@ -61,6 +61,8 @@ class Limit:
 
     def enter(self, run: Run[S], /) -> Reaction[S, LimitOutcome]:
         """Count, and go on or stop."""
+        if run.ending is not None and run.ending.was_stopped:
+            return Leave(run, Stop())
         count, ending = run.counts.get(self._counter, 0), self._ending(run)
         if ending is not None:
             return Leave(evolve(run, ending=ending), Stop())

@@ -63,6 +63,7 @@ class PrepareStep:
             at_first=frozenset({Calls}),
             breaks_by=frozenset({Failed, Aborted}),
             settles=True,
+            functions=(self.callback,) if self.callback else (),
         )
 
     def enter(self, run: Run[S], /) -> Reaction[S, PrepareStepOutcome]:

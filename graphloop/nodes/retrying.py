@@ -71,11 +71,6 @@ class Retrying(Generic[S]):
         promised = contract_of(self.node)
         return None if promised is None else repeated(promised, self.times + 1, self.after)
 
-    @property
-    def wrapped(self) -> tuple[Node[S, Outcome], ...]:
-        """What is entered in its place."""
-        return (self.node,)
-
     def enter(self, run: Run[S], /) -> Reaction[S, Outcome]:
         """Try for the first time."""
         return self._settled(self.node.enter(attempted(run, self._counter, 0, None)))
@@ -86,7 +81,7 @@ class Retrying(Generic[S]):
 
     @property
     def _counter(self) -> str:
-        return counter_of("retry", self.name, *self.wrapped)
+        return counter_of("retry", self.name, self.node)
 
     def _settled(
         self, reaction: Reaction[S, Outcome], talked: Dialogue | None = None

@@ -64,12 +64,17 @@ class Router:
     @property
     def contract(self) -> Contract:
         """It asks one model, and changes nothing."""
-        return Contract(model_calls=1)
+        return Contract(
+            model_calls=1,
+            breaks_by=frozenset({Failed, Aborted}),
+            keeps=frozenset({*self.routes, Unrouted}),
+        )
 
     @property
     def tool(self) -> ToolSpec:
         """The tool that the model has to answer through."""
-        named = {outcome_name(route): words for route, words in self.routes.items()}
+        # Equal routers ask in equal words, in whatever order their routes were written.
+        named = dict(sorted((outcome_name(route), words) for route, words in self.routes.items()))
         listed = "\n".join(f"- {name}: {words}" for name, words in named.items())
         route = {"type": "string", "enum": list(named), "description": "The route's name."}
         parameters = {

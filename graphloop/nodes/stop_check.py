@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
-from ..contract import Cap, Contract
+from ..contract import Cap, Contract, Moves
 from ..effects import Effect, Invoke
 from ..events import CallbackReturned, EffectFailed, Event, Failure, Tripped
 from ..limits import whole_number
@@ -62,7 +62,11 @@ class StopCheck:
     @property
     def contract(self) -> Contract:
         """It goes on less often than there may be turns, if turns are opened meanwhile."""
-        return Contract(caps={Go: Cap(self.max_steps - 1, counts=frozenset({"turn", "step"}))})
+        steps: frozenset[Moves] = frozenset({"turn", "step"})
+        return Contract(
+            caps={Go: Cap(self.max_steps - 1, counts=steps)},
+            functions=(self.callback,) if self.callback else (),
+        )
 
     def __post_init__(self) -> None:
         """Refuse a bound that bounds nothing."""
@@ -73,6 +77,8 @@ class StopCheck:
 
     def enter(self, run: Run[S], /) -> Reaction[S, StopCheckOutcome]:
         """Ask the user's predicates if there are any, else decide."""
+        if run.ending is not None and run.ending.was_stopped:
+            return Leave(run, Stop())
         if self.callback:
             return Wait(run, (Invoke(run.next_effect, self.callback),))
         return self._decide(run, ())

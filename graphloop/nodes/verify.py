@@ -81,6 +81,7 @@ class Verify:
             notes=frozenset({Rejected}),
             once_ended=frozenset({Accepted}),
             once_broken=frozenset({Accepted}),
+            functions=tuple([one.callback for one in self.checks]),
         )
 
     def __post_init__(self) -> None:

@@ -1,7 +1,7 @@
 """changes: two graphs in one picture: what is new, what is gone, and the way that got weaker.
 
 Drawn is the later graph, as it always is; what is gone is added to it, and stands last, so that
-what stayed keeps its place.
+what stayed keeps its place. From far, a line that is gone from inside a box is told in it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from ..proofs.table_changes import TableChanges
 from ..proofs.verdict import Consequence
 from ..views.drawing import Line, lines, notes
 from ..views.marks import Marks, Tone, Way
-from ..views.picture import Picture, Shape, Stroke, Word, picture
+from ..views.picture import Picture, Shape, Stroke, Word
+from .levels import DRAWS, Level, level_picture
 
 __all__ = ["changes_picture"]
 
@@ -26,7 +27,9 @@ NEW: Final = "(new)"
 GONE: Final = "(gone)"
 
 
-def changes_picture(before: Graph[S], after: Graph[S], found: Difference) -> Picture:
+def changes_picture(
+    before: Graph[S], after: Graph[S], found: Difference, level: Level = "node"
+) -> Picture:
     """Return `after`, with what was added and removed since `before` marked in it.
 
     The witness of the first thing that got weaker is numbered.
@@ -35,21 +38,25 @@ def changes_picture(before: Graph[S], after: Graph[S], found: Difference) -> Pic
         before: the earlier graph.
         after: the later graph.
         found: their difference.
+        level: how near it is seen.
     """
     changes = found.changes
     marks = _marks(after, found)
-    drawn = picture(after, marks)
-    ids = {name: f"n{number}" for number, name in enumerate(after.nodes)}
+    drawn = level_picture(after, level, marks)
+    ids = {**DRAWS[level](after, marks, "")[1]}
     for name in changes.nodes_removed:
         ids[name] = f"gone{len(ids)}"
-    ids["END"] = "last"
-    shapes = [*drawn.shapes[:-1]]
+    gone, inside = _gone(changes, ids)
+    shapes = [
+        replace(one, details=(*one.details, *inside.get(one.id, ()))) for one in drawn.shapes[:-1]
+    ]
     for name in changes.nodes_removed:
         node = before.nodes[name]
         shapes.append(Shape(ids[name], (name, GONE), node.kind, notes(node), "removed"))
     new = {way for way, tone in marks.way_tones.items() if tone == "added"}
-    strokes = [*_apart(drawn.strokes, lines(after), new), *_gone(changes, ids)]
-    return replace(drawn, shapes=(*shapes, drawn.shapes[-1]), strokes=tuple(strokes))
+    # A line between boxes stands for lines of several nodes: words say which of them are new.
+    there = drawn.strokes if level == "phase" else _apart(drawn.strokes, lines(after), new)
+    return replace(drawn, shapes=(*shapes, drawn.shapes[-1]), strokes=(*there, *gone))
 
 
 def _marks(after: Graph[S], found: Difference) -> Marks:
@@ -101,12 +108,20 @@ def _apart(strokes: Iterable[Stroke], drawn: Iterable[Line], new: Set[Way]) -> I
         yield replace(stroke, words=fresh, role="side", tone="added")
 
 
-def _gone(changes: TableChanges, ids: Mapping[str, str]) -> Iterator[Stroke]:
-    """Yield the lines that are gone, those of one pair of nodes as one."""
+def _gone(
+    changes: TableChanges, ids: Mapping[str, str]
+) -> tuple[list[Stroke], Mapping[str, list[str]]]:
+    """Return the lines that are gone, those of one pair as one, and those inside each box."""
     gone = [*changes.edges_removed]
     gone += [Edge(one.source, one.outcome, one.before) for one in changes.rewired]
-    joined: dict[tuple[str, str], list[Word]] = {}
+    joined: dict[tuple[str, str], dict[Word, None]] = {}
+    inside: dict[str, list[str]] = {}
     for one in gone:
-        joined.setdefault((one.source, one.target), []).append(Word(one.outcome, GONE))
-    for (source, target), words in joined.items():
-        yield Stroke(ids[source], ids[target], tuple(words), "side", "removed")
+        pair = ids[one.source], ids[one.target]
+        if pair[0] == pair[1] and one.source != one.target:
+            told = f"{one.source} {one.outcome} to {one.target} {GONE}"
+            inside.setdefault(pair[0], []).append(told)
+        else:
+            joined.setdefault(pair, {})[Word(one.outcome, GONE)] = None
+    strokes = [Stroke(*pair, tuple(words), "side", "removed") for pair, words in joined.items()]
+    return strokes, inside

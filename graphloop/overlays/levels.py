@@ -22,7 +22,7 @@ from ..views.render import is_machine, save, save_picture
 from ..views.theme import LIGHT, Theme
 from .phases import phases
 
-__all__ = ["EXPAND_MAX", "LEVELS", "Level", "draw", "level_of", "level_picture"]
+__all__ = ["DRAWS", "EXPAND_MAX", "LEVELS", "Level", "draw", "level_of", "level_picture"]
 
 Level: TypeAlias = Literal["phase", "node", "detail"]
 """How near a graph is seen."""
@@ -66,12 +66,7 @@ def level_picture(
     """
     family = Family(graph) if isinstance(graph, Graph) else graph
     deep = EXPAND_MAX if expand or level == "detail" else 0
-    draws: Mapping[Level, Draw] = {
-        "phase": _phase_picture,
-        "node": node_picture,
-        "detail": detailed_picture,
-    }
-    return family_picture(family, marks, expand=deep, draw=draws[level])
+    return family_picture(family, marks, expand=deep, draw=DRAWS[level])
 
 
 def draw(
@@ -104,3 +99,11 @@ def _phase_picture(
     graph: Graph[Any], marks: Marks, prefix: str
 ) -> tuple[Picture, Mapping[str, str]]:
     return folded_picture(graph, phases(graph), marks, prefix)
+
+
+DRAWS: Final[Mapping[Level, Draw]] = {
+    "phase": _phase_picture,
+    "node": node_picture,
+    "detail": detailed_picture,
+}
+"""What draws one graph at each level."""

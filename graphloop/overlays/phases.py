@@ -6,7 +6,7 @@ is one loop and nothing else is seen by its phases instead: all of its nodes tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from typing import Final, TypeVar
 
@@ -28,49 +28,59 @@ Group = tuple[str, ...]
 def phases(graph: Graph[S]) -> tuple[Box, ...]:
     """Return the boxes that a graph's nodes are in, in the order of its table."""
     pairs = [(one.source, one.target) for one in graph.edges if one.target != "END"]
-    loops = _with_appends(graph, list(groups(graph.nodes, pairs)))
-    kinds = _with_appends(graph, _by_kind(graph))
+    speakers = _speakers(graph)
+    loops = _with_appends(graph, list(groups(graph.nodes, pairs)), speakers)
+    kinds = _with_appends(graph, _by_kind(graph, speakers), speakers)
     nodes = [(name,) for name in graph.nodes]
     # What would be one box alone is seen from nearer.
     seen = next((one for one in (loops, kinds) if len(one) > 1), nodes)
     return tuple(_boxes(graph, seen))
 
 
-def _by_kind(graph: Graph[S]) -> list[Group]:
+def _by_kind(graph: Graph[S], speakers: Mapping[str, str]) -> list[Group]:
     """Return the phases of a loop: nodes of one kind; agents, people and their appends alone."""
     found: dict[str, list[str]] = {}
     for name, node in graph.nodes.items():
-        alone = node.kind in ALONE or _speaker(graph, name) is not None
+        alone = node.kind in ALONE or name in speakers
         found.setdefault(f"node {name}" if alone else node.kind, []).append(name)
     return [tuple(group) for group in found.values()]
 
 
-def _with_appends(graph: Graph[S], found: Sequence[Group]) -> list[Group]:
+def _with_appends(
+    graph: Graph[S], found: Sequence[Group], speakers: Mapping[str, str]
+) -> list[Group]:
     """Return the groups with each append among those whose answer it appends."""
     alone = {group[0] for group in found if len(group) == 1}
-    speakers = {name: _speaker(graph, name) for name in alone}
-    follows = {name: one for name, one in speakers.items() if one in alone}
+    follows = {name: one for name, one in speakers.items() if name in alone and one in alone}
+    appends: dict[str, list[str]] = {}
+    for name in graph.nodes:
+        if name in follows:
+            appends.setdefault(follows[name], []).append(name)
     return [
-        (*group, *(name for name in graph.nodes if follows.get(name) == group[0]))
-        if len(group) == 1
-        else group
+        (*group, *appends.get(group[0], ())) if len(group) == 1 else group
         for group in found
         if group[0] not in follows
     ]
 
 
-def _speaker(graph: Graph[S], name: str) -> str | None:
-    """Return the agent whose answer an append appends, if it is come to from one agent alone."""
-    sources = {one.source for one in graph.edges if one.target == name}
-    if graph.nodes[name].kind != "append" or len(sources) != 1:
-        return None
-    (source,) = sources
-    return source if graph.nodes[source].kind == "graph" else None
+def _speakers(graph: Graph[S]) -> Mapping[str, str]:
+    """Return of each append that is come to from one agent alone the agent whose answer it has."""
+    sources: dict[str, set[str]] = {}
+    for one in graph.edges:
+        sources.setdefault(one.target, set()).add(one.source)
+    return {
+        name: source
+        for name, node in graph.nodes.items()
+        if node.kind == "append" and len(sources.get(name, ())) == 1
+        for source in sources[name]
+        if graph.nodes[source].kind == "graph"
+    }
 
 
-def _boxes(graph: Graph[S], found: Iterable[Group]) -> Iterator[Box]:
+def _boxes(graph: Graph[S], found: Sequence[Group]) -> Iterator[Box]:
     taken = {*graph.nodes}
-    for group in found:
+    entries = _entries(graph, found)
+    for group, entry in zip(found, entries, strict=True):
         first = graph.nodes[group[0]]
         kinds = {graph.nodes[name].kind for name in group}
         if len(group) == 1 or (first.kind in ALONE and kinds <= {first.kind, "append"}):
@@ -78,15 +88,18 @@ def _boxes(graph: Graph[S], found: Iterable[Group]) -> Iterator[Box]:
         elif len(kinds) == 1:
             yield Box(_free(first.kind, taken), first.kind, group)
         else:
-            yield Box(_free(f"{_entry(graph, group)} loop", taken), "loop", group)
+            yield Box(_free(f"{entry} loop", taken), "loop", group)
 
 
-def _entry(graph: Graph[S], group: Group) -> str:
-    """Return the node by which a loop is come to first."""
-    if graph.start in group:
-        return graph.start
-    into = {one.target for one in graph.edges if one.source not in group}
-    return next((name for name in group if name in into), group[0])
+def _entries(graph: Graph[S], found: Sequence[Group]) -> Iterator[str]:
+    """Yield the node by which each group is come to first."""
+    places = {name: place for place, group in enumerate(found) for name in group}
+    into = {one.target for one in graph.edges if places[one.source] != places.get(one.target)}
+    for group in found:
+        if graph.start in group:
+            yield graph.start
+        else:
+            yield next((name for name in group if name in into), group[0])
 
 
 def _free(name: str, taken: set[str]) -> str:

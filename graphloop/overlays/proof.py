@@ -54,7 +54,7 @@ def _marks(family: Family, findings: Sequence[Finding], finding: int, count: int
         if one.code == "GL4":
             back = _back(graph, one)
             tones[back] = "alarm"
-            words[back] = f"{words.get(back, '')} no bound".strip()
+            words[back] = f"{words.get(back, '')} (no bound)".strip()
     node_tones: dict[str, Tone] = dict.fromkeys(
         shown.witness if shown is not None else (), "strong"
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from .bound import Bound, bound
+from .bound import bound
 from .check import check
+from .most import Bound
 from .report import PROPERTIES, Finding, Report, Severity, Suppressed, Unknown
 from .sarif import to_sarif
 from .suppression import Ignore

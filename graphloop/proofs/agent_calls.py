@@ -13,7 +13,7 @@ from math import inf, isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from .bound import Bound
+    from .most import Bound
 
 __all__ = ["Asked", "alone", "each_call", "shared"]
 

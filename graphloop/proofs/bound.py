@@ -7,13 +7,12 @@ bound says which, and how to give it.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import inf, isfinite
 from typing import Any, Final, TypeVar, final
 
-from ..contract import ChildContract, Contract, contract_of
+from ..contract import ChildContract, Contract
 from ..graph import Graph
 from ..model_price import ModelPrice
 from ..node_protocol import Node
@@ -28,75 +27,17 @@ from .arguments import graph_given
 from .calls import CallWalk
 from .cycles import unbounded
 from .ground import Ground, Way
+from .most import Bound, Called
 from .nested import NEST_MAX, Nested, nested, nobody_knows
 from .ranking import Ranking
+from .tool_calls import tool_calls_most
 from .visits import Visits
 
-__all__ = ["Bound", "bound"]
+__all__ = ["Called", "bound"]
 
 S = TypeVar("S")
 
 TOKENS_PER_PRICE: Final = 1_000_000
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """The most that one run of the graph of that name can come to; None is not bounded.
-
-    Attributes:
-        graph: the graph's name.
-        model_calls: how many models are asked, children included.
-        tool_calls: how many tools run, children included.
-        tokens: what models read and write.
-        usd: what that costs.
-        visits: how often each node is visited that runs arrive at.
-        why: what the model calls follow from.
-        missing: for each number that is None, why, and how to give it.
-        cycles: the cycles that nothing bounds, in words.
-        alone: how many models are asked without those of agents that models call as tools.
-        each_call: how many one such call asks at most, without those of the calls in it.
-    """
-
-    graph: str
-    model_calls: int | None
-    tool_calls: int | None
-    tokens: int | None
-    usd: float | None
-    visits: Mapping[str, int | None]
-    why: tuple[str, ...]
-    missing: Mapping[str, str]
-    cycles: tuple[str, ...] = ()
-    alone: int | None = None
-    each_call: int | None = None
-
-    @property
-    def ends(self) -> bool:
-        """Whether every run is over after so many visits."""
-        return not self.cycles
-
-    def to_json(self) -> str:
-        """Return the bound as a JSON object with the fields of this class."""
-        return json.dumps(asdict(self), indent=2, ensure_ascii=False)
-
-    def __str__(self) -> str:
-        """Return a line a number, for each that is missing why, and what has no bound."""
-        lines = [f"graph {self.graph!r}: at most"]
-        for name, value in (
-            ("model_calls", self.model_calls),
-            ("tool_calls", self.tool_calls),
-            ("tokens", self.tokens),
-            ("usd", self.usd),
-        ):
-            word = name.replace("_", " ")
-            if value is None:
-                lines.append(f"  {word}: unknown: {self.missing[name]}")
-            else:
-                lines.append(f"  {word}: {value:,}")
-            if name == "model_calls":
-                lines += [f"    {reason}" for reason in self.why]
-        lines += [f"  not bounded: the cycle {cycle}" for cycle in self.cycles]
-        return "\n".join(lines)
 
 
 def bound(  # noqa: PLR0913 - what is known of a run, number by number
@@ -107,8 +48,7 @@ def bound(  # noqa: PLR0913 - what is known of a run, number by number
     context_window: int | None = None,
     price: ModelPrice | None = None,
     agents: Mapping[str, Bound] | None = None,
-    tools: Mapping[str, Bound] | None = None,
-    handoffs: Mapping[str, Bound] | None = None,
+    called: Called | None = None,
 ) -> Bound:
     """Return the most that a run of `graph` can come to.
 
@@ -119,9 +59,8 @@ def bound(  # noqa: PLR0913 - what is known of a run, number by number
         context_window: how many tokens the largest of the models' windows holds.
         price: the price of the dearest of the models.
         agents: the bounds of the agents that the graph's nodes start, by name.
-        tools: the bounds of the agents that models call as tools. A graph does not know them:
-            what is not given here is not counted.
-        handoffs: the bounds of those that take over.
+        called: the bounds of the agents that models call as tools, where who asks knows more of
+            them than the graph does.
 
     Raises:
         ConfigError: `graph` is none.
@@ -132,10 +71,10 @@ def bound(  # noqa: PLR0913 - what is known of a run, number by number
         context_window,
         price,
         agents or {},
-        tools or {},
-        handoffs or {},
+        called or Called(),
     )
-    return _bound(graph_given("bound", graph), known, 0)
+    looked = graph_given("bound", graph)
+    return _bound(looked, known if called is not None else _calling(looked, known, 0), 0)
 
 
 @final
@@ -148,8 +87,7 @@ class _Known:
     context_window: int | None
     price: ModelPrice | None
     agents: Mapping[str, Bound]
-    tools: Mapping[str, Bound]
-    handoffs: Mapping[str, Bound]
+    called: Called
     below: dict[int, tuple[Graph[Any], Bound]] = field(
         default_factory=dict[int, "tuple[Graph[Any], Bound]"]
     )
@@ -167,8 +105,8 @@ class _Known:
             return None
         nodes = [node for one in graphs for node in one.graph.nodes.values()]
         # A reply that was cut is asked for again with twice the room; so may any agent do.
-        dark = self.tools or self.handoffs or any(True for one in graphs for _ in nobody_knows(one))
-        widened = dark or any(map(_widens, nodes))
+        dark = any(True for one in graphs for _ in nobody_knows(one))
+        widened = dark or any(self.called) or any(map(_widens, nodes))
         written = self.max_tokens * (2 if widened else 1)
         return self.context_window, max(written, SUMMARY_TOKENS if any(map(_sums_up, nodes)) else 0)
 
@@ -177,9 +115,10 @@ def _bound(graph: Graph[S], known: _Known, depth: int) -> Bound:
     ground = Ground(graph)
     ranking = Ranking(ground)
     every, visits = _count(ranking, known, depth)
-    each = _each(ground, known, depth)
+    begun, called = _begun(ground, known, depth), known.called
+    each = each_call({**called.tools, **called.handoffs}, [found for _, found in begun])
     # What calls nobody asks alone all that it asks.
-    calling = known.tools or known.handoffs or each[0]
+    calling = any(known.called) or each[0]
     own = _count(ranking, replace(known, alone=True), depth)[0] if calling else every
     asked = shared(every, own, each, known.budget.agent_calls)
     cycles = tuple(cycle.words for cycle in unbounded(ranking, CallWalk(ground)))
@@ -189,8 +128,8 @@ def _bound(graph: Graph[S], known: _Known, depth: int) -> Bound:
             f"nothing bounds the cycle {cycles[0]}: lead it through a StopCheck, and through a "
             "PrepareStep."
         )
-    graphs = nested(graph, None)
-    tool_calls = _tool_calls(ground, graphs, known.budget)
+    graphs = nested(graph, None).told
+    tool_calls = tool_calls_most(ground, graphs, known.budget)
     if tool_calls is None:
         missing["tool_calls"] = (
             "one reply may ask for any number of calls: give `budget(tool_calls=…)`, and run tools "
@@ -224,7 +163,7 @@ def _bound(graph: Graph[S], known: _Known, depth: int) -> Bound:
         visits,
         asked.why if isfinite(asked.calls) else (),
         missing,
-        cycles,
+        (*cycles, *_cycles_below((*begun, *called.tools.items(), *called.handoffs.items()))),
         _whole(own.calls),
         _whole(each[0]),
     )
@@ -249,12 +188,20 @@ def _count(
     return Asked(stay.weight, turn.weight, stay.why, " ".join(reasons)), whole
 
 
-def _each(ground: Ground[S], known: _Known, depth: int) -> tuple[float, str]:
-    """Return how many models one call of an agent asks at most, and if nobody knows, why."""
+def _cycles_below(bounds: Iterable[tuple[str, Bound]]) -> Iterable[str]:
+    return dict.fromkeys(f"{one} of {name!r}" for name, found in bounds for one in found.cycles)
+
+
+def _begun(ground: Ground[S], known: _Known, depth: int) -> list[tuple[str, Bound]]:
+    """Return the bounds of what nodes begin, as far as they are known, by name."""
     contracts = [one for one in map(ground.contracts.get, ground.reached) if one is not None]
-    begun = [_child_bound(child, known, depth) for one in contracts for child in one.children]
-    begun += [known.agents.get(name) for one in contracts for name in one.agents]
-    return each_call({**known.tools, **known.handoffs}, [one for one in begun if one is not None])
+    begun = [
+        (child.name, _child_bound(child, known, depth))
+        for one in contracts
+        for child in one.children
+    ]
+    begun += [(name, known.agents.get(name)) for one in contracts for name in one.agents]
+    return [(name, found) for name, found in begun if found is not None]
 
 
 def _asked(ground: Ground[S], name: str, known: _Known, depth: int) -> tuple[float, str]:
@@ -308,11 +255,12 @@ def _called(node: Node[S, Outcome], contract: Contract, known: _Known) -> tuple[
     ):
         return 0, ""
     most = 0
-    for name, found in (*known.tools.items(), *known.handoffs.items()):
+    tools, handoffs = known.called
+    for name, found in (*tools.items(), *handoffs.items()):
         if found.model_calls is None:
             return 0, f"the agent {name!r}, a tool: {found.missing['model_calls']}"
         # Of agents that take over, there is one a turn.
-        if found.model_calls and not (name in known.handoffs and isinstance(node, Execute)):
+        if found.model_calls and not (name in handoffs and isinstance(node, Execute)):
             return 0, (
                 f"one reply may call the agent {name!r} any number of times, at up to "
                 f"{found.model_calls:,} model calls each: give `budget(agent_calls=…)`, and run "
@@ -330,9 +278,26 @@ def _child_bound(child: ChildContract, known: _Known, depth: int) -> Bound | Non
         return given
     found = known.below.get(id(child.graph))
     if found is None:
-        inner = replace(known, tools={}, handoffs={}, agents={}, alone=False)
-        found = known.below[id(child.graph)] = child.graph, _bound(child.graph, inner, depth + 1)
+        found = known.below[id(child.graph)] = child.graph, _inner(child.graph, known, depth + 1)
     return found[1]
+
+
+def _inner(graph: Graph[Any], known: _Known, depth: int) -> Bound:
+    """Return the bound of a graph that is so deep within another."""
+    inner = replace(known, agents={}, called=Called(), alone=False)
+    return _bound(graph, _calling(graph, inner, depth), depth)
+
+
+def _calling(graph: Graph[Any], known: _Known, depth: int) -> _Known:
+    """Return what is known, with the agents that models of a graph call, as it knows them."""
+    bounds = {
+        name: _child_bound(ChildContract(name, graph.agents.get(name)), known, depth)
+        or Bound.unknown(name)
+        for name in sorted(graph.called)
+    }
+    tools = {name: one for name, one in bounds.items() if name not in graph.handoffs}
+    handoffs = {name: one for name, one in bounds.items() if name in graph.handoffs}
+    return replace(known, called=Called(tools, handoffs))
 
 
 def _is_checked(ground: Ground[S], way: Way) -> bool:
@@ -340,23 +305,6 @@ def _is_checked(ground: Ground[S], way: Way) -> bool:
     return issubclass(way.outcome, Go) and isinstance(
         ground.graph.nodes.get(way.source), StopCheck | Limit
     )
-
-
-def _tool_calls(ground: Ground[S], graphs: Sequence[Nested], budget: Budget) -> int | None:
-    """Return how many tools run at most; a budget is kept by the nodes that run them."""
-    nodes = [ground.graph.nodes[name] for name in ground.reached]
-    nodes += [node for one in graphs[1:] for node in one.graph.nodes.values()]
-    running = [node for node in nodes if _runs_tools(node)]
-    # An agent that nobody knows may run some.
-    if not running and not any(True for one in graphs for _ in nobody_knows(one)):
-        return 0
-    kept = all(isinstance(node, Execute) for node in running)
-    return budget.tool_calls if kept else None
-
-
-def _runs_tools(node: Node[S, Outcome]) -> bool:
-    contract = contract_of(node)
-    return contract is None or contract.tools or node.kind == "execute"
 
 
 def _widens(node: Node[S, Outcome]) -> bool:

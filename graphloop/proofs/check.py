@@ -53,20 +53,22 @@ def check(
         rules: temporal rules of your own (`graphloop.temporal`), beside the graph's.
         ignore: why findings are set aside, by node and code: `{("node", "GL6"): "reason"}`,
             beside what the graph says itself. A node of a child is `child/node`; an empty name is
-            the graph as a whole.
+            the graph as a whole, and `child/` a child as a whole.
         budget: what a run may spend, for what its children claim.
 
     Raises:
         ConfigError: a rule has a word that means nothing in this graph, or an argument is not what
             it should be.
     """
-    graphs, asked = nested(graph_given("check", graph), budget), reasons(ignore)
+    asked = reasons(ignore)
+    uses = nested(graph_given("check", graph), budget, asked)
     excuses = {
         (f"{one.prefix}{node}", code): why
-        for one in graphs
+        for one in uses.told
         for (node, code), why in one.graph.ignore.items()
     } | asked
-    found = [one for use in _proven(graphs, aside_in(excuses)) for one in use]
+    found = [one for use in _proven(uses.told, aside_in(excuses)) for one in use]
+    found += [_untold(one) for one in uses.beyond[:1]]
     given = graph.rules & rules_of(rules)
     if len(given):
         wrong, open_ = temporal(Ground(graph), resolve(given, names_of(graph)))
@@ -74,7 +76,8 @@ def check(
     else:
         found.append(NO_RULES)
     found = [claimed(one, excuses) for one in found]
-    findings, aside = set_aside([one for one in found if isinstance(one, Finding)], excuses)
+    told = {one.prefix for one in uses.told} if uses.left_out else None
+    findings, aside = set_aside([one for one in found if isinstance(one, Finding)], excuses, told)
     unknown = [one for one in found if isinstance(one, Unknown)]
     return Report.of(graph.name, findings, unknown, aside)
 
@@ -83,14 +86,24 @@ def _proven(graphs: Iterable[Nested], aside: frozenset[str]) -> Iterator[list[Fi
     """Yield what is found of each use of a graph; each graph is proven once."""
     known: dict[Hashable, list[Finding | Unknown]] = {}
     for one in graphs:
-        if one.key not in known:
-            known[one.key] = list(_proofs(one.graph, one.budget, aside))
-        yield [*map(one.told, known[one.key]), *map(one.told, nobody_knows(one))]
+        key, from_above = one.graph_key, one.key
+        if key not in known:
+            known[key] = list(_proofs(one.graph, aside))
+        if from_above not in known:
+            known[from_above] = list(quarrels(Ground(one.graph), one.budget, one.gates))
+        found = (*known[key], *known[from_above], *nobody_knows(one))
+        yield [*map(one.told, found)]
 
 
-def _proofs(
-    graph: Graph[S], budget: Budget | None, aside: frozenset[str]
-) -> Iterator[Finding | Unknown]:
+def _untold(one: Nested) -> Unknown:
+    reason = (
+        f"graph {one.graph.name!r} is run in more places than are looked at, by way of other gates "
+        "or with other budgets: check what runs it by itself."
+    )
+    return Unknown("GL9", reason)
+
+
+def _proofs(graph: Graph[S], aside: frozenset[str]) -> Iterator[Finding | Unknown]:
     ground = Ground(graph)
     yield from disagreements(ground)
     yield from unreachable(ground)
@@ -106,6 +119,5 @@ def _proofs(
     yield from circling(ranking, walk, aside)
     yield from long_stretches(ranking)
     yield from misread(ground)
-    yield from quarrels(ground, budget)
     yield from parked_after_effects(ground)
     yield from unwritable(ground)

@@ -8,16 +8,17 @@ kernel's doing as well; a child that claims more for itself is found here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final, TypeVar, cast
+from collections.abc import Iterable, Iterator
+from typing import Final, TypeVar
 
 from ..contract import ChildContract, Contract
 from ..policy import Rule, decide
 from ..spending import Budget
 from .ground import Ground, named
+from .nested import gate_rules
 from .report import Finding, Unknown
 
-__all__ = ["WILDCARDS", "quarrels", "rules_of_gates", "tools_of", "weaker"]
+__all__ = ["WILDCARDS", "quarrels", "tools_of", "weaker"]
 
 S = TypeVar("S")
 
@@ -27,16 +28,20 @@ LIMITS: Final = ("tokens", "usd", "seconds", "tool_calls", "agent_calls")
 ANY_TOOL: Final = "any other tool"
 
 
-def quarrels(ground: Ground[S], budget: Budget | None) -> Iterator[Finding | Unknown]:
+def quarrels(
+    ground: Ground[S], budget: Budget | None, gates: Iterable[tuple[Rule, ...]] = ()
+) -> Iterator[Finding | Unknown]:
     """Yield where children get in each other's way, or may do more than their parent.
 
     Args:
         ground: the parent.
         budget: what the parent may spend, if that is known.
+        gates: the rules of the gates above the parent, which hold in its runs as well.
     """
     for code in ("GL7", "GL8", "GL9"):
         yield from ground.unpromised(code)
-    rules = rules_of_gates(ground)
+    own = gate_rules([ground.graph.nodes[name] for name in ground.reached])
+    rules = tuple(dict.fromkeys((*own, *gates)))
     for name in ground.reached:
         contract = ground.contracts[name]
         if contract is None:
@@ -46,19 +51,6 @@ def quarrels(ground: Ground[S], budget: Budget | None) -> Iterator[Finding | Unk
         for child in contract.children:
             yield from _budget(ground, name, child, budget)
             yield from _gate(ground, name, child, rules)
-
-
-def rules_of_gates(ground: Ground[S]) -> tuple[tuple[Rule, ...], ...]:
-    """Return the rules of every gate that runs arrive at and that has any."""
-    found: dict[tuple[Rule, ...], None] = {}
-    for name in ground.reached:
-        node = ground.graph.nodes[name]
-        rules: object = getattr(node, "rules", ())
-        if node.kind == "gate" and isinstance(rules, tuple) and rules:
-            # isinstance cannot tell what is in it.
-            every = cast("tuple[object, ...]", rules)
-            found[tuple([one for one in every if isinstance(one, Rule)])] = None
-    return tuple(found)
 
 
 def _writers(ground: Ground[S], name: str, contract: Contract) -> Iterator[Finding | Unknown]:

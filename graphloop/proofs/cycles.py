@@ -6,7 +6,7 @@ has no bound. The witness leads from the start into a shortest such cycle and on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import Final, Generic, TypeAlias, TypeVar, final
@@ -94,6 +94,7 @@ def unbounded(
     """
     todo = list(ranking.parts(*ranking.whole()))
     found: list[Cycle] = []
+    excused: list[Part] = []
     search = _Search()
     count = 0
     while todo and count < (inf if every else CYCLES_MIN if search.over else CYCLES_MAX):
@@ -102,13 +103,20 @@ def unbounded(
         out = set(ranking.bounded(ways))
         left: Sequence[str] = names
         if not out:
-            cycle, passed = _cycle(ranking, walk, (names, ways), search)
+            cycle, passed = _Cycles(ranking, walk, ways, search).shortest(names)
             found.append(cycle)
             count += cycle.node not in aside
             # What else goes in circles here has a finding of its own.
             out = {way for way in ways if way.source in passed or way.target in passed}
             left = [name for name in names if name not in passed]
+            if every or cycle.node in aside:
+                excused.append((names, ways))
         todo += ranking.parts(left, [way for way in ways if way not in out])
+    for cycle in _beside(ranking, walk, excused, found):
+        count += cycle.node not in aside
+        if count > CYCLES_MAX and not every:
+            break
+        found.append(cycle)
     return tuple(sorted(found, key=lambda one: (len(one.into), one.words)))
 
 
@@ -163,41 +171,62 @@ def circling(
         )
 
 
-def _cycle(
-    ranking: Ranking[S], walk: CallWalk[S], part: Part, search: _Search
-) -> tuple[Cycle, frozenset[str]]:
-    """Return a shortest cycle of a part, and the places it passes."""
-    names, ways = part
-    # A line whose own bound begins anew elsewhere goes round only with what sets it back.
-    free = [way for way in ways if (cap := ranking.cap(way)) is None or cap.counts]
-    repeated = _Repeated(walk, ranking, free, search).shortest(alone=True)
-    repeated = repeated or _Repeated(walk, ranking, ways, search).shortest()
-    if repeated is not None:
-        into, around = repeated
-    else:
-        around = _shortest(names, ways, search)
-        order = {name: number for number, name in enumerate(walk.ground.parents)}
-        at = min(range(len(around)), key=lambda one: order.get(ranking.node(around[one].source), 0))
-        around = (*around[at:], *around[:at])
-        into = walk.ground.trail(ranking.node(around[0].source))
-    drawn = tuple(
-        Way(ranking.node(way.source), way.outcome, ranking.node(way.target)) for way in around
-    )
-    return Cycle(into, drawn), frozenset(way.source for way in around)
+def _beside(
+    ranking: Ranking[S], walk: CallWalk[S], parts: Sequence[Part], found: Sequence[Cycle]
+) -> Iterator[Cycle]:
+    """Yield a cycle through each node that is on no other one: no reason for those is for it."""
+    on = {way.source for cycle in found for way in cycle.around}
+    order = {name: number for number, name in enumerate(walk.ground.parents)}
+    for names, ways in parts:
+        cycles = _Cycles(ranking, walk, ways, _Search())
+        # What is furthest has most of the others on its way.
+        for name in sorted(names, key=lambda one: -order.get(ranking.node(one), 0)):
+            if ranking.node(name) not in on:
+                cycle, _ = cycles.shortest([name])
+                on |= {way.source for way in cycle.around}
+                yield cycle
 
 
-def _shortest(names: Sequence[str], ways: Sequence[Way], search: _Search) -> Trail:
-    """Return a shortest cycle of a part, as far as the lines go."""
-    rows = _rows(ways)
-    best: Trail = ()
-    for name in names:
-        if best and search.over:
-            break
-        most = len(best) - 1 if best else len(names)
-        best = (
-            _back(name, lambda one: ((way, way.target) for way in rows[one]), most, search) or best
-        )
-    return best
+class _Cycles(Generic[S]):
+    """Finds shortest cycles in one part."""
+
+    def __init__(
+        self, ranking: Ranking[S], walk: CallWalk[S], ways: Sequence[Way], search: _Search
+    ) -> None:
+        # A line whose own bound begins anew elsewhere goes round only with what sets it back.
+        free = [way for way in ways if (cap := ranking.cap(way)) is None or cap.counts]
+        self._ranking, self._ground, self._search = ranking, walk.ground, search
+        self._rows = _rows(ways)
+        self._alone = _Repeated(walk, ranking, _rows(free), search)
+        self._together = _Repeated(walk, ranking, self._rows, search)
+        self._order = {name: number for number, name in enumerate(walk.ground.parents)}
+
+    def shortest(self, names: Sequence[str]) -> tuple[Cycle, frozenset[str]]:
+        """Return a shortest cycle through one of these places, and the places it passes."""
+        node = self._ranking.node
+        repeated = self._alone.shortest(names, alone=True) or self._together.shortest(names)
+        if repeated is not None:
+            into, around = repeated
+        else:
+            around = self._as_far_as_the_lines_go(names)
+            starts = [at for at, way in enumerate(around) if way.source in names]
+            at = min(starts, key=lambda one: self._order.get(node(around[one].source), 0))
+            around = (*around[at:], *around[:at])
+            into = self._ground.trail(node(around[0].source))
+        drawn = tuple(Way(node(way.source), way.outcome, node(way.target)) for way in around)
+        return Cycle(into, drawn), frozenset(way.source for way in around)
+
+    def _as_far_as_the_lines_go(self, names: Sequence[str]) -> Trail:
+        best: Trail = ()
+        for name in names:
+            if best and self._search.over:
+                break
+            most = len(best) - 1 if best else len(self._rows)
+            best = _back(name, self._steps, most, self._search) or best
+        return best
+
+    def _steps(self, name: str) -> Iterator[tuple[Way, str]]:
+        return ((way, way.target) for way in self._rows[name])
 
 
 class _Repeated(Generic[S]):
@@ -207,20 +236,30 @@ class _Repeated(Generic[S]):
     """
 
     def __init__(
-        self, walk: CallWalk[S], ranking: Ranking[S], ways: Sequence[Way], search: _Search
+        self,
+        walk: CallWalk[S],
+        ranking: Ranking[S],
+        rows: Mapping[str, Sequence[Way]],
+        search: _Search,
     ) -> None:
         self._walk = walk
         self._ranking = ranking
-        self._rows = _rows(ways)
+        self._rows = rows
         self._search = search
-        self._lines_max = len(ways)
+        self._lines_max = sum(map(len, rows.values()))
+        self._places: dict[str, list[tuple[int, Place]]] = {}
+        for number, place in enumerate(walk.found):
+            self._places.setdefault(place.node, []).append((number, place))
 
-    def shortest(self, *, alone: bool = False) -> tuple[Trail, Trail] | None:
-        """Return one and the way into it; with `alone`, nothing on the cycle itself bounds it."""
+    def shortest(self, names: Sequence[str], *, alone: bool = False) -> tuple[Trail, Trail] | None:
+        """Return one through these and the way into it.
+
+        With `alone`, nothing on the cycle itself bounds it.
+        """
         best: Trail = ()
         into: Trail = ()
         looked = self._search.left - self._lines_max
-        for start in self._starts():
+        for start in self._starts(names):
             # A part that has none at all must not be looked through from each of its places.
             if self._search.over and (best or self._search.left < looked):
                 break
@@ -234,12 +273,15 @@ class _Repeated(Generic[S]):
                 best, into = around, self._walk.trail(start[1])
         return (into, best) if best else None
 
-    def _starts(self) -> list[At]:
+    def _starts(self, names: Sequence[str]) -> list[At]:
         """Return where a cycle may begin, the nearest first."""
-        names: dict[str, list[str]] = {}
-        for name in self._rows:
-            names.setdefault(self._ranking.node(name), []).append(name)
-        return [(name, place) for place in self._walk.found for name in names.get(place.node, ())]
+        found = [
+            (number, name, place)
+            for name in names
+            if name in self._rows
+            for number, place in self._places.get(self._ranking.node(name), ())
+        ]
+        return [(name, place) for _, name, place in sorted(found, key=lambda one: one[0])]
 
     def _steps(self, at: At) -> Iterator[tuple[Way, At]]:
         name, place = at

@@ -15,7 +15,9 @@ from typing import Final, TypeAlias, TypeVar, cast
 from msgspec import Struct, structs
 from pydantic import BaseModel
 
-from .ground import END, Ground, named, search, trail
+from ..contract import Contract
+from ..outcomes import Aborted, Failed
+from .ground import END, Ground, Way, named, search, trail
 from .report import Finding, Unknown
 
 __all__ = ["misread", "unwritten_at_first"]
@@ -26,6 +28,7 @@ Fields: TypeAlias = Mapping[str, frozenset[str]]
 """For every node that runs arrive at, fields of the state."""
 
 NONE: Final[frozenset[str]] = frozenset()
+BROKEN: Final = frozenset({Aborted, Failed})
 
 
 def misread(ground: Ground[S]) -> Iterator[Finding | Unknown]:
@@ -49,10 +52,10 @@ def misread(ground: Ground[S]) -> Iterator[Finding | Unknown]:
     first = unwritten_at_first(state_type) if isinstance(state_type, type) else ()
     for field in first:
         if any(field in one for one in reads.values()):
-            yield from _too_early(ground, field, reads, writes)
+            yield from _too_early(ground, field, reads, known)
     for name in reached:
         for field in sorted(writes[name]):
-            if _is_in_vain(ground, name, field, reads, writes):
+            if _is_in_vain(ground, name, field, reads, known):
                 yield _vain(ground, name, field)
 
 
@@ -75,14 +78,12 @@ def unwritten_at_first(state_type: type[object]) -> tuple[str, ...]:
     return ()
 
 
-def _too_early(ground: Ground[S], field: str, reads: Fields, writes: Fields) -> Iterator[Finding]:
+def _too_early(
+    ground: Ground[S], field: str, reads: Fields, known: Mapping[str, Contract]
+) -> Iterator[Finding]:
     found = search(
         [ground.graph.start],
-        lambda name: (
-            ()
-            if name == END or field in writes[name]
-            else [(way, way.target) for way in ground.ways.get(name, ())]
-        ),
+        lambda name: [(way, way.target) for way in _unwritten(ground, name, field, known)],
     )
     for name in found:
         if name != END and field in reads[name]:
@@ -95,18 +96,33 @@ def _too_early(ground: Ground[S], field: str, reads: Fields, writes: Fields) -> 
             )
 
 
-def _is_in_vain(ground: Ground[S], name: str, field: str, reads: Fields, writes: Fields) -> bool:
+def _unwritten(
+    ground: Ground[S], name: str, field: str, known: Mapping[str, Contract]
+) -> list[Way]:
+    """Return the ways from a node by which a run may leave without having written a field."""
+    ways = ground.ways.get(name, ())
+    return [way for way in ways if field not in known[name].written(way.outcome)]
+
+
+def _is_in_vain(
+    ground: Ground[S], name: str, field: str, reads: Fields, known: Mapping[str, Contract]
+) -> bool:
     """Whether what a node writes is always overwritten before it is read, or the run's result."""
-    todo = deque(way.target for way in ground.ways.get(name, ()))
+    failed = {one for one in _unwritten(ground, name, field, known) if one.outcome in BROKEN}
+    todo = deque(way.target for way in ground.ways.get(name, ()) if way not in failed)
     seen: set[str] = set()
     while todo:
         here = todo.popleft()
         if here == END or field in reads[here]:
             return False
-        if here in seen or field in writes[here]:
+        if here in seen:
             continue
         seen.add(here)
-        todo += [way.target for way in ground.ways.get(here, ())]
+        # A run that failed has no result.
+        ways = _unwritten(ground, here, field, known)
+        if field in (known[here].writes or NONE):
+            ways = [way for way in ways if way.target != END or way.outcome not in BROKEN]
+        todo += [way.target for way in ways]
     return True
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Final, TypeVar, final
 
 from ..graph import Graph
 from ..temporal import Rules, rules_of
-from .nested import children_of
+from .given_changes import rules_given
+from .heirs import heirs, namesakes
 from .table_changes import TableChanges, table_changes
 from .verdict import Consequence, consequences
 
@@ -90,7 +91,8 @@ def difference(
     """
     new = rules_of(rules)
     old = new if rules_before is None else rules_of(rules_before)
-    return _Comparing().compared(before, after, (before.rules & old, after.rules & new))
+    sides = rules_given(before) & old, rules_given(after) & new
+    return _Comparing().compared(before, after, sides)
 
 
 class _Comparing:
@@ -103,30 +105,39 @@ class _Comparing:
         self, before: Graph[S], after: Graph[S], rules: tuple[Rules, Rules], depth: int = 0
     ) -> Difference:
         """Return the difference of two graphs, with those of their children."""
-        was, now = _children(before), _children(after)
-        inner: list[tuple[str, Difference]] = []
+        inner: dict[str, Difference] = {}
         unseen: list[Consequence] = []
-        for name in [one for one in now if one in was]:
-            old, new = was[name], now[name]
+        for name, old, new in _same(before, after):
             if old is None or new is None:
-                unseen += _known_of(name, old, new)
+                unseen += [one for one in _known_of(name, old, new) if one not in unseen]
             elif depth < NEST_MAX:
-                inner.append((name, self._once(old, new, depth + 1)))
+                inner[_label(name, inner)] = self._once(old, new, depth + 1)
             elif old != new:
                 said = f"the agent {name!r} is another, more than {NEST_MAX} graphs deep"
                 unseen.append(Consequence("weaker", "given", said))
+        for heir in heirs(before, after):
+            old, new = heir.before.graph, heir.after.graph
+            who = f"{heir.after.name} of {heir.node}"
+            if old is None or new is None:
+                said = (
+                    f"`{heir.node}` runs the agent {heir.after.name!r}, and ran "
+                    f"{heir.before.name!r}, which nobody can compare"
+                )
+                unseen.append(Consequence("weaker", "given", said))
+            elif depth < NEST_MAX:
+                inner[_label(who, inner)] = self._once(old, new, depth + 1)
         return Difference(
             before.name,
             after.name,
             table_changes(before, after, rules),
             tuple(sorted([*consequences(before, after, rules), *unseen], key=_rank)),
-            tuple((name, one) for name, one in inner if not one.none),
+            tuple((name, one) for name, one in inner.items() if not one.none),
         )
 
     def _once(self, old: Graph[object], new: Graph[object], depth: int) -> Difference:
         key = id(old), id(new)
         if key not in self._known:
-            self._known[key] = self.compared(old, new, (old.rules, new.rules), depth)
+            self._known[key] = self.compared(old, new, (rules_given(old), rules_given(new)), depth)
         return self._known[key]
 
 
@@ -146,13 +157,33 @@ def _known_of(
         yield Consequence("changed", "given", said)
 
 
-def _children(graph: Graph[S]) -> dict[str, Graph[object] | None]:
-    """Return the graphs that a graph runs, by name: of its nodes, and of what its models call."""
-    found: dict[str, Graph[object] | None] = {}
-    for _, child in children_of(graph):
-        if found.get(child.name) is None:
-            found[child.name] = child.graph
-    return {**found, **graph.agents}
+def _same(
+    before: Graph[S], after: Graph[S]
+) -> Iterator[tuple[str, Graph[object] | None, Graph[object] | None]]:
+    """Yield the graphs that both run under one name: of nodes, and the agents; each pair once.
+
+    Of a name that several have, the node is named as well.
+    """
+    told: set[tuple[str, int, int]] = set()
+    pairs = [(node, new.name, old.graph, new.graph) for node, old, new in namesakes(before, after)]
+    agents, agents_now = before.agents, after.agents
+    pairs += [("", one, agents[one], agents_now[one]) for one in agents_now if one in agents]
+    names: set[str] = set()
+    for node, name, old, new in pairs:
+        key = name, id(old), id(new)
+        if key not in told:
+            told.add(key)
+            yield f"{name} of {node}" if node and name in names else name, old, new
+            names.add(name)
+
+
+def _label(name: str, taken: Container[str]) -> str:
+    """Return a name that no other child has, so that none hides another."""
+    number = 2
+    label = name
+    while label in taken:
+        label, number = f"{name} ({number})", number + 1
+    return label
 
 
 def _builtins(one: Difference) -> dict[str, object]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from inspect import getsourcefile, getsourcelines, unwrap
 from pathlib import Path
 from typing import Final, Generic, TypeAlias, TypeVar, final
@@ -18,6 +18,7 @@ from typing import Final, Generic, TypeAlias, TypeVar, final
 from ..contract import Contract, contract_of
 from ..graph import Graph
 from ..outcomes import Outcome, outcome_name
+from .places import Places, shortened
 from .report import Finding, Severity, Unknown
 
 __all__ = ["END", "Ground", "Trail", "Way", "named", "search", "trail"]
@@ -72,6 +73,10 @@ class Ground(Generic[S]):
             for name, row in graph.table.items()
         }
         self.parents = search([graph.start], self._steps)
+
+    @cached_property
+    def _places(self) -> Places:
+        return Places(self.graph)
 
     def _is_never(self, name: str, outcome: type[Outcome]) -> bool:
         contract = self.contracts.get(name)
@@ -129,6 +134,7 @@ class Ground(Generic[S]):
             node=node,
             outcome=outcome,
             location=self.location(node),
+            written=self._places.at(node, outcome),
         )
 
     def location(self, node: str) -> str | None:
@@ -155,12 +161,7 @@ def _defined(of: type[object] | Callable[..., object]) -> str | None:
         file, (_, line) = getsourcefile(of), getsourcelines(of)
     except (OSError, TypeError, ValueError):
         return None
-    return None if file is None else f"{_shortened(Path(file))}:{line}"
-
-
-def _shortened(file: Path) -> str:
-    here = Path.cwd()
-    return file.relative_to(here).as_posix() if file.is_relative_to(here) else file.as_posix()
+    return None if file is None else f"{shortened(Path(file))}:{line}"
 
 
 def search(

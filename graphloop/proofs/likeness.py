@@ -7,6 +7,7 @@ no parts that anybody can see is equal to itself alone.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Set
 from dataclasses import fields, is_dataclass
 from enum import Enum
@@ -14,11 +15,15 @@ from functools import partial
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Final, cast
 
+from ..argument_checks import checks_of
 from ..graph import Graph
 
 __all__ = ["alike", "parts_of", "plain"]
 
 DEPTH_MAX: Final = 12
+
+_NOTHING: Final = frozenset[type]()
+_ADDRESS: Final = re.compile(r" at 0x[0-9a-f]+")
 
 PRIMITIVE: Final = (type(None), bool, int, float, complex, str, bytes)
 
@@ -52,23 +57,22 @@ def parts_of(value: object) -> dict[str, object] | None:
     return _slots(value) or None
 
 
-def plain(value: object, depth: int = 0) -> object:  # noqa: PLR0911 - a kind a line
-    """Return a value as data that compares by what it says."""
+def plain(value: object, depth: int = 0, within: frozenset[type] = _NOTHING) -> object:  # noqa: PLR0911 - a kind a line
+    """Return a value as data that compares by what it says; a class in itself by its name."""
     if isinstance(value, PRIMITIVE):
         # 1 is no True, and 0 no False.
         return (type(value).__name__, value)
     if depth > DEPTH_MAX:
         return _Piece(value)
-    said = partial(plain, depth=depth + 1)
+    if isinstance(value, type):
+        return _class(value, depth, within)
+    said = partial(plain, depth=depth + 1, within=within)
     match value:
         case Graph():
             # What becomes of a graph is told as a graph's difference.
             return "a graph"
         case Enum():
             return (type(value).__qualname__, value.name)
-        case type():
-            annotated = cast("Mapping[str, object]", getattr(value, "__annotations__", {}))
-            return (value.__qualname__, [(name, str(one)) for name, one in annotated.items()])
         case Mapping():
             given = cast("Mapping[object, object]", value)
             return {repr(said(name)): said(one) for name, one in given.items()}
@@ -81,11 +85,25 @@ def plain(value: object, depth: int = 0) -> object:  # noqa: PLR0911 - a kind a 
         case ModuleType():
             return value.__name__
         case _:
-            return _callable(value, depth) or _object(value, depth)
+            return _callable(value, depth, within) or _object(value, depth, within)
 
 
-def _callable(value: object, depth: int) -> object:
-    said = partial(plain, depth=depth + 1)
+def _class(value: type, depth: int, within: frozenset[type]) -> object:
+    """Return a class by its name and annotations, and what its validators say."""
+    if value in within:
+        return value.__qualname__
+    said = partial(plain, depth=depth + 1, within=within | {value})
+    annotated = cast("Mapping[str, object]", getattr(value, "__annotations__", {}))
+    told: list[object] = []
+    for name, one in annotated.items():
+        more = cast("tuple[object, ...]", getattr(one, "__metadata__", ()))
+        text = str(getattr(one, "__origin__", one) if more else one)
+        told.append((name, _ADDRESS.sub("", text), said(more)))
+    return (value.__qualname__, told, said(checks_of(value)))
+
+
+def _callable(value: object, depth: int, within: frozenset[type]) -> object:
+    said = partial(plain, depth=depth + 1, within=within)
     match value:
         case FunctionType():
             cells = [said(_content(one)) for one in value.__closure__ or ()]
@@ -105,11 +123,12 @@ def _callable(value: object, depth: int) -> object:
             return None
 
 
-def _object(value: object, depth: int) -> object:
+def _object(value: object, depth: int, within: frozenset[type]) -> object:
     parts = parts_of(value)
     if parts is None:
         return _Piece(value)
-    return (type(value).__qualname__, {name: plain(one, depth + 1) for name, one in parts.items()})
+    said = partial(plain, depth=depth + 1, within=within)
+    return (type(value).__qualname__, {name: said(one) for name, one in parts.items()})
 
 
 def _slots(value: object) -> dict[str, object]:

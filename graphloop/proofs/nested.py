@@ -8,18 +8,19 @@ been told is not told again.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeVar, final
+from typing import Any, Final, NamedTuple, TypeVar, cast, final
 
 from ..contract import ChildContract, contract_of
 from ..graph import Graph
 from ..node_protocol import Node
 from ..outcomes import Outcome
+from ..policy import Rule
 from ..spending import Budget
 from .report import PROPERTIES, Finding, Unknown
 
-__all__ = ["NEST_MAX", "Nested", "children_of", "nested", "nobody_knows"]
+__all__ = ["NEST_MAX", "Nested", "Uses", "children_of", "gate_rules", "nested", "nobody_knows"]
 
 S = TypeVar("S")
 
@@ -42,22 +43,30 @@ class Nested:
         graph: the graph.
         budget: what a run of it may spend, as far as that is known.
         path: the names of the children that lead to it.
+        gates: the rules of those above it, which hold in its runs as well.
+        excused: what is set aside of it there, by node and code.
     """
 
     graph: Graph[Any]  # Each has a state of its own type.
     budget: Budget | None
     path: tuple[str, ...] = ()
+    gates: frozenset[tuple[Rule, ...]] = frozenset()
+    excused: frozenset[tuple[str, str]] = frozenset()
 
     @property
-    def key(self) -> Hashable:
-        """What its proofs depend on; as long as the graph is there.
+    def graph_key(self) -> Hashable:
+        """What is told of it depends on, but for its gates and budget; as long as it is there.
 
         Copies of a graph that differ in what is told of their runs alone are one graph.
         """
         graph = self.graph
         agents = frozenset((name, id(one)) for name, one in graph.agents.items())
-        called, ignore = frozenset(graph.called), frozenset(graph.ignore.items())
-        return id(graph.table), agents, called, ignore, self.budget
+        return id(graph.table), agents, graph.called, graph.handoffs, self.excused
+
+    @property
+    def key(self) -> Hashable:
+        """What all proofs depend on: what holds of its runs from above as well."""
+        return self.graph_key, self.budget, self.gates
 
     @property
     def prefix(self) -> str:
@@ -73,26 +82,77 @@ class Nested:
             node = f"{self.prefix}{found.node}" if found.node else ""
             return Unknown(found.code, f"{inner}{found.reason}", node)
         inner = "".join(f" of the child {name!r}" for name in reversed(self.path))
-        node = f"{self.prefix}{found.node}".removesuffix("/")
-        return replace(found, node=node, place=f"{found.place}{inner}")
+        return replace(found, node=f"{self.prefix}{found.node}", place=f"{found.place}{inner}")
 
 
-def nested(graph: Graph[S], budget: Budget | None) -> tuple[Nested, ...]:
-    """Return `graph` and the graphs that it runs, the nearest first, every one at least once."""
-    found = [Nested(graph, budget)]
-    seen = {found[0].key}
+class Uses(NamedTuple):
+    """The uses of graphs that are told, every graph at least once, and what is beyond them.
+
+    Attributes:
+        told: they are told one by one.
+        beyond: under other gates, or with another budget, than each that is told.
+        left_out: how many are not told, as far as anybody has looked.
+    """
+
+    told: tuple[Nested, ...]
+    beyond: tuple[Nested, ...]
+    left_out: int
+
+
+def nested(graph: Graph[S], budget: Budget | None, excused: Iterable[tuple[str, str]] = ()) -> Uses:
+    """Return `graph` and the graphs that it runs, the nearest first.
+
+    Args:
+        graph: the outermost graph.
+        budget: what its runs may spend, if that is known.
+        excused: what is set aside besides what the graphs say, by node and code.
+    """
+    found = [Nested(graph, budget, excused=frozenset((*graph.ignore, *excused)))]
+    seen, keys = {found[0].graph_key}, {found[0].key}
+    beyond: dict[Hashable, Nested] = {}
+    left_out = 0
     todo = deque(found)
     while todo:
         here = todo.popleft()
         if len(here.path) >= NEST_MAX:
             continue
         for child, inner in _graphs(here.graph):
-            one = Nested(inner, child.budget or here.budget, (*here.path, child.name))
-            if one.key not in seen or len(found) < USES_MAX:
-                seen.add(one.key)
+            one = _use(here, child, inner)
+            if one.graph_key not in seen or len(found) < USES_MAX:
+                seen.add(one.graph_key)
+                keys.add(one.key)
                 found.append(one)
                 todo.append(one)
-    return tuple(found)
+            else:
+                beyond[one.key] = one
+                left_out += 1
+    more = [one for key, one in beyond.items() if key not in keys]
+    return Uses(tuple(found), tuple(more), left_out)
+
+
+def _use(here: Nested, child: ChildContract, graph: Graph[Any]) -> Nested:
+    """Return a use of a graph by another."""
+    own, above = child.budget or Budget(), here.budget or Budget()
+    own_gates = [child.gate_rules] if child.gate_rules else []
+    gates = here.gates.union(gate_rules(here.graph.nodes.values()), own_gates)
+    within = f"{child.name}/"
+    excused = frozenset(
+        (node.removeprefix(within), code) for node, code in here.excused if node.startswith(within)
+    )
+    path = (*here.path, child.name)
+    return Nested(graph, above.tightened(own), path, gates, excused.union(graph.ignore))
+
+
+def gate_rules(nodes: Iterable[Node[Any, Outcome]]) -> list[tuple[Rule, ...]]:
+    """Return the rules of every gate that has any."""
+    found: list[tuple[Rule, ...]] = []
+    for node in nodes:
+        rules: object = getattr(node, "rules", ())
+        if node.kind == "gate" and isinstance(rules, tuple) and rules:
+            # isinstance cannot tell what is in it.
+            every = cast("tuple[object, ...]", rules)
+            found.append(tuple([one for one in every if isinstance(one, Rule)]))
+    return found
 
 
 def nobody_knows(here: Nested) -> Iterator[Unknown]:
@@ -128,7 +188,9 @@ def children_of(graph: Graph[Any]) -> Iterator[tuple[str, ChildContract]]:
     for name, node in graph.nodes.items():
         for child in _of(node):
             known = graph.agents.get(child.name)
-            yield name, child if known is None else replace(child, graph=known)
+            # A node may bring another graph that happens to have the name of an agent.
+            same = known is not None and (child.graph is None or child.graph == known)
+            yield name, replace(child, graph=known) if same else child
         if node.kind == "execute":
             yield from ((name, child) for child in called)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Final, cast
 
 from ..contract import Cap, contract_of
 from ..node_protocol import Node
@@ -21,20 +21,12 @@ from ..nodes.stop_check import StopCheck
 from ..nodes.verify import AnswerCheck, Verify
 from ..outcomes import Outcome, outcome_name
 from ..spending import Budget
+from ..temporal import Rules, describe_rule
+from .implication import implies
 from .likeness import alike, parts_of
+from .parameter_change import Effect, ParameterChange, in_words, limited, ordered
 
-__all__ = [
-    "GUARDS",
-    "Effect",
-    "ParameterChange",
-    "compared",
-    "in_words",
-    "is_guard",
-    "limited",
-    "parameter_changes",
-]
-
-Effect: TypeAlias = Literal["weaker", "changed", "stronger"]
+__all__ = ["GUARDS", "compared", "is_guard", "option_changes", "parameter_changes"]
 
 GUARDS: Final = frozenset({"gate", "check", "human", "stop"})
 """The kinds of nodes that keep something from happening."""
@@ -47,28 +39,34 @@ LIMITS: Final = frozenset(
 )
 """What lets more happen the higher it is; None is no limit."""
 
+OPTION_GUARDS: Final = frozenset(
+    {
+        "approve_tool_call",
+        "argument_checks",
+        "done_when",
+        "gate",
+        "needs_approval",
+        "output_type",
+        "reconcile",
+    }
+    | {"stop_when", "verify"}
+)
+"""Options of runs and tools that keep something from happening, or an answer from being taken."""
+
+ADDED: Final = frozenset({"done_when", "output_type", "stop_when", "verify"})
+"""Options that only refuse, or stop, what nothing did before they were given."""
+
+OPTION_LIMITS: Final = frozenset(
+    {"approval_ttl_s", "max_agent_depth", "max_tokens", "step_timeout_s", "timeout_s"}
+)
+
+HOLDING: Final = frozenset({"signed"})
+
+CARE: Final = {"at_least_once": 0, "idempotent": 1, "pure": 1, "at_most_once": 2, "reconcile": 2}
+"""How far a tool is kept from doing twice, after a crash, what is to be done once."""
+
 THROUGH: Final = frozenset({"kernel", "call", "plan"})
 """Parts that a reader need not hear of: they hold what a node is given."""
-
-WORDS_MAX: Final = 60
-
-
-class ParameterChange(NamedTuple):
-    """A parameter that differs: its name, both sides in words, and what that means."""
-
-    name: str
-    before: tuple[str, ...]
-    after: tuple[str, ...]
-    effect: Effect
-    comparable: bool = False
-
-    def said(self, who: str) -> str:
-        """Return what differs about `who`, as a sentence."""
-        before, after = (", ".join(side) or "none" for side in (self.before, self.after))
-        sides = f"{before} -> {after}"
-        if self.comparable:
-            return f"{self.name} of {who}: {sides}"
-        return f"{self.name} of {who}: {sides}, which nobody can compare"
 
 
 def is_guard(node: object) -> bool:
@@ -89,19 +87,14 @@ def parameter_changes(old: object, new: object) -> Iterator[ParameterChange]:
     yield from found
 
 
-def limited(name: str, was: float | None, now: float | None, *, words: str = "") -> ParameterChange:
-    """Return the change of a number that lets more happen the higher it is; None is no limit."""
-    more = was is not None and (now is None or now > was)
-    effect: Effect = "weaker" if more else "stronger"
-    return ParameterChange(
-        words or name, (in_words(was),), (in_words(now),), effect, comparable=True
-    )
-
-
 def compared(path: str, old: object, new: object, *, guards: bool) -> Iterator[ParameterChange]:
     """Yield by what two values differ that stand at a path; `guards` says in what they stand."""
     old, new = _unwrapped(old), _unwrapped(new)
     if alike(old, new):
+        return
+    entries, entries_now = _entries_of(old), _entries_of(new)
+    if entries is not None and entries_now is not None:
+        yield from _entries(path, entries, entries_now, guards=guards)
         return
     was, now = parts_of(old), parts_of(new)
     if was is None or now is None or _class(old) != _class(new):
@@ -118,8 +111,76 @@ def compared(path: str, old: object, new: object, *, guards: bool) -> Iterator[P
         known = _known(old, name, inner, one, other) if own else None
         if known is not None:
             yield from known
+        elif own:
+            yield from option_changes(name, inner or name, one, other, guards=guards)
         else:
             yield from compared(inner or name, one, other, guards=guards)
+
+
+def option_changes(
+    name: str, path: str, was: object, now: object, *, guards: bool = False
+) -> Iterator[ParameterChange]:
+    """Yield by what an option differs, of a run or a tool; or any other parameter.
+
+    Args:
+        name: the option.
+        path: where it stands.
+        was: its earlier value; None if it was not given.
+        now: its later one.
+        guards: whether what it stands in keeps something from happening.
+    """
+    if alike(was, now):
+        return
+    match name:
+        case _ if name in OPTION_LIMITS and _numbers(was, now):
+            yield limited(path, cast("float | None", was), cast("float | None", now))
+        case _ if name in ADDED and was is None:
+            yield ordered(path, was, now, more=True)
+        case _ if name in HOLDING:
+            yield ordered(path, was, now, more=bool(now))
+        case "effect" if was in CARE and now in CARE:
+            care, care_now = CARE[str(was)], CARE[str(now)]
+            one = ordered(path, was, now, more=care_now > care)
+            yield one._replace(effect="changed") if care == care_now else one
+        case "rules" if isinstance(was, Rules | None) and isinstance(now, Rules | None):
+            yield _ruled(path, was or Rules(), now or Rules())
+        case _:
+            yield from compared(path, was, now, guards=guards or name in OPTION_GUARDS)
+
+
+def _ruled(path: str, was: Rules, now: Rules) -> ParameterChange:
+    """Return what it means that a child's runs are kept to other rules."""
+    lost = [one for one in was if not any(implies(other, one) for other in now)]
+    come = [one for one in now if not any(implies(other, one) for other in was)]
+    effect: Effect = "weaker" if lost else "stronger" if come else "changed"
+    sides = tuple(map(describe_rule, was)), tuple(map(describe_rule, now))
+    return ParameterChange(path, *sides, effect, comparable=True)
+
+
+def _entries_of(value: object) -> Mapping[str, object] | None:
+    # isinstance cannot tell what is in it.
+    return cast("Mapping[str, object]", value) if isinstance(value, Mapping) else None
+
+
+def _entries(
+    path: str, old: Mapping[str, object], new: Mapping[str, object], *, guards: bool
+) -> Iterator[ParameterChange]:
+    """Yield by what two mappings differ, entry by entry; one that says how an option is, too."""
+    gone, come = (
+        tuple([one for one in some if one not in others and not _is_option(one)])
+        for some, others in ((old, new), (new, old))
+    )
+    if gone or come:
+        effect: Effect = "weaker" if guards and gone else "changed"
+        yield ParameterChange(path, gone, come, effect, comparable=not guards)
+    for key in dict.fromkeys([*old, *new]):
+        if (key in old and key in new) or _is_option(key):
+            one, other = old.get(key), new.get(key)
+            yield from option_changes(key, f"{path}.{key}", one, other, guards=guards)
+
+
+def _is_option(name: str) -> bool:
+    return name in OPTION_GUARDS | OPTION_LIMITS | HOLDING or name == "rules"
 
 
 def _known(  # noqa: PLR0911 - a parameter a line
@@ -134,10 +195,7 @@ def _known(  # noqa: PLR0911 - a parameter a line
         case StopCheck(), "conditions" if _listed(was) and _listed(now):
             return list(_conditions(was, now))
         case _, "hold":
-            effect: Effect = "stronger" if now else "weaker"
-            return [
-                ParameterChange(path, (in_words(was),), (in_words(now),), effect, comparable=True)
-            ]
+            return [ordered(path, was, now, more=bool(now))]
         case _, "active_tools" if _listed(was) and _listed(now):
             return [_offered(path, was, now)]
         case _, "caps" if _listed(was) and _listed(now):
@@ -303,20 +361,3 @@ def _caps(caps: Mapping[type, Cap]) -> dict[str, object]:
         outcome_name(kind): one.times if not (one.counts or one.resets) else one
         for kind, one in caps.items()
     }
-
-
-def in_words(value: object) -> str:
-    """Return a value in words; what holds others, by its name alone."""
-    if value is None:
-        return "none"
-    if isinstance(value, bool | int | float | str):
-        text = repr(value)
-        return text if len(text) <= WORDS_MAX else f"{text[:WORDS_MAX]}…"
-    if isinstance(value, tuple | list | frozenset | set):
-        # isinstance cannot tell what is in it.
-        every = [in_words(one) for one in cast("tuple[object, ...]", value)]
-        listed = sorted(every) if isinstance(value, frozenset | set) else every
-        text = ", ".join(listed)
-        return text if len(text) <= WORDS_MAX else f"{text[:WORDS_MAX]}…"
-    named: object = getattr(value, "__qualname__", None) or getattr(value, "name", None)
-    return named if isinstance(named, str) and named.isprintable() else type(value).__qualname__

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, Generic, Literal, TypeAlias, TypeVar, get_args
+from typing import Final, Generic, Literal, TypeAlias, TypeVar, cast, get_args
 
 from ..contract import Cap, Contract, Moves
-from ..outcomes import Held, Settled
+from ..outcomes import Held, Outcome, Settled
 from .ground import END, Ground, Way
 from .lines import circles, groups
 
@@ -24,8 +24,11 @@ __all__ = ["Part", "Ranking"]
 
 S = TypeVar("S")
 
-NOTED: Final = "\0noted"
-"""What the name of a node ends in that is come to with feedback just noted."""
+Come: TypeAlias = Literal["", "noted", "ended", "broken"]
+"""How a run comes to a node: with feedback just noted, with an ending, or broken off."""
+
+AS: Final = "\0"
+"""What stands between the name of a node and how a run comes to it."""
 
 EVERYTHING: Final[frozenset[Moves]] = frozenset(get_args(Moves))
 
@@ -68,7 +71,7 @@ class Ranking(Generic[S]):
 
     def node(self, place: str) -> str:
         """Return the node that a place is, however a run has come to it."""
-        return place.removesuffix(NOTED)
+        return place.partition(AS)[0]
 
     def whole(self) -> tuple[tuple[str, ...], list[Way]]:
         """Return all places that runs arrive at, and the lines between."""
@@ -175,7 +178,8 @@ class Ranking(Generic[S]):
     def _split(self) -> dict[str, tuple[Way, ...]]:
         """Return the lines between places: a node is another place where it does less.
 
-        One that is come to with feedback just noted may have fewer ways to go on.
+        One that is come to with feedback just noted, or by a run that is over, may have fewer ways
+        to go on.
         """
         rows: dict[str, tuple[Way, ...]] = {}
         todo = deque([self.ground.graph.start])
@@ -183,27 +187,28 @@ class Ranking(Generic[S]):
             place = todo.popleft()
             if place in rows:
                 continue
-            name = self.node(place)
+            name, _, word = place.partition(AS)
+            come = cast("Come", word)
+            contract = self._contract(name)
+            only = None if contract is None else _left_by(contract, come)
             rows[place] = tuple(
                 [
-                    Way(place, way.outcome, self._place_after(way))
+                    Way(place, way.outcome, self._place_after(way, come))
                     for way in self.ground.ways.get(name, ())
-                    if place == name or self._goes_on_noted(way)
+                    if only is None or way.outcome in only
                 ]
             )
             todo += [way.target for way in rows[place] if way.target != END]
         return rows
 
-    def _place_after(self, way: Way) -> str:
+    def _place_after(self, way: Way, come: Come) -> str:
+        """Return the place that a line leads to from a node that a run has come to so."""
         before, after = self._contract(way.source), self._contract(way.target)
-        noted = before is not None and way.outcome in before.notes
-        less = after is not None and after.once_noted is not None
-        return way.target + NOTED if noted and less else way.target
-
-    def _goes_on_noted(self, way: Way) -> bool:
-        contract = self._contract(way.source)
-        assert contract is not None, "only a contract makes a place of its own"
-        return contract.once_noted is None or way.outcome in contract.once_noted
+        if before is None or after is None:
+            return way.target
+        goes = _goes(before, way.outcome, come)
+        kept = goes == "noted" and after.keeps
+        return way.target + AS + goes if kept or _left_by(after, goes) is not None else way.target
 
     def _moved_between(
         self, ways: Sequence[Way], lines: Sequence[Way], counts: frozenset[Moves]
@@ -286,6 +291,32 @@ class Ranking(Generic[S]):
                 found.update(new)
                 todo += new
         return found
+
+
+def _left_by(contract: Contract, come: Come) -> frozenset[type[Outcome]] | None:
+    """Return what a node is left by that is come to so; None if that may be anything."""
+    match come:
+        case "noted":
+            return contract.once_noted
+        case "ended":
+            return contract.once_ended
+        case "broken":
+            return contract.once_broken
+        case "":
+            return None
+
+
+def _goes(contract: Contract, outcome: type[Outcome], come: Come) -> Come:
+    """Return how a run goes on from a node that it has come to so."""
+    if come in {"ended", "broken"}:
+        # Such a place is one of its own only where the node leaves the ending as it is.
+        return come
+    if outcome in contract.breaks_by:
+        return "broken"
+    if outcome in contract.ends_by:
+        return "ended"
+    kept = come == "noted" and outcome in contract.keeps
+    return "noted" if kept or outcome in contract.notes else ""
 
 
 def _led_once_over(way: Way, contract: Contract, over: Asked) -> Iterator[At]:

@@ -51,6 +51,8 @@ class Finding:
         node: the node that it is about, within its graph; empty for none.
         outcome: the outcome of `node` whose line it is about; empty for none.
         location: the file and line where the node's class or function is defined, if known.
+        written: the file and line of the row of the table, or of the cell, if known; else those of
+            the graph.
     """
 
     code: str
@@ -63,6 +65,7 @@ class Finding:
     node: str = ""
     outcome: str = ""
     location: str | None = None
+    written: str | None = None
 
     @property
     def path(self) -> str:
@@ -73,8 +76,10 @@ class Finding:
         return self.witness[0] + "".join(f" -{outcome}-> {node}" for outcome, node in steps)
 
     def __str__(self) -> str:
-        """Return up to four lines: what is wrong, where that is defined, the witness, the fix."""
+        """Return what is wrong, where that was written and is defined, the witness, the fix."""
         lines = [f"{self.severity} {self.code} at {self.place}: {self.message}"]
+        if self.written:
+            lines.append(f"  written: {self.written}")
         if self.location:
             lines.append(f"  defined: {self.location}")
         if self.witness:
@@ -180,6 +185,8 @@ class Report:
 
     def _verdict(self) -> str:
         match len(self.findings):
+            case 0 if not self.proven:
+                return "nothing is proven, and no problem found"
             case 0:
                 return "no problem found"
             case 1:

@@ -6,17 +6,19 @@ that only the monitor keeps, is told with a shortest way that breaks it, or may.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeVar, assert_never, final
 
 from ..errors import ConfigError
+from ..graph import Graph
 from ..temporal import AtMost, Followed, Never, OnlyAfter, Rules, TemporalRule, describe_rule
 from ..temporal_names import names_of, resolve
 from .ground import Ground, Trail
+from .implication import bare, implies
 from .temporal import Decision, decided
 
-__all__ = ["RuleChange", "RuleEffect", "rule_changes", "rule_effects"]
+__all__ = ["RuleChange", "RuleEffect", "refuse_unknown", "rule_changes", "rule_effects"]
 
 S = TypeVar("S")
 
@@ -43,6 +45,25 @@ class RuleEffect(NamedTuple):
     walked: Trail = ()
 
 
+def refuse_unknown(before: Graph[S], after: Graph[S], rules: Rules) -> None:
+    """Refuse rules for two graphs that mean nothing on either: they would guard nothing.
+
+    Raises:
+        ConfigError: with every word of such a rule that means nothing on the later graph.
+    """
+    problems: list[str] = []
+    for rule in rules:
+        found: list[str] = []
+        for graph in (after, before):
+            try:
+                resolve(Rules((rule,)), names_of(graph))
+            except ConfigError as error:
+                found.append(str(error))
+        problems += found[:1] if len(found) > 1 else []
+    if problems:
+        raise ConfigError("\n".join(problems))
+
+
 def rule_changes(
     before: Rules, after: Rules
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[RuleChange, ...]]:
@@ -65,25 +86,73 @@ def rule_changes(
 def rule_effects(
     old: Ground[S], new: Ground[S], before: Rules, after: Rules
 ) -> Iterator[RuleEffect]:
-    """Yield what becomes of each rule of either side, those that both have first."""
-    for rule in before & after:
-        was, now = _decision(old, rule), _decision(new, rule)
-        if rule not in after.rules:
-            yield from _dropped(rule, was, now)
-        elif rule in before.rules:
-            yield from _kept(rule, was, now)
+    """Yield what becomes of each rule of either side, those of the earlier one first.
+
+    A rule that the later side does not have is kept all the same where one of its rules forbids as
+    much. One that both have is another where its words have come to mean something else.
+    """
+    gone, come = _meanings(old, before), _meanings(new, after)
+    every = [one.meant for one in (*gone.values(), *come.values())]
+    was, now = _decisions(old, every), _decisions(new, every)
+    for key, one in gone.items():
+        heir = come.get(key)
+        if heir is not None and heir.rule.reason != one.rule.reason:
+            yield RuleEffect("changed", f"{_said(one.rule)} has another reason")
+        sides = was[one.meant], now[one.meant if heir is None else heir.meant]
+        if any(implies(other.meant, one.meant) for other in come.values()):
+            yield from _kept(one.rule, was[one.meant], now[one.meant])
+        elif heir is None:
+            yield from _dropped(one.rule, *sides)
+        elif isinstance(sides[0], str) or isinstance(sides[1], str):
+            yield from _kept(one.rule, *sides)
         else:
-            yield from _added(rule, was, now)
+            meant, means = describe_rule(one.meant), describe_rule(heir.meant)
+            yield RuleEffect(
+                "weaker", f"{_said(one.rule)} means {means!r} now, and meant {meant!r}"
+            )
+    for key, one in come.items():
+        if key in gone:
+            continue
+        if any(implies(other.meant, one.meant) for other in gone.values()):
+            yield from _kept(one.rule, was[one.meant], now[one.meant])
+        else:
+            yield from _added(one.rule, was[one.meant], now[one.meant])
 
 
-def _decision(ground: Ground[S], rule: TemporalRule) -> Decision | str:
-    """Return what can be said of a rule on a graph; or why it means nothing there."""
+class _Given(NamedTuple):
+    """A rule as it was given, and what its words mean; as it was given, if they mean nothing."""
+
+    rule: TemporalRule
+    meant: TemporalRule
+
+
+def _meanings(ground: Ground[S], rules: Rules) -> dict[TemporalRule, _Given]:
+    """Return what rules mean on a graph, by the rules without their reasons."""
+    found: dict[TemporalRule, _Given] = {}
+    for rule in rules:
+        key = bare(rule)
+        meant = _resolved(ground, key)
+        found.setdefault(key, _Given(rule, key if isinstance(meant, str) else meant))
+    return found
+
+
+def _resolved(ground: Ground[S], rule: TemporalRule) -> TemporalRule | str:
+    """Return a rule with its words looked up; or why they mean nothing."""
     try:
-        found = resolve(Rules((rule,)), names_of(ground.graph))
+        (found,) = resolve(Rules((rule,)), names_of(ground.graph))
     except ConfigError as error:
         return str(error)
-    (one,) = decided(ground, found)
-    return one
+    return found
+
+
+def _decisions(
+    ground: Ground[S], rules: Iterable[TemporalRule]
+) -> dict[TemporalRule, Decision | str]:
+    """Return what can be said of each rule on a graph; or why it means nothing there."""
+    looked_up = {rule: _resolved(ground, rule) for rule in rules}
+    known = dict.fromkeys([one for one in looked_up.values() if not isinstance(one, str)])
+    said = dict(zip(known, decided(ground, Rules((*known,))), strict=True))
+    return {rule: one if isinstance(one, str) else said[one] for rule, one in looked_up.items()}
 
 
 def _kept(rule: TemporalRule, was: Decision | str, now: Decision | str) -> Iterator[RuleEffect]:

@@ -59,7 +59,7 @@ def _result(report: Report, finding: Finding, aside: Suppressed | None) -> Json:
         "kind": "fail",
         "level": finding.severity,
         "message": {"text": f"{finding.place}: {finding.message} Fix: {finding.fix}"},
-        "locations": [_location(report, finding.location, finding.node)],
+        "locations": [_location(report, finding.written or finding.location, finding.node)],
     }
     if finding.witness:
         result["codeFlows"] = [

@@ -6,15 +6,17 @@ Rules that ask functions are compared as text only: nobody can tell what a funct
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
-from ..contract import ChildContract, contract_of
+from msgspec.structs import replace
+
 from ..graph import Graph
 from ..nodes.gate import Gate
 from ..policy import Rule, decide
 from ..spending import Budget
 from .children import LIMITS, WILDCARDS, tools_of, weaker
+from .heirs import heirs, namesakes
 
 __all__ = ["Softened", "softened"]
 
@@ -36,20 +38,22 @@ class Softened(NamedTuple):
 
 def softened(before: Graph[S], after: Graph[S]) -> Iterator[Softened]:
     """Yield how the gates, and the children's gates and budgets, of two graphs differ."""
+    known = before.tool_names
+    come = frozenset[str]() if known is None else frozenset(after.tool_names or ()) - {*known}
     for name, new in after.nodes.items():
         old = before.nodes.get(name)
         if isinstance(old, Gate) and isinstance(new, Gate):
-            yield from _rules(f"`{name}`", old.rules, new.rules)
-    was, now = _children(before), _children(after)
-    for name, child in now.items():
-        earlier = was.get(name)
-        if earlier is not None:
-            who = f"the gate of the child `{name}`"
-            yield from _rules(who, earlier.gate_rules or (), child.gate_rules or ())
-            yield from _budgets(name, earlier.budget or Budget(), child.budget or Budget())
+            yield from _rules(f"`{name}`", old.rules, new.rules, come)
+    for _, earlier, child in (*namesakes(before, after), *heirs(before, after)):
+        who = f"the gate of the child `{child.name}`"
+        yield from _rules(who, earlier.gate_rules or (), child.gate_rules or ())
+        yield from _budgets(child.name, earlier.budget or Budget(), child.budget or Budget())
 
 
-def _rules(who: str, old: Rules, new: Rules) -> Iterator[Softened]:
+def _rules(
+    who: str, old: Rules, new: Rules, come: frozenset[str] = frozenset()
+) -> Iterator[Softened]:
+    """Yield what became of rules; `come` are tools that there were not when the old ones held."""
     if old == new:
         return
     if not old or not new:
@@ -61,6 +65,13 @@ def _rules(who: str, old: Rules, new: Rules) -> Iterator[Softened]:
         said = f"{who} has other rules, some of which ask functions, which nobody can compare"
         yield Softened("weaker", "rules", said)
         return
+    asked = frozenset(one for one in come if _asks_first(one, old, new))
+    if asked:
+        said = f"{who} asks about {', '.join(map(repr, sorted(asked)))}, which is new"
+        yield Softened("changed", "rules", said)
+        new = _without(new, asked)
+        if old == new:
+            return
     kinder, stricter = weaker(new, old), weaker(old, new)
     if kinder is not None:
         yield Softened("weaker", "rules", _told(who, kinder, old, new))
@@ -74,6 +85,22 @@ def _rules(who: str, old: Rules, new: Rules) -> Iterator[Softened]:
     elif kinder is None and stricter is None and not longer:
         said = f"{who} has other rules, which say the same of every tool that they name"
         yield Softened("changed", "rules", said)
+
+
+def _asks_first(tool: str, old: Rules, new: Rules) -> bool:
+    """Whether a new tool, which no earlier rule was about, is asked about by its name."""
+    named = any(tool in rule.tools for rule in new)
+    unknown = not any(rule.covers(tool) for rule in old)
+    return named and unknown and decide(new, tool, ()).verdict == "ask"
+
+
+def _without(rules: Rules, names: frozenset[str]) -> Rules:
+    """Return rules that do not name some tools."""
+    kept = [
+        replace(rule, tools=tuple([one for one in rule.tools if one not in names]))
+        for rule in rules
+    ]
+    return tuple([one for one in kept if one.tools])
 
 
 def _open_longer(who: str, old: Rules, new: Rules) -> list[Softened]:
@@ -132,13 +159,3 @@ def _budgets(name: str, old: Budget, new: Budget) -> Iterator[Softened]:
 
 def _most(limit: float | None) -> str:
     return "any number of" if limit is None else f"at most {limit:,}"
-
-
-def _children(graph: Graph[S]) -> Mapping[str, ChildContract]:
-    contracts = [contract_of(node) for node in graph.nodes.values()]
-    return {
-        child.name: child
-        for contract in contracts
-        if contract is not None
-        for child in contract.children
-    }

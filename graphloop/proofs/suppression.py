@@ -6,7 +6,7 @@ is an error, and one that suppresses nothing is a warning, for it would hide wha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from .report import PROPERTIES, Finding, Suppressed, Unknown
@@ -37,9 +37,15 @@ def claimed(found: Finding | Unknown, ignore: Ignore) -> Finding | Unknown:
 
 
 def set_aside(
-    findings: Iterable[Finding], ignore: Ignore
+    findings: Iterable[Finding], ignore: Ignore, told: Container[str] | None = None
 ) -> tuple[tuple[Finding, ...], tuple[Suppressed, ...]]:
-    """Return the findings that count, with those about `ignore` itself, and those that do not."""
+    """Return the findings that count, with those about `ignore` itself, and those that do not.
+
+    Args:
+        findings: what was found.
+        ignore: the reasons.
+        told: what the names of nodes begin with of which anything was told; None for all.
+    """
     counted: list[Finding] = []
     aside: list[Suppressed] = []
     for finding in findings:
@@ -49,7 +55,14 @@ def set_aside(
         else:
             counted.append(finding)
     used = {(one.finding.node, one.finding.code) for one in aside}
-    return (*counted, *_misuses(ignore, used)), tuple(aside)
+    looked = {one: why for one, why in ignore.items() if told is None or _prefix(one[0]) in told}
+    return (*counted, *_misuses(looked, used)), tuple(aside)
+
+
+def _prefix(node: str) -> str:
+    """Return the names of the children that lead to a node."""
+    path, slash, _ = node.rpartition("/")
+    return path + slash
 
 
 def _misuses(ignore: Ignore, used: set[tuple[str, str]]) -> Iterator[Finding]:

@@ -3,13 +3,14 @@
 The automaton of each rule is walked beside the graph. Nodes and outcomes are in the table, so what
 they do to a rule is certain. Which tools a model calls is not: at a gate, at a node that runs
 tools, and at one that promises nothing, any tools may run and any approvals be given, or none. A
-rule that holds whatever runs there is proven; one that is broken though nothing runs is violated,
-with the shortest way to show it; of any other, only the monitor can keep the run to it.
+rule that holds whatever runs there, and whatever a conversation that is handed in says has run
+before, is proven; one that is broken though nothing runs is violated, with the shortest way to show
+it; of any other, only the monitor can keep the run to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
@@ -17,20 +18,12 @@ from typing import Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar, fina
 
 from ..contract import Cap, Contract
 from ..outcomes import Outcome
-from ..temporal import AtMost, Rules, TemporalRule, describe_rule, words_of
-from ..temporal.automata import (
-    Automaton,
-    Happening,
-    approval_of,
-    automaton_of,
-    entered,
-    ran,
-    returned,
-    taken,
-)
+from ..temporal import AtMost, Followed, Rules, TemporalRule, describe_rule, words_of
+from ..temporal.automata import Automaton, automaton_of, entered, taken
 from .ground import END, Ground, Trail, Way, search, trail
 from .ranking import Ranking
 from .report import Finding, Unknown
+from .unseen import Unseen
 from .visits import Visits
 
 __all__ = ["LINES_MAX", "Decision", "Status", "decided", "temporal"]
@@ -49,8 +42,8 @@ LINES_MIN: Final = 20_000
 AROUND: Final = "\0"
 """Where a way begins that comes back to a node."""
 
-SOME_TOOL: Final = "\0"
-"""A tool that no rule names, for it stands for all of them."""
+_DENIES: Final = "Only the monitor can decide; it denies such a call."
+_TELLS: Final = "Only the monitor can decide; it tells, for no gate can stop that."
 
 Status: TypeAlias = Literal["proven", "violated", "unknown"]
 
@@ -117,22 +110,37 @@ def _decided(product: _Product[S], most: _Most[S]) -> Decision:
     certain = certain or product.walk(tools=False)
     if certain.breach is not None:
         return Decision(rule, "violated", certain.walked, certain.breach)
-    loose = product.walk(tools=True)
+    loose, handed_in = product.walk(tools=True), False
+    if loose.holds:
+        begun = product.unseen.before_the_run() - {product.automaton.start}
+        loose, handed_in = product.walk(tools=True, begun=begun), True
     if loose.holds:
         return Decision(rule, "proven")
     if loose.breach is None or certain.cut:
         reason = "there are too many places to look at. The monitor watches the rule."
         return Decision(rule, "unknown", loose.walked, loose.breach or "", reason)
-    reason = (
-        f"which tools run is not in the graph: at {loose.breach!r} one may run that breaks it. "
-        "Only the monitor can decide; it denies such a call."
-    )
-    if words_of(rule)[0].partition(":")[0] != "tool":
-        reason = (
-            f"which tools run is not in the graph, and the rule hangs on them at {loose.breach!r}. "
-            "Only the monitor can decide; it tells, for no gate can stop that."
-        )
+    reason = _reason(rule, loose.breach, handed_in=handed_in)
     return Decision(rule, "unknown", loose.walked, loose.breach, reason)
+
+
+def _reason(rule: TemporalRule, node: str, *, handed_in: bool) -> str:
+    """Return why only the monitor can decide, and what it does about it."""
+    unseen = "which tools run is not in the graph"
+    if isinstance(rule, Followed):
+        ends = f"{unseen}: the run may end at {node!r} while it is owed."
+        if handed_in:
+            ends = (
+                "a conversation that is handed in may owe it, and the run may end at "
+                f"{node!r} without."
+            )
+        return f"{ends} {_TELLS}"
+    match rule.what.partition(":")[0]:
+        case "tool":
+            return f"{unseen}: at {node!r} one may run that breaks it. {_DENIES}"
+        case "approval":
+            return f"{unseen}: at {node!r} one may be approved that breaks it. {_DENIES}"
+        case _:
+            return f"{unseen}, and the rule hangs on them at {node!r}. {_TELLS}"
 
 
 _Bounded: TypeAlias = tuple[str, type[Outcome], Cap]
@@ -199,12 +207,11 @@ class _Product(Generic[S]):
     def __init__(self, ground: Ground[S], automaton: Automaton, lines: int) -> None:
         self.ground = ground
         self.automaton = automaton
-        self.any_tools = _any_tools(automaton)
+        self.unseen = Unseen(automaton)
         self.caps = _caps(ground)
-        self.closures: dict[int, frozenset[int]] = {}
         self.lines = lines
 
-    def walk(self, *, tools: bool) -> _Walk:
+    def walk(self, *, tools: bool, begun: Collection[int] | None = None) -> _Walk:
         """Walk all ways, the shortest first, until one breaks the rule that nodes may go.
 
         The bounds that nodes promise only rule ways out, so none is counted before a way is found
@@ -212,20 +219,22 @@ class _Product(Generic[S]):
 
         Args:
             tools: whether any tools may run and any approvals be given where that can be.
+            begun: the states that a run may begin in; that of a new one if not given.
         """
+        starts = [self.automaton.start] if begun is None else sorted(begun)
         caps: list[_Bounded] = []
         while True:
-            found = self._walked(tuple(caps), tools=tools)
+            found = self._walked(starts, tuple(caps), tools=tools)
             broken = self.refused(found.walked)
             if found.breach is None or broken is None:
                 return found
             caps.append(broken)
 
-    def _walked(self, caps: tuple[_Bounded, ...], *, tools: bool) -> _Walk:
-        automaton, start = self.automaton, self.ground.graph.start
-        state = automaton.after(automaton.start, entered(start))
+    def _walked(self, starts: Iterable[int], caps: tuple[_Bounded, ...], *, tools: bool) -> _Walk:
+        node, counts = self.ground.graph.start, (0,) * len(caps)
+        states = [self.automaton.after(one, entered(node)) for one in starts]
         walk = _Steps(self, caps, tools=tools)
-        found = search([_Place(start, state, (0,) * len(caps))], walk.steps)
+        found = search([_Place(node, state, counts) for state in states], walk.steps)
         for place in found:
             if self.breaks(place, tools=tools):
                 return _Walk(place.node, trail(found, place), walk.cut)
@@ -276,18 +285,6 @@ class _Product(Generic[S]):
             after.append(new)
         return tuple(after)
 
-    def closure(self, state: int) -> frozenset[int]:
-        """Return the states that any tools and approvals can lead to from a state."""
-        if state not in self.closures:
-            seen, todo = {state}, [state]
-            while todo:
-                here = todo.pop()
-                new = {self.automaton.after(here, one) for one in self.any_tools} - seen
-                seen |= new
-                todo += new
-            self.closures[state] = frozenset(seen)
-        return self.closures[state]
-
     def acts(self, node: str) -> bool:
         """Whether tools may run, or approvals be given, at a node."""
         found = self.ground.graph.nodes.get(node)
@@ -306,7 +303,9 @@ class _Product(Generic[S]):
             place.node == END and place.state in automaton.owing
         ):
             return True
-        return tools and self.acts(place.node) and automaton.broken in self.closure(place.state)
+        return (
+            tools and self.acts(place.node) and automaton.broken in self.unseen.after(place.state)
+        )
 
 
 class _Steps(Generic[S]):
@@ -330,7 +329,7 @@ class _Steps(Generic[S]):
             return
         states = [place.state]
         if self.tools and product.acts(place.node):
-            states = sorted(product.closure(place.state))
+            states = sorted(product.unseen.after(place.state))
         ways = product.ground.ways[place.node]
         product.lines -= len(ways) * (len(self.caps) + len(states))
         if product.lines < 0:
@@ -349,18 +348,6 @@ class _Steps(Generic[S]):
         for state in states:
             after = automaton.after(automaton.after(state, outcome), target)
             yield way, _Place(way.target, after, counts)
-
-
-def _any_tools(automaton: Automaton) -> tuple[Happening, ...]:
-    """Return a happening for every tool and approval that the rule can tell from others."""
-    kinds = [word.partition(":") for word in automaton.words]
-    tools = {name for kind, _, name in kinds if kind in {"tool", "approval"}}
-    names = sorted({*tools, SOME_TOOL})
-    every = [
-        (ran(name), approval_of(name), *[returned(name, well=well) for well in (True, False)])
-        for name in names
-    ]
-    return tuple([one for made in every for one in made if automaton.letter(one)])
 
 
 def _caps(ground: Ground[S]) -> tuple[_Bounded, ...]:

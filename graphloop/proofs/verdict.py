@@ -15,13 +15,16 @@ from ..graph import Graph
 from ..node_protocol import Kind, Node
 from ..outcomes import Outcome
 from ..temporal import Rules
-from .bound import Bound, bound
+from .bound import bound
 from .calls import CallWalk
 from .check import check
 from .cycles import Cycle, unbounded
 from .dominance import Dominance
 from .given_changes import given_changes
-from .ground import END, Ground, Trail
+from .ground import END, Ground, Trail, Way
+from .guarding import unguarded
+from .most import Bound
+from .newcomers import newcomers
 from .parameter_changes import is_guard, parameter_changes
 from .ranking import Ranking
 from .report import Finding, Report
@@ -58,11 +61,13 @@ class Consequence:
 
     Attributes:
         effect: whether the later graph promises less, more, or something else.
-        subject: what it is about: `order`, `repetition`, `cycle`, `bound`, `rules` (of gates),
-            `node` (what it is, and its parameters), `given` (what runs are given beside the table),
-            or the code of a property; temporal rules are GL12.
+        subject: what it is about: `order`, `repetition`, `guards` (of which any one was passed),
+            `acts` (what acts and did not), `cycle`, `bound`, `rules` (of gates), `node` (what it
+            is, and its parameters), `given` (what runs are given beside the table), or the code of
+            a property; temporal rules are GL12.
         message: what it is, in words.
-        pairs: for an order, each node that is not passed any more (or now is), and before what.
+        pairs: for an order or guards, each node that is not passed any more (or now is), and before
+            what; for what acts, the node twice.
         witness: the nodes of a shortest way of the later graph that shows it; else empty.
         outcomes: the outcomes along it, one fewer than it has nodes.
     """
@@ -97,14 +102,16 @@ def consequences(
     """
     old, new = _Side(before), _Side(after)
     given = rules or (before.rules, after.rules)
+    passed = [*_order(old, new), *_repetition(old, new)]
     found = [
         *(
             _told(one.effect, "GL12", one.message, one.walked)
             for one in rule_effects(old.ground, new.ground, *given)
         ),
-        *_order(old, new),
-        *_repetition(old, new),
+        *passed,
         *_cycles(old, new),
+        *_newcomers(old, new),
+        *_guarding(old, new, passed),
         *_bounds(old.bound, new.bound),
         *_nodes(old, new),
         *_given(before, after),
@@ -121,7 +128,7 @@ class _Side(Generic[S]):
     def __init__(self, graph: Graph[S]) -> None:
         self.graph = graph
         self.ground = Ground(graph)
-        self.passed = Dominance(self.ground)
+        self.passed = Dominance(self.ground, answers=True)
         self.report: Report = check(graph)
         self.bound: Bound = bound(graph)
         reached = bool(self.ground.reached)
@@ -129,6 +136,7 @@ class _Side(Generic[S]):
             unbounded(Ranking(self.ground), CallWalk(self.ground)) if reached else ()
         )
         self.lines = {(one.source, one.outcome, one.target) for one in graph.edges}
+        self.acting = frozenset([one for one in self.ground.reached if self.acts(one)])
 
     def kind(self, name: str) -> Kind | None:
         """Return the kind of a node; None for END, and for what is not there."""
@@ -152,8 +160,9 @@ def _order(old: _Side[S], new: _Side[S]) -> Iterator[Consequence]:
     won: list[Pair] = []
     for node in here:
         was, now = old.passed.before(node), new.passed.before(node)
-        lost += [(one, node) for one in old.passed.reached if one in was - now]
-        won += [(one, node) for one in new.passed.reached if one in now - was]
+        less, more = was - now, now - was
+        lost += [(one, node) for one in old.passed.reached if one in less] if less else []
+        won += [(one, node) for one in new.passed.reached if one in more] if more else []
     for weak in (True, False):
         some = [pair for pair in lost if _guards(old, *pair) is weak]
         for guards, nodes in _grouped(some):
@@ -177,8 +186,11 @@ def _order(old: _Side[S], new: _Side[S]) -> Iterator[Consequence]:
 
 def _repetition(old: _Side[S], new: _Side[S]) -> Iterator[Consequence]:
     """Yield what acts and can be come back to without what always came between."""
+    here = frozenset(old.passed.reached)
     for node in new.passed.reached:
-        if node not in old.passed.reached or not new.acts(node):
+        if node not in here or node not in new.acting:
+            continue
+        if old.passed.around_of(node) == new.passed.around_of(node):
             continue
         was, now = old.passed.between(node), new.passed.between(node)
         if now is None:
@@ -197,6 +209,31 @@ def _repetition(old: _Side[S], new: _Side[S]) -> Iterator[Consequence]:
             walked = new.passed.round_trip(node, guards[0])
             said = f"`{node}` can be visited again without {_names(guards, 'or')}"
             yield _told("weaker", "repetition", said, walked, [(one, node) for one in guards])
+
+
+def _guarding(old: _Side[S], new: _Side[S], passed: Iterable[Consequence]) -> Iterator[Consequence]:
+    """Yield what can be come to with less before it, where no single node says so already."""
+    told = {pair for one in passed if one.effect == "weaker" for pair in one.pairs}
+    shown: set[Way] = set()
+    for loss in unguarded(old.ground, new.ground, old.acting & new.acting, told):
+        if loss.nodes == (END,) and loss.behind in shown:
+            continue
+        shown |= {*loss.walked}
+        where = ""
+        if loss.behind is not None:
+            where = f" behind `{loss.behind.source} -{loss.behind.word}->`"
+            where += f" and {loss.more} more" if loss.more else ""
+        without = f" without {_names(loss.guards, 'or')}" if loss.guards else ", and did not before"
+        pairs = [(guard, node) for guard in loss.guards for node in loss.nodes]
+        said = f"{_becomes(loss.nodes)}{where}{without}"
+        yield _told("weaker", "guards", said, loss.walked, pairs)
+
+
+def _newcomers(old: _Side[S], new: _Side[S]) -> Iterator[Consequence]:
+    """Yield what acts and did not."""
+    for one in newcomers(old.ground, new.ground, old.acting, new.acting):
+        effect: Effect = "weaker" if one.weaker else "changed"
+        yield _told(effect, "acts", one.message, one.walked, [(one.node, one.node)])
 
 
 def _cycles(old: _Side[S], new: _Side[S]) -> Iterator[Consequence]:

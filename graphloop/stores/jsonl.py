@@ -28,7 +28,7 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["JsonlStore"]
+__all__ = ["LOCK", "SUFFIX", "JsonlStore"]
 
 SUFFIX = ".jsonl"
 LOCK = ".lock"

@@ -2,7 +2,8 @@
 
 The proof walks it beside the graph, the monitor beside the run; both ask the same one, so what is
 proven is what is watched. A happening is judged by what came strictly before it, and only then
-counts itself: one that is two words of a rule at once does not allow itself.
+counts itself: one that is two words of a rule at once does not allow itself. Nor does it allow
+anything if it is what the rule is about, or what undoes the allowance, by the narrower word.
 
 A tool happens twice: it is let through, and it returns. What a rule restrains counts from the
 first, so that no two calls share what is allowed once; what it waits for counts from the second,
@@ -17,6 +18,7 @@ from typing import Final, assert_never, final
 from msgspec import Struct
 
 from ..errors import ConfigError
+from ..values import evolve
 from .rules import AtMost, Followed, Never, OnlyAfter, TemporalRule, describe_rule, words_of
 
 __all__ = [
@@ -27,6 +29,7 @@ __all__ = [
     "automaton_of",
     "earlier",
     "entered",
+    "past_call",
     "ran",
     "returned",
     "taken",
@@ -36,6 +39,7 @@ KINDS: Final = ("node", "outcome", "tool", "approval")
 """The kinds of happenings, as words begin."""
 
 _WHAT, _SECOND, _THIRD, _BEGUN = 1, 2, 4, 8
+_ALLOWS: Final = _SECOND | _BEGUN
 _NOT_YET, _BEGINS, _ALLOWED = 0, 1, 2
 _OWED, _FOLLOWING = 1, 2
 
@@ -83,6 +87,11 @@ def earlier(tool: str) -> Happening:
     return Happening((f"earlier:{tool}", "earlier:*"), past=True)
 
 
+def past_call(tool: str, *, well: bool) -> tuple[Happening, Happening]:
+    """Return that a tool has run, and ended, since the question that the run is to answer."""
+    return evolve(ran(tool), past=True), evolve(returned(tool, well=well), past=True)
+
+
 def approval_of(tool: str) -> Happening:
     """Return that a person approved a call of a tool, which is about to run."""
     return Happening((f"approval:{tool}", "approval:*"))
@@ -93,7 +102,8 @@ class Automaton(Struct, frozen=True):
     """A rule as a machine whose states are small numbers; what it allows is counted, not listed.
 
     A letter says what a happening is to the rule, one bit for each. `broken` is the state in which
-    the rule is violated, which nothing leaves; `owing` are those in which a run must not end.
+    the rule is violated, which nothing leaves; `owing` are those in which a run must not end. What
+    is `apart` allows nothing, though the word for what does is wide enough for it.
     """
 
     rule: TemporalRule
@@ -102,6 +112,7 @@ class Automaton(Struct, frozen=True):
     broken: int = -1
     owing: tuple[int, ...] = ()
     meant: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    apart: tuple[str, ...] = ()
 
     def letter(self, happening: Happening) -> int:
         """Return what a happening is to the rule; 0 for nothing."""
@@ -110,6 +121,8 @@ class Automaton(Struct, frozen=True):
             for word in words:
                 if word in happening.words:
                     letter |= bit
+        if letter & _ALLOWS and any(word in happening.words for word in self.apart):
+            letter &= ~_ALLOWS
         return letter
 
     def after(self, state: int, happening: Happening) -> int:
@@ -142,18 +155,24 @@ def automaton_of(rule: TemporalRule) -> Automaton:
                 f"rule {describe_rule(rule)!r}: the word {word!r} has not been looked up in a "
                 "graph. Fix: pass the rules through `resolve` first."
             )
-    meant = tuple(_meant(rule))
+    start, broken, owing = _shape(rule)
+    meant, apart = tuple(_meant(rule)), tuple(_apart(words))
+    return Automaton(rule, words, start, broken, owing, meant, apart)
+
+
+def _shape(rule: TemporalRule) -> tuple[int, int, tuple[int, ...]]:
+    """Return where a rule begins, where it is broken, and where it is owed."""
     match rule:
         case Never(before=""):
-            return Automaton(rule, words, 0, 1, meant=meant)
+            return 0, 1, ()
         case Never() | OnlyAfter(since=""):
-            return Automaton(rule, words, 0, 2, meant=meant)
+            return 0, 2, ()
         case OnlyAfter():
-            return Automaton(rule, words, _NOT_YET, 3, meant=meant)
+            return _NOT_YET, 3, ()
         case AtMost(times=times, per=per):
-            return Automaton(rule, words, 0 if per else times, times + 1, meant=meant)
+            return (0 if per else times), times + 1, ()
         case Followed():
-            return Automaton(rule, words, 0, owing=(_OWED, _FOLLOWING), meant=meant)
+            return 0, -1, (_OWED, _FOLLOWING)
         case _:
             assert_never(rule)
 
@@ -171,6 +190,18 @@ def _meant(rule: TemporalRule) -> Iterator[tuple[int, tuple[str, ...]]]:
         yield _BEGUN, (second,)
     if third:
         yield _THIRD, _also("ended", third) + _also("earlier", third)
+
+
+def _apart(words: tuple[str, str, str]) -> Iterator[str]:
+    """Yield what is meant by the second word, and by another that is narrower."""
+    what, second, third = words
+    kind, _, name = second.partition(":")
+    for word in (what, third):
+        other, _, narrower = word.partition(":")
+        if other != kind or narrower == name:
+            continue
+        if name == "*" or (kind == "outcome" and narrower.endswith(f".{name}")):
+            yield from _also("ended", word)
 
 
 def _of_kind(kind: str, word: str) -> str:
@@ -214,7 +245,7 @@ def _since(state: int, letter: int) -> int:
     if letter & _WHAT and state != _ALLOWED:
         return 3
     if letter & _SECOND and (state != _NOT_YET or letter & _BEGUN):
-        # What is since itself has happened since.
+        # By the narrower word: what is since itself has happened since.
         return _ALLOWED
     if letter & _THIRD:
         state = _NOT_YET

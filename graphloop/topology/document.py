@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, cast, final
+from typing import Any, final
 
 from ..graph import Graph
+from ..node_protocol import unwrapped
 from ..temporal import Rules
 from .included import Included, agents_of
-from .registration import has_node_words
 
-__all__ = ["AgentEntry", "Document", "document_of", "inner_nodes"]
+__all__ = ["AgentEntry", "Document", "document_of", "documents_below"]
 
 
 @final
@@ -63,6 +63,18 @@ class Document:
         return len(self.graph.nodes) + sum(inner)
 
 
+def documents_below(agents: Mapping[str, AgentEntry]) -> Iterator[Document]:
+    """Yield what agents are, and their agents at any depth, each document once."""
+    seen: set[int] = set()
+    todo = list(agents.values())
+    while todo:
+        document = todo.pop(0).document
+        if document is not None and id(document) not in seen:
+            seen.add(id(document))
+            yield document
+            todo += document.agents.values()
+
+
 def document_of(graph: Graph[Any]) -> Document:
     """Return what a graph says that was made in Python."""
     return _document_of(graph, {})
@@ -74,7 +86,7 @@ def _document_of(graph: Graph[Any], made: dict[int, Document]) -> Document:
         return made[id(graph)]
     known: dict[str, Graph[Any]] = {}
     names: dict[str, None] = {}
-    for node in inner_nodes(graph):
+    for node in unwrapped(graph.nodes.values()):
         if isinstance(node, Included):
             known |= dict(node.graphs)
         names |= dict.fromkeys(agents_of(node))
@@ -85,14 +97,3 @@ def _document_of(graph: Graph[Any], made: dict[int, Document]) -> Document:
     }
     document = made[id(graph)] = Document(graph, agents=agents, ignore=graph.ignore)
     return document
-
-
-def inner_nodes(graph: Graph[Any]) -> Iterator[object]:
-    """Yield the nodes of a graph and those that stand within them, at any depth."""
-    waiting: list[object] = list(graph.nodes.values())
-    while waiting:
-        node = waiting.pop()
-        yield node
-        if is_dataclass(node):
-            told = (cast("object", getattr(node, one.name)) for one in fields(node))
-            waiting += [one for one in told if has_node_words(one)]

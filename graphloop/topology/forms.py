@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast, final
 from ..graph import Graph
 from ..node_protocol import Node
 from ..outcomes import Outcome
-from .problems import Complaints, Misread
+from .problems import Complaints, Mark, Misread
 from .scalars import DIGITS_MAX
 from .tree import Items, Scalar, Value, described
 
@@ -59,12 +59,14 @@ class Reading:
         names: what is known by name.
         part: reads a node that stands within another.
         agents: the agents that the file declares, with their graphs where these are known.
+        ruled: takes the tools that rules of gates name, to be looked up when all are known.
     """
 
     complaints: Complaints
     names: Names
     part: Callable[[Value, Reading], Node[Any, Outcome]]
     agents: Mapping[str, Graph[Any] | None] = field(default_factory=dict[str, "Graph[Any] | None"])
+    ruled: list[tuple[str, Mark]] = field(default_factory=list[tuple[str, Mark]])
 
     def misread(self, value: Value, expected: str, fix: str) -> Misread:
         """Note that something else stands there, and return what to raise."""

@@ -6,6 +6,7 @@ wraps, and promises more.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar, final
 
@@ -13,11 +14,11 @@ from ..contract import ChildContract, Contract, contract_of
 from ..effects import Effect
 from ..events import Event
 from ..graph import Graph
-from ..node_protocol import Kind, Node, Reaction
+from ..node_protocol import Kind, Node, Reaction, unwrapped
 from ..outcomes import Outcome
 from ..run import Run
 
-__all__ = ["Included", "agents_of", "with_graphs"]
+__all__ = ["Included", "agents_of", "graphs_run", "with_graphs"]
 
 S = TypeVar("S")
 
@@ -80,9 +81,26 @@ def agents_of(node: object) -> tuple[str, ...]:
     return tuple([one for one in dict.fromkeys(promised.agents) if one not in brought])
 
 
+def graphs_run(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, Graph[Any] | None]:
+    """Return the graphs that nodes run, by the names they have there; None for an unknown one."""
+    graphs: dict[str, Graph[Any] | None] = {}
+    for node in unwrapped(nodes):
+        promised = contract_of(node) or Contract()
+        for child in (*[ChildContract(one) for one in promised.agents], *promised.children):
+            # What wraps a node may know the graph of which that knows the name.
+            graphs[child.name] = graphs.get(child.name) or child.graph
+    return graphs
+
+
 def with_graphs(node: Node[Any, Outcome], graphs: dict[str, Graph[Any]]) -> Node[Any, Outcome]:
-    """Return the node with the graphs of its agents; as it is if none is known."""
+    """Return the node with the graphs of its agents; as it is if none is known.
+
+    Of an agent that has a graph, this one counts.
+    """
     if isinstance(node, Included):
-        return node
+        had = dict(node.graphs)
+        named = {name: graphs[name] for name in agents_of(node) if name in graphs}
+        changed = any(had.get(name) is not one for name, one in named.items())
+        return with_graphs(node.node, had | named) if changed else node
     known = tuple((name, graphs[name]) for name in agents_of(node) if name in graphs)
     return Included(node, known) if known else node

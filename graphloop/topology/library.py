@@ -82,6 +82,7 @@ FORMS: Final[Mapping[type, Mapping[str, Form]]] = {
         "capped": Maybe(OutcomeForm()),
         "reads": WORD_SET,
         "writes": WORD_SET,
+        "stateless": Many(OutcomeForm(), make=frozenset),
     },
     Gate: {"rules": Many(RuleForm())},
     Limit: {"times": Whole(1)},

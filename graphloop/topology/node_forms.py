@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, Protocol, TypeGuard, cast, runtime_checkable
+from typing import Any, Final, Protocol, cast, runtime_checkable
 
 from ..errors import ConfigError
-from ..node_protocol import Node
+from ..node_protocol import Node, is_node
 from ..outcomes import Outcome
 from .forms import Data, Reading, Text, Unwritable, Writing
 from .included import Included, with_graphs
 from .library import NodeKind, kind_of_class, node_kind
 from .record import Parameter, Record, mapping_of, read_fields
-from .registration import FROM_OUTSIDE, has_node_words
+from .registration import FROM_OUTSIDE
 from .tree import Fields, Value
 from .uses import LIBRARY
 
@@ -102,7 +102,7 @@ def registered_nodes(to: Writing) -> Iterator[tuple[str, Node[Any, Outcome]]]:
     """Yield the nodes that are registered as they are, not as classes."""
     for use in to.names.known("node"):
         found = to.names.find("node", use)
-        if _is_node(found):
+        if is_node(found):
             yield use, found
 
 
@@ -127,7 +127,7 @@ def _meant(use: str, value: Value, to: Reading) -> NodeKind | Node[Any, Outcome]
             return kind_of_class(use, found)
     except ConfigError as error:
         raise to.complaints.misread(at.mark, f"{error}.", "mend it in Python.") from error
-    if _is_node(found):
+    if is_node(found):
         return found
     what = "there is no kind of node" if found is None else f"{found!r:.60} is no node, but"
     raise to.complaints.misread(
@@ -175,7 +175,3 @@ def _called(node: Node[Any, Outcome], name: str, value: Value, to: Reading) -> N
         return node.renamed(name)
     found = f"the registered node {node.name!r} can stand in a graph under its own name only."
     raise to.complaints.misread(value.mark, found, f"name it {node.name!r} here, too.")
-
-
-def _is_node(found: object) -> TypeGuard[Node[Any, Outcome]]:
-    return not isinstance(found, type) and has_node_words(found)

@@ -12,6 +12,7 @@ from ..route_outcomes import route_outcome
 from .forms import Data, Reading, Schema, Text, Unwritable, Whole, Writing, put_off
 from .problems import Misread
 from .record import mapping_of
+from .table import ELSE
 from .tree import Value
 
 __all__ = [
@@ -32,9 +33,15 @@ def outcome_of(name: str) -> type[Outcome]:
     """Return the outcome type of a name.
 
     Raises:
-        ConfigError: the name is not in snake case.
+        ConfigError: the name is not in snake case, or means all others.
     """
-    return LIBRARY_OUTCOMES[name] if name in LIBRARY_OUTCOMES else route_outcome(name)
+    return LIBRARY_OUTCOMES[name] if name in LIBRARY_OUTCOMES else _route_of(name)
+
+
+def _route_of(name: str) -> type[Outcome]:
+    if name == ELSE:
+        raise ConfigError(f"{name!r} stands for the rest of a row, no outcome: name it otherwise")
+    return route_outcome(name)
 
 
 @final
@@ -104,7 +111,7 @@ class RoutesForm:
         for entry in mapping_of(value, "`routes`", to):
             try:
                 words = Text(filled=True).read(entry.value, to)
-                routes[route_outcome(entry.key)] = words
+                routes[_route_of(entry.key)] = words
             except Misread:
                 failed = True
             except ConfigError as error:

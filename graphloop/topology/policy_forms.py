@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, cast, final
 
 from ..policy import Rule
 from .forms import Data, Form, Many, Number, Reading, Schema, Text, Unwritable, Writing
 from .names import PredicateForm
+from .problems import Mark
 from .record import Parameter, mapping_of, read_fields
-from .tree import Value
+from .tree import Items, Scalar, Value
 
 __all__ = ["RuleForm"]
 
@@ -52,6 +53,7 @@ class RuleForm:
         given = read_fields(
             f"a rule with `{verdict}`", _parameters(verdict), entries, value.mark, to
         )
+        to.ruled.extend(_named(verdicts[0].value))
         return Rule(
             verdict,
             cast("tuple[str, ...]", given[verdict]),  # The form has read it.
@@ -78,6 +80,13 @@ class RuleForm:
     def schema(self) -> Schema:
         """The JSON Schema of a rule."""
         return {"oneOf": [_schema(verdict) for verdict in KEYS]}
+
+
+def _named(value: Value) -> Iterator[tuple[str, Mark]]:
+    """Yield the names and patterns of a rule, each with its place."""
+    for one in value.items if isinstance(value, Items) else (value,):
+        if isinstance(one, Scalar):
+            yield str(one.value), one.mark
 
 
 def _parameters(verdict: str) -> dict[str, Parameter]:

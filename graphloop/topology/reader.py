@@ -5,7 +5,7 @@ Every key has to be known, and means what it says: nothing is evaluated, no modu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar, cast
@@ -15,24 +15,28 @@ from ..graph import END, Graph
 from ..naming import NAME_MAX, control_in, flaw_of, node_flaw_of
 from ..node_protocol import Node
 from ..outcomes import Outcome, outcome_name
+from ..table_source import TableSource
 from ..temporal import Rules
 from ..temporal_names import Names as Words
+from ..tool_name import legal_name
 from .compose import compose
 from .document import AgentEntry, Document
 from .forms import Flag, Many, Reading, Text, Whole, put_off
+from .ignored import Findable, read_ignored
 from .includes import Place, Shelf
 from .json_text import is_json
 from .names import ToolForm
 from .node_forms import read_node, read_part
-from .problems import Complaints, Misread
+from .problems import Complaints, Mark, Misread
 from .record import mapping_of, refuse_unknown
 from .registration import Names
+from .ruled_tools import brought_tools, refuse_unruled
 from .source import bytes_of, text_of
-from .table import Rows, read_rows
+from .table import Rows, lines_of, read_rows
 from .temporal_form import read_rules
 from .tree import Entry, Items, Scalar, Value
 
-__all__ = ["CODES", "KEYS", "VERSION", "read_path", "read_text"]
+__all__ = ["KEYS", "VERSION", "read_path", "read_text"]
 
 VERSION: Final = 1
 NODES_MAX: Final = 2_000
@@ -60,10 +64,6 @@ AGENT_KEYS: Final[Mapping[str, str]] = {
     "description": "What it is for; the models that may call it decide by this.",
     "takes_over": "Whether it takes the conversation over when it is called.",
 }
-IGNORE_KEYS: Final = ("node", "code", "reason")
-CODES: Final = tuple(f"GL{number}" for number in range(1, 13))
-"""What may be set aside."""
-
 T = TypeVar("T")
 Nodes: TypeAlias = dict[str, Node[Any, Outcome] | None]
 """The nodes by name; None for one that could not be read."""
@@ -77,6 +77,9 @@ def read_path(path: Path, names: Names) -> Document:
     """
     complaints = Complaints(str(path))
     try:
+        if "\0" in str(path):
+            found = "a NUL character stands in the path."
+            raise complaints.misread(Mark(1, 1), found, "name a file.")
         resolved = path.resolve()
         place = Place(Shelf(resolved.parent), resolved, (resolved,))
         return _file(path, place, complaints, names)
@@ -138,15 +141,16 @@ class _Reader:
             name: None if one.document is None else one.document.graph
             for name, one in agents.items()
         }
-        self._to = to = replace(self._to, agents=graphs)
+        self._to = to = replace(self._to, agents=graphs, ruled=[])
         name = self._name(entries)
         nodes = self._part(entries, "nodes", self._nodes, Nodes())
         rows = self._part(entries, "edges", lambda one: read_rows(one.value, nodes, to), Rows())
         start = self._start(entries, nodes)
         no_tools: tuple[str, ...] = ()
         tools = self._part(entries, "tools", lambda one: self._tools(one, agents), no_tools)
-        words = _words(name, nodes, (*tools, *_inner_tools(agents)))
-        known = (*nodes, *agents)
+        refuse_unruled(to.ruled, tools, agents, nodes, to)
+        words = _words(name, nodes, tuple(brought_tools(tools, agents, to.names)))
+        findable = Findable(nodes, agents, tools)
         document = Document(
             description=self._said(entries, "description"),
             instructions=self._said(entries, "instructions"),
@@ -154,9 +158,9 @@ class _Reader:
             tools=tools,
             agents=agents,
             rules=self._part(entries, "rules", lambda one: self._rules(one, words), Rules()),
-            ignore=self._part(entries, "ignore", lambda one: self._ignored(one, known), {}),
+            ignore=self._part(entries, "ignore", lambda one: read_ignored(one, findable, to), {}),
             # Last of all: it is made only if nothing is wrong with the rest.
-            graph=self._graph(tree, name, start, rows),
+            graph=self._graph(tree, (name, start, rows), entries),
         )
         if document.size > NODES_MAX:
             raise to.complaints.misread(
@@ -214,16 +218,23 @@ class _Reader:
         return name
 
     def _graph(
-        self, tree: Value, name: str, start: Node[Any, Outcome] | None, rows: Rows
+        self,
+        tree: Value,
+        parts: tuple[str, Node[Any, Outcome] | None, Rows],
+        entries: Mapping[str, Entry],
     ) -> Graph[Any]:
+        name, start, rows = parts
         put_off(failed=bool(self._complaints.problems))
         assert start is not None, "a start that is not known is a problem"
         try:
-            return Graph(name, start, rows)
+            graph: Graph[Any] = Graph(name, start, rows)
         except GraphError as error:
             for one in error.problems:
                 self._complaints.note(tree.mark, f"{one.place}: {one.found}", one.fix)
             raise Misread("the table") from error
+        lines = lines_of(entries["edges"].value, graph)
+        graph.source = TableSource(self._complaints.file, tree.mark.line, lines)
+        return graph
 
     def _nodes(self, entry: Entry) -> Nodes:
         nodes: Nodes = {}
@@ -326,6 +337,10 @@ class _Reader:
                 found = f"agent {name!r} is called as a tool, and models know nothing of it."
                 fix = "give it a `description`; one that is `given` is no tool of the file."
                 self._complaints.note(entry.value.mark, found, fix)
+            if known is not None and (legal := legal_name(name)) != name:
+                found = f"agent {name!r:.60} is called as a tool, and no tool can have that name."
+                fix = f"name it {legal!r}."
+                self._complaints.note(entry.value.mark, found, fix)
         return names
 
     def _rules(self, entry: Entry, words: Words | None) -> Rules:
@@ -334,45 +349,6 @@ class _Reader:
             self._to.misread(entry.value, "a list of rules was expected", fix)
             return Rules()
         return read_rules(entry.value.items, self._complaints, words=words)
-
-    def _ignored(self, entry: Entry, known: Sequence[str]) -> dict[tuple[str, str], str]:
-        ignored: dict[tuple[str, str], str] = {}
-        items = entry.value.items if isinstance(entry.value, Items) else ()
-        if not items:
-            fix = "write `- {node: gate, code: GL6, reason: …}`."
-            self._to.misread(entry.value, "a list of findings was expected", fix)
-        for one in items:
-            try:
-                parts = {part.key: part for part in mapping_of(one, "an `ignore`", self._to)}
-            except Misread:
-                continue
-            refuse_unknown(
-                "an `ignore`", dict.fromkeys(IGNORE_KEYS), tuple(parts.values()), self._to
-            )
-            for key in IGNORE_KEYS[1:]:
-                if key not in parts:
-                    found = f"an `ignore` lacks `{key}`."
-                    self._complaints.note(one.mark, found, f"add `{key}: …`.")
-            node = self._said(parts, "node")
-            first = node.partition("/")[0]
-            if first and first not in known:
-                hint = self._complaints.nearest(first, known)
-                found = f"there is no node {first!r}.{hint}"
-                self._complaints.note(parts["node"].value.mark, found, "name one of the nodes.")
-            code = self._said(parts, "code")
-            if code and code not in CODES:
-                hint = self._complaints.nearest(code, CODES)
-                found = f"there is no finding {code!r}.{hint}"
-                fix = f"write one of {', '.join(CODES)}."
-                self._complaints.note(parts["code"].value.mark, found, fix)
-            ignored[node, code] = self._said(parts, "reason")
-        return ignored
-
-
-def _inner_tools(agents: Mapping[str, AgentEntry]) -> tuple[str, ...]:
-    """Return the tools that the files of agents name, at any depth."""
-    inner = [one.document for one in agents.values() if one.document is not None]
-    return tuple(name for one in inner for name in (*one.tools, *_inner_tools(one.agents)))
 
 
 def _words(name: str, nodes: Nodes, tools: tuple[str, ...]) -> Words | None:

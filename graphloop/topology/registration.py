@@ -21,6 +21,7 @@ from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import Final, Literal, TypeAlias, TypeVar, final, get_args
 
 from ..errors import ConfigError
+from ..node_protocol import is_node
 from .uses import LIBRARY
 
 __all__ = [
@@ -29,7 +30,6 @@ __all__ = [
     "Category",
     "Names",
     "Registry",
-    "has_node_words",
     "registry",
 ]
 
@@ -46,8 +46,6 @@ GROUPS: Final[Mapping[Category, str]] = {
 """The groups of entry points, by what they offer."""
 
 FROM_OUTSIDE: Final = "on the command line: --with FILE.py, which does so"
-
-NODE_WORDS: Final = ("name", "kind", "outcomes", "enter", "on")
 
 
 @final
@@ -71,7 +69,7 @@ class Registry:
                 node of the library.
         """
         kind = isinstance(given, type)
-        if not (is_dataclass(given) if kind else has_node_words(given)):
+        if not (is_dataclass(given) if kind else is_node(given)):
             raise ConfigError(
                 f"a node, or a frozen dataclass of nodes, was expected; found {given!r:.80}. "
                 "Fix: make a node of a function with @node, below @registry.node"
@@ -201,11 +199,6 @@ class Names:
         """Yield what is registered; entry points are not loaded for it."""
         for name in self._own.names(category):
             yield name, self._own.get(category, name)
-
-
-def has_node_words(given: object) -> bool:
-    """Whether something has what makes a node."""
-    return all(hasattr(given, word) for word in NODE_WORDS)
 
 
 def _named(given: object, word: str = "name") -> object:

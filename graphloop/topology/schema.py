@@ -10,10 +10,11 @@ from typing import Final
 
 from ..temporal.data import rule_schema
 from .forms import Schema, Text
+from .ignored import IGNORE_KEYS
 from .library import NodeKind, kind_of_class, node_kind
 from .node_forms import NAMED
 from .part_form import PART
-from .reader import AGENT_KEYS, IGNORE_KEYS, KEYS, NEEDED, VERSION
+from .reader import AGENT_KEYS, KEYS, NEEDED, VERSION
 from .registration import Names
 from .stop_forms import ConditionForm
 from .uses import LIBRARY

@@ -6,14 +6,18 @@ from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32
 from pathlib import Path
 from typing import Final
 
+from ..errors import ConfigError
 from .problems import Complaints, Mark
 
-__all__ = ["SIZE_MAX", "SUFFIXES", "bytes_of", "text_of"]
+__all__ = ["SIZE_MAX", "SUFFIXES", "bytes_of", "text_of", "text_or_path"]
 
 SIZE_MAX: Final = 1_000_000
 """How many bytes a file may have."""
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")
+
+NO_PATH: Final = ("\n", "\r", "\0")
+"""What no path has: line breaks, which a text has, and what is refused in both."""
 
 _WIDE: Final = (BOM_UTF32_LE, BOM_UTF32_BE, BOM_UTF16_LE, BOM_UTF16_BE)
 _TOP: Final = Mark(1, 1)
@@ -86,3 +90,20 @@ def _decoded(given: bytes, complaints: Complaints) -> str:
 def _mark_of(text: str, at: int) -> Mark:
     before = text[:at]
     return Mark(before.count("\n") + 1, at - (before.rfind("\n") + 1) + 1)
+
+
+def text_or_path(source: str | Path) -> str | Path:
+    """Return the text that is given, or the path: a text has line breaks, or begins with a brace.
+
+    Raises:
+        ConfigError: it is neither.
+    """
+    if isinstance(source, Path):
+        return source
+    if not isinstance(source, str):  # pyright: ignore[reportUnnecessaryIsInstance] - users are not checked.
+        raise ConfigError(
+            f"a path or a text is expected; found {type(source).__name__}. Fix: decode bytes "
+            "(`.decode()`), and read open files (`.read()`)"
+        )
+    text = any(end in source for end in NO_PATH) or source.lstrip("\ufeff \t").startswith("{")
+    return source if text else Path(source)

@@ -15,9 +15,9 @@ from ..outcomes import Outcome, outcome_name
 from .forms import Data, Reading, Text
 from .problems import Misread
 from .record import mapping_of
-from .tree import Entry, Value
+from .tree import Entry, Fields, Value
 
-__all__ = ["ELSE", "Rows", "read_rows", "write_rows"]
+__all__ = ["ELSE", "Rows", "lines_of", "read_rows", "write_rows"]
 
 ELSE: Final = "else"
 """Stands for every outcome that a row does not name."""
@@ -69,6 +69,19 @@ def write_rows(graph: Graph[Any], *, shortened: bool) -> dict[str, Data]:
         shortened: whether the last outcomes of a row may be written as `else`.
     """
     return {name: {**_shortened(row, shortened=shortened)} for name, row in graph.table.items()}
+
+
+def lines_of(value: Value, graph: Graph[Any]) -> Mapping[tuple[str, str], int]:
+    """Return the lines of what stands at `edges`: of rows by node and `""`, of cells by outcome."""
+    lines: dict[tuple[str, str], int] = {}
+    for entry in value.entries if isinstance(value, Fields) else ():
+        lines[entry.key, ""] = entry.mark.line
+        cells = entry.value.entries if isinstance(entry.value, Fields) else ()
+        written = {one.key: one.mark.line for one in cells}
+        for outcome in map(outcome_name, graph.table.get(entry.key, ())):
+            if (line := written.get(outcome, written.get(ELSE))) is not None:
+                lines[entry.key, outcome] = line
+    return lines
 
 
 def _row(

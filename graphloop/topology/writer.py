@@ -134,10 +134,17 @@ def _graph_data(document: Document, names: Names, *, shortened: bool) -> dict[st
     rules: list[Data] = [{**one} for one in rules_to_data(document.rules)]
     ignore: list[Data] = [
         {**({"node": node} if node else {}), "code": code, "reason": reason}
-        for (node, code), reason in document.ignore.items()
+        for (node, code), reason in _ordered(document.ignore, shortened=shortened)
     ]
     data |= {"rules": rules, "ignore": ignore}
     return {key: one for key, one in data.items() if one not in ("", [], {})}
+
+
+def _ordered(
+    ignore: Mapping[tuple[str, str], str], *, shortened: bool
+) -> list[tuple[tuple[str, str], str]]:
+    """Return what is set aside as it was written; sorted where only what it says counts."""
+    return [*ignore.items()] if shortened else sorted(ignore.items())
 
 
 def _agent_data(entry: AgentEntry, names: Names, *, shortened: bool) -> Data:

@@ -14,6 +14,7 @@ from .drawing import Look, visible
 from .ends import with_ends
 from .marks import Marks, Tone
 from .picture import Picture, Shape, Stroke, picture
+from .references import has_references, with_references
 from .theme import LIGHT, Theme
 
 __all__ = ["dot", "dot_of"]
@@ -46,6 +47,9 @@ _BOX: Final[Mapping[Look, str]] = {
 """Shapes that are as wide as their text; the others are drawn as plain boxes around details."""
 
 _SPINE: Final = ("main", "closing")
+
+STRAIGHT_MAX: Final = 1_000
+"""Up to how many lines a main path is drawn straight: of more, that would take minutes."""
 
 # Slanted shapes grow around their text by themselves and need less room inside.
 _MARGINS: Final[Mapping[Look, str]] = {
@@ -83,15 +87,21 @@ def dot(graph: Graph[S], marks: Marks = _PLAIN, *, theme: Theme = LIGHT, expand:
 
 def dot_of(drawn: Picture, theme: Theme = LIGHT) -> str:
     """Return a picture as DOT text."""
-    drawn = with_ends(drawn)
+    drawn = _laid_out(drawn)
     page = theme.page if theme.page.isalpha() else f'"{theme.page}"'
     head = _HEAD.format(page=page, ink=theme.ink, line=theme.line)
     statements = [
         f"label={_quoted(drawn.title)}",
+        *(["nslimit=0.05"] if len(drawn.strokes) > STRAIGHT_MAX else []),
         *_parts(drawn, theme),
-        *_legend(drawn.kinds, theme),
+        *_legend(drawn, theme),
     ]
     return head + "".join(f"  {statement}\n" for statement in statements) + "}\n"
+
+
+def _laid_out(drawn: Picture) -> Picture:
+    """Return a picture without the lines that would take minutes, and hide the rest."""
+    return with_references(with_ends(drawn))
 
 
 def _parts(drawn: Picture, theme: Theme) -> Iterator[str]:
@@ -111,7 +121,7 @@ def _parts(drawn: Picture, theme: Theme) -> Iterator[str]:
             f"  label={_quoted(below.title)} fontsize=12 style=rounded margin=64 "
             f'color="{theme.line}"'
         )
-        yield from (f"  {part}" for part in _parts(with_ends(below), theme))
+        yield from (f"  {part}" for part in _parts(_laid_out(below), theme))
         yield "}"
         outline = theme.palette["graph"][1]
         yield (
@@ -139,6 +149,9 @@ def _shapes(drawn: Picture, theme: Theme, spine: Set[str]) -> Iterator[str]:
                 f"{shape.id} [label={label} shape=doublecircle margin=0.02 fontsize=10 "
                 f'fillcolor="{theme.paper}" color="{theme.line}"{column}{tone}]'
             )
+            continue
+        if shape.is_reference:
+            yield f'{shape.id} [label="{label}" shape=plaintext style="" fontsize=10 height=0.2]'
             continue
         column = f" group={group}" if shape.id in spine else ""
         fill = _boxed(shape.kind, theme) if shape.details else _filled(shape.kind, theme)
@@ -210,7 +223,7 @@ def _stroke(drawn: Picture, stroke: Stroke, theme: Theme) -> str:
 def _sides(drawn: Picture, stroke: Stroke) -> str:
     """Return at which sides of its nodes a line is held."""
     # A line that is held at a side is drawn around everything else, also around a frame.
-    if drawn.prefix:
+    if drawn.prefix or stroke.target.startswith("to"):
         return ""
     match stroke.role:
         case "closing":
@@ -244,12 +257,14 @@ def _by_role(stroke: Stroke, words: Sequence[str], sides: str) -> str:
             assert_never(stroke.role)
 
 
-def _legend(used: tuple[Look, ...], theme: Theme) -> Iterator[str]:
+def _legend(drawn: Picture, theme: Theme) -> Iterator[str]:
     """Yield a row of the kinds in use below END, and below it what the lines mean."""
+    used = drawn.kinds
+    named = "     to a name: goes on at the node of that name" if has_references(drawn) else ""
     yield "subgraph cluster_legend {"
     yield (
         "  penwidth=0 labelloc=b fontsize=9 "
-        'label="thick: main path     dashed: failures and aborts only"'
+        f'label="thick: main path     dashed: failures and aborts only{named}"'
     )
     yield '  node [fontsize=9 height=0.26 width=0.4 margin="0.05,0.03"]'
     for kind in used:

@@ -17,7 +17,7 @@ from ..node_protocol import Kind, Node
 from ..nodes.child import Child
 from ..nodes.gate import Gate
 from ..nodes.verify import AnswerCheck, Verify
-from ..outcomes import Outcome
+from ..outcomes import Outcome, outcome_name
 from ..policy import describe
 
 __all__ = ["INK", "LINE", "PALETTE", "Line", "Look", "Role", "lines", "notes", "visible"]
@@ -60,9 +60,10 @@ Role: TypeAlias = Literal["main", "closing", "leaving", "quiet", "side"]
 class Line:
     """One drawn line: every outcome that leads from one node to one target.
 
-    Its role decides how it looks. `main` lines are the path of first outcomes from the start, and
-    the `closing` one leads back into it; a `leaving` line goes from where the path closes to END;
-    `quiet` lines are taken by failures and aborts alone; the rest are `side` lines.
+    Its role decides how it looks. `main` lines are the path of first outcomes from the start that
+    are no failure and no abort, and the `closing` one leads back into it; a `leaving` line goes
+    from where the path closes to END; `quiet` lines are taken by failures and aborts alone; the
+    rest are `side` lines.
     """
 
     source: str
@@ -77,8 +78,9 @@ def lines(graph: Graph[S]) -> tuple[Line, ...]:
     for edge in graph.edges:
         outcomes.setdefault((edge.source, edge.target), []).append(edge.outcome)
     path = _main_path(graph)
+    last = next(reversed(path), "")
     return tuple(
-        Line(source, target, tuple(names), _role(source, target, names, path))
+        Line(source, target, tuple(names), _role(source, target, names, path, last))
         for (source, target), names in outcomes.items()
     )
 
@@ -113,19 +115,30 @@ def _check(check: AnswerCheck) -> str:
 
 
 def _main_path(graph: Graph[S]) -> dict[str, str]:
-    """Follow the first outcome of each row from the start, until END or a node that was passed."""
+    """Follow the first outcome of each row from the start, until END or a node that was passed.
+
+    Failures and aborts are not followed: a node that has nothing else is where the path stops.
+    """
     path: dict[str, str] = {}
-    place = graph.start
-    while place != "END" and place not in path:
-        path[place] = next(iter(graph.table[place].values()))
-        place = path[place]
+    place: str | None = graph.start
+    while place is not None and place != "END" and place not in path:
+        usual = (
+            target
+            for outcome, target in graph.table[place].items()
+            if outcome_name(outcome) not in _QUIET_OUTCOMES
+        )
+        target = next(usual, None)
+        if target is not None:
+            path[place] = target
+        place = target
     return path
 
 
-def _role(source: str, target: str, outcomes: list[str], path: Mapping[str, str]) -> Role:
-    *_, last = path
+def _role(
+    source: str, target: str, outcomes: list[str], path: Mapping[str, str], last: str
+) -> Role:
     if path.get(source) == target:
-        return "closing" if source == last and target != "END" else "main"
+        return "closing" if source == last and target in path else "main"
     if _QUIET_OUTCOMES.issuperset(outcomes):
         return "quiet"
     return "leaving" if source == last and target == "END" else "side"

@@ -6,7 +6,6 @@ counted. What is laid over the nodes is laid over their boxes, and numbers are a
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar, final
@@ -37,9 +36,15 @@ class Box:
     nodes: tuple[str, ...]
 
 
-def inside(graph: Graph[S], box: Box) -> tuple[Edge, ...]:
-    """Return the lines of the table that both begin and end in a box."""
-    return tuple([one for one in graph.edges if {one.source, one.target} <= {*box.nodes}])
+def inside(graph: Graph[S], boxes: Sequence[Box]) -> tuple[tuple[Edge, ...], ...]:
+    """Return the lines of the table that both begin and end in each box."""
+    places = {name: place for place, box in enumerate(boxes) for name in box.nodes}
+    found: list[list[Edge]] = [[] for _ in boxes]
+    for one in graph.edges:
+        place = places.get(one.source)
+        if place is not None and place == places.get(one.target):
+            found[place].append(one)
+    return tuple(map(tuple, found))
 
 
 def folded_picture(
@@ -49,21 +54,24 @@ def folded_picture(
     ids = {name: f"{prefix}n{number}" for number, box in enumerate(boxes) for name in box.nodes} | {
         "END": f"{prefix}last"
     }
-    shapes = [_shape(graph, box, marks, ids[box.nodes[0]]) for box in boxes]
+    shapes = [
+        _shape(graph, box, within, marks, ids[box.nodes[0]])
+        for box, within in zip(boxes, inside(graph, boxes), strict=True)
+    ]
     shapes.append(Shape(ids["END"], marks.named("END"), None, (), marks.node_tones.get("END")))
     strokes = tuple(_strokes(graph, marks, ids))
     title = marks.titled(graph.name)
     return Picture(title, ids[graph.start], tuple(shapes), strokes, (), prefix), ids
 
 
-def _shape(graph: Graph[S], box: Box, marks: Marks, place: str) -> Shape:
+def _shape(graph: Graph[S], box: Box, edges: Sequence[Edge], marks: Marks, place: str) -> Shape:
     tones: list[Tone | None] = [marks.node_tones.get(name) for name in box.nodes]
     shaded = marks.shaded >= {*box.nodes}
-    if len(box.nodes) == 1 and not inside(graph, box):
+    if len(box.nodes) == 1 and not edges:
         (name,) = box.nodes
         alone = notes(graph.nodes[name])
         return Shape(place, marks.named(name), box.look, alone, tones[0], shaded)
-    within = [(one.source, one.outcome) for one in inside(graph, box)]
+    within = [(one.source, one.outcome) for one in edges]
     # A thick or red line inside shows on the box; a pale one does not make the box pale.
     loud = [way for way in within if marks.way_tones.get(way, "weak") != "weak"]
     tones.extend(marks.way_tones[way] for way in loud)
@@ -124,11 +132,12 @@ def _strokes(graph: Graph[S], marks: Marks, ids: Mapping[str, str]) -> Iterator[
 
 def _words(ways: Sequence[Way], marks: Marks) -> Iterator[Word]:
     """Yield each outcome once: how many nodes leave by it, how often, and what else is known."""
-    counts = Counter(outcome for _, outcome in ways)
-    for outcome, count in counts.items():
-        same = [way for way in ways if way[1] == outcome]
+    by_outcome: dict[str, list[Way]] = {}
+    for way in ways:
+        by_outcome.setdefault(way[1], []).append(way)
+    for outcome, same in by_outcome.items():
         taken = sum_of(marks.passages[way] for way in same if way in marks.passages)
         said = dict.fromkeys(words for way in same if (words := marks.ways.get(way)))
-        nodes = [f"({count} nodes)"] if count > 1 else []
+        nodes = [f"({len(same)} nodes)"] if len(same) > 1 else []
         times = [taken.count] if taken.times else []
         yield Word(outcome, " ".join([*nodes, *times, *said]))

@@ -38,7 +38,8 @@ _PLAIN: Final = Marks()
 class Shape:
     """A node, or END, whose kind is None: the words in it, and on the slip of paper beside it.
 
-    A box holds several nodes, or what is known of one: `details`, below its words.
+    A box holds several nodes, or what is known of one: `details`, below its words. A reference is
+    the name of a node that stands elsewhere.
     """
 
     id: str
@@ -48,6 +49,7 @@ class Shape:
     tone: Tone | None = None
     is_shaded: bool = False
     details: tuple[str, ...] = ()
+    is_reference: bool = False
 
 
 @final

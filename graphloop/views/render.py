@@ -41,7 +41,7 @@ _PICTURES: Final[frozenset[str]] = frozenset({"svg", "png", "pdf"})
 _TEXTS: Final[frozenset[str]] = frozenset({".mmd", ".dot", ".txt"})
 _PURE: Final = "graphviz-pure"
 _PLAIN: Final = Marks()
-_TIMEOUT_S: Final = 60.0
+_TIMEOUT_S: Final = 20.0
 
 
 def render(dot_text: str, format: PictureFormat) -> bytes:  # noqa: A002 - the word users know
@@ -129,6 +129,11 @@ def _content(drawn: Picture, target: Path, theme: Theme) -> bytes:
             return render(dot_of(drawn, theme), "pdf")
         case suffix if suffix in _TEXTS:
             return written(drawn, suffix, theme).encode()
+        case _ if is_machine(target):
+            raise ConfigError(
+                f"a state machine holds a graph alone, and nothing of what is drawn here: choose "
+                f".svg, .png, .pdf, .mmd, .dot or .txt in place of {str(target)!r}."
+            )
         case _:
             raise ConfigError(
                 f"expected a file name that ends in .svg, .png, .pdf, .mmd, .dot, .txt, .scxml or "
@@ -167,8 +172,9 @@ def _by_pure(dot_text: str, picture: PictureFormat) -> bytes:
         raise _refused(_PURE, picture, cast("bytes", failure.stderr)) from failure
     except subprocess.TimeoutExpired as expired:
         raise ConfigError(
-            f"expected {_PURE} to draw within {_TIMEOUT_S:.0f} s, but it did not: save as .dot "
-            f"and draw that elsewhere, or draw a smaller graph."
+            f"expected {_PURE} to draw within {_TIMEOUT_S:.0f} s, but it did not: draw the graph "
+            f"from further away (`--level phase`), save as .mmd or .txt, which need no layout, or "
+            f"save as .dot and draw that elsewhere."
         ) from expired
     return done.stdout
 

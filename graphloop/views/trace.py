@@ -23,14 +23,21 @@ from .family import Family, kin
 from .marks import Marks, Tone, Way
 from .tally import Tally
 
-__all__ = ["Spending", "Trace", "Typed", "family_trace", "trace", "trace_marks"]
+__all__ = ["Answered", "Spending", "Trace", "Typed", "family_trace", "trace", "trace_marks"]
 
 S = TypeVar("S")
 
 Typed: TypeAlias = Callable[[Graph[Any], Sequence[Event]], Sequence[Event]]
 """What gives the events of a journal states of its graph's type."""
 
+Answered: TypeAlias = Callable[[Run[Any], AskHuman | CallTool], str]
+"""Tells how somebody has answered what a run waits for, before it was taken up; empty if not."""
+
 WAITS_MAX: Final = 3
+
+
+def _nobody(run: Run[Any], ask: AskHuman | CallTool) -> str:  # noqa: ARG001 - of no ask
+    return ""
 
 
 @final
@@ -71,8 +78,13 @@ class Trace:
     )
 
 
-def trace(graph: Graph[S], events: Sequence[Event]) -> Trace:
+def trace(graph: Graph[S], events: Sequence[Event], answered: Answered = _nobody) -> Trace:
     """Return what the run of a journal has done, without its child runs.
+
+    Args:
+        graph: the run's graph.
+        events: the run's journal.
+        answered: tells what was answered, and is in no journal yet.
 
     Raises:
         StoreError: the journal does not begin with `Started`, or is of another graph.
@@ -103,7 +115,7 @@ def trace(graph: Graph[S], events: Sequence[Event]) -> Trace:
     if run is None:
         return Trace()
     ended = run.ending.reason if run.ended and run.ending is not None else ""
-    return Trace(visits, ways, spent, run.node, ended, tuple(_waits(run)), begun)
+    return Trace(visits, ways, spent, run.node, ended, tuple(_waits(run, answered)), begun)
 
 
 def family_trace(
@@ -111,6 +123,7 @@ def family_trace(
     events: Sequence[Event],
     below: Mapping[str, Sequence[Event]],
     typed: Typed = lambda _, events: events,
+    answered: Answered = _nobody,
 ) -> Trace:
     """Return what the run of a journal has done, and what the child runs below it have.
 
@@ -119,12 +132,13 @@ def family_trace(
         events: the run's journal.
         below: the journals of the runs below it, by their ids without the run's own.
         typed: gives the events of a journal states of its graph's type.
+        answered: tells what was answered, and is in no journal yet.
 
     Raises:
         StoreError: a journal does not begin with `Started`, or is of another graph.
         IllegalEvent: an event does not fit its graph.
     """
-    found = trace(family.graph, typed(family.graph, events))
+    found = trace(family.graph, typed(family.graph, events), answered)
     known = {(one.node, one.name): one.family for one in kin(family)}
     children: dict[tuple[str, str], list[Trace]] = {}
     for key, place in found.begun.items():
@@ -134,7 +148,7 @@ def family_trace(
                 for one, journal in below.items()
                 if one.startswith(f"{key}/")
             }
-            done = family_trace(known[place], below[key], inner, typed)
+            done = family_trace(known[place], below[key], inner, typed, answered)
             children.setdefault(place, []).append(done)
     told = {place: tuple(traces) for place, traces in children.items()}
     return replace(found, children=told)
@@ -184,9 +198,12 @@ def _add(spending: Spending, before: Run[S], after: Run[S], event: Event) -> Non
     spending.usd += after.spent.cost_usd - before.spent.cost_usd
 
 
-def _waits(run: Run[S]) -> Iterator[str]:
+def _waits(run: Run[S], answered: Answered) -> Iterator[str]:
     for effect in run.pending.values():
+        said = answered(run, effect) if isinstance(effect, AskHuman | CallTool) else ""
         match effect:
+            case AskHuman(call=call) | CallTool(call=call, client=True) if said:
+                yield f"{visible(call.name)}: {visible(said)}, not taken up yet"
             case AskHuman(call=call):
                 yield f"waits for approval of {visible(call.name)}"
             case CallTool(call=call, client=True):

@@ -17,7 +17,7 @@ from graphloop.drivers.asks import Pending
 from graphloop.front.agent import Agent
 from graphloop.front.graph import Graph
 from graphloop.front.topology import Topology, load
-from graphloop.proofs.bound import Bound
+from graphloop.proofs.most import Bound
 from graphloop.testing import ScriptedModel
 from graphloop.topology import registry
 from tests.unit.cli.command_line import ROOT

@@ -276,7 +276,7 @@ def test_a_large_refund_is_decided_at_the_terminal(answer: bytes, lines: list[by
         stderr=theirs,
     ) as process:
         os.close(theirs)
-        seen = read_until(ours, b"the reason why not: ")
+        seen = read_until(ours, b"the reason why not (Ctrl-D: no): ")
         os.write(ours, answer)
         seen += read_until(ours, None)
     os.close(ours)

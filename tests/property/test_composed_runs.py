@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from graphloop import END, Agent, AgentTool, EndReason, Graph, RunResult, Tool, approve, decline
-from graphloop.errors import ConfigError, RunFailed
-from graphloop.events import Answer, ChildEnded, Joined
+from graphloop.errors import ConfigError, RunFailed, ToolDefinitionError
+from graphloop.events import Answer, ChildEnded, EffectFailed, Joined
 from graphloop.front.compose import fallback, loop_until, map_over, parallel, retry, router
 from graphloop.graph import Edges
 from graphloop.joins import BranchJoin
@@ -54,7 +54,7 @@ from graphloop.values import ModelRequest, Reply, ToolCall, Usage
 from graphloop.views.parts import StepFinish, TextDelta
 from tests.agents import drain
 from tests.planned_model import Line, PlannedModel
-from tests.strategies import call, reply
+from tests.strategies import call, reply, wrong
 
 NOBODY = ScriptedModel([])
 
@@ -289,6 +289,76 @@ async def _load(path: str, run_id: str) -> list[str]:
         return [type(one).__name__ for one in await store.load(run_id)]
     finally:
         await store.aclose()
+
+
+MISSET: Exception = ConfigError("no such region: 'mars'")
+OF_A_KIND: Exception = ToolDefinitionError("no such region: 'mars'")
+
+
+async def died_at(disk: MemoryStore, run_id: str, events: int) -> MemoryStore:
+    """Return what is on a disk when a run's process died after so many of its events."""
+    left = MemoryStore()
+    for one in await disk.runs():
+        journal = await disk.load(one)
+        await left.append_all({one: journal[:events] if one == run_id else journal})
+    return left
+
+
+@pytest.mark.parametrize("deep", [False, True])
+@pytest.mark.parametrize("join", ["collect", "first", "majority", "fail_fast"])
+def test_a_mistake_in_a_branch_s_own_run_ends_the_run_and_is_no_section(
+    join: BranchJoin, deep: bool
+) -> None:
+    """A model would read it as data; also where a process died before its parent had heard."""
+    graph = fanned("broken", "fine", "fine", join=join, concurrency=1)
+
+    def agents() -> dict[str, AgentTool]:
+        broken = agent(OF_A_KIND if deep else MISSET)
+        if deep:
+            inner = fanned("broken", "fine", concurrency=1)
+            below = {"broken": broken, "fine": agent("fine")}
+            broken = inner.as_tool(None, model=NOBODY, description="d", agents=below)
+        return {"broken": broken, "fine": agent("fine")}
+
+    async def scenario() -> None:
+        disk, options = MemoryStore(), {"model": NOBODY, "max_agent_depth": 5}
+        with pytest.raises(RunFailed, match=r"Error: broken: .*no such region"):
+            await graph.run(
+                None, prompt="go", store=disk, run_id="r", agents=agents(), **wrong(options)
+            )
+        last = (await disk.load("r"))[-1]
+        assert isinstance(last, EffectFailed)
+        assert ["r"] == [one for one in await disk.runs() if one.count("/") == 0]
+        again = await died_at(disk, "r", len(await disk.load("r")) - 1)
+        with pytest.raises(RunFailed, match=r"Error: broken: .*no such region"):
+            await graph.resume("r", store=again, agents=agents(), **wrong(options))
+        assert await disk.runs() == await again.runs()
+
+    asyncio.run(scenario())
+
+
+def test_a_mistake_in_the_run_of_a_node_s_agent_is_raised_as_it_is() -> None:
+    """It is the developer's, however deep it was made."""
+    child, append = Child("broken"), Append()
+    graph: Graph[None] = Graph(
+        "one", child, {child: {Answered: append, ...: END}, append: {...: END}}
+    )
+
+    with pytest.raises(ConfigError) as raised:
+        run(graph, agents={"broken": agent(MISSET)})
+
+    assert raised.value is MISSET
+
+
+def test_a_model_reads_of_a_mistake_in_an_agent_that_it_called() -> None:
+    """Its arguments may have been the reason."""
+    broken = Agent(ScriptedModel([MISSET])).as_tool(description="d", name="broken")
+    model = ScriptedModel([{"calls": [{"name": "broken", "arguments": {"prompt": "?"}}]}, "so"])
+
+    result = asyncio.run(Agent(model, tools=[broken]).generate("go"))
+
+    (told,) = result.steps[0].tool_results
+    assert "The agent failed: ConfigError: no such region: 'mars'" == told.text
 
 
 def test_a_function_of_the_user_s_may_join_the_answers() -> None:

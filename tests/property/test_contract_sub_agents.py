@@ -331,6 +331,30 @@ def test_an_abort_counts_every_child_run_that_had_begun(plan: Plans, most: int, 
     on_disk(work, file=False)
 
 
+@settings(max_examples=sized(40))
+@given(plan=crowds, most=st.integers(1, 8), after=st.integers(1, 60))
+@example(plan=FAMILY, most=8, after=14)
+def test_an_abort_counts_every_tool_that_had_begun(plan: Plans, most: int, after: int) -> None:
+    """At any depth: what has run is never had again, and what has not is not paid for."""
+
+    async def work(store: Store) -> None:
+        ledger = Ledger()
+        root: AgentOptions = {"budget": budget(tool_calls=most)}
+        stream = tree(ledger, plan, store, root=root).stream("go", run_id="r")
+        seen = 0
+        async for _ in stream.full_stream:
+            seen += 1
+            if seen == after:
+                stream.abort("enough")
+        result = await stream.result()
+
+        assert ledger.done.total() <= most
+        if result.end_reason is not EndReason.PARKED:
+            assert ledger.done.total() <= result.run.spent.tool_calls <= most
+
+    on_disk(work, file=False)
+
+
 @settings(max_examples=sized(50))
 @given(plan=plans, after=st.integers(1, 40))
 @example(plan=FAMILY, after=12)

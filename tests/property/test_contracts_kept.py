@@ -54,6 +54,7 @@ from graphloop.outcomes import (
     Ready,
     Refused,
     Rejected,
+    Resend,
     Retry,
     Settled,
     Unplanned,
@@ -72,19 +73,21 @@ NOTHING: Final = frozenset[Any]()
 PROMISED: Final[set[tuple[str, type[Outcome]]]] = {
     *(("caps", one) for one in (Again, Compacted, Go, Held, Rejected, Retry)),
     *(("notes", one) for one in (Rejected, Unplanned)),
+    *(("keeps", one) for one in (Again, Go)),
     *(("surely", one) for one in (Ready, AnsweredCalls, Answered, FollowUp, FinalOutcome, Refused)),
     *(("ends_by", Cannot), ("only_asked", Cannot), ("breaks_by", Aborted), ("breaks_by", Failed)),
 }
 """The outcomes of which something is promised; a run has to have taken each."""
 WORDS: Final = {
-    *("agents", "asks", "breaks_by", "caps", "children", "ends_by", "join", "model_calls", "moves"),
+    *("agents", "asks", "breaks_by", "caps", "children", "ends_by", "functions", "join", "keeps"),
+    *("model_calls", "moves"),
     *("needs", "notes", "once_broken", "once_ended", "once_noted", "only_asked", "settles"),
     *("surely", "tools", "writes"),
 }
 BY_WORD_ONLY: Final = {"writes"}
 """What no simulated run shows, for nothing in a simulation writes to the state."""
 
-UNSEEN: Final = {"at_first", "moves_by", "reads", "reducers"}
+UNSEEN: Final = {"at_first", "moves_by", "reads", "reducers", "unwritten"}
 """Terms of a contract that loosen another term, or that no run shows: what a function reads."""
 
 
@@ -130,7 +133,7 @@ def test_every_promise_of_the_library_is_put_to_the_test() -> None:
     taken = {
         (word, visit.outcome)
         for visit in visits
-        for word in ("caps", "surely", "ends_by", "breaks_by", "notes", "only_asked")
+        for word in ("caps", "surely", "ends_by", "breaks_by", "keeps", "notes", "only_asked")
         if visit.outcome in getattr(visit.contract, word)
     }
 
@@ -178,6 +181,8 @@ PLANTED: Final[tuple[tuple[str, type[Any], Callable[[Contract], Contract]], ...]
     ("ends_by", Gate, wrong(ends_by=frozenset({Settled}))),
     ("breaks_by", Gate, wrong(breaks_by=frozenset({Settled}))),
     ("notes", Append, wrong(notes=frozenset({FinalOutcome}))),
+    ("keeps", Append, wrong(keeps=frozenset({AnsweredCalls, Resend}))),
+    ("keeps", Append, wrong(keeps=frozenset({FinalOutcome}))),
     ("once_ended", Append, wrong(once_ended=frozenset({Refused}))),
     ("once_broken", Append, wrong(once_broken=frozenset({FinalOutcome}))),
     ("once_noted", Append, wrong(once_noted=frozenset({FinalOutcome}))),
@@ -188,6 +193,8 @@ PLANTED: Final[tuple[tuple[str, type[Any], Callable[[Contract], Contract]], ...]
     ("caps", StopCheck, wrong(caps={Go: Cap(0, counts=frozenset({"turn", "step"}))})),
     ("caps", Execute, wrong(caps={Held: Cap(0, resets=frozenset({"turn"}))})),
     ("caps", Function, wrong(caps={Again: Cap(0)})),
+    ("functions", Function, wrong(functions=())),
+    ("functions", Verify, wrong(functions=())),
     ("needs", Parallel, wrong(needs=9)),
     ("join", Parallel, wrong(join="all")),
 )

@@ -69,7 +69,7 @@ def test_every_line_of_the_table_is_between_two_boxes_or_inside_one(graph: Graph
         for name in box.nodes
     }
     ids["END"] = "last"
-    within: Counter[Edge] = Counter(edge for box in boxes for edge in inside(graph, box))
+    within: Counter[Edge] = Counter(edge for edges in inside(graph, boxes) for edge in edges)
     between = Counter(edge for edge in graph.edges if edge not in within)
 
     assert {1} >= set(within.values())

@@ -29,8 +29,9 @@ from graphloop.fuzz.fuzzing import Fuzzer
 from graphloop.fuzz.oracle import Trial
 from graphloop.graph import END, Graph
 from graphloop.nodes import Child
-from graphloop.proofs.bound import Bound, bound
+from graphloop.proofs.bound import bound
 from graphloop.proofs.check import check
+from graphloop.proofs.most import Bound
 from graphloop.proofs.report import Report
 from graphloop.temporal import Rules, always_followed_by, at_most, at_most_once, never, only_after
 from graphloop.temporal_names import names_of, resolve

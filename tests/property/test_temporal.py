@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,12 +17,22 @@ from graphloop.nodes.execute import Execute
 from graphloop.nodes.gate import Gate
 from graphloop.run import evolve
 from graphloop.temporal import Rules, TemporalRule
-from graphloop.temporal.automata import Happening, approval_of, automaton_of, ran, returned
+from graphloop.temporal.automata import (
+    Happening,
+    approval_of,
+    automaton_of,
+    earlier,
+    entered,
+    past_call,
+    ran,
+    returned,
+    taken,
+)
 from graphloop.temporal.monitor import Monitor, Wanted, foreseen, judged
 from graphloop.temporal_journal import journal_happenings, watched
 from tests.sizes import sized
 from tests.strategies import QUESTION, SETUP, Adversary, adversaries, loop
-from tests.temporal_reference import breaches, happenings, owes, rule_lists, rules_over
+from tests.temporal_reference import all_rules, breaches, happenings, owes, rule_lists, rules_over
 
 WORDS = (
     "node:a",
@@ -84,6 +95,51 @@ def test_the_automaton_says_what_the_reference_says(
     expected = breaches(rule, trace)
     assert (expected[0] if expected else -1) == first
     assert owes(rule, trace) == (state in automaton.owing)
+
+
+X, Y, Z = ((ran(name), returned(name, well=True)) for name in "xyz")
+CASES = {
+    "tools": (("tool:x", "tool:y", "tool:*"), [*X, *Y, returned("y", well=False)], 5),
+    "one tool": (("tool:x", "tool:*"), [*X, *Y], 6),
+    "three tools": (("tool:x", "tool:y", "tool:z"), [*X, *Y, *Z], 4),
+    "approvals": (
+        ("tool:x", "approval:x", "approval:*"),
+        [ran("x"), approval_of("x"), approval_of("y"), returned("x", well=True)],
+        5,
+    ),
+    "outcomes": (
+        ("node:b", "outcome:a.calls", "outcome:calls"),
+        [entered("b"), taken("a", "calls"), taken("b", "calls")],
+        6,
+    ),
+    "counts": (("tool:x", "node:b"), [ran("x"), entered("b")], 9),
+    "the past": (
+        ("tool:x", "tool:*", "node:b"),
+        [
+            earlier("x"),
+            *past_call("x", well=True),
+            *past_call("y", well=False)[1:],
+            *X,
+            entered("b"),
+        ],
+        4,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_automaton_says_what_the_reference_says_of_every_short_trace(case: str) -> None:
+    """Chance seldom puts together what overlaps, counts to three and begins anew."""
+    words, letters, longest = CASES[case]
+    for rule in all_rules(words):
+        automaton = automaton_of(rule)
+        todo: list[tuple[int, list[Happening]]] = [(automaton.start, [])]
+        while todo:
+            state, trace = todo.pop()
+            assert bool(breaches(rule, trace)) == (state == automaton.broken)
+            assert owes(rule, trace) == (state in automaton.owing)
+            if len(trace) < longest and state != automaton.broken:
+                todo += [(automaton.after(state, one), [*trace, one]) for one in letters]
 
 
 def after_all(monitor: Monitor, trace: Sequence[Happening]) -> Monitor:

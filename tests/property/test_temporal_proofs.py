@@ -24,7 +24,7 @@ from graphloop.temporal.automata import Happening, approval_of, entered, ran, re
 from graphloop.temporal_journal import journal_happenings
 from tests.sizes import sized
 from tests.strategies import Adversary, adversaries, loop
-from tests.temporal_reference import breaches, owes, rule_lists
+from tests.temporal_reference import PASTS, breaches, owes, rule_lists
 
 OUTCOMES: tuple[type[Outcome], ...] = (Calls, Answered, Done, Go)
 NODE_WORDS = (
@@ -126,6 +126,16 @@ def graphs(draw: st.DrawFn, *, capped: bool = True) -> Graph[None]:
     return Graph("g", spots["a"], edges)
 
 
+def acts(graph: Graph[None], name: str) -> bool:
+    """Whether tools may run at a place."""
+    node = graph.nodes.get(name)
+    if not isinstance(node, Spot):
+        return False
+    promised = node.contract
+    told = promised is None or promised.tools or promised.asks
+    return told or node.kind in {"gate", "execute"}
+
+
 @dataclass
 class Bound:
     """One promised bound as a node would keep it: with a counter that is the truth."""
@@ -156,7 +166,7 @@ class Walker:
 
     def walk(self) -> tuple[list[Happening], bool]:
         """Return what happens, and whether the run came to its end."""
-        at, trace = self.graph.start, [entered(self.graph.start)]
+        at, trace = self.graph.start, [*self.rng.choice(PASTS), entered(self.graph.start)]
         for _ in range(STEPS_MAX):
             trace += self.tools(at)
             ways = [one for one in self.graph.table[at].items() if self.allowed(at, one[0])]
@@ -171,11 +181,7 @@ class Walker:
         return trace, False
 
     def tools(self, at: str) -> list[Happening]:
-        node = self.graph.nodes[at]
-        assert isinstance(node, Spot)
-        promised = node.contract
-        quiet = promised is not None and not promised.tools and not promised.asks
-        if quiet and node.kind not in {"gate", "execute"}:
+        if not acts(self.graph, at):
             return []
         some = [made(name) for made in (ran, approval_of) for name in "xz"]
         some += [returned(name, well=well) for well in (True, False) for name in "xz"]

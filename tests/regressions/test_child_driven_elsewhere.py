@@ -10,8 +10,10 @@ from typing import TypeVar
 
 import pytest
 
-from graphloop import EndReason, RunResult
+from graphloop import END, Agent, AgentTool, EndReason, Graph, RunResult, Tool
+from graphloop.front.compose import parallel
 from graphloop.stores.sqlite import SqliteStore
+from graphloop.testing import ScriptedModel
 from tests.agent_tree import Ledger, Plans, batch, tree
 
 T = TypeVar("T")
@@ -121,3 +123,65 @@ def test_an_abort_does_not_wait_for_a_child_that_is_driven_elsewhere(tmp_path: P
     assert EndReason.ABORTED is result.end_reason
     assert 2 == result.run.spent.model_calls
     assert "CallsChecked" == last
+    (warning,) = result.warnings
+    assert "run 'r/c0.1' is being driven by" in warning
+    assert "not counted here" in warning
+
+
+def hurried(
+    ledger: Ledger, wished: Plans, *, deep: bool
+) -> tuple[Graph[None], dict[str, AgentTool]]:
+    """Return a graph that takes the first of two answers, and its agents: both have to be told."""
+    fan = parallel("kid", "quick", join="first")
+    kid = tree(
+        ledger, {"go": wished["kid"], "kid": wished["leaf"]} if deep else {"go": wished["kid"]}
+    )
+    quick = Agent(
+        ScriptedModel([{"calls": [{"name": "told"}]}, "fine"]),
+        tools=[Tool(name="told", parameters={"type": "object"})],
+    )
+    agents = {
+        "kid": kid.as_tool(description="a", name="kid"),
+        "quick": quick.as_tool(description="a", name="quick"),
+    }
+    return Graph("hurried", fan, {fan: {...: END}}), agents
+
+
+@pytest.mark.parametrize(
+    ("wished", "busy"),
+    [
+        ({"kid": [batch("pay")]}, "r/parallel.1"),
+        ({"kid": [batch("kid")], "leaf": [batch("pay")]}, "r/parallel.1/c0.0"),
+    ],
+    ids=["a child", "a child's child"],
+)
+def test_a_child_that_is_not_needed_any_more_is_waited_for_while_another_process_drives_it(
+    wished: Plans, busy: str, tmp_path: Path
+) -> None:
+    """It spends on: whoever went on by now would have the same money twice."""
+    ledger, deep = Ledger(), "/" in busy.removeprefix("r/")
+    graph, agents = hurried(ledger, wished, deep=deep)
+
+    async def scenario() -> tuple[RunResult[None], RunResult[None], list[str]]:
+        mine, theirs = store_at(tmp_path), store_at(tmp_path)
+        await graph.run(None, prompt="go", agents=agents, store=mine, run_id="r")
+        await theirs.claim(busy)
+        parked = await graph.resume(
+            "r", agents=agents, store=mine, tool_results={"parallel.2/c0.0": "told"}
+        )
+        await theirs.release(busy, "suspended", ())
+        result = await graph.resume("r", agents=agents, store=mine)
+        ends = [type((await mine.load(one))[-1]).__name__ for one in sorted({busy, "r/parallel.1"})]
+        await mine.aclose()
+        await theirs.aclose()
+        return parked, result, ends
+
+    parked, result, ends = within(scenario())
+
+    assert (EndReason.PARKED, ()) == (parked.end_reason, parked.pending)
+    (warning,) = parked.warnings
+    assert f"run {busy!r} is being driven by" in warning
+    assert (EndReason.COMPLETED, ()) == (result.end_reason, result.warnings)
+    assert {"Cancelled"} == set(ends)
+    assert 0 == ledger.names["pay"]
+    assert 3 + deep == result.run.spent.model_calls

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
 
-from graphloop import Agent, EndReason, RunResult, RunStream, Tool, ToolContext
+from graphloop import (
+    END,
+    Agent,
+    EndReason,
+    Graph,
+    RunResult,
+    RunStream,
+    Tool,
+    ToolContext,
+    parallel,
+)
 from graphloop.events import Begun, CallsChecked, Event, Queued, ToolReturned
 from graphloop.stores.base import Store
 from graphloop.stores.jsonl import JsonlStore
@@ -17,6 +27,8 @@ from graphloop.stores.memory import MemoryStore
 from graphloop.stores.sqlite import SqliteStore
 from graphloop.testing import ScriptedModel
 from graphloop.values import UserMessage
+from tests.planned_model import PlannedModel
+from tests.planned_model import call as planned
 from tests.strategies import call, reply
 
 T = TypeVar("T")
@@ -252,3 +264,146 @@ def test_a_child_that_was_left_in_the_middle_does_not_repeat_its_tool() -> None:
 
     assert ["c0.0"] == till.ran
     assert ["unknown"] == [one.status for one in result.children["r/c0.0"].steps[0].tool_results]
+
+
+@pytest.mark.parametrize("as_tools", [False, True])
+def test_children_begin_nothing_more_once_the_stream_is_left(as_tools: bool) -> None:
+    """One child stopped, and two went on: they asked models and ran tools with nobody looking."""
+    ran: list[int] = []
+
+    def note(number: int) -> str:
+        """Take note."""
+        ran.append(number)
+        return "noted"
+
+    plan = [[planned("note", number=at)] for at in range(15)]
+    kid = Agent(PlannedModel(lambda _: plan), tools=[note], max_steps=20, name="kid")
+
+    async def scenario() -> None:
+        begins = PlannedModel(lambda _: [[planned("kid", prompt="go")] * 2, "done"])
+        top = Agent(begins, tools=[kid.as_tool(description="Help.")])
+        node = parallel("kid", "kid")
+        fan: Graph[None] = Graph("fan", node, {node: {...: END}})
+        stream = top.stream("go")
+        if not as_tools:
+            agents = {"kid": kid.as_tool(description="Help.")}
+            stream = fan.stream(None, prompt="go", agents=agents)
+        async for _ in stream.full_stream:
+            if ran:
+                break
+        had_run = len(ran)
+        for _ in range(1000):
+            await asyncio.sleep(0)
+        assert len(ran) <= had_run + 1, "the other one may have begun already"
+        await stream.result()
+
+    asyncio.run(scenario())
+
+    assert 30 == len(ran)
+
+
+class SlowToKeep:
+    """A store that takes its time for one kind of events, as a disk does.
+
+    Args:
+        slow: the kind; it is kept once `gate` is set.
+    """
+
+    def __init__(self, slow: type[Event] = ToolReturned) -> None:
+        self.disk = MemoryStore()
+        self.slow = slow
+        self.gate = asyncio.Event()
+        self.keeping = asyncio.Event()
+
+    async def append(self, run_id: str, seq: int, event: Event) -> None:
+        """Keep an event."""
+        if isinstance(event, self.slow):
+            self.keeping.set()
+            await self.gate.wait()
+        await self.disk.append(run_id, seq, event)
+
+    async def load(self, run_id: str) -> Sequence[Event]:
+        """Return a journal."""
+        return await self.disk.load(run_id)
+
+    async def runs(self) -> Sequence[str]:
+        """Return all ids."""
+        return await self.disk.runs()
+
+
+def results(events: Sequence[Event]) -> list[object]:
+    """Return what tools returned, by a journal."""
+    return [one.content for one in events if isinstance(one, ToolReturned)]
+
+
+@pytest.mark.parametrize("way", ["limit", "abort"])
+def test_what_has_ended_is_kept_when_the_time_is_up_while_a_journal_is_written(way: str) -> None:
+    """Two tools have ended, the first result is being written: the second was thrown away."""
+    ran: list[str] = []
+
+    def charge(card: str) -> str:
+        """Charge a card."""
+        ran.append(card)
+        return card
+
+    async def scenario() -> None:
+        store = SlowToKeep()
+        both = [planned("charge", card="A"), planned("charge", card="B")]
+        one = Agent(PlannedModel(lambda _: [both, "done"]), tools=[charge], name="kid", store=store)
+        if way == "abort":
+            two = PlannedModel(lambda _: [[planned("kid", prompt=at) for at in "xy"], "done"])
+            one = Agent(two, tools=[one.as_tool(description="Help.")], store=store)
+        stream = one.stream("go", run_id="r")
+        driving = asyncio.create_task(stream.result())
+        await store.keeping.wait()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        if way == "limit":
+            driving.cancel()
+        else:
+            stream.abort("enough")
+        await asyncio.sleep(0)
+        store.gate.set()
+        await asyncio.wait([driving])
+        journals = [await store.load(run_id) for run_id in await store.runs()]
+        assert sorted(ran) == sorted(
+            map(str, [one for every in journals for one in results(every)])
+        )
+        if way == "abort":
+            assert len(ran) == driving.result().run.spent.tool_calls
+        else:
+            assert driving.cancelled()
+            resumed = await one.resume("r")
+            assert ["ok", "ok"] == [each.status for each in resumed.steps[0].tool_results]
+            assert ["A", "B"] == ran
+
+    asyncio.run(asyncio.wait_for(scenario(), DEADLINE_S))
+
+
+def test_calls_that_were_only_wished_for_when_a_child_was_stopped_are_not_counted() -> None:
+    """Its journal was being told that they may run, and none of them has."""
+
+    async def scenario() -> None:
+        store, ran = SlowToKeep(CallsChecked), list[str]()
+
+        def note(text: str) -> None:
+            """Take note."""
+            ran.append(text)
+
+        plan = PlannedModel(lambda _: [[planned("note", text="A")], "done"])
+        kid = Agent(plan, tools=[note], name="kid")
+        two = PlannedModel(lambda _: [[planned("kid", prompt="go")], "done"])
+        stream = Agent(two, tools=[kid.as_tool(description="Help.")], store=store).stream("go")
+        store.gate.set()
+        driving = asyncio.create_task(stream.result())
+        await store.keeping.wait()
+        store.keeping.clear()
+        store.gate.clear()
+        await store.keeping.wait()
+        stream.abort("enough")
+        await asyncio.sleep(0)
+        store.gate.set()
+        result = await driving
+        assert ([], 0) == (ran, result.run.spent.tool_calls)
+
+    asyncio.run(asyncio.wait_for(scenario(), DEADLINE_S))

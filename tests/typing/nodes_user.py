@@ -209,6 +209,11 @@ chooser = router({Billing: "money", Technical: "the rest"})
 chosen: Edges[Ticket] = {chooser: {Billing: writer, ...: END}, writer: {...: END}}
 assert_type(Graph("chosen", chooser, chosen), Graph[Ticket])
 told: Graph[Ticket] = Graph("told", chooser, chosen)
+# mypy needs the name of the state where a library's node comes first and the rows are written here.
+named = Graph(
+    "named", chooser, {chooser: {Billing: route, ...: END}, route: {...: END}}, state_type=Ticket
+)
+assert_type(named, Graph[Ticket])
 child_again = retry(Child("a"), 2)
 assert_type(Graph("bare", child_again, {child_again: {...: END}}), Graph[None])
 

@@ -14,12 +14,14 @@ from graphloop.allowance import (
     beyond,
     free,
     has_room,
+    no_start,
     specs_of,
     starts,
+    too_deep,
     without_room,
 )
 from graphloop.effects import CallTool, Effect, StartRun
-from graphloop.run import Run, Turn, evolve
+from graphloop.run import EndReason, Run, Turn, evolve
 from graphloop.spending import Budget, Spent
 from graphloop.values import ToolResult, Usage
 from tests.strategies import SETUP, call, fresh, spec
@@ -49,6 +51,31 @@ def refused(run: Run[None]) -> dict[int, str]:
     """Return how the calls are answered that have no room."""
     every = beyond(run, specs_of(run.turn, range(len(run.turn.calls))))
     return {place: one.result.status for place, one in every.items()}
+
+
+@pytest.mark.parametrize(
+    ("depth", "spent", "reason"),
+    [
+        (0, NOTHING, None),
+        (2, NOTHING, EndReason.ERROR),
+        (0, Spent(1, 0, Usage(10, 5)), EndReason.BUDGET),
+        (2, Spent(1, 0, Usage(10, 5)), EndReason.ERROR),
+    ],
+)
+def test_no_child_run_begins_too_deep_or_with_nothing_to_spend(
+    depth: int, spent: Spent, reason: EndReason | None
+) -> None:
+    """Whatever node would begin it; the run ends, and says why."""
+    run = calling(budget=Budget(tokens=15), spent=spent, depth=depth)
+
+    ending = no_start(run, ["b", "a", "b"])
+
+    assert reason is (None if ending is None else ending.reason)
+    if ending is not None and ending.failure is not None:
+        assert too_deep(run.setup, ["a", "b"]) == ending.failure
+        assert "'a', 'b' would be more than 2 agents deep. Fix: max_agent_depth=3" in (
+            ending.failure.message
+        )
 
 
 def test_tools_get_what_there_is_in_request_order() -> None:

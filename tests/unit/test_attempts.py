@@ -122,6 +122,7 @@ def test_promises_are_multiplied() -> None:
     one = Contract(
         moves_by={Failed: frozenset({"turn"})},
         model_calls=2,
+        keeps=frozenset({Failed}),
         children=(ChildContract(name="a"), ChildContract(name="b", runs=None)),
     )
 
@@ -129,6 +130,7 @@ def test_promises_are_multiplied() -> None:
 
     assert (6, [3, None]) == (promised.model_calls, [one.runs for one in promised.children])
     assert frozenset({"turn"}) == promised.moves
+    assert frozenset() == promised.keeps
     assert repeated(Contract(model_calls=None), 3, frozenset()).model_calls is None
 
 
@@ -187,7 +189,7 @@ def test_no_name_makes_an_inner_wrapper_count_with_an_outer_one(within: str) -> 
     inner: Retrying[None] = Retrying(ModelCall("model"), 1, name=within)
     middle: Fallback[None] = Fallback(inner, ModelCall("backup"), name="either")
 
-    assert counter_of("retry", within, *inner.wrapped) != counter_of("retry", "writer", middle)
+    assert counter_of("retry", within, inner.node) != counter_of("retry", "writer", middle)
 
 
 def test_agents_are_started_as_often_as_it_is_tried() -> None:

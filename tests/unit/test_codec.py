@@ -227,3 +227,12 @@ def test_a_newer_journal_asks_for_a_newer_graphloop() -> None:
 
     with pytest.raises(StoreError, match="upgrade graphloop"):
         Codec().decode(line)
+
+
+def test_a_state_that_could_not_be_read_back_is_told_apart() -> None:
+    """By the codec of its type, with where it does not fit."""
+    whole: Codec = Codec(int)
+
+    assert "" == whole.misfit(5)
+    assert "valid integer" in whole.misfit("five")
+    assert "cannot be written as JSON" in whole.misfit(object())

@@ -8,7 +8,15 @@ import pickle
 import pytest
 
 from graphloop import errors
-from graphloop.errors import GraphError, GraphloopError, Problem, ProviderTimeout, nearest
+from graphloop.errors import (
+    ConfigError,
+    GraphError,
+    GraphloopError,
+    Problem,
+    ProviderTimeout,
+    known_name,
+    nearest,
+)
 
 EVERY = [
     one for _, one in inspect.getmembers(errors, inspect.isclass) if issubclass(one, Exception)
@@ -68,3 +76,12 @@ def test_the_nearest_name_is_offered_only_if_it_is_near() -> None:
     """A wild guess would mislead."""
     assert " Did you mean 'read'?" == nearest("raed", ["read", "write"])
     assert "" == nearest("zzz", ["read", "write"])
+
+
+def test_a_mistake_of_any_kind_has_a_name_that_is_known() -> None:
+    """The nearest; what is no mistake keeps its own."""
+    other = type("Other", (GraphError,), {})
+
+    assert "GraphError" == known_name(other("g", ()))
+    assert "ConfigError" == known_name(type("Mine", (ConfigError,), {})("x"))
+    assert "KeyError" == known_name(KeyError("x"))

@@ -303,7 +303,8 @@ def test_branches_that_would_be_too_deep_are_not_started() -> None:
     assert Failed is outcome
     assert after.ending is not None
     assert after.ending.failure is not None
-    assert "'agent0', 'agent1' would be more than 2 agents deep" == after.ending.failure.message
+    found = "'agent0', 'agent1' would be more than 2 agents deep. Fix: max_agent_depth=3"
+    assert found == after.ending.failure.message
 
 
 def test_a_spent_budget_starts_nothing() -> None:

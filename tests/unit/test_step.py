@@ -519,13 +519,31 @@ def test_a_child_run_that_a_call_has_begun_is_counted(
     assert expected == step(table, run, event).run.spent.agent_calls
 
 
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        (Cancelled(10.0), 2),
+        (Cancelled(10.0, spent=Spent(tool_calls=5)), 7),
+        (Cancelled(10.0, unbegun=(6,)), 1),
+        (Cancelled(10.0, unbegun=(6, CLIENT.id)), 0),
+    ],
+)
+def test_a_tool_that_had_begun_has_run_or_may_have(event: Event, expected: int) -> None:
+    """Whoever goes on without its answer must not have the call again: nor a client's."""
+    run = idle(TOOL, CLIENT, WORK)
+
+    stopped = step(graph(Wishing(invoke, Aborted)), run, event).run
+
+    assert expected == stopped.spent.tool_calls
+
+
 def test_an_abort_tells_what_was_used_and_forgets_what_had_begun() -> None:
     """The reply that was cut is on the bill."""
     run = evolve(idle(TOOL), begun=frozenset({6}))
 
     stopped = step(graph(Wishing(invoke, Aborted)), run, Cancelled(10.0, spent=SPENT)).run
 
-    assert (SPENT, frozenset[int]()) == (stopped.spent, stopped.begun)
+    assert (SPENT + Spent(tool_calls=1), frozenset[int]()) == (stopped.spent, stopped.begun)
 
 
 def test_an_abort_tells_which_calls_have_not_begun() -> None:

@@ -9,13 +9,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from graphloop.errors import ToolDefinitionError
-from graphloop.tool_name import check_name
+from graphloop.tool_name import check_name, legal_name
 
 
 @given(st.from_regex(r"[A-Za-z0-9_-]{1,64}", fullmatch=True))
 def test_a_legal_name_passes(name: str) -> None:
     """Letters, digits, '_' and '-' are taken everywhere (CONTRACT §9 #56)."""
     check_name(name)
+    assert name == legal_name(name)
 
 
 @given(st.text())
@@ -31,6 +32,7 @@ def test_the_name_that_is_offered_instead_is_legal(name: str) -> None:
         offered = re.search(r"Fix: name it '([^']*)'\.$", str(error))
         assert offered is not None
         check_name(offered[1])
+        assert offered[1] == legal_name(name)
     else:
         assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name)
 

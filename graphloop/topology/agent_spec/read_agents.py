@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, Final, TypeVar, final
 
 from ...errors import ConfigError
+from ...naming import control_in, node_flaw_of
 from ...tools import Tool
 from ..compose import Value
 from ..forms import Data, Reading, put_off
@@ -111,6 +112,14 @@ class Context:
             found = f"texts have at most {SIZE_MAX:,} characters, each as often as it is used."
             raise self.to.complaints.misread(one.mark, found, "shorten them.")
         return _unfilled(text)
+
+    def named(self, one: Component) -> str:
+        """Return a component's name as a graph's; note if no graph can have it."""
+        control = control_in(one.name)
+        if control is not None:
+            found = f"{one.name!r:.60} is no name: it holds the control character {control!r}."
+            self.note(one.entries["name"].value.mark, found, "leave it out.")
+        return one.name
 
     def uses(self, category: Category, name: str, mark: Mark) -> object:
         """Return what is registered under a name that the document uses; note if nothing is."""
@@ -213,6 +222,7 @@ class AgentReader:
         add = self._context.findings.add
         self._context.metadata(one)
         noted = len(self._context.to.complaints.problems)
+        name = self._context.named(one)
         model = self._unless_misread(lambda: self.model(one), "")
         self._unless_misread(lambda: self._all_tools(one, tools), None)
         instructions, filled = self._unless_misread(
@@ -224,7 +234,7 @@ class AgentReader:
             lost.append(f"it has {STEPS_MAX} turns at most")
         said = f"a loop of its own: {'; '.join(lost)}" if lost else "a loop of its own"
         add("approximated" if lost else "exact", one.kind, one.id, said, one.mark)
-        data: dict[str, Data] = {"name": one.name}
+        data: dict[str, Data] = {"name": name}
         if instructions.strip():
             data["instructions"] = instructions
         if tools.names:
@@ -330,7 +340,7 @@ class AgentReader:
 def plain_name(name: str, taken: Container[str]) -> str:
     """Return a name of letters, digits, `_` and `-` that is not taken."""
     own = re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_")[:50] or "agent"
-    own = f"{own}_" if own == "END" else own
+    own = f"{own}_" if own == "END" or node_flaw_of(own) else own
     number, found = 1, own
     while found in taken:
         number += 1

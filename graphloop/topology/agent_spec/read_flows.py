@@ -49,6 +49,7 @@ class FlowReader:
     def _flow(self, flow: Flow) -> dict[str, Data] | None:
         own = flow.own
         self._context.metadata(own)
+        name = self._context.named(own)
         start = self._nodes(flow)
         flow.start = start.id
         self._edges(flow)
@@ -75,7 +76,7 @@ class FlowReader:
                 nodes |= one.nodes
                 ways = {way: entries[to] for way, to in flow.ways[id_].items()}
                 edges |= {name: row_data(row, ways) for name, row in one.rows.items()}
-        data: dict[str, Data] = {"name": own.name}
+        data: dict[str, Data] = {"name": name}
         description = self._components.text(own, "description", "")
         data |= {"description": description} if description.strip() else {}
         data |= self._start(start)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain, count
 from typing import Final, final
 
+from ...errors import ConfigError
+from ...route_outcomes import route_outcome
 from ..forms import Data
 from ..problems import Misread
 from .components import Component, defaults_of, word
@@ -29,6 +32,9 @@ __all__ = ["NodeReader"]
 
 ITEMS_MAX: Final = 50
 """How many items a map has: Agent Spec has no bound, and a plan needs one."""
+
+LETTERS_MAX: Final = 40
+"""How long the name of a way on is that is made of a branch's."""
 
 NODE_SAID: Final[Mapping[str, str]] = {
     "ApiNode": "a document calls no servers here; register a function instead",
@@ -145,7 +151,10 @@ class NodeReader:
 
     def _llm_node(self, flow: Flow, one: Component) -> Made:
         prompt, filled = self._context.told(one, "prompt_template")
-        graph: dict[str, Data] = {"name": one.name, **answer_data(self._agents.model(one))}
+        graph: dict[str, Data] = {
+            "name": self._context.named(one),
+            **answer_data(self._agents.model(one)),
+        }
         lost = ["its model reads the conversation as well, to which its answer is added"]
         lost += [f"the placeholders {', '.join(filled)} point to it"] if filled else []
         given = defaults_of(self._components.titles(one, "inputs"))
@@ -272,8 +281,32 @@ def _routes(said: Mapping[str, str]) -> dict[str, tuple[str, str]]:
     """Return for each outcome's name the branch that it stands for, and its words."""
     routes: dict[str, tuple[str, str]] = {}
     for number, (branch, words) in enumerate(said.items(), 1):
-        parts = [one for one in re.split(r"[^a-z0-9]+", branch.lower()) if one]
-        own = "_".join(one if one[0].isalpha() else f"n{one}" for one in parts)[:40].strip("_")
-        own = f"to_{own}" if own else f"way{number}"
-        routes[own if own not in routes else f"{own}_way{number}"] = (branch, words)
+        own = [*_ways(branch)]
+        numbered = [f"{one}_way{number}" for one in own]
+        names = chain(own, numbered, (f"way{one}" for one in count(number)))
+        name = next(one for one in names if one not in routes and _is_route(one))
+        routes[name] = (branch, words)
     return routes
+
+
+def _ways(branch: str) -> Iterator[str]:
+    """Yield names like that of a branch, the nearest first; they may be no outcomes' names."""
+    words = [one for one in re.split(r"[^a-z0-9]+", branch.lower()) if one]
+    joined: list[str] = []
+    for one in words:
+        # Outcomes are classes, too, in whose names a letter alone is no word: "e-mail", "don't".
+        if joined and 1 in {len(joined[-1]), len(one)}:
+            joined[-1] += one
+        else:
+            joined.append(one)
+    for parts in (words, joined):
+        own = "_".join(one if one[0].isalpha() else f"n{one}" for one in parts)
+        yield f"to_{own[:LETTERS_MAX].strip('_')}"
+
+
+def _is_route(name: str) -> bool:
+    try:
+        route_outcome(name)
+    except ConfigError:
+        return False
+    return True

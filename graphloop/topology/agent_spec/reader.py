@@ -99,8 +99,26 @@ def read_agent_spec(
     if data is None:
         raise TopologyError(title, report.problems(LEFT_OUT))
     known = _known(context.registered) if unregistered else names
-    document = read_text(yaml_of({"graphloop": VERSION, **data}), known, title)
+    document = _made(data, known, root, complaints)
     return _allowed(Read(document, known, report), title, LEFT_OUT, allow_refused=allow_refused)
+
+
+def _made(
+    data: Mapping[str, Data], known: Names, root: Component, complaints: Complaints
+) -> Document:
+    """Return the topology that a document's data are.
+
+    Raises:
+        TopologyError: it is none; nobody sees its text, so what is wrong is told of the document.
+    """
+    try:
+        return read_text(yaml_of({"graphloop": VERSION, **data}), known)
+    except TopologyError as error:
+        for one in error.problems:
+            found = f"what becomes of {root.kind} {root.id!r:.80} is no topology: {one.found}"
+            complaints.note(root.mark, found, f"in the document, {one.fix}")
+    complaints.refuse()
+    raise AssertionError("what is wrong with it is among the complaints")
 
 
 def _allowed(read: Read, title: str, fix: str, *, allow_refused: bool) -> Read:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cache
 from typing import Any, Final, TypeAlias, final
 
@@ -17,6 +17,7 @@ from ...nodes.prepare_step import PrepareStep
 from ...nodes.stop_check import StopCheck
 from ...nodes.verify import Verify
 from ...outcomes import outcome_name
+from ...policy import Rule, describe
 from ..document import Document, document_of
 from ..forms import Data
 from ..reader import VERSION, read_text
@@ -27,6 +28,9 @@ from .sheet import Sheet, literal, reference, references
 from .tool_inputs import input_properties, registered_tool
 
 __all__ = ["AgentWriter", "is_loop"]
+
+RUN: Final = "run"
+"""What the model of the run is called in a document."""
 
 LOOP: Final = (
     Append,
@@ -61,7 +65,7 @@ class AgentWriter:
     def model(self, label: str) -> str:
         """Write the configuration of a model, and return its id."""
         provider, _, name = label.partition(":")
-        own = f"model.{label or 'run'}"
+        own = f"model.{label or RUN}"
         if provider == "openai" and name:
             return self._sheet.once("OpenAiConfig", own, label, model_id=name)
         if provider == "anthropic" and name:
@@ -69,8 +73,11 @@ class AgentWriter:
             return self._sheet.once("LlmConfig", own, label, model_id=name, **said)
         what = f"the model {label!r}" if label else "the model of the run"
         said_of = "is named in graphloop only: give its configuration a `model_id`"
-        self._add("approximated", "model", label or "run", f"{what} {said_of}")
-        return self._sheet.once("LlmConfig", own, label or "run", model_id=label or "run")
+        self._add("approximated", "model", label or RUN, f"{what} {said_of}")
+        if label == RUN:
+            # A label like any other: what is shown of it is not the model of the run.
+            return self._sheet.once("LlmConfig", f"{own}.label", f"the label {RUN}", model_id=label)
+        return self._sheet.once("LlmConfig", own, label or RUN, model_id=label or RUN)
 
     def agent(self, document: Document, own: str, name: str, prompt: str = "") -> str:
         """Write an agent that is a loop, and return its id.
@@ -106,6 +113,8 @@ class AgentWriter:
                 self._add("refused", "agent", f"{place}/{one}", why)
         ids = [self._worker(document, one, f"{own}/{one}") for one in workers]
         held = [one for one in ids if one]
+        confirmed = any(one in asked for one in plain)
+        self._unlisted(document, place, runs=bool(plain or held) and not confirmed)
         if not held:
             return self._sheet.keep("Agent", own, name, **said)
         manager = self._sheet.keep("Agent", f"{own}.manager", name, **said)
@@ -145,6 +154,27 @@ class AgentWriter:
                 (asked if verdict == "ask" else free).append(name)
         return asked, free
 
+    def _unlisted(self, document: Document, place: str, *, runs: bool) -> None:
+        """Say what the gate says of tools that the document does not list, if that is lost.
+
+        Such tools come with a run, or are an agent's below.
+
+        Args:
+            document: the agent.
+            place: its place.
+            runs: whether they run where the document is read.
+        """
+        gate = next((one for one in document.graph.nodes.values() if isinstance(one, Gate)), None)
+        if gate is None:
+            return
+        said, others = _of_others(gate, document.tools)
+        if not others and said == ("allow" if runs else "deny"):
+            return
+        lines = "; ".join(describe(gate.rules)) if gate.rules else "allow *"
+        there = "run" if runs else "never run"
+        lost = f"what its gate says of tools that are not listed is lost ({lines})"
+        self._add("refused", "gate", f"{place}/{gate.name}", f"{lost}: there, they {there}")
+
     def _verdict(self, gate: Gate, name: str, place: str) -> str:
         """Return "ask", "free" or "never"; what depends on a call asks."""
         found = registered_tool(self._names.find("tool", name))
@@ -180,8 +210,8 @@ class AgentWriter:
         entry = document.agents[name]
         inner = entry.document
         if entry.takes_over:
-            said = "it takes the conversation over; a worker only answers"
-            self._add("approximated", "agent", own, said)
+            said = "that it takes the conversation over is lost: a worker only answers"
+            self._add("refused", "agent", own, said)
         if inner is None or not is_loop(inner.graph):
             why = "handed to each run" if inner is None else "a graph that no worker is"
             self._add("refused", "agent", own, f"it is {why}: it is left out")
@@ -209,6 +239,21 @@ def _ruled(gate: Gate, name: str) -> tuple[str, bool]:
         else:
             return "free" if rule.verdict == "allow" else "never", False
     return "ask" if depends else "never", depends
+
+
+def _of_others(gate: Gate, listed: Collection[str]) -> tuple[str, list[Rule]]:
+    """Return what a gate says of most tools that are not listed, and the rules that say more."""
+    if not gate.rules:
+        return "allow", []
+    others: list[Rule] = []
+    said = "deny"
+    for rule in gate.rules:
+        if "*" in rule.tools and not rule.condition:
+            said = rule.verdict
+            break
+        if not set(rule.tools) <= set(listed):
+            others.append(rule)
+    return said, [one for one in others if one.condition or one.verdict != said]
 
 
 _Shape: TypeAlias = "tuple[str, dict[str, dict[str, str]]]"

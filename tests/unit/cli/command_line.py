@@ -26,6 +26,22 @@ def environment() -> Mapping[str, str]:
     return kept | {"PYTHONPATH": str(ROOT), "PYTHONUTF8": "1"}
 
 
+def printed(*arguments: str | Path, encoding: str, cwd: Path = ROOT) -> bytes:
+    """Return what `graphloop` writes to a stdout of that encoding; it must succeed.
+
+    Its environment says so the way a terminal of another time would.
+    """
+    narrow = {"PYTHONUTF8": "0", "PYTHONIOENCODING": encoding}
+    return subprocess.run(
+        [*COMMAND, *map(str, arguments)],
+        cwd=cwd,
+        env={**environment(), **narrow},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        check=True,
+    ).stdout
+
+
 def graphloop(*arguments: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     """Run `graphloop` with these arguments to its end, with nobody at its terminal."""
     return subprocess.run(

@@ -171,6 +171,29 @@ def test_output_that_cannot_be_written_is_told_in_words(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("options", ["", " --json"])
+def test_a_reader_that_has_read_enough_leaves_a_run_that_can_be_taken_up(
+    options: str, tmp_path: Path
+) -> None:
+    """`| head -1` is no error, and the run waits for nobody: its driver is gone."""
+    command, store = " ".join(map(shlex.quote, COMMAND)), shlex.quote(str(tmp_path / "runs.db"))
+    # This reader has gone before the run says anything.
+    reader = f"{command} run examples/weather 'And in NYC?' --store {store}{options} | :"
+
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"{reader}; {command} runs --json --store {store}"],
+        cwd=ROOT,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert all(line.startswith("no API key found") for line in done.stderr.splitlines())
+    assert "interrupted" == json.loads(done.stdout)["status"]
+
+
 def test_the_commands_on_a_store_are_done_with_their_options(
     pay_desk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -15,9 +15,10 @@ from graphloop import Approval, Pending
 from graphloop.cli.approval import READER, UNKNOWN, approver, question, read_answer
 from graphloop.cli.plain import PlainScreen
 from graphloop.cli.request import Approve
+from graphloop.drivers.ports import LeftOpen
 from graphloop.effects import IN_WORDS
 
-ASKED = "  allow it? y, n, e to edit the arguments, or the reason why not: "
+ASKED = "  allow it? y, n, e to edit the arguments, or the reason why not (Ctrl-D: no): "
 PAY = '{"type": "object", "properties": {"amount": {"type": "integer"}}, "required": ["amount"]}'
 PENDING = Pending("approval", "c0.0", "id", "pay", '{"amount": 5}', parameters=PAY)
 
@@ -48,13 +49,11 @@ def decision(mode: Approve | None, pending: Pending = PENDING) -> Approval:
         ("y\n", Approval(approved=True)),
         (" YES \n", Approval(approved=True)),
         ("n\n", Approval(approved=False)),
-        ("\n", Approval(approved=False)),
-        ("", Approval(approved=False)),
         ("yes, but less\n", Approval(approved=False, reason="yes, but less")),
     ],
 )
 def test_only_a_clear_yes_is_a_yes(line: str, expected: Approval) -> None:
-    """Everything else denies, the end of input included; the model is told the reason."""
+    """Everything else denies; the model is told the reason."""
     assert read_answer(line) == expected
 
 
@@ -90,7 +89,6 @@ def test_the_answer_is_read_from_the_terminal(
         ("e", Approval(approved=True, arguments='{"answer": "e"}')),
         ("yes", Approval(approved=True)),
         ("n", Approval(approved=False)),
-        ("", Approval(approved=False)),
     ],
 )
 def test_a_question_of_a_node_is_answered_in_words(
@@ -102,7 +100,7 @@ def test_a_question_of_a_node_is_answered_in_words(
     os.write(typed, f"{line}\n".encode())
 
     assert decision(Approve.ASK, words) == expected
-    assert capsys.readouterr().err.endswith("  your answer in words, or y, n: ")
+    assert capsys.readouterr().err.endswith("  your answer in words, or y, n (Ctrl-D: no): ")
 
 
 @pytest.mark.parametrize("line", ["e", "Edit"])
@@ -182,9 +180,64 @@ def test_a_call_that_may_have_run_cannot_be_edited_at_the_terminal(
 
     assert decision(Approve.ASK, again) == Approval(approved=True)
     told = capsys.readouterr().err
-    assert 2 == told.count("  run it again? y, n, or the reason why not: ")
+    assert 2 == told.count("  run it again? y, n, or the reason why not (Ctrl-D: no): ")
     assert "e to edit" not in told
     assert "it may have run already, so its arguments cannot be edited" in told
+
+
+@pytest.mark.parametrize("in_words", [False, True])
+def test_enter_alone_decides_nothing(
+    in_words: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is pressed by accident, and what was denied is denied for good."""
+    lines = iter(["\n", "  \n", "y\n"])
+    asked = '{"question": "Which team?", "answer": ""}'
+    words = Pending("approval", "triage.2", "", "triage", asked, parameters=IN_WORDS, in_words=True)
+
+    async def line() -> str:
+        return next(lines)
+
+    monkeypatch.setattr("graphloop.cli.approval._line", line)
+
+    assert Approval(approved=True) == decision(Approve.ASK, words if in_words else PENDING)
+    assert 2 == capsys.readouterr().err.count("nothing was said, and nothing is decided")
+
+
+@pytest.mark.parametrize("lines", [[""], ["e\n", ""]])
+def test_the_end_of_input_leaves_a_question_of_a_kept_run_open(
+    lines: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is also what a lost terminal gives, and nobody has said no."""
+    left = iter(lines)
+
+    async def line() -> str:
+        return next(left)
+
+    monkeypatch.setattr("graphloop.cli.approval._line", line)
+    decide = approver(Approve.ASK, PlainScreen(io.StringIO()), interactive=True, kept=True)
+    assert decide is not None
+
+    async def decided() -> Approval:
+        return await decide(PENDING)
+
+    with pytest.raises(LeftOpen):
+        asyncio.run(decided())
+    assert "(Ctrl-D: decide later)" in capsys.readouterr().err
+
+
+def test_a_terminal_that_is_gone_is_the_end_of_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody would ever answer, and the run would wait for ever."""
+
+    def gone(descriptor: int, length: int) -> bytes:
+        raise OSError(5, "Input/output error")
+
+    ours, theirs = os.pipe()
+    os.close(theirs)
+    with os.fdopen(ours) as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        monkeypatch.setattr(os, "read", gone)
+
+        assert Approval(approved=False) == decision(Approve.ASK)
 
 
 def test_a_question_can_be_left_unanswered(typed: int) -> None:

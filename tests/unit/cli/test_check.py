@@ -10,6 +10,7 @@ import pytest
 from graphloop.cli.check import check
 from graphloop.cli.status import Status
 from graphloop.errors import ConfigError
+from tests.unit.cli.command_line import called
 
 TABLE = """
 from graphloop import END, Graph
@@ -25,6 +26,48 @@ def test_a_sound_graph_is_status_0(capsys: pytest.CaptureFixture[str]) -> None:
     """CI goes on."""
     assert check("agent", as_json=False) is Status.OK
     assert "no problem found" in capsys.readouterr().out
+
+
+UNKNOWN = """
+from graphloop import END, Graph
+from graphloop.nodes import Child
+from graphloop.outcomes import Done
+child = Child("helper")
+graph = Graph("g", child, {child: {...: END}})
+"""
+
+
+def test_a_graph_of_which_nothing_is_proven_is_not_told_to_be_fine(
+    desk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who reads the first line alone would take unknown for proven."""
+    (desk / "own.py").write_text(UNKNOWN, encoding="utf-8")
+
+    assert check("own.py", as_json=False) is Status.OK
+    first = capsys.readouterr().out.splitlines()[0]
+    assert "graph 'g': nothing is proven, and no problem found" == first
+
+
+def test_what_has_to_be_proven_is_a_failure_where_it_is_not(
+    desk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """CI can ask for more than that nothing is known to be wrong."""
+    (desk / "own.py").write_text(UNKNOWN, encoding="utf-8")
+
+    assert check("agent", as_json=False, proven="GL2, GL3") is Status.OK
+    assert check("agent", as_json=False, proven="all") is Status.OK
+    assert check("own.py", as_json=True, proven="GL2,GL4") is Status.FAILED
+    told = capsys.readouterr().err
+    assert "not proven, and --proven says that it has to be: GL2, GL4\n" == told
+    with pytest.raises(ConfigError, match="GL99"):
+        check("agent", as_json=False, proven="GL99")
+
+
+@pytest.mark.parametrize("file", ["c.scxml", "/proc/c.svg"])
+def test_a_picture_that_cannot_be_is_wrong_usage(file: str) -> None:
+    """Status 1 would say that the graph is wrong."""
+    with pytest.raises(ConfigError):
+        check("agent", as_json=False, draw=file)
 
 
 @pytest.mark.parametrize(("row", "code"), [("{...: END}", "GL1"), ("{Ready: other}", "GL5")])
@@ -150,3 +193,14 @@ def test_a_function_that_takes_no_model_is_told_so(desk: Path) -> None:
 
     with pytest.raises(ConfigError, match=r"`def factory\(model\)`; found factory\(\)"):
         check("made:factory", as_json=False)
+
+
+def test_a_rule_may_be_given(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is proven, or told with a way that breaks it."""
+    assert check("agent", as_json=False, rules=["{never: execute, before: gate}"]) is Status.OK
+    assert "proven GL12" in capsys.readouterr().out
+    assert check("agent", as_json=False, rules=["{never: execute}"]) is Status.FAILED
+    assert "error GL12" in capsys.readouterr().out
+    with pytest.raises(ConfigError, match="--rule 2"):
+        check("agent", as_json=False, rules=["{never: execute}", " "])
+    assert "--rule" in called("check", "agent", "--rule", "{nev: execute}").stderr

@@ -10,6 +10,7 @@ import pytest
 from graphloop.cli.diff import diff
 from graphloop.cli.status import Status
 from graphloop.errors import ConfigError
+from tests.unit.cli.command_line import called
 
 GRAPH = """
 from graphloop.graph import Graph
@@ -74,6 +75,51 @@ def test_what_cannot_work_is_refused() -> None:
         diff("old.py", "new.py", theme="drak")
     with pytest.raises(ConfigError, match="AFTER"):
         diff("old.py", " ", theme="light")
+
+
+def test_a_rule_may_be_given(graphs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Decided on both graphs, as `check` would decide it on each."""
+    rule = "{never: execute, before: gate}"
+    diff("old.py", "new.py", rules=[rule])
+    told = capsys.readouterr().out
+
+    assert "without `gate`: the rule 'never execute before gate' was p" in told
+    diff("old.py", "new.py")
+    assert "the rule" not in capsys.readouterr().out
+    with pytest.raises(ConfigError, match="--rule"):
+        diff("old.py", "new.py", rules=["{nev: execute}"])
+    with pytest.raises(ConfigError, match="--rule 2"):
+        diff("old.py", "new.py", rules=[rule, " "])
+    shown = called("diff", "old.py", "new.py", "--rule", rule, cwd=graphs)
+    assert "never execute before gate" in shown.stdout
+
+
+@pytest.mark.usefixtures("graphs")
+def test_a_rule_that_means_nothing_in_either_graph_is_refused() -> None:
+    """It would guard nothing, and every change would pass."""
+    with pytest.raises(ConfigError, match="nosuch"):
+        diff("old.py", "new.py", theme="light", rules=["{never: nosuch}"])
+
+
+def test_a_change_is_seen_from_far_and_from_near(graphs: Path) -> None:
+    """At the levels of `draw`; without a picture there is nothing to see."""
+    for level in ("phase", "detail"):
+        assert (
+            1
+            == called(
+                *("diff", "old.py", "new.py", "-o", f"{level}.txt", "--level", level), cwd=graphs
+            ).returncode
+        )
+    far, near = ((graphs / f"{one}.txt").read_text("utf-8") for one in ("phase", "detail"))
+
+    assert "┊   prepare_step, compact, extend" in far
+    assert "calls (was gate)" in far
+    assert "calls (gone)" in far
+    assert "┊   asks a model once at most" in near
+    with pytest.raises(ConfigError, match="--level would have no effect"):
+        diff("old.py", "new.py", level="phase")
+    with pytest.raises(ConfigError, match="phase, node, detail"):
+        diff("old.py", "new.py", output="a.txt", level="far")
 
 
 def test_temporal_rules_are_compared(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:

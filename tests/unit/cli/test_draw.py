@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from graphloop import Agent
+from graphloop.cli.approve import approve
 from graphloop.cli.draw import draw
 from graphloop.cli.request import Approve, DrawRequest, ResumeRequest, RunRequest
 from graphloop.cli.resume import resume
@@ -14,6 +15,7 @@ from graphloop.cli.run import run
 from graphloop.cli.status import Status
 from graphloop.errors import ConfigError
 from graphloop.testing import ScriptedModel
+from tests.unit.cli.command_line import called, printed
 from tests.unit.cli.pay_desk import parked, run_ids
 
 MAGIC = {"svg": b"<svg", "png": b"\x89PNG", "mmd": b"flowchart", "dot": b"digraph", "txt": b"start"}
@@ -60,6 +62,48 @@ def test_it_is_printed_for_a_terminal(capsys: pytest.CaptureFixture[str]) -> Non
     assert text == capsys.readouterr().out
 
 
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
+def test_it_is_printed_where_stdout_lacks_its_signs(encoding: str) -> None:
+    """Windows and LC_ALL=C: plain signs in place of a trace, and columns as they were."""
+    shown = printed("draw", "agent", "--text", encoding=encoding).decode(encoding).splitlines()
+    whole = called("draw", "agent", "--text").stdout.splitlines()
+
+    assert [len(line) for line in whole] == [len(line) for line in shown]
+    assert "* start => prepare_step" in shown
+    assert "?" not in "".join(shown)
+
+
+def test_what_happened_is_printed_where_stdout_lacks_its_signs(pay_desk: Path) -> None:
+    """Lifelines and arrows have plain signs, too."""
+    shown = printed(
+        *("draw", "--run", parked(), "--store", "runs.db", "--sequence", "--text"),
+        encoding="ascii",
+        cwd=pay_desk,
+    ).decode("ascii")
+
+    assert "\n|   +-->+   |" in shown
+    assert "may pay run?" in shown
+
+
+def test_a_file_that_is_printed_is_utf_8_whatever_stdout_is(desk: Path) -> None:
+    """`graphloop draw -o - > loop.mmd` writes what `-o loop.mmd` does."""
+    (desk / "snow.py").write_text(
+        "from graphloop import END, Graph\nfrom graphloop.nodes import Limit\n"
+        "from graphloop.outcomes import Go, Stop\n"
+        "one = Limit(3, 'Schnee ❄')\n"
+        "graph = Graph('Bär', one, {one: {Go: END, Stop: END}})\n",
+        encoding="utf-8",
+    )
+    for suffix in ("mmd", "dot"):
+        shown = printed("draw", "snow.py", "-o", f"-.{suffix}", encoding="cp1252", cwd=desk)
+        draw(DrawRequest(target="snow.py", output=f"snow.{suffix}"))
+        written = (desk / f"snow.{suffix}").read_bytes().replace(b"\r\n", b"\n")
+        assert shown.replace(b"\r\n", b"\n").strip() == written.strip()
+    text = printed("draw", "snow.py", "--text", encoding="cp1252", cwd=desk).decode("cp1252")
+    assert text.startswith("Bär\n")
+    assert "Schnee ?" in text
+
+
 @pytest.mark.usefixtures("desk")
 def test_another_suffix_is_refused() -> None:
     """The message lists those there are."""
@@ -87,6 +131,39 @@ def test_a_run_is_laid_over_its_own_graph(capsys: pytest.CaptureFixture[str]) ->
     resume(ResumeRequest(run=run_id, store="runs.db", approve=Approve.ALWAYS))
     assert drawn(capsys, run_id).startswith("agent (completed)\n")
     assert drawn(capsys, run_id, parked()).startswith("agent (2 runs: 1 completed, 1 not over)\n")
+
+
+@pytest.mark.usefixtures("pay_desk")
+def test_a_run_that_is_named_twice_is_refused() -> None:
+    """Also where it is named by another beginning of its id."""
+    run_id = parked()
+
+    with pytest.raises(ConfigError, match="twice"):
+        draw(DrawRequest(runs=(run_id, run_id[:8]), store="runs.db"))
+
+
+@pytest.mark.usefixtures("pay_desk")
+def test_what_was_answered_is_not_waited_for(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nobody should be sent to approve what is approved; the run goes on once it is taken up."""
+    run_id = parked()
+    approve(run_id, "pay", store="runs.db", deny=False, reason="", edit=None)
+    shown = drawn(capsys, run_id)
+
+    assert "waits for" not in shown
+    assert "pay: approved, not taken up yet" in shown
+
+
+@pytest.mark.usefixtures("pay_desk")
+def test_what_was_answered_to_a_child_is_not_waited_for(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its caller answers under its whole key; its own journal may be drawn, too."""
+    run_id = parked("team")
+    approve(run_id, "pay", store="runs.db", deny=True, reason="", edit=None)
+    capsys.readouterr()
+    draw(DrawRequest(runs=(run_id,), store="runs.db", expand=True, text=True))
+
+    shown = capsys.readouterr().out
+    assert "pay: denied, not taken up yet" in shown
+    assert "waits for approval" not in shown
 
 
 @pytest.mark.usefixtures("pay_desk")
@@ -163,6 +240,7 @@ def test_who_told_whom_what_is_drawn(pay_desk: Path, capsys: pytest.CaptureFixtu
     ("request_", "words"),
     [
         (DrawRequest(target=" "), "TARGET"),
+        (DrawRequest(sequence=True, runs=("a", "a")), "expected one --run, found 2"),
         (DrawRequest(check=True, runs=("a",)), "lie upon each other"),
         (DrawRequest(sequence=True), "expected one --run, found 0"),
         (DrawRequest(sequence=True, runs=("a",), expand=True), "--expand"),

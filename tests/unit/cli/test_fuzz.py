@@ -33,6 +33,13 @@ def test_a_sound_graph_is_status_0_and_its_coverage_is_drawn(
     assert "#40;30 runs#41;" in (desk / "c.mmd").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("file", ["c.scxml", "/proc/c.svg"])
+def test_a_picture_that_cannot_be_is_wrong_usage(file: str) -> None:
+    """Status 1 would say that a run did what it must not."""
+    with pytest.raises(ConfigError, match="--draw"):
+        fuzz(FuzzRequest(target="agent", seeds=3, draw=file))
+
+
 def test_a_failure_is_status_1_and_its_command_brings_it_back(
     desk: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,7 +6,9 @@ import asyncio
 
 import pytest
 
-from graphloop.cli.journal import Journal, read
+from graphloop.cli.approve import approve
+from graphloop.cli.journal import Journal, read, read_answers
+from graphloop.cli.noted import Noted
 from graphloop.errors import ConfigError
 from graphloop.events import Cancelled, Setup, Started
 from tests.unit.cli.pay_desk import parked
@@ -39,14 +41,25 @@ def test_a_directory_of_json_lines_has_no_target() -> None:
     assert "execute" in journal.graph("pay").nodes
 
 
+@pytest.mark.usefixtures("pay_desk")
+def test_answers_are_read_under_the_keys_of_the_root_run() -> None:
+    """A directory of JSON lines keeps none."""
+    run_id = parked("team")
+    approve(run_id, "pay", store="runs.db", deny=False, reason="", edit=None)
+
+    for one in (run_id, f"{run_id}/c0.0"):
+        assert asyncio.run(read_answers("runs.db", one)) == {"c0.0/c0.0": "approved"}
+    assert asyncio.run(read_answers("runs", parked(store="runs"))) == {}
+
+
 def test_what_was_given_goes_before_what_was_noted() -> None:
     """A target may have moved since."""
-    assert Journal("r", EVENTS, "old", has_children=False).target_or("new") == "new"
+    assert Journal("r", EVENTS, Noted("old"), has_children=False).target_or("new") == "new"
 
 
 def test_a_journal_can_be_read_up_to_any_of_its_events() -> None:
     """But no further, and not to before its first."""
-    journal = Journal("r", EVENTS, "", has_children=False)
+    journal = Journal("r", EVENTS, Noted(), has_children=False)
 
     assert journal.first(None) == journal
     assert journal.first(1).events == EVENTS[:1]

@@ -21,9 +21,10 @@ SCRIPT = Path("examples/x/script.yaml")
             "s.yaml",
             None,
             {"ANTHROPIC_API_KEY": "k", "GRAPHLOOP_MODEL": "a:b"},
-            "script:s.yaml",
+            f"script:{Path('s.yaml').absolute()}",
         ),
         (None, None, None, {"ANTHROPIC_API_KEY": "k", "GRAPHLOOP_MODEL": "a:b"}, "a:b"),
+        ("script:/x/s.yaml", None, None, {}, "script:/x/s.yaml"),
         (None, None, "http://h", {"ANTHROPIC_API_KEY": "k"}, OPENAI),
         (None, None, None, {"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k"}, ANTHROPIC),
         (None, None, None, {"ANTHROPIC_API_KEY": "", "OPENAI_API_KEY": "k"}, OPENAI),
@@ -37,7 +38,10 @@ def test_what_is_said_beats_what_is_set(
     environ: dict[str, str],
     expected: str,
 ) -> None:
-    """A key in the environment must never override what somebody typed."""
+    """A key in the environment must never override what somebody typed.
+
+    A script is named from the root: the run may be taken up again from anywhere.
+    """
     found = choose_model(
         model=model, script=script, base_url=base_url, environ=environ, beside=SCRIPT
     )
@@ -49,7 +53,7 @@ def test_a_replay_is_announced() -> None:
     """A recorded answer that looks like a model's own would be a lie."""
     found = choose_model(model=None, script=None, base_url=None, environ={}, beside=SCRIPT)
 
-    assert found.model == "script:examples/x/script.yaml"
+    assert found.model == f"script:{SCRIPT.absolute()}"
     assert found.notice == (
         "no API key found: replaying examples/x/script.yaml; "
         "set ANTHROPIC_API_KEY or use --model to ask a real model"

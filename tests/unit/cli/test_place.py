@@ -21,14 +21,16 @@ def test_a_command_can_be_typed_as_it_stands() -> None:
     assert place.approve_command("r", "c0.0#7") == (
         "graphloop approve r 'c0.0#7' --store 'my runs.db'"
     )
-    assert place.resume_command("r") == "graphloop resume r --max-steps 3 --store 'my runs.db'"
+    assert place.resume_command("r") == "graphloop resume r --store 'my runs.db'"
 
 
 def test_a_store_that_keeps_no_notes_needs_the_target_again(tmp_path: Path) -> None:
     """And takes no answers while nobody drives the run."""
-    place = Place(JsonlStore(tmp_path), "runs", "/desk/pay")
+    place = Place(JsonlStore(tmp_path), "runs", "/desk/pay", ("--max-steps", "3"))
 
-    assert place.resume_command("r") == "graphloop resume r --target /desk/pay --store runs"
+    assert place.resume_command("r") == (
+        "graphloop resume r --target /desk/pay --max-steps 3 --store runs"
+    )
     assert not place.takes_answers
     asyncio.run(place.note("r"))
 
@@ -40,17 +42,18 @@ def test_answers_are_left_in_a_store_that_commands_can_open(path: str, takes: bo
 
 
 def test_the_target_is_noted_with_the_run() -> None:
-    """So that an approver, days later, need not know it."""
+    """So that an approver, days later, need not know it; nor what the run was given beside."""
 
-    async def noted(target: str) -> str:
+    async def noted(target: str, *options: str) -> str:
         store = MemoryStore()
         await store.append("r", 1, Started(1.0, "r", "g", (), Setup()))
         kept: Store = store
-        await Place(kept, "runs.db", target).note("r")
+        await Place(kept, "runs.db", target, options).note("r")
         (record,) = await store.overview()
         return record.target
 
     assert asyncio.run(noted("/desk/pay")) == "/desk/pay"
+    assert asyncio.run(noted("/desk", "--with", "a b.py")) == "/desk --with 'a b.py'"
     assert asyncio.run(noted("")) == ""
 
 

@@ -92,7 +92,7 @@ class Terminal:
 def asking() -> Iterator[Terminal]:
     """Yield a terminal on which a call's arguments are about to be edited."""
     terminal = Terminal(ASKS)
-    terminal.until("or the reason why not: ")
+    terminal.until("or the reason why not (Ctrl-D: no): ")
     terminal.type("e\n")
     yield terminal
     terminal.close()
@@ -112,7 +112,7 @@ def test_an_empty_line_goes_back_to_the_question(asking: Terminal) -> None:
     """And so does the end of input deny."""
     asking.until('"Ada"}')
     asking.type("\x15\n")  # All of the line away.
-    asking.until("or the reason why not: ")
+    asking.until("or the reason why not (Ctrl-D: no): ")
     asking.type("e\n")
     asking.until('"Ada"}')
     asking.type("\x15\x04")

@@ -44,7 +44,7 @@ def test_a_run_is_told_event_by_event_and_nothing_is_performed(
     out, err = replayed(run_id[:8], capsys)
 
     assert out == (
-        "1  TIME  Started       agent, script:pay/script.yaml: Pay 5.\n"
+        f"1  TIME  Started       agent, script:{Path('pay/script.yaml').absolute()}: Pay 5.\n"
         "2  TIME  ModelReplied  → pay(amount=5) · tool_calls, 15 tokens\n"
         "3  TIME  CallsChecked  needs approval\n"
         "4  TIME  Resumed       a driver took the run up\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphloop.cli.request import ResumeRequest, RunRequest
+from graphloop.cli.request import ResumeRequest, RunRequest, refuse_twice
 from graphloop.errors import ConfigError
 
 
@@ -37,3 +37,11 @@ def test_taking_a_run_up_refuses_blanks_too() -> None:
     with pytest.raises(ConfigError, match="RUN and --target and --base-url to say something"):
         ResumeRequest(run="", target=" ", base_url="").refuse_blanks()
     ResumeRequest(run="r").refuse_blanks()
+
+
+def test_a_run_that_is_named_twice_is_refused() -> None:
+    """A picture of two runs would show one."""
+    refuse_twice(["a", "b"])
+
+    with pytest.raises(ConfigError, match="--run names 'a' twice"):
+        refuse_twice(["a", "b", "a"])

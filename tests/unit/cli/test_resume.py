@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 import signal
 from pathlib import Path
 
@@ -79,7 +80,7 @@ def test_what_nobody_has_answered_parks_again(capsys: pytest.CaptureFixture[str]
 
     told = capsys.readouterr().err
     assert f"  graphloop approve {run_id} c0.0 --store runs.db\n" in told
-    assert f"  graphloop resume {run_id} --max-steps 3 --store runs.db\n" in told
+    assert f"  graphloop resume {run_id} --store runs.db\n" in told
 
 
 @pytest.mark.usefixtures("pay_desk")
@@ -154,7 +155,7 @@ def test_a_bare_question_goes_on_with_the_model_it_was_put_to(
     capsys.readouterr()
 
     assert resume(ResumeRequest(run="f", store="runs.db", base_url="http://x")) is Status.OK
-    assert reached == ["script:own.yaml at http://x"]
+    assert reached == [f"script:{desk / 'own.yaml'} at http://x"]
     assert capsys.readouterr().out.startswith("Served.\ncompleted · 1 step")
 
 
@@ -183,6 +184,82 @@ def test_a_journal_that_does_not_begin_is_damaged() -> None:
 
     with pytest.raises(StoreError, match="begins with Started, found Cancelled"):
         resume(ResumeRequest(run="r", store="runs", target="pay"))
+
+
+TOPOLOGY = """
+graphloop: 1
+name: desk
+start: prepare
+nodes:
+  prepare: {use: prepare_step}
+  model: {use: model_call}
+  gate: {use: gate, rules: [{ask: pay, when: is_large}, {allow: pay}]}
+  execute: {use: execute}
+  append: {use: append}
+  again: {use: waiting}
+edges:
+  prepare: {ready: model, calls: gate, else: END}
+  model: {calls: gate, else: append}
+  gate: {settled: execute, else: append}
+  execute: {else: append}
+  append: {answered_calls: again, resend: again, else: END}
+  again: {again: prepare, else: END}
+tools: [pay]
+prompt: Pay 5.
+"""
+REGISTERS = """
+from graphloop import node, registry, tool
+from graphloop.outcomes import Outcome
+
+class Again(Outcome): "Once more."
+
+@registry.node
+@node
+async def waiting(state: None) -> Again:
+    "Wait."
+    return Again()
+
+@registry.predicate
+def is_large(arguments, context):
+    return True
+
+@registry.tool
+@tool
+async def pay(amount: int) -> str:
+    "Pay."
+    return f"{amount} paid"
+"""
+
+
+def test_the_commands_that_are_printed_work_as_they_stand(pay_desk: Path) -> None:
+    """A topology needs what registers its names, and a reason to run without a bound, later too."""
+    (pay_desk / "desk.yaml").write_text(TOPOLOGY, encoding="utf-8")
+    (pay_desk / "own desk.py").write_text(REGISTERS, encoding="utf-8")
+    given = (
+        "--with",
+        "own desk.py",
+        "--unbounded",
+        "it's asked for",
+        "--script",
+        "pay/script.yaml",
+    )
+
+    first = graphloop("run", "desk.yaml", *given, "--store", "runs.db", cwd=pay_desk)
+    approve, resumed, *_ = (
+        shlex.split(line)[1:]
+        for line in first.stderr.splitlines()
+        if line.startswith("  graphloop")
+    )
+    second = graphloop(*approve, cwd=pay_desk)
+    printed = second.stderr.partition("go on with: graphloop ")[2]
+    replayed = graphloop("replay", resumed[1], "--store", "runs.db", cwd=pay_desk)
+    third = graphloop(*shlex.split(printed), cwd=pay_desk)
+
+    assert "" == replayed.stderr
+    assert "5 paid" in third.stdout, third.stderr
+    assert resumed == shlex.split(printed)
+    again = graphloop(*resumed, "--with", "own desk.py", cwd=pay_desk)
+    assert ("", Status.OK) == (again.stderr, again.returncode)
 
 
 def test_ctrl_c_ends_a_run_that_was_taken_up(pay_desk: Path) -> None:

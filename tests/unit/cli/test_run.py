@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,7 +20,7 @@ from graphloop.errors import ConfigError
 from graphloop.replay import replay
 from graphloop.testing import ScriptedModel
 from graphloop.values import AssistantMessage, ToolResult
-from tests.unit.cli.command_line import started
+from tests.unit.cli.command_line import printed, started
 from tests.unit.cli.pay_desk import GATED, run_ids
 
 WAITING = """
@@ -110,7 +108,7 @@ def test_a_parked_run_tells_how_to_go_on(gated: str, capsys: pytest.CaptureFixtu
     (run_id,) = run_ids("runs.db")
     assert told.out.endswith(f" · run {run_id} in runs.db\n")
     assert f"  graphloop approve {run_id} c0.0 --store runs.db\n" in told.err
-    assert f"  graphloop resume {run_id} --max-steps 4 --store runs.db\n" in told.err
+    assert f"  graphloop resume {run_id} --store runs.db\n" in told.err
 
 
 def test_a_store_of_the_agents_own_is_told_of_as_well(
@@ -182,6 +180,7 @@ def test_the_options_take_effect(gated: str, capsys: pytest.CaptureFixture[str])
         ({"target": "", "prompt": None}, "expected FILE_OR_PROMPT to say something"),
         ({"target": "Why so?", "prompt": None, "model": ""}, "expected --model to say something"),
         ({"target": "Why so?", "prompt": None, "script": "none.yaml"}, "cannot be read"),
+        ({"target": "Why so?", "prompt": None, "store": "no/runs.db"}, "expected a folder at 'no'"),
         ({"target": "Why so?", "prompt": None, "model": "opneai:m"}, "Did you mean 'openai'?"),
         ({"target": "Why so?", "prompt": None, "script": "s", "base_url": "u"}, "base_url would"),
     ],
@@ -254,13 +253,13 @@ def test_a_server_of_ones_own_is_asked(
     assert capsys.readouterr().out.startswith("Served.\n")
 
 
-def test_a_narrow_encoding_does_not_end_a_run(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_narrow_encoding_does_not_end_a_run(desk: Path) -> None:
     """A pipe on Windows, or LANG=C: what cannot be said becomes a question mark."""
-    narrow = io.TextIOWrapper(raw := io.BytesIO(), encoding="ascii")
-    monkeypatch.setattr(sys, "stdout", narrow)
+    script = scripted(desk, "72°F")
 
-    assert run(RunRequest(target="Why so?", script=scripted(desk, "72°F"))) is Status.OK
-    assert raw.getvalue().startswith(b"72?F\ncompleted ? 1 step")
+    out = printed("run", "Why so?", "--script", script, encoding="ascii", cwd=desk)
+
+    assert out.startswith(b"72?F\ncompleted ? 1 step")
 
 
 @pytest.mark.parametrize("as_json", [False, True])

@@ -108,6 +108,26 @@ def test_what_is_over_is_shown_when_asked_for(capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.usefixtures("pay_desk")
+def test_a_run_that_was_left_and_waits_for_nobody_was_interrupted(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Nobody has to answer anything: it only has to be taken up."""
+    run_id = parked()
+
+    async def leave() -> None:
+        store = SqliteStore("runs.db")
+        await store.claim(run_id)
+        await store.release(run_id, "suspended", ())
+        await store.aclose()
+
+    asyncio.run(leave())
+
+    assert "interrupted" in listed(capsys)[0]
+    assert len(listed(capsys, status="interrupted")[0].splitlines()) == 2
+    assert listed(capsys, status="suspended") == ("", "no such run\n")
+
+
+@pytest.mark.usefixtures("pay_desk")
 def test_a_child_without_its_parent_has_its_whole_way(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

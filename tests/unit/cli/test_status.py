@@ -9,7 +9,15 @@ import sys
 
 import pytest
 
-from graphloop.cli.status import Status, complain, delivered, guarded, tell
+from graphloop.cli.status import (
+    Status,
+    complain,
+    delivered,
+    guarded,
+    put_file,
+    put_picture,
+    tell,
+)
 from graphloop.errors import ConfigError, Overloaded, ScriptError
 
 
@@ -53,6 +61,28 @@ def test_a_bug_keeps_its_trace() -> None:
 def test_a_status_passes() -> None:
     """The work's own status is the command's."""
     assert guarded(lambda: Status.PARKED) is Status.PARKED
+
+
+def test_no_encoding_ends_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names may be in any script, and terminals of any time."""
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, "ascii", newline=""))
+
+    delivered(lambda: print("Bär", end=" "))  # noqa: T201 - what a command does
+    put_picture("━▶ Bär ")
+    put_file("Bär ━▶")
+    sys.stdout.flush()
+
+    assert raw.getvalue() == b"B?r => B?r " + "Bär ━▶".encode()
+
+
+def test_where_nobody_knows_the_encoding_text_stays_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that listens in memory gets what was said."""
+    monkeypatch.setattr(sys, "stdout", out := io.StringIO())
+    put_picture("━▶")
+    put_file("Bär")
+
+    assert out.getvalue() == "━▶Bär"
 
 
 class Broken(io.StringIO):

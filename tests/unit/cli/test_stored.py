@@ -9,7 +9,14 @@ from typing import TypeVar
 
 import pytest
 
-from graphloop.cli.stored import closing, find_run, opened, record_of, short_ids
+from graphloop.cli.stored import (
+    closing,
+    find_run,
+    opened,
+    record_of,
+    refuse_unreachable,
+    short_ids,
+)
 from graphloop.errors import ConfigError
 from graphloop.events import Setup, Started
 from graphloop.stores.jsonl import JsonlStore
@@ -159,3 +166,28 @@ def test_short_ids_are_told_apart_by_eye() -> None:
         "f" * 32: "f" * 8,
     }
     assert short_ids([]) == {}
+
+
+@pytest.mark.parametrize("name", ["agent.py", "notes"])
+def test_a_folder_that_holds_something_else_is_no_store(name: str, tmp_path: Path) -> None:
+    """It would be told to have no runs, as an empty store is."""
+
+    async def looked() -> None:
+        async with opened(str(tmp_path)):
+            pass
+
+    done(looked())
+    (tmp_path / name).mkdir()
+    with pytest.raises(ConfigError, match="found a folder with other files in it"):
+        done(looked())
+    (tmp_path / "r.jsonl").touch()
+    done(looked())
+
+
+def test_a_database_in_no_folder_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+    """It is a slip of the hand; a folder of journals is made."""
+    refuse_unreachable(str(tmp_path / "runs.db"))
+    refuse_unreachable(str(tmp_path / "no" / "runs"))
+
+    with pytest.raises(ConfigError, match=r"expected a folder at .* create it first"):
+        refuse_unreachable(str(tmp_path / "no" / "runs.db"))

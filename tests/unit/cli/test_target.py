@@ -307,10 +307,12 @@ def test_what_a_file_names_is_registered_by_python_that_the_command_names(
         ("no_such_module", "expected a module 'no_such_module'"),
         ("a b", "--with names a .py file, or a module"),
         ("own_ee.py", "own_ee.py, line 1)"),
+        ("a_mere_folder", "a folder without an __init__.py, which registers nothing"),
     ],
 )
 def test_what_registers_nothing_is_told(name: str, said: str, desk: Path) -> None:
     """As a target that cannot be loaded."""
+    (desk / "a_mere_folder").mkdir()
     write(desk / "own_ee.py", "x.y\n")
 
     with pytest.raises(ConfigError) as refused:

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from graphloop import Agent, tool
+from graphloop import Agent, Approval, Pending, tool
 from graphloop.cli.json_lines import JsonScreen
 from graphloop.cli.live import LiveScreen
 from graphloop.cli.place import Place
@@ -16,6 +16,7 @@ from graphloop.cli.plain import PlainScreen
 from graphloop.cli.request import Approve
 from graphloop.cli.status import Status
 from graphloop.cli.watch import Watched, decider, screen_for, watch
+from graphloop.drivers.ports import LeftOpen
 from graphloop.providers.script import Entry
 from graphloop.stores.memory import MemoryStore
 from graphloop.temporal import always_followed_by, never
@@ -70,6 +71,56 @@ def test_a_run_that_fails_is_closed_and_told(capsys: pytest.CaptureFixture[str])
 
     assert (status, closed) == (Status.FAILED, ["closed"])
     assert capsys.readouterr().err == "error: ValueError: out of order\n"
+
+
+def test_a_question_that_is_left_open_parks_the_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ctrl-D at the prompt: the call is neither approved nor denied, and can be, later."""
+
+    async def later(pending: Pending) -> Approval:
+        raise LeftOpen
+
+    store = MemoryStore()
+    reply: Entry = {"calls": [{"name": "pay", "arguments": {"amount": 5}}]}
+    agent = Agent(ScriptedModel([reply]), tools=[pay], store=store, approve_tool_call=later)
+
+    async def look() -> Status:
+        place = Place(store, "runs.db", "pay")
+        run = Watched(agent.stream("hello", run_id="r"), agent.aclose, place)
+        return await watch(run, PlainScreen(io.StringIO()), None)
+
+    assert Status.PARKED is asyncio.run(look())
+    assert "  graphloop approve r c0.0 --store runs.db\n" in capsys.readouterr().err
+    (record,) = asyncio.run(store.overview())
+    assert ("suspended", ["c0.0"]) == (record.status, [one.key for one in record.asks])
+
+
+class Deaf(io.StringIO):
+    """A pipe that nobody reads any more."""
+
+    def write(self, text: str, /) -> int:
+        """Say so."""
+        raise BrokenPipeError(32, "Broken pipe")
+
+
+def test_a_run_that_nobody_reads_is_left_before_its_store_is_closed() -> None:
+    """What is noted of it is what whoever takes it up has to know."""
+    store, closed = MemoryStore(), list[str]()
+    agent = Agent(ScriptedModel(["Hi."]), store=store)
+
+    async def close() -> None:
+        (record,) = await store.overview()
+        closed.append(record.status)
+
+    async def look() -> Status:
+        run = Watched(agent.stream("hello", run_id="r"), close, Place(store, "runs.db", "pay"))
+        return await watch(run, PlainScreen(Deaf()), None)
+
+    with pytest.raises(BrokenPipeError):
+        asyncio.run(look())
+
+    assert ["suspended"] == closed
 
 
 def test_a_run_that_has_not_kept_a_rule_is_told_and_is_no_success(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar, final
@@ -37,8 +38,10 @@ from graphloop.stores.sqlite import SqliteStore
 from graphloop.testing import ScriptedModel
 from graphloop.tool_effects import EffectPolicy, Reconcile, Reconciliation
 from graphloop.tools import Toolbox
-from graphloop.values import ModelRequest, Reply, UserMessage
+from graphloop.values import ModelRequest, Reply, ToolResult, UserMessage
 from tests.agent_tree import Ledger, Plans, batch, tree
+from tests.mortal_store import Died as Killed
+from tests.mortal_store import Fate, MortalStore
 from tests.strategies import QUESTION, call, loop, reply, wrong
 
 T = TypeVar("T")
@@ -813,7 +816,7 @@ def test_a_driver_takes_up_the_children_that_it_has_driven_itself() -> None:
         assert ["c0.0/c0.0/c0.0"] == [asked.key for asked in one.pending]
         one.abort("enough")
         await drive(one.resume(one.run, at_once=True))
-        await one.cancelled(Cancelled(0.0))
+        await one.cancelled(Cancelled(0.0), unless_busy=False)
         return one, [names(await store.load(run))[-1] for run in await store.runs()]
 
     one, last = asyncio.run(scenario())
@@ -916,6 +919,35 @@ def test_an_abort_cancels_children_that_another_process_has_begun() -> None:
     assert ["Cancelled"] * 3 == last
     assert 3 * 15 == result.total_usage.total_tokens
     assert ["unknown"] == statuses(result)
+
+
+@pytest.mark.parametrize("noted", [False, True])
+def test_an_abort_counts_no_call_that_surely_never_began_in_another_process(noted: bool) -> None:
+    """A call that must not repeat is noted before it begins; so it is known where it was not."""
+    plan: Plans = {"go": [batch("kid")], "kid": [batch("note", "note")]}
+
+    async def scenario() -> tuple[int, list[str]]:
+        disk = MemoryStore()
+        for moment in range(40):
+            disk = MemoryStore()
+            with suppress(Killed):
+                await tree(Ledger(), plan, MortalStore(disk, Fate(moment))).generate(
+                    "go", run_id="r"
+                )
+            journals = await disk.runs()
+            last = names(await disk.load("r/c0.0"))[-1] if "r/c0.0" in journals else ""
+            if last == ("Begun" if noted else "CallsChecked"):
+                break
+        stream = tree(Ledger(), plan, disk).resume_stream("r")
+        stream.abort("enough")
+        result = await stream.result()
+        kid = replay(Agent(ScriptedModel([]), name="kid").graph, await disk.load("r/c0.0"))
+        assert result.run.spent.tool_calls == kid.spent.tool_calls
+        statuses = [str(one.status) for one in kid.added if isinstance(one, ToolResult)]
+        return kid.spent.tool_calls, statuses
+
+    expected = (2, ["unknown"] * 2) if noted else (0, ["not_run"] * 2)
+    assert expected == asyncio.run(scenario())
 
 
 def test_an_agent_that_this_driver_was_not_given_fails_its_call() -> None:

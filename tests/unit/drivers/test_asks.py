@@ -61,6 +61,15 @@ def test_what_children_wait_for_is_found_at_any_depth() -> None:
     assert [("kid", "leaf"), ("kid",), ()] == [one.agents for one in found]
 
 
+def test_a_child_that_is_not_needed_any_more_waits_for_nobody() -> None:
+    """What somebody answered it would be lost."""
+    child = waiting("r/c0.1", QUESTION)
+    root = waiting("r", StartRun(1, "c0.1", "kid", "", ()))
+
+    assert 1 == len(pending(root, child))
+    assert [] == pending(evolve(root, unwanted=frozenset({1})), child)
+
+
 def test_a_child_that_nobody_has_seen_waits_for_nothing_that_is_known() -> None:
     """It has not begun, or its journal is not here."""
     assert [] == pending(waiting("r", StartRun(1, "c0.1", "kid", "", ())))

@@ -82,9 +82,9 @@ def test_a_child_of_another_process_is_ended_and_paid_for() -> None:
     async def scenario() -> tuple[Spent, Spent, Spent, bool]:
         ports, run, effect, child = await parked()
         below = Below(Performer(ports), driver_of)
-        nothing = await below.end(effect, run, STOPPED)
+        nothing = await below.end(effect, run, STOPPED, unless_busy=True)
         below.known = {effect.key: Resumption(child)}
-        spent = await below.end(effect, run, STOPPED)
+        spent = await below.end(effect, run, STOPPED, unless_busy=True)
         return nothing, spent, child.spent, below.descendants["r/c0.0"].ended
 
     nothing, spent, had, ended = asyncio.run(scenario())

@@ -8,7 +8,9 @@ from collections.abc import Sequence
 import pytest
 
 from graphloop import Agent, EndReason, RunResult, Tool, ToolError
+from graphloop.drivers import children
 from graphloop.drivers.aio import AsyncDriver
+from graphloop.drivers.caller import Caller
 from graphloop.drivers.children import Nested, Resumption, child_ended, journaled
 from graphloop.drivers.ports import Ports
 from graphloop.errors import StoreError
@@ -20,7 +22,6 @@ from graphloop.run import Ending, Run, Spent, StepResult, evolve
 from graphloop.step import Step
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
-from graphloop.tools import Toolbox
 from graphloop.values import FinishReason, Usage
 from tests.strategies import QUESTION, call, fresh, reply
 
@@ -233,27 +234,34 @@ class Gate:
         return ()
 
 
+async def journaling(store: Gate, caller: Caller | None = None) -> asyncio.CancelledError | None:
+    """Journal an event of a run at the top; of a child, where somebody else is the caller."""
+    if caller is None:
+        caller = Caller()
+        caller.enters()
+    return await journaled(store, ("r", 7), Cancelled(0.0), caller)
+
+
 async def cancelled_in_append(
-    path: tuple[str, ...], error: Exception | None = None
+    *, child: bool, error: Exception | None = None
 ) -> tuple[asyncio.CancelledError | None, list[int]]:
     """Cancel, twice, who journals an event; return what it hears, and what is kept by then."""
     store = Gate()
-    ports: Ports[None] = Ports(store=store, models={}, toolbox=Toolbox([]), path=path)
-    journaling = asyncio.create_task(journaled(ports, "r", 7, Cancelled(0.0)))
+    task = asyncio.create_task(journaling(store, Caller() if child else None))
     await store.began.wait()
     for _ in range(2):
-        journaling.cancel()
+        task.cancel()
         await asyncio.wait((asyncio.create_task(asyncio.sleep(0)),))
     if not store.end.done() and error is None:
         store.end.set_result(None)
     elif not store.end.done() and error is not None:
         store.end.set_exception(error)
-    return await journaling, store.kept
+    return await task, store.kept
 
 
 def test_an_event_of_a_child_is_kept_before_its_cancellation_is_heard() -> None:
     """However often it is cancelled: the run can then be stepped, and cancelled in its journal."""
-    cut, kept = asyncio.run(cancelled_in_append(("c0.0",)))
+    cut, kept = asyncio.run(cancelled_in_append(child=True))
 
     assert isinstance(cut, asyncio.CancelledError)
     assert [7] == kept
@@ -265,13 +273,46 @@ def test_an_event_that_is_not_kept_is_not_stepped_when_its_child_was_cancelled(
 ) -> None:
     """The cancellation passes through, and the next append tells what the store is up to."""
     with pytest.raises(asyncio.CancelledError):
-        asyncio.run(cancelled_in_append(("c0.0",), error))
+        asyncio.run(cancelled_in_append(child=True, error=error))
 
 
 def test_the_run_at_the_top_can_be_cancelled_while_it_journals() -> None:
     """A store that hangs must not hang its caller; nothing is journaled after that."""
     with pytest.raises(asyncio.CancelledError):
-        asyncio.run(cancelled_in_append(()))
+        asyncio.run(cancelled_in_append(child=False))
+
+
+def test_a_store_that_hangs_is_waited_for_a_while_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever cancels once, as a time limit does, gets away too; what was kept, nobody knows."""
+    monkeypatch.setattr(children, "GRACE_S", 0.01)
+
+    async def scenario() -> tuple[bool, list[int]]:
+        store = Gate()
+        task = asyncio.create_task(journaling(store))
+        await store.began.wait()
+        task.cancel()
+        await asyncio.wait([task])
+        return task.cancelled(), store.kept
+
+    assert (True, []) == asyncio.run(scenario())
+
+
+def test_a_caller_who_cancels_while_a_journal_is_written_waits_until_it_is() -> None:
+    """So that what happens next is known: the run is stepped, and what has ended is kept."""
+
+    async def scenario() -> tuple[asyncio.CancelledError | None, list[int]]:
+        store = Gate()
+        task = asyncio.create_task(journaling(store))
+        await store.began.wait()
+        task.cancel()
+        await asyncio.wait((asyncio.create_task(asyncio.sleep(0)),))
+        store.end.set_result(None)
+        return await task, store.kept
+
+    cut, kept = asyncio.run(scenario())
+
+    assert isinstance(cut, asyncio.CancelledError)
+    assert [7] == kept
 
 
 def test_an_error_of_the_store_reaches_a_child_that_nobody_cancels() -> None:
@@ -280,8 +321,20 @@ def test_an_error_of_the_store_reaches_a_child_that_nobody_cancels() -> None:
     async def refused() -> None:
         store = Gate()
         store.end.set_exception(StoreError("full"))
-        ports: Ports[None] = Ports(store=store, models={}, toolbox=Toolbox([]), path=("c0.0",))
-        await journaled(ports, "r", 1, Cancelled(0.0))
+        await journaling(store, Caller())
 
     with pytest.raises(StoreError, match="full"):
         asyncio.run(refused())
+
+
+def test_whoever_is_going_waits_a_while_only_for_what_is_still_to_be_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nobody cancels them a second time: the store is told apart from one that has refused."""
+    monkeypatch.setattr(children, "GRACE_S", 0.01)
+
+    async def going() -> None:
+        await journaled(Gate(), ("r", 7), Cancelled(0.0), Caller(), going=True)
+
+    with pytest.raises(StoreError, match=r"has not kept event 7 of run 'r' within 0\.01 s"):
+        asyncio.run(going())

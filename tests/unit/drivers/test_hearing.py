@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncGenerator, Awaitable, Callable
 
 import pytest
 
 from graphloop import Tool
+from graphloop.approvals import Approval
+from graphloop.drivers.children import Nested
 from graphloop.drivers.hearing import INBOX_MAX, Hearing, Item, Parked
 from graphloop.drivers.perform import Performer
-from graphloop.drivers.ports import Ports
-from graphloop.effects import CallModel, CallTool, StartRun
-from graphloop.events import Answering, ModelReplied, ToolReturned
+from graphloop.drivers.ports import LeftOpen, Ports
+from graphloop.effects import AskHuman, CallModel, CallTool, StartRun
+from graphloop.events import Answering, ChildEnded, ModelReplied, ToolReturned
+from graphloop.graph import Graph
 from graphloop.providers.base import TextDelta
 from graphloop.run import Run, Verdict
+from graphloop.step import Step
 from graphloop.stores.memory import MemoryStore
 from graphloop.tools import Toolbox
-from graphloop.values import ModelRequest
-from tests.strategies import call, replied, reply
+from graphloop.values import ModelRequest, evolve
+from tests.strategies import call, fresh, loop, replied, reply
 
 DEADLINE_S = 5.0
 MODEL = CallModel(1, "m", ModelRequest(()))
@@ -32,14 +37,23 @@ async def fine(arguments: dict[str, object]) -> str:
     return "fine"
 
 
+async def later(effect: AskHuman, run: Run[None]) -> Approval:
+    """Decide nothing now."""
+    raise LeftOpen
+
+
 def hearing(
     listen: Callable[[CallModel | StartRun], AsyncGenerator[Item, None]],
     execute: Callable[[dict[str, object]], Awaitable[str]] = fine,
 ) -> Hearing[None]:
-    """Return a hearing of these models and children, with one tool."""
+    """Return a hearing of these models and children, with one tool, and an undecided person."""
     tool = Tool(name="read", parameters={"type": "object"}, execute=execute)
     ports: Ports[None] = Ports(
-        store=MemoryStore(), models={}, toolbox=Toolbox([tool]), clock=lambda: 0.0
+        store=MemoryStore(),
+        models={},
+        toolbox=Toolbox([tool]),
+        clock=lambda: 0.0,
+        approve=later,
     )
     return Hearing(Performer(ports), listen)
 
@@ -79,14 +93,15 @@ def test_a_single_effect_is_awaited_in_place() -> None:
     asyncio.run(scenario())
 
 
-def test_a_child_that_parks_ends_unheard() -> None:
-    """Alone, nothing more will be heard; beside others, they are."""
+@pytest.mark.parametrize("waits", [CHILD, AskHuman(2, "c0.0", call())])
+def test_what_waits_for_somebody_ends_unheard(waits: StartRun | AskHuman) -> None:
+    """A child that parks, or a question left open: alone, nothing is heard; others are."""
 
     async def scenario() -> tuple[list[object], list[object]]:
         one = hearing(talk)
-        one.todo = [CHILD]
+        one.todo = [waits]
         alone = await heard(one)
-        one.todo = [CHILD, CallTool(3, "c0.0", call()), CallTool(4, "c0.1", call())]
+        one.todo = [waits, CallTool(3, "c0.0", call()), CallTool(4, "c0.1", call())]
         return alone, await heard(one)
 
     alone, beside = asyncio.run(scenario())
@@ -131,6 +146,111 @@ def test_more_deltas_than_there_is_room_for_are_all_heard() -> None:
         return await heard(one)
 
     assert 4 * INBOX_MAX == sum(isinstance(one, TextDelta) for one in asyncio.run(scenario()))
+
+
+def stepped(effect: CallModel | StartRun) -> Nested:
+    """Return a step seen in a child, or in a child of it."""
+    graph: Graph[None] = loop()
+    taken: Step[None] = Step(SAID, fresh(), ())
+    inner = Nested("c0.1", "leaf", graph, taken)
+    return inner if effect.id % 2 else Nested("c0.0", "kid", graph, inner)
+
+
+def test_children_go_no_further_while_nobody_listens() -> None:
+    """Whoever stops looking stops the run, however many children it has; and may look again."""
+    steps: list[int] = []
+
+    async def work(effect: CallModel | StartRun) -> AsyncGenerator[Item, None]:
+        for _ in range(5):
+            steps.append(effect.id)
+            yield stepped(effect)
+            await asyncio.sleep(0)
+        yield ChildEnded(0.0, effect.id, "done")
+
+    async def scenario() -> list[object]:
+        one = hearing(work)
+        one.todo = [evolve(CHILD, id=number) for number in (2, 3, 4)]
+        first = await one.hear(RUN)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert [2, 3, 4] == sorted(steps)
+        return [first, *await heard(one)]
+
+    items = asyncio.run(scenario())
+
+    assert 15 == len(steps) == sum(isinstance(one, Nested) for one in items)
+    assert 3 == sum(isinstance(one, ChildEnded) for one in items)
+
+
+def test_a_child_that_waits_to_be_listened_to_can_be_dropped_or_closed() -> None:
+    """It waits for nobody then."""
+    closed: list[int] = []
+
+    async def work(effect: CallModel | StartRun) -> AsyncGenerator[Item, None]:
+        try:
+            while True:
+                yield stepped(effect)
+        finally:
+            closed.append(effect.id)
+
+    async def scenario() -> None:
+        one = hearing(work)
+        one.todo = [evolve(CHILD, id=number) for number in (2, 3)]
+        await one.hear(RUN)
+        await one.drop(evolve(CHILD, id=2))
+        assert [2] == closed
+        assert [] == await one.close()
+
+    asyncio.run(asyncio.wait_for(scenario(), DEADLINE_S))
+
+    assert [2, 3] == closed
+
+
+def test_what_waits_to_be_listened_to_is_not_ended_by_the_garbage_collector() -> None:
+    """In any order, and half-way: whoever has forgotten a run has its driver end it."""
+
+    async def work(effect: CallModel | StartRun) -> AsyncGenerator[Item, None]:
+        while True:
+            yield stepped(effect)
+
+    async def begun() -> int:
+        one = hearing(work)
+        one.todo = [evolve(CHILD, id=number) for number in (2, 3)]
+        await one.hear(RUN)
+        await asyncio.sleep(0)
+        return len(asyncio.all_tasks())
+
+    async def scenario() -> None:
+        count = await begun()
+        gc.collect()
+        assert count == len(asyncio.all_tasks())
+
+    asyncio.run(asyncio.wait_for(scenario(), DEADLINE_S))
+
+
+def test_an_answer_is_known_however_much_waits_before_it() -> None:
+    """A tool has ended, nobody listens, and a model has said more than there is room for."""
+
+    async def chatter(effect: CallModel | StartRun) -> AsyncGenerator[Item, None]:
+        while True:
+            yield TextDelta("a")
+
+    async def scenario() -> list[Answering]:
+        gate = asyncio.Event()
+
+        async def wait(arguments: dict[str, object]) -> str:
+            await gate.wait()
+            return "late"
+
+        one = hearing(chatter, wait)
+        one.todo = [MODEL, CallTool(3, "c0.0", call())]
+        await one.hear(RUN)
+        gate.set()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        return await one.close()
+
+    assert [ToolReturned(0.0, 3, "late")] == asyncio.run(asyncio.wait_for(scenario(), DEADLINE_S))
 
 
 @pytest.mark.parametrize("beside", [False, True])

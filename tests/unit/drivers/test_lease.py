@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from graphloop.drivers.lease import leased, status_of
+from graphloop.drivers.lease import Leased, status_of
 from graphloop.errors import Fenced, RunBusy
 from graphloop.events import Event
 from graphloop.run import Ending, EndReason, evolve
@@ -65,7 +65,7 @@ def driven(store: Leasing | Plain, error: BaseException | None = None) -> None:
     """Drive a run that parks, or fails like this."""
 
     async def scenario() -> None:
-        async with leased(store, "r", lambda: ("suspended", (ASK,))):
+        async with Leased(store, "r", lambda: ("suspended", (ASK,))):
             if error is not None:
                 raise error
 
@@ -116,3 +116,15 @@ def test_a_run_that_has_not_ended_is_suspended() -> None:
     """Or has not even begun."""
     assert "suspended" == status_of(None) == status_of(fresh())
     assert "suspended" == status_of(evolve(fresh(), ending=Ending(EndReason.ERROR)))
+
+
+def test_an_event_loop_that_ends_does_not_release_what_is_still_driven() -> None:
+    """It closes all generators side by side: the driver's own has yet to journal what it keeps."""
+
+    async def scenario() -> list[object]:
+        store = Leasing()
+        async with Leased(store, "r", lambda: ("suspended", ())):
+            await asyncio.get_running_loop().shutdown_asyncgens()
+            return [*store.told]
+
+    assert ["r"] == asyncio.run(scenario())

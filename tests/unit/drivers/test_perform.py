@@ -23,18 +23,23 @@ from graphloop.effects import (
     Invoke,
     StartRun,
 )
-from graphloop.errors import ConfigError
+from graphloop.errors import ConfigError, ToolError
 from graphloop.events import (
+    Answer,
     CallbackReturned,
     CallsChecked,
     Changes,
     Decided,
     EffectFailed,
     Event,
+    Joined,
+    Judged,
+    Left,
     Steered,
     ToolReturned,
+    Tripped,
 )
-from graphloop.run import Run, Verdict
+from graphloop.run import Ending, EndReason, Run, Verdict
 from graphloop.stores.memory import MemoryStore
 from graphloop.tool_outcome import ToolOutcome
 from graphloop.tools import Toolbox
@@ -226,6 +231,49 @@ def test_a_callback_s_answer_is_a_fact() -> None:
     assert "no callbacks" in event.failure.message
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Joined(wrong(3)),
+        Tripped(wrong(("cost", 1))),
+        Judged(accepted=wrong("yes")),
+        Left(wrong(5)),
+        Left("Ok", state=wrong(5), changed=True),
+        Changes(messages=wrong(["hi"])),
+    ],
+)
+def test_an_answer_that_no_journal_could_be_read_back_with_is_a_failure(answer: Answer) -> None:
+    """It names the callback, and the run can still be read."""
+    ports: Ports[None] = Ports(
+        store=MemoryStore(),
+        models={},
+        toolbox=Toolbox(()),
+        callbacks={"mine": lambda _: answer},
+        state_type=str,
+        kept=True,
+    )
+    one = Performer(ports)
+
+    event = performed(Invoke(1, "mine"), one)
+
+    assert isinstance(event, EffectFailed)
+    assert "ConfigError" == event.failure.error
+    assert "callback 'mine' return" in event.failure.message
+
+
+def test_what_nobody_was_asked_for_surely_has_not_begun() -> None:
+    """A client's tool before its run has parked, and a child that could not yet be claimed."""
+    client = CallTool(1, "c0.0", call(), client=True)
+    child = StartRun(2, "c0.1", "kid", "", ())
+    run = evolve(fresh(), pending={1: client, 2: child}, next_effect=3)
+    one = performer()
+
+    assert (1, 2) == one.unbegun((), run, ())
+    assert (1,) == one.unbegun((), run, {"c0.1"})
+    one.take_up(run)
+    assert (2,) == one.unbegun((), run, ())
+
+
 def test_a_callback_may_be_a_plain_function() -> None:
     """As every other function of the user's: what it returns is awaited if it can be."""
 
@@ -263,6 +311,33 @@ def test_a_cancellation_of_this_task_passes_through() -> None:
             task.uncancel()
 
     asyncio.run(scenario())
+
+
+class Mine(ConfigError):
+    """A mistake of a kind that this package does not know."""
+
+
+def test_a_mistake_of_any_kind_is_called_by_a_name_that_is_known() -> None:
+    """Whoever reads the journal knows that it is the developer's to mend; the trace tells more."""
+    event = failed(1.0, Invoke(1, "mine"), Mine("boom"))
+
+    assert ("ConfigError", "boom") == (event.failure.error, event.failure.message)
+    assert "Mine: boom" in event.failure.traceback
+    assert "ToolError" == failed(1.0, Invoke(1, "mine"), ToolError("x")).failure.error
+
+
+def test_a_mistake_of_any_kind_is_raised_as_what_it_was() -> None:
+    """In the process that it happened in."""
+
+    def mine(run: Run[None]) -> Changes:
+        raise Mine("boom")
+
+    one = performer(callbacks={"mine": mine})
+    event = performed(Invoke(1, "mine"), one)
+    assert isinstance(event, EffectFailed)
+    ending = Ending(EndReason.ERROR, failure=event.failure)
+
+    assert isinstance(one.exception_behind(evolve(fresh(), ending=ending)), Mine)
 
 
 def test_a_failure_names_the_error_and_keeps_its_trace() -> None:

@@ -361,6 +361,16 @@ def test_the_replies_of_a_world_are_what_the_run_keeps() -> None:
     assert ToolOutcome("fine", "ok") == TWO.tools[0]
 
 
+@pytest.mark.parametrize("after", range(1, 12))
+def test_an_abort_counts_the_tools_that_have_started_and_no_others(after: int) -> None:
+    """The simulated process knows, as a real one does, what it has begun."""
+    world = Adversary((DONE, reply(call(), call()))).world
+
+    simulation = simulate(loop(), QUESTION, world, None, setup=SETUP, seed=3, abort_after=after)
+
+    assert simulation.executions.total() == simulation.run.spent.tool_calls
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_a_child_that_nobody_wants_is_ended_and_has_spent_all_or_nothing(seed: int) -> None:
     """A process may die before it, or in the middle of it: the run still hears of each child."""

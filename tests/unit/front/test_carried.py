@@ -13,7 +13,6 @@ from graphloop.front.carried import (
     carried_by,
     functions_named,
     models_named,
-    unwrapped,
 )
 from graphloop.node_protocol import Node
 from graphloop.nodes import (
@@ -45,7 +44,6 @@ def test_what_wrapped_nodes_bring_is_brought_too() -> None:
 
     assert {"route"} == set(carried.callbacks)
     assert {"writer"} == set(carried.agents)
-    assert ["append"] == [one.name for one in unwrapped([Append()])]
 
 
 def test_two_things_of_one_name_are_refused() -> None:

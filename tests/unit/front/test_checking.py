@@ -13,6 +13,7 @@ from graphloop.front.checking import (
     check_kinds,
     check_model,
     choice_of,
+    clock_of,
     known_tools,
     reject_unknown,
     settings_of,
@@ -272,3 +273,13 @@ def test_values_of_the_right_kind_pass() -> None:
             "approval_secret": b"x",
         }
     )
+
+
+@pytest.mark.parametrize("told", [float("nan"), float("inf"), "noon", None, True])
+def test_a_clock_tells_a_number(told: object) -> None:
+    """A journal with another time in it could never be read again."""
+    with pytest.raises(ConfigError, match="`clock` tells the seconds since the epoch; found"):
+        clock_of({"clock": wrong(lambda: told)})()
+
+    assert 5 == clock_of({"clock": lambda: 5})()
+    assert clock_of({})() > 0

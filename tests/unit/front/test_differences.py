@@ -14,7 +14,7 @@ import pytest
 from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, PrivateAttr
 
-from graphloop.front.differences import alike, changed_fields
+from graphloop.front.differences import changed_fields, same_state
 from tests.own_nodes import Ticket
 
 
@@ -133,7 +133,7 @@ def test_an_untouched_copy_is_alike(holder: Callable[[object], object], value: o
     """Also of what is equal to itself alone: nobody has changed it."""
     state = holder(value)
 
-    assert alike(copy.deepcopy(state), state)
+    assert same_state(copy.deepcopy(state), state)
 
 
 @pytest.mark.parametrize("holder", HOLDERS)
@@ -148,17 +148,17 @@ def test_what_was_changed_is_not_alike(
     holder: Callable[[object], object], old: object, new: object
 ) -> None:
     """Whether or not its class says when two of its objects are equal."""
-    assert not alike(holder(old), holder(new))
+    assert not same_state(holder(old), holder(new))
 
 
 def test_what_an_object_keeps_of_its_own_is_no_change() -> None:
     """It was asked for, not written; and of what says nothing nobody can tell."""
     asked = Plain(1)
     assert 1 == asked.length
-    assert alike(Plain(1), asked)
-    assert alike(object(), object())
-    assert alike({"a": 1, "b": 2}, {"b": 2, "a": 1})
-    assert not alike(Extra(), Extra().look())
+    assert same_state(Plain(1), asked)
+    assert same_state(object(), object())
+    assert same_state({"a": 1, "b": 2}, {"b": 2, "a": 1})
+    assert not same_state(Extra(), Extra().look())
 
 
 def test_changed_fields_are_those_that_differ() -> None:

@@ -6,10 +6,10 @@ from collections.abc import Generator
 
 import pytest
 
-from graphloop.asks import Answer, Ask, AskModel, AskPerson, PersonSaid
+from graphloop.asks import Answer, Ask, AskAgent, AskModel, AskPerson, PersonSaid
 from graphloop.errors import AskFailed, ConfigError, NotDeterministic
 from graphloop.events import Asked, Failure
-from graphloop.front.asking import ask_model, ask_person
+from graphloop.front.asking import ask_agent, ask_model, ask_person
 from graphloop.front.generator_call import Returned, played
 from graphloop.run import Exchange
 from tests.strategies import reply, wrong
@@ -56,6 +56,28 @@ def test_what_could_not_be_had_is_raised_where_it_was_asked_for() -> None:
     failed = Exchange(AskModel("one"), Failure("Overloaded", "busy"))
 
     assert Returned("Overloaded: Overloaded: busy") == played(talk(), (failed,), "talk")
+
+
+def test_a_mistake_below_is_no_answer_that_a_generator_could_go_on_from() -> None:
+    """It is the developer's, whatever the generator catches; `finally` is done."""
+    CLOSED.clear()
+
+    def careless() -> Generator[Ask, Answer, str]:
+        try:
+            yield from ask_agent("writer", "write")
+        except Exception:  # noqa: BLE001 - that is what is tested
+            return "never mind"
+        finally:
+            CLOSED.append("careless")
+        return "written"
+
+    wrong = Exchange(AskAgent("writer", "write"), Failure("ConfigError", "no such option"))
+
+    with pytest.raises(ConfigError) as error:
+        played(careless(), (wrong,), "careless")
+    for words in ("node 'careless'", "ask number 1", "AskAgent", "ConfigError: no such option"):
+        assert words in str(error.value)
+    assert ["careless"] == CLOSED
 
 
 @pytest.mark.parametrize(

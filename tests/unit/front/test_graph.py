@@ -24,6 +24,8 @@ from graphloop import (
     budget,
     check,
     deny,
+    node,
+    sub_graph,
 )
 from graphloop.codec import Codec
 from graphloop.drivers.ports import Callback
@@ -281,6 +283,37 @@ def test_a_graph_closes_a_model_that_it_opened_by_name(
     assert [name] == closed
     asyncio.run(once().run(None, model=ScriptedModel(["hi"]), prompt="go"))
     assert [name] == closed
+
+
+@pytest.mark.parametrize("made", ["node", "tool", "agent"])
+@pytest.mark.parametrize("named", [False, True])
+def test_what_was_opened_by_name_below_is_closed_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: str, named: bool
+) -> None:
+    """Nobody else could close it, whatever the run's own model is; what was given stays open."""
+    closed: list[str] = []
+
+    async def note(model: ScriptedModel) -> None:
+        closed.append(model.label)
+
+    monkeypatch.setattr(ScriptedModel, "aclose", note)
+    (tmp_path / "script.yaml").write_text("- hi\n", encoding="utf-8")
+    name = f"script:{tmp_path / 'script.yaml'}"
+    own = name if named else ScriptedModel(["hi"], restart=True)
+    tools: list[AgentTool] = []
+    if made == "node":
+        below: Node[None, Outcome] = sub_graph(once(), name="kid", model=own)
+    elif made == "agent":
+        below = sub_graph(Agent(own, name="kid"))
+    else:
+        below = Child("kid")
+        tools = [once().as_tool(None, model=own, description="Help.", name="kid")]
+    graph: Graph[None] = Graph("outer", below, {below: {...: END}})
+
+    for model in (ScriptedModel([], label="outer"), None):
+        asyncio.run(graph.run(None, model=model, prompt="go", tools=tools))
+
+    assert [name] * 2 * named == closed
 
 
 def test_a_graph_that_asks_a_model_is_given_one() -> None:
@@ -655,3 +688,34 @@ def test_a_graph_s_state_is_its_own_whatever_its_store_was_told(tmp_path: Path) 
         return [replayed.state, result.state]
 
     assert [Essay("x", 1), Essay("x", 2)] == asyncio.run(scenario())
+
+
+@dataclass(frozen=True)
+class Note:
+    """A state."""
+
+    text: str = ""
+
+
+@node
+def jot(note: Note) -> tuple[Answered, Note]:
+    """Return a state that is a note only at first sight."""
+    return Answered(), replace(note, text=wrong(5))
+
+
+def test_a_state_that_nobody_could_read_back_is_never_kept(tmp_path: Path) -> None:
+    """Not one that a run begins with, and none that a function returns; in memory nobody reads."""
+    store = str(tmp_path / "runs.db")
+    graph = Graph("jots", jot, {jot: {...: END}})
+
+    with pytest.raises(ConfigError, match="graph 'jots' begins with a state that no journal"):
+        asyncio.run(graph.run(Note(wrong(5)), store=store))
+    with pytest.raises(ConfigError, match="graph 'jots' begins with a state of type Note; found s"):
+        asyncio.run(graph.run(wrong("x")))
+    with pytest.raises(
+        ConfigError, match=r"'jot' returns a state that no journal.*`text`: Input sh"
+    ):
+        asyncio.run(graph.run(Note(), store=store, run_id="r"))
+
+    assert Note() == asyncio.run(graph.replay("r", store=store)).state
+    assert Note(wrong(5)) == asyncio.run(graph.run(Note())).state

@@ -3,31 +3,52 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from graphloop import END, Agent, Graph, fallback, map_over, parallel, retry, sub_graph
+from graphloop import (
+    END,
+    Agent,
+    Asking,
+    Graph,
+    RunResult,
+    ask_person,
+    fallback,
+    map_over,
+    node,
+    parallel,
+    retry,
+    sub_graph,
+)
+from graphloop.contract import Contract
 from graphloop.drivers.ports import Callback
+from graphloop.effects import Effect, Invoke
 from graphloop.errors import ConfigError, RunFailed
-from graphloop.events import Joined
+from graphloop.events import EffectFailed, Event, Joined
 from graphloop.front.child import AgentTool
 from graphloop.front.topology import load
 from graphloop.graph import Edges
-from graphloop.node_protocol import Node
+from graphloop.node_protocol import Kind, Leave, Node, Reaction, Wait
 from graphloop.nodes import (
     AnswerCheck,
     Append,
     Child,
     Compact,
     Critique,
+    Execute,
+    Gate,
     ModelCall,
     PrepareStep,
+    Retrying,
     StopCheck,
     Verify,
 )
 from graphloop.nodes.function import Function
-from graphloop.outcomes import Answered, Outcome, Ready
+from graphloop.outcomes import Answered, Calls, Failed, Outcome, Ready, Settled
+from graphloop.policy import Rule
 from graphloop.run import Run
 from graphloop.testing import ScriptedModel
 from graphloop.topology.registration import Registry
@@ -169,6 +190,31 @@ def alone(node: Node[None, Outcome]) -> Graph[None]:
     return Graph("alone", node, {node: {Answered: append, ...: END}, append: {...: END}})
 
 
+@dataclass(frozen=True)
+class Invoking:
+    """A node of a user's own that says what it invokes."""
+
+    function: str
+    name: str = "own"
+    kind: Kind = "check"
+    outcomes: frozenset[type[Outcome]] = frozenset({Answered, Failed})
+
+    @property
+    def contract(self) -> Contract:
+        """It invokes one function."""
+        return Contract(functions=(self.function,))
+
+    def enter(self, run: Run[None], /) -> Reaction[None, Outcome]:
+        """Invoke it."""
+        return Wait(run, (Invoke(run.next_effect, self.function),))
+
+    def on(
+        self, run: Run[None], event: Event, answered: Effect | None, /
+    ) -> Reaction[None, Outcome]:
+        """Leave."""
+        return Leave(run, Failed() if isinstance(event, EffectFailed) else Answered())
+
+
 NAMELESS: list[tuple[Node[None, Outcome], str]] = [
     (Child("helpre"), "node 'helpre' of graph 'alone' runs the agent 'helpre'.* Did you mean"),
     (parallel("helper", "zz"), "node 'parallel' of graph 'alone' runs the agent 'zz'"),
@@ -181,6 +227,8 @@ NAMELESS: list[tuple[Node[None, Outcome], str]] = [
     (StopCheck(callback="f"), "invokes the function 'f'"),
     (Compact(callback="f"), "invokes the function 'f'"),
     (Function("f", frozenset({Ready})), "invokes the function 'f'"),
+    (Invoking("mien"), "node 'own' of graph 'alone' invokes the function 'mien'.* mean 'mine'"),
+    (Retrying(Invoking("f"), 2), "invokes the function 'f'"),
 ]
 
 
@@ -201,6 +249,30 @@ def test_what_a_node_names_is_looked_up_before_the_run(
     ):
         with pytest.raises(ConfigError, match=told):
             enter()
+
+
+def asks_people(_: None) -> Asking[Answered]:
+    """Ask a person, and no model."""
+    yield from ask_person("Good?")
+    return Answered()
+
+
+def question(result: RunResult[None]) -> object:
+    """Return what a person is asked."""
+    return json.loads(result.pending[0].arguments)["question"]
+
+
+def test_a_generator_that_asks_no_model_says_so() -> None:
+    """Its annotation, `Asking`, says that it may ask anything."""
+    silent, free = node(model_calls=0)(asks_people), node(asks_people)
+
+    result = asyncio.run(alone(silent).run(None))
+
+    assert ("parked", "Good?") == (result.end_reason, question(result))
+    with pytest.raises(
+        ConfigError, match=r"asks a model: .*'asks_people' asks none: @node\(model_calls=0\)"
+    ):
+        alone(free).stream(None)
 
 
 def test_all_that_is_missing_is_told_at_once() -> None:
@@ -228,3 +300,46 @@ def test_what_is_given_is_found_wherever_it_comes_from() -> None:
             vote.run(None, prompt="go", agents=agents, tools=tools, callbacks={"count": count})
         )
         assert "2" == result.text
+
+
+def gated(*rules: Rule) -> Graph[None]:
+    """Return a loop with a gate of these rules."""
+    prepare, model, append = PrepareStep(), ModelCall(), Append()
+    gate, execute = Gate(rules=rules), Execute()
+    edges: Edges[None] = {
+        prepare: {Ready: model, ...: END},
+        model: {Calls: gate, ...: append},
+        gate: {Settled: execute, ...: append},
+        execute: {...: append},
+        append: {...: END},
+    }
+    return Graph("gated", prepare, edges)
+
+
+def refund(amount: int) -> str:
+    """Pay back."""
+    return f"{amount} paid back"
+
+
+def test_a_gate_s_rules_name_tools_of_the_run() -> None:
+    """Of whatever origin the graph is: about another name they would protect nothing."""
+    graph = gated(Rule("ask", ("refnud",)), Rule("allow", ("*",)))
+    said = r"gate 'gate' of graph 'gated' names .* \(refund\): 'refnud'\. Did you mean 'refund'"
+
+    with pytest.raises(ConfigError, match=said):
+        asyncio.run(graph.run(None, model=ScriptedModel(["hi"]), prompt="x", tools=[refund]))
+    with pytest.raises(ConfigError, match=said):
+        graph.as_tool(None, model=ScriptedModel([]), description="x", tools=[refund])
+    with pytest.raises(ConfigError, match=said):
+        sub_graph(graph, model=ScriptedModel([]), options={"tools": [refund]})
+
+
+def test_a_gate_s_rules_may_name_what_agents_below_may_call() -> None:
+    """And by patterns what does not exist yet; where nothing can be called, anything."""
+    helper = Agent(ScriptedModel([]), tools=[refund], name="helper").as_tool(description="helps")
+    graph = gated(Rule("ask", ("refund", "later_*")), Rule("allow", ("helper",)))
+
+    for tools in ((), (helper,)):
+        model = ScriptedModel(["hi"])
+        result = asyncio.run(graph.run(None, model=model, prompt="x", tools=tools))
+        assert "hi" == result.text

@@ -27,8 +27,8 @@ def keeper(where: MemoryStore | Path | None) -> tuple[Keeper, list[str]]:
     """Return a keeper, and what it disconnects."""
     closed: list[str] = []
 
-    async def disconnect() -> None:
-        closed.append("models")
+    async def disconnect(given: bool) -> None:
+        closed.append("models" if given else "named")
 
     return Keeper(where, Codec(), disconnect), closed
 
@@ -81,6 +81,23 @@ def test_what_somebody_uses_is_closed_when_the_last_goes(tmp_path: Path) -> None
         await second.release()
         assert store.closed
         assert ["models"] == closed
+
+    within(scenario())
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_whoever_wants_all_closed_has_it(first: bool) -> None:
+    """Whoever else, before or after, wanted only what was opened by name."""
+
+    async def scenario() -> None:
+        one, closed = keeper(None)
+        await one.aclose(given=False)
+        assert ["named"] == closed
+        held = Hold(one)
+        await one.aclose(given=first)
+        await one.aclose(given=not first)
+        await held.release()
+        assert ["named", "models"] == closed
 
     within(scenario())
 
@@ -168,7 +185,7 @@ def test_closing_an_agent_harms_no_run_that_goes_on(tmp_path: Path) -> None:
 def test_a_run_s_store_that_was_closed_is_opened_again(tmp_path: Path) -> None:
     """One that was opened here; one that somebody else has made is theirs."""
 
-    async def disconnect() -> None:
+    async def disconnect(given: bool) -> None:
         """Need nothing."""
 
     async def scenario() -> None:

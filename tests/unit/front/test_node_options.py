@@ -130,11 +130,13 @@ def test_a_generator_without_agents_does_not_ask_any() -> None:
     assert AskAgent not in asks.kinds
 
 
-@pytest.mark.parametrize("most", [0, -1, 1001, True, 1.5])
+@pytest.mark.parametrize("most", [-1, 1001, True, 1.5])
 def test_a_bound_of_asks_is_a_number(most: object) -> None:
     """And not more than a visit may ask at all."""
-    with pytest.raises(NodeDefinitionError, match="`model_calls` is a whole number from 1 to 1000"):
+    with pytest.raises(NodeDefinitionError, match="`model_calls` is a whole number from 0 to 1000"):
         node(model_calls=wrong(most))(asking)
+    with pytest.raises(NodeDefinitionError, match=r"`agents\['a'\]` is a whole number from 1"):
+        node(agents={"a": 0})(asking)
     with pytest.raises(NodeDefinitionError, match=r"`agents\['a'\]` is a whole number"):
         node(agents={"a": wrong(most)})(asking)
 

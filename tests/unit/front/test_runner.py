@@ -62,6 +62,16 @@ def test_a_database_file_keeps_runs_too(name: str, tmp_path: Path) -> None:
     assert (True, "done") == (file.is_file(), asyncio.run(found()))
 
 
+def test_a_clock_that_tells_no_time_is_refused_before_anything_is_sent() -> None:
+    """Its first event could never be read again."""
+    store = MemoryStore()
+
+    with pytest.raises(ConfigError, match="`clock` tells the seconds since the epoch; found nan"):
+        agent(store, clock=lambda: float("nan")).generate_sync("go", run_id="mine")
+
+    assert [] == list(asyncio.run(store.runs()))
+
+
 def test_a_run_id_that_is_taken_is_refused(tmp_path: Path) -> None:
     """Two runs in one journal are no run."""
     agent(str(tmp_path)).generate_sync("go", run_id="mine")

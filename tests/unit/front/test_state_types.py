@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from graphloop import END, Graph, node
-from graphloop.errors import GraphError
+from graphloop import graph as kernel
+from graphloop.errors import ConfigError, GraphError
+from graphloop.front.state_types import check_first, known_state_type
 from graphloop.nodes import PrepareStep, Retrying
 from graphloop.outcomes import Ready
 from tests.own_nodes import Billing, Ticket, judge, route
@@ -51,3 +53,15 @@ def test_functions_of_different_states_are_named() -> None:
     )
     with pytest.raises(GraphError, match="the graph's is of type str"):
         Graph("a", judge, wrong({judge: {...: END}}), state_type=wrong(str))
+
+
+def test_the_state_that_a_run_begins_with_is_of_the_graph_s_type() -> None:
+    """Where nobody knows the type, any is."""
+    graph = Graph("desk", route, {route: {...: END}})
+    bare = kernel.Graph("bare", route, {route: {...: END}})
+
+    assert (Ticket, None) == (known_state_type(graph), known_state_type(bare))
+    check_first(graph, Ticket("x"), kept=True)
+    check_first(bare, "x", kept=True)
+    with pytest.raises(ConfigError, match="a run of graph 'desk' begins with a state of type Tick"):
+        check_first(graph, "x", kept=False)

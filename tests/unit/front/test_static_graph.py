@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from graphloop import check
+from graphloop import END, Graph, check
 from graphloop.errors import ConfigError
 from graphloop.front.topology import dump, load
+from graphloop.nodes import Append, Child
 from graphloop.topology.registration import Registry
 from tests.endless_graphs import POLLS, poll, poller, silent
 
@@ -66,3 +67,12 @@ def test_a_reason_is_written_down_with_the_graph(tmp_path: Path) -> None:
 
     assert POLLS in text
     assert () == load(file, registry=registry).endless
+
+
+@pytest.mark.parametrize("agent", ["w/deep", " w", "a\x1b[2J"])
+def test_an_agent_has_a_name_that_can_be_told(agent: str) -> None:
+    """`w/deep` would be the node `deep` of `w`, and what is set aside of the one of the other."""
+    child, append = Child(agent, name="child"), Append()
+
+    with pytest.raises(ConfigError, match="which is not an agent's name"):
+        Graph("outer", child, {child: {...: append}, append: {...: END}})

@@ -37,7 +37,7 @@ from graphloop.tools import Toolbox
 from graphloop.values import FinishReason, ModelRequest, Reply, UserMessage
 from graphloop.views.parts import ErrorPart, Finish, ObjectDelta, Part, RunStart, ToolState
 from tests.agents import drain, fold
-from tests.strategies import call, fresh, loop, reply
+from tests.strategies import call, fresh, loop, reply, wrong
 
 ERROR = {"text": "half of it", "error": "the line broke"}
 
@@ -1123,6 +1123,19 @@ def test_what_is_said_after_the_end_is_refused() -> None:
         one.steer("hurry")
     with pytest.raises(ConfigError, match="`follow_up` comes too late: the stream is over"):
         one.follow_up("and then?")
+
+
+@pytest.mark.parametrize("said", [5, None, b"hurry", ["hurry"]])
+def test_what_is_said_is_a_text(said: object) -> None:
+    """A journal that holds something else could never be read again."""
+    one = Agent(ScriptedModel(["done"])).stream("go")
+
+    with pytest.raises(ConfigError, match="`steer` says a text; found"):
+        one.steer(wrong(said))
+    with pytest.raises(ConfigError, match="`follow_up` says a text; found"):
+        one.follow_up(wrong(said))
+
+    assert "done" == within(one.result()).text
 
 
 def too_late(one: RunStream[None]) -> None:

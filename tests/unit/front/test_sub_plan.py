@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from graphloop import END, Agent, ChildResult, EndReason, Graph, node, sub_graph, tool
 from graphloop.errors import ConfigError
+from graphloop.front.sub_graph import SubGraph
 from graphloop.outcomes import Answered
 from graphloop.testing import ScriptedModel
 from graphloop.values import ModelRequest, Reply, UserMessage
@@ -158,3 +160,87 @@ def test_a_prompt_is_a_text_or_messages() -> None:
     asyncio.run(Graph("a", write, {write: {...: END}}).run(Ticket("x")))
 
     assert (UserMessage("x"),) == tuple(model.requests[0].messages)
+
+
+async def later(ticket: Ticket, result: ChildResult[None] | None = None) -> Ticket:
+    """Return a state, or a question, when it is awaited."""
+    return ticket
+
+
+def spoilt(ticket: Ticket, result: ChildResult[None]) -> Ticket:
+    """Return a state of the right class, a part of which is of a wrong type."""
+    return replace(ticket, team=wrong(5))
+
+
+def words_alone(ticket: Ticket, result: ChildResult[None]) -> Ticket:
+    """Return no state."""
+    state: Ticket = wrong(result.text)
+    return state
+
+
+@pytest.mark.parametrize("option", ["prompt", "state", "output"])
+def test_a_function_of_states_is_no_asynchronous_one(option: str) -> None:
+    """Nobody would await it; a lambda that calls one shows it when it is called."""
+    own = Graph("kid", route, {route: {...: END}})
+    child: object = own if option == "state" else agent("42")[0]
+    with pytest.raises(ConfigError, match=f"`{option}` of node '.*' maps values.*a plain `def`"):
+        sub_graph(wrong(child), **wrong({option: later}))
+
+    def hiding(ticket: Ticket, result: ChildResult[None] | None = None) -> object:
+        return later(ticket, result)
+
+    hidden: SubGraph[Ticket] = sub_graph(wrong(child), **wrong({option: hiding}))
+    graph: Graph[Ticket] = Graph("a", hidden, {hidden: {...: END}}, state_type=Ticket)
+    with pytest.raises(ConfigError, match=f"`{option}` of node '.*' returns .*has to be awaited"):
+        asyncio.run(graph.run(Ticket("x"), prompt="go"))
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (words_alone, "`output` of node 'writer' returns a state of type Ticket"),
+        (spoilt, "`output` of node 'writer' returns a state that no journal could be read back"),
+    ],
+)
+def test_a_state_that_nobody_could_read_back_is_refused_where_it_is_made(
+    made: Callable[[Ticket, ChildResult[None]], Ticket], words: str, tmp_path: Path
+) -> None:
+    """Else a run parks with it, and can never be resumed: all that was paid for is lost."""
+    store = str(tmp_path / "runs.db")
+    write = sub_graph(agent("42")[0], prompt=ask, output=made)
+    graph = Graph("a", write, {write: {...: END}}, state_type=Ticket)
+
+    with pytest.raises(ConfigError, match=words):
+        asyncio.run(graph.run(Ticket("x"), store=store, run_id="r"))
+
+    kept = asyncio.run(graph.replay("r", store=store))
+    assert (Ticket("x"), EndReason.ERROR) == (kept.state, kept.ending and kept.ending.reason)
+
+
+@pytest.mark.parametrize("begun", [None, "x", Ticket(wrong(5))])
+def test_a_child_begins_with_a_state_of_its_graph_s_type(begun: object, tmp_path: Path) -> None:
+    """Before anything is done in it."""
+
+    def begins(_: None) -> Ticket:
+        state: Ticket = wrong(begun)
+        return state
+
+    own = Graph("kid", route, {route: {...: END}})
+    kid: SubGraph[None] = sub_graph(own, state=begins)
+    graph: Graph[None] = Graph("a", kid, {kid: {...: END}})
+
+    with pytest.raises(ConfigError, match="graph 'kid' begins with a state"):
+        asyncio.run(graph.run(None, store=str(tmp_path / "runs.db")))
+
+
+def test_a_prompt_that_is_none_is_named() -> None:
+    """By the node that it is of."""
+
+    def silent(ticket: Ticket) -> str:
+        prompt: str = wrong(None)
+        return prompt
+
+    write = sub_graph(agent("42")[0], prompt=silent, output=keep)
+
+    with pytest.raises(ConfigError, match="`prompt` of node 'writer' returns a text or messages"):
+        asyncio.run(Graph("a", write, {write: {...: END}}).run(Ticket("x")))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from graphloop.effects import Effect, Invoke
 from graphloop.errors import ConfigError
-from graphloop.events import Joined
+from graphloop.events import Event, Joined
 from graphloop.front.agent import Agent
 from graphloop.front.own_node import node
 from graphloop.front.topology import (
@@ -20,6 +22,7 @@ from graphloop.front.topology import (
     load,
     load_agent_spec,
 )
+from graphloop.node_protocol import Kind, Leave, Reaction, Wait
 from graphloop.outcomes import Outcome
 from graphloop.providers.script import ScriptedModel
 from graphloop.run import Run
@@ -224,3 +227,165 @@ def test_a_topology_goes_through_agent_spec(tmp_path: Path) -> None:
         found, told = load_agent_spec(source, registry=REGISTRY, allow_refused=True)
         assert desk == found
         assert len(report.refused) == len(told.refused)
+
+
+ENDLESS = """\
+graphloop: 1
+name: t
+start: a
+nodes: {a: {use: function, leaves_by: [go, stop], callback: over}}
+edges: {a: {go: a, else: END}}
+"""
+INNER = ENDLESS.replace("graphloop: 1\n", "").replace("\n", "\n      ")
+NESTED = f"""\
+graphloop: 1
+name: outer
+start: b
+agents:
+  twin: {{include: twin.yaml}}
+  worker:
+    graph:
+      {INNER}
+nodes: {{b: {{use: child, agent: worker}}, c: {{use: child, agent: twin}}}}
+edges: {{b: {{else: c}}, c: {{else: END}}}}
+"""
+
+
+def functions() -> Registry:
+    """Return what the endless files name."""
+    registry = Registry()
+    registry.function(len, name="over")
+    return registry
+
+
+def test_a_reason_to_run_for_ever_is_part_of_what_a_graph_says() -> None:
+    """It behaves otherwise: it is another graph, and is written down with the reason."""
+    known = functions()
+    plain = load(ENDLESS, registry=known)
+
+    made = plain.unbounded("a person looks on")
+
+    assert made != plain
+    assert fingerprint(made, registry=known) != fingerprint(plain, registry=known)
+    assert made == load(dump(made, registry=known), registry=known)
+    assert not load(dump(made, registry=known), registry=known).is_endless
+    said = "ignore: [{node: a, code: GL4, reason: a person looks on}]\n"
+    assert made == load(ENDLESS + said, registry=known)
+    assert plain.is_endless
+
+
+def test_the_reason_reaches_the_agents_wherever_they_stand(tmp_path: Path) -> None:
+    """And what is read back is as bounded; the graph that was given is as it was."""
+    known = functions()
+    (tmp_path / "twin.yaml").write_text(ENDLESS)
+    (tmp_path / "outer.yaml").write_text(NESTED)
+    plain = load(tmp_path / "outer.yaml", registry=known)
+
+    made = plain.unbounded("seen")
+
+    assert (True, False) == (plain.is_endless, made.is_endless)
+    assert {("worker/a", "GL4"): "seen", ("twin/a", "GL4"): "seen"} == dict(made.ignore)
+    again = load(dump(made, registry=known), registry=known)
+    assert again == made
+    assert not again.is_endless
+    with pytest.raises(ConfigError, match="needs no reason"):
+        made.unbounded("again")
+    with pytest.raises(ConfigError, match="for no reason"):
+        plain.unbounded(" ")
+
+
+def test_a_text_is_told_from_a_path_by_any_line_break() -> None:
+    """Those of old systems are YAML's, too; what is neither is refused in words."""
+    assert load(WRITER) == load(WRITER.replace("\n", "\r")) == load(WRITER.replace("\n", "\r\n"))
+    given: object = WRITER.encode()
+    with pytest.raises(ConfigError, match=r"found bytes\. Fix: decode"):
+        load(given)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ConfigError, match=r"found bytes\. Fix: decode"):
+        load_agent_spec(given)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def test_a_text_with_a_nul_character_is_refused_in_words() -> None:
+    """No path has one."""
+    with pytest.raises(TopologyError, match="a NUL character stands here"):
+        load("a\0b")
+
+
+def test_an_agent_that_nodes_run_may_have_any_name() -> None:
+    """No model has to call it by that."""
+    text = WRITER.replace("append: {use: append}", "append: {use: append}, k: {use: child, KEY}")
+    text = text.replace("KEY", "agent: my writer").replace("start: prepare_step", "start: k")
+    text += f"  k: {{else: prepare_step}}\nagents:\n  my writer:\n    graph:\n{inner(WRITER)}"
+
+    result = asyncio.run(load(text).run(None, model=ScriptedModel(["a", "b"]), prompt="?"))
+
+    assert "b" == result.text
+
+
+def inner(text: str) -> str:
+    """Return a topology as it stands within another."""
+    return text.replace("graphloop: 1\n", "").replace("\n", "\n      ").join(("      ", "\n"))
+
+
+def test_a_reason_for_an_agent_that_nothing_calls_is_no_finding() -> None:
+    """A graph that runs no tools calls no agent; its runs are refused without the reason."""
+    known = functions()
+    listed = f"tools: [w]\nagents:\n  w:\n    description: d\n    graph:\n{inner(ENDLESS)}"
+    plain = load(WRITER + listed, registry=known)
+
+    made = plain.unbounded("seen")
+
+    assert (True, False) == (plain.is_endless, made.is_endless)
+    assert {one.code for one in plain.check().findings} == {
+        one.code for one in made.check().findings
+    }
+
+
+HEARD: list[Event] = []
+
+
+@dataclass(frozen=True)
+class Quiet:
+    """A node of one's own that promises nothing, and has a function called."""
+
+    name: str = "quiet"
+    callback: str = ""
+    kind: Kind = "pure"
+
+    @property
+    def outcomes(self) -> frozenset[type[Outcome]]:
+        """One."""
+        return frozenset({Billing})
+
+    def enter(self, run: Run[None], /) -> Reaction[None, Outcome]:
+        """Call it."""
+        return Wait(run, (Invoke(run.next_effect, self.callback),))
+
+    def on(
+        self, run: Run[None], event: Event, answered: Effect | None, /
+    ) -> Reaction[None, Outcome]:
+        """Note what it heard."""
+        HEARD.append(event)
+        return Leave(run, Billing())
+
+
+def sum_up(run: Run[None]) -> Joined:
+    """Say something."""
+    return Joined("all of it")
+
+
+def test_a_node_that_promises_nothing_is_given_what_it_calls_its_callback() -> None:
+    """As the library's nodes are: the name stands in the file, and the function is registered."""
+    own = Registry()
+    own.node(Quiet)
+    own.function(sum_up)
+    text = """\
+graphloop: 1
+name: quiet
+start: one
+nodes: {one: {use: Quiet, callback: sum_up}}
+edges: {one: {else: END}}
+"""
+    HEARD.clear()
+    asyncio.run(load(text, registry=own).run(None, prompt="go"))
+
+    assert [Joined("all of it")] == [getattr(one, "answer", one) for one in HEARD]

@@ -95,7 +95,9 @@ def test_only_tools_that_rules_bound_are_denied_to_children(
     rules: Rules, gates: tuple[Policy, ...]
 ) -> None:
     """All others are the child's own gate's business."""
-    assert [one.rules for one in gates] == [one.rules for one in beyond_watch(rules.rules)]
+    assert [one.rules for one in gates] == [
+        one.rules for one in beyond_watch(Setup(watch=rules.rules), ())
+    ]
 
 
 def test_the_rules_of_a_run_are_those_of_its_graph_and_of_its_options() -> None:
@@ -133,6 +135,30 @@ def test_a_child_is_not_offered_tools_that_no_gate_could_stop() -> None:
     own = ToolSpec("own", "", "{}")
 
     offered = (search, fetch, own)
-    assert (fetch, own) == offered_below(offered, (Never("tool:search"), Never("tool:own")))
-    assert (own,) == offered_below(offered, (Never("tool:*"),))
-    assert offered == offered_below(offered, ())
+    assert (fetch, own) == offered_below(
+        offered, Setup(watch=(Never("tool:search"), Never("tool:own")))
+    )
+    assert (own,) == offered_below(offered, Setup(watch=(Never("tool:*"),)))
+    assert offered == offered_below(offered, Setup())
+
+
+def test_what_rules_far_above_speak_of_is_known_by_the_gates_that_they_have_put_before_it() -> None:
+    """A run knows its own rules, and its journal what it was begun under."""
+    (first,) = beyond_watch(Setup(watch=(Never("tool:search"),)), ())
+    middle = Setup(rules=(deny("other").rules, first.rules), watch=(Never("tool:own"),))
+    search, own = ToolSpec("search", "", "{}", "provider"), ToolSpec("own", "", "{}")
+
+    (both,) = beyond_watch(middle, (first,))
+
+    assert (deny("search", "own", reason=REASON) | allow("*")).rules == both.rules
+    assert (own,) == offered_below((search, own), middle)
+
+
+def test_a_gate_that_is_handed_down_anyhow_is_not_put_there_again() -> None:
+    """Every level below would have one more."""
+    (first,) = beyond_watch(Setup(watch=(Never("tool:search"),)), ())
+
+    assert () == beyond_watch(Setup(rules=(first.rules,)), (first,))
+    assert (first.rules,) == tuple(
+        one.rules for one in beyond_watch(Setup(rules=(first.rules,)), ())
+    )

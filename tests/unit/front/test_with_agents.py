@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
+from graphloop.contract import contract_of
 from graphloop.errors import ConfigError
+from graphloop.front.agent import Agent
 from graphloop.front.asking import Asking, ask_agent, tell
 from graphloop.front.compose import fallback, retry
 from graphloop.front.graph import Graph
@@ -17,9 +20,11 @@ from graphloop.graph import END, Edges
 from graphloop.nodes import Append, Branch, Child, ModelCall, Parallel, PrepareStep
 from graphloop.outcomes import Answered, Calls, Failed, Final, Ready
 from graphloop.providers.script import ScriptedModel
-from graphloop.temporal import only_after
+from graphloop.temporal import Rules, never, only_after
 from graphloop.topology.document import document_of
-from graphloop.topology.registration import registry
+from graphloop.topology.registration import Registry, registry
+from graphloop.values import SystemMessage
+from tests.strategies import wrong
 
 PREPARE, MODEL, APPEND = PrepareStep(), ModelCall(), Append()
 REPLY: Graph[None] = Graph(
@@ -150,3 +155,125 @@ def test_agents_that_are_used_at_many_levels_are_one_each() -> None:
     assert isinstance(graph, Topology)
     assert graph.agents["left"] is graph.agents["right"]
     assert 2**30 < document_of(graph).size
+
+
+FILE = """\
+graphloop: 1
+name: desk
+description: helps
+instructions: Be kind.
+prompt: Say hello.
+start: p
+tools: [look_up]
+agents:
+  writer: {given: true, description: writes, takes_over: true}
+  judge:
+    graph:
+      {name: j, start: a, nodes: {a: {use: append}}, edges: {a: {else: END}}}
+nodes:
+  p: {use: prepare_step}
+  m: {use: model_call}
+  g: {use: gate, rules: [{allow: "*"}]}
+  e: {use: execute}
+  a: {use: append}
+  s: {use: stop_check, max_steps: 5}
+  both: {use: parallel, branches: [writer, judge]}
+edges:
+  p: {ready: m, calls: g, else: END}
+  m: {calls: g, else: a}
+  g: {settled: e, else: a}
+  e: {held: g, else: a}
+  a: {answered_calls: s, resend: s, else: both}
+  s: {go: p, else: END}
+  both: {else: END}
+rules: [{never: "tool:look_up"}]
+ignore: [{node: m, code: GL3, reason: seen}]
+"""
+
+
+def test_what_a_loaded_topology_says_stays() -> None:
+    """Its rules, too: to fill in its agent must not take off what it is held to."""
+    ran: list[str] = []
+
+    def look_up(word: str) -> str:
+        """Look up."""
+        ran.append(word)
+        return word
+
+    own = Registry()
+    own.tool(look_up)
+    loaded = load(FILE, registry=own)
+    more = never("e", before="g")
+
+    made = with_agents(loaded, {"writer": REPLY}, rules=more)
+
+    told = made.document
+    assert loaded.rules & more == made.rules
+    before = replace(loaded.document, agents={}, rules=Rules())
+    assert before == replace(told, graph=before.graph, agents={}, rules=Rules())
+    entry = told.agents["writer"]
+    assert ("writes", True) == (entry.description, entry.takes_over)
+    assert loaded.document.agents["judge"] == told.agents["judge"]
+    assert made == load(dump(made, registry=own), registry=own)
+    promised = contract_of(made.nodes["both"])
+    assert promised is not None
+    assert [REPLY, loaded.agents["judge"]] == [one.graph for one in promised.children]
+
+    call = {"calls": [{"name": "look_up", "arguments": {"word": "x"}}]}
+    model = ScriptedModel([call, "done", "a", "b"])
+    result = asyncio.run(made.run(None, model=model, prompt=made.prompt))
+    assert [] == ran
+    assert "completed" == result.end_reason
+    assert ["Be kind."] == [
+        one.content for one in model.requests[0].messages if isinstance(one, SystemMessage)
+    ]
+    assert ["look_up"] == [one.name for one in model.requests[0].tools]
+
+
+def test_another_graph_takes_the_place_of_the_first() -> None:
+    """In the nodes as in what is written down."""
+    other: Graph[None] = Graph("other", APPEND, {APPEND: {...: END}})
+
+    made = with_agents(chain(), {"judge": other})
+
+    assert with_agents(CHAIN, {"writer": REPLY, "judge": other}) == made
+    assert made == load(dump(made))
+
+
+def test_a_reason_for_a_node_that_is_gone_is_refused() -> None:
+    """It would stand there for nothing, and no file could say it."""
+    said = dump(chain()) + "ignore: [{node: writer/model_call, code: GL6, reason: known}]\n"
+    loaded, step = load(said), PrepareStep("other")
+    other: Graph[None] = Graph("other", step, {step: {...: END}})
+
+    assert with_agents(loaded, {"judge": other}).ignore
+    with pytest.raises(ConfigError, match=r"'writer/model_call'.*no node 'model_call'.*Fix"):
+        with_agents(loaded, {"writer": other})
+
+
+def test_a_rule_about_nothing_is_refused() -> None:
+    """It would hold for ever and guard nothing."""
+    with pytest.raises(ConfigError, match="no node, outcome or tool 'nope'"):
+        with_agents(CHAIN, {"writer": REPLY}, rules=never("nope", before="draft"))
+
+
+def test_a_rule_may_name_the_tools_of_a_file_whose_runs_bring_more() -> None:
+    """What a given agent has nobody knows; the file's own tools it names itself."""
+    known = Registry()
+    known.tool(len, name="count")
+    loaded = load(dump(CHAIN) + "tools: [count]\n", registry=known)
+
+    for word in ("count", "tool:count", "tool:other"):
+        assert 1 == len(
+            with_agents(loaded, {"writer": REPLY}, rules=never(word, before="draft")).rules
+        )
+    with pytest.raises(ConfigError, match="'other'"):
+        with_agents(loaded, {"writer": REPLY}, rules=never("other", before="draft"))
+
+
+def test_an_agent_is_no_graph() -> None:
+    """It has a model of its own, which a graph here is given by the run."""
+    agent = Agent(ScriptedModel([]), name="writer")
+
+    with pytest.raises(ConfigError, match=r"agent 'writer': expected its graph, found .*`agents=`"):
+        with_agents(CHAIN, wrong({"writer": agent}))

@@ -203,6 +203,7 @@ def test_closing_a_world_closes_every_model(monkeypatch: pytest.MonkeyPatch) -> 
     one = World(ScriptedModel([]), {}, ())
     one.add_model(ScriptedModel([], label="other"))
 
-    asyncio.run(one.aclose())
-
+    asyncio.run(one.disconnect(given=False))
+    assert [] == closed
+    asyncio.run(one.disconnect(given=True))
     assert ["script", "other"] == closed

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from graphloop import END, Edges, Graph, allow, ask, deny
 from graphloop.effects import CallTool, Effect, Invoke
-from graphloop.events import CallbackReturned, Event, Judged, ModelReplied, ToolReturned
+from graphloop.events import CallbackReturned, Decided, Event, Judged, ModelReplied, ToolReturned
 from graphloop.node_protocol import Kind, Leave, Node, Reaction, Wait
 from graphloop.nodes import Append, Execute, Gate, ModelCall, PrepareStep, StopCheck
 from graphloop.outcomes import (
@@ -122,6 +122,25 @@ class Hasty(Around):
             assert isinstance(answered, CallTool)
             return Wait(run, (CallTool(run.next_effect, answered.key, answered.call),))
         return super().on(run, event, answered)
+
+
+@dataclass(frozen=True)
+class Yielding(Around):
+    """Takes a person's no for a yes."""
+
+    def on(
+        self, run: Run[None], event: Event, answered: Effect | None, /
+    ) -> Reaction[None, Outcome]:
+        """Let what was denied run."""
+        reaction = super().on(run, event, answered)
+        if not isinstance(event, Decided) or not isinstance(reaction, Leave):
+            return reaction
+        after = reaction.run
+        verdicts = tuple(
+            evolve(one, kind="run") if one is not None and one.kind == "deny" else one
+            for one in after.turn.verdicts
+        )
+        return Leave(evolve(after, turn=evolve(after.turn, verdicts=verdicts)), reaction.outcome)
 
 
 @dataclass(frozen=True)
@@ -302,6 +321,7 @@ BUGS: Mapping[str, tuple[str, Callable[[], Graph[None]]]] = {
         lambda: reckless(Gate(rules=(deny("write") | allow("*")).rules)),
     ),
     "a person who is not heeded": ("gate", lambda: reckless(Gate(rules=ask("*").rules))),
+    "a no that counts as a yes": ("gate", lambda: twisted("gate", Yielding)),
     "a call that is lost": ("answers", lambda: twisted("model", Forgetful)),
     "a turn that is not appended": ("answers", without_append),
     "results in another order": ("history", lambda: twisted("append", Backwards)),

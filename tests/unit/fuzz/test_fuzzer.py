@@ -14,7 +14,7 @@ from graphloop.fuzz.fuzzing import fuzz, replay_token, subject_of
 from graphloop.fuzz.oracle import Trial, violations
 from graphloop.fuzz.subject import Subject
 from graphloop.fuzz.violation import Violation
-from graphloop.proofs.bound import Bound
+from graphloop.proofs.most import Bound
 from tests.unit.fuzz.moody import (
     exiting,
     flaky,
@@ -49,6 +49,19 @@ def test_a_node_that_decides_otherwise_in_each_run_is_found_by_a_second_run() ->
     assert "'model_call'" in found.violations[0].what
     assert not found.repeats
     assert "may not fail again" in str(report)
+
+
+def test_a_node_that_goes_by_more_than_its_run_is_never_said_to_fail_again() -> None:
+    """It has failed twice, and a third time is up to it."""
+    graph = BUGS["a node that remembers"][1]()
+
+    report = fuzz(graph, seeds=20)
+    again = replay_token(graph, report.failing[0].token)
+
+    assert "replay" == report.failing[0].violations[0].code
+    assert [False] == [one.repeats for one in report.failing]
+    assert "at its simplest" not in str(report)
+    assert all("may not fail again" in str(one) for one in (report, again) if one.failing)
 
 
 def test_a_node_that_rolls_dice_hides_nothing_else() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from graphloop import END, Agent, Compaction, Graph, allow, ask, node, tool
 from graphloop.cli.target import load_graph
 from graphloop.errors import ConfigError
+from graphloop.front.topology import dump, load
 from graphloop.fuzz import fuzzing
 from graphloop.fuzz.choices import Choices
 from graphloop.fuzz.fuzzer import Fuzzer
@@ -19,6 +21,7 @@ from graphloop.fuzz.violation import Violation
 from graphloop.outcomes import Outcome
 from graphloop.temporal import never
 from graphloop.testing import ScriptedModel
+from graphloop.topology.registration import Registry
 from tests.unit.fuzz.planted import BUGS, table
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "custom_topology"
@@ -94,6 +97,70 @@ def test_a_sound_loop_and_the_example_keep_every_promise() -> None:
     assert fuzz(example, seeds=200).ok
 
 
+@tool(needs_approval=True)
+def refund(amount: int) -> str:
+    """Pay back, when a person agrees."""
+    return f"refunded {amount}"
+
+
+def is_large(arguments: Mapping[str, object], context: object) -> bool:
+    """Whether a person has to agree."""
+    return True
+
+
+@tool(needs_approval=is_large)
+def spend(amount: int) -> str:
+    """Spend, when a person agrees to much."""
+    return f"spent {amount}"
+
+
+def test_a_tool_that_always_needs_approval_is_never_let_through_without_one() -> None:
+    """It is no function that could decide otherwise: the rule holds, and nothing is found."""
+    rule = never("tool:refund", before="approval:refund")
+
+    of_agent = fuzz(Agent(ScriptedModel(()), tools=[refund, pay]), seeds=200, rules=rule)
+    of_graph = fuzz(table(), seeds=200, rules=rule, tools={"refund": refund})
+
+    assert of_agent.ok, str(of_agent)
+    assert of_graph.ok, str(of_graph)
+
+
+def test_a_predicate_may_let_a_call_through_or_not() -> None:
+    """It is a function of the user's, and anything may be its answer."""
+    assert not fuzz(table(), rules=never("tool:spend", before="approval:spend"), tools=[spend]).ok
+    assert not fuzz(table(), rules=never("approval:spend"), tools=[spend]).ok
+
+
+def test_nobody_is_asked_about_a_tool_that_needs_no_approval() -> None:
+    """A run that the product cannot make is no finding."""
+    assert fuzz(table(), rules=never("approval:pay"), tools=[pay]).ok
+
+
+def test_the_tools_of_a_topology_s_file_are_taken_as_they_are_registered() -> None:
+    """Its file says which they are, and the registry whether a person is asked about them."""
+    registry = Registry()
+    registry.tool(refund)
+    graph = load(dump(table(), registry=registry) + "tools: [refund]\n", registry=registry)
+    rule = never("tool:refund", before="approval:refund")
+
+    subject = subject_of(graph, rules=rule)
+
+    assert {"refund": True} == subject.approvals
+    assert {"refund", "read"} < {one.name for one in subject.setup.tools}
+    assert ("refund", "pay") == tuple(one.name for one in subject_of(graph, [pay]).setup.tools)
+    assert fuzz(graph, seeds=200, rules=rule).ok
+
+
+def test_a_no_that_is_not_heeded_is_found_often() -> None:
+    """People say no, and the executing node runs everything: few worlds must be enough."""
+    graph, refunding = BUGS["a no that counts as a yes"][1](), [refund]
+    fuzzer = Fuzzer(subject_of(graph, refunding))
+
+    found = [fuzzer.tried(Choices.seeded(seed))[1] for seed in range(200)]
+
+    assert sum(any(one.code == "gate" for one in each) for each in found) > 40
+
+
 def test_a_broken_rule_is_found_at_its_event() -> None:
     """Rules of one's own are invariants as well."""
     report = fuzz(table(), seeds=200, rules=never("tool:deploy"))
@@ -164,6 +231,12 @@ def test_a_state_that_cannot_be_made_is_asked_for() -> None:
     report = fuzz(DESK, seeds=50, state=Ticket("x"))
     assert report.ok
     assert 0 < report.coverage.edges["file_ticket", "filed"] < 50
+
+
+def test_what_is_no_graph_is_refused_in_words() -> None:
+    """A name is for the command line."""
+    with pytest.raises(ConfigError, match="fuzz: expected a Graph, found 'desk'"):
+        fuzz("desk")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 def test_an_agent_s_tools_are_its_own() -> None:

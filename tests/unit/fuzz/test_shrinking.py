@@ -19,13 +19,15 @@ CASES: list[tuple[Callable[[Values], bool], Values]] = [
     (lambda one: 7 in one, (7,)),
     (lambda one: one[2:3] > (4,), (0, 0, 5)),
     (lambda one: 3 in one and 9 in one, (3, 9)),
+    # The first number says how many pairs come before the one that matters.
+    (lambda one: one[:1] != () and one[1 + 2 * one[0] : 2 + 2 * one[0]] == (9,), (0, 9)),
 ]
 
 
 @pytest.mark.parametrize(("condition", "simplest"), CASES)
 def test_the_simplest_list_is_found(condition: Callable[[Values], bool], simplest: Values) -> None:
     """Short, and of small numbers."""
-    start = (4, 9, 7, 0, 3, 9, 200, 7, 1, 0, 0, 9, 3, 1)
+    start = (4, 9, 7, 0, 3, 9, 200, 7, 1, 9, 0, 9, 3, 1)
 
     found = shrunk(start, lambda one: one if condition(one) else None)
 

@@ -70,7 +70,19 @@ def test_an_agent_that_would_be_too_deep_is_not_started(depth: int, starts: bool
         assert isinstance(reaction.outcome, Failed)
         assert reaction.run.ending is not None
         assert reaction.run.ending.failure is not None
-        assert "more than 2 agents deep" in reaction.run.ending.failure.message
+        found = "'writer' would be more than 2 agents deep. Fix: max_agent_depth=3"
+        assert found == reaction.run.ending.failure.message
+
+
+def test_a_spent_budget_starts_no_agent() -> None:
+    """It would ask its model once, and run its tools, before it saw that nothing is left."""
+    setup = evolve(SETUP, budget=Budget(tokens=15))
+
+    reaction = NODE.enter(evolve(fresh(), setup=setup, spent=SPENT))
+
+    assert isinstance(reaction, Leave)
+    assert isinstance(reaction.outcome, Failed)
+    assert Ending(EndReason.BUDGET, ("budget.tokens",)) == reaction.run.ending
 
 
 def test_its_answer_is_the_turn_s_reply() -> None:

@@ -169,6 +169,19 @@ def test_the_contract_tells_what_the_node_keeps() -> None:
     assert (frozenset({"x"}), frozenset()) == (node.contract.reads, node.contract.writes)
     assert (None, None) == (NODE.contract.reads, NODE.contract.writes)
     assert (0, False) == (node.contract.model_calls, node.contract.tools)
+    assert (frozenset({Good}), frozenset({Failed, Aborted})) == (
+        node.contract.keeps,
+        node.contract.breaks_by,
+    )
+
+
+def test_a_failure_that_the_function_tells_itself_ends_nothing() -> None:
+    """And what asks may tell, or be stopped, in the midst of it."""
+    own = Function("a", frozenset({Good, Failed})).contract
+    asking = Function("a", frozenset({Good}), asks=Asks(frozenset({AskModel}))).contract
+
+    assert (frozenset({Good}), frozenset({Aborted})) == (own.keeps, own.breaks_by)
+    assert (frozenset(), frozenset()) == (asking.keeps, asking.breaks_by)
 
 
 def test_a_cap_is_a_number() -> None:

@@ -422,6 +422,18 @@ def test_a_gate_that_does_not_hold_lets_the_others_run_first() -> None:
     assert ["c0.1"] == [one.key for one in questions(again)]
 
 
+def test_an_agent_that_takes_over_is_nothing_that_runs_first() -> None:
+    """It waits for all others, so a gate that left them for later would never be asked again."""
+    tools = (spec("read"), spec("boss", "agent", ends=True))
+    run = replied(reply(call("boss"), call("read")))
+    entered = Gate(hold=False).enter(evolve(run, turn=evolve(run.turn, tools=tools)))
+    assert isinstance(entered, Wait)
+
+    asked = Gate(hold=False).on(entered.run, CallsChecked(1.0, 1, (FREE, ASK)), entered.effects[0])
+
+    assert ["c0.1"] == [one.key for one in questions(asked)]
+
+
 @pytest.mark.parametrize("check", [ASK, CallCheck("bad")])
 def test_with_nothing_to_run_first_even_such_a_gate_asks_at_once(check: CallCheck) -> None:
     """Going round for nothing would only take longer."""

@@ -64,6 +64,8 @@ def test_a_cycle_of_one_s_own_heeds_the_budget_and_whoever_wants_to_stop() -> No
     assert Ending(EndReason.BUDGET, ("budget.tokens",)) == passed(Limit(2), spent)[0].ending
     stopping = passed(Limit(2), evolve(fresh(), stopping="enough"))
     assert (Stop, Ending(EndReason.ABORTED, ("enough",))) == (stopping[1], stopping[0].ending)
+    cut = evolve(fresh(), ending=Ending(EndReason.TIMEOUT, ("step_timeout_s",)))
+    assert (cut, Stop) == passed(Limit(2), cut)
     unsaid = passed(Limit(2), evolve(fresh(), stopping=""))[0].ending
     assert Ending(EndReason.ABORTED, ("aborted",)) == unsaid
 
@@ -77,7 +79,7 @@ def test_a_bound_that_bounds_nothing_is_refused(times: object) -> None:
 
 def test_its_promise_is_its_bound() -> None:
     """The proofs find the cycle's bound here."""
-    assert Contract(caps={Go: Cap(3)}) == Limit(3).contract
+    assert Contract(caps={Go: Cap(3)}, keeps=frozenset({Go})) == Limit(3).contract
 
 
 def test_it_waits_for_nothing() -> None:

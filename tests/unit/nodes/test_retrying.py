@@ -98,14 +98,14 @@ def test_a_spent_budget_ends_the_trying() -> None:
     assert isinstance(again(WRITER, run, BROKE), Leave)
 
 
-def test_a_node_that_fails_at_once_is_not_tried_for_ever() -> None:
-    """Nothing has to happen in between."""
+def test_an_agent_that_would_be_too_deep_is_not_tried_again() -> None:
+    """It would be as deep the next time; nothing has happened in between."""
     deep = evolve(fresh(), setup=evolve(SETUP, depth=2, depth_max=2))
 
     reaction = WRITER.enter(deep)
 
     assert isinstance(reaction, Leave)
-    assert {"retry:writer": 2} == reaction.run.counts
+    assert {"retry:writer": 0} == reaction.run.counts
 
 
 def test_other_outcomes_may_be_tried_again_too() -> None:
@@ -230,3 +230,28 @@ def test_a_generator_that_does_not_repeat_itself_is_not_tried_again() -> None:
             asyncio.run(graph.run(None, model=model, prompt="hi"))
 
         assert 1 == len(model.requests)
+
+
+@node
+def misread(state: None) -> Told:
+    """Find that it was set up wrongly."""
+    ASKED.append(1)
+    raise ConfigError("no such table")
+
+
+@node
+def instead(state: None) -> Told:
+    """Do it in another way."""
+    return Told()
+
+
+def test_what_was_set_up_wrongly_is_not_tried_again() -> None:
+    """It would be as wrong the next time, and somebody has to hear of it."""
+    for wrapped in (retry(misread, 2), fallback(misread, instead)):
+        ASKED.clear()
+        graph: Graph[None] = Graph("g", wrapped, {wrapped: {...: END}})
+
+        with pytest.raises(ConfigError, match="no such table"):
+            asyncio.run(graph.run(None, prompt="hi"))
+
+        assert [1] == ASKED

@@ -159,4 +159,16 @@ def test_a_router_is_a_value() -> None:
     assert one == Router({Billing: "x"}, "?") != Router({Billing: "y"}, "?")
     assert hash(one) == hash(Router({Billing: "x"}, "?"))
     assert one == pickle.loads(pickle.dumps(one)) == copy.deepcopy(one)  # noqa: S301 - our own
-    assert Contract(model_calls=1) == one.contract
+    assert one.contract == Contract(
+        model_calls=1,
+        breaks_by=frozenset({Failed, Aborted}),
+        keeps=frozenset({Billing, Unrouted}),
+    )
+
+
+def test_equal_routers_ask_in_equal_words() -> None:
+    """A mapping has no order, whatever wrote it down; a fingerprint tells what is sent."""
+    other = Router({Technical: "outages", Billing: "invoices"}, "Which desk?")
+
+    assert DESK == other
+    assert DESK.tool == other.tool

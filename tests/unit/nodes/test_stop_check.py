@@ -134,6 +134,17 @@ def test_somebody_s_wish_to_stop_comes_first(reason: str, name: str) -> None:
     assert expected == ending(StopCheck(), run)
 
 
+@pytest.mark.parametrize("reason", [EndReason.ABORTED, EndReason.TIMEOUT])
+def test_a_run_that_was_stopped_goes_no_further_and_keeps_its_ending(reason: EndReason) -> None:
+    """Wherever the table leads what was aborted: nobody is asked once more."""
+    run = evolve(fresh(), ending=Ending(reason, ("enough",)))
+
+    for node in (StopCheck(), StopCheck(conditions=(has_tool_call("read"),), callback="mine")):
+        reaction = node.enter(run)
+        assert isinstance(reaction, Leave)
+        assert (Stop(), run) == (reaction.outcome, reaction.run)
+
+
 SAID = (UserMessage("go on"),)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from graphloop.errors import ConfigError
+from graphloop.graph import END, Edge, Edges, Graph
 from graphloop.overlays.levels import LEVELS, Level, draw, level_of, level_picture
 from graphloop.views.family import Family
 from graphloop.views.marks import Marks
@@ -63,3 +64,39 @@ def test_a_level_that_there_is_not_is_refused() -> None:
     assert "phase" == level_of("phase")
     with pytest.raises(ConfigError, match="Did you mean 'phase'"):
         level_of("phases")
+
+
+def rows_of(graph: Graph[None]) -> Edges[None]:
+    """Return a table as it was given."""
+    return {
+        graph.nodes[name]: {
+            outcome: END if target == "END" else graph.nodes[target]
+            for outcome, target in row.items()
+        }
+        for name, row in graph.table.items()
+    }
+
+
+class Counted(Graph[None]):
+    """A graph that counts how often its table is read as lines."""
+
+    reads = 0
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        self.reads += 1
+        return super().edges
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_table_is_not_read_anew_for_each_of_its_nodes(level: Level) -> None:
+    """A picture of a thousand nodes would take a quarter of a minute."""
+    reads: set[int] = set()
+    for count in (20, 200):
+        names = [f"n{number}" for number in range(count)]
+        graph = build({one: [after] for one, after in zip(names, [*names[1:], "END"], strict=True)})
+        counted = Counted("g", graph.nodes["n0"], rows_of(graph))
+        level_picture(counted, level)
+        reads.add(counted.reads)
+
+    assert len(reads) == 1

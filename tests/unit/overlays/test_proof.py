@@ -26,7 +26,7 @@ def test_the_line_that_leads_back_without_a_bound_is_marked() -> None:
     graph = changed(unbounded)
     marks = proof_marks(graph, check(graph))
 
-    assert "[4] no bound" == marks.ways["append", "answered_calls"]
+    assert "[4] (no bound)" == marks.ways["append", "answered_calls"]
     assert "alarm" == marks.way_tones["append", "answered_calls"]
     assert "[1, 5]" == marks.ways["prepare_step", "calls"]
 

@@ -7,7 +7,7 @@ from math import inf
 import pytest
 
 from graphloop.proofs.agent_calls import Asked, alone, each_call, shared
-from graphloop.proofs.bound import Bound
+from graphloop.proofs.most import Bound
 
 EVERY = Asked(inf, inf, (), "as often as a model likes")
 OWN = Asked(4.0, 2.0, ("two turns",), "")

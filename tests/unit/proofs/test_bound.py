@@ -9,12 +9,12 @@ import pytest
 
 from graphloop.front.graph import Graph
 from graphloop.front.with_agents import with_agents
-from graphloop.graph import END, Edges
+from graphloop.graph import END
 from graphloop.model_price import ModelPrice
-from graphloop.nodes import Append, Child, Execute, Gate, ModelCall
+from graphloop.nodes import Append, Child
 from graphloop.nodes.compact import SUMMARY_TOKENS
-from graphloop.outcomes import Calls
-from graphloop.proofs.bound import Bound, bound
+from graphloop.proofs.bound import Called, bound
+from graphloop.proofs.most import Bound
 from graphloop.spending import Budget
 from tests.nested_graphs import shared, ungated
 from tests.topology_data import MUTANTS, graph_of, standard
@@ -138,15 +138,15 @@ def test_agents_that_models_call_are_counted_where_they_are_given() -> None:
     assert own is not None
     assert visits is not None
 
-    over = bound(graph, handoffs={"helper": _of(7), "other": _of(3)})
-    free = bound(graph, tools={"helper": _of(7)})
+    over = bound(graph, called=Called(handoffs={"helper": _of(7), "other": _of(3)}))
+    free = bound(graph, called=Called({"helper": _of(7)}))
 
     assert over.model_calls is not None
     # The dearest of them, at every visit that can be.
     assert own + 7 <= over.model_calls <= own + 7 * visits
     assert free.model_calls is None
     assert "any number of times, at up to 7" in free.missing["model_calls"]
-    assert bound(graph, tools={"quiet": _of(0)}).model_calls == own
+    assert bound(graph, called=Called({"quiet": _of(0)})).model_calls == own
 
 
 def test_an_agent_without_a_bound_leaves_its_caller_without_one() -> None:
@@ -155,8 +155,8 @@ def test_an_agent_without_a_bound_leaves_its_caller_without_one() -> None:
     graph = graph_of(standard())
     told = "the agent 'helper', a tool: nobody says."
 
-    assert told in bound(graph, handoffs={"helper": dark}).missing["model_calls"]
-    few = bound(graph, tools={"helper": dark}, budget=Budget(agent_calls=1))
+    assert told in bound(graph, called=Called(handoffs={"helper": dark})).missing["model_calls"]
+    few = bound(graph, called=Called({"helper": dark}), budget=Budget(agent_calls=1))
     assert told == few.missing["model_calls"]
 
 
@@ -164,13 +164,13 @@ def test_only_nodes_that_keep_a_budget_are_bounded_by_it() -> None:
     """A node of one's own that runs tools may call agents as it likes."""
     topology = standard()
     limit = Budget(agent_calls=3)
-    kept = bound(graph_of(topology), tools={"helper": _of(7)}, budget=limit)
+    kept = bound(graph_of(topology), called=Called({"helper": _of(7)}), budget=limit)
     topology["nodes"]["execute"] = {
         "type": "own",
         "tools": True,
         "outcomes": ["done", "held", "aborted"],
     }
-    lost = bound(graph_of(topology), tools={"helper": _of(7)}, budget=limit)
+    lost = bound(graph_of(topology), called=Called({"helper": _of(7)}), budget=limit)
 
     assert 8 + 3 * 7 == kept.model_calls
     assert "run tools in Execute nodes" in lost.missing["model_calls"]
@@ -183,7 +183,7 @@ def test_one_turn_beyond_a_budget_may_call_agents() -> None:
         max_tokens=10,
         context_window=100,
         budget=Budget(tokens=1_000, agent_calls=3),
-        tools={"helper": _of(7)},
+        called=Called({"helper": _of(7)}),
     )
 
     assert 1_000 + (2 + 3 * 7) * 120 == known.tokens
@@ -191,27 +191,6 @@ def test_one_turn_beyond_a_budget_may_call_agents() -> None:
 
 def _of(calls: int) -> Bound:
     return Bound("helper", calls, 0, None, None, {}, (), {})
-
-
-def test_children_that_run_no_tools_need_no_budget() -> None:
-    """What is known of their graphs is looked at, at any depth."""
-    model, gate, execute, append = ModelCall(), Gate(), Execute(), Append()
-    quiet: Graph[None] = Graph("quiet", model, {model: {...: append}, append: {...: END}})
-    rows: Edges[None] = {
-        model: {Calls: gate, ...: append},
-        gate: {...: execute},
-        execute: {...: append},
-        append: {...: END},
-    }
-    busy: Graph[None] = Graph("busy", model, rows)
-    child = Child("inner")
-    outer: Graph[None] = Graph("outer", child, {child: {...: append}, append: {...: END}})
-    twice = with_agents(outer, {"inner": with_agents(outer, {"inner": quiet})})
-
-    assert 0 == bound(with_agents(outer, {"inner": quiet})).tool_calls == bound(twice).tool_calls
-    assert bound(outer).tool_calls is None
-    assert bound(with_agents(outer, {"inner": busy})).tool_calls is None
-    assert 7 == bound(with_agents(outer, {"inner": busy}), budget=Budget(tool_calls=7)).tool_calls
 
 
 def test_a_summary_has_more_room_than_a_short_reply() -> None:
@@ -249,22 +228,21 @@ def test_a_graph_that_is_used_everywhere_is_bounded_once() -> None:
     assert 5 == bound(graph, budget=Budget(tool_calls=5)).tool_calls
 
 
-def test_tools_of_a_child_that_keep_no_budget_are_not_bounded_by_one() -> None:
-    """A node of one's own that runs tools counts them as it likes, at any depth."""
+def test_a_cycle_of_a_child_is_a_cycle() -> None:
+    """Who asks whether every run ends hears of those below as well."""
     topology = standard()
-    topology["nodes"]["child"] = {
+    (mutant,) = (one for one in MUTANTS if one.name == "bound dropped")
+    topology["nodes"]["lead"] = {
         "type": "own",
-        "outcomes": ["answered"],
-        "children": {"inner": {"graph": standard("inner")}},
+        "kind": "graph",
+        "outcomes": ["ready"],
+        "children": {"inner": {"graph": mutant.of(standard())}},
     }
-    topology["edges"]["prepare"]["ready"] = "child"
-    topology["edges"]["child"] = {"answered": "model"}
-    kept = bound(graph_of(topology), budget=Budget(tool_calls=5))
-    topology["nodes"]["child"]["children"]["inner"]["graph"]["nodes"]["execute"] = {
-        "type": "own",
-        "tools": True,
-        "outcomes": ["done", "held", "aborted"],
-    }
+    topology["edges"]["lead"] = {"ready": "prepare"}
+    topology["start"] = "lead"
 
-    assert 5 == kept.tool_calls
-    assert bound(graph_of(topology), budget=Budget(tool_calls=5)).tool_calls is None
+    found = bound(graph_of(topology))
+
+    assert not found.ends
+    assert found.cycles
+    assert all("of 'inner'" in one for one in found.cycles)

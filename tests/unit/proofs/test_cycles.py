@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from graphloop import END, Graph
+from graphloop.node_protocol import Node
+from graphloop.nodes import Append, Approve, Child, Function, Limit, Retrying, Router
+from graphloop.outcomes import Answered, Failed, Go, Outcome, Rejected, Resend
+from graphloop.outcomes import Final as FinalOutcome
 from graphloop.proofs.check import check
 from tests.topology_data import MUTANTS, graph_of, standard
 
@@ -56,3 +63,43 @@ def test_a_turn_is_opened_once_more_only_where_a_node_may_do_so(compacting: bool
         (unknown,) = (one for one in report.unknown if one.code == "GL4")
         assert "lead the cycle through a PrepareStep" not in unknown.reason
         assert "opened once more" in unknown.reason
+
+
+class Logged(Outcome):
+    """A function of one's own has looked."""
+
+
+LOG = Function("log", frozenset({Logged}))
+
+
+def behind_a_rejection(between: Node[None, Outcome], *back: type[Outcome]) -> set[str]:
+    """Return what is found where a rejection goes through a node, and back to the append."""
+    plan, append, approve, replan = Child("planner"), Append(), Approve(), Limit(2, name="replan")
+    edges: dict[Any, dict[Any, Any]] = {
+        plan: {Answered: append, ...: END},
+        append: {FinalOutcome: approve, Resend: replan, ...: END},
+        approve: {Rejected: between, ...: END},
+        replan: {Go: plan, ...: END},
+        between: {**dict.fromkeys(back, append), ...: END},
+    }
+    return {one.code for one in check(Graph("plans", plan, edges)).findings}
+
+
+@pytest.mark.parametrize(
+    ("between", "back"),
+    [
+        (LOG, (Logged, Failed)),
+        (Router({Logged: "any"}, "Which?"), (Logged, Failed)),
+    ],
+    ids=["function", "router"],
+)
+def test_what_leaves_feedback_where_it_is_may_stand_before_the_append(
+    between: Node[None, Outcome], back: tuple[type[Outcome], ...]
+) -> None:
+    """The append still sends the run on to the model, and the limit counts that."""
+    assert set() == behind_a_rejection(between, *back)
+
+
+def test_what_may_take_feedback_away_bounds_nothing() -> None:
+    """What is tried again has lost what was noted in its name."""
+    assert {"GL4"} == behind_a_rejection(Retrying(LOG, times=1), Logged)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
+from graphloop import END, Agent, Graph, fallback, node, retry, sub_graph
+from graphloop.graph import Edges, Row
+from graphloop.node_protocol import Node
+from graphloop.outcomes import Failed, Outcome, outcome_name
 from graphloop.proofs.data import misread, unwritten_at_first
 from graphloop.proofs.ground import Ground
 from graphloop.proofs.report import Finding, Unknown
+from graphloop.testing import ScriptedModel
 from tests.topology_data import Essay, graph_of
 
 
@@ -62,3 +69,109 @@ def test_a_node_that_does_not_say_what_it_reads_makes_it_unknown() -> None:
 def test_without_a_state_there_is_nothing_to_misread() -> None:
     """Most graphs have none."""
     assert not found({"reads": None}, state="")
+
+
+@dataclass(frozen=True)
+class Post:
+    """A text, once there is one."""
+
+    draft: str | None = None
+
+
+class Onward(Outcome):
+    """Go on."""
+
+
+class Back(Outcome):
+    """Something else."""
+
+
+@node(reads=(), writes=("draft",))
+def write(state: Post) -> tuple[Onward, Post]:
+    """Write, or raise."""
+    return Onward(), replace(state, draft="written")
+
+
+@node(reads=(), writes=("draft",))
+def perhaps(state: Post) -> Onward | tuple[Onward | Back, Post]:
+    """Write, or leave it."""
+    return Onward()
+
+
+@node(reads=(), writes=("draft",), raises={TimeoutError: Back})
+def late(state: Post) -> tuple[Onward | Back, Post]:
+    """Write in time, or not at all."""
+    raise TimeoutError
+
+
+@node(reads=(), writes=())
+def skip(state: Post) -> Onward:
+    """Write nothing."""
+    return Onward()
+
+
+@node(reads=("draft",), writes=())
+def publish(state: Post) -> Onward:
+    """Read it."""
+    return Onward()
+
+
+def told_of(writer: Node[Post, Outcome], *, after: str) -> list[str]:
+    """Return what is told of a reader that is entered by one outcome of a writer only."""
+    last: Node[Post, Outcome] = publish
+    row: Row[Post] = {one: last if outcome_name(one) == after else END for one in writer.outcomes}
+    rows: Edges[Post] = {writer: row, last: {...: END}}
+    return [one.code for one in misread(Ground(Graph("post", writer, rows)))]
+
+
+WRITERS: Mapping[str, tuple[Node[Post, Outcome], frozenset[str]]] = {
+    "write": (write, frozenset({"onward"})),
+    "perhaps": (perhaps, frozenset({"back"})),
+    "late": (late, frozenset({"onward"})),
+    "write, or skip": (fallback(write, skip), frozenset()),
+    "write, or write": (
+        fallback(write, write.renamed("again")),
+        frozenset({"onward"}),
+    ),
+    "perhaps, or skip": (fallback(perhaps, skip), frozenset({"back"})),
+    "again": (retry(write, times=2), frozenset({"onward"})),
+    "child": (
+        sub_graph(
+            Agent(ScriptedModel([]), name="writer"),
+            output=lambda state, result: replace(state, draft=result.text),
+            reads=(),
+            writes=("draft",),
+        ),
+        frozenset({"answered"}),
+    ),
+}
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_what_may_be_written_has_not_been_written_on_every_way_out(writer: str) -> None:
+    """A node that failed has written nothing, nor has one that returned no state."""
+    node, written = WRITERS[writer]
+    for outcome in node.outcomes:
+        word = outcome_name(outcome)
+        assert ([] if word in written else ["GL6"]) == told_of(node, after=word), word
+
+
+def in_vain(after: Node[Post, Outcome], *, failed: Node[Post, Outcome] | None = None) -> bool:
+    """Whether a first write is in vain, before another node, or what stands where that fails."""
+    first: Node[Post, Outcome] = write
+    rows: Edges[Post] = {
+        first: {Onward: after, ...: END},
+        after: {Failed: END if failed is None else failed, ...: END},
+    }
+    behind: Edges[Post] = {} if failed is None else {failed: {...: END}}
+    graph = Graph("post", first, {**rows, **behind})
+    return "GL6" in [one.code for one in misread(Ground(graph))]
+
+
+def test_a_write_is_in_vain_only_if_what_comes_then_surely_writes() -> None:
+    """What it wrote is the run's result else; a run that failed has none."""
+    again = write.renamed("again")
+
+    assert in_vain(again)
+    assert not in_vain(again, failed=publish)
+    assert not in_vain(perhaps)

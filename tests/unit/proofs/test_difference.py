@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, field_validator
+from typing_extensions import Unpack
 
 from graphloop.contract import ChildContract, Contract
+from graphloop.front.agent import Agent
+from graphloop.front.options import AgentOptions
+from graphloop.front.told import AnswerInfo
+from graphloop.front.topology import load
 from graphloop.graph import END, Graph
 from graphloop.proofs.difference import difference
+from graphloop.stop import cost_exceeds
+from graphloop.testing import ScriptedModel
+from graphloop.tools import Tool
 from tests.changed_loop import bypassed, changed
 from tests.graphs import OUTCOMES, Place
 
@@ -17,14 +28,16 @@ class Parent(Place):
     """A node that runs a graph."""
 
     child: Graph[None] | None = None
+    second: Graph[None] | None = None
 
     @property
     def contract(self) -> Contract:
-        return Contract(children=(ChildContract("kid", self.child),))
+        both = (self.child, self.second) if self.second else (self.child,)
+        return Contract(children=tuple([ChildContract("kid", one) for one in both]))
 
 
-def parent(child: Graph[None]) -> Graph[None]:
-    node = Parent("a", frozenset(OUTCOMES[:1]), child=child)
+def parent(child: Graph[None], second: Graph[None] | None = None) -> Graph[None]:
+    node = Parent("a", frozenset(OUTCOMES[:1]), child=child, second=second)
     return Graph("g", node, {node: {OUTCOMES[0]: END}})
 
 
@@ -65,6 +78,37 @@ def test_a_child_that_got_weaker_makes_its_parent_weaker() -> None:
     assert "in the child 'kid':" in str(found)
     assert "without `gate`" in str(found)
     assert json.loads(found.to_json())["children"]["kid"]["weaker"] is True
+
+
+def test_of_two_children_of_one_name_both_are_compared() -> None:
+    """One that is told apart by its place alone may not hide behind the other."""
+    before = parent(changed(), changed())
+    found = difference(before, parent(changed(), changed(bypassed)))
+
+    assert found.weaker
+    assert ["kid of a"] == [name for name, _ in found.children]
+    assert difference(before, parent(changed(bypassed), changed())).weaker
+    assert difference(before, parent(changed(), changed())).none
+    twice = difference(before, parent(changed(bypassed), changed(bypassed)))
+    assert ["kid", "kid of a"] == [name for name, _ in twice.children]
+    assert ["kid", "kid of a"] == list(json.loads(twice.to_json())["children"])
+    three = difference(parent(changed()), parent(changed(), changed(bypassed)))
+    assert three.weaker, "what comes under a known name is held to what had it"
+
+
+def test_an_agent_does_not_hide_the_child_of_a_node_that_has_its_name() -> None:
+    """Nor the reverse: both are run."""
+
+    def both(child: Graph[None], agent: Graph[None]) -> Graph[None]:
+        outer = parent(child)
+        outer.agents = {"kid": agent}
+        return outer
+
+    before = both(changed(), changed())
+
+    assert difference(before, both(changed(bypassed), changed())).weaker
+    assert difference(before, both(changed(), changed(bypassed))).weaker
+    assert difference(before, both(changed(), changed())).none
 
 
 def given(name: str = "g", **facts: object) -> Graph[None]:
@@ -115,3 +159,106 @@ def test_a_graph_that_is_used_in_many_places_is_compared_once() -> None:
         return inner
 
     assert difference(deep(), deep()).none
+
+
+def limited(most: int | None) -> Graph[None]:
+    """Return the graph of an agent whose tool refuses what is too much, by a validator."""
+
+    def within(amount: int) -> int:
+        if most is not None and amount > most:
+            raise ValueError(amount)
+        return amount
+
+    class Plain(BaseModel):
+        amount: int
+
+    class Checked(BaseModel):
+        amount: Annotated[int, AfterValidator(within)]
+
+    payment = Plain if most is None else Checked
+    payment.__qualname__ = "Payment"
+
+    def pay(payment: BaseModel) -> str:
+        return str(payment)
+
+    made = Tool(name="pay", parameters=payment, execute=pay)
+    return given(tools={"pay": made})
+
+
+def test_the_validators_of_arguments_are_guards() -> None:
+    """The schemas are the same, and the gate refuses what a validator refuses."""
+    assert difference(limited(100), limited(100)).none
+    assert difference(limited(100), limited(1000)).weaker
+    assert difference(limited(100), limited(None)).weaker
+    assert not difference(limited(None), limited(100)).weaker
+    assert not difference(limited(None), limited(100)).none
+
+
+def test_the_validators_of_an_answer_are_compared() -> None:
+    """A class of the same name and fields may take what the first refused."""
+
+    def answer(least: int) -> type[BaseModel]:
+        class Answer(BaseModel):
+            score: int
+
+            @field_validator("score")
+            @classmethod
+            def enough(cls, value: int) -> int:
+                assert value >= least
+                return value
+
+        return Answer
+
+    assert difference(given(output_type=answer(1)), given(output_type=answer(1))).none
+    assert difference(given(output_type=answer(1)), given(output_type=answer(0))).weaker
+
+
+JUDGED = """
+graphloop: 1
+name: essay
+start: writer
+nodes:
+  writer: {{use: child, agent: writer, prompt: write}}
+  said: {{use: append}}
+  log: {{use: approve}}
+  judge: {{use: approve}}
+agents:
+  writer: {{given: true}}
+edges:
+  writer: {{answered: said, else: END}}
+  said: {{final: {first}, else: END}}
+  judge: {{rejected: END, accepted: END, else: END}}
+  log: {{accepted: judge, {no}, aborted: END}}
+"""
+
+
+def test_that_somebody_may_break_off_what_comes_before_a_check_is_no_loss() -> None:
+    """Nobody takes an answer from a run that was aborted; the check was aborted like that, too."""
+    before, after = (
+        load(JUDGED.format(first=one, no="rejected: judge")) for one in ("judge", "log")
+    )
+
+    assert not [one for one in difference(before, after).verdict if one.subject == "guards"]
+    ended = load(JUDGED.format(first="log", no="rejected: END"))
+    (one,) = [one for one in difference(before, ended).verdict if one.subject == "guards"]
+    assert "weaker" == one.effect
+    assert one.path.endswith("log -rejected-> END")
+
+
+def test_a_check_or_a_stop_where_none_was_is_no_loss() -> None:
+    """It is the most usual stricter edit; to drop it again is one."""
+
+    def agent(**options: Unpack[AgentOptions]) -> Graph[None]:
+        return Agent(ScriptedModel(()), **options).graph
+
+    def good(answer: AnswerInfo) -> bool:
+        return bool(answer.text)
+
+    for more in (
+        agent(verify=good),
+        agent(done_when=good),
+        agent(stop_when=cost_exceeds(1)),
+    ):
+        assert "stronger" in {one.effect for one in difference(agent(), more).verdict}
+        assert not difference(agent(), more).weaker
+        assert difference(more, agent()).weaker

@@ -14,7 +14,7 @@ from graphloop.proofs.bound import bound
 from graphloop.proofs.check import check
 from graphloop.proofs.cycles import CYCLES_MAX
 from graphloop.proofs.endless import endless
-from tests.endless_graphs import POLLS, Empty, poll, poller, silent
+from tests.endless_graphs import POLLS, Empty, Found, poll, poller, silent
 
 
 def test_a_cycle_without_a_bound_is_told_with_what_would_bound_it() -> None:
@@ -82,3 +82,58 @@ def test_one_reason_for_all_is_one_for_very_many() -> None:
     assert () == graph.endless
     assert CYCLES_MAX + 3 == len(graph.ignore) == len(check(graph).suppressed)
     assert check(graph).ok
+
+
+def round_poll(words: str, ignore: Mapping[tuple[str, str], str] | None = None) -> Graph[None]:
+    """Return a graph in which `poll` comes back to itself, and by every other node as well."""
+    others = [poll.renamed(word) for word in words.split()]
+    ways = [*others, poll]
+    edges: Edges[None] = {poll: {Empty: poll, Found: ways[0], ...: END}}
+    for one, to in zip(others, ways[1:], strict=True):
+        edges = {**edges, one: {Empty: poll, Found: to, ...: END}}
+    return Graph("round", poll, edges, ignore=ignore)
+
+
+def test_a_reason_to_wait_is_none_to_come_round_by_what_is_behind() -> None:
+    """Somebody excuses a loop that polls; a later way round it that pays is not meant by that."""
+    excused = {("poll", "GL4"): POLLS}
+    (found,) = round_poll("pay", excused).endless
+
+    assert "pay" == found.node
+    assert "pay -> poll -> pay" in found.words
+    assert () == round_poll("pay").unbounded(POLLS).endless
+
+
+def test_every_node_that_nothing_bounds_is_on_a_cycle_that_is_told() -> None:
+    """The furthest first, with what is on its way; without a reason, one cycle a part is told."""
+    (found,) = round_poll("a b c d", {("poll", "GL4"): POLLS}).endless
+    reasons = {("poll", "GL4"): POLLS, (found.node, "GL4"): POLLS}
+
+    assert "nothing bounds the cycle d -> poll -> a -> b -> c -> d" in found.words
+    assert () == round_poll("a b c d", reasons).endless
+    assert 1 == len(round_poll("a b c d").endless)
+
+
+def test_one_reason_for_many_cycles_is_found_in_bounded_time() -> None:
+    """A thousand nodes in a ring that all come back to one: one way round is on all of them."""
+    words = " ".join(f"n{number}" for number in range(1_000))
+    free = round_poll(words).unbounded(POLLS)
+
+    assert () == free.endless
+    assert 2 == len(free.ignore)
+    assert 1 == len(round_poll(words, {("poll", "GL4"): POLLS}).endless)
+
+
+def test_of_very_many_beside_what_is_excused_the_first_are_told() -> None:
+    """Each is a way of its own back to the node that is excused."""
+    spokes = [poll.renamed(f"n{number}") for number in range(CYCLES_MAX + 10)]
+    ways: list[Node[None, Outcome] | EndType] = [*spokes[1:], END]
+    hubs = [poll.renamed(f"hub{number}") for number in range(len(spokes))]
+    edges: Edges[None] = {}
+    for hub, spoke, way in zip(hubs, spokes, ways, strict=True):
+        after = END if way is END else hubs[hubs.index(hub) + 1]
+        edges = {**edges, hub: {Empty: spoke, Found: after, ...: END}, spoke: {...: hubs[0]}}
+    graph = Graph("hub", hubs[0], edges, ignore={("hub0", "GL4"): POLLS})
+
+    assert len(graph.endless) <= CYCLES_MAX
+    assert () == graph.unbounded(POLLS).endless

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,9 @@ from graphloop.graph import END
 from graphloop.nodes import Append
 from graphloop.proofs.given_changes import given_changes
 from graphloop.spending import Budget
+from graphloop.temporal import at_most, never
+from graphloop.tool_effects import EffectPolicy
+from graphloop.tools import AnyTool, Tool
 
 
 def graph(
@@ -21,6 +25,19 @@ def graph(
     made: Graph[None] = Graph("g", append, {append: {...: END}}, ignore=ignore)
     made.facts = facts
     return made
+
+
+def tool(effect: EffectPolicy = "at_most_once", *, body: int = 1, **options: Any) -> AnyTool:
+    """Return a tool with some options."""
+
+    def one(_: object) -> int:
+        return 1
+
+    def two(_: object) -> int:
+        return 2
+
+    execute = two if body == 2 else one
+    return Tool(name="a", parameters={"type": "object"}, execute=execute, effect=effect, **options)
 
 
 @pytest.mark.parametrize(
@@ -41,6 +58,29 @@ def graph(
         ({"verify": len}, {}, "weaker"),
         ({"approve_tool_call": None}, {"approve_tool_call": len}, "weaker"),
         ({"model": "a"}, {"model": "b"}, "changed"),
+        ({"tools": {"a": tool()}}, {"tools": {"a": tool("at_least_once")}}, "weaker"),
+        ({"tools": {"a": tool("at_least_once")}}, {"tools": {"a": tool()}}, "stronger"),
+        ({"tools": {"a": tool("pure")}}, {"tools": {"a": tool("idempotent")}}, "changed"),
+        ({"tools": {"a": tool()}}, {"tools": {"a": tool(thread=True)}}, "changed"),
+        ({"tools": {"a": tool()}}, {"tools": {"a": tool(result_chars_max=9)}}, "changed"),
+        ({"tools": {"a": tool(body=1)}}, {"tools": {"a": tool(body=2)}}, "changed"),
+        ({"agents": {"a": {"signed": True}}}, {"agents": {"a": {"signed": False}}}, "weaker"),
+        ({"agents": {"a": {"rules": never("x")}}}, {"agents": {"a": {}}}, "weaker"),
+        (
+            {"agents": {"a": {"rules": at_most("x", 2)}}},
+            {"agents": {"a": {"rules": at_most("x", 1)}}},
+            "stronger",
+        ),
+        (
+            {"agents": {"a": {"rules": never("x")}}},
+            {"agents": {"a": {"rules": never("x", reason="why")}}},
+            "changed",
+        ),
+        (
+            {"agents": {"a": {"needs_approval": {"pay": True}}}},
+            {"agents": {"a": {"needs_approval": {}}}},
+            "weaker",
+        ),
     ],
 )
 def test_what_is_given_is_compared_by_name(

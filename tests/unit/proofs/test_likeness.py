@@ -7,6 +7,7 @@ from functools import partial
 from types import SimpleNamespace
 
 import pytest
+from pydantic import BaseModel, field_validator, model_validator
 
 from graphloop.policy import Rule
 from graphloop.proofs.likeness import alike, parts_of
@@ -88,3 +89,27 @@ def test_what_contains_itself_is_compared() -> None:
     one.append(one)
 
     assert alike(one, one)
+
+
+def test_a_class_that_its_own_validators_name_is_the_same_when_it_is_made_twice() -> None:
+    """A function of a class may hold the class; that is no end of it."""
+
+    def made_model(least: int) -> type[BaseModel]:
+        class Answer(BaseModel):
+            score: int
+
+            @model_validator(mode="after")
+            def enough(self) -> Answer:
+                assert isinstance(self, Answer)
+                assert self.score >= least
+                return self
+
+            @field_validator("score")
+            @classmethod
+            def positive(cls, value: int) -> int:
+                return value
+
+        return Answer
+
+    assert alike(made_model(1), made_model(1))
+    assert not alike(made_model(1), made_model(2))

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from graphloop.front.graph import Graph as Front
+from graphloop.front.sub_graph import sub_graph
 from graphloop.graph import END, Edges, Graph
 from graphloop.nodes import Append, Child
+from graphloop.policy import allow, ask, deny
+from graphloop.proofs.check import check
 from graphloop.proofs.nested import NEST_MAX, USES_MAX, nested, nobody_knows
 from graphloop.proofs.report import PROPERTIES, Finding, Unknown
+from graphloop.providers.script import ScriptedModel
 from graphloop.spending import Budget
 from tests.nested_graphs import nest, shared, ungated
 
 
 def test_uses_are_found_nearest_first_with_the_names_that_lead_to_them() -> None:
     """The names of a finding's node are those names, and its own."""
-    uses = nested(shared(ungated(), 2), None)
+    uses = nested(shared(ungated(), 2), None).told
 
     assert ["", "c1-0/", "c1-1/", "c1-0/c0-0/"] == [one.prefix for one in uses][:4]
     assert 1 + 2 + 4 == len(uses)
@@ -21,7 +26,7 @@ def test_uses_are_found_nearest_first_with_the_names_that_lead_to_them() -> None
 
 def test_no_graph_is_left_out_however_many_uses_there_are() -> None:
     """Past the first of them, each is still there once."""
-    uses = nested(shared(ungated(), 40), None)
+    uses = nested(shared(ungated(), 40), None).told
 
     assert 41 == len({one.key for one in uses})
     assert len(uses) <= USES_MAX + 41
@@ -31,12 +36,12 @@ def test_a_child_may_spend_what_its_parent_may() -> None:
     """What it claims is held against that."""
     budget = Budget(tokens=7)
 
-    assert {budget} == {one.budget for one in nested(nest(ungated(), 2), budget)}
+    assert {budget} == {one.budget for one in nested(nest(ungated(), 2), budget).told}
 
 
 def test_what_was_found_is_told_of_the_outermost_graph() -> None:
     """Nobody has to know which graph a node is in."""
-    use = nested(nest(ungated(), 2), None)[-1]
+    use = nested(nest(ungated(), 2), None).told[-1]
     finding = Finding("GL2", "error", "node 'gate'", "wrong", (), "mend it", node="gate")
 
     told, open_ = use.told(finding), use.told(Unknown("GL6", "dark", "gate"))
@@ -56,8 +61,8 @@ def test_nothing_is_known_of_an_agent_that_is_only_named_or_too_deep() -> None:
     """Everything that is proven of a graph is open then."""
     child, append = Child("desk"), Append()
     edges: Edges[None] = {child: {...: append}, append: {...: END}}
-    (named,) = nested(Graph("g", child, edges), None)
-    deep = nested(nest(ungated(), NEST_MAX + 1), None)
+    (named,) = nested(Graph("g", child, edges), None).told
+    deep = nested(nest(ungated(), NEST_MAX + 1), None).told
 
     codes = [code for code in PROPERTIES if code != "GL12"]
     assert codes == [one.code for one in nobody_knows(named)]
@@ -66,3 +71,113 @@ def test_nothing_is_known_of_an_agent_that_is_only_named_or_too_deep() -> None:
         for one in deep
         if (found := [each.code for each in nobody_knows(one)])
     ]
+
+
+def test_every_limit_of_those_above_holds_below() -> None:
+    """A child that names one limit has the others of its parent, and so have its own children."""
+    model = ScriptedModel([])
+    inner = sub_graph(ungated(), name="inner", model=model, budget=Budget(usd=100))
+    middle: Front[None] = Front("middle", inner, {inner: {...: END}})
+    outer = sub_graph(middle, name="middle", model=model, budget=Budget(tool_calls=5))
+    graph = Graph("outer", outer, {outer: {...: END}})
+
+    told = [one.budget for one in nested(graph, Budget(usd=1)).told]
+    (finding,) = [one for one in check(graph, budget=Budget(usd=1)).findings if one.code == "GL9"]
+
+    assert [Budget(usd=1), Budget(usd=1, tool_calls=5), Budget(usd=1, tool_calls=5)] == told
+    assert "middle/inner" == finding.node
+    assert "may spend 100 usd, its parent 1" in finding.message
+
+
+def test_what_a_child_sets_aside_as_a_whole_is_set_aside_in_its_parent() -> None:
+    """And it is no reason for the node of the same name."""
+    finding = Finding("GL11", "error", "state", "wrong", (), "mend it")
+    use = nested(nest(ungated(), 1), None).told[-1]
+    told = use.told(finding)
+
+    assert isinstance(told, Finding)
+    assert "k0/" == told.node
+
+
+def test_an_agent_does_not_hide_a_graph_of_the_same_name() -> None:
+    """What a node brings along is what it runs."""
+    own = sub_graph(ungated(), name="desk", model=ScriptedModel([]))
+    graph = Graph("outer", own, {own: {...: END}})
+    graph.agents = {"desk": nest(ungated(), 1)}
+
+    assert ["bad"] == [one.graph.name for one in nested(graph, None).told[1:]]
+
+
+def test_the_gates_of_all_above_hold_below() -> None:
+    """A child of a child that would allow what they deny claims more than it may."""
+    model = ScriptedModel([])
+    inner = sub_graph(nest(ungated(), 1), name="inner", model=model, gate=allow("pay*"))
+    middle: Front[None] = Front("middle", inner, {inner: {...: END}})
+    outer = sub_graph(middle, name="middle", model=model, gate=deny("pay*"))
+    graph = Graph("outer", outer, {outer: {...: END}})
+
+    assert not any(one.code == "GL9" for one in check(middle).findings)
+    (finding,) = [one for one in check(graph).findings if one.code == "GL9"]
+    assert "middle/inner" == finding.node
+    assert "'inner' would allow 'payx', that of its parent would deny" in finding.message
+
+
+def test_what_is_used_too_often_under_other_gates_is_not_claimed_to_be_proven() -> None:
+    """Twice a level, with another gate each time: the ways double, what is looked at does not."""
+    inner = nest(ungated(), 1)
+    for level in range(12):
+        first, second = (
+            sub_graph(
+                inner,
+                name=f"c{level}-{at}",
+                model=ScriptedModel([]),
+                gate=ask("*", ttl_s=10 * level + at + 1),
+            )
+            for at in range(2)
+        )
+        inner = Front(f"g{level}", first, {first: {...: second}, second: {...: END}})
+
+    uses, report = nested(inner, None), check(inner)
+
+    assert len(uses.told) < USES_MAX + 14
+    assert uses.beyond
+    assert "GL9" not in report.proven
+    assert any("in more places than are looked at" in one.reason for one in report.unknown)
+
+
+def parents(count: int, *, excused: int) -> Front[None]:
+    """Return graphs that each run one ungated child; so many of them set that aside."""
+    child = ungated()
+    told = {("c/execute", "GL2"): "looked at"}
+    runs = [
+        sub_graph(
+            Front(
+                f"m{at}",
+                (one := sub_graph(child, name="c", model=ScriptedModel([]))),
+                {one: {...: END}},
+                ignore=told if at < excused else None,
+            ),
+            name=f"m{at}",
+        )
+        for at in range(count)
+    ]
+    rows: Edges[None] = {
+        one: {...: runs[at + 1] if at + 1 < count else END} for at, one in enumerate(runs)
+    }
+    return Front("parents", runs[0], rows)
+
+
+def test_a_reason_at_one_place_is_none_at_another_however_many_there_are() -> None:
+    """A graph that has been told where it is excused has not been told where it is not."""
+    count = USES_MAX
+    report = check(parents(count, excused=count - 1))
+
+    assert f"m{count - 1}/c/execute" in [one.node for one in report.findings if one.code == "GL2"]
+
+
+def test_a_reason_for_what_is_not_told_is_not_called_useless() -> None:
+    """It is needed where its graph is looked at by itself."""
+    report = check(parents(USES_MAX, excused=USES_MAX))
+
+    assert "GL0" not in [one.code for one in report.findings]
+    assert "GL2" not in report.proven

@@ -33,7 +33,8 @@ from graphloop.nodes import (
 from graphloop.nodes.parallel import Branch, Parallel
 from graphloop.outcomes import Done, Final, Outcome
 from graphloop.policy import Rule
-from graphloop.proofs.parameter_changes import in_words, is_guard, parameter_changes
+from graphloop.proofs.parameter_change import in_words
+from graphloop.proofs.parameter_changes import is_guard, parameter_changes
 from graphloop.stop import cost_exceeds, has_tool_call, not_
 from graphloop.topology.included import with_graphs
 from tests.graphs import OUTCOMES, Place

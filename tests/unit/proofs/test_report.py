@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from graphloop.errors import GraphError, Problem
 from graphloop.proofs.report import PROPERTIES, Finding, Report, Suppressed, Unknown
@@ -77,6 +78,13 @@ def test_a_warning_alone_leaves_a_report_ok() -> None:
     assert "2 problems found" in str(Report.of("g", (warning, FINDING)))
 
 
+def test_the_line_that_was_written_stands_before_where_it_is_defined() -> None:
+    """It is what its author has to change."""
+    lines = str(replace(FINDING, written="desk.py:9")).splitlines()
+
+    assert ["  written: desk.py:9", "  defined: own.py:3"] == lines[1:3]
+
+
 def test_json_holds_every_field() -> None:
     """Other programs read what people read."""
     found = json.loads(Report.of("gräph", (FINDING,), (OPEN,), (ASIDE,)).to_json())
@@ -95,6 +103,7 @@ def test_json_holds_every_field() -> None:
         "node": "a",
         "outcome": "go",
         "location": "own.py:3",
+        "written": None,
     } == found["findings"][0]
 
 

@@ -7,11 +7,12 @@ import json
 import pytest
 
 from graphloop import END, Graph
+from graphloop.errors import ConfigError
 from graphloop.front.topology import load
 from graphloop.nodes import Limit
 from graphloop.outcomes import Go
 from graphloop.proofs.difference import Difference, difference
-from graphloop.proofs.rule_changes import rule_changes
+from graphloop.proofs.rule_changes import refuse_unknown, rule_changes
 from graphloop.temporal import (
     Rules,
     always_followed_by,
@@ -177,3 +178,45 @@ def test_the_rules_of_a_file_are_read_and_told_as_json() -> None:
     assert ["never second before first"] == data["changes"]["rules_removed"]
     assert before.diff(before).none
     assert before.diff(after, rules=never("second", before="first")).weaker is False
+
+
+def test_a_stricter_rule_in_the_place_of_one_is_stronger() -> None:
+    """Who tightens a rule has lost nothing, and who rewords a reason neither."""
+    tools = build({"a": ["gate"], "gate": ["END"]}, {"gate": "gate"})
+    five, three = at_most("tool:pay", 5), at_most("tool:pay", 3)
+
+    assert [
+        ("stronger", "the rule 'tool:pay at most 3 times' is new, and is kept by the monitor")
+    ] == effects(difference(tools, tools, three, rules_before=five))
+    ((effect, said),) = effects(difference(tools, tools, five, rules_before=three))
+    assert ("weaker", True) == (effect, "can happen more than 3 times" in said)
+    a, b = (never("tool:pay", reason=reason) for reason in "ab")
+    assert [("changed", "the rule 'never tool:pay (a)' has another reason")] == effects(
+        difference(tools, tools, b, rules_before=a)
+    )
+
+
+def test_a_rule_whose_words_mean_something_else_is_weaker() -> None:
+    """A person's node becomes a tool of that name, which the model calls when it likes."""
+    before, after = SAFE, build({"a": ["deploy"], "deploy": ["log"], "log": ["END"]})
+    after.tool_names = ("review",)
+    found = effects(difference(before, after, REVIEWED))
+
+    assert [
+        (
+            "weaker",
+            "the rule 'never deploy before review' means 'never node:deploy before tool:review' "
+            "now, and meant 'never node:deploy before node:review'",
+        )
+    ] == found
+
+
+def test_a_rule_that_means_nothing_on_either_graph_is_refused() -> None:
+    """One whose word is gone, or is new, guards something."""
+    later = build({"a": ["deploy"], "deploy": ["END"]})
+    with pytest.raises(ConfigError, match="nosuch"):
+        refuse_unknown(SAFE, later, never("nosuch"))
+
+    assert "weaker" in [effect for effect, _ in effects(difference(SAFE, later, REVIEWED))]
+    refuse_unknown(SAFE, later, REVIEWED)
+    refuse_unknown(later, SAFE, REVIEWED)

@@ -57,6 +57,17 @@ def test_a_place_is_one_that_a_viewer_finds(place: str | None, uri: str | None) 
     assert "g/a" == location["logicalLocations"][0]["fullyQualifiedName"]
 
 
+def test_the_line_of_the_table_is_the_place_if_it_is_known() -> None:
+    """Where a node's class is defined, nobody has to change anything."""
+    found = replace(FOUND, written="desk.py:9")
+
+    (result,) = json.loads(to_sarif([Report.of("g", (found,))]))["runs"][0]["results"]
+    assert {
+        "artifactLocation": {"uri": "desk.py"},
+        "region": {"startLine": 9},
+    } == result["locations"][0]["physicalLocation"]
+
+
 def test_what_is_set_aside_and_what_is_unknown_are_told_as_such() -> None:
     """Neither is a failure, and neither is a pass."""
     report = Report.of("g", (), (Unknown("GL4", "who knows"),), (Suppressed(FOUND, "known"),))

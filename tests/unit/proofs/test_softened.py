@@ -111,3 +111,27 @@ def test_what_a_child_may_spend_and_do_is_compared_as_well() -> None:
     assert ["the gate of the child `kid` allows 'pay', which it asked about before"] == [
         one.message for one in bolder if one.effect == "weaker"
     ]
+
+
+def known(gate: Policy, *names: str) -> Graph[None]:
+    graph = changed(None, Standard(gate=Gate(rules=gate.rules)))
+    graph.tool_names = names
+    return graph
+
+
+def test_a_new_tool_that_is_asked_about_was_not_denied_before() -> None:
+    """There was none; one that is allowed, or that a rule was about, is told as before."""
+    before = known(ask("pay"), "pay")
+
+    def said(gate: Policy, *names: str) -> list[tuple[str, str]]:
+        found = softened(before, known(gate, *names))
+        return [(one.effect, one.message) for one in found]
+
+    new = ("changed", "`gate` asks about 'refund', which is new")
+    assert [new] == said(ask("pay", "refund"), "pay", "refund")
+    assert [new, ("weaker", "`gate` allows 'pay', which it asked about before")] == said(
+        ask("refund") | allow("pay"), "pay", "refund"
+    )
+    assert ["weaker"] == [one for one, _ in said(ask("pay") | allow("refund"), "pay", "refund")]
+    assert ["weaker"] == [one for one, _ in said(ask("pay", "refund"), "pay")]
+    assert ["weaker"] == [one for one, _ in said(ask("*"), "pay", "refund")]

@@ -135,11 +135,62 @@ def test_a_rule_that_only_a_tool_can_put_into_force_is_unknown() -> None:
     """It holds in every run in which the tool is not called."""
     one = decide(REVIEWED, always_followed_by("tool:deploy", "plan"))
 
-    assert ("unknown", "END") == (one.status, one.node)
-    assert (
-        "the rule hangs on them at"
-        in decide(REVIEWED, always_followed_by("approval:deploy", "plan")).reason
+    approved = decide(REVIEWED, always_followed_by("approval:deploy", "plan"))
+    for told in (one, approved):
+        assert ("unknown", "END") == (told.status, told.node)
+        assert told.reason == (
+            "which tools run is not in the graph: the run may end at 'END' while it is owed. "
+            "Only the monitor can decide; it tells, for no gate can stop that."
+        )
+
+
+def test_what_is_denied_and_what_is_only_told_is_said_of_each_rule() -> None:
+    """Who reads that a call is stopped relies on it."""
+    approvals = decide(SKIPPED, at_most("approval:deploy", 1))
+    counted = decide(SKIPPED, at_most("execute", 1, per="tool:verify"))
+    unblocked = decide(
+        graph("plan: gate; gate: execute; execute: END"),
+        only_after("execute", "plan", since="tool:edit"),
     )
+
+    assert approvals.reason == (
+        "which tools run is not in the graph: at 'gate' one may be approved that breaks it. "
+        "Only the monitor can decide; it denies such a call."
+    )
+    assert "violated" == counted.status
+    assert unblocked.reason == (
+        "which tools run is not in the graph, and the rule hangs on them at 'execute'. "
+        "Only the monitor can decide; it tells, for no gate can stop that."
+    )
+
+
+def test_a_conversation_that_is_handed_in_may_owe_what_no_new_run_does() -> None:
+    """It goes on where it stopped, at the first node: what follows a tool may not come again."""
+    audited = graph("plan: gate END; gate: execute; execute: audit; audit: plan END")
+    begins = graph("audit: gate; gate: execute; execute: audit END")
+
+    one = decide(audited, always_followed_by("tool:deploy", "audit"))
+
+    assert ("unknown", "END") == (one.status, one.node)
+    assert ["END"] == [way.target for way in one.walked]
+    assert one.reason == (
+        "a conversation that is handed in may owe it, and the run may end at 'END' without. "
+        "Only the monitor can decide; it tells, for no gate can stop that."
+    )
+    assert "proven" == decide(graph("a: b END; b: a"), always_followed_by("b", "a")).status
+    assert "unknown" == decide(begins, always_followed_by("tool:deploy", "audit")).status
+    looked = graph("audit: gate END; gate: execute; execute: audit")
+    assert "proven" == decide(looked, always_followed_by("tool:deploy", "audit")).status
+
+
+def test_nothing_was_approved_before_the_run() -> None:
+    """What a conversation says has run is past; who let it through it does not say."""
+    quiet = graph("a: b END; b: END")
+
+    assert "proven" == decide(quiet, always_followed_by("approval:deploy", "node:b")).status
+    assert "unknown" == decide(quiet, always_followed_by("tool:*", "node:b")).status
+    assert "proven" == decide(quiet, at_most("tool:deploy", 1)).status
+    assert "proven" == decide(quiet, never("tool:deploy", before="approval")).status
 
 
 def test_what_must_follow_is_looked_for_on_every_way_to_the_end() -> None:

@@ -56,6 +56,23 @@ def test_what_is_since_itself_has_happened_since() -> None:
     assert [0, 2, 0, 3] == states(rule, taken("a", "calls"), taken("b", "calls"), ran("x"))
 
 
+def test_where_words_overlap_the_narrower_one_counts() -> None:
+    """An edit is no tool that has run since the last edit, nor a refund one that allows another."""
+    edited = OnlyAfter("tool:x", "tool:*", "tool:edit")
+    edit = [ran("edit"), returned("edit", well=True)]
+    test = [ran("test"), returned("test", well=True)]
+
+    assert 3 == states(edited, *edit, ran("x"))[-1]
+    assert 2 == states(edited, *edit, *test, ran("x"))[-1]
+    assert 2 == states(OnlyAfter("tool:x", "tool:test", "tool:*"), *edit, *test)[-1]
+    assert 3 == states(OnlyAfter("tool:x", "tool:test", "tool:*"), *test, *edit, ran("x"))[-1]
+
+    per_tool = AtMost("tool:x", 1, "tool:*")
+    x = [ran("x"), returned("x", well=True)]
+    assert 2 == states(per_tool, *test, *x, ran("x"))[-1]
+    assert 0 == states(per_tool, *test, *x, *test, ran("x"))[-1]
+
+
 def test_a_happening_never_allows_itself() -> None:
     """Else a rule whose words overlap would forbid nothing."""
     assert [0, 2] == states(Never("tool:x", "tool:*"), ran("x"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphloop.graph import END, Graph
 from graphloop.nodes import Append, Child, Retrying
-from graphloop.topology.document import AgentEntry, Document, document_of, inner_nodes
+from graphloop.topology.document import AgentEntry, Document, document_of, documents_below
 
 
 def test_the_agents_of_a_graph_are_found_at_any_depth() -> None:
@@ -13,7 +13,6 @@ def test_the_agents_of_a_graph_are_found_at_any_depth() -> None:
     graph: Graph[None] = Graph("a", retrying, {retrying: {...: END}})
 
     assert {"writer": AgentEntry()} == document_of(graph).agents
-    assert {retrying, Child("writer")} == set(inner_nodes(graph))
 
 
 def test_the_size_counts_agents_of_agents() -> None:
@@ -23,3 +22,14 @@ def test_the_size_counts_agents_of_agents() -> None:
     two = Document(graph, agents={"a": AgentEntry(one), "b": AgentEntry(one)})
 
     assert 7 == Document(graph, agents={"a": AgentEntry(two), "b": AgentEntry(two)}).size
+
+
+def test_documents_that_are_used_on_many_levels_are_looked_at_once() -> None:
+    """Thirty levels of two would be a billion."""
+    graph: Graph[None] = Graph("a", Append(), {Append(): {...: END}})
+    document = Document(graph)
+    for _ in range(30):
+        document = Document(graph, agents={"a": AgentEntry(document), "b": AgentEntry(document)})
+
+    assert 30 == len(list(documents_below(document.agents)))
+    assert [] == list(documents_below({"a": AgentEntry()}))

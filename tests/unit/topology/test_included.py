@@ -9,7 +9,7 @@ from graphloop.graph import END, Graph
 from graphloop.nodes import Append, Branch, Child, MapOver, Parallel
 from graphloop.nodes.function import Function
 from graphloop.outcomes import Answered
-from graphloop.topology.included import Included, agents_of, with_graphs
+from graphloop.topology.included import Included, agents_of, graphs_run, with_graphs
 
 INNER: Graph[None] = Graph("inner", Append(), {Append(): {...: END}})
 
@@ -49,3 +49,14 @@ def test_a_node_whose_agents_are_not_known_stays_as_it_is() -> None:
     """As does one that runs none."""
     assert Child("b") is not with_graphs(Append(), {"a": INNER}) == Append()
     assert Child("b") == with_graphs(Child("b"), {"a": INNER})
+
+
+def test_graphs_are_added_one_after_another_and_replaced() -> None:
+    """Two agents of one node may come from two places; the later of two graphs counts."""
+    other: Graph[None] = Graph("other", Append(), {Append(): {...: END}})
+    both = Parallel((Branch("a"), Branch("b")))
+    one = with_graphs(both, {"a": INNER})
+
+    assert with_graphs(both, {"a": INNER, "b": other}) == with_graphs(one, {"b": other})
+    assert {"a": other, "b": None} == graphs_run([with_graphs(one, {"a": other})])
+    assert {"a": INNER, "b": None} == graphs_run([one, both])

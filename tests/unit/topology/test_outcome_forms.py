@@ -40,3 +40,13 @@ def test_routes_and_caps_are_mappings_of_names() -> None:
     assert 2 == len(refusal(RoutesForm(), "{Sales: x, other: ''}").splitlines())
     assert "1:2" in refusal(RoutesForm(), "{settled: x}")
     assert "at least 0" in refusal(CapsForm(), "{failed: -1}")
+
+
+def test_no_outcome_is_named_as_the_rest_of_a_row() -> None:
+    """A row could not say which of the two it means, and the graph could not be written."""
+    for form, text in (
+        (RoutesForm(), "{else: the rest}"),
+        (OutcomeForm(), "else"),
+        (CapsForm(), "{else: 2}"),
+    ):
+        assert "stands for the rest" in refusal(form, text)

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from graphloop.proofs.report import PROPERTIES
+from graphloop.topology.ignored import CODES
 from graphloop.topology.problems import TopologyError
-from graphloop.topology.reader import CODES, read_path, read_text
+from graphloop.topology.reader import read_path, read_text
 from graphloop.topology.registration import Names, Registry
 from tests.topology_files import BAD, RIGHT, Bad, with_line
 
@@ -154,7 +155,8 @@ def test_a_rule_may_speak_of_the_tools_of_its_file_and_of_those_that_a_run_is_gi
     """The first by their names alone."""
     registry = Registry()
     registry.tool(len, name="refund")
-    text = with_line(21, "  - {never: refund, before: 'tool:other'}") + "tools: [refund]\n"
+    registry.tool(max, name="search")
+    text = with_line(21, "  - {never: refund, before: 'tool:other'}") + "tools: [refund, search]\n"
 
     assert 1 == len(read_text(text, Names(registry, installed=False)).rules)
 
@@ -212,3 +214,22 @@ def test_a_json_file_is_json(tmp_path: Path) -> None:
 
     with pytest.raises(TopologyError, match=r"a\.json:1:1: this is no JSON"):
         read_path(tmp_path / "a.json", NAMES)
+
+
+def test_an_agent_that_models_call_has_the_name_of_a_tool() -> None:
+    """Wires take no other, so every run would be refused; nodes may run an agent of any name."""
+    graph = "name: w, start: p, nodes: {p: {use: limit, times: 1}}, edges: {p: {else: END}}"
+    agents = f"agents: {{my writer: {{graph: {{{graph}}}, description: writes}}}}"
+    text = f"{{graphloop: 1, {graph}, {agents}}}"
+
+    assert read_text(text, NAMES)
+    with pytest.raises(
+        TopologyError, match=r"'my writer' is called as a tool.*name it 'my_writer'"
+    ):
+        read_text(text.replace(", agents", ", tools: [my writer], agents"), NAMES)
+
+
+def test_a_path_with_a_nul_character_is_no_file(tmp_path: Path) -> None:
+    """The system says so in words of its own, which name no file."""
+    with pytest.raises(TopologyError, match="NUL"):
+        read_path(tmp_path / "a\0b.yaml", NAMES)

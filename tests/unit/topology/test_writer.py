@@ -156,3 +156,12 @@ def test_a_node_that_reads_back_as_another_is_told() -> None:
 
     with pytest.raises(GraphError, match="node 'fickle': cannot be written"):
         topology_text(document_of(graph), Names(registry, installed=False))
+
+
+def test_what_is_set_aside_counts_in_no_order() -> None:
+    """Documents that are equal have one fingerprint."""
+    one, two = (("append", "GL2"), "x"), (("", "GL3"), "y")
+    first, second = [Document(_graph(), ignore=dict(every)) for every in ((one, two), (two, one))]
+
+    assert first == second
+    assert fingerprint_of(first, NAMES) == fingerprint_of(second, NAMES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphloop.nodes import AnswerCheck, Child, Gate, Verify
+from graphloop.outcomes import outcome_name
 from graphloop.policy import allow, ask
 from graphloop.views.drawing import PALETTE, Line, lines, notes, visible
 from tests.graphs import KINDS, build
@@ -41,6 +42,31 @@ def test_a_node_that_first_returns_to_itself_closes_the_path_at_once() -> None:
     graph = build({"a": ["a", "END"]})
 
     assert [line.role for line in lines(graph)] == ["closing", "leaving"]
+
+
+def test_the_main_path_does_not_begin_with_a_failure() -> None:
+    """Whoever writes the failure first means no usual way; thick would belie the legend."""
+    plain = build({"a": ["b", "b", "b", "END", "END"], "b": ["END"]})
+    ways = {outcome_name(outcome): target for outcome, target in plain.table["a"].items()}
+    order = sorted(plain.table["a"], key=lambda one: outcome_name(one) not in {"failed", "aborted"})
+    graph = build({"a": ["END"], "b": ["END"]})
+    graph.table = {"a": {one: ways[outcome_name(one)] for one in order}, "b": plain.table["b"]}
+
+    roles = {(line.source, line.target): line.role for line in lines(graph)}
+
+    assert graph.edges[0].outcome in {"failed", "aborted"}
+    assert roles == {("a", "b"): "main", ("a", "END"): "quiet", ("b", "END"): "main"}
+
+
+def test_a_node_that_can_only_fail_is_where_the_main_path_stops() -> None:
+    """Its lines stay dashed, and the line to it closes no loop."""
+    graph = build({"a": ["b"], "b": ["END"]})
+    quiet = [one for one in build({"a": ["END"] * 5}).table["a"] if outcome_name(one) == "failed"]
+    graph.table = {"a": graph.table["a"], "b": dict.fromkeys(quiet, "END")}
+
+    assert [line.role for line in lines(graph)] == ["main", "quiet"]
+    graph.start = "b"
+    assert [line.role for line in lines(graph)] == ["side", "quiet"]
 
 
 def test_lines_of_failures_and_aborts_alone_are_quiet() -> None:

@@ -13,7 +13,8 @@ from graphloop.errors import ConfigError
 from graphloop.views import render as module
 from graphloop.views.dot import dot
 from graphloop.views.mermaid import mermaid
-from graphloop.views.render import PictureFormat, render, save
+from graphloop.views.picture import picture
+from graphloop.views.render import PictureFormat, render, save, save_picture
 from tests.graphs import agent
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="the stand-in for `dot` is a POSIX script")
@@ -145,3 +146,13 @@ def test_what_graphviz_refuses_is_said_in_its_words(no_path: Path) -> None:
 
     with pytest.raises(ConfigError, match=r"dot to draw pdf.*not recognized"):
         render("digraph {}", "pdf")
+
+
+@pytest.mark.parametrize("name", ["d.scxml", "d.xstate.json"])
+def test_a_picture_is_no_state_machine(name: str, tmp_path: Path) -> None:
+    """What is drawn over a graph has no place in one, and nobody is told to choose it."""
+    with pytest.raises(ConfigError, match="a state machine holds a graph alone") as caught:
+        save_picture(picture(agent()), tmp_path / name)
+
+    assert ".scxml" not in str(caught.value).replace(name, "")
+    assert not (tmp_path / name).exists()

@@ -54,6 +54,17 @@ def test_a_run_that_waits_is_lit_where_it_waits_and_says_for_what() -> None:
     assert TONES["lit"] in dot(graph, marks)
 
 
+def test_what_somebody_has_answered_is_told_as_answered() -> None:
+    """The journal knows nothing of it before the run is taken up."""
+    found = trace(
+        graph := loop(),
+        journal(graph, approved=False),
+        lambda _, ask: "approved" if ask.call.name == "read" else "",
+    )
+
+    assert ("read: approved, not taken up yet", "waits for approval of write") == found.waits
+
+
 def test_what_no_run_has_done_is_pale() -> None:
     """A reader sees the ways that were taken."""
     graph = loop()

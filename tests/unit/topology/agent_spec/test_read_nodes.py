@@ -258,3 +258,44 @@ def test_a_caught_exception_is_refused() -> None:
 
     with pytest.raises(TopologyError, match="CatchExceptionNode 'x' is refused"):
         read(flow([start, node, end], ways))
+
+
+BRANCHES: tuple[tuple[list[str], list[str]], ...] = (
+    (["deploy way3", "deploy", "deploy!"], ["to_deploy_way3", "to_deploy", "way3"]),
+    (["deploy", "stop", "deploy!"], ["to_deploy", "to_stop", "to_deploy_way3"]),
+    (["e-mail", "don't know", "plan b"], ["to_email", "to_dont_know", "to_plan_b"]),
+    (["plan b", "plan b!", "Plan B"], ["to_plan_b", "to_planb", "to_planb_way3"]),
+    (["1 2 3", "!", "?", " "], ["to_n1_n2_n3", "way2", "way3", "way4"]),
+    (["way1", "é", "unrouted", "else"], ["to_way1", "way2", "to_unrouted", "to_else"]),
+)
+
+
+@pytest.mark.parametrize("kind", ["agent", "branching"])
+@pytest.mark.parametrize(("branches", "names"), BRANCHES)
+def test_each_branch_keeps_its_way_whatever_it_is_called(
+    branches: list[str], names: list[str], kind: str
+) -> None:
+    """One that took another's name would take its way, too: past a confirmation, perhaps."""
+    start, end = StartNode(id="s", name="s"), EndNode(id="e", name="e")
+    after = [agent_node(f"after{number}") for number, _ in enumerate(branches)]
+    node: Node
+    if kind == "agent":
+        node = AgentNode(id="n", name="n", agent=agent(), branches=branches)
+        nodes, ways, data = [start, node], [edge(start, node)], []
+    else:
+        asked = agent_node("asked", outputs=[TEXT])
+        node = BranchingNode(id="n_route", name="n_route", mapping={one: one for one in branches})
+        nodes, ways = [start, asked, node], [edge(start, asked), edge(asked, node)]
+        ways.append(edge(node, end, "default"))
+        data = [passed(asked, "text", node, "branching_mapping_key")]
+    ways += [edge(node, to, branch) for to, branch in zip(after, branches, strict=True)]
+    ways += [edge(to, end) for to in after]
+
+    found = read(flow([*nodes, *after, end], ways, data))
+
+    row = {outcome_name(one): to for one, to in found.document.graph.table["n_route"].items()}
+    assert [to.name for to in after] == [row[one] for one in names]
+    router = node_of(found, "n_route")
+    assert isinstance(router, Router)
+    said = {outcome_name(one): words for one, words in router.routes.items()}
+    assert all(repr(branch) in said[one] for branch, one in zip(branches, names, strict=True))

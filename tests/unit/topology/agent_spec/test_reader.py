@@ -245,3 +245,47 @@ def test_a_topology_that_no_document_can_show_is_a_mistake() -> None:
 
     with pytest.raises(TopologyError, match="no way leads to its end"):
         read(data)
+
+
+def test_a_name_that_no_graph_can_have_is_refused_where_it_stands() -> None:
+    """In the document that was given, not in a text that nobody sees."""
+    for own in ("flow", "answer_agent"):
+        text = json.dumps(json.loads(written(chain(agent_node(), own="flow"))), indent=1)
+        line = next(
+            number for number, said in enumerate(text.splitlines(), 1) if f'"name": "{own}"' in said
+        )
+        bad = text.replace(f'"name": "{own}"', f'"name": "{own}\\n"')
+
+        with pytest.raises(TopologyError, match="holds the control character") as refused:
+            read_agent_spec(bad, NAMES)
+
+        assert [f"agent-spec:{line}"] == [
+            one.place.rpartition(":")[0] for one in refused.value.problems
+        ]
+
+
+def test_a_node_may_be_called_as_calls_are() -> None:
+    """Such a name is no node's here, and it gets another one."""
+    found = read(chain(agent_node("c1"), agent_node("END")))
+
+    assert {"c1_", "END_"} <= {*found.document.graph.nodes}
+
+
+def test_a_document_that_becomes_too_large_is_refused_in_its_own_words() -> None:
+    """What stands there has a line; what would have become of it has none."""
+    many = chain(*[agent_node(f"n{number}", tools=[refund()]) for number in range(290)])
+    with pytest.raises(TopologyError, match="becomes of Flow 'flow' is no topology") as refused:
+        read(many)
+
+    assert all(one.place.startswith("agent-spec:1:1") for one in refused.value.problems)
+
+
+def test_tools_that_are_not_listed_have_to_be_allowed_to_run() -> None:
+    """A run may bring them, and whoever reads the document sees that they never run."""
+    wide = PLAIN.replace("[{ask: refund}]", '[{ask: refund}, {allow: "*"}]')
+    text = carried(PLAIN, wide)
+
+    with pytest.raises(TopologyError, match="what its gate says of tools that are not listed"):
+        read_agent_spec(text, NAMES)
+
+    assert read_text(wide, NAMES) == read_agent_spec(text, NAMES, allow_refused=True).document

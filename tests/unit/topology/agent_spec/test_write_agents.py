@@ -143,8 +143,8 @@ def test_agents_as_tools_are_workers() -> None:
     assert isinstance(group.group_manager, Agent)
     assert ["search"] == [one.name for one in group.group_manager.tools]
     assert [("maths", "Does sums.")] == [(one.name, one.description) for one in group.workers]
-    assert "it takes the conversation over; a worker only answers" in str(report)
-    assert not report.refused
+    (lost,) = report.refused
+    assert "that it takes the conversation over is lost: a worker only answers" == lost.said
 
 
 def test_a_loop_has_one_model_call_and_one_gate() -> None:
@@ -165,7 +165,7 @@ def test_a_loop_of_the_usual_kind_is_told_by_its_bound_only() -> None:
     written: tuple[tuple[Data, ...], ...] = (
         (),
         ({"ask": "search"}, {"allow": "refund"}),
-        ({"ask": ["search"]}, {"allow": "*"}),
+        ({"ask": ["search"]}, {"allow": ["refund"]}, {"deny": "*"}),
     )
     for rules in written:
         _, report = gated(*rules)
@@ -204,3 +204,63 @@ def test_a_tool_that_asks_now_and_then_is_confirmed_each_time() -> None:
 
         assert 2 == text.count('"requires_confirmation": true')
         assert ["desk/search"] == [one.name for one in report.refused if "condition" == one.kind]
+
+
+UNLISTED: tuple[tuple[tuple[Data, ...], bool], ...] = (
+    ((), True),
+    (({"allow": "*"},), True),
+    (({"allow": "read_*"}, {"allow": "*"}), True),
+    (({"ask": "refund"}, {"allow": "search"}), True),
+    (({"ask": "refund"}, {"allow": "search"}, {"deny": "*"}), True),
+    (({"ask": "refund"}, {"allow": "*"}), False),
+    (({"deny": "delete_*"}, {"allow": "*"}), False),
+    (({"deny": "delete_*"}, {"ask": "refund"}, {"allow": "search"}), True),
+    (({"ask": "refund"}, {"allow": "search"}, {"ask": "*"}), False),
+    (({"ask": "refund"}, {"allow": ["search", "read_*"]}), False),
+    (({"allow": ["search", "refund"]},), False),
+    (({"deny": "x*", "when": "over"}, {"deny": "refund"}, {"allow": "*"}), False),
+)
+
+
+@pytest.mark.parametrize(("rules", "same"), UNLISTED)
+def test_what_a_gate_says_of_unlisted_tools_is_the_same_or_lost(
+    rules: tuple[Data, ...], same: bool
+) -> None:
+    """Runs bring such tools: without metadata, they would run, or not, as it happens."""
+    _, report = gated(*rules)
+
+    lost = [one for one in report.refused if one.kind == "gate"]
+    assert same == (not lost)
+    assert all("desk/gate" == one.name for one in lost)
+    assert all(describe_first(rules) in one.said for one in lost)
+
+
+def describe_first(rules: tuple[Data, ...]) -> str:
+    """Return how the first rule begins, as a report tells it."""
+    first = rules[0]
+    assert isinstance(first, dict)
+    return f"lost ({next(iter(first))} "
+
+
+def test_a_loop_whose_tools_a_run_brings_is_not_shown() -> None:
+    """The document has an agent without tools, which none is offered to."""
+    data = loop_data([], [], "")
+
+    _, report = made(**data, tools=[])
+
+    assert ["gate"] == [one.kind for one in report.refused]
+    assert "lost (allow *): there, they never run" in str(report)
+
+
+def test_a_label_is_no_model_of_the_run() -> None:
+    """Also if it is called so."""
+    texts = [
+        write_agent_spec(
+            read_text(yaml_of({"graphloop": 1, "name": "a", **answer_data(label)}), names()),
+            names(),
+            carry=False,
+        )[0]
+        for label in ("", "run")
+    ]
+
+    assert texts[0] != texts[1]

@@ -19,6 +19,7 @@ LOST = {
     "debate": {"debate", "debate/next_round"},
     "supervisor": {
         "supervisor",
+        "supervisor/billing",
         "supervisor/stop_check",
         "supervisor/shipping",
         "supervisor/shipping/stop_check",

@@ -1,0 +1,83 @@
+"""Argument checks: what validators say of arguments beside a JSON Schema.
+
+Pydantic's compiled description of a type names every function that may refuse a value. It also
+names places in memory and inner wrappers, which differ between two versions of one file; here each
+function stands under the field and the name that a reader knows it by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final, cast
+
+from pydantic import BaseModel, PydanticUserError
+
+__all__ = ["checks_in", "checks_of", "readings_in"]
+
+ASIDE: Final = frozenset({"serialization", "metadata", "ref", "schema_ref"})
+"""What says nothing of which values are taken."""
+
+READINGS: Final = frozenset({"strict", "default_factory", "extra_behavior"})
+"""What says how a value is read, and stands in no JSON Schema."""
+
+
+def checks_in(described: object) -> dict[str, object]:
+    """Return the functions that may refuse a value, by field and name.
+
+    Args:
+        described: pydantic's description of a type, as `TypeAdapter.core_schema` holds it.
+    """
+    found: dict[str, object] = {}
+    for place, key, one in _walked(described, ""):
+        if key == "function" and callable(one):
+            _put(found, f"{place}:{getattr(one, '__name__', type(one).__name__)}", one)
+    return found
+
+
+def readings_in(described: object) -> dict[str, object]:
+    """Return how values are read beside a JSON Schema, by field and name."""
+    found: dict[str, object] = {}
+    for place, key, one in _walked(described, ""):
+        if key in READINGS:
+            _put(found, f"{place}:{key}", one)
+    return found
+
+
+def checks_of(kind: type) -> dict[str, object]:
+    """Return what a pydantic model says beside its annotations; nothing of other classes."""
+    if not issubclass(kind, BaseModel):
+        return {}
+    try:
+        described: object = kind.__pydantic_core_schema__
+        return {**checks_in(described), **readings_in(described)}
+    except (AttributeError, PydanticUserError):
+        # It is not built yet, or abstract.
+        return {}
+
+
+def _walked(described: object, place: str) -> Iterator[tuple[str, str, object]]:
+    """Yield each entry that is no description itself, with the field or class that it is of."""
+    if isinstance(described, list | tuple):
+        # isinstance cannot tell what is in it.
+        for one in cast("list[object]", described):
+            yield from _walked(one, place)
+    if not isinstance(described, Mapping):
+        return
+    entries = cast("Mapping[str, object]", described)
+    kind = entries.get("cls")
+    inner = kind.__qualname__ if isinstance(kind, type) else place
+    for key, one in entries.items():
+        if key == "fields" and isinstance(one, Mapping):
+            fields = cast("Mapping[str, object]", one)
+            for name, field in fields.items():
+                yield from _walked(field, f"{inner}.{name}")
+        elif key not in ASIDE:
+            yield inner, key, one
+            yield from _walked(one, inner)
+
+
+def _put(found: dict[str, object], name: str, one: object) -> None:
+    number, key = 2, name
+    while key in found:
+        number, key = number + 1, f"{name} ({number})"
+    found[key] = one

@@ -1,0 +1,198 @@
+"""No change passes that lets something act with less before it, and none is told that does not.
+
+Against a search through all runs of small graphs that knows nothing of how the comparison works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Final, TypeAlias
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphloop.node_protocol import Kind
+from graphloop.proofs.ground import Ground
+from graphloop.proofs.guarding import unguarded
+from graphloop.proofs.verdict import consequences
+from tests.honest_graphs import Table, graph_of
+from tests.sizes import sized
+
+Letter: TypeAlias = tuple[str, int]
+
+KINDS: Final[tuple[Kind, ...]] = (
+    *("human", "gate", "check", "stop"),
+    *("execute", "execute", "execute", "model", "model", "pure"),
+)
+GUARDS: Final = frozenset({"human", "gate", "check", "stop"})
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two tables of the same nodes, of which the first is the start."""
+
+    kinds: Mapping[str, Kind]
+    old: Table
+    new: Table
+
+    @property
+    def acting(self) -> frozenset[str]:
+        """What acts and is come to in both."""
+        both = reached(self.old) & reached(self.new)
+        return frozenset(one for one in both if self.kinds.get(one) == "execute")
+
+    @property
+    def may_act(self) -> frozenset[str]:
+        """What acts, or does what nobody knows."""
+        both = reached(self.old) & reached(self.new)
+        return self.acting | {one for one in both if self.kinds.get(one) == "pure"}
+
+
+def pair_of(seed: int) -> Pair:
+    rng = Random(seed)  # noqa: S311 - a test's graph, and no secret.
+    names = [*"abcdef"[: rng.randint(2, 6)]]
+    kinds: dict[str, Kind] = {one: rng.choice(KINDS) for one in names}
+    targets = [*names, "END"]
+    old = {one: [rng.choice(targets) for _ in range(rng.randint(1, 3))] for one in names}
+    new = {one: [*row] for one, row in old.items()}
+    for _ in range(rng.randint(1, 3)):
+        row = new[rng.choice(names)]
+        if rng.random() < 0.3 and len(row) < 3:
+            row.append(rng.choice(targets))
+        elif rng.random() < 0.2 and len(row) > 1:
+            row.pop()
+        else:
+            row[rng.randrange(len(row))] = rng.choice(targets)
+    return Pair(kinds, old, new)
+
+
+def reached(table: Table, begin: str | None = None) -> set[str]:
+    todo, found = [next(iter(table)) if begin is None else begin], set[str]()
+    while todo:
+        here = todo.pop()
+        if here not in found:
+            found.add(here)
+            todo += table.get(here, ())
+    return found
+
+
+def ways(
+    table: Table, begin: str, guards: frozenset[str]
+) -> Iterator[tuple[str, frozenset[Letter]]]:
+    """Yield every node that can be come to, with each set of guards that were passed, and how."""
+    todo: list[tuple[str, frozenset[Letter]]] = [(begin, frozenset())]
+    found = set(todo)
+    while todo:
+        here, passed = todo.pop()
+        yield here, passed
+        for number, target in enumerate(table.get(here, ())):
+            more = passed | {(here, number)} if here in guards else passed
+            if (target, more) not in found:
+                found.add((target, more))
+                todo.append((target, more))
+
+
+def within(table: Table, begin: str, guards: frozenset[str], passed: frozenset[Letter]) -> set[str]:
+    """Return what can be come to by way of no guards but these."""
+    todo, found = [begin], set[str]()
+    while todo:
+        here = todo.pop()
+        if here in found:
+            continue
+        found.add(here)
+        row = enumerate(table.get(here, ()))
+        todo += [one for number, one in row if here not in guards or (here, number) in passed]
+    return found
+
+
+def lost(pair: Pair, begins: tuple[str, str], guards: frozenset[str]) -> set[str]:
+    """Return what some way of the later graph comes to with less, from a place of each graph."""
+    known = {passed: None for _, passed in ways(pair.new, begins[1], guards)}
+    could = {passed: within(pair.old, begins[0], guards, passed) for passed in known}
+    return {one for one, passed in ways(pair.new, begins[1], guards) if one not in could[passed]}
+
+
+def oracle(pair: Pair, nodes: frozenset[str], guards: frozenset[str]) -> set[str]:
+    """Return the nodes that are guarded less, from the start or behind a line of both."""
+    start = next(iter(pair.old))
+    both = reached(pair.old) & reached(pair.new) - {"END"}
+    free = within(pair.old, start, guards, frozenset())
+    found = lost(pair, (start, start), guards)
+    for source in both:
+        for was, now in zip(pair.old[source], pair.new[source], strict=False):
+            less = lost(pair, (was, now), guards)
+            before = reached(pair.old, was)
+            if source in guards:
+                found |= less
+            elif source in pair.acting:
+                found |= {one for one in less if one in before or one not in free}
+            else:
+                found |= less & before
+    return found & nodes
+
+
+def cut_off(table: Table, begin: str, guards: frozenset[str]) -> set[str]:
+    """Return what can be come to with all guards cut, these among it."""
+    return within(table, begin, guards, frozenset())
+
+
+def passed_by(pair: Pair, guards: frozenset[str]) -> set[str]:
+    """Return what was come to only past a guard behind a line, and is now without."""
+    found = set[str]()
+    for source in reached(pair.old) & reached(pair.new) - {"END"}:
+        for was, now in zip(pair.old[source], pair.new[source], strict=False):
+            less = cut_off(pair.new, now, guards) - cut_off(pair.old, was, guards)
+            found |= less & reached(pair.old, was)
+    return found & pair.may_act
+
+
+def expected(pair: Pair) -> set[str]:
+    here = reached(pair.old)
+    by_kind = {
+        kind: frozenset(one for one in here if pair.kinds.get(one) == kind)
+        for kind in (*GUARDS, "pure")
+    }
+    guards = frozenset(one for kind in GUARDS for one in by_kind[kind])
+    found = oracle(pair, pair.may_act, guards)
+    if by_kind["pure"]:
+        found |= passed_by(pair, guards | by_kind["pure"])
+    if "END" in here & reached(pair.new):
+        judges = by_kind["human"] | by_kind["check"]
+        found |= oracle(pair, frozenset({"END"}), judges)
+    return found
+
+
+@given(seed=st.integers(0, 10**9))
+@settings(max_examples=sized(400), deadline=None)
+def test_what_is_guarded_less_is_told_and_nothing_else(seed: int) -> None:
+    """Whatever the two graphs: no loss is hidden, and no alarm is false."""
+    pair = pair_of(seed)
+    old, new = graph_of(pair.old, pair.kinds), graph_of(pair.new, pair.kinds)
+    told = list(unguarded(Ground(old), Ground(new), pair.acting))
+
+    assert expected(pair) == {node for one in told for node in one.nodes}
+    lines = {(one.source, one.outcome, one.target) for one in new.edges}
+    for one in told:
+        steps = [(way.source, way.word, way.target) for way in one.walked]
+        assert set(steps) <= lines
+        assert [*[step[0] for step in steps], one.nodes[0]][0] == new.start
+        assert [step[2] for step in steps][:-1] == [step[0] for step in steps][1:]
+        assert [one.nodes[0]] == [step[2] for step in steps][-1:] or not steps
+        assert one.behind is None or one.behind in one.walked
+
+
+@given(seed=st.integers(0, 10**9))
+@settings(max_examples=sized(300), deadline=None)
+def test_what_is_guarded_less_is_weaker_and_what_acts_newly_is_told(seed: int) -> None:
+    """The promise itself: exit status 1, whichever sentence says why."""
+    pair = pair_of(seed)
+    new_acts = {
+        one for one in reached(pair.new) - reached(pair.old) if pair.kinds.get(one) == "execute"
+    }
+    found = consequences(graph_of(pair.old, pair.kinds), graph_of(pair.new, pair.kinds))
+
+    if expected(pair):
+        assert "weaker" in {one.effect for one in found}
+    assert new_acts == {node for one in found if one.subject == "acts" for _, node in one.pairs}

@@ -1,0 +1,132 @@
+"""Who iterates a run, is cancelled, and goes on: they see all of it, once.
+
+What was being journaled when they were cancelled was kept and taken, and shown to nobody: a
+listener saw the result of a call that it had never seen, or a run that never began.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import suppress
+
+from graphloop import Agent, EndReason, Tool
+from graphloop.drivers.aio import AsyncDriver, Seen
+from graphloop.events import Event, Started
+from graphloop.providers.script import Entry
+from graphloop.step import Step
+from graphloop.stores.memory import MemoryStore
+from graphloop.testing import ScriptedModel
+from graphloop.values import UserMessage
+from graphloop.views.parts import Part
+from tests.strategies import QUESTION, call, reply
+
+DEADLINE_S = 5.0
+
+
+class AtOne:
+    """Tells when it keeps one event, and waits there until it is let go on.
+
+    Args:
+        seq: the number of the event; 0 for none.
+    """
+
+    def __init__(self, seq: int) -> None:
+        self.disk = MemoryStore()
+        self.there = asyncio.Event()
+        self.free = asyncio.Event()
+        self._seq = seq
+
+    async def append(self, run_id: str, seq: int, event: Event) -> None:
+        """Keep an event."""
+        if seq == self._seq:
+            self.there.set()
+            await self.free.wait()
+        await self.disk.append(run_id, seq, event)
+
+    async def load(self, run_id: str) -> Sequence[Event]:
+        """Return a journal."""
+        return await self.disk.load(run_id)
+
+    async def runs(self) -> Sequence[str]:
+        """Return all ids."""
+        return await self.disk.runs()
+
+
+def text(arguments: dict[str, object]) -> str:
+    """Read."""
+    return "text"
+
+
+async def seen(at: int) -> tuple[list[str], int]:
+    """Return the kinds of parts that are seen of a run, which is cancelled once; and its length."""
+    store = AtOne(at)
+    read = Tool(name="read", parameters={"type": "object"}, execute=text)
+    script: list[Entry] = [reply("A", call()), reply("B", call(), call()), "done"]
+    agent = Agent(ScriptedModel(script), tools=[read], store=store)
+    parts: list[Part] = []
+    turns = agent.iter("go", run_id="r", on_part=parts.append)
+
+    async def iterating() -> None:
+        async for _ in turns:
+            pass
+
+    async with asyncio.timeout(DEADLINE_S):
+        task = asyncio.create_task(iterating())
+        if at:
+            await store.there.wait()
+            task.cancel()
+            await asyncio.wait((asyncio.create_task(asyncio.sleep(0)),))
+            store.free.set()
+        with suppress(asyncio.CancelledError):
+            await task
+        result = await turns.until_done()
+    assert EndReason.COMPLETED is result.end_reason
+    kinds = [type(part).__name__ for part in parts]
+    return kinds, len(await store.load("r"))
+
+
+def test_all_parts_are_told_in_order_wherever_the_caller_was_cancelled() -> None:
+    """At each event of the run, the first and the last among them."""
+    whole, events = asyncio.run(seen(0))
+
+    assert events > len("ABd")
+    for at in range(1, events + 1):
+        kinds, _ = asyncio.run(seen(at))
+        assert whole == kinds, at
+
+
+def test_what_was_said_and_had_not_been_taken_is_seen_as_well() -> None:
+    """It is kept as whoever is cancelled goes away, and so has to be seen when they go on."""
+
+    async def scenario() -> list[str]:
+        began, free = asyncio.Event(), asyncio.Event()
+
+        async def wait(arguments: dict[str, object]) -> str:
+            began.set()
+            await free.wait()
+            return "late"
+
+        tools = [Tool(name="read", parameters={"type": "object"}, execute=wait, effect="pure")]
+        agent = Agent(ScriptedModel([reply(call()), "done"]), tools=tools)
+        store = MemoryStore()
+        runner = agent._runner  # pyright: ignore[reportPrivateUsage]
+        one: AsyncDriver[None] = AsyncDriver(runner.graph, runner.ports(store), None)
+        steps: list[Step[None]] = []
+
+        async def looking(seen: AsyncGenerator[Seen[None], None]) -> None:
+            steps.extend([item async for item in seen if isinstance(item, Step)])
+
+        seen = one.start(Started(0.0, "r", "agent", QUESTION, runner.setup))
+        task = asyncio.create_task(looking(seen))
+        await began.wait()
+        one.queue(UserMessage("and this"), follow_up=False)
+        task.cancel()
+        await asyncio.wait([task])
+        free.set()
+        steps.clear()
+        assert one.run is not None
+        await looking(one.resume(one.run))
+        return [type(step.event).__name__ for step in steps]
+
+    assert ["Queued", "Resumed"] == asyncio.run(scenario())[:2]
