@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Final, TypeAlias, cast, final
 
@@ -109,7 +110,7 @@ class ScriptedModel:
         """Write `request` down and return what the script says to it."""
         self.requests.append(request)
         held = len(self._items)
-        if self._by_conversation:
+        if self._has_questions:
             return self._fitting(request)
         if cursor.at is None:
             cursor.at = _given(request.messages, self._mark)
@@ -125,9 +126,9 @@ class ScriptedModel:
             return item
         return self._ready(item(request), f"{self._label}: reply {cursor.at}, a function's answer")
 
-    @property
-    def _by_conversation(self) -> bool:
-        """Whether an entry says what it answers."""
+    @cached_property
+    def _has_questions(self) -> bool:
+        """Whether an entry says what it answers: a script that has some is no list."""
         return any(isinstance(one, ReadyReply) and one.to is not None for one in self._items)
 
     def _fitting(self, request: ModelRequest) -> ReadyReply:
