@@ -7,6 +7,7 @@ findings are reported at once; what cannot be decided is unknown, with its reaso
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import replace
 from typing import Final, TypeVar
 
 from ..graph import Graph
@@ -24,6 +25,7 @@ from .gates import ungated
 from .ground import Ground
 from .nested import Nested, nested, nobody_knows
 from .parks import parked_after_effects
+from .places import Places
 from .ranking import Ranking
 from .reachability import traps, unreachable
 from .report import Finding, Report, Unknown
@@ -35,6 +37,7 @@ from .temporal import temporal
 __all__ = ["check"]
 
 S = TypeVar("S")
+F = TypeVar("F", Finding, Finding | Unknown)
 
 NO_RULES: Final = Unknown("GL12", "no rules are given: pass them with `rules`.")
 
@@ -78,6 +81,8 @@ def check(
     found = [claimed(one, excuses) for one in found]
     told = {one.prefix for one in uses.told} if uses.left_out else None
     findings, aside = set_aside([one for one in found if isinstance(one, Finding)], excuses, told)
+    places = Places(graph)
+    findings = tuple([_written(one, places) for one in findings])
     unknown = [one for one in found if isinstance(one, Unknown)]
     return Report.of(graph.name, findings, unknown, aside)
 
@@ -88,11 +93,19 @@ def _proven(graphs: Iterable[Nested], aside: frozenset[str]) -> Iterator[list[Fi
     for one in graphs:
         key, from_above = one.graph_key, one.key
         if key not in known:
-            known[key] = list(_proofs(one.graph, aside))
+            places = Places(one.graph)
+            known[key] = [_written(found, places) for found in _proofs(one.graph, aside)]
         if from_above not in known:
             known[from_above] = list(quarrels(Ground(one.graph), one.budget, one.gates))
         found = (*known[key], *known[from_above], *nobody_knows(one))
         yield [*map(one.told, found)]
+
+
+def _written(found: F, places: Places) -> F:
+    """Return a finding with the line that it is about: at least that of its graph."""
+    if not isinstance(found, Finding) or found.written is not None:
+        return found
+    return replace(found, written=places.at(found.node))
 
 
 def _untold(one: Nested) -> Unknown:

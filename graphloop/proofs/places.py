@@ -153,7 +153,7 @@ def _gives(one: ast.AST, name: ast.Name | ast.arg | None) -> TypeGuard[ast.Assig
 
 def _rows(graph: Graph[S], table: ast.expr | None) -> Iterator[tuple[tuple[str, str], int]]:
     """Yield the line of each row and cell of a literal; rows stand in the order of the graph's."""
-    if not isinstance(table, ast.Dict) or None in table.keys or len(table.keys) != len(graph.nodes):
+    if not isinstance(table, ast.Dict) or None in table.keys or len(table.keys) != len(graph.table):
         return
     for key, value, (node, row) in zip(table.keys, table.values, graph.table.items(), strict=True):
         if key is None:

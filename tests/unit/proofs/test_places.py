@@ -187,3 +187,14 @@ def test_a_directory_that_is_gone_shortens_nothing(
     gone.rmdir()
 
     assert (Places(graph).at("append") or "").startswith((tmp_path / "desk.py").as_posix())
+
+
+def test_every_finding_has_a_line(tmp_path: Path) -> None:
+    """At least that of its graph: a table that was changed, a state, a reason for nothing."""
+    graph = made(tmp_path, f"{HEAD}graph = Graph('chatty', ask, {TABLE})\n")
+    graph.table = {**graph.table, "other": {}}
+
+    report = check(graph, ignore={("append", "GL6"): "nothing"})
+
+    assert {"GL0", "GL3", "GL5"} <= {one.code for one in report.findings}
+    assert all("desk.py:" in (one.written or "") for one in report.findings)
