@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, final, runtime_checkable
 
-from ..contract import contract_of
+from ..contract import Contract, contract_of
 from ..drivers.ports import Callback
 from ..errors import ConfigError
 from ..graph import Graph
@@ -120,12 +120,7 @@ def agents_named(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, str]:
 
     Each with the name of the first node that names it.
     """
-    agents: dict[str, str] = {}
-    for node in unwrapped(nodes):
-        promised = contract_of(node)
-        for name in () if promised is None else promised.agents:
-            agents.setdefault(name, node.name)
-    return agents
+    return _named(nodes, lambda promised: promised.agents)
 
 
 def functions_named(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, str]:
@@ -134,12 +129,18 @@ def functions_named(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, str]:
     Each with the name of the first node that names it. What a node invokes that promises nothing,
     nobody can tell.
     """
-    functions: dict[str, str] = {}
+    return _named(nodes, lambda promised: promised.functions)
+
+
+def _named(
+    nodes: Iterable[Node[Any, Outcome]], names: Callable[[Contract], Iterable[str]]
+) -> dict[str, str]:
+    found: dict[str, str] = {}
     for node in unwrapped(nodes):
         promised = contract_of(node)
-        for name in () if promised is None else promised.functions:
-            functions.setdefault(name, node.name)
-    return functions
+        for name in () if promised is None else names(promised):
+            found.setdefault(name, node.name)
+    return found
 
 
 def _twice(what: str, name: str, node: str) -> ConfigError:

@@ -11,7 +11,6 @@ from ..events import Cancelled, Event
 from ..graph import Graph
 from ..node_protocol import Leave
 from ..outcomes import Outcome, Stop, outcome_name
-from ..run import EndReason
 from .subject import Subject
 from .violation import Violation
 from .watching import Deed
@@ -19,8 +18,6 @@ from .watching import Deed
 __all__ = ["unexplained", "unfinished"]
 
 S = TypeVar("S")
-
-BROKEN_OFF = frozenset({EndReason.ABORTED, EndReason.TIMEOUT})
 
 
 def unfinished(simulation: Simulation[S]) -> Iterator[Violation]:
@@ -30,8 +27,9 @@ def unfinished(simulation: Simulation[S]) -> Iterator[Violation]:
         found = f"waits for {sorted(run.pending)}" if run.pending else "has no ending"
         yield Violation("ending", f"a run that is over {found}", number)
     stopped = _stopped_at(simulation.events)
-    reason = None if run.ending is None else run.ending.reason
-    if run.ended and stopped and reason not in BROKEN_OFF:
+    ending = run.ending
+    if run.ended and stopped and (ending is None or not ending.was_stopped):
+        reason = None if ending is None else ending.reason
         found = f"a run that was stopped says that it is {reason}"
         yield Violation("ending", found, stopped)
 

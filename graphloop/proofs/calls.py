@@ -15,7 +15,8 @@ caller of an iterated run puts in their place.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from ..contract import Contract, needs_turn
@@ -81,6 +82,14 @@ class CallWalk(Generic[S]):
         self.found: Mapping[Place, tuple[Way, Place] | None] = search(
             [Place(ground.graph.start, gated=False, duty="idle")], self.steps
         )
+
+    @cached_property
+    def places(self) -> Mapping[str, Sequence[tuple[int, Place]]]:
+        """The places of each node, with how soon runs come to them."""
+        places: dict[str, list[tuple[int, Place]]] = {}
+        for number, place in enumerate(self.found):
+            places.setdefault(place.node, []).append((number, place))
+        return places
 
     def kind(self, node: str) -> Kind | None:
         """Return the kind of a node; None for END."""

@@ -6,9 +6,9 @@ findings are reported at once; what cannot be decided is unknown, with its reaso
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from ..graph import Graph
 from ..spending import Budget
@@ -25,7 +25,6 @@ from .gates import ungated
 from .ground import Ground
 from .nested import Nested, nested, nobody_knows
 from .parks import parked_after_effects
-from .places import Places
 from .ranking import Ranking
 from .reachability import traps, unreachable
 from .report import Finding, Report, Unknown
@@ -70,42 +69,54 @@ def check(
         for one in uses.told
         for (node, code), why in one.graph.ignore.items()
     } | asked
-    found = [one for use in _proven(uses.told, aside_in(excuses)) for one in use]
+    grounds = _grounds(uses.told)
+    ground = grounds[uses.told[0].graph_key]
+    found = [one for use in _proven(uses.told, grounds, aside_in(excuses)) for one in use]
     found += [_untold(one) for one in uses.beyond[:1]]
     given = graph.rules & rules_of(rules)
     if len(given):
-        wrong, open_ = temporal(Ground(graph), resolve(given, names_of(graph)))
+        wrong, open_ = temporal(ground, resolve(given, names_of(graph)))
         found += [*wrong, *open_]
     else:
         found.append(NO_RULES)
     found = [claimed(one, excuses) for one in found]
     told = {one.prefix for one in uses.told} if uses.left_out else None
     findings, aside = set_aside([one for one in found if isinstance(one, Finding)], excuses, told)
-    places = Places(graph)
-    findings = tuple([_written(one, places) for one in findings])
+    findings = tuple([_written(one, ground) for one in findings])
     unknown = [one for one in found if isinstance(one, Unknown)]
     return Report.of(graph.name, findings, unknown, aside)
 
 
-def _proven(graphs: Iterable[Nested], aside: frozenset[str]) -> Iterator[list[Finding | Unknown]]:
+def _grounds(graphs: Iterable[Nested]) -> dict[Hashable, Ground[Any]]:
+    """Return each graph ready to be proven, once."""
+    grounds: dict[Hashable, Ground[Any]] = {}
+    for one in graphs:
+        if one.graph_key not in grounds:
+            grounds[one.graph_key] = Ground(one.graph)
+    return grounds
+
+
+def _proven(
+    graphs: Iterable[Nested], grounds: Mapping[Hashable, Ground[Any]], aside: frozenset[str]
+) -> Iterator[list[Finding | Unknown]]:
     """Yield what is found of each use of a graph; each graph is proven once."""
     known: dict[Hashable, list[Finding | Unknown]] = {}
     for one in graphs:
         key, from_above = one.graph_key, one.key
+        ground = grounds[key]
         if key not in known:
-            places = Places(one.graph)
-            known[key] = [_written(found, places) for found in _proofs(one.graph, aside)]
+            known[key] = [_written(found, ground) for found in _proofs(ground, aside)]
         if from_above not in known:
-            known[from_above] = list(quarrels(Ground(one.graph), one.budget, one.gates))
+            known[from_above] = list(quarrels(ground, one.budget, one.gates))
         found = (*known[key], *known[from_above], *nobody_knows(one))
         yield [*map(one.told, found)]
 
 
-def _written(found: F, places: Places) -> F:
+def _written(found: F, ground: Ground[Any]) -> F:
     """Return a finding with the line that it is about: at least that of its graph."""
     if not isinstance(found, Finding) or found.written is not None:
         return found
-    return replace(found, written=places.at(found.node))
+    return replace(found, written=ground.places.at(found.node))
 
 
 def _untold(one: Nested) -> Unknown:
@@ -116,8 +127,7 @@ def _untold(one: Nested) -> Unknown:
     return Unknown("GL9", reason)
 
 
-def _proofs(graph: Graph[S], aside: frozenset[str]) -> Iterator[Finding | Unknown]:
-    ground = Ground(graph)
+def _proofs(ground: Ground[S], aside: frozenset[str]) -> Iterator[Finding | Unknown]:
     yield from disagreements(ground)
     yield from unreachable(ground)
     yield from traps(ground)

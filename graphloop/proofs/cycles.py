@@ -176,7 +176,7 @@ def _beside(
 ) -> Iterator[Cycle]:
     """Yield a cycle through each node that is on no other one: no reason for those is for it."""
     on = {way.source for cycle in found for way in cycle.around}
-    order = {name: number for number, name in enumerate(walk.ground.parents)}
+    order = walk.ground.order
     for names, ways in parts:
         cycles = _Cycles(ranking, walk, ways, _Search())
         # What is furthest has most of the others on its way.
@@ -199,7 +199,6 @@ class _Cycles(Generic[S]):
         self._rows = _rows(ways)
         self._alone = _Repeated(walk, ranking, _rows(free), search)
         self._together = _Repeated(walk, ranking, self._rows, search)
-        self._order = {name: number for number, name in enumerate(walk.ground.parents)}
 
     def shortest(self, names: Sequence[str]) -> tuple[Cycle, frozenset[str]]:
         """Return a shortest cycle through one of these places, and the places it passes."""
@@ -210,7 +209,7 @@ class _Cycles(Generic[S]):
         else:
             around = self._as_far_as_the_lines_go(names)
             starts = [at for at, way in enumerate(around) if way.source in names]
-            at = min(starts, key=lambda one: self._order.get(node(around[one].source), 0))
+            at = min(starts, key=lambda one: self._ground.order.get(node(around[one].source), 0))
             around = (*around[at:], *around[:at])
             into = self._ground.trail(node(around[0].source))
         drawn = tuple(Way(node(way.source), way.outcome, node(way.target)) for way in around)
@@ -247,9 +246,6 @@ class _Repeated(Generic[S]):
         self._rows = rows
         self._search = search
         self._lines_max = sum(map(len, rows.values()))
-        self._places: dict[str, list[tuple[int, Place]]] = {}
-        for number, place in enumerate(walk.found):
-            self._places.setdefault(place.node, []).append((number, place))
 
     def shortest(self, names: Sequence[str], *, alone: bool = False) -> tuple[Trail, Trail] | None:
         """Return one through these and the way into it.
@@ -279,7 +275,7 @@ class _Repeated(Generic[S]):
             (number, name, place)
             for name in names
             if name in self._rows
-            for number, place in self._places.get(self._ranking.node(name), ())
+            for number, place in self._walk.places.get(self._ranking.node(name), ())
         ]
         return [(name, place) for _, name, place in sorted(found, key=lambda one: one[0])]
 

@@ -75,8 +75,14 @@ class Ground(Generic[S]):
         self.parents = search([graph.start], self._steps)
 
     @cached_property
-    def _places(self) -> Places:
+    def places(self) -> Places:
+        """Where its table was written; looked for when somebody asks."""
         return Places(self.graph)
+
+    @cached_property
+    def order(self) -> Mapping[str, int]:
+        """How soon runs arrive at each node, compared with others."""
+        return {name: number for number, name in enumerate(self.parents)}
 
     def _is_never(self, name: str, outcome: type[Outcome]) -> bool:
         contract = self.contracts.get(name)
@@ -134,7 +140,7 @@ class Ground(Generic[S]):
             node=node,
             outcome=outcome,
             location=self.location(node),
-            written=self._places.at(node, outcome),
+            written=self.places.at(node, outcome),
         )
 
     def location(self, node: str) -> str | None:

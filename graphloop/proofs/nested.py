@@ -116,8 +116,9 @@ def nested(graph: Graph[S], budget: Budget | None, excused: Iterable[tuple[str, 
         here = todo.popleft()
         if len(here.path) >= NEST_MAX:
             continue
+        gates = here.gates.union(gate_rules(here.graph.nodes.values()))
         for child, inner in _graphs(here.graph):
-            one = _use(here, child, inner)
+            one = _use(here, child, inner, gates)
             if one.graph_key not in seen or len(found) < USES_MAX:
                 seen.add(one.graph_key)
                 keys.add(one.key)
@@ -130,17 +131,20 @@ def nested(graph: Graph[S], budget: Budget | None, excused: Iterable[tuple[str, 
     return Uses(tuple(found), tuple(more), left_out)
 
 
-def _use(here: Nested, child: ChildContract, graph: Graph[Any]) -> Nested:
-    """Return a use of a graph by another."""
+def _use(
+    here: Nested, child: ChildContract, graph: Graph[Any], gates: frozenset[tuple[Rule, ...]]
+) -> Nested:
+    """Return a use of a graph by another, under these gates and that of the child."""
     own, above = child.budget or Budget(), here.budget or Budget()
     own_gates = [child.gate_rules] if child.gate_rules else []
-    gates = here.gates.union(gate_rules(here.graph.nodes.values()), own_gates)
     within = f"{child.name}/"
     excused = frozenset(
         (node.removeprefix(within), code) for node, code in here.excused if node.startswith(within)
     )
     path = (*here.path, child.name)
-    return Nested(graph, above.tightened(own), path, gates, excused.union(graph.ignore))
+    return Nested(
+        graph, above.tightened(own), path, gates.union(own_gates), excused.union(graph.ignore)
+    )
 
 
 def gate_rules(nodes: Iterable[Node[Any, Outcome]]) -> list[tuple[Rule, ...]]:
