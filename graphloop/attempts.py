@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from .asks import Tell
 from .contract import Cap, ChildContract, Contract, contract_of
@@ -20,7 +20,7 @@ from .history import History
 from .naming import node_flaw_of
 from .node_protocol import Kind, Node, nodes_within
 from .outcomes import Aborted, Calls, Outcome
-from .run import Dialogue, EndReason, Run, Turn, evolve
+from .run import Dialogue, EndReason, Run, Turn, ended_by, evolve
 from .values import UserMessage
 
 __all__ = ["attempted", "check_attempts", "counter_of", "either", "may_try_again", "repeated"]
@@ -51,9 +51,10 @@ def check_attempts(
     """
     wrapped = tuple(nodes)
     for node in wrapped:
-        if flaw := node_flaw_of(node.name):
+        name = cast("object", node.name)  # Users are not checked.
+        if flaw := node_flaw_of(name) if isinstance(name, str) else "it is no text":
             # It is in no table itself, and asks by its own name.
-            raise ConfigError(f"{wrapper}: {node.name!r:.60} is not a node's name: {flaw}")
+            raise ConfigError(f"{wrapper}: {name!r:.60} is not a node's name: {flaw}")
         if node.kind not in REPEATABLE:
             kinds = ", ".join(sorted(REPEATABLE))
             raise ConfigError(
@@ -67,12 +68,12 @@ def check_attempts(
                 "run has ended, and its failure is an ending: try again within its own function"
             )
     first = wrapped[0]
-    chosen = frozenset(on)
+    chosen = frozenset(on if isinstance(on, Iterable) else ())  # pyright: ignore[reportUnnecessaryIsInstance] - users are not checked.
     if not chosen or not chosen <= first.outcomes - NEVER:
         fit = ", ".join(sorted(one.__name__ for one in first.outcomes - NEVER))
         raise ConfigError(
             f"{wrapper}: `on` is a tuple of outcomes of {first.name!r} after which something "
-            f"else may be tried ({fit}); found {chosen!r:.80}"
+            f"else may be tried ({fit}); found {on!r:.80}"
         )
     return chosen
 
@@ -125,7 +126,7 @@ def attempted(
     if failed is None:
         return run
     run = _untold(run, talked)
-    return evolve(run, ending=None, turn=_cleared(run.turn, failed))
+    return ended_by(evolve(run, turn=_cleared(run.turn, failed)), None)
 
 
 def _untold(run: Run[S], talked: Dialogue | None) -> Run[S]:

@@ -6,7 +6,7 @@ A line is `{"v":1,"seq":7,"event":{"type":"ToolReturned",…}}`. The values desc
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Final, TypeVar, cast
 
@@ -18,13 +18,57 @@ from pydantic_core import to_json
 
 from .errors import StoreError
 from .events import CallbackReturned, ChildEnded, Event, Left, Started
+from .read_back import apart
 from .values import evolve
 
-__all__ = ["SCHEMA_VERSION", "Codec"]
+__all__ = ["SCHEMA_VERSION", "Codec", "typed_events"]
 
 T = TypeVar("T")
 
 SCHEMA_VERSION: Final = 1
+
+
+_HOLD: Final = (
+    "keep to dataclasses, pydantic models and JSON values; bytes that are no text need a model "
+    "with `ConfigDict(ser_json_bytes='base64', val_json_bytes='base64')`, and half of a surrogate "
+    "pair no journal can hold"
+)
+"""What to do about what cannot be written."""
+
+_GIVE: Final = (
+    "give its fields what they are annotated with (`replace` and `model_copy` take anything), and "
+    "have its serializers write what is read again"
+)
+"""What to do about what does not fit its type."""
+
+_WRITE: Final = (
+    "let it be written as it is read: inf and nan in a pydantic model need "
+    "`ConfigDict(ser_json_inf_nan='strings')`, the members of an enum and the keys of a mapping "
+    "values that JSON has"
+)
+"""What to do about what fits its type, and cannot be read once it is written."""
+
+_KEEP: Final = (
+    "annotate each part with the type that it has, and let all of it be written (no `exclude`, no "
+    "alias for writing alone, no private attribute, no secret) and read as it was (no validator "
+    "that changes it once more)"
+)
+"""What to do about what would be read back as another value."""
+
+_FLATTEN: Final = (
+    "nest it less, it has more levels than a journal holds (some 200): keep what is linked one by "
+    "one in a list"
+)
+"""What to do about what is too deep."""
+
+_ALLOW: Final = "let its field take it: `Annotated[…, Field(allow_inf_nan=True)]`"
+"""What to do about a number that is no number, or has no end, in a field of finite ones."""
+
+_TOO_DEEP: Final = ("recursion limit", "depth exceeded")
+"""How pydantic names what is too deep, as it reads and as it writes."""
+
+_BY_A_VALIDATOR: Final = frozenset({"value_error", "assertion_error"})
+"""Kinds of errors that validators of the user's own raise."""
 
 
 class _Version(Struct):
@@ -112,31 +156,82 @@ class Codec:
             raise _not_ours(error) from error
 
     def misfit(self, state: object) -> str:
-        """Return why a state could not be read back as one of this type; empty if it could."""
+        """Return why a state could not be read back as what it is, and what to do; empty if it can.
+
+        Whoever takes the run up again would go on with another one.
+        """
         try:
-            self._state.validate_json(to_json(state, inf_nan_mode="strings"))
+            written = _written(state)
+        except (TypeError, ValueError) as error:
+            fix = _FLATTEN if _is_too_deep(error) else _HOLD
+            return f"it cannot be written as JSON: {error}. Fix: {fix}"
+        try:
+            read = self._read(written)
         except StateError as error:
             first = error.errors(include_url=False, include_context=False, include_input=False)[0]
             place = ".".join(str(one) for one in first["loc"])
-            return f"`{place}`: {first['msg']}" if place else first["msg"]
-        except (TypeError, ValueError) as error:
-            return f"it cannot be written as JSON: {error}"
-        return ""
+            problem = f"`{place}`: {first['msg']}" if place else first["msg"]
+            fix = _FLATTEN if _is_too_deep(error) else self._fix_of(first["type"], state)
+            return f"{problem}. Fix: {fix}"
+        other = apart(state, read)
+        return "" if other is None else f"{other}. Fix: {other.fix or _KEEP}"
+
+    def _fix_of(self, kind: str, state: object) -> str:
+        """Return what to do about a state whose written form is refused with this kind of error."""
+        if kind in _BY_A_VALIDATOR:
+            return "let validators take what they have returned: they are called at every resume"
+        if kind in {"missing", "finite_number"}:
+            return _KEEP if kind == "missing" else _ALLOW
+        try:
+            plain = self._state.dump_python(state, round_trip=True, warnings=False)
+            self._state.validate_python(plain, by_alias=True, by_name=True)
+        except (TypeError, ValueError):
+            return _GIVE
+        return _WRITE
+
+    def _read(self, json: bytes) -> object:
+        # By the names of fields, too: what is written has a validation alias nowhere.
+        return self._state.validate_json(json, by_alias=True, by_name=True)
 
     def _typed(self, state: object) -> object:
         try:
-            return self._state.validate_python(state, strict=True)
+            return self._state.validate_python(state, strict=True, by_alias=True, by_name=True)
         except StateError:
-            return self._state.validate_json(to_json(state, inf_nan_mode="strings"))
+            return self._read(_written(state))
 
     def _without_state(self, event: Event) -> Event:
         """Return the event with its state as JSON, the way pydantic writes it."""
-        return _changed(event, lambda state: Raw(to_json(state, inf_nan_mode="strings")))
+        return _changed(event, lambda state: Raw(_written(state)))
 
     def _with_state(self, event: Event) -> Event:
         """Return the event with its state of JSON values as what it was."""
         # As JSON, not as Python: a strict model takes a list for a tuple from JSON only.
-        return _changed(event, lambda state: self._state.validate_json(self._encoder.encode(state)))
+        return _changed(event, lambda state: self._read(self._encoder.encode(state)))
+
+
+def typed_events(kind: object, events: Sequence[Event]) -> Sequence[Event]:
+    """Return events with states of a graph's type, whatever codec has read them.
+
+    Args:
+        kind: the type; None where nobody knows it.
+        events: the events.
+
+    Raises:
+        StoreError: a state cannot be of this type.
+    """
+    if kind is None or kind is object:
+        return events
+    codec = Codec(cast("type[object]", kind))
+    return [codec.typed(event) for event in events]
+
+
+def _written(state: object) -> bytes:
+    """Return a state as JSON, the way pydantic writes what it is to read again."""
+    return to_json(state, round_trip=True, inf_nan_mode="strings")
+
+
+def _is_too_deep(error: Exception) -> bool:
+    return any(word in str(error) for word in _TOO_DEEP)
 
 
 def _not_ours(error: StateError) -> StoreError:

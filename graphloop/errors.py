@@ -33,7 +33,7 @@ Inside a run the world's failures are events; these exceptions leave only at the
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final
@@ -120,20 +120,16 @@ class GraphError(ConfigError):
         return GraphError, (self.graph, self.problems)
 
 
-MISTAKES: Final = frozenset(
-    one.__name__
-    for one in (ConfigError, GraphError, NodeDefinitionError, ScriptError, ToolDefinitionError)
+_MISTAKES: Final = (
+    ConfigError,
+    GraphError,
+    NodeDefinitionError,
+    ScriptError,
+    ToolDefinitionError,
 )
+
+MISTAKES: Final = frozenset(one.__name__ for one in _MISTAKES)
 """What a failure is called that is the caller's to mend, in whatever process it is read."""
-
-
-def known_name(error: BaseException) -> str:
-    """Return what a failure is called: of a mistake, by the nearest class that all processes know.
-
-    Somebody's own kind of `ConfigError` is a mistake as well.
-    """
-    names = [one.__name__ for one in type(error).__mro__]
-    return next((one for one in names if one in MISTAKES), names[0])
 
 
 class ProviderError(GraphloopError):
@@ -263,6 +259,28 @@ class RunBusy(StoreError):
 
 class IllegalEvent(GraphloopError):
     """The kernel was handed an event that no pending effect explains: a driver's bug."""
+
+
+_OURS: Final[Mapping[str, type[GraphloopError]]] = {
+    name: one
+    for name, one in list(globals().items())
+    if isinstance(one, type) and issubclass(one, GraphloopError)
+}
+
+
+def known_name(error: BaseException) -> str:
+    """Return what a failure is called: of a mistake, by the nearest class that all processes know.
+
+    Somebody's own kind of `ConfigError` is a mistake as well. What only bears the name of an error
+    of graphloop's is none of them, and is told from it by its module.
+    """
+    kind = type(error)
+    mistake = next((one for one in kind.__mro__ if one in _MISTAKES), None)
+    if mistake is not None:
+        return mistake.__name__
+    ours = _OURS.get(kind.__name__)
+    is_foreign = ours is not None and not isinstance(error, ours)
+    return f"{kind.__module__}.{kind.__qualname__}" if is_foreign else kind.__name__
 
 
 def nearest(name: str, names: Iterable[str]) -> str:

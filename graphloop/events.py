@@ -137,14 +137,18 @@ class Begun(Struct, frozen=True, tag=True, gc=False):
 class CallCheck(Struct, frozen=True, gc=False):
     """What checking one call found: a `problem` for the model to read, or none.
 
-    `needs_approval` is the tool's own wish. `held` and `failed` name, for each set of rules
-    (outermost first), the conditions that hold for the call and those that could not be told.
+    `needs_approval` is the tool's own wish. `held` and `unmet` name, for each set of rules
+    (outermost first), the conditions that hold for the call and those that do not. Of any other
+    nobody could tell, or was asked: it counts against the call.
+    `added` is what those gates say that the run is held to since it was taken up: its journal
+    does not know their rules, so they have decided.
     """
 
     problem: str = ""
     needs_approval: bool = False
     held: tuple[tuple[str, ...], ...] = ()
-    failed: tuple[tuple[str, ...], ...] = ()
+    unmet: tuple[tuple[str, ...], ...] = ()
+    added: tuple[Rule, ...] = ()
 
 
 class CallsChecked(Struct, frozen=True, tag=True, gc=False):

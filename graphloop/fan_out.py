@@ -24,7 +24,7 @@ from .joins import BranchJoin, Reducer, is_decided, joined
 from .latest_answer import taken_further
 from .node_protocol import Leave, Reaction, Wait
 from .outcomes import Aborted, Answered, Failed
-from .run import BranchRun, Ending, EndReason, Run, Turn, evolve
+from .run import BranchRun, Ending, EndReason, Run, Turn, ended_by, evolve
 from .spending import Budget
 from .steering import heard
 from .values import AssistantMessage, FinishReason, Message, Reply, TextPart, UserMessage
@@ -89,7 +89,7 @@ class FanOut:
     def start(self, run: Run[S], branches: tuple[BranchRun, ...]) -> Reaction[S, FanOutOutcome]:
         """Open a turn, and start the first branches."""
         if (ending := no_start(run, [one.agent for one in branches])) is not None:
-            return Leave(evolve(run, ending=ending), Failed())
+            return Leave(ended_by(run, ending), Failed())
         turn = Turn(number=run.turn.number + 1, branches=branches)
         return self._go_on(heard(evolve(taken_further(run), turn=turn)))
 
@@ -222,4 +222,4 @@ def _waits(branch: BranchRun) -> int:
 
 
 def _failed(run: Run[S], failure: Failure) -> Leave[S, FanOutOutcome]:
-    return Leave(evolve(run, ending=Ending(EndReason.ERROR, failure=failure)), Failed())
+    return Leave(ended_by(run, Ending(EndReason.ERROR, failure=failure)), Failed())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from .run import EndReason, Run, evolve
+from .run import EndReason, Run, ended_by, evolve
 from .values import AssistantMessage, UserMessage
 
 __all__ = ["latest_answer", "sent_back", "taken_further"]
@@ -41,4 +41,4 @@ def sent_back(run: Run[S], feedback: str, origin: str) -> Run[S]:
     """
     note = UserMessage(feedback, origin=origin)
     turn = evolve(run.turn, notes=(*run.turn.notes, note))
-    return evolve(run, ending=None, turn=turn)
+    return ended_by(evolve(run, turn=turn), None)

@@ -116,7 +116,7 @@ def nodes_within(node: Node[Any, Outcome]) -> tuple[Node[Any, Outcome], ...]:
     """Return the nodes that a node wraps: those among its fields."""
     if not is_dataclass(node):
         return ()
-    values = [cast("object", getattr(node, one.name)) for one in fields(node)]
+    values = [cast("object", getattr(node, one.name, None)) for one in fields(node)]
     return tuple([one for one in values if is_node(one)])
 
 

@@ -28,10 +28,13 @@ __all__ = [
     "ask",
     "asked",
     "decide",
+    "denial",
     "deny",
     "describe",
+    "may_ask",
     "policy_of",
     "unmatched",
+    "untold",
 ]
 
 Condition: TypeAlias = Callable[..., bool | Awaitable[bool]]
@@ -194,6 +197,27 @@ def decide(
         if rule.covers(tool) and _holds(rule, held, failed):
             return rule
     return Rule("deny", (), reason=f"no rule of the gate allows {tool!r}")
+
+
+def denial(reason: str = "") -> str:
+    """Return what a model reads of a call that is denied."""
+    return f"Tool call denied. Reason: {reason}" if reason else "Tool call denied."
+
+
+def untold(rules: Iterable[Rule], held: Collection[str], unmet: Collection[str]) -> frozenset[str]:
+    """Return the conditions of which nobody has told whether they hold."""
+    return frozenset({rule.condition for rule in rules} - {"", *held, *unmet})
+
+
+def may_ask(rules: Iterable[Rule], tool: str) -> bool:
+    """Whether a person may be asked about calls of a tool, whatever its conditions say."""
+    for rule in rules:
+        if rule.covers(tool):
+            if rule.verdict == "ask":
+                return True
+            if not rule.condition:
+                return False
+    return False
 
 
 def unmatched(rules: Iterable[Rule], names: Iterable[str]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TypeVar, cast
 
-from .errors import StoreError
+from .errors import IllegalEvent, StoreError
 from .events import Event, Started
 from .graph import Graph
 from .run import Run
@@ -29,7 +29,7 @@ def replay_steps(graph: Graph[S], events: Iterable[Event]) -> Iterator[Step[S]]:
             of this graph.
     """
     run: Run[S] | None = None
-    for event in events:
+    for number, event in enumerate(events, 1):
         if run is None:
             if not isinstance(event, Started):
                 raise StoreError(f"a journal begins with Started, found {type(event).__name__}")
@@ -38,9 +38,20 @@ def replay_steps(graph: Graph[S], events: Iterable[Event]) -> Iterator[Step[S]]:
             # The codec has validated the state against the graph's own state type.
             taken = begin(graph, event, cast("S", event.state))
         else:
-            taken = step(graph, run, event)
+            taken = _stepped(graph, run, event, number)
         run = taken.run
         yield taken
+
+
+def _stepped(graph: Graph[S], run: Run[S], event: Event, number: int) -> Step[S]:
+    try:
+        return step(graph, run, event)
+    except IllegalEvent as error:
+        raise IllegalEvent(
+            f"event {number} of the journal does not fit graph {graph.name!r}: {error}. The graph, "
+            "or a rule of its gates, has changed since. Fix: take the run up with the code that it "
+            "began with."
+        ) from error
 
 
 def replay(graph: Graph[S], events: Iterable[Event]) -> Run[S]:

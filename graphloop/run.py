@@ -47,6 +47,7 @@ __all__ = [
     "StepResult",
     "Turn",
     "Verdict",
+    "ended_by",
     "evolve",
 ]
 
@@ -177,6 +178,7 @@ class Turn(Struct, frozen=True):
         given: places of the calls that were answered in a conversation that was handed in.
         results: one slot a call.
         unissued: places of the calls that wait for room.
+        again: places of the calls that are to run once more: nobody knows whether they have run.
         gated: the rules of the gates that have spoken of the calls; they hold of edits, too.
         notes: messages to append after the reply and its results (feedback, what a caller adds).
         branches: the child runs that answer together in the model's place.
@@ -199,6 +201,7 @@ class Turn(Struct, frozen=True):
     verdicts: tuple[Verdict | None, ...] = ()
     results: tuple[ToolResult | None, ...] = ()
     unissued: tuple[int, ...] = ()
+    again: frozenset[int] = frozenset()
     gated: tuple[tuple[Rule, ...], ...] = ()
     notes: tuple[Message, ...] = ()
     branches: tuple[BranchRun, ...] = ()
@@ -269,3 +272,17 @@ class Run(Struct, Generic[S], frozen=True, kw_only=True):
     def ended(self) -> bool:
         """Whether the run is over; only then is `ending` final."""
         return self.node == "END"
+
+    @property
+    def was_stopped(self) -> bool:
+        """Whether it ends because somebody, or a timeout, broke it off: nothing more is wanted."""
+        return self.ending is not None and self.ending.was_stopped
+
+
+def ended_by(run: Run[S], ending: Ending | None) -> Run[S]:
+    """Return the run as one that is about to end by this, or None: by nothing yet.
+
+    A run that was stopped stays so if what its table does with it afterwards fails.
+    """
+    failed = ending is not None and ending.reason is EndReason.ERROR
+    return run if failed and run.was_stopped else evolve(run, ending=ending)

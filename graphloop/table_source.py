@@ -25,11 +25,13 @@ class TableSource:
         line: the line at which the graph, or its table, begins.
         rows: the lines of the rows by node and `""`, and of their cells by node and outcome; None
             where they have to be looked for in the file, which is a program.
+        rules: the lines of the temporal rules that stand in the file, by their words.
     """
 
     file: str
     line: int
     rows: Mapping[tuple[str, str], int] | None = None
+    rules: Mapping[str, int] | None = None
 
 
 def called_from() -> TableSource | None:

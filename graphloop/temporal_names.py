@@ -26,7 +26,7 @@ from .temporal import (
 )
 from .temporal.automata import KINDS
 
-__all__ = ["Names", "guarded_tools", "names_of", "resolve"]
+__all__ = ["Names", "guarded_tools", "names_of", "resolve", "spelled_tools", "to_be_brought"]
 
 S = TypeVar("S")
 
@@ -54,13 +54,16 @@ class Names:
 def names_of(graph: Graph[S], tools: Iterable[str] | None = None) -> Names:
     """Return what the rules of a graph may speak of.
 
-    Without `tools`, where the graph does not know them either, a tool is spoken of by its kind only
-    (`tool:deploy`), and not looked for.
+    Without `tools`, those count that the graph knows, and those that its own rules speak of by
+    their kind (`tool:deploy`): runs may bring them. Where the graph knows none, a tool is spoken of
+    by its kind only, and not looked for.
     """
     outcomes = tuple(
         [(node, outcome_name(one)) for node, row in graph.table.items() for one in row]
     )
     known = graph.tool_names if tools is None else tuple(tools)
+    if tools is None and known is not None:
+        known = tuple(dict.fromkeys((*known, *spelled_tools(graph.rules))))
     return Names(graph.name, (*graph.nodes, "END"), outcomes, known)
 
 
@@ -80,6 +83,24 @@ def resolve(rules: Rules, names: Names) -> Rules:
     if problems:
         raise ConfigError("\n".join(problems))
     return Rules(tuple(dict.fromkeys(found)))
+
+
+def spelled_tools(rules: Rules) -> tuple[str, ...]:
+    """Return the tools that rules speak of by their kind, as `tool:deploy`: whoever does means one.
+
+    Every run looks for them once it has its tools.
+    """
+    said = [word.partition(":") for rule in rules for word in words_of(rule)]
+    named = [name for kind, _, name in said if kind in {"tool", "approval"} and name]
+    return tuple([name for name in dict.fromkeys(named) if name != _ANY])
+
+
+def to_be_brought(rule: TemporalRule, graph: Graph[S]) -> str:
+    """Return, in words, which tools of a rule runs have to bring; they may be misspelt."""
+    known = graph.tool_names or ()
+    lacking = [one for one in spelled_tools(Rules((rule,))) if known and one not in known]
+    said = [f" A run has to bring the tool {one!r}.{nearest(one, known)}" for one in lacking]
+    return "".join(said)
 
 
 def guarded_tools(rules: Rules) -> tuple[str, ...]:

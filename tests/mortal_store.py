@@ -92,10 +92,10 @@ class MortalStore:
         self._alive()
         return await self.disk.posted(run_id)
 
-    async def overview(self) -> Sequence[RunRecord]:
+    async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
         """Return how the runs stand."""
         self._alive()
-        return await self.disk.overview()
+        return await self.disk.overview(root)
 
     async def set_target(self, run_id: str, target: str) -> None:
         """Note a target."""

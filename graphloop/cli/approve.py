@@ -102,7 +102,7 @@ def _listed(asks: Sequence[Ask]) -> str:
 
 async def _approve(run: str, call: str, where: str, answer: Approval) -> None:
     async with opened(where) as store:
-        found = await find_run(store, run)
+        found = await find_run(store, run, where)
         if not isinstance(store, Mailbox):
             command = Place(store, where, "").resume_command(found, "--target", "TARGET")
             raise ConfigError(NO_MAILBOX.format(store=where, command=command))

@@ -38,7 +38,8 @@ TargetOption: TypeAlias = Annotated[
     ),
 ]
 GRAPH: Final = typer.Argument(
-    metavar="TARGET", help="`agent` (the standard loop), a directory, a file, or module:name."
+    metavar="TARGET",
+    help="`agent` (the standard loop), a directory, a .py or .yaml file, or module:name.",
 )
 Theme: TypeAlias = Annotated[str, typer.Option(metavar="THEME", help="light or dark.")]
 Level: TypeAlias = Annotated[

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from ..errors import ConfigError, GraphError
 from ..front.agent import Agent
@@ -14,12 +14,16 @@ from ..proofs.report import PROPERTIES, Report
 from ..proofs.sarif import to_sarif
 from ..temporal import rules_of
 from ..topology.temporal_form import rules_of_texts
-from .found import draw_found, refuse_machine
+from .found import draw_found, drawn_to
+from .output import printed, refuse_mixed, tell_found
 from .request import refuse_blanks
 from .status import Status, put_file, tell
 from .target import load_loop
 
 __all__ = ["check"]
+
+SARIF: Final = (".sarif", ".sarif.json", ".json")
+"""What SARIF is called."""
 
 
 def check(
@@ -37,7 +41,8 @@ def check(
         target: what to check.
         as_json: whether the report is JSON.
         sarif: a file for the report as SARIF; `-` prints it in place of the report.
-        draw: a file for the graph with the report laid over it.
+        draw: a file for the graph with the report laid over it; on stdout, and the report is told
+            on stderr then.
         proven: codes that must be proven, with commas between them, or `all` without the rules
             that nobody gave.
         rules: temporal rules besides the target's own, each a text.
@@ -46,7 +51,8 @@ def check(
         ConfigError: the target cannot be loaded for another reason than its graph's table, or the
             file cannot be written.
     """
-    refuse_machine(draw)
+    drawn, told = drawn_to(draw), printed("--sarif", sarif, SARIF)
+    refuse_mixed({"--json": as_json, "--sarif": told is not None, "--draw": drawn is not None})
     wanted = _wanted(proven)
     refuse_blanks({f"--rule {at}": one for at, one in enumerate(rules, 1)})
     own = rules_of_texts(rules, "--rule")
@@ -61,12 +67,12 @@ def check(
     except GraphError as error:
         # There is no graph to draw.
         report = Report.from_error(error)
-    if sarif is not None and sarif != "-":
+    if sarif is not None and told is None:
         _write(Path(sarif), to_sarif([report]))
-    if sarif == "-" or as_json:
-        put_file(f"{to_sarif([report]) if sarif == '-' else report.to_json()}\n")
+    if told is not None or as_json:
+        put_file(f"{report.to_json() if told is None else to_sarif([report])}\n")
     else:
-        sys.stdout.write(f"{report}\n")
+        tell_found(f"{report}", beside=drawn)
     lacking = [one for one in wanted if one not in report.proven]
     if lacking:
         tell(f"not proven, and --proven says that it has to be: {', '.join(lacking)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TextIO
+from typing import Final, TextIO
 
 from rich.console import Console
 from rich.table import Table
@@ -17,6 +17,7 @@ from ..topology.agent_spec import AgentSpecReport, read_agent_spec
 from ..topology.registration import Names
 from ..topology.writer import data_of, yaml_of
 from .lines import clean
+from .output import printed
 from .request import Notation
 from .status import Status, put_file, tell
 from .target import execute, load_graph
@@ -24,6 +25,8 @@ from .target import execute, load_graph
 __all__ = ["convert"]
 
 PIPE_WIDTH = 400
+SUFFIXES: Final = {Notation.TOPOLOGY: (".yaml", ".yml"), Notation.AGENT_SPEC: (".json",)}
+"""What can be said of a document that is printed."""
 COLORS = {"exact": "green", "approximated": "yellow", "refused": "red"}
 
 
@@ -48,6 +51,7 @@ def convert(
     Raises:
         ConfigError: the file is wrong, or cannot be written.
     """
+    to_stdout = output is None or printed("-o", output, SUFFIXES[to]) is not None
     if registers is not None:
         execute(Path(registers))
     try:
@@ -56,12 +60,11 @@ def convert(
         if registers is None and any(" is registered as " in one.found for one in error.problems):
             tell("--with FILE.py names the file that registers what it names")
         raise
-    printed = output is None or output == "-"
-    _print(report, sys.stderr if printed else sys.stdout)
+    _print(report, sys.stderr if to_stdout else sys.stdout)
     if report.refused and not allow_refused:
         tell(f"nothing was written: --allow-refused {_meaning(report, to)}")
         return Status.FAILED
-    if printed:
+    if to_stdout:
         put_file(text)
         return Status.OK
     try:

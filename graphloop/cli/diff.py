@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 from ..errors import ConfigError
@@ -15,8 +14,9 @@ from ..proofs.rule_changes import refuse_unknown
 from ..temporal import Rules, rules_of
 from ..topology.registration import registry
 from ..topology.temporal_form import rules_of_texts
-from ..views.render import save_picture
+from ..views.render import save_picture, written
 from .draw import theme_of
+from .output import PICTURES, printed, put, refuse_mixed, tell_found
 from .request import refuse_blanks
 from .status import Status
 from .target import load_loop
@@ -40,7 +40,7 @@ def diff(  # noqa: PLR0913 - the options of a command are its parameters
         before: the earlier graph, as a target.
         after: the later one.
         as_json: whether the difference is printed as JSON.
-        output: a file to draw it into.
+        output: a file to draw it into; on stdout, and the difference is told on stderr then.
         theme: the name of the drawing's theme.
         level: how near the drawing is seen.
         rules: temporal rules that are decided on both graphs, each a text.
@@ -54,6 +54,8 @@ def diff(  # noqa: PLR0913 - the options of a command are its parameters
     colours, seen = theme_of(theme), level_of(level)
     if output is None and seen != "node":
         raise ConfigError("--level would have no effect without a picture: name a file with -o.")
+    drawn = printed("-o", output, PICTURES)
+    refuse_mixed({"--json": as_json, "-o": drawn is not None})
     own = rules_of_texts(rules, "--rule")
     # Both may register tools of the same names.
     with registry.set_back():
@@ -63,8 +65,12 @@ def diff(  # noqa: PLR0913 - the options of a command are its parameters
     refuse_unknown(old, new, own)
     found = difference(old, new, of_new & own, rules_before=of_old & own)
     if output is not None:
-        save_picture(changes_picture(old, new, found, seen), output, colours)
-    sys.stdout.write(f"{found.to_json() if as_json else found}\n")
+        shown = changes_picture(old, new, found, seen)
+        if drawn is None:
+            save_picture(shown, output, colours)
+        else:
+            put(written(shown, drawn, colours), drawn)
+    tell_found(f"{found.to_json() if as_json else found}", beside=drawn)
     return Status.FAILED if found.weaker else Status.OK
 
 

@@ -20,21 +20,22 @@ from ..providers.script import ScriptedModel
 from ..run import Run
 from ..views.family import Family
 from ..views.marks import Marks
-from ..views.render import is_machine, save, save_picture, written
+from ..views.render import is_machine, machine, save, save_picture, written
 from ..views.sequence import sequence
 from ..views.sequence_mermaid import sequence_mermaid
 from ..views.sequence_text import sequence_text
 from ..views.theme import THEMES, Theme
 from ..views.trace import Trace, family_trace, trace_marks
 from .journal import Journal, read, read_answers, read_below
+from .output import MACHINES, PICTURES, printed, put
 from .request import DrawRequest, refuse_twice
-from .status import Status, put_file, put_picture
+from .status import Status
 from .target import STANDARD, load_target, standard_target
 
 __all__ = ["draw", "theme_of"]
 
-STDOUT: Final = {"-": ".mmd", "-.mmd": ".mmd", "-.dot": ".dot", "-.txt": ".txt"}
-"""What is printed instead of written to a file, and in which notation."""
+SEQUENCES: Final = (".mmd", ".txt")
+"""The notations of a sequence."""
 
 
 def draw(request: DrawRequest) -> Status:
@@ -58,14 +59,18 @@ def draw(request: DrawRequest) -> Status:
         raise ConfigError("--text prints to the terminal: for a file, name it with -o loop.txt.")
     if request.sequence:
         return _sequence(graph, journals[0], output)
-    if output not in STDOUT and is_machine(output):
+    suffix = printed("-o", output, (*PICTURES, *MACHINES))
+    if is_machine(output):
         _refuse_looks(request, output)
+        if suffix is not None:
+            put(machine(graph, output), suffix)
+            return Status.OK
         save(graph, output)
     else:
         marks = _marks(graph, family, journals, request)
         drawn = level_picture(family, level, marks or Marks(), expand=request.expand)
-        if output in STDOUT:
-            _print(written(drawn, STDOUT[output], theme).rstrip("\n") + "\n", STDOUT[output])
+        if suffix is not None:
+            put(written(drawn, suffix, theme), suffix)
             return Status.OK
         save_picture(drawn, output, theme)
     sys.stdout.write(
@@ -138,25 +143,18 @@ def _refuse_looks(request: DrawRequest, output: str) -> None:
         )
 
 
-def _print(text: str, suffix: str) -> None:
-    """Print a picture for a terminal, or what stands in a file for whoever redirects it."""
-    if suffix == ".txt":
-        put_picture(text)
-    else:
-        put_file(text)
-
-
 def _sequence(graph: Graph[None], journal: Journal, output: str) -> Status:
     said = sequence(graph, typed(graph, journal.events))
-    suffix = STDOUT[output] if output in STDOUT else Path(output).suffix
-    if suffix not in {".mmd", ".txt"}:
+    to_stdout = printed("-o", output, SEQUENCES)
+    suffix = to_stdout or Path(output).suffix
+    if suffix not in SEQUENCES:
         raise ConfigError(
             f"--sequence is drawn as Mermaid or as text: expected -o FILE.mmd or FILE.txt, "
             f"found {output!r}."
         )
     text = sequence_text(said) if suffix == ".txt" else sequence_mermaid(said)
-    if output in STDOUT:
-        _print(text, suffix)
+    if to_stdout is not None:
+        put(text, to_stdout)
         return Status.OK
     try:
         Path(output).write_text(text, encoding="utf-8")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Iterator
 from typing import Final
 
@@ -14,7 +13,8 @@ from ..fuzz.report import FuzzReport
 from ..providers.script import ScriptedModel
 from ..temporal import Rules
 from ..topology.temporal_form import rules_of_texts
-from .found import draw_found, refuse_machine
+from .found import draw_found, drawn_to
+from .output import refuse_mixed, tell_found
 from .request import FuzzRequest
 from .status import Status, put_file
 from .target import STANDARD, Loop, Target, load_target
@@ -31,7 +31,8 @@ def fuzz(request: FuzzRequest) -> Status:
         ConfigError: the target cannot be loaded, or an option cannot work.
     """
     request.refuse_useless()
-    refuse_machine(request.draw)
+    drawn = drawn_to(request.draw)
+    refuse_mixed({"--json": request.as_json, "--draw": drawn is not None})
     rules = rules_of_texts(request.rules, "--rule")
     model = ScriptedModel(())
     target = Target("", ready=Agent(model)) if request.target == STANDARD else _loaded(request)
@@ -44,7 +45,7 @@ def fuzz(request: FuzzRequest) -> Status:
         put_file(f"{report.to_json()}\n")
     else:
         again = shlex.join([request.target, *_repeated(request)])
-        sys.stdout.write(f"{report.text(again)}\n")
+        tell_found(report.text(again), beside=drawn)
     if not report.ok:
         return Status.FAILED
     if report.other_rules:

@@ -144,7 +144,11 @@ def _check(check: CallCheck) -> str:
     held = [name for names in check.held for name in names]
     rules = f"{', '.join(held)} held" if held else ""
     asks = "needs approval" if check.needs_approval else ""
-    return " and ".join(one for one in (asks, rules) if one) or "well formed"
+    # What a gate says that the run is held to since it was taken up.
+    added = [
+        f"{one.verdict} {', '.join(one.tools)}" for one in check.added if one.verdict != "allow"
+    ]
+    return " and ".join(one for one in (asks, rules, *added) if one) or "well formed"
 
 
 def _answer(answer: Answer) -> str:

@@ -89,7 +89,7 @@ async def read(where: str | None, text: str) -> Journal:
         StoreError: the journal cannot be read.
     """
     async with opened(where) as store:
-        run_id = await find_run(store, text)
+        run_id = await find_run(store, text, where)
         record = await record_of(store, run_id)
         children = any(one.startswith(f"{run_id}/") for one in await store.runs())
         noted = Noted() if record is None else Noted.read(record.target)

@@ -82,7 +82,8 @@ DRAW: Final = """Draw a graph from the table that runs; without -o, print it as 
 
 \b
 A file's suffix says how it is drawn: svg, png, pdf, mmd (Mermaid), dot, txt,
-scxml, xstate.json; a --sequence is mmd or txt only.
+scxml, xstate.json; a --sequence is mmd or txt only. `-` is stdout; -.txt,
+-.dot, -.svg and so on say in which notation.
 """
 
 CHECK: Final = """Prove what can be proven of a graph, and tell what is wrong with it.

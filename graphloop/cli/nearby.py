@@ -10,7 +10,9 @@ from ..errors import ConfigError
 
 __all__ = ["not_found", "suspect"]
 
-SUFFIXES = (".py", ".yaml", ".yml", ".json")
+TOPOLOGIES = (".yaml", ".yml", ".json")
+SUFFIXES = (".py", *TOPOLOGIES)
+TARGETS = f"a directory, a .py file, or a topology ({', '.join(TOPOLOGIES)})"
 SHOWN_MAX = 10
 
 
@@ -23,17 +25,19 @@ def suspect(text: str) -> bool:
     return _is_link(Path(text)) or bool(get_close_matches(text, _targets(Path())))
 
 
-def not_found(text: str, words: Iterable[str] = ()) -> ConfigError:
+def not_found(text: str, words: Iterable[str] = (), *, expected: str = TARGETS) -> ConfigError:
     """Return the error for a path that is not there; it names what is.
 
     Args:
         text: what was typed.
         words: what could have been typed instead of a path.
+        expected: what should have been there.
     """
     missing, here, rest = Path(text).name, Path(text).parent, Path()
     while not here.is_dir():
         rest, missing, here = missing / rest, here.name, here.parent
-    targets = {name: here / name for name in _targets(here)}
+    topologies = _topologies(here) if text.endswith(TOPOLOGIES) else []
+    targets = {name: here / name for name in (*topologies, *_targets(here))}
     names = list(targets)
     shown = [str(path) for path in targets.values()][:SHOWN_MAX]
     more = f" and {len(names) - SHOWN_MAX} more" if len(names) > SHOWN_MAX else ""
@@ -48,7 +52,7 @@ def not_found(text: str, words: Iterable[str] = ()) -> ConfigError:
         meant = path / rest if (path / rest).exists() else path
         there = f"Did you mean {str(meant)!r}? {there}"
     found = "a link that leads nowhere" if _is_link(Path(text)) else "nothing of that name"
-    return ConfigError(f"{text}: expected a directory or a .py file, found {found}. {there}")
+    return ConfigError(f"{text}: expected {expected}, found {found}. {there}")
 
 
 def _is_link(path: Path) -> bool:
@@ -56,6 +60,11 @@ def _is_link(path: Path) -> bool:
         return path.is_symlink()
     except OSError:  # Too long for a name.
         return False
+
+
+def _topologies(folder: Path) -> list[str]:
+    """Return the files in `folder` that may be topologies."""
+    return sorted(one.name for one in folder.iterdir() if one.suffix in TOPOLOGIES)
 
 
 def _targets(folder: Path) -> list[str]:

@@ -111,12 +111,17 @@ async def _journaled(store: Store) -> Sequence[_Row]:
     """Return what journals alone tell; none is left out as over, for that is only how it seems."""
     known = await store.runs()
     found: list[_Row] = []
-    for run_id in known:
+    waiting: set[str | None] = set()
+    # Children first: who runs one that waits, waits with it.
+    for run_id in sorted(known, key=lambda one: -one.count("/")):
         events = await store.load(run_id)
         graph, parent = graph_of(events[0]), parent_of(run_id, known)
         first, last = events[0].at, events[-1].at
         record = RunRecord(run_id, graph, "ready", len(events), first, last, parent)
-        found.append(_Row(record, "", {}, seems(events) or ""))
+        standing = seems(events, child_waits=run_id in waiting) or ""
+        if standing == "suspended":
+            waiting.add(parent)
+        found.append(_Row(record, "", {}, standing))
     return sorted(found, key=lambda one: one.record.created_at)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from ..errors import ConfigError
 from ..topology.registration import Names
 from ..topology.schema import schema_of
+from .output import printed
 from .status import Status, put_file
 
 __all__ = ["schema"]
@@ -27,7 +28,7 @@ def schema(output: str | None, *, closed: bool = False) -> Status:
         json.dumps(schema_of(Names(), open_to_others=not closed), indent=2, ensure_ascii=False)
         + "\n"
     )
-    if output is None or output == "-":
+    if output is None or printed("-o", output, (".json",)):
         put_file(text)
         return Status.OK
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from itertools import pairwise
@@ -89,8 +90,13 @@ def closing(
     return aclose
 
 
-async def find_run(store: Store, text: str) -> str:
+async def find_run(store: Store, text: str, where: str | None = None) -> str:
     """Return the id of the run that `text` names: the whole id, or a beginning that only it has.
+
+    Args:
+        store: the store, open.
+        text: what was typed.
+        where: what `--store` says, for a command that is told.
 
     Raises:
         ConfigError: there is no such run, or there are several.
@@ -108,9 +114,10 @@ async def find_run(store: Store, text: str) -> str:
         )
     found = f"{meant[0]}{slash}{path}" if meant else ""
     if found not in known:
+        all_of = ["graphloop", "runs", "--all", *(["--store", where] if where else [])]
         raise ConfigError(
             f"expected a run, found none whose id is, or begins with, {text!r}."
-            f"{nearest(text, known)} See them all with: graphloop runs --all"
+            f"{nearest(text, known)} See them all with: {shlex.join(all_of)}"
         )
     return found
 
@@ -119,7 +126,7 @@ async def record_of(store: Store, run_id: str) -> RunRecord | None:
     """Return what the store knows of a run beside its journal; None if it keeps no such record."""
     if not isinstance(store, Catalog):
         return None
-    return next((one for one in await store.overview() if one.run_id == run_id), None)
+    return next((one for one in await store.overview(run_id) if one.run_id == run_id), None)
 
 
 def short_ids(run_ids: Sequence[str]) -> dict[str, str]:

@@ -158,7 +158,7 @@ def load_target(text: str, words: Iterable[str] = ()) -> Target:
     """Load what `text` names.
 
     Args:
-        text: a directory, a .py file, or a `module:name`.
+        text: a directory, a .py file, a topology's file, or a `module:name`.
         words: what the caller understands besides; one of them may have been meant.
 
     Raises:
@@ -204,7 +204,7 @@ def register(given: Iterable[str]) -> None:
     for text in given:
         if text.endswith(".py"):
             if not _exists(text):
-                raise not_found(text)
+                raise not_found(text, expected="a .py file")
             execute(Path(text))
         elif MODULE.fullmatch(text):
             if _imported(text, f"--with {text}").__file__ is None:

@@ -51,6 +51,7 @@ async def watch(watched: Watched, screen: Screen, asked: str | None) -> Status:
         stream.abort("interrupted")
 
     failure: Exception | None = None
+    run_id = ""
     try:
         # Who cannot be shown anything, as `| head` when it has read enough, leaves the run.
         with interrupts(abort) as interrupt, screen.open():
@@ -59,14 +60,22 @@ async def watch(watched: Watched, screen: Screen, asked: str | None) -> Status:
                     screen.asked(asked)
                 async for part in stream.full_stream:
                     interrupt.heed()
+                    if isinstance(part, RunStart):
+                        run_id = part.run_id
+                        if place is not None:
+                            await place.note(run_id)
                     screen.show(part, stream.run)
                     if isinstance(part, ErrorPart):
                         failure = part.error
-                    if isinstance(part, RunStart) and place is not None:
-                        await place.note(part.run_id)
         status = (
             complain(failure) if failure is not None else await _finished(stream, place, screen)
         )
+    except BrokenPipeError:
+        over = stream.run is None or stream.run.ended
+        if place is not None and place.path and run_id and not over:
+            command = place.resume_command(run_id)
+            tell(f"interrupted: nobody reads what run {run_id} shows. Go on with: {command}")
+        raise
     finally:
         await watched.close()
     return _interrupted() if interrupt.came else status

@@ -19,7 +19,7 @@ from contextlib import aclosing, suppress
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from ..effects import CallModel, Effect, StartRun
-from ..errors import IllegalEvent, NotDeterministic, RunBusy, StoreError
+from ..errors import NotDeterministic, RunBusy, StoreError
 from ..events import Begun, Cancelled, ChildEnded, Event, Queued, Resumed, Started, ToolReturned
 from ..graph import Graph
 from ..providers.base import Delta
@@ -30,15 +30,16 @@ from ..values import UserMessage, evolve
 from .asks import Pending, pending_of
 from .below import Below
 from .caller import Caller
-from .children import Nested, Resumption, child_unwanted, journaled
+from .children import Nested, Resumption, child_unwanted
 from .fairness import Turns
-from .foresight import ends, foreseen, place_of
 from .hearing import SEEN, Hearing, Item
 from .lease import Leased, status_of
 from .models import DELTAS, Models
-from .opening import opening
+from .opening import not_before, opening
 from .perform import Performer
 from .ports import ChildRun, Ports
+from .recorder import Recorder
+from .stand import Stand
 from .step_timer import StepTimer
 
 __all__ = ["DELTAS", "AsyncDriver", "Nested", "Seen"]
@@ -64,37 +65,37 @@ class AsyncDriver(Generic[S]):
     def __init__(
         self, graph: Graph[S], ports: Ports[S], state: S, caller: Caller | None = None
     ) -> None:
-        self._run: Run[S] | None = None
-        self._graph = graph
         self._ports = ports
-        self._state = state
         self._performer = Performer(ports)
         self._models = Models(ports, self._performer)
-        self._hearing = Hearing(self._performer, self._listen)
         self._asides: list[Event] = []
         self._heard: list[Event] = []
-        self._unseen: list[Step[S]] = []
-        self._stopping = False
+        self._stopping = self._left = False
         self._caller = Caller(caller)
+        self._hearing = Hearing(self._performer, self._listen, self._caller)
+        self._recorder = Recorder(graph, ports, state, self._caller)
         self._below = Below(self._performer, self._driver_of)
-        self._timer: StepTimer | None = None
-        if ports.step_s is not None:
-            self._timer = StepTimer(
-                ports.step_s, lambda why: self._stop(Cancelled(ports.clock(), why, timeout=True))
-            )
+        self._timer = StepTimer(
+            ports.step_s, lambda why: self._stop(Cancelled(ports.clock(), why, timeout=True))
+        )
         self._abort: Cancelled | None = None
-        self._left = self._deaf = self._torn = False
+        self._stand = Stand.UNDER_WAY
         self._tried: set[int] = set()
 
     @property
     def run(self) -> Run[S] | None:
         """The run as it stands now; None before it has started."""
-        return self._run
+        return self._recorder.run
+
+    @property
+    def stand(self) -> Stand:
+        """How the run stands, once there is no more to be seen of it."""
+        return Stand.ENDED if self._recorder.is_over else self._stand
 
     @property
     def exception(self) -> Exception | None:
         """The exception behind the run's failure, if it ended in one in this process."""
-        return None if self._run is None else self._performer.exception_behind(self._run)
+        return None if self.run is None else self._performer.exception_behind(self.run)
 
     @property
     def descendants(self) -> Mapping[str, Run[Any]]:
@@ -109,14 +110,15 @@ class AsyncDriver(Generic[S]):
     @property
     def is_deaf(self) -> bool:
         """Whether nothing that is said now would be heard: the run ends, parks, or is left."""
-        return self._deaf or self._left or self._abort is not None or self._is_over()
+        stopping = self._left or self._abort is not None
+        return stopping or self._stand is not Stand.UNDER_WAY or self._recorder.is_ending
 
     @property
     def pending(self) -> tuple[Pending, ...]:
         """What the run and its children wait for outside, in request order."""
-        if self._run is None or self._run.ended:
+        if self.run is None or self.run.ended:
             return ()
-        return tuple(pending_of(self._run, self.descendants, self._ports.secret))
+        return tuple(pending_of(self.run, self.descendants, self._ports.secret))
 
     def abort(self, reason: str = "", *, after_step: bool = False) -> None:
         """Stop the run now: what is pending is cancelled, the history stays paired.
@@ -165,20 +167,22 @@ class AsyncDriver(Generic[S]):
         Args:
             run: the run as its journal tells it.
             answers: events for its pending effects.
-            below: its children that have begun, by their keys, with their own answers.
+            below: its children that have begun, by their keys, with their own answers; None where
+                nothing is known of them but what this driver knows.
             at_once: whether this driver has driven the run up to here, so that nothing that has
                 begun can have been interrupted.
         """
-        self._deaf = False
+        self._stand = Stand.UNDER_WAY
+        below = self._below.known if below is None else below
         if at_once:
-            self._run, self._below.known = run, below or {}
+            self._recorder.run, self._below.known = run, below
         else:
-            self.know(run, below or {})
+            self.know(run, below)
         return self._drive(run.id, answers, taken_up=not at_once)
 
     def know(self, run: Run[S], below: Mapping[str, Resumption[Any]]) -> None:
         """Take the run to stand as its journal tells it, and so its children that have begun."""
-        self._run, self._below.known = run, below
+        self._recorder.run, self._below.known = run, below
         self._performer.take_up(run)
         self._hearing.todo = self._waiting()
 
@@ -192,17 +196,18 @@ class AsyncDriver(Generic[S]):
         Raises:
             RunBusy: somebody else drives it, or a run below it that holds it up.
         """
-        run = self._driven()
-        if not run.ended:
-            async with self._leased(run.id):
+        run_id = self._recorder.driven.id
+        async with self._leased(run_id):  # One that has ended may not have been released so.
+            await self._mended(run_id)
+            if not self._recorder.is_over:
                 await self._take(await self._final(event, unless_busy=unless_busy))
-        return self._driven().spent
+        return self._recorder.driven.spent
 
     def _leased(self, run_id: str) -> Leased:
         return Leased(
             self._ports.store,
             run_id,
-            lambda: (status_of(self._run), [one.ask for one in self.pending]),
+            lambda: (status_of(self.run), [one.ask for one in self.pending]),
         )
 
     async def _drive(
@@ -213,20 +218,21 @@ class AsyncDriver(Generic[S]):
         self._caller.enters()
         async with self._leased(run_id):
             try:
-                while self._unseen:
-                    yield self._unseen.pop(0)
+                first = await self._mended(run_id, first)
+                while self._recorder.unseen:
+                    yield self._recorder.unseen.pop(0)
                 async with aclosing(self._begin(first, taken_up=taken_up)) as beginning:
                     async for taken in beginning:
                         yield taken
                         self._caller.enters()
                 turns = Turns()
-                while (run := self._run) is not None and run.node != "END":
+                while (run := self.run) is not None and run.node != "END":
                     self._caller.enters()
                     if resumable and hearing.todo and (begun := self._begun(run)):
                         yield await self._take(begun)
                     item = await self._next(run)
                     if item is None:
-                        self._deaf = True
+                        self._stand = Stand.LEFT if self._left else Stand.PARKED
                         break
                     yield item if isinstance(item, SEEN) else await self._take(item)
                     await turns.share()
@@ -237,20 +243,31 @@ class AsyncDriver(Generic[S]):
             finally:
                 await hearing.close()
 
+    async def _mended(self, run_id: str, first: Iterable[Event] = ()) -> Iterable[Event]:
+        """Read again a journal that the run was torn from; return what is to be taken first."""
+        if self._recorder.is_torn:
+            await self._recorder.read_again(run_id)
+            if self.run is not None:
+                self.know(self.run, self._below.known)
+                return [one for one in first if not isinstance(one, Started)]
+        return first
+
     async def _begin(
         self, first: Iterable[Event], *, taken_up: bool
     ) -> AsyncGenerator[Step[S], None]:
         """Take the events that a leg begins with, and find out what is to do then."""
         asides, self._asides = self._asides, []
-        self._heard = [] if self._is_over() else list(opening(first, asides))
-        while self._heard and not self._is_over():
+        self._heard = [] if self._recorder.is_over else list(opening(first, asides))
+        while self._heard and not self._recorder.is_over:
             if taken_up:
                 yield await self._take(Resumed(self._ports.clock()))
                 taken_up = False
-            yield await self._take((self._asides or self._heard).pop(0))
+            yield await self._take(not_before(self.run, (self._asides or self._heard).pop(0)))
         self._hearing.todo = self._waiting()
         if taken_up and self._hearing.todo:
             yield await self._take(Resumed(self._ports.clock()))
+        elif taken_up:
+            await self._recorder.refuse_outrun(self._recorder.driven.id)
 
     def _begun(self, run: Run[S]) -> Begun | None:
         """Return the event that must be journaled before what is to do is done.
@@ -286,8 +303,7 @@ class AsyncDriver(Generic[S]):
         An abort cancels what is awaited here, and nothing else: never a journal being written.
         Any other cancellation passes through, even one that comes together with an abort.
         """
-        if self._timer is not None:
-            self._timer.begin(run)
+        self._timer.begin(run)
         self._caller.waits()
         try:
             return await self._hearing.hear(run)
@@ -297,8 +313,7 @@ class AsyncDriver(Generic[S]):
             return await self._stopped()
         finally:
             self._caller.goes_on()
-            if self._timer is not None:
-                self._timer.end()
+            self._timer.end()
 
     async def _stopped(self) -> Event | None:
         if self._abort is None:
@@ -314,26 +329,27 @@ class AsyncDriver(Generic[S]):
     async def _keep(self) -> None:
         """Journal what was said, and what has ended, and nobody has seen: the driver goes away.
 
-        Where the store refuses, or nobody knows what it has kept, the run is as if the process had
-        died.
+        Where the store refuses, or nobody knows what it kept, it is as if the process had died.
         """
-        self._deaf = True
+        self._stand = Stand.LEFT
         ended = await self._hearing.close()
-        if self._torn:
+        if self._recorder.is_torn:
             return
         known = [*self._asides, *self._heard, *ended]
         self._asides, self._heard = [], []
         with suppress(StoreError):
-            while known and self._run is not None and not self._is_over():
+            while known and self.run is not None and not self._recorder.is_over:
                 taken = await self._take(known.pop(0), going=self._caller.has_left)
-                self._unseen.append(taken)
+                self._recorder.unseen.append(taken)
+            if self._abort is not None and not (self._recorder.is_over or self._caller.has_left):
+                await self._take(await self._final(self._abort))
 
     async def _final(self, event: Cancelled, *, unless_busy: bool = False) -> Cancelled:
         """Cancel the children, and return the event with all that is void and was paid for.
 
         A child that has ended counts too, as long as its parent has not heard of it.
         """
-        run = self._driven()
+        run = self._recorder.driven
         spent = event.spent + self._models.unfinished()
         for effect in run.pending.values():
             if isinstance(effect, StartRun):
@@ -359,42 +375,26 @@ class AsyncDriver(Generic[S]):
 
     def _waiting(self) -> list[Effect]:
         """Return what the run waits for that can be done here."""
-        return [*filter(self._performer.can_perform, self._driven().pending.values())]
-
-    def _is_over(self) -> bool:
-        return self._run is not None and self._run.ended
-
-    def _driven(self) -> Run[S]:
-        if self._run is None:
-            raise IllegalEvent("a driver starts with Started, or resumes a run")
-        return self._run
+        run = self._recorder.driven
+        return self._performer.performable(run.pending.values(), run)
 
     async def _take(self, event: Event, *, going: bool = False) -> Step[S]:
-        """Journal an event, then step: the order that makes a run survive its process.
+        """Journal an event and step.
 
-        What is wished for is to do then, also where it will not be done: so it is known not to have
-        begun.
+        What is wished for is to do from then on, done or not: so it is known not to have begun.
         """
-        place = place_of(self._run, event)
-        taken = foreseen(self._graph, self._run, event, self._state)
-        self._deaf = self._deaf or ends(taken)
-        self._torn = True
-        cut = await journaled(self._ports.store, place, event, self._caller, going=going)
-        self._torn = False
-        if isinstance(taken, Exception):
-            raise taken
+        taken, cut = await self._recorder.take(event, going=going)
         self._models.counted(event)
-        self._run = taken.run
-        self._hearing.todo += filter(self._performer.can_perform, taken.effects)
+        self._hearing.todo += self._performer.performable(taken.effects, taken.run)
         if cut is not None:
-            self._unseen.append(taken)
+            self._recorder.unseen.append(taken)
             raise cut
         return taken
 
     def _listen(self, effect: CallModel | StartRun) -> AsyncGenerator[Item, None]:
         if isinstance(effect, CallModel):
             return self._models.ask(effect)
-        return self._below.drive(effect, self._driven())
+        return self._below.drive(effect, self._recorder.driven)
 
     def _driver_of(self, child: ChildRun[Any], state: object) -> AsyncDriver[Any]:
         return AsyncDriver(child.graph, child.ports, state, self._caller)

@@ -116,6 +116,11 @@ class Below:
     ) -> AsyncGenerator[Nested | Answering | Parked, None]:
         """Drive a child; yield what is seen in it and, last, how it ended, or that it parks."""
         key = effect.key
+        if key not in self.begun:
+            refused = await self._performer.refused_child(effect, parent)
+            if refused is not None:
+                yield refused
+                return
         self._busy.pop(key, None)
         try:
             opened = self._performer.open_child(effect, parent)
@@ -169,6 +174,8 @@ class Below:
         try:
             return await child.cancelled(event, unless_busy=unless_busy)
         except RunBusy as error:
+            if child.run.ended:
+                return child.run.spent
             if unless_busy:
                 if not child.busy:
                     self._busy[effect.key] = str(error)
@@ -185,7 +192,9 @@ class Below:
             driver = self._drivers[key] = self._driver_of(opened, None)
             return driver, driver.resume(below.run, below.answers, below.children)
         started = opened.begin()
-        driver = self._drivers[key] = self._driver_of(opened, started.state)
+        if driver is None:
+            driver = self._drivers[key] = self._driver_of(opened, started.state)
+        # One that was cut off as it began knows that its journal may have begun.
         return driver, driver.start(started)
 
 

@@ -7,12 +7,20 @@ ever.
 
 from __future__ import annotations
 
-from asyncio import Task, current_task
-from typing import TypeAlias
+from asyncio import CancelledError, Task, current_task
+from typing import Final, TypeAlias
+from weakref import WeakKeyDictionary
 
-__all__ = ["Caller"]
+from ..errors import GraphloopError, ToolError
+
+__all__ = ["INSIDE", "Caller", "cancelled_inside"]
 
 Awaiting: TypeAlias = "Task[object]"
+
+AWAITED_BY: Final[WeakKeyDictionary[Awaiting, Awaiting]] = WeakKeyDictionary()
+"""Who awaits the task that a tool runs in, as if it ran in place."""
+
+INSIDE: Final = "cancelled from inside: it awaited something that somebody else cancelled"
 
 
 class Caller:
@@ -53,13 +61,19 @@ class Caller:
         self._waiter = current_task()
         self._before_wait = _cancelled(self._waiter)
 
+    def awaits(self, task: Awaiting) -> None:
+        """Take what runs in `task`, which the task that runs now awaits, to run inside the wait."""
+        waiter = current_task()
+        assert waiter is not None, "who awaits runs in a task"
+        AWAITED_BY[task] = waiter
+
     def interrupt(self) -> None:
         """Cancel what is awaited, if anything is: once, for the waiter counts what others cancel.
 
-        A tool that aborts its own run is let finish: it runs inside the waiting task.
+        A tool that aborts its own run is let finish: the waiting task awaits it.
         """
         waiter, top = self._waiter, self._top
-        if waiter is None or waiter is current_task() or self._interrupted is not None:
+        if waiter is None or _is_awaited_by(waiter) or self._interrupted is not None:
             return
         if not waiter.cancel():
             return
@@ -74,6 +88,16 @@ class Caller:
         self._waiter = None  # Stopping is not interrupted by a second wish to stop.
         return True
 
+    @property
+    def is_unheeded(self) -> bool:
+        """Whether somebody else has cancelled the wait, and what is awaited goes on all the same.
+
+        It kept the cancellation to itself; who waits must not. It tells nothing where what is
+        awaited runs in the waiting task itself: it may have cancelled that, for a time limit of
+        its own.
+        """
+        return _cancelled(self._waiter) > self._before_wait + (self._interrupted is not None)
+
     def goes_on(self) -> None:
         """End the wait, and its interruption."""
         waiter, top = self._interrupted, self._top
@@ -81,6 +105,27 @@ class Caller:
         if waiter is not None:
             waiter.uncancel()
             top._interrupts = max(0, top._interrupts - (waiter is top._task))
+
+
+def cancelled_inside(
+    error: CancelledError, kind: type[GraphloopError] = ToolError
+) -> GraphloopError:
+    """Return the failure of what was cancelled without anybody cancelling this task.
+
+    Raises:
+        CancelledError: somebody did: then it is no failure, and passes through.
+    """
+    if _cancelled(current_task()):
+        raise error
+    return kind(INSIDE)
+
+
+def _is_awaited_by(waiter: Awaiting) -> bool:
+    """Whether a task is the one that runs now, or awaits it."""
+    task = current_task()
+    while task is not None and task is not waiter:
+        task = AWAITED_BY.get(task)
+    return task is not None
 
 
 def _cancelled(task: Awaiting | None) -> int:

@@ -20,7 +20,7 @@ from ..step import Step
 from ..stores.base import Store
 from ..stores.memory import MemoryStore
 from ..values import AssistantMessage
-from .caller import Caller
+from .caller import INSIDE, Caller
 
 __all__ = ["Nested", "Resumption", "child_ended", "child_unwanted", "journaled"]
 
@@ -141,5 +141,7 @@ async def journaled(
             f"the store has not kept event {place[1]} of run {place[0]!r} within {GRACE_S} s, and "
             "nobody waits for it any more"
         )
+    if task.cancelled():
+        raise StoreError(f"event {place[1]} of run {place[0]!r} may not have been kept: {INSIDE}")
     task.result()
     return cut

@@ -51,7 +51,7 @@ def check_answer(answer: object, callback: str) -> Answer:
 
 
 def check_state(state: object, kind: object, made: str, *, kept: bool) -> None:
-    """Refuse a state that is not of the graph's type, or could not be read back as one.
+    """Refuse a state that is not of the graph's type, or would be read back as another one.
 
     Args:
         state: the state.
@@ -71,10 +71,7 @@ def check_state(state: object, kind: object, made: str, *, kept: bool) -> None:
     except (PydanticUserError, NameError) as error:
         problem = f"its type has no written form: {error}"
     if problem:
-        raise ConfigError(
-            f"{made} a state that no journal could be read back with: {problem}. Fix: give its "
-            "fields what they are annotated with; `replace` and `model_copy` take anything"
-        )
+        raise ConfigError(f"{made} a state that no journal could be read back with: {problem}")
 
 
 def check_kind(state: object, kind: object, made: str) -> None:

@@ -1,26 +1,31 @@
 """What a driver has under way: effects are begun, and heard of one thing at a time.
 
-A single effect is awaited in place; only where two or more are pending are there tasks, and every
-one of them has ended when `close` has. A child among them goes on to its next step only while
-somebody listens, as one alone does. What cannot be performed to its end here, a child run that
-waits for somebody, or a question that is left open, ends unheard.
+A single effect is awaited in place, a call of a tool in a task that is awaited as if it were; only
+where two or more are pending are there tasks beside the driver's, and every one of them has ended
+when `close` has. A child among them goes on to its next step only while somebody listens, as one
+alone does. What cannot be performed to its end here, a child run that waits for somebody, or a
+question that is left open, ends unheard.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 from contextlib import aclosing
+from contextvars import Context, copy_context
 from math import inf
 from time import monotonic
 from typing import Final, Generic, TypeAlias, TypeVar
+from weakref import WeakSet
 
 from msgspec import Struct
 
-from ..effects import CallModel, Effect, StartRun
+from ..effects import CallModel, CallTool, Effect, StartRun
+from ..errors import ToolError
 from ..events import Answering
 from ..providers.base import Delta
 from ..run import Run
+from .caller import INSIDE, Caller, cancelled_inside
 from .children import GRACE_S, Nested
 from .models import DELTAS
 from .perform import Performer
@@ -69,26 +74,38 @@ class Hearing(Generic[S]):
     Args:
         performer: performs what comes to one answer.
         listen: performs what is to be watched on the way: models and child runs.
+        caller: tells whether whoever listens was cancelled.
     """
 
-    def __init__(self, performer: Performer[S], listen: Listen) -> None:
+    def __init__(self, performer: Performer[S], listen: Listen, caller: Caller) -> None:
         self.todo: list[Effect] = []
         self._performer = performer
         self._listen = listen
+        self._caller = caller
         self._source: AsyncGenerator[Item, None] | None = None
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._inbox: asyncio.Queue[Item | BaseException] = asyncio.Queue()
         self._wanted = asyncio.Event()
+        self._ended = WeakSet[asyncio.Task[None]]()
         self._closing = False
         self._unheard: list[Answering] = []
 
     async def hear(self, run: Run[S]) -> Delta | Nested | Answering | None:
-        """Begin what is to do, and return what is heard first; None when nothing will be."""
+        """Begin what is to do, and return what is heard first; None when nothing will be.
+
+        What a model, a function or a person's answer makes of a cancellation cannot be told from
+        its cancelling itself: where one answers all the same, the run goes on.
+
+        Raises:
+            CancelledError: whoever listens was cancelled, be it that a tool kept that to itself.
+        """
         if self._source is None and len(self.todo) == 1 and not self._tasks:
             effect = self.todo.pop()
             if not isinstance(effect, WATCHED):
+                called = isinstance(effect, CallTool)
+                work = self._performer.perform(effect, run)
                 try:
-                    return await self._performer.perform(effect, run)
+                    return await (self._apart(effect, work) if called else work)
                 except LeftOpen:
                     return None
             self._source = self._listen(effect)
@@ -108,10 +125,35 @@ class Hearing(Generic[S]):
                 return heard
         return None
 
+    async def _apart(self, effect: Effect, work: Coroutine[object, None, Answering]) -> Answering:
+        """Await the work of a tool in a task of its own, which the tool may cancel.
+
+        Some time limits do (`async_timeout` before 4.0.3), and leave the task so. What is left of
+        a cancellation in the task that listens is somebody else's then, and meant for that.
+        """
+        context = copy_context()
+        task = asyncio.create_task(work, name=_name(effect), context=context)
+        self._caller.awaits(task)
+        try:
+            heard = await task
+        except asyncio.CancelledError as error:
+            if not task.cancelled() and task.exception() is None:
+                self._unheard.append(task.result())  # It answered before it could hear of it.
+                raise
+            return self._performer.fail(effect, cancelled_inside(error))
+        finally:
+            _carry(context)
+        if self._caller.is_unheeded:
+            self._unheard.append(heard)
+            raise asyncio.CancelledError
+        return heard
+
     async def drop(self, effect: Effect) -> None:
         """End one of several effects; nothing more is heard of it."""
         self.todo = [one for one in self.todo if one.id != effect.id]
         task = self._tasks.get(effect.id)
+        if task is not None:
+            self._ended.add(task)
         while task is not None and not task.done():
             # Again, for one that did not heed it and waits for a reader now.
             task.cancel()
@@ -121,7 +163,10 @@ class Hearing(Generic[S]):
     async def _hear_source(
         self, source: AsyncGenerator[Item, None]
     ) -> Delta | Nested | Answering | None:
-        item = await anext(source)
+        try:
+            item = await anext(source)
+        except asyncio.CancelledError as error:
+            raise cancelled_inside(error) from error
         if isinstance(item, SEEN):
             return item
         self._source = None
@@ -139,6 +184,7 @@ class Hearing(Generic[S]):
         if source is not None:
             await source.aclose()
         tasks, self._tasks = self._tasks, {}
+        self._ended.update(tasks.values())
         # What ends late, because it did not heed its cancellation, must not wait for a reader.
         self._closing = True
         try:
@@ -152,8 +198,7 @@ class Hearing(Generic[S]):
     def _begin_tasks(self, run: Run[S]) -> None:
         todo, self.todo = self.todo, []
         for effect in todo:
-            name = f"{type(effect).__name__} {effect.id}"
-            task = asyncio.create_task(self._work(effect, run), name=name)
+            task = asyncio.create_task(self._work(effect, run), name=_name(effect))
             self._tasks[effect.id] = task
             UNDER_WAY.add(task)
             task.add_done_callback(UNDER_WAY.discard)
@@ -170,7 +215,11 @@ class Hearing(Generic[S]):
             else:
                 self._inbox.put_nowait(await self._performer.perform(effect, run))
         except asyncio.CancelledError:
-            raise
+            if asyncio.current_task() in self._ended:
+                raise
+            inside = ToolError(INSIDE)
+            watched = isinstance(effect, WATCHED)
+            self._inbox.put_nowait(inside if watched else self._performer.fail(effect, inside))
         except LeftOpen:
             self._inbox.put_nowait(Parked(effect.id))
         except BaseException as error:  # noqa: BLE001 - raised again where the driver listens
@@ -184,6 +233,17 @@ class Hearing(Generic[S]):
         if self._closing or not isinstance(item, SEEN):
             return False
         return _is_step(item) or self._inbox.qsize() >= INBOX_MAX
+
+
+def _name(effect: Effect) -> str:
+    return f"{type(effect).__name__} {effect.id}"
+
+
+def _carry(context: Context) -> None:
+    """Take over what was set in a task that is awaited as if it had run in place."""
+    for variable, value in context.items():
+        if variable.get(None) is not value:
+            variable.set(value)
 
 
 async def _end(tasks: Iterable[asyncio.Task[None]]) -> None:

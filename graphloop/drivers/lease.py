@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, TypeAlias
 
-from ..errors import Fenced
+from ..errors import Fenced, StoreError
 from ..run import EndReason, Run
 from ..stores.base import Ask, Leases, ReleaseStatus, Store
+from .caller import cancelled_inside
 
 __all__ = ["Leased", "Standing", "status_of"]
 
@@ -35,7 +37,8 @@ class Leased:
 
     Raises:
         RunBusy: it has a live driver already; nothing has begun.
-        Fenced: another has taken the run over meanwhile: it is not ours to release.
+        StoreError: the lease could not be noted.
+        Fenced: another has taken the run over meanwhile, and nothing else went wrong.
     """
 
     def __init__(self, store: Store, run_id: str, standing: Callable[[], Standing]) -> None:
@@ -45,7 +48,10 @@ class Leased:
 
     async def __aenter__(self) -> None:
         if self._leases is not None:
-            await self._leases.claim(self._run_id)
+            try:
+                await self._leases.claim(self._run_id)
+            except CancelledError as error:
+                raise self._cancelled(error) from error
 
     async def __aexit__(
         self,
@@ -53,8 +59,20 @@ class Leased:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._leases is not None and not isinstance(error, Fenced):
+        if self._leases is None:
+            return
+        try:
             await self._leases.release(self._run_id, *self._standing())
+        except CancelledError as other:
+            raise self._cancelled(other) from other
+        except Fenced:
+            # What is under way tells more; if it is `Fenced` itself, that may be a run below.
+            if error is None:
+                raise
+
+    def _cancelled(self, error: CancelledError) -> StoreError:
+        """Return what a claim or release failed by that nobody here has cancelled."""
+        return StoreError(f"the lease of run {self._run_id!r} was {cancelled_inside(error)}")
 
 
 def status_of(run: Run[Any] | None) -> ReleaseStatus:

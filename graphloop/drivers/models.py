@@ -20,7 +20,8 @@ from ..providers.base import (
 )
 from ..spending import Spent
 from ..values import AssistantMessage, FinishReason, Reply, Usage, evolve
-from .perform import Performer, cancelled_inside
+from .caller import cancelled_inside
+from .perform import Performer
 from .ports import Ports
 
 __all__ = ["DELTAS", "Models"]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
-from ..events import Event, Queued, Started
+from ..events import Decided, Event, Queued, Started
+from ..run import Run
 from ..values import evolve
 
-__all__ = ["opening"]
+__all__ = ["not_before", "opening"]
 
 
 def opening(first: Iterable[Event], said: Sequence[Event]) -> Iterator[Event]:
@@ -27,3 +29,16 @@ def opening(first: Iterable[Event], said: Sequence[Event]) -> Iterator[Event]:
         rest = ()
         yield event
     yield from rest
+
+
+def not_before(run: Run[Any] | None, event: Event) -> Event:
+    """Return an event that came before a leg of a run began, stamped with when that was.
+
+    Answers are read, and things are said, before a driver takes the run up; in the journal they
+    come after that. When a person decided is kept beside it.
+    """
+    if run is None or event.at >= run.at:
+        return event
+    if isinstance(event, Decided) and event.given_at is None:
+        return evolve(event, at=run.at, given_at=event.at)
+    return evolve(event, at=run.at)

@@ -10,12 +10,12 @@ import asyncio
 import traceback
 from collections.abc import Container, Iterable
 from math import isfinite
-from typing import Any, Final, Generic, TypeVar, assert_never
+from typing import Any, Final, Generic, Literal, TypeVar, assert_never
 
 from ..approvals import Approval, verify
 from ..callables import awaited
 from ..effects import AskHuman, CallModel, CallTool, CheckCalls, Effect, HandOver, Invoke, StartRun
-from ..errors import ConfigError, NotDeterministic, ProviderError, ToolError, known_name
+from ..errors import ConfigError, NotDeterministic, ProviderError, known_name
 from ..events import (
     Answering,
     CallbackReturned,
@@ -29,18 +29,20 @@ from ..events import (
     Steered,
     ToolReturned,
 )
-from ..policy import Policy
+from ..policy import denial
 from ..run import Run
 from ..tool_effects import REPEATABLE
 from ..tool_outcome import ToolOutcome, unknown_outcome
 from ..tools import AnyTool, ToolContext
 from ..values import Reply, ToolCall, call_key, call_place, evolve
 from .asks import capability_of, unfit
+from .caller import cancelled_inside
 from .children import child_ended
 from .facts import check_answer, check_state
+from .gates import Gates, conditions_told, gates_of, words_of
 from .ports import ChildRun, LeftOpen, Ports
 
-__all__ = ["Performer", "cancelled_inside", "failed"]
+__all__ = ["Performer", "failed"]
 
 S = TypeVar("S")
 
@@ -54,11 +56,16 @@ class Performer(Generic[S]):
         self._taken_up_at = 0
         self.exception: Exception | None = None
 
-    def can_perform(self, effect: Effect) -> bool:
-        """Whether somebody in this process can answer; if not, the run parks with it."""
+    def performable(self, effects: Iterable[Effect], run: Run[S]) -> list[Effect]:
+        """Return the effects that somebody in this process can answer; a run parks with others."""
+        return [one for one in effects if self._can_perform(one, run)]
+
+    def _can_perform(self, effect: Effect, run: Run[S]) -> bool:
         match effect:
-            case CallTool():
-                return not effect.client or self._is_handed_in(effect.key)
+            case CallTool(client=True):
+                # A gate that is new since the run was taken up may refuse it still.
+                new = effect.id >= self._taken_up_at and bool(self._gates(run).added)
+                return new or self._is_handed_in(effect.key)
             case CallModel() | CheckCalls():
                 return True
             case AskHuman():
@@ -155,7 +162,7 @@ class Performer(Generic[S]):
         """Perform one effect and return the event that answers it.
 
         Raises:
-            LeftOpen: a person was asked, and leaves it to be answered later.
+            LeftOpen: a person was asked, or a client is to run it, and answers later.
             NotDeterministic: a run that was taken up meets other code than it began with. That is
                 no fact of the run.
         """
@@ -164,7 +171,7 @@ class Performer(Generic[S]):
         except asyncio.CancelledError as error:
             return self.fail(effect, cancelled_inside(error))
         except LeftOpen as error:
-            if isinstance(effect, AskHuman):
+            if isinstance(effect, AskHuman | CallTool):
                 raise
             return self.fail(effect, error)
         except NotDeterministic as error:
@@ -216,11 +223,11 @@ class Performer(Generic[S]):
 
     async def _call_tool(self, effect: CallTool, run: Run[S]) -> Answering:
         call = effect.call
-        if effect.client:
-            assert self._ports.settle is not None, "can_perform has been asked"
-            outcome = self._ports.settle(effect)
-            assert isinstance(outcome, ToolOutcome), "a client tool is answered with an outcome"
-            return ToolReturned(self._ports.clock(), effect.id, outcome.content, outcome.status)
+        if effect.client and self._is_handed_in(effect.key):
+            assert self._ports.settle is not None, "it is handed in"
+            given = self._ports.settle(effect)
+            assert isinstance(given, ToolOutcome), "a client tool is answered with an outcome"
+            return ToolReturned(self._ports.clock(), effect.id, given.content, given.status)
         tool = self._ports.toolbox.get(call.name)
         if tool is None:
             raise ConfigError(
@@ -234,11 +241,45 @@ class Performer(Generic[S]):
                 "to a node that runs tools through a Gate"
             )
         context = self._context(run, effect.key, call)
-        interrupted = effect.id in self.begun and tool.effect not in REPEATABLE
-        outcome = await (
-            _settled(tool, call, context) if interrupted else _run(tool, call, context)
-        )
+        outcome: ToolOutcome | Literal["not_done", "unknown"] = "not_done"
+        if effect.id in self.begun:
+            # Its process stopped in the middle of it.
+            outcome = await tool.reconciled(call.arguments, context)
+        if outcome == "not_done":
+            outcome = await self._run(tool, effect, context, run)
+        if outcome == "unknown":
+            outcome = unknown_outcome(call.name)
         return ToolReturned(self._ports.clock(), effect.id, outcome.content, outcome.status)
+
+    async def _run(
+        self, tool: AnyTool, effect: CallTool, context: ToolContext, run: Run[S]
+    ) -> ToolOutcome:
+        if refused := await self._refusal_since(effect.key, effect.call, run):
+            return ToolOutcome(refused, "denied")
+        if effect.client:
+            raise LeftOpen
+        return await tool.run(effect.call.arguments, context)
+
+    async def refused_child(self, effect: StartRun, run: Run[S]) -> ChildEnded | None:
+        """Return how a child that has not begun ends if a gate that is new refuses its call."""
+        call = ToolCall("", effect.agent, effect.arguments)
+        refused = await self._refusal_since(effect.key, call, run)
+        return ChildEnded(self._ports.clock(), effect.id, refused, "denied") if refused else None
+
+    async def _refusal_since(self, key: str, call: ToolCall, run: Run[S]) -> str:
+        """Return why a call that was let through does not run, by gates that are new since then."""
+        if not self._ports.gates:
+            return ""
+        added, tool = self._gates(run).added, self._ports.toolbox.get(call.name)
+        if not added or tool is None or call.name in run.setup.own or not run.turn.has_call(key):
+            return ""
+        verdict = run.turn.verdicts[call_place(key)]
+        for word in await words_of(added, tool, call, self._context(run, key, call)):
+            if word.verdict == "deny":
+                return denial(word.reason)
+            if word.verdict == "ask" and not (verdict is not None and verdict.asked):
+                return denial("a person is to be asked about it now; call it again.")
+        return ""
 
     async def _check_calls(self, effect: CheckCalls, run: Run[S]) -> Answering:
         # Two calls may be equal, even the same object: their places tell them apart.
@@ -248,6 +289,9 @@ class Performer(Generic[S]):
         ]
         return CallsChecked(self._ports.clock(), effect.id, tuple(checks))
 
+    def _gates(self, run: Run[S]) -> Gates:
+        return gates_of(run.setup.rules, self._ports.gates)
+
     async def _check(self, key: str, call: ToolCall, run: Run[S]) -> CallCheck:
         tool = self._ports.toolbox.get(call.name)
         if tool is None:
@@ -256,16 +300,16 @@ class Performer(Generic[S]):
         if problem is not None:
             return CallCheck(problem)
         own = self._ports.own
-        gates = self._ports.gates if own is None else (*self._ports.gates, own)
-        if tool.needs_approval is False and not gates:
+        gates, added = self._gates(run)
+        gates = gates if own is None else (*gates, own)
+        if tool.needs_approval is False and not gates and not added:
             return UNGATED
         context = self._context(run, key, call)
         asks = await tool.approval_needed(call.arguments, context)
-        if not gates:
-            return CallCheck(needs_approval=asks)
-        told = [await _conditions(gate, tool, call, context) for gate in gates]
-        held, failed = tuple(one for one, _ in told), tuple(one for _, one in told)
-        return CallCheck("", asks, held, failed)
+        told = [await conditions_told(gate, tool, call, context) for gate in gates]
+        held, unmet = tuple(one.held for one in told), tuple(one.unmet for one in told)
+        words = await words_of(added, tool, call, context)
+        return CallCheck("", asks, held, unmet, words)
 
     async def _ask_human(self, effect: AskHuman, run: Run[S]) -> Answering:
         approve, settle = self._ports.approve, self._ports.settle
@@ -334,47 +378,6 @@ class Performer(Generic[S]):
 UNGATED: Final = CallCheck()
 HANDED_IN: Final = call_key(-1, 0).removesuffix("0")
 """What the keys of the calls begin with that a conversation was handed in with."""
-
-
-async def _run(tool: AnyTool, call: ToolCall, context: ToolContext) -> ToolOutcome:
-    return await tool.run(call.arguments, context)
-
-
-async def _settled(tool: AnyTool, call: ToolCall, context: ToolContext) -> ToolOutcome:
-    """Answer a call that had begun when its process stopped, and may not simply run again."""
-    found = await tool.reconciled(call.arguments, context)
-    if found == "not_done":
-        return await tool.run(call.arguments, context)
-    return unknown_outcome(call.name) if found == "unknown" else found
-
-
-async def _conditions(
-    gate: Policy, tool: AnyTool, call: ToolCall, context: ToolContext
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return which conditions of a gate hold for a call, and which could not be told."""
-    held: list[str] = []
-    failed: list[str] = []
-    for name in gate.asked(call.name):
-        try:
-            answer = await tool.holds(gate.conditions[name], call.arguments, context)
-        except Exception:  # noqa: BLE001 - a condition that fails has not allowed anything.
-            failed.append(name)
-        else:
-            if answer:
-                held.append(name)
-    return tuple(held), tuple(failed)
-
-
-def cancelled_inside(error: asyncio.CancelledError) -> Exception:
-    """Return the failure of what was cancelled without anybody cancelling this task.
-
-    Raises:
-        CancelledError: somebody did: then it is no failure, and passes through.
-    """
-    task = asyncio.current_task()
-    if task is not None and task.cancelling():
-        raise error
-    return ToolError("cancelled from inside: it awaited something that somebody else cancelled")
 
 
 def failed(at: float, effect: Effect, error: Exception) -> EffectFailed:

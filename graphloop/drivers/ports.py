@@ -63,9 +63,9 @@ class Ports(Generic[S]):
         settle: answers for the open calls of a conversation that was handed in, with what the
             caller gave; None parks the run with them.
         children: the agents that can be run as children, by name.
-        gates: the gates above, and those that are given with the run, outermost first; their order
-            is that of `Setup.rules`, the run's own last. They hold in child runs as well.
-        own: the rules of the graph's own gates that have conditions, for their functions.
+        gates: the gates above, and the one that is given with the run, outermost first, as this
+            process knows them (`gates_of`). They hold in child runs as well.
+        own: the rules of the graph's own gates, for the functions of their conditions.
         attended: whether `HandOver` waits for the caller of the run; otherwise nobody steers.
         resumable: whether somebody could take the run up again that was left in the middle of a
             tool: then what must not repeat is journaled before it begins. False only where nobody

@@ -20,11 +20,11 @@ class StepTimer:
     """Calls `expire` once a turn has taken its time.
 
     Args:
-        limit_s: how many seconds a turn may take.
+        limit_s: how many seconds a turn may take; None for any time.
         expire: told why, in words, from the event loop.
     """
 
-    def __init__(self, limit_s: float, expire: Callable[[str], None]) -> None:
+    def __init__(self, limit_s: float | None, expire: Callable[[str], None]) -> None:
         self._limit_s = limit_s
         self._expire = expire
         self._turn: int | None = None
@@ -35,8 +35,8 @@ class StepTimer:
         """Count from now on, if what the run waits for is this process's work."""
         limit_s, turn = self._limit_s, run.turn.number
         if turn != self._turn:
-            self._turn, self._left_s = turn, limit_s
-        if all(type(one) in ELSEWHERE for one in run.pending.values()):
+            self._turn, self._left_s = turn, limit_s or 0.0
+        if limit_s is None or all(type(one) in ELSEWHERE for one in run.pending.values()):
             return
         self._began_at = monotonic()
         self._handle = asyncio.get_running_loop().call_later(

@@ -85,6 +85,7 @@ class Agent:
             (),
             options,
             callbacks=agent_callbacks(options, world, nodes.prepare, predicates, final),
+            own_gates=options.get("gate"),
             world=world,
             final=final,
         )

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar, final, runtime_checkable
 
 from ..contract import Contract, contract_of
 from ..drivers.ports import Callback
-from ..errors import ConfigError
+from ..errors import ConfigError, GraphError, Problem
 from ..graph import Graph
 from ..node_protocol import Node, nodes_within, unwrapped
 from ..nodes.compact import Compact
@@ -25,6 +25,7 @@ __all__ = [
     "agents_named",
     "asks_model",
     "carried_by",
+    "check_carried",
     "functions_named",
     "models_named",
     "needs_messages",
@@ -78,18 +79,28 @@ def carried_by(nodes: Iterable[Node[Any, Outcome]]) -> Carried:
     Raises:
         ConfigError: two of them bring different things under one name.
     """
+    every = tuple(unwrapped(nodes))
+    if (problem := next(_twice_brought(every), None)) is not None:
+        raise ConfigError(str(problem))
     callbacks: dict[str, Callback[Any]] = {}
     agents: dict[str, Plan] = {}
-    for node in unwrapped(nodes):
-        if not isinstance(node, Carrier):
-            continue
-        for name, callback in node.carried.callbacks.items():
-            if callbacks.setdefault(name, callback) != callback:
-                raise _twice("functions", name, node.name)
-        for name, agent in node.carried.agents.items():
-            if agents.setdefault(name, agent) != agent:
-                raise _twice("agents", name, node.name)
+    for node in every:
+        if isinstance(node, Carrier):
+            carried = node.carried
+            callbacks |= carried.callbacks
+            agents |= carried.agents
     return Carried(callbacks, agents)
+
+
+def check_carried(graph: Graph[Any]) -> None:
+    """Refuse a graph whose nodes bring different things along under one name: no run could tell.
+
+    Raises:
+        GraphError: naming each.
+    """
+    problems = list(_twice_brought(graph.nodes.values()))
+    if problems:
+        raise GraphError(graph.name, problems)
 
 
 def models_named(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, str]:
@@ -143,11 +154,24 @@ def _named(
     return found
 
 
-def _twice(what: str, name: str, node: str) -> ConfigError:
-    return ConfigError(
-        f"node {node!r}: two different {what} are brought along as {name!r}: give one of the "
-        "nodes another `name=`"
-    )
+def _twice_brought(nodes: Iterable[Node[Any, Outcome]]) -> Iterator[Problem]:
+    """Yield what is brought along under a name that something else has been brought by."""
+    known: dict[tuple[str, str], object] = {}
+    for node in unwrapped(nodes):
+        if not isinstance(node, Carrier):
+            continue
+        carried = node.carried
+        found: dict[tuple[str, str], object] = {
+            **{("functions", name): one for name, one in carried.callbacks.items()},
+            **{("agents", name): one for name, one in carried.agents.items()},
+        }
+        for (what, name), one in found.items():
+            if known.setdefault((what, name), one) != one:
+                yield Problem(
+                    f"node {node.name!r}",
+                    f"two different {what} are brought along as {name!r}.",
+                    "give one of the nodes another `name=`.",
+                )
 
 
 def asks_model(graph: Graph[Any]) -> bool:

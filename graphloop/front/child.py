@@ -8,7 +8,7 @@ do nothing that its parent may not (DESIGN §6, GL9).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Protocol, final
@@ -25,7 +25,7 @@ from ..schemas import model_parameters
 from ..tool_options import Approval
 from ..tools import Tool
 from ..values import Message, UserMessage
-from .keeper import Hold
+from .keeper import Keeper
 
 if TYPE_CHECKING:
     from ..proofs.most import Bound
@@ -83,16 +83,9 @@ class Opener(Protocol):
         """Return the child run; `brief` is asked only for one that has not begun."""
         ...
 
-    def hold(self) -> Hold:
-        """Keep the connections to the agent's models open, until it is released."""
-        ...
-
-    async def aclose(self, *, given: bool = True) -> None:
-        """Close the connections to the agent's models; it can be used again.
-
-        Args:
-            given: whether those of models that were given as objects are closed, too.
-        """
+    @property
+    def keepers(self) -> Collection[Keeper]:
+        """What keeps open what the agent needs, and the agents that it may call."""
         ...
 
 

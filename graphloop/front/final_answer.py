@@ -9,7 +9,7 @@ times.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, Final, Literal, final
 
 from pydantic_core import from_json
@@ -62,6 +62,11 @@ class FinalAnswer:
         self._output: Output[object] = Output(kind, name="" if self._native else FINAL_ANSWER)
         if self._native and "anthropic" in wires and not own_server:
             self._fit_anthropic(kind, mode)
+
+    @property
+    def facts(self) -> Mapping[str, object]:
+        """What it says, for whoever compares it with another; the type is an option of its own."""
+        return {"native": self._native, "spec": self._output.spec}
 
     @property
     def spec(self) -> OutputSpec | None:

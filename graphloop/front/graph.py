@@ -23,6 +23,7 @@ from ..run import Run
 from ..stores.base import Store
 from ..tool_options import Approval as NeedsApproval
 from .answers import Answers
+from .carried import check_carried
 from .child import AgentTool, as_agent_tool
 from .graph_runner import refusal, runner_of
 from .inputs import MessageInput
@@ -99,8 +100,14 @@ class Graph(StaticGraph[S]):
     ) -> None:
         # The overloads bind the state type; one implementation cannot say "S or None".
         super().__init__(name, start, edges, ignore)
+        check_carried(self)
         # A node tells it as a value; that it is of the state's type, `Stateful` says.
         self.state_type = cast("type[S] | None", state_type_of(self, state_type))
+
+    @property
+    def prompt(self) -> str:
+        """What is asked when nobody asks anything else; empty, unless its file says something."""
+        return ""
 
     def run_bound(
         self,
@@ -143,7 +150,8 @@ class Graph(StaticGraph[S]):
             state: the state that your own nodes carry; None if there are none.
             model: the model of every node that names none; not needed where no node asks one.
             prompt: the question, or
-            messages: the conversation so far; neither is needed where no node asks a model.
+            messages: the conversation so far; neither is needed where no node asks a model, or
+                the graph's file has a `prompt`.
             callbacks: your functions that nodes invoke, plain or asynchronous, by the names the
                 nodes give; those made with `@node` bring theirs along.
             run_id: the run's id in the store; made up if not given.
@@ -153,7 +161,7 @@ class Graph(StaticGraph[S]):
             ConfigError: an option, the model or a tool cannot work.
         """
         runner = self._runner(model, callbacks, options)
-        return _closing(runner.start(Question(prompt, messages, None, run_id), state), runner)
+        return _closing(runner.start(self._question(prompt, messages, run_id), state), runner)
 
     async def run(
         self,
@@ -173,7 +181,7 @@ class Graph(StaticGraph[S]):
             ProviderError: a model could not be asked, or did not answer completely.
         """
         runner = self._runner(model, callbacks, options)
-        stream = runner.start(Question(prompt, messages, None, run_id), state)
+        stream = runner.start(self._question(prompt, messages, run_id), state)
         return await _closing(stream, runner).result()
 
     async def resume(
@@ -338,6 +346,14 @@ class Graph(StaticGraph[S]):
             own_gates=self._own_gates(),
             child_state=child_state,
         )
+
+    def _question(
+        self, prompt: str | None, messages: Sequence[MessageInput] | None, run_id: str | None
+    ) -> Question:
+        """Return what a run begins with: what is given, else what the graph's file asks."""
+        if prompt is None and messages is None:
+            prompt = self.prompt or None
+        return Question(prompt, messages, None, run_id)
 
     def _own_gates(self) -> Policy | None:
         """Return the rules of the graph's gates that have conditions; None where there are none."""

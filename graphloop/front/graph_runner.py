@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from ..drivers.ports import Callback
 from ..errors import ConfigError, nearest
 from ..graph import Graph
-from ..node_protocol import unwrapped
+from ..node_protocol import Node, unwrapped
 from ..nodes.function import Function
 from ..nodes.gate import Gate
+from ..nodes.prepare_step import PrepareStep
+from ..nodes.stop_check import StopCheck
+from ..outcomes import Outcome
 from ..policy import Policy
+from ..stop import HasToolCall, parts_of
+from .callbacks import offered
 from .carried import agents_named, asks_model, carried_by, functions_named, models_named
-from .checking import check_kinds, reject_unknown
+from .checking import check_kinds, choice_of, known_tools, reject_unknown
 from .options import RunOptions
 from .runner import Runner
 from .told import Model
@@ -51,7 +56,7 @@ def runner_of(
     world = World(model, options, options.get("tools", ()), carried.agents)
     _look_up(graph, world, brought, has_model=model is not None)
     world.check_gate(outer)
-    _look_up_rules(graph, world)
+    _look_up_tools(graph, world)
     if outer is not None and not any(one.kind in GATED for one in graph.nodes.values()):
         raise ConfigError(
             f"`gate` has no effect: graph {graph.name!r} has no node that checks calls (Gate), "
@@ -65,7 +70,7 @@ def runner_of(
         callbacks=lambda _: brought,
         world=world,
         own_gates=own_gates,
-        rules=() if outer is None else (outer.rules,),
+        gates=() if outer is None else (outer,),
         child_state=child_state,
     )
 
@@ -81,17 +86,42 @@ def refusal(graph: Graph[Any], found: tuple[Endless, ...]) -> ConfigError:
     )
 
 
-def _look_up_rules(graph: Graph[Any], world: World) -> None:
-    """Refuse rules of gates about tools that the run does not have: they would protect nothing.
+def _look_up_tools(graph: Graph[Any], world: World) -> None:
+    """Refuse nodes that name tools that the run does not have: they would do nothing, unnoticed.
 
-    A run without tools has nothing to protect.
+    A run without tools has nothing to protect, to wait for, or to choose from.
+
+    Raises:
+        ConfigError: naming each, with the nearest that exists.
     """
     if not world.callable_names:
         return
+    problems: list[str] = []
     for one in unwrapped(graph.nodes.values()):
-        if isinstance(one, Gate):
-            title = f"gate {one.name!r} of graph {graph.name!r}"
-            check_rules(one.rules, world.callable_names, title)
+        try:
+            _check_tools(one, world)
+        except ConfigError as error:
+            problems.append(f"node {one.name!r} of graph {graph.name!r}: {error}")
+    if problems:
+        raise ConfigError("; ".join(problems))
+
+
+def _check_tools(node: Node[Any, Outcome], world: World) -> None:
+    """Refuse one node that names a tool that the run does not have."""
+    specs = world.toolbox.specs
+    match node:
+        case Gate():
+            check_rules(node.rules, world.callable_names, "a rule")
+        case StopCheck() if specs:
+            parts = [part for one in node.conditions for part in parts_of(one)]
+            watched = [one.tool for one in parts if isinstance(one, HasToolCall)]
+            known_tools("stop.has_tool_call", watched, specs)
+        case PrepareStep() if specs:
+            if node.active_tools is not None:
+                known_tools("active_tools", node.active_tools, specs)
+            choice_of(node.tool_choice, offered(specs, node.active_tools))
+        case _:
+            pass
 
 
 def _look_up(graph: Graph[Any], world: World, functions: Iterable[str], *, has_model: bool) -> None:

@@ -6,11 +6,11 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from math import inf
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar
 from uuid import uuid4
 
 from ..approvals import Approval, claimed, issue, refuse_edit, verify
-from ..codec import Codec
+from ..codec import typed_events
 from ..effects import StartRun
 from ..errors import ConfigError, StoreError, UnknownRun, nearest
 from ..events import Event, Started
@@ -20,6 +20,7 @@ from ..replay import replay
 from ..run import Run
 from ..stores.base import Ask, Catalog, Leases, Mailbox, Posted, RunRecord, Store
 from ..stores.fork import fork
+from ..stores.journals import those_within
 from ..stores.opening import open_store
 from ..stores.sqlite import SqliteStore
 from ..values import Message
@@ -100,7 +101,7 @@ async def fork_run(
     copy = uuid4().hex if new_id is None else new_id
     check_run_id("new_id", copy)
     events = await store.load(run_id)
-    if graph is None and any(one.startswith(f"{run_id}/") for one in await store.runs()):
+    if graph is None and len(await those_within(store, run_id)) > 1:
         raise ConfigError(
             f"run {run_id!r} has child runs: only its graph tells which of them were running after "
             f"event {at}, so give it"
@@ -274,11 +275,7 @@ async def opened_store(store: Store | str | Path | None) -> AsyncGenerator[Store
 
 def typed(graph: Graph[S], events: Sequence[Event]) -> Sequence[Event]:
     """Return a graph's events with states of its type, whatever the store was told of them."""
-    kind = known_state_type(graph)
-    if kind is None or kind is object:
-        return events
-    codec = Codec(cast("type[object]", kind))
-    return [codec.typed(event) for event in events]
+    return typed_events(known_state_type(graph), events)
 
 
 def _whole(number: int, events: Sequence[Event]) -> int:
@@ -291,7 +288,8 @@ def _whole(number: int, events: Sequence[Event]) -> int:
 
 
 async def _record(store: Catalog, run_id: str) -> RunRecord:
-    records = {one.run_id: one for one in await store.overview()}
-    if run_id not in records:
-        raise UnknownRun(f"no run {run_id!r} in this store.{nearest(run_id, records)}")
-    return records[run_id]
+    for one in await store.overview(run_id):
+        if one.run_id == run_id:
+            return one
+    known = [one.run_id for one in await store.overview()]
+    raise UnknownRun(f"no run {run_id!r} in this store.{nearest(run_id, known)}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from threading import RLock
 from typing import final
@@ -21,7 +21,7 @@ from ..stores.memory import MemoryStore
 from ..stores.opening import open_store
 from ..stores.sqlite import SqliteStore
 
-__all__ = ["Hold", "Keeper"]
+__all__ = ["Hold", "Keeper", "close_all"]
 
 
 @final
@@ -29,28 +29,26 @@ class Hold:
     """One user of what is shared; one that is thrown away counts no longer, but closes nothing.
 
     Args:
-        keeper: whose user it is.
-        below: the same for the agents that may be called.
+        keepers: whose user it is: an agent's keeper, and those of the agents that it may call.
     """
 
-    def __init__(self, keeper: Keeper, below: Sequence[Hold] = ()) -> None:
-        self._keeper = keeper
-        self._below = below
+    def __init__(self, keepers: Iterable[Keeper]) -> None:
+        self._keepers = tuple(keepers)
         self._loop = asyncio.get_running_loop()
         self._over = False
-        keeper.came(self._loop)
+        for keeper in self._keepers:
+            keeper.came(self._loop)
 
     async def release(self) -> None:
         """Need what is shared no longer."""
         self._leave()
-        for one in self._below:
-            await one.release()
-        await self._keeper.close_unused()
+        await close_all(self._keepers)
 
     def _leave(self) -> None:
         if not self._over:
             self._over = True
-            self._keeper.went(self._loop)
+            for keeper in self._keepers:
+                keeper.went(self._loop)
 
     def __del__(self) -> None:
         self._leave()
@@ -125,8 +123,8 @@ class Keeper:
             if not self._users[loop]:
                 del self._users[loop]
 
-    async def aclose(self, *, given: bool = True) -> None:
-        """Close what nobody uses now, and the rest once nobody does.
+    def wants_closed(self, *, given: bool) -> None:
+        """Have what is shared closed as soon as nobody uses it.
 
         Args:
             given: whether the connections of models that were given as objects are closed, too.
@@ -135,13 +133,20 @@ class Keeper:
         with self._lock:
             self._to_close = True
             self._to_disconnect[loop] = given or self._to_disconnect.get(loop, False)
-        await self.close_unused()
 
-    async def close_unused(self) -> None:
-        """Close what was to be closed, and is not used any more."""
+    async def aclose(self, *, given: bool = True) -> None:
+        """Close what nobody uses now, and the rest once nobody does; see `wants_closed`."""
+        await close_all((self,), given=given)
+
+    async def close_unused(self, *, connections: bool = True) -> None:
+        """Close what was to be closed, and is not used any more.
+
+        Args:
+            connections: whether those to models are closed now, which may take its time.
+        """
         loop, store, given = asyncio.get_running_loop(), None, None
         with self._lock:
-            if not self._users[loop]:
+            if connections and not self._users[loop]:
                 given = self._to_disconnect.pop(loop, None)
             if self._to_close and not self._users.total():
                 self._to_close = False
@@ -152,3 +157,34 @@ class Keeper:
         finally:
             if isinstance(store, SqliteStore):
                 await store.aclose()
+
+
+async def close_all(keepers: Iterable[Keeper], *, given: bool | None = None) -> None:
+    """Close what nobody uses of all these, whatever one of them fails with.
+
+    Who is cancelled meanwhile waits for no further connection, which whoever closes next closes;
+    the stores are closed all the same.
+
+    Args:
+        keepers: whose.
+        given: what is wanted closed from now on (see `wants_closed`); nothing new if not given.
+
+    Raises:
+        CancelledError: the caller was cancelled meanwhile.
+        Exception: the first that something failed with, once everything else is closed.
+    """
+    several = tuple(keepers)
+    if given is not None:
+        for keeper in several:
+            keeper.wants_closed(given=given)
+    failed: Exception | None = None
+    cut: asyncio.CancelledError | None = None
+    for keeper in several:
+        try:
+            await keeper.close_unused(connections=cut is None)
+        except asyncio.CancelledError as error:
+            cut = error
+        except Exception as error:  # noqa: BLE001 - it is raised once the rest is closed
+            failed = failed or error
+    if (first := cut or failed) is not None:
+        raise first

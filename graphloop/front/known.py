@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from ..events import Setup
 from ..graph import Graph
 from ..spending import Budget
 from ..temporal import rules_of
 from .child import AgentTool, Opener, Plan
-from .options import AgentOptions, RunOptions
+from .options import AgentOptions, RunOptions, StopInput
 from .runner import Runner
+from .standard import stop_input
 from .world import World
 
 if TYPE_CHECKING:
@@ -30,9 +31,10 @@ PLAIN: Final = (
     *("instructions", "max_tokens", "temperature", "top_p", "stop_sequences", "seed"),
     *("provider_options", "approve_tool_call", "approval_ttl_s", "max_agent_depth"),
     *("step_timeout_s", "on_bad_history", "base_url", "output_type", "output_mode", "done_when"),
-    *("verify", "prepare_step", "compact", "stop_when", "max_output_retries"),
+    *("verify", "prepare_step", "compact", "max_output_retries"),
+    *("retries", "timeouts", "price", "prices"),
 )
-"""The options that are told as they are. Nodes have the others; or they change no answer."""
+"""The options that are told as they are. Nodes have the others; or they change nothing of a run."""
 
 
 def tell(graph: Graph[Any], world: World, options: AgentOptions) -> None:
@@ -57,10 +59,13 @@ def graph_of(opener: Opener) -> Graph[Any] | None:
         for name, plan in world.children.items()
         if isinstance(plan, AgentTool) and name not in graph.agents
     }
-    if not more:
+    rules = rules_of(runner.options.get("rules", ()))
+    if not more and (not rules or graph.facts.get("rules") == rules):
         # One graph stays one, in however many places it is used.
         return graph
     told = copy(graph)
+    told.facts = {**graph.facts, "rules": rules}
+    told.tool_names = runner.tool_names
     offered = {spec.name for spec in world.toolbox.specs}
     told.agents = {**_graphs(more), **graph.agents}
     told.called = graph.called | (offered & set(more))
@@ -69,14 +74,16 @@ def graph_of(opener: Opener) -> Graph[Any] | None:
 
 
 def given_to(opener: Opener) -> Mapping[str, object]:
-    """Return what an opener's runs are given, but for what its graph says itself."""
+    """Return what an opener's runs are given, but for what its graph tells of them: rules, too."""
     if not isinstance(opener, Runner):
         return {}
     runner: Runner[Any] = opener  # pyright: ignore[reportUnknownVariableType]
     if runner.given is None:
         known, given = runner.graph.facts, _facts(runner.world, runner.options)
         runner.given = {
-            name: one for name, one in given.items() if name not in known or known[name] != one
+            name: one
+            for name, one in given.items()
+            if name != "rules" and (name not in known or known[name] != one)
         }
     return runner.given
 
@@ -139,4 +146,8 @@ def _facts(world: World, options: AgentOptions | RunOptions) -> Mapping[str, obj
         "agents": {name: _agent_facts(one) for name, one in agents.items()},
         "rules": rules_of(options.get("rules", ())),
     }
+    # Conditions stand in a node.
+    _, predicates = stop_input(cast("StopInput", given.get("stop_when", ())))
+    if predicates:
+        facts["stop_when"] = predicates
     return facts | {name: given[name] for name in PLAIN if given.get(name) is not None}

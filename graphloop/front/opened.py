@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from ..drivers.aio import AsyncDriver, Seen
 from ..drivers.ports import Ports
+from ..drivers.stand import Stand
 from ..effects import HandOver
 from ..errors import OutputInvalid, RunFailed
 from ..events import Steered
@@ -60,6 +61,11 @@ class Opened(Generic[S]):
         """Whether the run waits for the caller who iterates it."""
         run = self.driver.run
         return run is not None and any(isinstance(one, HandOver) for one in run.pending.values())
+
+    @property
+    def rests(self) -> bool:
+        """Whether the run has ended, or waits for somebody outside: nothing is left undone."""
+        return self.driver.stand in {Stand.ENDED, Stand.PARKED}
 
     def has_taken(self, answer: Steered | None) -> bool:
         """Whether the run has begun, and no say in it is lost."""

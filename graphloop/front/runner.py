@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import cache, partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from uuid import uuid4
 
@@ -21,7 +22,7 @@ from ..graph import Graph
 from ..model_price import ModelPrice
 from ..nodes.execute import Execute
 from ..outcomes import FollowUp
-from ..policy import Policy, Rule
+from ..policy import Policy
 from ..run import Run
 from ..spending import Budget
 from ..stores.base import Posted, Store
@@ -37,7 +38,7 @@ from .final_answer import FinalAnswer
 from .handed_in import HandedIn
 from .inputs import conversation
 from .journals import answer_call, check_token, open_ask, opening_of, recorded_asks, state_after
-from .keeper import Hold, Keeper
+from .keeper import Hold, Keeper, close_all
 from .nesting import nesting_of
 from .opened import Opened
 from .options import RunOptions, Tools
@@ -45,11 +46,11 @@ from .question import Question
 from .result import RunResult, spent_by
 from .resuming import descendants, not_over, refuse_edits, refuse_unattended, resumption, waiting
 from .run_bound import reply_max, run_bound
-from .setup_below import gates_above, gates_passed, setup_below
+from .setup_below import gates_below, setup_below
 from .state_types import check_first, known_state_type
 from .stream import RunStream
 from .told import Model
-from .tool_approver import ToolApprover
+from .tool_approver import ToolApprover, approver_alone, approver_below
 from .watched import beyond_watch, refuse_other_rules, watched
 from .world import World, price_of
 
@@ -70,8 +71,8 @@ class Runner(Generic[S]):
         tools: the tools and agents on offer.
         options: the options of every run.
         callbacks: makes the functions that nodes invoke, by name, for a run with this toolbox.
-        own_gates: the rules of its own gates that have conditions, for their functions.
-        rules: rules that every gate of the graph applies beside its own.
+        own_gates: the rules of its own gates, for the functions of their conditions.
+        gates: what every gate of the graph heeds beside its own rules.
         world: models, tools and agents; made of the model, the tools and the options if not given.
         final: how the final answer is given, where it has a form.
         child_state: the state that a run begins with as another's child.
@@ -89,7 +90,7 @@ class Runner(Generic[S]):
         *,
         callbacks: Callable[[Toolbox], Mapping[str, Callback[S]]] | None = None,
         own_gates: Policy | None = None,
-        rules: tuple[tuple[Rule, ...], ...] = (),
+        gates: tuple[Policy, ...] = (),
         world: World | None = None,
         final: FinalAnswer | None = None,
         child_state: S | None = None,
@@ -99,8 +100,11 @@ class Runner(Generic[S]):
         self.given: Mapping[str, object] | None = None  # See `given_to`, which asks it once.
         self.world = World(model, options, tools) if world is None else world
         self._callbacks = callbacks
-        self._own_gates = own_gates
+        self._gates, self._own_gates = gates, own_gates
         self._final = final
+        decide = options.get("approve_tool_call")
+        rules = tuple([gate.rules for gate in gates])
+        self._approve = None if decide is None else ToolApprover(decide, own=rules)
         self._child_state = child_state
         self._clock = clock_of(options)
         self._secret = secret_of(options.get("approval_secret"))
@@ -112,6 +116,8 @@ class Runner(Generic[S]):
             )
         # Runs below this one have states of other types: what is read is told by each graph.
         self._keeper = Keeper(options.get("store"), Codec(), self.world.disconnect)
+        below = [one.opener.keepers for one in self.world.children.values()]
+        self.keepers = dict.fromkeys([*chain.from_iterable(below), self._keeper])
         one_at_a_time = any(
             isinstance(node, Execute) and node.concurrency == 1 for node in graph.nodes.values()
         )
@@ -155,11 +161,7 @@ class Runner(Generic[S]):
         What a run needs that goes on is closed when the last such run ends, or parks. Without
         `given`, models that were given as objects keep theirs.
         """
-        await self._keeper.aclose(given=given)
-
-    def hold(self) -> Hold:
-        """Keep open what the runs share, until it is released."""
-        return Hold(self._keeper, [one.opener.hold() for one in self.world.children.values()])
+        await close_all(self.keepers, given=given)
 
     @asynccontextmanager
     async def using(self) -> AsyncGenerator[Store, None]:
@@ -168,7 +170,7 @@ class Runner(Generic[S]):
         Raises:
             ConfigError: there is none, so there are no such runs.
         """
-        held = self.hold()
+        held = Hold(self.keepers)
         try:
             yield self._keeper.own()
         finally:
@@ -236,8 +238,8 @@ class Runner(Generic[S]):
             refuse_other_rules(known, self.setup.watch)
             if attended:
                 refuse_unattended(known)
-            ports = replace(self.ports(store, added), attended=attended)
-            ports = replace(ports, gates=(*gates_above(known, self.setup), *ports.gates))
+            approve = approver_alone(self._approve, known)
+            ports = replace(self.ports(store, added), attended=attended, approve=approve)
             taken_up = await resumption(known, ports, answers)
             driver = AsyncDriver(self.graph, ports, known.state)
             return self._opened(ports, driver, opening, taken_up=taken_up)
@@ -248,7 +250,7 @@ class Runner(Generic[S]):
         self, open_run: Callable[[], Awaitable[Opened[S]]], *, keep: bool = True
     ) -> RunStream[S]:
         async def held() -> Opened[S]:
-            hold = self.hold()
+            hold = Hold(self.keepers)
             try:
                 return replace(await open_run(), hold=hold)
             except BaseException:
@@ -281,15 +283,12 @@ class Runner(Generic[S]):
     ) -> ChildRun[Any]:
         """Return a run of this graph as another's child, as strict and as poor as its parent."""
         own = self.ports(ports.store)
-        above = (*ports.gates, *gates_passed(effect, parent, ports))
+        above = gates_below(effect, parent, ports)
         above += beyond_watch(parent.setup, above)
-        setup = setup_below(self.setup, self.world, effect, parent, above)
-        approve = ports.approve or own.approve
-        if isinstance(approve, ToolApprover):
-            approve = approve.within(effect.agent)
+        setup = setup_below(self.setup, effect, parent, above)
         child_ports = replace(
             own,
-            approve=approve,
+            approve=approver_below(ports.approve, self._approve, effect.agent, parent, above),
             gates=(*above, *own.gates),
             secret=ports.secret,
             path=(*ports.path, effect.key),
@@ -334,15 +333,14 @@ class Runner(Generic[S]):
         toolbox = self.world.toolbox.copy()
         if added:
             toolbox.add(added)
-        outer, decide = self.options.get("gate"), self.options.get("approve_tool_call")
         return Ports(
             store=store,
             models=self.world.models,
             toolbox=toolbox,
             callbacks={} if self._callbacks is None else self._callbacks(toolbox),
-            approve=None if decide is None else ToolApprover(decide),
+            approve=self._approve,
             children=self.world.children,
-            gates=() if outer is None else (outer,),
+            gates=self._gates,
             own=self._own_gates,
             state_type=known_state_type(self.graph),
             kept=type(store) is not MemoryStore,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from ..contract import contract_of
-from ..errors import ConfigError
+from ..errors import ConfigError, GraphError
 from ..graph import Edges, Graph
 from ..model_price import ModelPrice
 from ..naming import flaw_of
@@ -20,6 +20,7 @@ from ..spending import Budget
 from ..temporal import Rules
 from ..views.dot import dot
 from ..views.mermaid import mermaid
+from .node_parameters import odd_parameters
 
 if TYPE_CHECKING:
     from ..overlays.levels import Level
@@ -54,7 +55,13 @@ class StaticGraph(Graph[S]):
     def __init__(
         self, name: str, start: Node[S, Outcome], edges: Edges[S], ignore: Ignore | None = None
     ) -> None:
-        super().__init__(name, start, edges)
+        odd = tuple(odd_parameters(edges))
+        try:
+            super().__init__(name, start, edges)
+        except GraphError as error:
+            raise GraphError(name, (*error.problems, *odd)) from None
+        if odd:
+            raise GraphError(name, odd)
         _refuse_odd_agents(self.nodes)
         self._ignore = _reasoned(ignore or {})
 

@@ -23,6 +23,7 @@ from ..views.parts import ErrorPart, Finish, ObjectDelta, Part, PartView, RunSta
 from .informing import inform
 from .opened import Opened
 from .result import RunResult
+from .wheel import Wheel
 
 __all__ = ["RunStream"]
 
@@ -71,10 +72,8 @@ class RunStream(Generic[S]):
         self._objects: ObjectView | None = None
         self._talking = False
         self._reported = 0
-        self._driving = False
-        self._lookers: list[asyncio.Event] = []
-        self._over = self._closed = False
-        self._waits = self._cut = False
+        self._wheel = Wheel()
+        self._over = self._closed = self._waits = self._cut = False
         self._say: Steered | None = None
         self._asides: list[Callable[[AsyncDriver[S]], None]] = []
         self._warnings: list[str] = []
@@ -200,8 +199,8 @@ class RunStream(Generic[S]):
             answer: answers what the run waits for; None where it has not begun, or is to stop.
             on_part: told of each part as it comes; what it raises becomes a warning.
         """
-        while self._driving:
-            await self._other_looker()
+        while self._wheel.is_held:
+            await self._wheel.given_up()
         if self._opened is not None and not self._over:
             self._opened, self._cut = self._opened.again(answer, cut=self._cut), False
         self._waits, self._say = False, answer
@@ -232,15 +231,16 @@ class RunStream(Generic[S]):
     async def aclose(self) -> None:
         """Stop watching: what was said and what has ended is journaled, the run can be resumed."""
         self._closed = True
-        while self._driving:
+        while self._wheel.is_held:
             if self._opened is not None:
                 self._opened.driver.leave()
-            await self._other_looker()
-        if self._opened is not None:
-            await self._opened.seen.aclose()
-        if self._result is None and self._error is None:
-            self._fail(RunFailed(LEFT))
-        await self._end()
+            await self._wheel.given_up()
+        with self._wheel.held():
+            if self._opened is not None:
+                await self._opened.seen.aclose()
+            if self._result is None and self._error is None:
+                self._finish(self._opened)
+            await self._end()
 
     async def _look(self) -> AsyncGenerator[Part, None]:
         at = 0
@@ -269,36 +269,25 @@ class RunStream(Generic[S]):
 
     async def _pull(self, known: int, *, iterated: bool = False) -> None:
         """Drive the run until there is more than `known` parts, or let another looker do it."""
-        if self._driving:
-            await self._other_looker()
+        if self._wheel.is_held:
+            await self._wheel.given_up()
             return
-        self._driving = True
-        try:
-            opened = self._opened or await self._open()
-            await self._drive(opened, known)
-        except Exception as error:  # noqa: BLE001 - it is raised again by `result`
-            if self._opened is not None:
-                await self._opened.seen.aclose()
-            self._fail(error)
-            await self._end()
-        except BaseException as error:
-            may_leave = iterated and self._opened is not None and self._opened.has_taken(self._say)
-            self._cut = may_leave and isinstance(error, asyncio.CancelledError)
-            if not self._cut:
-                self._fail(RunFailed(LEFT))
+        with self._wheel.held():
+            try:
+                opened = self._opened or await self._open()
+                await self._drive(opened, known)
+            except Exception as error:  # noqa: BLE001 - it is raised again by `result`
+                if self._opened is not None:
+                    await self._opened.seen.aclose()
+                self._fail(error)
                 await self._end()
-            raise
-        finally:
-            self._driving = False
-            for looker in self._lookers:
-                looker.set()
-            self._lookers.clear()
-
-    async def _other_looker(self) -> None:
-        """Wait until whoever drives the run has seen something."""
-        looker = asyncio.Event()
-        self._lookers.append(looker)
-        await looker.wait()
+            except BaseException as error:
+                taken = self._opened is not None and self._opened.has_taken(self._say)
+                self._cut = iterated and taken and isinstance(error, asyncio.CancelledError)
+                if not self._cut:
+                    self._fail(RunFailed(LEFT))
+                    await self._end()
+                raise
 
     async def _open(self) -> Opened[S]:
         opened = self._opened = await self._open_run()
@@ -369,9 +358,10 @@ class RunStream(Generic[S]):
         if self._keep:
             self._parts.append(Warned(message))
 
-    def _finish(self, opened: Opened[S]) -> None:
-        run = opened.driver.run
-        if self._closed or run is None:
+    def _finish(self, opened: Opened[S] | None) -> None:
+        """Tell what the run has come to; if nobody drives it any more, that it was left."""
+        run = None if opened is None or not opened.rests else opened.driver.run
+        if opened is None or run is None:
             self._fail(RunFailed(LEFT))
             return
         for message in opened.findings(run):
@@ -387,10 +377,17 @@ class RunStream(Generic[S]):
 
     async def _end(self) -> None:
         try:
-            if not self._over and self._opened is not None:
-                await self._opened.release()
-            if not self._over and self.on_over is not None:
-                await self.on_over()
+            try:
+                if not self._over and self._opened is not None:
+                    await self._opened.release()
+            finally:
+                if not self._over and self.on_over is not None:
+                    await self.on_over()
+        except Exception as error:  # A run that has ended keeps its result.
+            if self._result is None:
+                raise
+            self._warnings.append(f"after the run: {type(error).__name__}: {error}")
+            self._result = replace(self._result, warnings=tuple(self._warnings))
         finally:
             self._over = True
 

@@ -33,11 +33,24 @@ def watched(options: RunOptions, graph: Graph[S], world: World) -> tuple[Tempora
     rules = graph.rules & rules_of(options.get("rules", ()))
     if not rules:
         return ()
-    found = resolve(rules, names_of(graph, world.callable_names))
-    problems = [one for rule in found for one in _unseen(rule, world)]
+    names = names_of(graph, world.callable_names)
+    found, problems = Rules(), list[str]()
+    for rule in rules:
+        try:
+            found &= resolve(Rules((rule,)), names)
+        except ConfigError as error:
+            problems.append(f"{_place(graph, rule)}{error}")
+    problems = problems or [one for rule in found for one in _unseen(rule, world)]
     if problems:
         raise ConfigError("\n".join(problems))
     return found.rules
+
+
+def _place(graph: Graph[S], rule: TemporalRule) -> str:
+    """Return the line of a rule that stands in the graph's file, for the beginning of a message."""
+    source = graph.source
+    line = None if source is None else (source.rules or {}).get(describe_rule(rule))
+    return "" if source is None or line is None else f"{source.file}:{line}: "
 
 
 def _unseen(rule: TemporalRule, world: World) -> Iterator[str]:

@@ -26,6 +26,7 @@ from ..topology.document import Document, document_of
 from ..topology.ignored import Findable, lost
 from ..topology.included import with_graphs
 from ..topology.registration import Names, Registry
+from .carried import carried_by
 from .graph import Graph
 from .topology import Topology
 
@@ -55,10 +56,11 @@ def with_agents(
             the registry of the library.
 
     Raises:
-        ConfigError: no node names one of the agents; the graph sets aside what an agent does not
-            have any more; or a rule speaks of what there is not.
+        ConfigError: no node names one of the agents, or one brings another agent of that name
+            along; the graph sets aside what an agent does not have any more; or a rule speaks of
+            what there is not.
     """
-    own = _document(graph)
+    own, brought = _document(graph), carried_by(graph.nodes.values()).agents
     for name, one in agents.items():
         if not isinstance(one, kernel.Graph):  # pyright: ignore[reportUnnecessaryIsInstance] - users are not checked.
             raise ConfigError(
@@ -69,6 +71,11 @@ def with_agents(
             known = ", ".join(map(repr, own.agents)) or "no agents"
             raise ConfigError(
                 f"no node of graph {graph.name!r} runs an agent {name!r}; they run {known}"
+            )
+        if name in brought:
+            raise ConfigError(
+                f"a node of graph {graph.name!r} brings another agent {name!r} along, and no run "
+                "could tell the two: give that node another `name=`, or name another agent here"
             )
     nodes = {name: _manned(node, {**agents}) for name, node in graph.nodes.items()}
     to: dict[str, Node[Any, Outcome] | EndType] = {**nodes, "END": END}

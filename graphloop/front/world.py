@@ -150,16 +150,23 @@ class World:
             check_gate(gate, self.callable_names)
 
     async def disconnect(self, given: bool) -> None:  # noqa: FBT001 - the one thing it is told
-        """Close the connections to all models, the agents' too; they can be used again.
+        """Close the connections to the models; they can be used again.
 
         Args:
             given: whether to those that were given as objects, too; else their makers close them.
+
+        Raises:
+            Exception: the first that one could not be closed for, once the others are.
         """
+        failed: Exception | None = None
         for label, provider in self.models.items():
             if given or label in self._named:
-                await provider.aclose()
-        for agent in self.children.values():
-            await agent.opener.aclose(given=given)
+                try:
+                    await provider.aclose()
+                except Exception as error:  # noqa: BLE001 - it is raised once the rest is closed
+                    failed = failed or error
+        if failed is not None:
+            raise failed
 
 
 def check_gate(gate: Policy, known: Sequence[str]) -> None:

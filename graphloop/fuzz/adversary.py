@@ -136,7 +136,7 @@ class Adversary:
         return CallCheck(
             needs_approval=self.choices.chance(2) if always is None else always,
             held=tuple([tuple([name for name, held in one if held]) for one in told]),
-            failed=tuple([tuple([name for name, held in one if held is None]) for one in told]),
+            unmet=tuple([tuple([name for name, held in one if held is False]) for one in told]),
         )
 
     def _conditions(self, rules: tuple[Rule, ...], tool: str) -> Iterator[tuple[str, bool | None]]:

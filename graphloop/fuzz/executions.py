@@ -131,10 +131,10 @@ def _word(levels: tuple[tuple[Rule, ...], ...], call: ToolCall, check: CallCheck
         return "invalid"
     verdicts: list[str] = ["ask"] if check.needs_approval else []
     for level, rules in enumerate(one for one in levels if one):
-        known = level < min(len(check.held), len(check.failed))
-        held = check.held[level] if known else ()
+        known = level < min(len(check.held), len(check.unmet))
+        held, unmet = (check.held[level], check.unmet[level]) if known else ((), ())
         # Conditions that nobody looked at have failed.
-        failed = check.failed[level] if known else tuple([one.condition or "-" for one in rules])
+        failed = {one.condition for one in rules if one.condition not in {"", *held, *unmet}}
         verdicts.append(decide(rules, call.name, held, failed).verdict)
     if "deny" in verdicts:
         return "deny"

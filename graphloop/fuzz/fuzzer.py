@@ -67,7 +67,8 @@ class Fuzzer(Generic[S]):
         self.subject = subject
         self._bounds: dict[Budget, Bound] = {}
         proven = self._bound(subject.setup.budget)
-        replies = proven.model_calls if proven.ends else None
+        # What agents that are tools ask is not this run's: they are answered, not run.
+        replies = proven.alone if proven.ends else None
         longer = 0 if replies is None else replies * EVENTS_PER_REPLY
         self._events_max = events_max + longer
         self._interrupts = Interrupts()

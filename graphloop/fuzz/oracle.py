@@ -14,11 +14,13 @@ from ..proofs.most import Bound
 from ..temporal import TemporalRule, describe_rule
 from ..temporal.monitor import Monitor
 from ..temporal_journal import journal_happenings
+from .additions import untrue_additions
 from .differences import Difference
 from .endings import unexplained, unfinished
 from .executions import repeated, ungated
 from .pairing import lost_calls, unpaired_conversations
 from .past import rewritten
+from .requests import untrue_requests
 from .story import Story
 from .subject import Subject
 from .violation import Violation
@@ -58,6 +60,8 @@ def violations(subject: Subject[S], trial: Trial[S], bound: Bound | None) -> Ite
     yield from ungated(subject, story)
     yield from repeated(story)
     yield from rewritten(subject, story)
+    yield from untrue_additions(subject, story)
+    yield from untrue_requests(story)
     yield from unexplained(subject, trial.deeds)
     if bound is not None:
         yield from _beyond(story, bound)

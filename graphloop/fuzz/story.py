@@ -26,7 +26,7 @@ from ..graph import Graph
 from ..run import Run
 from ..step import begin, step
 from .subject import Subject
-from .watching import Notes, Passage, watched_graph
+from .watching import Deed, Notes, Passage, watched_graph
 
 __all__ = ["Chapter", "Story", "told"]
 
@@ -41,15 +41,21 @@ PASSAGES_MAX: Final = 8
 class Chapter(Generic[S]):
     """One event: the effect it `answered`, the node that heard it, and what came of it.
 
-    `node` is empty for the beginning. `run` is the run afterwards.
+    `node` is empty for the beginning. `deeds` are what nodes decided of it, one after another;
+    `run` is the run afterwards.
     """
 
     event: Event
     answered: Effect | None
     node: str
-    passages: tuple[Passage, ...]
+    deeds: tuple[Deed, ...]
     effects: tuple[Effect, ...]
     run: Run[S]
+
+    @property
+    def passages(self) -> tuple[Passage, ...]:
+        """The ways by which nodes were left."""
+        return tuple([one.passage for one in self.deeds if one.passage is not None])
 
 
 @final
@@ -106,14 +112,14 @@ def told(subject: Subject[S], events: Sequence[Event], notes: Notes | None = Non
 def _chapter(
     graph: Graph[S], notes: Notes, event: Event, state: S, run: Run[S] | None
 ) -> Chapter[S]:
-    notes.taken()
+    known = len(notes.deeds)
     if run is None:
         assert isinstance(event, Started), "a simulation begins with it"
         made = begin(graph, event, state)
-        return Chapter(event, None, "", notes.taken(), made.effects, made.run)
+        return Chapter(event, None, "", tuple(notes.deeds[known:]), made.effects, made.run)
     answered = run.pending.get(getattr(event, "effect", 0))
     made = step(graph, run, event)
-    return Chapter(event, answered, run.node, notes.taken(), made.effects, made.run)
+    return Chapter(event, answered, run.node, tuple(notes.deeds[known:]), made.effects, made.run)
 
 
 def _event(  # noqa: C901, PLR0911 - one way out for each event

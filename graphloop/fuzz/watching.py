@@ -44,17 +44,21 @@ class Passage:
 @final
 @dataclass(frozen=True, slots=True)
 class Deed:
-    """What a node decided, or raised, when the journal had so many events."""
+    """What a node decided, or raised, when the journal had so many events.
+
+    `passage` is where it led if the node was left by a way that the table has.
+    """
 
     event: int
     node: str
     decision: Decision
+    passage: Passage | None = None
 
 
 @final
 @dataclass
 class Notes:
-    """What nodes did: the passages since they were taken last, and who wished for what.
+    """What nodes did, and who wished for what.
 
     Args:
         journal: the events so far.
@@ -65,20 +69,13 @@ class Notes:
 
     journal: Sequence[Event] = ()
     interrupts: Interrupts = field(default_factory=Interrupts)
-    passages: list[Passage] = field(default_factory=list[Passage])
     wishers: dict[int, str] = field(default_factory=dict[int, str])
     deeds: list[Deed] = field(default_factory=list[Deed])
     busy: str = ""
 
-    def taken(self) -> tuple[Passage, ...]:
-        """Return the passages, and forget them."""
-        passages = tuple(self.passages)
-        self.passages.clear()
-        return passages
-
-    def note(self, node: str, decision: Decision) -> None:
-        """Note what a node decided."""
-        self.deeds.append(Deed(len(self.journal), node, decision))
+    def note(self, node: str, decision: Decision, passage: Passage | None = None) -> None:
+        """Note what a node decided, and where that led."""
+        self.deeds.append(Deed(len(self.journal), node, decision, passage))
 
     @contextmanager
     def deciding(self, node: str) -> Generator[None, None, None]:
@@ -109,17 +106,16 @@ def watched_graph(graph: Graph[S], notes: Notes) -> Graph[S]:
     """Return a graph that runs as `graph` does, and keeps these notes."""
 
     def note(node: Node[S, Outcome], reaction: Reaction[S, Outcome]) -> None:
-        notes.note(node.name, reaction)
-        row = graph.table[node.name]
+        row, passage = graph.table[node.name], None
         match reaction:
             case Leave(outcome=Outcome() as outcome) if type(outcome) in row:
-                way, target = outcome_name(type(outcome)), row[type(outcome)]
-                notes.passages.append(Passage(node.name, way, target))
+                passage = Passage(node.name, outcome_name(type(outcome)), row[type(outcome)])
             case Wait(effects=tuple() as effects):
                 for effect in effects:
                     notes.wishers[getattr(effect, "id", 0)] = node.name
             case _:
                 pass  # The kernel says what is wrong with it.
+        notes.note(node.name, reaction, passage)
 
     def within(node: Node[S, Outcome]) -> AbstractContextManager[None]:
         return notes.deciding(node.name)

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 from ..contract import Contract, Moves
 from ..effects import Effect
 from ..events import Event
-from ..node_protocol import Kind, Leave, Reaction, outcomes_of
+from ..frozen_fields import FrozenFields
+from ..node_protocol import Leave, Reaction, outcomes_of
 from ..outcomes import Aborted, AnsweredCalls, Final, Refused, Resend
-from ..run import Ending, EndReason, Measured, Run, StepResult, Turn, evolve
+from ..run import Ending, EndReason, Measured, Run, StepResult, Turn, ended_by, evolve
 from ..steering import taken_up
 from ..values import (
     AssistantMessage,
@@ -64,11 +65,11 @@ ENDS = {
 
 
 @dataclass(frozen=True)
-class Append:
+class Append(FrozenFields):
     """Add the turn's reply, its results and its notes to the history; record the turn."""
 
     name: str = "append"
-    kind: Kind = "append"
+    kind: Literal["append"] = "append"
     outcomes = outcomes_of(AppendOutcome)
 
     @property
@@ -144,7 +145,7 @@ class Append:
         if turn.notes or turn.dropped or run.steering:
             return Leave(run, Resend())
         # The model was asked and had no room to answer: nothing is new that it could be asked.
-        return Leave(evolve(run, ending=Ending(EndReason.CONTEXT_WINDOW)), Final())
+        return Leave(ended_by(run, Ending(EndReason.CONTEXT_WINDOW)), Final())
 
     def _leave(
         self, run: Run[S], turn: Turn, reply: Reply, *, ends: bool
@@ -153,7 +154,7 @@ class Append:
         if run.ending is not None:
             return Leave(run, _over(run.ending))
         if finish in {FinishReason.REFUSAL, FinishReason.CONTENT_FILTER}:
-            return Leave(evolve(run, ending=Ending(ENDS[finish])), Refused())
+            return Leave(ended_by(run, Ending(ENDS[finish])), Refused())
         waiting = bool(turn.notes or run.steering)
         if turn.verdicts and (waiting or not ends):
             return Leave(run, AnsweredCalls())
@@ -164,7 +165,7 @@ class Append:
             reason = EndReason.EMPTY_RESPONSE
         elif reason is EndReason.COMPLETED and turn.calls and not turn.verdicts:
             reason = EndReason.INCOMPLETE
-        return Leave(evolve(run, ending=Ending(reason)), Final())
+        return Leave(ended_by(run, Ending(reason)), Final())
 
 
 def _over(ending: Ending) -> Final | Aborted:
@@ -189,7 +190,7 @@ def _unanswered(turn: Turn, place: int, content: str) -> ToolResult:
     call, key = turn.calls[place], call_key(turn.number, place)
     verdict = turn.verdicts[place] if turn.verdicts else None
     # The slots are filled by the node that runs tools: before it, none has begun.
-    issued = bool(turn.results) and place not in turn.unissued
+    issued = bool(turn.results) and (place not in turn.unissued or place in turn.again)
     if issued and verdict is not None and verdict.kind == "run":
         agents = {tool.name for tool in turn.tools if tool.kind == "agent"}
         told = STOPPED if call.name in agents else INTERRUPTED
@@ -204,6 +205,7 @@ def _closed(turn: Turn) -> Turn:
         calls=(),
         verdicts=(),
         results=(),
+        again=frozenset(),
         notes=(),
         asked=False,
         dropped=False,

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, Literal, TypeAlias, TypeVar
 
 from ..contract import Contract
 from ..effects import AskHuman, Effect
 from ..errors import ConfigError
 from ..events import Decided, EffectFailed, Event
+from ..frozen_fields import FrozenFields
 from ..latest_answer import latest_answer, sent_back, taken_further
 from ..limits import positive_number
-from ..node_protocol import Kind, Leave, Reaction, Wait, outcomes_of
+from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Accepted, Rejected
 from ..run import Run, evolve
 from ..values import ToolCall, UserMessage
@@ -38,7 +39,7 @@ EDITED: Final = (
 
 
 @dataclass(frozen=True)
-class Approve:
+class Approve(FrozenFields):
     """Have a person approve the latest answer, a plan perhaps.
 
     Stands after the node that appended the answer. An approval is a user message, so that a model
@@ -55,11 +56,12 @@ class Approve:
 
     name: str = "approve"
     ttl_s: float | None = None
-    kind: Kind = "human"
+    kind: Literal["human"] = "human"
     outcomes = outcomes_of(ApproveOutcome)
 
     def __post_init__(self) -> None:
         """Refuse an approval that nobody could give."""
+        super().__post_init__()
         if not self.name:
             raise ConfigError("an Approve node has a name, by which it asks; found ''")
         if self.ttl_s is not None:
@@ -71,7 +73,9 @@ class Approve:
         return Contract(notes=frozenset({Rejected}), asks=True)
 
     def enter(self, run: Run[S], /) -> Reaction[S, ApproveOutcome]:
-        """Ask about the latest answer."""
+        """Ask about the latest answer; nobody sends back that of a run that was stopped."""
+        if run.was_stopped:
+            return Leave(run, Aborted())
         limits = [one for one in (self.ttl_s, run.setup.approval_ttl_s) if one is not None]
         expires_at = run.at + min(limits) if limits else None
         arguments = json.dumps({"answer": latest_answer(run)}, ensure_ascii=False)

@@ -7,16 +7,17 @@ what was made of it outside becomes the state of this run.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar, cast
+from typing import Literal, TypeAlias, TypeVar, cast
 
 from ..allowance import no_start
 from ..contract import ChildContract, Contract, Moves
 from ..effects import Effect, StartRun
 from ..events import ChildEnded, EffectFailed, Event, Failure
+from ..frozen_fields import FrozenFields
 from ..latest_answer import taken_further
-from ..node_protocol import Kind, Leave, Reaction, Wait, outcomes_of
+from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Answered, Failed
-from ..run import Ending, EndReason, Run, Turn, evolve
+from ..run import Ending, EndReason, Run, Turn, ended_by, evolve
 from ..steering import heard
 from ..values import AssistantMessage, FinishReason, Reply, TextPart, UserMessage
 
@@ -28,7 +29,7 @@ ChildOutcome: TypeAlias = Answered | Failed | Aborted
 
 
 @dataclass(frozen=True)
-class Child:
+class Child(FrozenFields):
     """Hand the conversation to an agent, and take its answer as the turn's.
 
     Args:
@@ -41,7 +42,7 @@ class Child:
     agent: str
     name: str = ""
     prompt: str = ""
-    kind: Kind = "graph"
+    kind: Literal["graph"] = "graph"
     outcomes = outcomes_of(ChildOutcome)
 
     @property
@@ -55,12 +56,13 @@ class Child:
 
     def __post_init__(self) -> None:
         """Take the agent's name."""
+        super().__post_init__()
         object.__setattr__(self, "name", self.name or self.agent)
 
     def enter(self, run: Run[S], /) -> Reaction[S, ChildOutcome]:
         """Start the child with all that is left of the budget."""
         if (ending := no_start(run, [self.agent])) is not None:
-            return Leave(evolve(run, ending=ending), Failed())
+            return Leave(ended_by(run, ending), Failed())
         opened = heard(evolve(taken_further(run), turn=Turn(number=run.turn.number + 1)))
         key = f"{self.name}.{run.next_effect}"
         left, messages = run.setup.budget.left(run.spent), opened.messages
@@ -87,4 +89,4 @@ class Child:
                 failure = event.failure
             case _:
                 return Leave(run, Aborted())
-        return Leave(evolve(run, ending=Ending(EndReason.ERROR, failure=failure)), Failed())
+        return Leave(ended_by(run, Ending(EndReason.ERROR, failure=failure)), Failed())

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, Literal, TypeAlias, TypeVar
 
 from ..compaction import Compaction, prune, summarized, summary_request, to_summarize
 from ..contract import Cap, Contract
 from ..effects import CallModel, Effect, Invoke
 from ..events import CallbackReturned, Changes, EffectFailed, Event, Failure, ModelReplied
+from ..frozen_fields import FrozenFields
 from ..history import History
-from ..node_protocol import Kind, Leave, Reaction, Wait, outcomes_of
+from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Cannot, Compacted, Failed
-from ..run import Ending, EndReason, Measured, Run, evolve
+from ..run import Ending, EndReason, Measured, Run, ended_by, evolve
 from ..tokens import Calibration, estimate
 from ..values import FinishReason, Message, ModelRequest, Settings, Usage
 
@@ -33,7 +34,7 @@ SUMMARY_TOKENS: Final = 4_096
 
 
 @dataclass(frozen=True)
-class Compact:
+class Compact(FrozenFields):
     """Shorten the conversation by layers, or by the user's function.
 
     Args:
@@ -44,7 +45,7 @@ class Compact:
     name: str = "compact"
     compaction: Compaction | None = None
     callback: str = ""
-    kind: Kind = "prepare"
+    kind: Literal["prepare"] = "prepare"
     outcomes = outcomes_of(CompactOutcome)
 
     @property
@@ -69,9 +70,9 @@ class Compact:
             # Nobody has said that there is no room: the table leads here twice in a row.
             found = f"{self.name!r} has shortened this turn, and no model was asked since"
             ending = Ending(EndReason.ERROR, failure=Failure("ConfigError", found))
-            return Leave(evolve(run, ending=ending), Failed())
+            return Leave(ended_by(run, ending), Failed())
         if self.compaction is None or turn.compacted:
-            return Leave(evolve(run, ending=Ending(EndReason.CONTEXT_WINDOW)), Cannot())
+            return Leave(ended_by(run, Ending(EndReason.CONTEXT_WINDOW)), Cannot())
         # What a turn whose model was asked has used stays on its bill when it is opened anew.
         asked = turn.asked
         usage = turn.usage if asked else Usage()
@@ -118,7 +119,7 @@ class Compact:
                 failure = event.failure
             case _:
                 return Leave(run, Aborted())
-        return Leave(evolve(run, ending=Ending(EndReason.ERROR, failure=failure)), Failed())
+        return Leave(ended_by(run, Ending(EndReason.ERROR, failure=failure)), Failed())
 
     def _size(self, run: Run[S], *, full: bool) -> tuple[int, Calibration]:
         """Return how long the conversation is, and how far the estimate of it was off."""
@@ -133,7 +134,7 @@ class Compact:
     def _leave(self, run: Run[S], *, worked: bool) -> Reaction[S, CompactOutcome]:
         if worked:
             return Leave(run, Compacted())
-        return Leave(evolve(run, ending=Ending(EndReason.CONTEXT_WINDOW)), Cannot())
+        return Leave(ended_by(run, Ending(EndReason.CONTEXT_WINDOW)), Cannot())
 
 
 def _room(limit: int | None) -> Settings:

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 from ..contract import Contract
 from ..effects import Effect
 from ..events import EffectFailed, Event, ModelReplied
 from ..forced_choice import CUT_SHORT, choices, forced_choice
+from ..frozen_fields import FrozenFields
 from ..latest_answer import sent_back
-from ..node_protocol import Kind, Leave, Reaction, Wait, outcomes_of
+from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Accepted, Failed, Rejected
-from ..run import Ending, EndReason, Run, evolve
+from ..run import Ending, EndReason, Run, ended_by
 from ..values import Reply, ToolSpec
 
 __all__ = ["Critique", "CritiqueOutcome"]
@@ -45,7 +46,7 @@ VERDICT = ToolSpec(
 
 
 @dataclass(frozen=True)
-class Critique:
+class Critique(FrozenFields):
     """Have a model judge the latest answer; note its feedback for the next turn.
 
     Stands after the node that appended the answer. A rejection goes to an `append` node, which
@@ -59,7 +60,7 @@ class Critique:
     prompt: str
     name: str = "critique"
     model: str = ""
-    kind: Kind = "check"
+    kind: Literal["check"] = "check"
     outcomes = outcomes_of(CritiqueOutcome)
 
     @property
@@ -68,7 +69,9 @@ class Critique:
         return Contract(notes=frozenset({Rejected}), model_calls=1)
 
     def enter(self, run: Run[S], /) -> Reaction[S, CritiqueOutcome]:
-        """Ask for a verdict."""
+        """Ask for a verdict; nobody sends back the answer of a run that was stopped."""
+        if run.was_stopped:
+            return Leave(run, Aborted())
         asked = forced_choice(run, VERDICT, self.prompt, origin=self.name, model=self.model)
         return Wait(run, (asked,))
 
@@ -78,7 +81,7 @@ class Critique:
         """Read the verdict."""
         if isinstance(event, EffectFailed):
             ending = Ending(EndReason.ERROR, failure=event.failure)
-            return Leave(evolve(run, ending=ending), Failed())
+            return Leave(ended_by(run, ending), Failed())
         if not isinstance(event, ModelReplied):
             return Leave(run, Aborted())
         feedback = _feedback(event.reply)

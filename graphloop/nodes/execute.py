@@ -11,14 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias, TypeVar, assert_never
+from typing import Final, Literal, TypeAlias, TypeVar, assert_never
 
 from ..allowance import answer, beyond, free, has_room, specs_of, starts, without_room
 from ..contract import Cap, Contract
 from ..effects import AskHuman, CallTool, Effect, StartRun
 from ..events import ChildEnded, Decided, EffectFailed, Event, Steered, ToolReturned
+from ..frozen_fields import FrozenFields
 from ..limits import whole_number
-from ..node_protocol import Kind, Leave, Reaction, Wait, outcomes_of
+from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Done, Held
 from ..run import Run, Turn, Verdict, evolve
 from ..spending import Budget
@@ -46,7 +47,7 @@ NO_GATE: Final = "Not run: no gate has let this call through."
 
 
 @dataclass(frozen=True)
-class Execute:
+class Execute(FrozenFields):
     """Run every call whose verdict is `run`; the others are answered by their verdict.
 
     Client tools come first and hold the batch: nothing else runs until their results are here
@@ -65,7 +66,7 @@ class Execute:
     name: str = "execute"
     concurrency: int = 5
     hold: bool = True
-    kind: Kind = "execute"
+    kind: Literal["execute"] = "execute"
     outcomes = outcomes_of(ExecuteOutcome)
 
     @property
@@ -76,6 +77,7 @@ class Execute:
 
     def __post_init__(self) -> None:
         """Refuse a cap that would let nothing run."""
+        super().__post_init__()
         whole_number("max_tool_concurrency", self.concurrency)
 
     def enter(self, run: Run[S], /) -> Reaction[S, ExecuteOutcome]:
@@ -133,7 +135,7 @@ class Execute:
         verdict = verdicts[place]
         assert verdict is not None, "a call without a verdict was never let through"
         verdicts[place] = evolve(verdict, asked=False)
-        run = evolve(run, turn=evolve(turn, verdicts=tuple(verdicts)))
+        run = evolve(run, turn=evolve(turn, verdicts=tuple(verdicts), again=turn.again | {place}))
         return self._issue(run, turn.results, tuple(sorted((*turn.unissued, place))))
 
     def _issue(

@@ -7,12 +7,13 @@ turn is asked again with twice the room, once; then what there is must do.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 from ..contract import Cap, Contract
 from ..effects import Effect
 from ..events import Event
-from ..node_protocol import Kind, Leave, Reaction, outcomes_of
+from ..frozen_fields import FrozenFields
+from ..node_protocol import Leave, Reaction, outcomes_of
 from ..outcomes import GiveUp, Retry
 from ..run import Run, evolve
 from ..values import FinishReason
@@ -31,11 +32,11 @@ TOKENS_UNSET = 4_096
 
 
 @dataclass(frozen=True)
-class Extend:
+class Extend(FrozenFields):
     """Ask the turn again, with a doubled token limit where the limit was the trouble."""
 
     name: str = "extend"
-    kind: Kind = "prepare"
+    kind: Literal["prepare"] = "prepare"
     outcomes = outcomes_of(ExtendOutcome)
 
     @property

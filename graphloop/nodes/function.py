@@ -22,7 +22,7 @@ from ..events import Asked, CallbackReturned, EffectFailed, Event, Failure, Left
 from ..limits import whole_number
 from ..node_protocol import Kind, Leave, Reaction, Wait
 from ..outcomes import Aborted, Failed, Outcome, outcome_name
-from ..run import Ending, EndReason, Run, evolve
+from ..run import Ending, EndReason, Run, ended_by, evolve
 from ..telling import told, unanswered
 
 __all__ = ["Function"]
@@ -42,7 +42,8 @@ class Function:
         leaves_by: the outcomes that the function returns.
         callback: the name that the function is invoked by; the node's if not given.
         kind: what the node is for.
-        caps: how often it leaves by an outcome at most, in a whole run.
+        caps: how often it leaves by an outcome at most, in a whole run; a node that wraps it counts
+            for itself.
         capped: what it leaves by instead of an outcome whose cap is reached; the run ends in an
             error if there is none.
         reads: the fields of the state that the function reads; None if that is not known.
@@ -133,7 +134,7 @@ class Function:
         if refused is not None:
             return self._refused(run, refused)
         if spent := run.setup.budget.tripped(run.spent):
-            return Leave(evolve(over(run), ending=Ending(EndReason.BUDGET, spent)), Failed())
+            return Leave(ended_by(over(run), Ending(EndReason.BUDGET, spent)), Failed())
         wished = wish(run, ask, self.name)
         if isinstance(wished, Failure):
             return self._refused(run, wished)
@@ -169,15 +170,17 @@ class Function:
         if times is None:
             return Leave(run, outcome)
         word = outcome_name(type(outcome))
-        key = f"outcome:{self.name}.{word}"
+        # Each node of the table keeps its own promise, also if several wrap the same function.
+        within = "" if run.node == self.name else f"{run.node}/"
+        key = f"outcome:{within}{self.name}.{word}"
         taken = run.counts.get(key, 0)
         if taken < times:
             return Leave(evolve(run, counts={**run.counts, key: taken + 1}), outcome)
         if self.capped is not None:
             return Leave(run, self.capped())
-        found = f"node {self.name!r} may leave by {word!r} {times} times in a run, and did"
+        found = f"node {run.node!r} may leave by {word!r} {times} times in a run, and did"
         return _failed(run, Failure("CapReached", f"{found}: raise its cap, or give it `capped`"))
 
 
 def _failed(run: Run[S], failure: Failure) -> Reaction[S, Outcome]:
-    return Leave(evolve(over(run), ending=Ending(EndReason.ERROR, failure=failure)), Failed())
+    return Leave(ended_by(over(run), Ending(EndReason.ERROR, failure=failure)), Failed())

@@ -13,16 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, Literal, TypeAlias, TypeVar
 
 from ..allowance import Beyond, beyond, specs_of, without_room
 from ..contract import Contract
 from ..effects import AskHuman, CheckCalls, Effect
 from ..errors import IllegalEvent
 from ..events import CallCheck, CallsChecked, Decided, EffectFailed, Event
-from ..node_protocol import Kind, Leave, Reaction, Wait, outcomes_of
+from ..frozen_fields import FrozenFields
+from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Settled
-from ..policy import Rule, decide
+from ..policy import Rule, decide, denial, untold
 from ..run import Run, Turn, Verdict, evolve
 from ..temporal.monitor import Wanted, foreseen, refusal
 from ..values import ToolCall, call_key, call_place
@@ -35,12 +36,11 @@ GateOutcome: TypeAlias = Settled | Aborted
 
 RUN: Final = Verdict("run")
 ANSWERED: Final = Verdict("answered")
-DENIED: Final = "Tool call denied."
-TOO_LATE: Final = f"{DENIED} Reason: the approval had expired."
+TOO_LATE: Final = denial("the approval had expired.")
 
 
 @dataclass(frozen=True)
-class Gate:
+class Gate(FrozenFields):
     """Check every call of the batch, apply the rules, and ask a human where one is needed.
 
     The rules of the agents above a run (`Setup.rules`) are applied as well as the gate's own: the
@@ -56,7 +56,7 @@ class Gate:
     name: str = "gate"
     rules: tuple[Rule, ...] = ()
     hold: bool = True
-    kind: Kind = "gate"
+    kind: Literal["gate"] = "gate"
     outcomes = outcomes_of(GateOutcome)
 
     @property
@@ -165,15 +165,17 @@ class Gate:
         """Return the strictest verdict on a call."""
         if check.problem:
             return Verdict("invalid", check.problem)
-        every = (*run.setup.rules, *run.turn.gated)
-        if not every:
-            return Verdict("held", gate=self.name) if check.needs_approval else RUN
+        above, rules = run.setup.rules, list[Rule]()
+        if call.name not in run.setup.own:
+            rules += [_rule(one, call.name, check, level) for level, one in enumerate(above)]
+            rules += check.added
         # The conditions of all gates of one run are looked at together, below those of its parents.
-        own = len(run.setup.rules)
-        rules = [_rule(one, call.name, check, min(at, own)) for at, one in enumerate(every)]
+        rules += [_rule(one, call.name, check, len(above)) for one in run.turn.gated]
+        if not rules:
+            return Verdict("held", gate=self.name) if check.needs_approval else RUN
         for rule in rules:
             if rule.verdict == "deny":
-                return Verdict("deny", f"{DENIED} Reason: {rule.reason}" if rule.reason else DENIED)
+                return Verdict("deny", denial(rule.reason))
         asking = [rule for rule in rules if rule.verdict == "ask"]
         if not asking and not check.needs_approval:
             return RUN
@@ -217,9 +219,9 @@ def _callable(turn: Turn) -> tuple[str, ...]:
 
 def _rule(rules: tuple[Rule, ...], tool: str, check: CallCheck, level: int) -> Rule:
     """Return one level's rule about a call; conditions that nobody looked at have failed."""
-    if level < min(len(check.held), len(check.failed)):
-        return decide(rules, tool, check.held[level], check.failed[level])
-    return decide(rules, tool, (), {rule.condition for rule in rules if rule.condition})
+    known = level < min(len(check.held), len(check.unmet))
+    held, unmet = (check.held[level], check.unmet[level]) if known else ((), ())
+    return decide(rules, tool, held, untold(rules, held, unmet))
 
 
 def _unknown(call: ToolCall, offered: tuple[str, ...]) -> Verdict:
@@ -313,7 +315,7 @@ def _answered(
 ) -> Reaction[S, GateOutcome]:
     """Take a human's word for one call."""
     if isinstance(event, EffectFailed):
-        denied = Verdict("deny", f"{DENIED} The approver failed: {event.failure.message}")
+        denied = Verdict("deny", f"{denial()} The approver failed: {event.failure.message}")
         return _settled(_decided(run, asked.key, denied))
     verdict = _timed(run, event, asked)
     if verdict.arguments:
@@ -343,8 +345,7 @@ def _timed(run: Run[S], decided: Decided, asked: AskHuman) -> Verdict:
 
 def _verdict(decided: Decided, asked: AskHuman) -> Verdict:
     if not decided.approved:
-        reason = f"{DENIED} Reason: {decided.reason}" if decided.reason else DENIED
-        return Verdict("deny", reason)
+        return Verdict("deny", denial(decided.reason))
     given_at = decided.at if decided.given_at is None else decided.given_at
     if asked.expires_at is not None and not given_at < asked.expires_at:
         return Verdict("deny", TOO_LATE)

@@ -7,16 +7,17 @@ re-opens a loop, it heeds the budget, and whoever wants the run to stop.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 from ..contract import Cap, Contract
 from ..effects import Effect
 from ..events import Event
+from ..frozen_fields import FrozenFields
 from ..latest_answer import taken_further
 from ..limits import whole_number
-from ..node_protocol import Kind, Leave, Reaction, outcomes_of
+from ..node_protocol import Leave, Reaction, outcomes_of
 from ..outcomes import Go, Stop
-from ..run import Ending, EndReason, Run, evolve
+from ..run import Ending, EndReason, Run, ended_by, evolve
 
 __all__ = ["Limit", "LimitOutcome"]
 
@@ -26,7 +27,7 @@ LimitOutcome: TypeAlias = Go | Stop
 
 
 @dataclass(frozen=True)
-class Limit:
+class Limit(FrozenFields):
     """Let a run go on so many times, and no more.
 
     Once it stops, the run's `stopped_by` has the node's name: an answer that was taken because the
@@ -42,11 +43,12 @@ class Limit:
 
     times: int
     name: str = "limit"
-    kind: Kind = "stop"
+    kind: Literal["stop"] = "stop"
     outcomes = outcomes_of(LimitOutcome)
 
     def __post_init__(self) -> None:
         """Refuse a bound that bounds nothing."""
+        super().__post_init__()
         whole_number(f"times of {self.name}", self.times)
 
     @property
@@ -61,11 +63,11 @@ class Limit:
 
     def enter(self, run: Run[S], /) -> Reaction[S, LimitOutcome]:
         """Count, and go on or stop."""
-        if run.ending is not None and run.ending.was_stopped:
+        if run.was_stopped:
             return Leave(run, Stop())
         count, ending = run.counts.get(self._counter, 0), self._ending(run)
         if ending is not None:
-            return Leave(evolve(run, ending=ending), Stop())
+            return Leave(ended_by(run, ending), Stop())
         counted = evolve(run, counts={**run.counts, self._counter: count + 1})
         return Leave(taken_further(counted), Go())
 

@@ -8,19 +8,20 @@ is made up.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias, TypeVar, get_args
+from typing import Final, Literal, TypeAlias, TypeVar, get_args
 
 from ..contract import Contract
 from ..effects import Effect
 from ..errors import ConfigError
 from ..events import Event
 from ..fan_out import FanOut, FanOutOutcome
+from ..frozen_fields import FrozenFields
 from ..item_list import ItemForm, read_items
 from ..joins import BranchJoin, check_join
 from ..latest_answer import latest_answer, sent_back
 from ..limits import whole_number
-from ..node_protocol import Kind, Leave, Reaction, outcomes_of
-from ..outcomes import Unplanned
+from ..node_protocol import Leave, Reaction, outcomes_of
+from ..outcomes import Aborted, Unplanned
 from ..run import BranchRun, Run
 
 __all__ = ["MapOver", "MapOverOutcome"]
@@ -33,7 +34,7 @@ NAME_CHARS_MAX: Final = 80
 
 
 @dataclass(frozen=True)
-class MapOver:
+class MapOver(FrozenFields):
     """Run one agent for each item of the latest answer, several at once.
 
     Stands after the node that appended the answer. `Unplanned` goes to an `append` node, which
@@ -65,11 +66,12 @@ class MapOver:
     concurrency: int = 5
     conversation: bool = False
     name: str = "map_over"
-    kind: Kind = "graph"
+    kind: Literal["graph"] = "graph"
     outcomes = outcomes_of(MapOverOutcome)
 
     def __post_init__(self) -> None:
         """Refuse a bound that bounds nothing, and choose the reducer."""
+        super().__post_init__()
         whole_number("max_items", self.max_items)
         whole_number("concurrency", self.concurrency)
         if self.items not in get_args(ItemForm):
@@ -97,7 +99,9 @@ class MapOver:
         )
 
     def enter(self, run: Run[S], /) -> Reaction[S, MapOverOutcome]:
-        """Read the plan, and start with its first items."""
+        """Read the plan, and start with its first items; a run that was stopped has no plan."""
+        if run.was_stopped:
+            return Leave(run, Aborted())
         items = read_items(latest_answer(run), self.items, self.max_items)
         if isinstance(items, str):
             return Leave(sent_back(run, items, self.name), Unplanned())

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, Literal, TypeAlias, TypeVar
 
 from ..contract import Contract
 from ..effects import CallModel, Effect
 from ..errors import GraphError, Problem
 from ..events import EffectFailed, Event, ModelReplied, Steered
-from ..node_protocol import Kind, Leave, Reaction, Wait, outcomes_of
+from ..frozen_fields import FrozenFields
+from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import (
     Aborted,
     Answered,
@@ -29,7 +30,7 @@ from ..outcomes import (
     Refused,
     Truncated,
 )
-from ..run import Ending, EndReason, Run, Turn, evolve
+from ..run import Ending, EndReason, Run, Turn, ended_by, evolve
 from ..steering import hand_over, steered
 from ..values import FinishReason, ModelRequest, Reply, ToolCall
 
@@ -43,7 +44,7 @@ ModelCallOutcome: TypeAlias = (
 
 
 @dataclass(frozen=True)
-class ModelCall:
+class ModelCall(FrozenFields):
     """Ask a model with the whole history and the tools of this turn.
 
     Args:
@@ -54,7 +55,7 @@ class ModelCall:
     name: str = "model_call"
     model: str = ""
     fallbacks: tuple[str, ...] = ()
-    kind: Kind = "model"
+    kind: Literal["model"] = "model"
     outcomes = outcomes_of(ModelCallOutcome)
 
     @property
@@ -123,7 +124,7 @@ class ModelCall:
             return Leave(run, ContextFull())
         if failure.retryable and not event.content_seen and turn.fallbacks < len(self.fallbacks):
             return self.enter(evolve(run, turn=evolve(run.turn, fallbacks=turn.fallbacks + 1)))
-        return Leave(evolve(run, ending=Ending(EndReason.ERROR, failure=failure)), Failed())
+        return Leave(ended_by(run, Ending(EndReason.ERROR, failure=failure)), Failed())
 
 
 def _turnless(name: str) -> Problem:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar, cast, final
+from typing import Literal, TypeVar, cast, final
 
 from ..contract import Contract
 from ..effects import Effect
 from ..errors import ConfigError
 from ..events import Event
 from ..fan_out import FanOut, FanOutOutcome
+from ..frozen_fields import FrozenFields
 from ..joins import BranchJoin, check_join
 from ..limits import whole_number
-from ..node_protocol import Kind, Reaction, outcomes_of
+from ..node_protocol import Reaction, outcomes_of
 from ..run import BranchRun, Run
 
 __all__ = ["Branch", "Parallel"]
@@ -40,7 +41,7 @@ class Branch:
 
 
 @dataclass(frozen=True)
-class Parallel:
+class Parallel(FrozenFields):
     """Run several agents side by side, and join their answers to the turn's.
 
     The answers stand in the order of the branches, whatever order they came in, and can be read
@@ -69,11 +70,12 @@ class Parallel:
     callback: str = ""
     concurrency: int = 5
     name: str = "parallel"
-    kind: Kind = "graph"
+    kind: Literal["graph"] = "graph"
     outcomes = outcomes_of(FanOutOutcome)
 
     def __post_init__(self) -> None:
         """Give each branch a name, and choose the reducer."""
+        super().__post_init__()
         whole_number("concurrency", self.concurrency)
         reducer = check_join(self.join, self.reducer, self.callback)
         object.__setattr__(self, "branches", _named(self.branches))

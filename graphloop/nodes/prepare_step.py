@@ -8,17 +8,18 @@ asked, and one that is about to outgrow the context window is made shorter first
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 from ..compaction import Compaction
 from ..contract import Cap, Contract, Moves
 from ..effects import Effect, Invoke
 from ..events import CallbackReturned, Changes, EffectFailed, Event, Failure
+from ..frozen_fields import FrozenFields
 from ..history import History
 from ..latest_answer import taken_further
-from ..node_protocol import Kind, Leave, Reaction, Wait, outcomes_of
+from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Calls, Failed, Overflow, Ready
-from ..run import Ending, EndReason, Measured, Run, Turn, evolve
+from ..run import Ending, EndReason, Measured, Run, Turn, ended_by, evolve
 from ..steering import heard, taken_up
 from ..tokens import estimate
 from ..values import ToolChoice, ToolSpec, Usage
@@ -33,7 +34,7 @@ AUTO = ToolChoice()
 
 
 @dataclass(frozen=True)
-class PrepareStep:
+class PrepareStep(FrozenFields):
     """Open the next turn; let the user's `prepare_step` function change it first.
 
     Args:
@@ -48,7 +49,7 @@ class PrepareStep:
     tool_choice: ToolChoice = AUTO
     callback: str = ""
     compaction: Compaction | None = None
-    kind: Kind = "prepare"
+    kind: Literal["prepare"] = "prepare"
     outcomes = outcomes_of(PrepareStepOutcome)
 
     @property
@@ -114,7 +115,7 @@ class PrepareStep:
                 failure = event.failure
             case _:
                 return Leave(run, Aborted())
-        return Leave(evolve(run, ending=Ending(EndReason.ERROR, failure=failure)), Failed())
+        return Leave(ended_by(run, Ending(EndReason.ERROR, failure=failure)), Failed())
 
 
 def _settling(run: Run[S]) -> Run[S] | None:

@@ -10,17 +10,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Final, Literal, TypeVar
 
 from ..contract import Contract
 from ..effects import Effect
 from ..errors import ConfigError
 from ..events import EffectFailed, Event, ModelReplied
 from ..forced_choice import choices, forced_choice
+from ..frozen_fields import FrozenFields
 from ..latest_answer import taken_further
-from ..node_protocol import Kind, Leave, Reaction, Wait
+from ..node_protocol import Leave, Reaction, Wait
 from ..outcomes import LIBRARY_OUTCOMES, Aborted, Failed, Outcome, Unrouted, outcome_name
-from ..run import Ending, EndReason, Run, evolve
+from ..run import Ending, EndReason, Run, ended_by
 from ..values import Reply, ToolSpec
 
 __all__ = ["Router"]
@@ -31,7 +32,7 @@ OWN: Final = (Unrouted, Failed, Aborted)
 
 
 @dataclass(frozen=True)
-class Router:
+class Router(FrozenFields):
     """Ask a model once which way to go, after the whole conversation.
 
     Args:
@@ -49,10 +50,11 @@ class Router:
     prompt: str
     name: str = "router"
     model: str = ""
-    kind: Kind = "check"
+    kind: Literal["check"] = "check"
 
     def __post_init__(self) -> None:
         """Keep the routes as they are now, and refuse what could not be chosen."""
+        super().__post_init__()
         _check(self.routes)
         object.__setattr__(self, "routes", dict(self.routes))
 
@@ -97,7 +99,7 @@ class Router:
                 return Leave(taken_further(run), self._chosen(reply))
             case EffectFailed(failure=failure):
                 ending = Ending(EndReason.ERROR, failure=failure)
-                return Leave(evolve(run, ending=ending), Failed())
+                return Leave(ended_by(run, ending), Failed())
             case _:
                 return Leave(run, Aborted())
 

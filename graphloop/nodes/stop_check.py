@@ -9,15 +9,16 @@ limit, the budget, pauses, conditions. What somebody has to say outweighs condit
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 from ..contract import Cap, Contract, Moves
 from ..effects import Effect, Invoke
 from ..events import CallbackReturned, EffectFailed, Event, Failure, Tripped
+from ..frozen_fields import FrozenFields
 from ..limits import whole_number
-from ..node_protocol import Kind, Leave, Reaction, Wait, outcomes_of
+from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Failed, Go, Stop
-from ..run import Ending, EndReason, Run, evolve
+from ..run import Ending, EndReason, Run, ended_by
 from ..stop import Condition, StopInfo
 from ..values import FinishReason
 
@@ -34,7 +35,7 @@ MAX_PAUSES = 10
 
 
 @dataclass(frozen=True)
-class StopCheck:
+class StopCheck(FrozenFields):
     """Stop at a bound or by a condition; otherwise let the loop take another turn.
 
     Args:
@@ -56,7 +57,7 @@ class StopCheck:
     max_pauses: int = MAX_PAUSES
     conditions: tuple[Condition, ...] = ()
     callback: str = ""
-    kind: Kind = "stop"
+    kind: Literal["stop"] = "stop"
     outcomes = outcomes_of(StopCheckOutcome)
 
     @property
@@ -70,6 +71,7 @@ class StopCheck:
 
     def __post_init__(self) -> None:
         """Refuse a bound that bounds nothing."""
+        super().__post_init__()
         whole_number("max_steps", self.max_steps)
         whole_number("max_consecutive_tool_errors", self.max_tool_errors)
         whole_number("max_consecutive_denials", self.max_denials)
@@ -77,7 +79,7 @@ class StopCheck:
 
     def enter(self, run: Run[S], /) -> Reaction[S, StopCheckOutcome]:
         """Ask the user's predicates if there are any, else decide."""
-        if run.ending is not None and run.ending.was_stopped:
+        if run.was_stopped:
             return Leave(run, Stop())
         if self.callback:
             return Wait(run, (Invoke(run.next_effect, self.callback),))
@@ -97,7 +99,7 @@ class StopCheck:
                 failure = event.failure
             case _:
                 return Leave(run, Aborted())
-        return Leave(evolve(run, ending=Ending(EndReason.ERROR, failure=failure)), Failed())
+        return Leave(ended_by(run, Ending(EndReason.ERROR, failure=failure)), Failed())
 
     def _decide(self, run: Run[S], asked: tuple[str, ...]) -> Reaction[S, StopCheckOutcome]:
         tripped = self._bounds(run)
@@ -108,7 +110,7 @@ class StopCheck:
             return Leave(run, Go())
         reason = tripped[0][0] if tripped else EndReason.STOP_CONDITION
         ending = Ending(reason, (*[name for _, name in tripped], *conditions))
-        return Leave(evolve(run, ending=ending), Stop())
+        return Leave(ended_by(run, ending), Stop())
 
     def _bounds(self, run: Run[S]) -> list[tuple[EndReason, str]]:
         """Return every bound that is reached, by rank."""

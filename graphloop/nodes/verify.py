@@ -9,16 +9,17 @@ pass the stop check (§9 #22).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, Literal, TypeAlias, TypeVar
 
 from ..contract import Cap, Contract, Moves
 from ..effects import Effect, Invoke
 from ..errors import ConfigError
 from ..events import CallbackReturned, EffectFailed, Event, Failure, Judged
+from ..frozen_fields import FrozenFields
 from ..limits import whole_number
-from ..node_protocol import Kind, Leave, Reaction, Wait, outcomes_of
+from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Accepted, Failed, FollowUp, Rejected
-from ..run import Ending, EndReason, Run, evolve
+from ..run import Ending, EndReason, Run, ended_by, evolve
 from ..values import UserMessage
 
 __all__ = ["AnswerCheck", "Verify", "VerifyOutcome"]
@@ -58,7 +59,7 @@ class AnswerCheck:
 
 
 @dataclass(frozen=True)
-class Verify:
+class Verify(FrozenFields):
     """Put a completed answer through checks; without any, every answer is accepted.
 
     Raises:
@@ -67,7 +68,7 @@ class Verify:
 
     checks: tuple[AnswerCheck, ...] = ()
     name: str = "verify"
-    kind: Kind = "check"
+    kind: Literal["check"] = "check"
     outcomes = outcomes_of(VerifyOutcome)
 
     @property
@@ -86,7 +87,10 @@ class Verify:
 
     def __post_init__(self) -> None:
         """Refuse two checks of one name: they could not be told apart."""
-        names = [one.callback for one in self.checks]
+        super().__post_init__()
+        # Of what else stands here, whoever makes a graph of it is told.
+        checks = self.checks if isinstance(self.checks, tuple) else ()  # pyright: ignore[reportUnnecessaryIsInstance] - users are not checked.
+        names = [one.callback for one in checks if isinstance(one, AnswerCheck)]  # pyright: ignore[reportUnnecessaryIsInstance] - users are not checked.
         if len(names) > len(set(names)):
             raise ConfigError(f"each check of an answer has a name of its own; found {names!r}")
 
@@ -111,7 +115,7 @@ class Verify:
                 failure = event.failure
             case _:
                 return Leave(run, Aborted())
-        return Leave(evolve(run, ending=Ending(EndReason.ERROR, failure=failure)), Failed())
+        return Leave(ended_by(run, Ending(EndReason.ERROR, failure=failure)), Failed())
 
     def _ask(self, run: Run[S], place: int) -> Reaction[S, VerifyOutcome]:
         if place == len(self.checks):
@@ -127,17 +131,16 @@ class Verify:
             note = UserMessage(judged.feedback, origin=check.callback)
             again = evolve(
                 run,
-                ending=None,
                 turn=evolve(run.turn, notes=(note,)),
                 rejections={**run.rejections, check.callback: sent_back + 1},
             )
-            return Leave(again, Rejected())
+            return Leave(ended_by(again, None), Rejected())
         if check.failure:
             failure = Failure(check.failure, judged.feedback)
-            return Leave(evolve(run, ending=Ending(EndReason.ERROR, failure=failure)), Failed())
+            return Leave(ended_by(run, Ending(EndReason.ERROR, failure=failure)), Failed())
         if judged.retry and check.given_up:
             ending = evolve(ending, stopped_by=(*ending.stopped_by, check.given_up))
-        return self._ask(evolve(run, ending=ending), place + 1)
+        return self._ask(ended_by(run, ending), place + 1)
 
 
 def _accepted(run: Run[S]) -> Reaction[S, VerifyOutcome]:
@@ -150,4 +153,4 @@ def _accepted(run: Run[S]) -> Reaction[S, VerifyOutcome]:
         return Leave(run, Accepted())
     if not run.steering:
         run = evolve(run, steering=run.follow_ups[:1], follow_ups=run.follow_ups[1:])
-    return Leave(evolve(run, ending=None, rejections={}), FollowUp())
+    return Leave(ended_by(evolve(run, rejections={}), None), FollowUp())

@@ -2,6 +2,7 @@
 
 Seen from far, a loop is one thing, and so is an agent with the append of what it said. A graph that
 is one loop and nothing else is seen by its phases instead: all of its nodes that are of one kind.
+Who decides is told apart, but in a graph that is too large to be drawn whole from near.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from ..graph import Graph
 from ..node_protocol import Kind
 from ..proofs.lines import groups
 from ..views.folded import Box
+from ..views.picture import picture
+from ..views.references import has_references
 
 __all__ = ["phases"]
 
@@ -30,18 +33,20 @@ def phases(graph: Graph[S]) -> tuple[Box, ...]:
     pairs = [(one.source, one.target) for one in graph.edges if one.target != "END"]
     speakers = _speakers(graph)
     loops = _with_appends(graph, list(groups(graph.nodes, pairs)), speakers)
+    if len(loops) > 1:
+        return tuple(_boxes(graph, loops))
+    # What would be one box alone is seen from nearer.
     kinds = _with_appends(graph, _by_kind(graph, speakers), speakers)
     nodes = [(name,) for name in graph.nodes]
-    # What would be one box alone is seen from nearer.
-    seen = next((one for one in (loops, kinds) if len(one) > 1), nodes)
-    return tuple(_boxes(graph, seen))
+    return tuple(_boxes(graph, kinds if len(kinds) > 1 else nodes))
 
 
 def _by_kind(graph: Graph[S], speakers: Mapping[str, str]) -> list[Group]:
     """Return the phases of a loop: nodes of one kind; agents, people and their appends alone."""
     found: dict[str, list[str]] = {}
+    alone_kinds = ALONE - {"human"} if has_references(picture(graph)) else ALONE
     for name, node in graph.nodes.items():
-        alone = node.kind in ALONE or name in speakers
+        alone = node.kind in alone_kinds or name in speakers
         found.setdefault(f"node {name}" if alone else node.kind, []).append(name)
     return [tuple(group) for group in found.values()]
 
@@ -83,7 +88,7 @@ def _boxes(graph: Graph[S], found: Sequence[Group]) -> Iterator[Box]:
     for group, entry in zip(found, entries, strict=True):
         first = graph.nodes[group[0]]
         kinds = {graph.nodes[name].kind for name in group}
-        if len(group) == 1 or (first.kind in ALONE and kinds <= {first.kind, "append"}):
+        if len(group) == 1 or (first.kind == "graph" and kinds <= {"graph", "append"}):
             yield Box(first.name, first.kind, group)
         elif len(kinds) == 1:
             yield Box(_free(first.kind, taken), first.kind, group)

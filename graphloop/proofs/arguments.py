@@ -73,9 +73,11 @@ def codes(asking: str, given: Iterable[str]) -> tuple[str, ...]:
     found = cast("object", given)
     if isinstance(found, str):
         raise ConfigError(f"{asking}: expected codes, found the text {found!r}. Fix: ({found!r},)")
+    if not isinstance(found, Iterable):
+        raise ConfigError(f"{asking}: expected codes, such as ('GL2',); found {found!r:.80}")
     told = tuple(given)
     for one in told:
-        if one not in PROPERTIES:
+        if not isinstance(one, str) or one not in PROPERTIES:  # pyright: ignore[reportUnnecessaryIsInstance] - users are not checked.
             known = ", ".join(PROPERTIES)
             raise ConfigError(
                 f"{asking}: there is no property {one!r}; there are {known}."

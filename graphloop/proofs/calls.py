@@ -192,8 +192,11 @@ def _over(place: Place, contract: Contract | None, outcome: type[Outcome]) -> Ov
 
 def _in_turn(place: Place, contract: Contract | None, outcome: type[Outcome]) -> bool:
     """Return whether a turn is open once a node was left by an outcome."""
-    # What promises nothing may have opened one.
-    if contract is None or "turn" in contract.may_move(outcome):
+    # What promises nothing is taken to have opened one; what says when it surely does, only then.
+    if contract is None or "turn" in contract.moved(outcome):
+        return True
+    sure = any("turn" in moved for moved in contract.surely.values())
+    if "turn" in contract.may_move(outcome) and not sure:
         return True
     return place.in_turn and "close" not in contract.moved(outcome)
 

@@ -23,7 +23,7 @@ from .cycles import circling
 from .data import misread
 from .gates import ungated
 from .ground import Ground
-from .nested import Nested, nested, nobody_knows
+from .nested import Nested, Uses, nested, nobody_knows
 from .parks import parked_after_effects
 from .ranking import Ranking
 from .reachability import traps, unreachable
@@ -71,13 +71,10 @@ def check(
     } | asked
     grounds = _grounds(uses.told)
     ground = grounds[uses.told[0].graph_key]
-    found = [one for use in _proven(uses.told, grounds, aside_in(excuses)) for one in use]
-    found += [_untold(one) for one in uses.beyond[:1]]
-    given = graph.rules & rules_of(rules)
-    if len(given):
-        wrong, open_ = temporal(ground, resolve(given, names_of(graph)))
-        found += [*wrong, *open_]
-    else:
+    kept = _kept(uses.told, rules_of(rules))
+    found = [one for use in _proven(uses.told, grounds, kept, aside_in(excuses)) for one in use]
+    found += _untold(uses)
+    if not any(kept):
         found.append(NO_RULES)
     found = [claimed(one, excuses) for one in found]
     told = {one.prefix for one in uses.told} if uses.left_out else None
@@ -96,19 +93,39 @@ def _grounds(graphs: Iterable[Nested]) -> dict[Hashable, Ground[Any]]:
     return grounds
 
 
+def _kept(graphs: Iterable[Nested], asked: Rules) -> list[Rules]:
+    """Return the rules that each graph's runs keep; of the first, those that are asked about too.
+
+    Raises:
+        ConfigError: a word means nothing in its graph.
+    """
+    kept: list[Rules] = []
+    for one in graphs:
+        rules = one.rules if one.path else one.rules & asked
+        kept.append(resolve(rules, names_of(one.graph)))
+    return kept
+
+
 def _proven(
-    graphs: Iterable[Nested], grounds: Mapping[Hashable, Ground[Any]], aside: frozenset[str]
+    graphs: Iterable[Nested],
+    grounds: Mapping[Hashable, Ground[Any]],
+    kept: Iterable[Rules],
+    aside: frozenset[str],
 ) -> Iterator[list[Finding | Unknown]]:
     """Yield what is found of each use of a graph; each graph is proven once."""
     known: dict[Hashable, list[Finding | Unknown]] = {}
-    for one in graphs:
-        key, from_above = one.graph_key, one.key
+    for one, rules in zip(graphs, kept, strict=True):
+        key, from_above = one.graph_key, one.bounds
+        by_rules = key, rules.rules
         ground = grounds[key]
         if key not in known:
             known[key] = [_written(found, ground) for found in _proofs(ground, aside)]
         if from_above not in known:
             known[from_above] = list(quarrels(ground, one.budget, one.gates))
-        found = (*known[key], *known[from_above], *nobody_knows(one))
+        if by_rules not in known:
+            wrong, open_ = temporal(ground, rules)
+            known[by_rules] = [*(_written(found, ground) for found in wrong), *open_]
+        found = (*known[key], *known[from_above], *nobody_knows(one), *known[by_rules])
         yield [*map(one.told, found)]
 
 
@@ -119,12 +136,20 @@ def _written(found: F, ground: Ground[Any]) -> F:
     return replace(found, written=ground.places.at(found.node))
 
 
-def _untold(one: Nested) -> Unknown:
-    reason = (
-        f"graph {one.graph.name!r} is run in more places than are looked at, by way of other gates "
-        "or with other budgets: check what runs it by itself."
-    )
-    return Unknown("GL9", reason)
+def _untold(uses: Uses) -> Iterator[Unknown]:
+    """Yield what is not known of uses that are not looked at: of the first, as a sample."""
+    bounds = {one.bounds for one in uses.told}
+    ruled = {one.ruled for one in uses.told}
+    held = [one for one in uses.beyond if one.bounds not in bounds]
+    kept = [one for one in uses.beyond if one.ruled not in ruled]
+    ways = "by way of other gates or with other budgets"
+    for code, untold, other in (("GL9", held, ways), ("GL12", kept, "with other rules")):
+        for one in untold[:1]:
+            reason = (
+                f"graph {one.graph.name!r} is run in more places than are looked at, {other}: "
+                "check what runs it by itself."
+            )
+            yield Unknown(code, reason)
 
 
 def _proofs(ground: Ground[S], aside: frozenset[str]) -> Iterator[Finding | Unknown]:

@@ -3,7 +3,8 @@
 That a parked child does not starve its join is the kernel's doing: the parent waits with it, and
 goes on when it is answered. What is left to prove is that a join asks for no more than there is.
 That a child run is bound by its parents' gates and by what their budgets have left is the
-kernel's doing as well; a child that claims more for itself is found here.
+kernel's doing as well; a node that gives a child more than that is found here. What an agent's own
+options say is made for runs of its own, too, and claims nothing of its parent's.
 """
 
 from __future__ import annotations

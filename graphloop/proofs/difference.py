@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import asdict, dataclass
-from typing import Final, TypeVar, final
+from dataclasses import asdict, dataclass, field
+from typing import Final, TypeAlias, TypeVar, final
 
 from ..graph import Graph
 from ..temporal import Rules, rules_of
-from .given_changes import rules_given
 from .heirs import heirs, namesakes
 from .table_changes import TableChanges, table_changes
+from .temporal import rules_given
 from .verdict import Consequence, consequences
 
 __all__ = ["Difference", "difference"]
@@ -32,20 +32,27 @@ class Difference:
         after: the later graph's name.
         changes: what was added, removed and led elsewhere.
         verdict: what that means, what got weaker first.
-        children: the differences of graphs that both run as a child, by the child's name.
+        children: the differences of graphs that both run as a child, by the child's name; one
+            that several run stands at each of them.
     """
 
     before: str
     after: str
     changes: TableChanges
     verdict: tuple[Consequence, ...]
-    children: tuple[tuple[str, Difference], ...] = ()
+    # Told as text, each once; a `repr` would tell each at every place.
+    children: tuple[tuple[str, Difference], ...] = field(default=(), repr=False)
 
     @property
     def weaker(self) -> bool:
         """Whether the later graph promises less in anything, its children included."""
-        here = any(one.effect == "weaker" for one in self.verdict)
-        return here or any(child.weaker for _, child in self.children)
+        every: list[Difference] = [self]
+        found = {id(self)}
+        for here in every:
+            new = [child for _, child in here.children if id(child) not in found]
+            found |= {id(child) for child in new}
+            every += new
+        return any(one.effect == "weaker" for here in every for one in here.verdict)
 
     @property
     def none(self) -> bool:
@@ -54,24 +61,42 @@ class Difference:
         return self.changes.none and not differs
 
     def to_json(self) -> str:
-        """Return a JSON object with `weaker` and the fields of this class."""
-        return json.dumps(_builtins(self), indent=2, ensure_ascii=False)
+        """Return a JSON object with `weaker` and the fields of this class.
+
+        Of a child that was told already, `same_as` names it: the names that lead to it.
+        """
+        return json.dumps(_builtins(self, (), {}), indent=2, ensure_ascii=False)
 
     def __str__(self) -> str:
         """Return what it means, then what was changed, then the same of the children."""
-        names = f"{self.before!r} -> {self.after!r}" if self.before != self.after else self.after
-        if self.none:
-            return f"graph {names}: no difference"
-        verdict = "weaker" if self.weaker else "not weaker"
-        lines = [f"graph {names}: {verdict}"]
-        for one in self.verdict:
-            lines += [f"  {line}" for line in str(one).splitlines()]
-        if not self.changes.none:
-            lines += ["", *(f"  {line}" for line in self.changes.lines())]
-        for name, child in self.children:
-            lines += ["", f"in the child {name!r}:"]
-            lines += [f"  {line}" for line in str(child).splitlines()]
-        return "\n".join(lines)
+        return "\n".join(_lines(self, (), {}))
+
+
+Paths: TypeAlias = dict[int, tuple[str, ...]]
+"""Where differences were told first, by their identities: the names that lead there."""
+
+
+def _lines(one: Difference, path: tuple[str, ...], told: Paths) -> Iterator[str]:
+    """Yield the lines that tell a difference; of a child that was told, where."""
+    told[id(one)] = path
+    names = f"{one.before!r} -> {one.after!r}" if one.before != one.after else one.after
+    if one.none:
+        yield f"graph {names}: no difference"
+        return
+    yield f"graph {names}: {'weaker' if one.weaker else 'not weaker'}"
+    for each in one.verdict:
+        yield from (f"  {line}" for line in str(each).splitlines())
+    if not one.changes.none:
+        yield ""
+        yield from (f"  {line}" for line in one.changes.lines())
+    for name, child in one.children:
+        yield ""
+        known = told.get(id(child))
+        if known is None:
+            yield f"in the child {name!r}:"
+            yield from (f"  {line}" for line in _lines(child, (*path, name), told))
+        else:
+            yield f"in the child {name!r}: the same as in {'/'.join(known)!r}, above"
 
 
 def difference(
@@ -112,9 +137,8 @@ class _Comparing:
                 unseen += [one for one in _known_of(name, old, new) if one not in unseen]
             elif depth < NEST_MAX:
                 inner[_label(name, inner)] = self._once(old, new, depth + 1)
-            elif old != new:
-                said = f"the agent {name!r} is another, more than {NEST_MAX} graphs deep"
-                unseen.append(Consequence("weaker", "given", said))
+            elif old is not new:
+                unseen.append(_too_deep(name))
         for heir in heirs(before, after):
             old, new = heir.before.graph, heir.after.graph
             who = f"{heir.after.name} of {heir.node}"
@@ -126,6 +150,8 @@ class _Comparing:
                 unseen.append(Consequence("weaker", "given", said))
             elif depth < NEST_MAX:
                 inner[_label(who, inner)] = self._once(old, new, depth + 1)
+            elif old is not new:
+                unseen.append(_too_deep(who))
         return Difference(
             before.name,
             after.name,
@@ -143,6 +169,11 @@ class _Comparing:
 
 def _rank(one: Consequence) -> int:
     return ("weaker", "changed", "stronger").index(one.effect)
+
+
+def _too_deep(name: str) -> Consequence:
+    said = f"the agent {name!r} is more than {NEST_MAX} graphs deep, and was not compared"
+    return Consequence("weaker", "given", said)
 
 
 def _known_of(
@@ -186,12 +217,21 @@ def _label(name: str, taken: Container[str]) -> str:
     return label
 
 
-def _builtins(one: Difference) -> dict[str, object]:
+def _builtins(one: Difference, path: tuple[str, ...], told: Paths) -> dict[str, object]:
+    told[id(one)] = path
+    children: dict[str, object] = {}
+    for name, child in one.children:
+        known = told.get(id(child))
+        children[name] = (
+            _builtins(child, (*path, name), told)
+            if known is None
+            else {"weaker": child.weaker, "same_as": known}
+        )
     return {
         "weaker": one.weaker,
         "before": one.before,
         "after": one.after,
         "changes": asdict(one.changes),
         "verdict": [asdict(each) for each in one.verdict],
-        "children": {name: _builtins(child) for name, child in one.children},
+        "children": children,
     }

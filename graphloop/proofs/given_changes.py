@@ -7,24 +7,16 @@ by its name, compared as the parameters of nodes are.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from ..graph import Graph
-from ..temporal import Rules
 from .parameter_change import ParameterChange
-from .parameter_changes import compared, option_changes
+from .parameter_changes import compared, options_changes
+from .temporal import RULES, rules_given
 
-__all__ = ["given_changes", "rules_given"]
+__all__ = ["given_changes"]
 
 S = TypeVar("S")
-
-RULES: Final = "rules"
-
-
-def rules_given(graph: Graph[S]) -> Rules:
-    """Return the temporal rules of a graph, and those that its runs are given."""
-    given = graph.facts.get(RULES)
-    return graph.rules & given if isinstance(given, Rules) else graph.rules
 
 
 def given_changes(before: Graph[S], after: Graph[S]) -> Iterator[ParameterChange]:
@@ -36,10 +28,10 @@ def given_changes(before: Graph[S], after: Graph[S]) -> Iterator[ParameterChange
     kept, kept_now = tuple(rules_given(before)), tuple(rules_given(after))
     if kept != kept_now and set(kept) == set(kept_now):
         yield ParameterChange(RULES, ("one order",), ("another order",), "changed", comparable=True)
-    old, new = before.facts, after.facts
-    for name in dict.fromkeys([*old, *new]):
-        if name != RULES:
-            yield from option_changes(name, name, old.get(name), new.get(name))
+    old, new = (
+        {name: one for name, one in side.facts.items() if name != RULES} for side in (before, after)
+    )
+    yield from options_changes("", old, new)
 
 
 def _ignored(

@@ -1,161 +1,224 @@
-"""Likeness: any value as plain data, so that two that were made apart can be compared.
+"""Likeness: whether two values say the same, although they were made apart.
 
-Two versions of a file define the same classes and functions twice. A class is told by its name and
-annotations, a function by what its body was compiled to, any other object by its parts. What has
-no parts that anybody can see is equal to itself alone.
+Two versions of a file define the same classes and functions twice. A class is told by its name, its
+annotations, its fields and what it does, a function by what its body was compiled to, any other
+object by its class, by what it holds and by its attributes. What shows nothing of itself is equal
+to itself alone.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Set
-from dataclasses import fields, is_dataclass
-from enum import Enum
-from functools import partial
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
-from typing import Final, cast
+import dis
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence, Set
+from types import CodeType, ModuleType
+from typing import Final, TypeAlias, cast, get_args, get_origin
 
-from ..argument_checks import checks_of
 from ..graph import Graph
+from .shown import (
+    PRIMITIVE,
+    attributes_of,
+    does,
+    hidden_in,
+    mark,
+    parts_of,
+    plain,
+    said_by,
+    says,
+)
 
-__all__ = ["alike", "parts_of", "plain"]
+__all__ = ["alike", "behave_alike"]
 
-DEPTH_MAX: Final = 12
+DEPTH_MAX: Final = 64
+"""How deep values are looked into; what is deeper is equal to what it says that it is equal to."""
 
-_NOTHING: Final = frozenset[type]()
-_ADDRESS: Final = re.compile(r" at 0x[0-9a-f]+")
+DOCUMENTED: Final = 0x4000000
 
-PRIMITIVE: Final = (type(None), bool, int, float, complex, str, bytes)
+Pair: TypeAlias = tuple[int, int]
+
+Known: TypeAlias = dict[Pair, tuple[bool, object, object]]
+"""What was found of pairs, by their identities; with them, lest these are given to others."""
 
 
 def alike(one: object, other: object) -> bool:
     """Whether nobody can tell two values apart, but by their identity."""
-    return one is other or plain(one) == plain(other)
+    return _Likeness().same(one, other)
 
 
-def parts_of(value: object) -> dict[str, object] | None:
-    """Return what an object is made of, by name; None for what is one piece.
+def behave_alike(one: type, other: type) -> bool:
+    """Whether two classes have one name and do the same, their bases as well."""
+    return _Likeness().behave(one, other, 0)
 
-    An object with `facts` is told by these alone: the rest is how it does its work.
-    """
-    if isinstance(value, (type, Graph, Enum, Mapping, Set, list, tuple, *PRIMITIVE)):
-        return None
-    facts: object = getattr(value, "facts", None)
-    if isinstance(facts, Mapping):
+
+class _Likeness:
+    """One comparison. What is asked about again, while it is looked into, is taken for alike."""
+
+    def __init__(self) -> None:
+        self._known: Known = {}
+        self._asked: list[Pair] = []
+
+    def same(self, one: object, other: object, depth: int = 0) -> bool:
+        """Whether two values say the same."""
+        if one is other:
+            return True
+        if type(one) in PRIMITIVE or type(other) in PRIMITIVE:
+            # 1 is no True, and 0 no False; and there is a number that is not even itself.
+            unequal = type(one) is not type(other) or one != other
+            return not unequal or (_is_odd(one) and _is_odd(other))
+        if depth > DEPTH_MAX:
+            return _equal(one, other)
+        key = id(one), id(other)
+        known = self._known.get(key)
+        if known is not None:
+            return known[0]
+        self._known[key] = True, one, other
+        self._asked.append(key)
+        found = self._compared(one, other, depth + 1)
+        self._known[key] = found, one, other
+        return found
+
+    def behave(self, one: type, other: type, depth: int) -> bool:
+        """Whether the objects of two classes do the same."""
+        lines, others = one.__mro__, other.__mro__
+        return len(lines) == len(others) and all(
+            kind is base
+            or (_named_alike(kind, base) and self.same(does(kind), does(base), depth + 1))
+            for kind, base in zip(lines, others, strict=True)
+        )
+
+    def _compared(self, one: object, other: object, depth: int) -> bool:
+        match one, other:
+            case Graph(), Graph():
+                # What becomes of a graph is told as a graph's difference.
+                return True
+            case type(), type():
+                return self._classes(one, other, depth)
+            case ModuleType(), ModuleType():
+                return one.__name__ == other.__name__
+            case CodeType(), CodeType():
+                return _code(one) == _code(other) and self._each(_names(one), _names(other), depth)
+            case _:
+                return self._objects(one, other, depth)
+
+    def _classes(self, one: type, other: type, depth: int) -> bool:
+        """Whether two classes have the same name, annotations, fields and validators, and do so."""
+        metas = type(one), type(other)
+        return (
+            self.behave(*metas, depth)
+            and self.behave(one, other, depth)
+            and all(
+                kind is base or self.same(says(kind), says(base), depth + 1)
+                for kind, base in zip(one.__mro__, other.__mro__, strict=True)
+            )
+        )
+
+    def _objects(self, one: object, other: object, depth: int) -> bool:
+        """Whether two objects are of classes that do the same, and hold and have the same."""
+        kinds = type(one), type(other)
+        if not all(map(plain, kinds)) and not self.behave(*kinds, depth):
+            return False
+        origin, origin_now = get_origin(one), get_origin(other)
+        if origin is not None and origin_now is not None:
+            every = self._each(get_args(one), get_args(other), depth)
+            return every and self.same(origin, origin_now, depth)
+        held = self._held(one, other, depth)
+        if held is not None:
+            more, more_now = attributes_of(one), attributes_of(other)
+            # Most have none, and these need not be looked into for theirs.
+            return held and (not (more or more_now) or self.same(more, more_now, depth))
+        parts, parts_now = parts_of(one), parts_of(other)
+        if parts is None and parts_now is None and _equal(one, other):
+            return True
+        hidden, hidden_now = hidden_in(one), hidden_in(other)
+        seen = hidden is not None and hidden_now is not None
+        return seen and self.same([parts, hidden], [parts_now, hidden_now], depth)
+
+    def _held(self, one: object, other: object, depth: int) -> bool | None:
+        """Whether two hold the same, a tuple like a list; None for what holds nothing like that."""
+        said, said_now = said_by(one), said_by(other)
         # isinstance cannot tell what is in it.
-        told = cast("Mapping[object, object]", facts)
-        return {str(name): one for name, one in told.items()}
-    if is_dataclass(value):
-        return {one.name: getattr(value, one.name) for one in fields(value) if one.compare}
-    names = getattr(type(value), "__struct_fields__", None)
-    if isinstance(names, tuple):
-        given = cast("tuple[str, ...]", names)
-        return {name: getattr(value, name) for name in given}
-    own: object = getattr(value, "__dict__", None)
-    if isinstance(own, dict) and own:
-        return dict(cast("dict[str, object]", own))
-    return _slots(value) or None
-
-
-def plain(value: object, depth: int = 0, within: frozenset[type] = _NOTHING) -> object:  # noqa: PLR0911 - a kind a line
-    """Return a value as data that compares by what it says; a class in itself by its name."""
-    if isinstance(value, PRIMITIVE):
-        # 1 is no True, and 0 no False.
-        return (type(value).__name__, value)
-    if depth > DEPTH_MAX:
-        return _Piece(value)
-    if isinstance(value, type):
-        return _class(value, depth, within)
-    said = partial(plain, depth=depth + 1, within=within)
-    match value:
-        case Graph():
-            # What becomes of a graph is told as a graph's difference.
-            return "a graph"
-        case Enum():
-            return (type(value).__qualname__, value.name)
-        case Mapping():
-            given = cast("Mapping[object, object]", value)
-            return {repr(said(name)): said(one) for name, one in given.items()}
-        case Set():
-            every = cast("Set[object]", value)
-            return ("set", sorted([repr(said(one)) for one in every]))
-        case list() | tuple():
-            listed = cast("list[object] | tuple[object, ...]", value)
-            return [said(one) for one in listed]
-        case ModuleType():
-            return value.__name__
-        case _:
-            return _callable(value, depth, within) or _object(value, depth, within)
-
-
-def _class(value: type, depth: int, within: frozenset[type]) -> object:
-    """Return a class by its name and annotations, and what its validators say."""
-    if value in within:
-        return value.__qualname__
-    said = partial(plain, depth=depth + 1, within=within | {value})
-    annotated = cast("Mapping[str, object]", getattr(value, "__annotations__", {}))
-    told: list[object] = []
-    for name, one in annotated.items():
-        more = cast("tuple[object, ...]", getattr(one, "__metadata__", ()))
-        text = str(getattr(one, "__origin__", one) if more else one)
-        told.append((name, _ADDRESS.sub("", text), said(more)))
-    return (value.__qualname__, told, said(checks_of(value)))
-
-
-def _callable(value: object, depth: int, within: frozenset[type]) -> object:
-    said = partial(plain, depth=depth + 1, within=within)
-    match value:
-        case FunctionType():
-            cells = [said(_content(one)) for one in value.__closure__ or ()]
-            code = said(value.__code__)
-            return (value.__qualname__, code, said(value.__defaults__), cells)
-        case CodeType():
-            names = (value.co_names, value.co_varnames, value.co_freevars, value.co_flags)
-            return (value.co_code, names, [said(one) for one in value.co_consts])
-        case MethodType():
-            return (said(value.__func__), said(value.__self__))
-        case BuiltinFunctionType():
-            return (value.__qualname__, str(value.__module__))
-        case partial():
-            part = cast("partial[object]", value)
-            return (said(part.func), said(part.args), said(part.keywords))
-        case _:
+        if isinstance(one, Mapping) and isinstance(other, Mapping):
+            some = cast("Mapping[object, object]", one)
+            return self._entries(some, cast("Mapping[object, object]", other), depth)
+        if isinstance(one, Set) and isinstance(other, Set):
+            every = cast("Set[object]", one)
+            return self._any_order(every, cast("Set[object]", other), depth)
+        if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+            listed = cast("Sequence[object]", one)
+            return self._each(listed, cast("Sequence[object]", other), depth)
+        if said is None or said_now is None:
             return None
+        return self._each(said, said_now, depth)
+
+    def _each(self, some: Iterable[object], others: Iterable[object], depth: int) -> bool:
+        listed, more = list(some), list(others)
+        pairs = zip(listed, more, strict=False)
+        return len(listed) == len(more) and all(self.same(*pair, depth) for pair in pairs)
+
+    def _entries(
+        self, one: Mapping[object, object], other: Mapping[object, object], depth: int
+    ) -> bool:
+        if len(one) != len(other):
+            return False
+        if all(type(key) is str for key in (*one, *other)):
+            return one.keys() == other.keys() and all(
+                self.same(value, other[key], depth) for key, value in one.items()
+            )
+        return self._any_order([*one.items()], [*other.items()], depth)
+
+    def _any_order(self, some: Iterable[object], others: Iterable[object], depth: int) -> bool:
+        """Whether each of some has one of the others that is like it, and none is left."""
+        left: defaultdict[object, list[object]] = defaultdict(list)
+        for other in others:
+            left[mark(other)].append(other)
+        for one in some:
+            near = left[mark(one)]
+            at = next((at for at, other in enumerate(near) if self._try(one, other, depth)), None)
+            if at is None:
+                return False
+            del near[at]
+        return not any(left.values())
+
+    def _try(self, one: object, other: object, depth: int) -> bool:
+        """Whether two are alike; if not, what was taken for granted meanwhile is forgotten."""
+        before = len(self._asked)
+        found = self.same(one, other, depth)
+        if not found:
+            for key in self._asked[before:]:
+                if key in self._known and self._known[key][0]:
+                    del self._known[key]
+            del self._asked[before:]
+        return found
 
 
-def _object(value: object, depth: int, within: frozenset[type]) -> object:
-    parts = parts_of(value)
-    if parts is None:
-        return _Piece(value)
-    said = partial(plain, depth=depth + 1, within=within)
-    return (type(value).__qualname__, {name: said(one) for name, one in parts.items()})
+def _code(code: CodeType) -> tuple[object, ...]:
+    """Return what a body does, but for the values that it names."""
+    counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount
+    names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
+    flags = code.co_flags & ~DOCUMENTED
+    return (code.co_code, code.co_exceptiontable, *counts, *names, flags)
 
 
-def _slots(value: object) -> dict[str, object]:
-    found: dict[str, object] = {}
-    for kind in type(value).__mro__:
-        given: object = kind.__dict__.get("__slots__", ())
-        names = (given,) if isinstance(given, str) else cast("tuple[str, ...]", given)
-        found |= {name: getattr(value, name) for name in names if hasattr(value, name)}
-    return found
+def _names(code: CodeType) -> Sequence[object]:
+    """Return the values that a body names; what it is documented by, no run reads."""
+    values = code.co_consts
+    if not values or not isinstance(values[0], str):
+        return values
+    read = {one.arg for one in dis.get_instructions(code) if one.opcode in dis.hasconst}
+    return values if 0 in read else (None, *values[1:])
 
 
-def _content(cell: object) -> object:
-    # A cell that is not filled yet has no content.
-    return getattr(cell, "cell_contents", None)
+def _is_odd(value: object) -> bool:
+    return isinstance(value, float | complex) and value != value  # noqa: PLR0124 - so it says.
 
 
-class _Piece:
-    """What has no parts: equal to what it says that it is equal to."""
+def _named_alike(one: type, other: type) -> bool:
+    return one.__qualname__ == other.__qualname__
 
-    def __init__(self, value: object) -> None:
-        self._value = value
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Piece) and bool(self._value == other._value)
-
-    def __hash__(self) -> int:
-        return hash(type(self._value))
-
-    def __repr__(self) -> str:
-        return f"{type(self._value).__qualname__}"
+def _equal(one: object, other: object) -> bool:
+    """Whether one says that it is equal to the other; what cannot say so is not."""
+    try:
+        return bool(one == other)
+    except Exception:  # noqa: BLE001 - what stands in a graph may be anybody's.
+        return False

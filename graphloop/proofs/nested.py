@@ -1,7 +1,8 @@
 """nested: the graphs that a graph runs, as agents of nodes and as tools, so each is proven once.
 
 A graph that is used in many places is one graph: it is looked at once, and what is wrong with it is
-told at each place. Uses of uses can be beyond counting; past the first of them, a graph that has
+told at each place. A place is the names of the children that lead there: several nodes that run one
+agent are one. Uses of uses can be beyond counting; past the first of them, a graph that has
 been told is not told again.
 """
 
@@ -18,7 +19,9 @@ from ..node_protocol import Node
 from ..outcomes import Outcome
 from ..policy import Rule
 from ..spending import Budget
+from ..temporal import Rules
 from .report import PROPERTIES, Finding, Unknown
+from .temporal import rules_given
 
 __all__ = ["NEST_MAX", "Nested", "Uses", "children_of", "gate_rules", "nested", "nobody_knows"]
 
@@ -30,8 +33,8 @@ NEST_MAX: Final = 64
 USES_MAX: Final = 64
 """How many uses of graphs are told one by one."""
 
-OF_A_GRAPH: Final = tuple(code for code in PROPERTIES if code != "GL12")
-"""What is proven of every graph, whatever rules there are."""
+BUDGET: Final = "budget"
+"""Which of a graph's facts is the budget of each of its runs."""
 
 
 @final
@@ -64,9 +67,24 @@ class Nested:
         return id(graph.table), agents, graph.called, graph.handoffs, self.excused
 
     @property
-    def key(self) -> Hashable:
-        """What all proofs depend on: what holds of its runs from above as well."""
+    def bounds(self) -> Hashable:
+        """What is told of its children depends on: what holds of its runs from above as well."""
         return self.graph_key, self.budget, self.gates
+
+    @property
+    def ruled(self) -> Hashable:
+        """What is told of its rules depends on."""
+        return self.graph_key, self.rules.rules
+
+    @property
+    def key(self) -> Hashable:
+        """What all proofs depend on."""
+        return self.bounds, self.ruled
+
+    @property
+    def rules(self) -> Rules:
+        """The temporal rules that its runs keep."""
+        return rules_given(self.graph)
 
     @property
     def prefix(self) -> str:
@@ -90,7 +108,7 @@ class Uses(NamedTuple):
 
     Attributes:
         told: they are told one by one.
-        beyond: under other gates, or with another budget, than each that is told.
+        beyond: under other gates, with another budget or other rules, than each that is told.
         left_out: how many are not told, as far as anybody has looked.
     """
 
@@ -104,11 +122,13 @@ def nested(graph: Graph[S], budget: Budget | None, excused: Iterable[tuple[str, 
 
     Args:
         graph: the outermost graph.
-        budget: what its runs may spend, if that is known.
+        budget: what its runs may spend, if that is known; beside what the graph says itself.
         excused: what is set aside besides what the graphs say, by node and code.
     """
-    found = [Nested(graph, budget, excused=frozenset((*graph.ignore, *excused)))]
+    excuses = frozenset((*graph.ignore, *excused))
+    found = [Nested(graph, _spendable(graph, budget), excused=excuses)]
     seen, keys = {found[0].graph_key}, {found[0].key}
+    places: set[Hashable] = set()
     beyond: dict[Hashable, Nested] = {}
     left_out = 0
     todo = deque(found)
@@ -119,6 +139,10 @@ def nested(graph: Graph[S], budget: Budget | None, excused: Iterable[tuple[str, 
         gates = here.gates.union(gate_rules(here.graph.nodes.values()))
         for child, inner in _graphs(here.graph):
             one = _use(here, child, inner, gates)
+            if (one.path, one.key) in places:
+                # Several nodes run one agent: that is one place, by whose name it is set aside.
+                continue
+            places.add((one.path, one.key))
             if one.graph_key not in seen or len(found) < USES_MAX:
                 seen.add(one.graph_key)
                 keys.add(one.key)
@@ -135,7 +159,8 @@ def _use(
     here: Nested, child: ChildContract, graph: Graph[Any], gates: frozenset[tuple[Rule, ...]]
 ) -> Nested:
     """Return a use of a graph by another, under these gates and that of the child."""
-    own, above = child.budget or Budget(), here.budget or Budget()
+    above = here.budget or Budget()
+    given = above if child.budget is None else above.tightened(child.budget)
     own_gates = [child.gate_rules] if child.gate_rules else []
     within = f"{child.name}/"
     excused = frozenset(
@@ -143,8 +168,16 @@ def _use(
     )
     path = (*here.path, child.name)
     return Nested(
-        graph, above.tightened(own), path, gates.union(own_gates), excused.union(graph.ignore)
+        graph, _spendable(graph, given), path, gates.union(own_gates), excused.union(graph.ignore)
     )
+
+
+def _spendable(graph: Graph[Any], given: Budget | None) -> Budget | None:
+    """Return what a run of a graph may spend that is given so much: its own budget holds too."""
+    own = graph.facts.get(BUDGET)
+    if not isinstance(own, Budget):
+        return given
+    return own if given is None else given.tightened(own)
 
 
 def gate_rules(nodes: Iterable[Node[Any, Outcome]]) -> list[tuple[Rule, ...]]:
@@ -180,7 +213,7 @@ def nobody_knows(here: Nested) -> Iterator[Unknown]:
             )
         else:
             continue
-        yield from (Unknown(code, reason, node) for code in OF_A_GRAPH)
+        yield from (Unknown(code, reason, node) for code in PROPERTIES)
 
 
 def children_of(graph: Graph[Any]) -> Iterator[tuple[str, ChildContract]]:
@@ -200,14 +233,8 @@ def children_of(graph: Graph[Any]) -> Iterator[tuple[str, ChildContract]]:
 
 
 def _graphs(graph: Graph[Any]) -> Iterator[tuple[ChildContract, Graph[Any]]]:
-    """Yield the children whose graphs are known; one that every `Execute` may run, once."""
-    told: set[str] = set()
-    for _, child in children_of(graph):
-        if child.graph is None or child.name in told:
-            continue
-        if child.name in graph.called:
-            told.add(child.name)
-        yield child, child.graph
+    """Yield the children whose graphs are known."""
+    yield from ((child, child.graph) for _, child in children_of(graph) if child.graph is not None)
 
 
 def _of(node: Node[Any, Outcome]) -> Iterator[ChildContract]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple, TypeAlias, cast
 
-__all__ = ["Effect", "ParameterChange", "in_words", "limited", "ordered"]
+__all__ = ["Effect", "ParameterChange", "in_words", "limited", "ordered", "unknown"]
 
 Effect: TypeAlias = Literal["weaker", "changed", "stronger"]
 
@@ -57,5 +57,17 @@ def in_words(value: object) -> str:
         listed = sorted(every) if isinstance(value, frozenset | set) else every
         text = ", ".join(listed)
         return text if len(text) <= WORDS_MAX else f"{text[:WORDS_MAX]}…"
-    named: object = getattr(value, "__qualname__", None) or getattr(value, "name", None)
+    try:
+        named: object = getattr(value, "__qualname__", None) or getattr(value, "name", None)
+    except Exception:  # noqa: BLE001 - what stands in a graph may be anybody's.
+        named = None
     return named if isinstance(named, str) and named.isprintable() else type(value).__qualname__
+
+
+def unknown(path: str, was: object, now: object, *, guards: bool) -> ParameterChange:
+    """Return a change of which nobody can say what it means: weaker, of what guards something."""
+    effect: Effect = "weaker" if guards else "changed"
+    before, after = in_words(was), in_words(now)
+    if before == after:
+        after = f"another {after}"
+    return ParameterChange(path, (before,), (after,), effect)

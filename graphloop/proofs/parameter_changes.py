@@ -7,26 +7,38 @@ said that they differ, which counts as weaker where the node guards something.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, Final, cast
 
-from ..contract import Cap, contract_of
+from ..contract import contract_of
+from ..model_price import ModelPrice
 from ..node_protocol import Node
 from ..nodes.approve import Approve
 from ..nodes.critique import Critique
 from ..nodes.gate import Gate
 from ..nodes.router import Router
 from ..nodes.stop_check import StopCheck
-from ..nodes.verify import AnswerCheck, Verify
+from ..nodes.verify import Verify
 from ..outcomes import Outcome, outcome_name
 from ..spending import Budget
-from ..temporal import Rules, describe_rule
-from .implication import implies
-from .likeness import alike, parts_of
-from .parameter_change import Effect, ParameterChange, in_words, limited, ordered
+from ..stop import AnyOf
+from ..temporal import Rules
+from .known_changes import (
+    are_numbers,
+    asked,
+    capped,
+    caps_of,
+    checks_changed,
+    offered,
+    reordered,
+    ruled,
+)
+from .likeness import alike, behave_alike
+from .parameter_change import Effect, ParameterChange, in_words, limited, ordered, unknown
+from .shown import parts_of
 
-__all__ = ["GUARDS", "compared", "is_guard", "option_changes", "parameter_changes"]
+__all__ = ["GUARDS", "compared", "is_guard", "options_changes", "parameter_changes"]
 
 GUARDS: Final = frozenset({"gate", "check", "human", "stop"})
 """The kinds of nodes that keep something from happening."""
@@ -34,33 +46,34 @@ GUARDS: Final = frozenset({"gate", "check", "human", "stop"})
 LIMITS: Final = frozenset(
     {
         *("max_steps", "max_tool_errors", "max_denials", "max_pauses", "max_items", "times"),
-        *("count", "tokens_max", "usd_max", "seconds_max", "ttl_s", "timeout_s"),
+        *("count", "tokens_max", "usd_max", "seconds_max", "ttl_s", "timeout_s", "attempts_max"),
     }
 )
 """What lets more happen the higher it is; None is no limit."""
 
+TIMES: Final = frozenset({"connect_s", "first_content_s", "silence_s", "total_s"})
+"""Limits of which 0 is none."""
+
 OPTION_GUARDS: Final = frozenset(
     {
-        "approve_tool_call",
-        "argument_checks",
-        "done_when",
-        "gate",
-        "needs_approval",
-        "output_type",
-        "reconcile",
+        *("approve_tool_call", "argument_checks", "done_when", "gate", "needs_approval"),
+        *("output_type", "price", "prices", "reconcile", "verify"),
     }
-    | {"stop_when", "verify"}
 )
-"""Options of runs and tools that keep something from happening, or an answer from being taken."""
+"""Options of runs and tools that keep something from happening, or an answer from being taken.
 
-ADDED: Final = frozenset({"done_when", "output_type", "stop_when", "verify"})
-"""Options that only refuse, or stop, what nothing did before they were given."""
+What a reply costs is what budgets are counted in.
+"""
+
+ADDED: Final = frozenset({"done_when", "output_type", "verify"})
+"""Options that only refuse what nothing did before they were given."""
 
 OPTION_LIMITS: Final = frozenset(
     {"approval_ttl_s", "max_agent_depth", "max_tokens", "step_timeout_s", "timeout_s"}
 )
 
-HOLDING: Final = frozenset({"signed"})
+DEFAULTED: Final = frozenset({"retries", "timeouts"})
+"""Options that are what their classes say where they are not given."""
 
 CARE: Final = {"at_least_once": 0, "idempotent": 1, "pure": 1, "at_most_once": 2, "reconcile": 2}
 """How far a tool is kept from doing twice, after a crash, what is to be done once."""
@@ -98,26 +111,53 @@ def compared(path: str, old: object, new: object, *, guards: bool) -> Iterator[P
         return
     was, now = parts_of(old), parts_of(new)
     if was is None or now is None or _class(old) != _class(new):
-        yield _unknown(path or "class", old, new, guards=guards)
+        yield unknown(path or "class", old, new, guards=guards)
         return
-    if hasattr(old, "kind") and hasattr(old, "outcomes"):
+    if _has(old, "kind") and _has(old, "outcomes"):
         guards = is_guard(old)
     own = type(old).__module__.partition(".")[0] == __name__.partition(".")[0]
-    for name in dict.fromkeys([*was, *now]):
-        one, other = was.get(name), now.get(name)
-        if alike(one, other) and (name in was) is (name in now):
+    earlier = _still_asked(was, now) if own else was
+    for name in dict.fromkeys([*earlier, *now]):
+        one, other = earlier.get(name), now.get(name)
+        if alike(one, other) and (name in earlier) is (name in now):
             continue
         inner = path if name in THROUGH else f"{path}.{name}".lstrip(".")
         known = _known(old, name, inner, one, other) if own else None
         if known is not None:
             yield from known
         elif own:
-            yield from option_changes(name, inner or name, one, other, guards=guards)
+            yield from _option(name, inner or name, one, other, guards=guards)
         else:
             yield from compared(inner or name, one, other, guards=guards)
+    if path and not behave_alike(type(old), type(new)):
+        yield unknown(path, type(old), type(new), guards=guards)
 
 
-def option_changes(
+def options_changes(
+    path: str, was: Mapping[str, object], now: Mapping[str, object]
+) -> Iterator[ParameterChange]:
+    """Yield by what the options of runs differ, by their names; what is not given is None.
+
+    Args:
+        path: where they stand; empty for the outermost.
+        was: the earlier ones.
+        now: the later ones.
+    """
+    was = _still_asked(was, now)
+    for name in dict.fromkeys([*was, *now]):
+        yield from _option(name, f"{path}.{name}".lstrip("."), was.get(name), now.get(name))
+
+
+def _still_asked(was: Mapping[str, object], now: Mapping[str, object]) -> Mapping[str, object]:
+    """Return options without who had to agree to calls of tools that are not there any more."""
+    asking, tools = _entries_of(was.get("needs_approval")), _entries_of(now.get("tools"))
+    if asking is None or tools is None:
+        return was
+    there = {*tools, *(_entries_of(now.get("agents")) or {})}
+    return {**was, "needs_approval": {name: one for name, one in asking.items() if name in there}}
+
+
+def _option(  # noqa: C901, PLR0912 - an option a line
     name: str, path: str, was: object, now: object, *, guards: bool = False
 ) -> Iterator[ParameterChange]:
     """Yield by what an option differs, of a run or a tool; or any other parameter.
@@ -129,32 +169,54 @@ def option_changes(
         now: its later one.
         guards: whether what it stands in keeps something from happening.
     """
+    if name == "tools":
+        yield from reordered(path, _entries_of(was), _entries_of(now))
     if alike(was, now):
         return
+    entries, entries_now = _entries_of(was or {}), _entries_of(now or {})
     match name:
-        case _ if name in OPTION_LIMITS and _numbers(was, now):
+        case _ if name in OPTION_LIMITS and are_numbers(was, now):
             yield limited(path, cast("float | None", was), cast("float | None", now))
-        case _ if name in ADDED and was is None:
-            yield ordered(path, was, now, more=True)
-        case _ if name in HOLDING:
+        case _ if name in ADDED and (was is None or now is None):
+            yield ordered(path, was, now, more=was is None)
+        case "signed":
             yield ordered(path, was, now, more=bool(now))
         case "effect" if was in CARE and now in CARE:
             care, care_now = CARE[str(was)], CARE[str(now)]
             one = ordered(path, was, now, more=care_now > care)
             yield one._replace(effect="changed") if care == care_now else one
         case "rules" if isinstance(was, Rules | None) and isinstance(now, Rules | None):
-            yield _ruled(path, was or Rules(), now or Rules())
+            yield ruled(path, was or Rules(), now or Rules())
+        case "stop_when":
+            yield from _conditions(path, _several(was), _several(now))
+        case "needs_approval" if entries is not None and entries_now is not None:
+            yield from asked(path, entries, entries_now)
+        case "agents" if entries is not None and entries_now is not None:
+            yield from _agents(path, entries, entries_now)
+        case "prices" if entries is not None and entries_now is not None:
+            yield from compared(path, entries, entries_now, guards=True)
+        case _ if name in DEFAULTED and (was is None or now is None):
+            default = type(was or now)()
+            yield from compared(path, was or default, now or default, guards=guards)
         case _:
             yield from compared(path, was, now, guards=guards or name in OPTION_GUARDS)
 
 
-def _ruled(path: str, was: Rules, now: Rules) -> ParameterChange:
-    """Return what it means that a child's runs are kept to other rules."""
-    lost = [one for one in was if not any(implies(other, one) for other in now)]
-    come = [one for one in now if not any(implies(other, one) for other in was)]
-    effect: Effect = "weaker" if lost else "stronger" if come else "changed"
-    sides = tuple(map(describe_rule, was)), tuple(map(describe_rule, now))
-    return ParameterChange(path, *sides, effect, comparable=True)
+def _agents(
+    path: str, was: Mapping[str, object], now: Mapping[str, object]
+) -> Iterator[ParameterChange]:
+    """Yield by what the runs of agents differ; their graphs are told by themselves."""
+    gone = tuple([name for name in was if name not in now])
+    come = tuple([name for name in now if name not in was])
+    if gone or come:
+        yield ParameterChange(path, gone, come, "changed", comparable=True)
+    for name in [one for one in was if one in now]:
+        given, given_now = _entries_of(was[name]), _entries_of(now[name])
+        inner = f"{path}.{name}"
+        if given is not None and given_now is not None:
+            yield from options_changes(inner, given, given_now)
+        else:
+            yield from compared(inner, was[name], now[name], guards=False)
 
 
 def _entries_of(value: object) -> Mapping[str, object] | None:
@@ -165,25 +227,30 @@ def _entries_of(value: object) -> Mapping[str, object] | None:
 def _entries(
     path: str, old: Mapping[str, object], new: Mapping[str, object], *, guards: bool
 ) -> Iterator[ParameterChange]:
-    """Yield by what two mappings differ, entry by entry; one that says how an option is, too."""
+    """Yield by what two mappings differ, entry by entry."""
+    was, now = ({_word(key): one for key, one in side.items()} for side in (old, new))
     gone, come = (
-        tuple([one for one in some if one not in others and not _is_option(one)])
-        for some, others in ((old, new), (new, old))
+        tuple([one for one in some if one not in others])
+        for some, others in ((was, now), (now, was))
     )
     if gone or come:
         effect: Effect = "weaker" if guards and gone else "changed"
         yield ParameterChange(path, gone, come, effect, comparable=not guards)
-    for key in dict.fromkeys([*old, *new]):
-        if (key in old and key in new) or _is_option(key):
-            one, other = old.get(key), new.get(key)
-            yield from option_changes(key, f"{path}.{key}", one, other, guards=guards)
+    for key in [one for one in was if one in now]:
+        yield from compared(f"{path}.{key}", was[key], now[key], guards=guards)
 
 
-def _is_option(name: str) -> bool:
-    return name in OPTION_GUARDS | OPTION_LIMITS | HOLDING or name == "rules"
+def _word(key: object) -> str:
+    """Return a key of a mapping as a reader knows it."""
+    if isinstance(key, str):
+        return key
+    kind: object = key
+    if isinstance(key, type) and issubclass(key, Outcome):
+        return outcome_name(key)
+    return in_words(kind)
 
 
-def _known(  # noqa: PLR0911 - a parameter a line
+def _known(  # noqa: C901, PLR0911 - a parameter a line
     owner: object, name: str, path: str, was: object, now: object
 ) -> list[ParameterChange] | None:
     """Return what a change means, where the direction is known; None where it is not."""
@@ -191,68 +258,60 @@ def _known(  # noqa: PLR0911 - a parameter a line
         case Gate(), "rules":
             return []
         case Verify(), "checks" if _listed(was) and _listed(now):
-            return list(_checks(was, now))
+            return list(checks_changed(was, now))
         case StopCheck(), "conditions" if _listed(was) and _listed(now):
-            return list(_conditions(was, now))
+            return list(_conditions(path, _several(was), _several(now)))
+        case StopCheck(), "callback" if not was or not now:
+            return [ordered(path, was or None, now or None, more=bool(now))]
+        case ModelPrice(), _ if was is not None and now is not None and are_numbers(was, now):
+            # The dearer a reply is counted, the sooner a budget ends.
+            return [ordered(path, was, now, more=cast("float", now) > cast("float", was))]
+        case _, _ if name in TIMES and are_numbers(was, now):
+            return [limited(path, cast("float", was) or None, cast("float", now) or None)]
         case _, "hold":
             return [ordered(path, was, now, more=bool(now))]
         case _, "active_tools" if _listed(was) and _listed(now):
-            return [_offered(path, was, now)]
+            return [offered(path, was, now)]
         case _, "caps" if _listed(was) and _listed(now):
-            return list(_capped(_pairs(was), _pairs(now)))
-        case _ if (name in LIMITS or isinstance(owner, Budget)) and _numbers(was, now):
+            return list(capped(caps_of(was), caps_of(now)))
+        case _ if (name in LIMITS or isinstance(owner, Budget)) and are_numbers(was, now):
             return [limited(path, cast("float | None", was), cast("float | None", now))]
         case _:
             return None
 
 
-def _checks(was: object, now: object) -> Iterator[ParameterChange]:
-    """Yield what becomes of the checks of an answer, by the functions that judge."""
-    old = {one.callback: one for one in cast("tuple[AnswerCheck, ...]", was)}
-    new = {one.callback: one for one in cast("tuple[AnswerCheck, ...]", now)}
-    for name in [one for one in old if one not in new]:
-        yield ParameterChange("checks", (name,), (), "weaker", comparable=True)
-    for name in [one for one in new if one not in old]:
-        yield ParameterChange("checks", (), (name,), "stronger", comparable=True)
-    kept = [name for name in old if name in new]
-    for name in kept:
-        one, other = old[name], new[name]
-        if one.retries != other.retries:
-            # Fewer: a bad answer is taken sooner. More: it costs more to be refused one.
-            yield ParameterChange(
-                f"checks.{name}.retries", (str(one.retries),), (str(other.retries),), "weaker"
-            )
-        if one.failure != other.failure:
-            effect: Effect = "changed" if one.failure and other.failure else "stronger"
-            yield ParameterChange(
-                f"checks.{name}.failure",
-                (in_words(one.failure),),
-                (in_words(other.failure),),
-                effect if other.failure else "weaker",
-                comparable=True,
-            )
-        if one.given_up != other.given_up:
-            yield _unknown(f"checks.{name}.given_up", one.given_up, other.given_up, guards=False)
-    if kept != [name for name in new if name in old]:
-        yield ParameterChange("checks", (", ".join(old),), (", ".join(new),), "changed")
-
-
-def _conditions(was: object, now: object) -> Iterator[ParameterChange]:
+def _conditions(
+    path: str, was: tuple[object, ...], now: tuple[object, ...]
+) -> Iterator[ParameterChange]:
     """Yield what becomes of conditions to stop, of which any one stops."""
-    old, new = (cast("tuple[object, ...]", side) for side in (was, now))
+    old, new = [*_flat(was)], [*_flat(now)]
     gone = [one for one in old if not any(alike(one, other) for other in new)]
     come = [one for one in new if not any(alike(one, other) for other in old)]
+    if not gone and not come:
+        yield ParameterChange(path, (in_words(was),), (in_words(now),), "changed")
     for one in gone:
         heir = next((other for other in come if _one_number(one, other)), None)
         if heir is None:
-            yield ParameterChange("conditions", (in_words(one),), (), "weaker", comparable=True)
+            yield ParameterChange(path, (in_words(one),), (), "weaker", comparable=True)
             continue
         come.remove(heir)
-        yield from compared("conditions", one, heir, guards=True)
+        yield from compared(path, one, heir, guards=True)
     for one in come:
-        yield ParameterChange("conditions", (), (in_words(one),), "stronger", comparable=True)
-    if not gone and len(new) == len(old):
-        yield ParameterChange("conditions", (in_words(was),), (in_words(now),), "changed")
+        yield ParameterChange(path, (), (in_words(one),), "stronger", comparable=True)
+
+
+def _flat(conditions: Iterable[object]) -> Iterator[object]:
+    """Yield conditions, and in the place of one that any of some makes hold, these."""
+    for one in conditions:
+        yield from _flat(one.conditions) if isinstance(one, AnyOf) else (one,)
+
+
+def _several(value: object) -> tuple[object, ...]:
+    """Return what is given once or many times as many."""
+    if value is None:
+        return ()
+    # isinstance cannot tell what is in it.
+    return tuple(cast("list[object]", value)) if isinstance(value, list | tuple) else (value,)
 
 
 def _one_number(one: object, other: object) -> bool:
@@ -261,33 +320,11 @@ def _one_number(one: object, other: object) -> bool:
     return was is not None and _class(one) == _class(other) and bool(LIMITS & set(was))
 
 
-def _offered(path: str, was: object, now: object) -> ParameterChange:
-    """Return what it means that other tools are offered; None offers all."""
-    old = None if was is None else set(cast("tuple[str, ...]", was))
-    new = None if now is None else set(cast("tuple[str, ...]", now))
-    less = new is not None and (old is None or new <= old)
-    effect: Effect = "stronger" if less and old != new else "changed" if less else "weaker"
-    return ParameterChange(path, (in_words(was),), (in_words(now),), effect, comparable=True)
-
-
-def _capped(old: Mapping[str, object], new: Mapping[str, object]) -> Iterator[ParameterChange]:
-    """Yield what becomes of the bounds of outcomes."""
-    for name in dict.fromkeys([*old, *new]):
-        was, now = old.get(name), new.get(name)
-        if was == now:
-            continue
-        words = f"{name} at most"
-        if _numbers(was, now):
-            yield limited("", cast("float | None", was), cast("float | None", now), words=words)
-        else:
-            yield _unknown(words, was, now, guards=True)
-
-
 def _hidden(old: object, new: object) -> Iterator[ParameterChange]:
     """Yield what differs of what no parameter says: what is promised, and what the class does."""
     was, now = (contract_of(cast("Node[Any, Outcome]", one)) for one in (old, new))
     if was is not None and now is not None:
-        caps = list(_capped(_caps(was.caps), _caps(now.caps)))
+        caps = list(capped(caps_of(was.caps), caps_of(now.caps)))
         yield from caps
         if caps:
             return
@@ -295,30 +332,9 @@ def _hidden(old: object, new: object) -> Iterator[ParameterChange]:
     if known:
         return
     if not alike(was, now):
-        yield _unknown("contract", was, now, guards=is_guard(old))
-    elif not alike(_body(type(old)), _body(type(new))):
-        yield _unknown("class", type(old), type(new), guards=is_guard(old))
-
-
-def _body(kind: type) -> dict[str, object]:
-    """Return what a class says and does, its bases among what it does."""
-    said: dict[str, object] = {}
-    for base in reversed(kind.__mro__[:-1]):
-        if base.__module__.partition(".")[0] == __name__.partition(".")[0]:
-            continue
-        for name, one in vars(base).items():
-            if isinstance(one, property):
-                said[name] = one.fget
-            elif callable(one) or isinstance(one, str | int | float | frozenset | tuple):
-                said[name] = one
-    made = _MADE if is_dataclass(kind) else frozenset[str]()
-    return {name: one for name, one in said.items() if name not in made | _WHERE}
-
-
-_WHERE: Final = frozenset({"__module__", "__firstlineno__", "__doc__"})
-_MADE: Final = frozenset(
-    {"__init__", "__eq__", "__repr__", "__hash__", "__setattr__", "__delattr__", "__replace__"}
-)
+        yield unknown("contract", was, now, guards=is_guard(old))
+    elif not behave_alike(type(old), type(new)):
+        yield unknown("class", type(old), type(new), guards=is_guard(old))
 
 
 def _unwrapped(value: object) -> object:
@@ -328,12 +344,12 @@ def _unwrapped(value: object) -> object:
     return value
 
 
-def _unknown(path: str, was: object, now: object, *, guards: bool) -> ParameterChange:
-    effect: Effect = "weaker" if guards else "changed"
-    before, after = in_words(was), in_words(now)
-    if before == after:
-        after = f"another {after}"
-    return ParameterChange(path, (before,), (after,), effect)
+def _has(value: object, name: str) -> bool:
+    """Whether an object has an attribute; one of anybody's may answer with any error."""
+    try:
+        return hasattr(value, name)
+    except Exception:  # noqa: BLE001 - what stands in a graph may be anybody's.
+        return False
 
 
 def _class(value: object) -> str:
@@ -342,22 +358,3 @@ def _class(value: object) -> str:
 
 def _listed(value: object) -> bool:
     return value is None or isinstance(value, tuple | list)
-
-
-def _numbers(was: object, now: object) -> bool:
-    return all(
-        one is None or (isinstance(one, int | float) and not isinstance(one, bool))
-        for one in (was, now)
-    )
-
-
-def _pairs(value: object) -> dict[str, object]:
-    given = cast("tuple[tuple[type, object], ...]", value)
-    return {outcome_name(kind): times for kind, times in given}
-
-
-def _caps(caps: Mapping[type, Cap]) -> dict[str, object]:
-    return {
-        outcome_name(kind): one.times if not (one.counts or one.resets) else one
-        for kind, one in caps.items()
-    }

@@ -1,7 +1,8 @@
 """places: the line of a graph's table that a finding is about.
 
 A file of data has told its lines. In a program they are read off the call that made the graph: its
-table, or the name that the table was given above, if it stands there as a literal.
+table, or the name that the table was given above, if it stands there as a literal, and nothing else
+is done with that name. Where a line is not certain, it is that of the call.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ MAKERS: Final = ("Graph", "Agent")
 
 FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
+DECLARED: Final = (ast.Global, ast.Nonlocal)
+
 TABLE: Final = 2
 """Which argument of `Graph` the table is."""
 
@@ -41,10 +44,13 @@ class Places:
         if source is not None and source.rows is not None:
             self._rows = source.rows
         elif source is not None:
-            call = _call(source.file, source.line)
-            self._file = None if call is None else source.file
-            self._line = 0 if call is None else call.lineno
-            self._rows = {} if call is None else dict(_rows(graph, _table(source.file, call)))
+            module = _module(source.file)
+            call = None if module is None else _call(module, source.line)
+            # Of what cannot be read, such as what somebody typed in, nobody can look at a line.
+            self._file = None if module is None else source.file
+            if module is not None and call is not None:
+                self._line = call.lineno
+                self._rows = dict(_rows(graph, _table(module, call)))
 
     def at(self, node: str = "", outcome: str = "") -> str | None:
         """Return the `file:line` of a cell, else of its row, else of the graph; None if unknown."""
@@ -65,7 +71,8 @@ def shortened(file: Path) -> str:
 
 def _module(file: str) -> ast.Module | None:
     checkcache(file)
-    return _parsed("".join(getlines(file)))
+    text = "".join(getlines(file))
+    return _parsed(text) if text else None
 
 
 @lru_cache(maxsize=64)
@@ -76,12 +83,11 @@ def _parsed(text: str) -> ast.Module | None:
         return None
 
 
-def _call(file: str, line: int) -> ast.Call | None:
+def _call(module: ast.Module, line: int) -> ast.Call | None:
     """Return the call that makes a graph at a line of a file, the innermost one."""
-    module = _module(file)
     found = [
         one
-        for one in (() if module is None else ast.walk(module))
+        for one in ast.walk(module)
         if isinstance(one, ast.Call)
         and one.lineno <= line <= (one.end_lineno or one.lineno)
         and _word(one.func).endswith(MAKERS)
@@ -98,21 +104,42 @@ def _word(of: ast.expr | None) -> str:
     return of.id if isinstance(of, ast.Name) else ""
 
 
-def _table(file: str, call: ast.Call) -> ast.expr | None:
-    """Return the table that a call is given, or that its name was given above."""
-    named = {one.arg: one.value for one in call.keywords}
-    table = call.args[TABLE] if len(call.args) > TABLE else named.get("edges")
-    module = _module(file)
-    if not isinstance(table, ast.Name) or module is None:
+def _table(module: ast.Module, call: ast.Call) -> ast.expr | None:
+    """Return the table that a call is given, or that its name was given above, for good."""
+    table = _argument(call)
+    if not isinstance(table, ast.Name):
         return table
     for scope in _scopes(module, call):
-        within = list(_within(scope))
-        bound = [one for one in within if _binds(one, table.id)]
+        bound = [one for one in _within(scope) if _binds(one, table.id)]
         if bound:
-            above = [one for one in bound if one.lineno < call.lineno]
-            last = max(above, key=lambda one: one.lineno, default=None)
-            return next((one.value for one in within if _gives(one, last)), None)
+            only = bound[0] if len(bound) == 1 and not _touched(scope, table.id) else None
+            above = only if only is not None and only.lineno < call.lineno else None
+            return next((one.value for one in _within(scope) if _gives(one, above)), None)
     return None
+
+
+def _argument(call: ast.Call) -> ast.expr | None:
+    """Return the table that a call is given, as it is written there."""
+    named = {one.arg: one.value for one in call.keywords}
+    return call.args[TABLE] if len(call.args) > TABLE else named.get("edges")
+
+
+def _touched(scope: ast.AST, name: str) -> bool:
+    """Whether anything but making graphs is done with a name of a scope, there or within it."""
+    given: set[ast.AST | None] = set()
+    todo = [*ast.iter_child_nodes(scope)]
+    while todo:
+        one = todo.pop()
+        if isinstance(one, ast.Call) and _word(one.func).endswith(MAKERS):
+            given.add(_argument(one))
+        read = isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Load)
+        if (read and one not in given) or (isinstance(one, DECLARED) and name in one.names):
+            return True
+        # What a function binds itself is another name; unless it says that it is not.
+        own = isinstance(one, FUNCTIONS) and any(_binds(each, name) for each in _within(one))
+        if not own or any(isinstance(each, DECLARED) for each in _within(one)):
+            todo += ast.iter_child_nodes(one)
+    return False
 
 
 def _scopes(module: ast.Module, call: ast.Call) -> list[ast.AST]:

@@ -27,7 +27,7 @@ PROPERTIES: Final[Mapping[str, str]] = {
     "GL6": "nothing is read before it is written, and nothing is written in vain",
     "GL7": "children that may run in parallel write disjoint state",
     "GL8": "joins cannot starve when one branch parks",
-    "GL9": "a sub-agent's gate and budget are no weaker than its parent's",
+    "GL9": "no node gives a sub-agent a weaker gate, or more budget, than its parent has",
     "GL10": "nothing effectful precedes a park in the same node",
     "GL11": "state and events are serialisable and versioned",
     "GL12": "the user's own temporal rules hold",

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from .places import shortened
 from .report import PROPERTIES, Finding, Report, Suppressed, Unknown
 
 __all__ = ["to_sarif"]
@@ -95,6 +96,7 @@ def _location(report: Report, place: str | None, node: str) -> Json:
 
 def _uri(file: Path) -> str | None:
     """Return where viewers find a file; None for this package's own, which is in no repository."""
-    if not file.is_absolute():
-        return file.as_posix()
-    return None if file.is_relative_to(PACKAGE) else file.as_uri()
+    # What is below the current directory was shortened, and a virtual environment may be there.
+    if any(file.is_relative_to(one) for one in (PACKAGE, shortened(PACKAGE))):
+        return None
+    return file.as_uri() if file.is_absolute() else file.as_posix()

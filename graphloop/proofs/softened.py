@@ -1,12 +1,12 @@
 """Softened: what gates let through that they asked about, or denied, before; and the reverse.
 
-Compared with the words that the rules themselves use, as GL9 compares a child with its parent.
+Compared by a name for each way in which their patterns can match one, so by all names there are.
 Rules that ask functions are compared as text only: nobody can tell what a function says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from msgspec.structs import replace
@@ -15,8 +15,9 @@ from ..graph import Graph
 from ..nodes.gate import Gate
 from ..policy import Rule, decide
 from ..spending import Budget
-from .children import LIMITS, WILDCARDS, tools_of, weaker
+from .children import LIMITS, STRICTNESS, tools_of
 from .heirs import heirs, namesakes
+from .tool_samples import tool_samples
 
 __all__ = ["Softened", "softened"]
 
@@ -61,6 +62,9 @@ def _rules(
         said = f"{who} has no rules any more" if old else f"{who} has rules now"
         yield Softened("weaker" if old else "stronger", "rules", said)
         return
+    if _unreasoned(old) == _unreasoned(new):
+        yield Softened("changed", "rules", f"{who} gives other reasons for what it decides")
+        return
     if any(rule.condition for rule in (*old, *new)):
         said = f"{who} has other rules, some of which ask functions, which nobody can compare"
         yield Softened("weaker", "rules", said)
@@ -72,19 +76,42 @@ def _rules(
         new = _without(new, asked)
         if old == new:
             return
-    kinder, stricter = weaker(new, old), weaker(old, new)
+    yield from _decisions(who, old, new)
+
+
+def _decisions(who: str, old: Rules, new: Rules) -> Iterator[Softened]:
+    """Yield of which tools rules decide otherwise."""
+    samples = tool_samples(one for rule in (*old, *new) for one in rule.tools)
+    tools = [*tools_of((*old, *new))]
+    known = {(decide(old, one, ()), decide(new, one, ())) for one in tools}
+    for one in samples or ():
+        pair = decide(old, one, ()), decide(new, one, ())
+        tools += [] if pair in known else [one]
+        known.add(pair)
+    kinder = next((one for one in tools if _kinder(one, old, new)), None)
+    stricter = next((one for one in tools if _kinder(one, new, old)), None)
     if kinder is not None:
         yield Softened("weaker", "rules", _told(who, kinder, old, new))
     if stricter is not None:
         yield Softened("stronger", "rules", _told(who, stricter, old, new))
-    longer = _open_longer(who, old, new)
+    longer = _open_longer(who, tools, old, new)
     yield from longer
-    if kinder is None and _overlapping(old, new):
+    if kinder is None and samples is None:
         said = f"{who} has other rules, whose patterns may overlap in ways that nobody has compared"
         yield Softened("weaker", "rules", said)
     elif kinder is None and stricter is None and not longer:
-        said = f"{who} has other rules, which say the same of every tool that they name"
+        said = f"{who} has other rules, which say the same of every tool"
         yield Softened("changed", "rules", said)
+
+
+def _unreasoned(rules: Rules) -> list[Rule]:
+    return [replace(one, reason="") for one in rules]
+
+
+def _kinder(tool: str, old: Rules, new: Rules) -> bool:
+    """Whether the later rules treat a tool more kindly."""
+    was, now = decide(old, tool, ()).verdict, decide(new, tool, ()).verdict
+    return STRICTNESS[now] < STRICTNESS[was]
 
 
 def _asks_first(tool: str, old: Rules, new: Rules) -> bool:
@@ -103,10 +130,10 @@ def _without(rules: Rules, names: frozenset[str]) -> Rules:
     return tuple([one for one in kept if one.tools])
 
 
-def _open_longer(who: str, old: Rules, new: Rules) -> list[Softened]:
+def _open_longer(who: str, tools: Iterable[str], old: Rules, new: Rules) -> list[Softened]:
     """Return for which tools a question stays open for another time."""
     found: list[Softened] = []
-    for tool in tools_of((*old, *new)):
+    for tool in tools:
         was, now = decide(old, tool, ()), decide(new, tool, ())
         if was.verdict != "ask" or now.verdict != "ask" or was.ttl_s == now.ttl_s:
             continue
@@ -118,27 +145,6 @@ def _open_longer(who: str, old: Rules, new: Rules) -> list[Softened]:
 
 def _for(rule: Rule) -> str:
     return "for ever" if rule.ttl_s is None else f"for {rule.ttl_s:g} s"
-
-
-def _overlapping(old: Rules, new: Rules) -> bool:
-    """Whether patterns may match what no sample shows, and the later rules do not only deny more.
-
-    Patterns that both sides try in the same order decide alike, whatever comes before and denies.
-    """
-    patterns = [one for rule in (*old, *new) for one in rule.tools]
-    if all(one == "*" or not WILDCARDS & set(one) for one in patterns):
-        return False
-    verdicts = [(rule.verdict, rule.tools) for rule in old]
-    rest = [(rule.verdict, rule.tools) for rule in new]
-    for one in verdicts:
-        while rest and rest[0] != one:
-            if rest.pop(0)[0] != "deny":
-                return True
-        if not rest:
-            return True
-        rest.pop(0)
-    # What no rule matches is denied: what comes last can only let more through.
-    return any(verdict != "deny" for verdict, _ in rest)
 
 
 def _told(who: str, tool: str, old: Rules, new: Rules) -> str:

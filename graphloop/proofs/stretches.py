@@ -6,20 +6,24 @@ is bounded may be bounded by more than that; then GL4 is not proven.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import isfinite
 from typing import Any, Final, TypeVar, cast
 
-from ..node_protocol import Node, unwrapped
+from ..node_protocol import Node, is_node
+from ..nodes.approve import Approve
+from ..nodes.child import Child
 from ..nodes.critique import Critique
 from ..nodes.fallback import Fallback
 from ..nodes.function import Function
 from ..nodes.map_over import MapOver
+from ..nodes.model_call import ModelCall
+from ..nodes.parallel import Parallel
 from ..nodes.prepare_step import PrepareStep
 from ..nodes.retrying import Retrying
 from ..nodes.router import Router
 from ..nodes.stop_check import StopCheck
-from ..outcomes import Calls, Outcome
+from ..outcomes import Calls, Failed, Outcome, Overflow, Stop, Unplanned
 from ..step import SETTLE_MAX
 from .ground import named
 from .ranking import Ranking
@@ -30,48 +34,71 @@ __all__ = ["long_stretches"]
 
 S = TypeVar("S")
 
-WAITS: Final = (Critique, Function, Router)
-"""Nodes that wait for something on each visit, beside those of the kinds that do."""
-
-WAITING_KINDS: Final = frozenset({"graph", "human", "model"})
+AT_ONCE: Final[Mapping[type[object], frozenset[type[Outcome]]]] = {
+    **dict.fromkeys((Approve, Critique, Function, ModelCall, Router), frozenset[type[Outcome]]()),
+    # A run that is too deep, or has spent its budget, begins no other.
+    **dict.fromkeys((Child, Parallel), frozenset({Failed})),
+    MapOver: frozenset({Failed, Unplanned}),
+    # These with a function of the caller's; without one, they never wait.
+    PrepareStep: frozenset({Calls, Overflow}),
+    StopCheck: frozenset({Stop}),
+}
+"""The outcomes by which a visit to a node that waits may be over before it has."""
 
 
 def long_stretches(ranking: Ranking[S]) -> Iterator[Unknown]:
     """Yield that runs may be broken off where they pass too many nodes without waiting."""
     nodes = ranking.ground.graph.nodes
     places, ways = ranking.whole()
-    quiet = dict.fromkeys((one for one in places if _is_quiet(nodes[ranking.node(one)])), 1.0)
+    at_once = {one: _at_once(nodes[ranking.node(one)]) for one in places}
+    quiet = {one: 1.0 for one in places if at_once[one]}
     # Where there are calls, somebody waits for them: a gate, or who runs them.
-    within = [
+    passed = {
         way
         for way in ways
-        if way.source in quiet and way.target in quiet and not issubclass(way.outcome, Calls)
-    ]
+        if way.outcome in at_once[way.source] and not issubclass(way.outcome, Calls)
+    }
+    within = [way for way in ways if way in passed and way.target in quiet]
     stay = Visits(ranking, quiet).among(quiet, within)
+    # Who waits before a stretch, and after it, is passed as well.
+    begun = any(way.target in quiet for way in ways if way not in passed)
+    ended = any(way.target not in quiet for way in passed)
+    most = stay.weight + begun + ended
     # What nothing bounds is found without that.
-    if isfinite(stay.weight) and stay.weight >= SETTLE_MAX:
+    if isfinite(most) and most > SETTLE_MAX:
         visited = sorted(quiet, key=lambda one: -stay.visits[one])
         names = tuple(dict.fromkeys(map(ranking.node, visited)))
         yield Unknown(
             "GL4",
-            f"a run may pass {stay.weight:,.0f} nodes without waiting for anything ({named(names)}"
+            f"a run may pass {most:,.0f} nodes without waiting for anything ({named(names)}"
             f"), and is broken off after {SETTLE_MAX:,}: let it go round less often, or put a node "
             "that waits into its way.",
             names[0],
         )
 
 
-def _is_quiet(node: Node[Any, Outcome]) -> bool:
-    """Whether a visit may be over without having waited."""
-    return any(
-        not isinstance(one, WAITS)
-        and not (isinstance(one, PrepareStep | StopCheck) and one.callback)
-        and (one.kind not in WAITING_KINDS or isinstance(one, MapOver))
-        for one in map(_kernel, unwrapped([node]))
-        if not isinstance(one, Fallback | Retrying)
-    )
+def _at_once(node: Node[Any, Outcome]) -> frozenset[type[Outcome]]:
+    """Return the outcomes by which a visit may be over without having waited.
+
+    What a class of the library waits for, one that derives from it may leave out: it is asked for
+    exactly.
+    """
+    kernel = _kernel(node)
+    kind: type[object] = type(kernel)
+    match kernel:
+        case Retrying() if kind is Retrying:
+            return _at_once(kernel.node)
+        case Fallback() if kind is Fallback:
+            first = _at_once(kernel.first)
+            return first | _at_once(kernel.second) if first else first
+        case PrepareStep() | StopCheck() if not kernel.callback:
+            return kernel.outcomes
+        case _:
+            return AT_ONCE.get(kind, kernel.outcomes)
 
 
 def _kernel(node: Node[Any, Outcome]) -> Node[Any, Outcome]:
     """Return the node itself, without what only carries things for it."""
-    return cast("Node[Any, Outcome]", getattr(node, "kernel", node))
+    while is_node(within := cast("object", getattr(node, "kernel", None))):
+        node = within
+    return node

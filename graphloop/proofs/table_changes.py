@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Final, TypeVar, final
 
 from ..graph import Edge, Graph
@@ -164,7 +165,12 @@ def _node_changes(before: Graph[S], after: Graph[S]) -> Iterator[NodeChange]:
 
 
 def _rules(gate: Gate) -> tuple[str, ...]:
-    return describe(gate.rules) if gate.rules else NO_RULES
+    """Return a line a rule, with its reason, which models read."""
+    if not gate.rules:
+        return NO_RULES
+    lines = describe(gate.rules)
+    more = [f" ({one.reason!r})" if one.reason else "" for one in gate.rules]
+    return tuple(map("".join, zip_longest(lines, more, fillvalue="")))
 
 
 def _line(edge: Edge) -> str:

@@ -17,18 +17,23 @@ from math import inf
 from typing import Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar, final
 
 from ..contract import Cap, Contract
+from ..graph import Graph
 from ..outcomes import Outcome
 from ..temporal import AtMost, Followed, Rules, TemporalRule, describe_rule, words_of
 from ..temporal.automata import Automaton, automaton_of, entered, taken
+from ..temporal_names import to_be_brought
 from .ground import END, Ground, Trail, Way, search, trail
 from .ranking import Ranking
 from .report import Finding, Unknown
 from .unseen import Unseen
 from .visits import Visits
 
-__all__ = ["LINES_MAX", "Decision", "Status", "decided", "temporal"]
+__all__ = ["LINES_MAX", "RULES", "Decision", "Status", "decided", "rules_given", "temporal"]
 
 S = TypeVar("S")
+
+RULES: Final = "rules"
+"""Which of a graph's facts are the rules that its runs are given."""
 
 LINES_MAX: Final = 200_000
 """How many lines are walked for all rules together; then a search proves nothing, and says so.
@@ -68,6 +73,12 @@ class Decision:
     reason: str = ""
 
 
+def rules_given(graph: Graph[S]) -> Rules:
+    """Return the temporal rules of a graph, and those that its runs are given."""
+    given = graph.facts.get(RULES)
+    return graph.rules & given if isinstance(given, Rules) else graph.rules
+
+
 def temporal(ground: Ground[S], rules: Rules) -> tuple[tuple[Finding, ...], tuple[Unknown, ...]]:
     """Return the findings about rules that can be broken, and what only the monitor can decide."""
     findings: list[Finding] = []
@@ -86,7 +97,8 @@ def temporal(ground: Ground[S], rules: Rules) -> tuple[tuple[Finding, ...], tupl
                 )
             )
         elif one.status == "unknown":
-            unknowns.append(Unknown("GL12", f"rule {said!r}: {one.reason}"))
+            reason = f"{one.reason}{to_be_brought(one.rule, ground.graph)}"
+            unknowns.append(Unknown("GL12", f"rule {said!r}: {reason}"))
     return tuple(findings), tuple(unknowns)
 
 

@@ -3,7 +3,8 @@
 Of the types named here it is known, value by value (`tests/unit/proofs/test_written.py`). What
 surely cannot be written or read is an error, and everything else is unknown: nothing is taken for
 safe because nobody has thought of it. Left out of the account are texts that are no Unicode (lone
-surrogates), floats that are no number, and values that are not of their type.
+surrogates), floats that are no number, and values that are not of their very
+type (one that derives from it is refused where it is made).
 """
 
 from __future__ import annotations

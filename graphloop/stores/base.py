@@ -165,8 +165,11 @@ class Mailbox(Protocol):
 class Catalog(Protocol):
     """Knows how each run stands, without reading its journal."""
 
-    async def overview(self) -> Sequence[RunRecord]:
-        """Return all runs, in the order of their creation."""
+    async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
+        """Return all runs, in the order of their creation; or a run, and all below it, only.
+
+        Of one run that costs O(what is below it), however many others there are.
+        """
         ...
 
     async def set_target(self, run_id: str, target: str) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from ..errors import StoreError
-from ..events import Cancelled, Event
+from ..events import Cancelled, ChildEnded, Event
 from .base import Store
-from .journals import keep, renamed
+from .journals import keep, renamed, those_within
 
 __all__ = ["fork"]
 
@@ -22,7 +22,8 @@ async def fork(
 ) -> None:
     """Copy the first `at` events of a run, and these child runs, to a new run.
 
-    A child is copied as it is, but for being cancelled together with its parent after `at`.
+    A child is copied as it is, but for being cancelled after `at`: together with its parent, or
+    since its answer was not needed any more.
     Answers that were posted and not yet journaled stay behind. A store that is `Bulk` keeps all
     of the copy or nothing; another one may be left with its beginning if it fails half-way.
 
@@ -44,9 +45,9 @@ async def fork(
             f"run {run_id!r} has {len(events)} event(s): it can be forked after number 1 to "
             f"{len(events)}, not {at}"
         )
-    known = await store.runs()
+    known = await those_within(store, run_id, new_id)
     journals = {new_id: renamed(events[:at], new_id)}
-    voided = [one.at for one in events[at:] if isinstance(one, Cancelled)]
+    voided = [one.at for one in events[at:] if _stops_children(one)]
     for child in known:
         path = child.removeprefix(f"{run_id}/")
         if path == child or path.partition("/")[0] not in children:
@@ -57,6 +58,13 @@ async def fork(
     if taken:
         raise StoreError(f"run {run_id!r} cannot be forked: this run id is taken: {taken[0]!r}")
     await keep(store, journals)
+
+
+def _stops_children(event: Event) -> bool:
+    """Whether children were cancelled at this event's time: all that ran, or the one it is of."""
+    return isinstance(event, Cancelled) or (
+        isinstance(event, ChildEnded) and event.status == "not_run"
+    )
 
 
 def _before(events: Sequence[Event], voided: Collection[float]) -> Sequence[Event]:

@@ -7,15 +7,20 @@ from collections.abc import Container, Mapping, Sequence
 from msgspec.structs import replace
 
 from ..events import Event, Started
-from .base import Bulk, Store
+from .base import Bulk, Catalog, Store
 
-__all__ = ["graph_of", "keep", "parent_of", "renamed"]
+__all__ = ["graph_of", "is_within", "keep", "parent_of", "renamed", "those_within"]
 
 
 def parent_of(run_id: str, known: Container[str]) -> str:
     """Return the run that this is a child of, by its name; nothing if there is no such run."""
     parent, slash, _ = run_id.rpartition("/")
     return parent if slash and parent in known else ""
+
+
+def is_within(run_id: str, root: str) -> bool:
+    """Return whether a run is this one, or somewhere below it, by its name."""
+    return run_id == root or run_id.startswith(f"{root}/")
 
 
 def graph_of(first: Event) -> str:
@@ -28,6 +33,13 @@ def renamed(events: Sequence[Event], run_id: str) -> tuple[Event, ...]:
     return tuple(
         replace(event, run_id=run_id) if isinstance(event, Started) else event for event in events
     )
+
+
+async def those_within(store: Store, *roots: str) -> Sequence[str]:
+    """Return the ids of those of these runs that there are, and of all below them."""
+    if isinstance(store, Catalog):
+        return [one.run_id for root in roots for one in await store.overview(root)]
+    return [one for one in await store.runs() if any(is_within(one, root) for root in roots)]
 
 
 async def keep(store: Store, journals: Mapping[str, Sequence[Event]]) -> None:

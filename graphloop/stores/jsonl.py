@@ -1,10 +1,10 @@
 """A journal as files: one directory, one `<run id>.jsonl` a run, one line an event.
 
 A line is written by a single `write` at the file's end, so a killed process leaves at most one
-torn last line, which loading ignores and the next append cuts off. `fsync=True` also survives a
-loss of power. While a run is driven, a `<run id>.lock` beside its journal keeps other processes
-from driving it, too (not on Windows, which has no `flock`: there the slower of two is refused when
-it writes). Not for network file systems.
+torn last line, which loading ignores and the next append cuts off; where the first line is torn,
+there is no run yet. `fsync=True` also survives a loss of power. While a run is driven, a
+`<run id>.lock` beside its journal keeps other processes from driving it, too (not on Windows, which
+has no `flock`: there the slower of two is refused when it writes). Not for network file systems.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import final
+from typing import Final, final
 from urllib.parse import quote, unquote
 
 from ..codec import Codec
@@ -28,10 +28,13 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["LOCK", "SUFFIX", "JsonlStore"]
+__all__ = ["BLOCK", "LOCK", "SUFFIX", "JsonlStore"]
 
 SUFFIX = ".jsonl"
 LOCK = ".lock"
+
+BLOCK: Final = 16_384
+"""How much of a journal is read at once to find out whether it has an event."""
 
 
 @final
@@ -51,28 +54,28 @@ class JsonlStore:
         self._codec = codec or Codec()
         self._fsync = fsync
         self._known: dict[str, tuple[int, int]] = {}
+        self._begun: set[str] = set()
         self._claims = Claims()
         self._locks: dict[str, Callable[[], object]] = {}
 
     async def append(self, run_id: str, seq: int, event: Event) -> None:
         """Keep `event` as number `seq` of the run."""
-        path = self._path(run_id)
+        path, line = self._path(run_id), self._codec.encode(seq, event) + b"\n"
         try:
             if run_id not in self._known:
                 self._directory.mkdir(parents=True, exist_ok=True)
             with _alone(path, create=seq == 1) as descriptor:
-                self._known[run_id] = self._append(descriptor, run_id, seq, event)
+                self._known[run_id] = self._append(descriptor, run_id, seq, line)
         except FileNotFoundError as error:
             raise self._taken(path, 1, seq) from error
         except OSError as error:
             raise StoreError(f"cannot append to {path}: {error}") from error
 
-    def _append(self, descriptor: int, run_id: str, seq: int, event: Event) -> tuple[int, int]:
+    def _append(self, descriptor: int, run_id: str, seq: int, line: bytes) -> tuple[int, int]:
         path = self._path(run_id)
         expected, size = self._end(run_id, path)
         if seq != expected:
             raise self._taken(path, expected, seq)
-        line = self._codec.encode(seq, event) + b"\n"
         written = os.write(descriptor, line)
         if written != len(line):
             raise OSError(f"only {written} of {len(line)} bytes could be written")
@@ -88,17 +91,20 @@ class JsonlStore:
 
     async def load(self, run_id: str) -> Sequence[Event]:
         """Return all events of the run."""
-        path = self._path(run_id)
-        if not path.is_file():
+        events = tuple(self._read(self._path(run_id)))
+        if not events:
             raise UnknownRun(
                 f"no run {run_id!r} in {self._directory}; "
                 f"runs here: {', '.join(await self.runs()) or 'none'}"
             )
-        return tuple(event for event in self._read(path))
+        return events
 
     async def runs(self) -> Sequence[str]:
         """Return the ids of all runs."""
-        return sorted(unquote(path.name[: -len(SUFFIX)]) for path in self._files())
+        found = [path for path in self._files() if path.name in self._begun or _begun(path)]
+        # What has an event keeps it: thousands of journals are looked into once.
+        self._begun = {path.name for path in found}
+        return sorted(unquote(path.name[: -len(SUFFIX)]) for path in found)
 
     async def claim(self, run_id: str) -> None:
         """Become the only driver of a run on this machine; it need not exist yet."""
@@ -143,17 +149,15 @@ class JsonlStore:
 
     def _repair(self, path: Path) -> tuple[int, int]:
         """Cut off a torn last line, and return the file's end as `_end` does."""
-        if not path.is_file():
-            return 1, 0
         count = sum(1 for _ in self._read(path))
-        raw = path.read_bytes()
+        raw = _bytes(path)
         whole = raw.rfind(b"\n") + 1
         if whole < len(raw):
             os.truncate(path, whole)
         return count + 1, whole
 
     def _read(self, path: Path) -> Iterator[Event]:
-        lines = path.read_bytes().split(b"\n")[:-1]
+        lines = _bytes(path).split(b"\n")[:-1]
         codec = self._codec.of(unquote(path.name))
         for number, line in enumerate(lines, 1):
             try:
@@ -163,6 +167,37 @@ class JsonlStore:
             if seq != number:
                 raise StoreError(f"{path}, line {number}: has event {seq}, expected {number}")
             yield event
+
+
+def _bytes(path: Path) -> bytes:
+    """Return what is in a journal; nothing where there is none."""
+    try:
+        return path.read_bytes() if path.is_file() else b""
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error}") from error
+
+
+def _begun(path: Path) -> bool:
+    """Whether a journal has an event: a process may have been killed within its first append.
+
+    There may be thousands of journals, and a little of each tells. Of one that may not be read,
+    nobody knows: it is listed, and told where it is loaded.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return not path.is_dir()
+    try:
+        while block := os.read(descriptor, BLOCK):
+            if b"\n" in block:
+                return True
+    except OSError:
+        return not path.is_dir()
+    finally:
+        os.close(descriptor)
+    return False
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from ..errors import StoreError, UnknownRun
 from ..events import Event
 from .base import Ask, Posted, ReleaseStatus, RunRecord, RunStatus
 from .claims import Claims
-from .journals import graph_of, parent_of
+from .journals import graph_of, is_within, parent_of
 
 __all__ = ["MemoryStore"]
 
@@ -105,8 +105,8 @@ class MemoryStore:
         kept = self._kept.get(run_id)
         return {} if kept is None else {key: data for key, (_, data) in kept.signals.items()}
 
-    async def overview(self) -> Sequence[RunRecord]:
-        """Return all runs, in the order of their creation."""
+    async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
+        """Return all runs, in the order of their creation; or a run, and all below it, only."""
         runs = self._runs()
         return tuple(
             RunRecord(
@@ -121,6 +121,7 @@ class MemoryStore:
                 target=kept.target,
             )
             for run_id, kept in runs.items()
+            if root is None or is_within(run_id, root)
         )
 
     async def set_target(self, run_id: str, target: str) -> None:

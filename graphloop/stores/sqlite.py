@@ -19,13 +19,13 @@ from sqlite3 import Connection
 from typing import TypeVar, final
 
 from ..codec import Codec
-from ..errors import ConfigError, UnknownRun
+from ..errors import ConfigError, Fenced, UnknownRun
 from ..events import Event
 from . import sqlite_journal, sqlite_leases, sqlite_reading
 from .base import Ask, Posted, ReleaseStatus, RunRecord
 from .journals import graph_of
 from .sqlite_journal import Entry
-from .sqlite_leases import Tenant
+from .sqlite_leases import Standing, Tenant
 from .sqlite_schema import Durability
 from .sqlite_writer import Writer
 
@@ -132,23 +132,37 @@ class SqliteStore:
             if tenant.epochs.get(run_id) in won:
                 del tenant.epochs[run_id]
 
+        def failed(_: Exception) -> None:
+            if tenant.epochs.get(run_id) in won:
+                tenant.leave(run_id, None)
+
         try:
             await self._writer.do(work, partial(tenant.epochs.__setitem__, run_id))
         except asyncio.CancelledError:
-            self._writer.post(undo, undone)  # Nobody will release what nobody knows to hold.
+            self._writer.post(
+                undo, undone, failed
+            )  # Nobody will release what nobody knows to hold.
             raise
 
     async def release(self, run_id: str, status: ReleaseStatus, asks: Sequence[Ask]) -> None:
-        """Stop driving a run, and say how it stands and what it waits for."""
-        tenant, waiting = self._tenant, tuple(asks)
+        """Stop driving a run, and say how it stands and what it waits for.
+
+        What cannot be written is written later: nobody drives the run all the same.
+        """
+        tenant = self._tenant
+        standing: Standing = (status, tuple(asks))
 
         def work(connection: Connection) -> None:
-            sqlite_leases.release(connection, tenant, run_id, status, waiting)
+            sqlite_leases.release(connection, tenant, run_id, standing)
 
         def released(_: None) -> None:
             del tenant.epochs[run_id]
 
-        await self._writer.do(work, released)
+        def failed(error: Exception) -> None:
+            if not isinstance(error, Fenced):
+                tenant.leave(run_id, standing)
+
+        await self._writer.do(work, released, failed)
 
     async def post(self, run_id: str, key: str, signal_id: str, data: str) -> Posted:
         """Answer `key` of a run; the first answer counts."""
@@ -161,9 +175,10 @@ class SqliteStore:
         """Return the accepted answers by key."""
         return await self._read(partial(sqlite_reading.signals, run_id=run_id), {})
 
-    async def overview(self) -> Sequence[RunRecord]:
-        """Return all runs, in the order of their creation."""
-        return await self._read(partial(sqlite_reading.overview, now=self._clock()), ())
+    async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
+        """Return all runs, in the order of their creation; or a run, and all below it, only."""
+        work = partial(sqlite_reading.overview, now=self._clock(), root=root)
+        return await self._read(work, ())
 
     async def set_target(self, run_id: str, target: str) -> None:
         """Note what the run was started from."""

@@ -3,6 +3,7 @@
     nobody --claim--> owner, epoch + 1 --release--> nobody
                         |                             (append: any, in order)
                         +-- lease runs out --claim by another--> owner', epoch + 2
+                        +-- left: its release failed --told at a later beat--> nobody
 
 The lease tells when a run may be taken from its owner. What keeps the old owner from writing is
 not its clock but the epoch: its next append finds another one, and is `Fenced`.
@@ -13,25 +14,49 @@ from __future__ import annotations
 import os
 import socket
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 from sqlite3 import Connection
-from typing import final
+from typing import TypeAlias, final
 
+from msgspec import Struct
 from msgspec.json import encode
 
 from ..errors import Fenced, RunBusy, StoreError
 from .base import Ask, ReleaseStatus
 
-__all__ = ["Tenant", "abandon", "claim", "fence", "give_up", "release", "renew"]
+__all__ = [
+    "Left",
+    "Standing",
+    "Tenant",
+    "abandon",
+    "claim",
+    "fence",
+    "give_back",
+    "give_up",
+    "release",
+    "renew",
+]
+
+
+Standing: TypeAlias = tuple[ReleaseStatus, tuple[Ask, ...]]
+"""How a run stands when it is left, and what it waits for."""
+
+
+class Left(Struct, frozen=True, gc=False):
+    """A claim whose driver is gone: how it left the run, or None where it stands as it stood."""
+
+    epoch: int
+    standing: Standing | None = None
 
 
 @final
 class Tenant:
     """One store object as the database knows it, and the epochs of its claims.
 
-    `epochs` keeps what was lost to another, too: only a new claim makes this a driver again. It
-    is changed by the thread that writes, after the commit.
+    `epochs` keeps what was lost to another, too: only a new claim makes this a driver again. What
+    could not be released moves to `left`: nobody here drives it, and the database has yet to be
+    told. Both are changed by the thread that writes, after the commit.
     """
 
     def __init__(self, lease_s: float, clock: Callable[[], float]) -> None:
@@ -39,6 +64,22 @@ class Tenant:
         self.lease_s = lease_s
         self.clock = clock
         self.epochs: dict[str, int] = {}
+        self.left: dict[str, Left] = {}
+
+    def leave(self, run_id: str, standing: Standing | None) -> None:
+        """Drive a run no longer, though the database could not be told."""
+        if (epoch := self.epochs.pop(run_id, None)) is not None:
+            self.left[run_id] = Left(epoch, standing)
+
+    def forget(self, run_id: str, left: Left) -> None:
+        """Take note that the database was told; it may have been claimed and left again since."""
+        if self.left.get(run_id) is left:
+            del self.left[run_id]
+
+    def has_left(self, run_id: str, epoch: int) -> bool:
+        """Whether a claim of this epoch is one that nobody here drives by."""
+        left = self.left.get(run_id)
+        return left is not None and left.epoch == epoch
 
     def until(self) -> float:
         """Return when a lease that is taken now runs out."""
@@ -48,12 +89,15 @@ class Tenant:
 def claim(connection: Connection, tenant: Tenant, run_id: str) -> int:
     """Make the tenant the only driver of a run, and return the epoch of its claim."""
     now = tenant.clock()
-    row: tuple[str | None, float] | None = connection.execute(
-        "SELECT owner, lease_until FROM run WHERE run_id = ?", (run_id,)
+    row: tuple[str | None, int, float] | None = connection.execute(
+        "SELECT owner, epoch, lease_until FROM run WHERE run_id = ?", (run_id,)
     ).fetchone()
-    owner, lease_until = (None, 0.0) if row is None else row
-    is_live = owner is not None and lease_until > now and not _is_dead(owner)
-    if is_live or owner == tenant.name:
+    owner, epoch, lease_until = (None, 0, 0.0) if row is None else row
+    if owner == tenant.name:
+        is_live = not tenant.has_left(run_id, epoch)
+    else:
+        is_live = owner is not None and lease_until > now and not _is_dead(owner)
+    if is_live:
         until = datetime.fromtimestamp(lease_until, UTC).isoformat(timespec="seconds")
         raise RunBusy(
             f"run {run_id!r} is being driven by {owner}, whose lease runs until {until}: "
@@ -73,20 +117,35 @@ def release(
     connection: Connection,
     tenant: Tenant,
     run_id: str,
-    status: ReleaseStatus,
-    asks: Sequence[Ask],
+    standing: Standing,
 ) -> None:
     """End the tenant's claim, and note how the run stands; a run without events was none."""
     if run_id not in tenant.epochs:
         raise StoreError(f"run {run_id!r} is not claimed by this store, so it cannot be released")
     row = connection.execute("SELECT owner, epoch FROM run WHERE run_id = ?", (run_id,)).fetchone()
     fence(tenant, run_id, row)
+    give_back(connection, tenant, run_id, Left(tenant.epochs[run_id], standing))
+
+
+def give_back(connection: Connection, tenant: Tenant, run_id: str, left: Left) -> Left:
+    """End a claim that nobody drives by, and note how the run was left, unless it was taken over.
+
+    A run without events was none.
+
+    Returns:
+        What was told.
+    """
+    if left.standing is None:
+        abandon(connection, tenant, run_id, left.epoch)
+        return left
+    status, asks = left.standing
     connection.execute(
         "UPDATE run SET owner = NULL, lease_until = 0, status = ?, asks = ?, updated = ? "
-        "WHERE run_id = ?",
-        (status, encode(tuple(asks)), tenant.clock(), run_id),
+        "WHERE run_id = ? AND owner = ? AND epoch = ?",
+        (status, encode(asks), tenant.clock(), run_id, tenant.name, left.epoch),
     )
     _forget_empty(connection, run_id)
+    return left
 
 
 def fence(tenant: Tenant, run_id: str, row: tuple[str | None, int] | None) -> None:
@@ -110,14 +169,18 @@ def fence(tenant: Tenant, run_id: str, row: tuple[str | None, int] | None) -> No
 
 
 def renew(connection: Connection, tenant: Tenant) -> None:
-    """Prolong all leases of the tenant that nobody took meanwhile."""
-    connection.execute(
-        "UPDATE run SET lease_until = ? WHERE owner = ?", (tenant.until(), tenant.name)
+    """Prolong the leases of all that the tenant drives, and nobody took meanwhile."""
+    until = tenant.until()
+    connection.executemany(
+        "UPDATE run SET lease_until = ? WHERE run_id = ? AND owner = ? AND epoch = ?",
+        [(until, run_id, tenant.name, epoch) for run_id, epoch in tenant.epochs.items()],
     )
 
 
 def give_up(connection: Connection, tenant: Tenant) -> None:
     """Let all leases of the tenant run out at once: it will not write again."""
+    for run_id, left in tenant.left.items():
+        give_back(connection, tenant, run_id, left)
     connection.execute("UPDATE run SET lease_until = 0 WHERE owner = ?", (tenant.name,))
 
 

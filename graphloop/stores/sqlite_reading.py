@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from sqlite3 import Connection
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from msgspec.json import Decoder
 
@@ -16,7 +16,7 @@ from ..codec import Codec
 from ..errors import StoreError
 from ..events import Event
 from .base import Ask, RunRecord, RunStatus
-from .journals import parent_of
+from .journals import is_within, parent_of
 from .sqlite_schema import open_reader
 
 __all__ = ["load", "overview", "read", "run_ids", "signals"]
@@ -24,6 +24,14 @@ __all__ = ["load", "overview", "read", "run_ids", "signals"]
 T = TypeVar("T")
 
 ASKS = Decoder(tuple[Ask, ...])
+
+RECORDS: Final = (
+    "SELECT run_id, graph, status, owner IS NOT NULL, lease_until, next_seq - 1, created, "
+    "updated, asks, target FROM run WHERE next_seq > 1 "
+)
+WITHIN: Final = "AND (run_id IN (?, ?) OR (run_id >= ? AND run_id < ?)) "
+IN_ORDER: Final = "ORDER BY number"
+AFTER_SLASH: Final = chr(ord("/") + 1)
 
 
 def read(path: Path, work: Callable[[Connection], T], nothing: T) -> T:
@@ -89,12 +97,17 @@ def signals(connection: Connection, run_id: str) -> Mapping[str, str]:
     return dict(rows.fetchall())
 
 
-def overview(connection: Connection, now: float) -> Sequence[RunRecord]:
-    """Return how each run with events stands, in the order of their creation."""
-    rows = connection.execute(
-        "SELECT run_id, graph, status, owner IS NOT NULL, lease_until, next_seq - 1, created, "
-        "updated, asks, target FROM run WHERE next_seq > 1 ORDER BY number"
-    ).fetchall()
+def overview(connection: Connection, now: float, root: str | None) -> Sequence[RunRecord]:
+    """Return how each run with events stands, in the order of their creation.
+
+    Of one run, and those below it, where there is a `root`: their ids are side by side in an index.
+    """
+    if root is None:
+        rows = connection.execute(RECORDS + IN_ORDER).fetchall()
+    else:
+        parent, _, _ = root.rpartition("/")
+        bounds = (root, parent, f"{root}/", f"{root}{AFTER_SLASH}")
+        rows = connection.execute(RECORDS + WITHIN + IN_ORDER, bounds).fetchall()
     known = {row[0] for row in rows}
     return tuple(
         RunRecord(
@@ -120,6 +133,7 @@ def overview(connection: Connection, now: float) -> Sequence[RunRecord]:
             asks,
             target,
         ) in rows
+        if root is None or is_within(run_id, root)
     )
 
 

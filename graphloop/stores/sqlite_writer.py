@@ -2,7 +2,8 @@
 
 Work is put in by any number of tasks, on any event loop. The thread takes all there is and does it
 in one transaction, a savepoint for each, so that what is refused undoes itself only. Nobody hears
-of a result before the commit. Between the work the thread renews the leases of its tenant.
+of a result before the commit. Between the work the thread renews the leases of its tenant, and
+gives back what could not be released before.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from sqlite3 import Connection
 from typing import Final, Generic, Protocol, TypeVar, final
 
 from ..errors import GraphloopError, StoreError
-from .sqlite_leases import Tenant, give_up, renew
+from .sqlite_leases import Tenant, give_back, give_up, renew
 from .sqlite_lock import commits_need_lock, locked
 from .sqlite_schema import Durability, open_writer
 
@@ -39,7 +41,7 @@ class _Queued(Protocol):
 
     def attempt(self, connection: Connection) -> None: ...
     def fail(self, error: Exception) -> None: ...
-    def commit(self) -> None: ...
+    def end(self) -> None: ...
     def settle(self) -> None: ...
 
 
@@ -50,12 +52,14 @@ class _Job(Generic[T]):
     def __init__(
         self,
         work: Callable[[Connection], T],
-        committed: Callable[[T], None] | None,
-        future: asyncio.Future[T] | None,
+        committed: Callable[[T], None] | None = None,
+        failed: Callable[[Exception], None] | None = None,
+        future: asyncio.Future[T] | None = None,
     ) -> None:
         self.loop = None if future is None else future.get_loop()
         self._work = work
         self._committed = committed
+        self._failed = failed
         self._future = future
         self._outcome: tuple[T] | Exception = StoreError("nothing was written")
 
@@ -74,9 +78,12 @@ class _Job(Generic[T]):
     def fail(self, error: Exception) -> None:
         self._outcome = error
 
-    def commit(self) -> None:
-        """Take note that the work is done for good."""
-        if self._committed is not None and isinstance(self._outcome, tuple):
+    def end(self) -> None:
+        """Take note that the work is done for good, or not at all."""
+        if not isinstance(self._outcome, tuple):
+            if self._failed is not None:
+                self._failed(self._outcome)
+        elif self._committed is not None:
             self._committed(self._outcome[0])
 
     def settle(self) -> None:
@@ -111,17 +118,21 @@ class Writer:
         self._beat_at = 0.0
 
     async def do(
-        self, work: Callable[[Connection], T], committed: Callable[[T], None] | None = None
+        self,
+        work: Callable[[Connection], T],
+        committed: Callable[[T], None] | None = None,
+        failed: Callable[[Exception], None] | None = None,
     ) -> T:
         """Do some work in a transaction, and return its result once it is committed.
 
-        `committed` is told the result in the writing thread, before any later work begins.
+        `committed` is told the result in the writing thread, before any later work begins; or else
+        `failed` why there is none.
 
         Raises:
             StoreError: the work was refused, or could not be committed.
         """
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        if not self._put(_Job(work, committed, future)):
+        if not self._put(_Job(work, committed, failed, future)):
             raise StoreError(f"the store {self._path} is closed")
         try:
             return await future
@@ -130,9 +141,14 @@ class Writer:
         except (sqlite3.Error, ValueError, OverflowError) as error:
             raise StoreError(f"cannot write to {self._path}: {error}") from error
 
-    def post(self, work: Callable[[Connection], T], committed: Callable[[T], None]) -> None:
+    def post(
+        self,
+        work: Callable[[Connection], T],
+        committed: Callable[[T], None],
+        failed: Callable[[Exception], None],
+    ) -> None:
         """Have some work done that nobody waits for; nothing, once the writer is stopped."""
-        self._put(_Job(work, committed, None))
+        self._put(_Job(work, committed, failed))
 
     @property
     def stopped(self) -> bool:
@@ -189,11 +205,29 @@ class Writer:
         return jobs, False
 
     def _rest_s(self) -> float | None:
-        if not self._tenant.epochs:
+        if not self._has_claims:
             return None
         return min(max(0.0, self._beat_at - time.monotonic()), REST_S_MAX)
 
+    @property
+    def _has_claims(self) -> bool:
+        return bool(self._tenant.epochs or self._tenant.left)
+
+    def _beat(self) -> list[_Queued]:
+        """Return what is due for the claims of the tenant, and when it is due again."""
+        due = self._has_claims and time.monotonic() >= self._beat_at
+        if due or not self._has_claims:
+            self._beat_at = time.monotonic() + self._tenant.lease_s / BEATS_PER_LEASE
+        if not due:
+            return []
+        jobs: list[_Queued] = [_Job(partial(renew, tenant=self._tenant))]
+        for run_id, left in self._tenant.left.items():
+            work = partial(give_back, tenant=self._tenant, run_id=run_id, left=left)
+            jobs.append(_Job(work, partial(self._tenant.forget, run_id)))
+        return jobs
+
     def _transact(self, jobs: Sequence[_Queued]) -> None:
+        jobs = [*jobs, *self._beat()]
         try:
             self._commit(jobs)
         except Exception as error:  # noqa: BLE001 - told to everybody who waits
@@ -201,15 +235,11 @@ class Writer:
                 self._connection.execute("ROLLBACK")
             for job in jobs:
                 job.fail(error)
-            return
         for job in jobs:
-            job.commit()
+            job.end()
 
     def _commit(self, jobs: Sequence[_Queued]) -> None:
-        beat = bool(self._tenant.epochs) and time.monotonic() >= self._beat_at
-        if beat or not self._tenant.epochs:
-            self._beat_at = time.monotonic() + self._tenant.lease_s / BEATS_PER_LEASE
-        if not jobs and not beat:
+        if not jobs:
             return
         if self._connection is None:
             with locked(self._path):
@@ -218,8 +248,6 @@ class Writer:
             self._connection.execute("BEGIN IMMEDIATE")
             for job in jobs:
                 job.attempt(self._connection)
-            if beat:
-                renew(self._connection, self._tenant)
             self._connection.execute("COMMIT")
 
     def _guard(self) -> AbstractContextManager[None]:

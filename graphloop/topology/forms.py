@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast, final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias, cast, final
 
 from ..graph import Graph
 from ..node_protocol import Node
@@ -27,6 +27,7 @@ __all__ = [
     "Form",
     "Many",
     "Maybe",
+    "NamedTool",
     "Number",
     "Reading",
     "Schema",
@@ -49,6 +50,14 @@ class Unwritable(Exception):
     """A value cannot be written into a file; the message says why, and what to do."""
 
 
+class NamedTool(NamedTuple):
+    """A tool that a node names, where, and what names it: a rule of a gate, or an option."""
+
+    name: str
+    mark: Mark
+    option: str = ""
+
+
 @final
 @dataclass(frozen=True)
 class Reading:
@@ -59,14 +68,14 @@ class Reading:
         names: what is known by name.
         part: reads a node that stands within another.
         agents: the agents that the file declares, with their graphs where these are known.
-        ruled: takes the tools that rules of gates name, to be looked up when all are known.
+        ruled: takes the tools that nodes name, to be looked up when all are known.
     """
 
     complaints: Complaints
     names: Names
     part: Callable[[Value, Reading], Node[Any, Outcome]]
     agents: Mapping[str, Graph[Any] | None] = field(default_factory=dict[str, "Graph[Any] | None"])
-    ruled: list[tuple[str, Mark]] = field(default_factory=list[tuple[str, Mark]])
+    ruled: list[NamedTool] = field(default_factory=list[NamedTool])
 
     def misread(self, value: Value, expected: str, fix: str) -> Misread:
         """Note that something else stands there, and return what to raise."""

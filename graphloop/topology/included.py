@@ -37,6 +37,11 @@ class Included:
     graphs: tuple[tuple[str, Graph[Any]], ...]
 
     @property
+    def kernel(self) -> Node[Any, Outcome]:
+        """The node as the kernel knows it."""
+        return self.node
+
+    @property
     def name(self) -> str:
         """The node's name."""
         return self.node.name

@@ -65,6 +65,7 @@ class Place:
             found = f"{named!r:.80} leads out of the folder of the topology."
             fix = "keep the files of a topology in one folder, or below it; links, too."
             raise to.complaints.misread(value.mark, found, fix)
+        _refuse_lacking(named, path, value, to)
         if path in self.chain:
             names = [one.name for one in (*self.chain[self.chain.index(path) :], path)]
             found = f"includes go round in a circle: {' → '.join(names)}."
@@ -73,6 +74,24 @@ class Place:
             found = f"a topology has at most {FILES_MAX} files, found more."
             raise to.complaints.misread(value.mark, found, "put graphs together (`graph:`).")
         return path, Place(self.shelf, path, (*self.chain, path))
+
+
+def _refuse_lacking(named: str, path: Path, value: Value, to: Reading) -> None:
+    """Refuse what is no file where it is named: among many files, nobody could tell who does."""
+    try:
+        if path.is_file():
+            return
+        folder, beside = path.is_dir(), list(path.parent.glob("*"))
+    except OSError as error:
+        found = f"{named!r:.80} cannot be read: {error.strerror}."
+        raise to.complaints.misread(value.mark, found, "look at its name.") from error
+    if folder:
+        found = f"{named!r:.80} is a folder, not a file."
+        raise to.complaints.misread(value.mark, found, "name a file in it.")
+    names = [str(Path(named).with_name(one.name)) for one in beside if one.suffix in SUFFIXES]
+    found = f"there is no such file, {named!r:.80}.{to.complaints.nearest(named, sorted(names))}"
+    fix = "write its path from the folder of this file, or make it."
+    raise to.complaints.misread(value.mark, found, fix)
 
 
 def _refuse_odd(named: str, value: Value, to: Reading) -> None:

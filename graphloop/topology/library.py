@@ -33,7 +33,7 @@ from ..outcomes import Failed, Outcome, outcome_name
 from ..values import ToolChoice
 from .annotations import parameters_of, record_of, summary_of
 from .forms import Form, Many, Maybe, Number, Text, Whole, Word
-from .names import AgentForm, FunctionForm
+from .names import AgentForm, CalledForm, FunctionForm
 from .outcome_forms import CapsForm, LeftByForm, OutcomeForm, RoutesForm
 from .part_form import PartForm
 from .policy_forms import RuleForm
@@ -63,7 +63,9 @@ COMPACTION: Final = Maybe(
         },
     )
 )
-TOOL_CHOICE: Final = record_of("a tool choice", ToolChoice, short="mode")
+TOOL_CHOICE: Final = record_of(
+    "a tool choice", ToolChoice, {"name": CalledForm("tool_choice", filled=False)}, short="mode"
+)
 BRANCH: Final = record_of("a branch", Branch, {"agent": AgentForm()}, short="agent")
 CHECK: Final = record_of("a check", AnswerCheck, {"callback": FunctionForm(), "retries": Whole(0)})
 
@@ -101,7 +103,7 @@ FORMS: Final[Mapping[type, Mapping[str, Form]]] = {
         "callback": FunctionForm(),
     },
     PrepareStep: {
-        "active_tools": Maybe(WORDS),
+        "active_tools": Maybe(Many(CalledForm("active_tools"))),
         "tool_choice": TOOL_CHOICE,
         "callback": FunctionForm(),
         "compaction": COMPACTION,

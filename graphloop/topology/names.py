@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import final
 
 from ..errors import ConfigError
-from .forms import Data, Reading, Schema, Text, Unwritable, Writing
+from .forms import Data, NamedTool, Reading, Schema, Text, Unwritable, Writing
 from .registration import FROM_OUTSIDE, Category
 from .tree import Value
 
-__all__ = ["AgentForm", "FunctionForm", "PredicateForm", "ToolForm"]
+__all__ = ["AgentForm", "CalledForm", "FunctionForm", "PredicateForm", "ToolForm"]
 
 NAME: Schema = {"type": "string", "minLength": 1}
 
@@ -73,6 +73,36 @@ class ToolForm:
     def schema(self) -> Schema:
         """The JSON Schema of a name."""
         return NAME
+
+
+@final
+@dataclass(frozen=True)
+class CalledForm:
+    """The name of a tool that the models of the run itself call, wherever that comes from.
+
+    Args:
+        option: what names it.
+        filled: whether it has to be some name.
+    """
+
+    option: str
+    filled: bool = True
+
+    def read(self, value: Value, to: Reading) -> str:
+        """Return the name, which is looked up once all tools are known."""
+        name = Text(filled=self.filled).read(value, to)
+        if name:
+            to.ruled.append(NamedTool(name, value.mark, self.option))
+        return name
+
+    def write(self, value: object, to: Writing) -> Data:
+        """Return the name."""
+        return Text(filled=self.filled).write(value, to)
+
+    @property
+    def schema(self) -> Schema:
+        """The JSON Schema of a name."""
+        return Text(filled=self.filled).schema
 
 
 @final

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Final, Literal, cast, final
 
 from ..policy import Rule
-from .forms import Data, Form, Many, Number, Reading, Schema, Text, Unwritable, Writing
+from .forms import Data, Form, Many, NamedTool, Number, Reading, Schema, Text, Unwritable, Writing
 from .names import PredicateForm
-from .problems import Mark
 from .record import Parameter, mapping_of, read_fields
 from .tree import Items, Scalar, Value
 
@@ -82,11 +81,11 @@ class RuleForm:
         return {"oneOf": [_schema(verdict) for verdict in KEYS]}
 
 
-def _named(value: Value) -> Iterator[tuple[str, Mark]]:
+def _named(value: Value) -> Iterator[NamedTool]:
     """Yield the names and patterns of a rule, each with its place."""
     for one in value.items if isinstance(value, Items) else (value,):
         if isinstance(one, Scalar):
-            yield str(one.value), one.mark
+            yield NamedTool(str(one.value), one.mark)
 
 
 def _parameters(verdict: str) -> dict[str, Parameter]:

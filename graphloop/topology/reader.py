@@ -33,7 +33,7 @@ from .registration import Names
 from .ruled_tools import brought_tools, refuse_unruled
 from .source import bytes_of, text_of
 from .table import Rows, lines_of, read_rows
-from .temporal_form import read_rules
+from .temporal_form import lines_of_rules, read_rules
 from .tree import Entry, Items, Scalar, Value
 
 __all__ = ["KEYS", "VERSION", "read_path", "read_text"]
@@ -233,7 +233,9 @@ class _Reader:
                 self._complaints.note(tree.mark, f"{one.place}: {one.found}", one.fix)
             raise Misread("the table") from error
         lines = lines_of(entries["edges"].value, graph)
-        graph.source = TableSource(self._complaints.file, tree.mark.line, lines)
+        written = entries["rules"].value if "rules" in entries else None
+        rules = lines_of_rules(written.items) if isinstance(written, Items) else {}
+        graph.source = TableSource(self._complaints.file, tree.mark.line, lines, rules)
         return graph
 
     def _nodes(self, entry: Entry) -> Nodes:

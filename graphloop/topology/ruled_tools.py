@@ -1,7 +1,8 @@
-"""Ruled tools: the names in the rules of a file's gates, refused where no tool has them.
+"""Ruled tools: the names of tools that a file's nodes speak of, refused where no tool has them.
 
-A rule about a name that is misspelt protects nothing, so the names are looked up as soon as all
-tools are known; those of a file that leaves its tools to its runs, when a run begins.
+A rule about a name that is misspelt protects nothing, a stop condition never holds, and nothing is
+on offer; so the names are looked up as soon as all tools are known; those of a file that leaves its
+tools to its runs, when a run begins.
 """
 
 from __future__ import annotations
@@ -13,9 +14,8 @@ from ..node_protocol import Node
 from ..outcomes import Outcome
 from ..policy import WILDCARDS
 from .document import AgentEntry, Document, documents_below
-from .forms import Reading
+from .forms import NamedTool, Reading
 from .included import graphs_run
-from .problems import Mark
 from .registration import Names
 
 __all__ = ["brought_tools", "known_tools", "refuse_unruled"]
@@ -25,34 +25,37 @@ SPELLED: Final = "tool:"
 
 
 def refuse_unruled(
-    ruled: Iterable[tuple[str, Mark]],
+    ruled: Iterable[NamedTool],
     tools: Sequence[str],
     agents: Mapping[str, AgentEntry],
     nodes: Mapping[str, Node[Any, Outcome] | None],
     to: Reading,
 ) -> None:
-    """Note the names in rules that are those of no tool, if the file knows its tools.
+    """Note the names that are those of no tool, if the file knows its tools.
 
     Args:
-        ruled: what the rules of the file's gates name, each with its place.
+        ruled: what the file's nodes name: rules those of all runs below as well, other options
+            those of the run itself.
         tools: the tools of the file.
         agents: its agents.
         nodes: its nodes; None for one that could not be read.
         to: takes what is wrong.
     """
-    known = _known(tools, agents, nodes, to)
-    if known is None:
-        return
-    for name, mark in ruled:
-        if name in known or not WILDCARDS.isdisjoint(name):
+    below = _known(tools, agents, nodes, to)
+    for name, mark, option in ruled:
+        known = (tools or None) if option else below
+        if known is None or name in known or not (option or WILDCARDS.isdisjoint(name)):
             continue
         hint = to.complaints.nearest(name.strip().removeprefix(SPELLED), known)
-        found = f"the rule names {name!r}, and there is no such tool.{hint}"
+        says = f"`{option}`" if option else "the rule"
+        found = f"{says} names {name!r}, and there is no such tool.{hint}"
         fix = (
-            f"name one of {', '.join(known)}; for tools that a run brings, or none yet, write a "
-            f"pattern, such as {name + '*'!r}."
+            "or register that tool, and list it under `tools`."
+            if option
+            else "for tools that a run brings, or none yet, write a pattern, such as "
+            f"{name + '*'!r}."
         )
-        to.complaints.note(mark, found, fix)
+        to.complaints.note(mark, found, f"name one of {', '.join(known)}; {fix}")
 
 
 def known_tools(document: Document, names: Names) -> tuple[str, ...] | None:

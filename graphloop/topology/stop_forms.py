@@ -8,7 +8,8 @@ from typing import Any, Final, NamedTuple, cast, final
 
 from .. import stop
 from ..errors import ConfigError
-from .forms import Data, Form, Many, Number, Reading, Schema, Text, Unwritable, Whole, Writing
+from .forms import Data, Form, Many, Number, Reading, Schema, Unwritable, Whole, Writing
+from .names import CalledForm
 from .record import mapping_of
 from .tree import Value
 
@@ -25,7 +26,7 @@ class _Kind(NamedTuple):
 
 SIMPLE: Final[Mapping[str, _Kind]] = {
     "step_count_is": _Kind(stop.StepCountIs, "count", Whole(1)),
-    "has_tool_call": _Kind(stop.HasToolCall, "tool", Text(filled=True)),
+    "has_tool_call": _Kind(stop.HasToolCall, "tool", CalledForm("has_tool_call")),
     "total_tokens_exceed": _Kind(stop.TotalTokensExceed, "tokens_max", Whole(1)),
     "cost_exceeds": _Kind(stop.CostExceeds, "usd_max", Number(positive=True)),
     "duration_exceeds": _Kind(stop.DurationExceeds, "seconds_max", Number(positive=True)),

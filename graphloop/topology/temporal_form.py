@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ..errors import ConfigError, Problem
-from ..temporal import Rules, TemporalRule, words_of
+from ..temporal import Rules, TemporalRule, describe_rule
 from ..temporal.data import rules_from_data
-from ..temporal_names import Names, resolve
+from ..temporal_names import Names, resolve, spelled_tools
 from .compose import compose
 from .problems import Complaints, Misread
 from .tree import Fields, Items, Scalar, Value
 
-__all__ = ["read_rules", "rules_of_texts"]
+__all__ = ["lines_of_rules", "read_rules", "rules_of_texts"]
 
 
 def read_rules(
@@ -44,6 +44,15 @@ def read_rules(
             what, _, fix = said.partition(" Fix: ")
             complaints.note(one.mark, what, fix or "mend the rule.")
     return Rules(tuple(rules))
+
+
+def lines_of_rules(values: Iterable[Value]) -> dict[str, int]:
+    """Return the lines of rules that have been read, by their words."""
+    lines: dict[str, int] = {}
+    for one in values:
+        for rule in rules_from_data([_data(one)]):
+            lines.setdefault(describe_rule(rule), one.mark.line)
+    return lines
 
 
 def rules_of_texts(texts: Sequence[str], title: str) -> Rules:
@@ -77,10 +86,8 @@ def _refuse_unknown(rules: Rules, words: Names) -> None:
     Raises:
         ConfigError: a word means nothing, or more than one thing.
     """
-    said = [word.partition(":") for rule in rules for word in words_of(rule)]
-    given = [name for kind, _, name in said if kind in {"tool", "approval"} and name]
     try:
-        resolve(rules, replace(words, tools=(*(words.tools or ()), *given)))
+        resolve(rules, replace(words, tools=(*(words.tools or ()), *spelled_tools(rules))))
     except ConfigError:
         # What is said where tools are not known has more to it: how to write one.
         resolve(rules, replace(words, tools=None))

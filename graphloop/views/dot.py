@@ -107,12 +107,15 @@ def _laid_out(drawn: Picture) -> Picture:
 def _parts(drawn: Picture, theme: Theme) -> Iterator[str]:
     """Yield the shapes and lines of a graph, and the graphs that it runs, in boxes beside it."""
     spine = {one.source for one in drawn.strokes if one.role in _SPINE}
+    lists = {one.id for one in drawn.shapes if one.is_reference and len(one.words) > 1}
     yield from _shapes(drawn, theme, spine)
     for shape in drawn.shapes:
         yield from _notes(shape, theme)
     yield f"{drawn.prefix}first -> {drawn.start} [weight=100 penwidth=1.6]"
     for stroke in drawn.strokes:
         yield f"{stroke.source} -> {stroke.target} [{_stroke(drawn, stroke, theme)}]"
+        if stroke.target in lists:
+            yield f"{{rank=same; {stroke.source}; {stroke.target}}}"
     for inner in drawn.inner:
         below = inner.picture
         yield f"subgraph cluster_{below.prefix}box {{"
@@ -151,6 +154,8 @@ def _shapes(drawn: Picture, theme: Theme, spine: Set[str]) -> Iterator[str]:
             )
             continue
         if shape.is_reference:
+            if len(shape.words) > 1:
+                label = "".join(f"{_escaped(one)}\\l" for one in shape.words)
             yield f'{shape.id} [label="{label}" shape=plaintext style="" fontsize=10 height=0.2]'
             continue
         column = f" group={group}" if shape.id in spine else ""

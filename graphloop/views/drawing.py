@@ -48,6 +48,8 @@ PALETTE: Final[Mapping[Look, tuple[str, str]]] = {
 """The fill and the outline of each look, in the order a legend lists them."""
 
 _QUIET_OUTCOMES: Final = frozenset({"aborted", "failed"})
+_NOT_FOLLOWED: Final = _QUIET_OUTCOMES | {"held"}
+"""By what the main path goes on from no node: calls that are held come back from a person."""
 
 # The explicit directional embeddings, overrides and isolates of UAX #9: with them a label can be
 # made to read as another one (the "Trojan Source" attack, CVE-2021-42574).
@@ -61,9 +63,9 @@ class Line:
     """One drawn line: every outcome that leads from one node to one target.
 
     Its role decides how it looks. `main` lines are the path of first outcomes from the start that
-    are no failure and no abort, and the `closing` one leads back into it; a `leaving` line goes
-    from where the path closes to END; `quiet` lines are taken by failures and aborts alone; the
-    rest are `side` lines.
+    are no failure, no abort and no wait for a person, and the `closing` one leads back into it; a
+    `leaving` line goes from where the path closes to END; `quiet` lines are taken by failures and
+    aborts alone; the rest are `side` lines.
     """
 
     source: str
@@ -117,7 +119,8 @@ def _check(check: AnswerCheck) -> str:
 def _main_path(graph: Graph[S]) -> dict[str, str]:
     """Follow the first outcome of each row from the start, until END or a node that was passed.
 
-    Failures and aborts are not followed: a node that has nothing else is where the path stops.
+    Failures and aborts are not followed, nor is what leads to a person and back: a node that has
+    nothing else is where the path stops.
     """
     path: dict[str, str] = {}
     place: str | None = graph.start
@@ -125,7 +128,7 @@ def _main_path(graph: Graph[S]) -> dict[str, str]:
         usual = (
             target
             for outcome, target in graph.table[place].items()
-            if outcome_name(outcome) not in _QUIET_OUTCOMES
+            if outcome_name(outcome) not in _NOT_FOLLOWED
         )
         target = next(usual, None)
         if target is not None:

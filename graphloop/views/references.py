@@ -2,7 +2,9 @@
 
 A hundred lines across a whole page hide everything else, and laying them out takes minutes. The
 main path is drawn as it is; what would cross most of the page beside it says where it goes on.
-Small graphs are left alone.
+Where nearly every shape leads to nearly every other one, as the boxes of a large graph do, one way
+through all of them is drawn, and beside each stands a list of where else it leads. Small graphs are
+left alone.
 """
 
 from __future__ import annotations
@@ -12,9 +14,19 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Final, final
 
+from .marks import Tone
 from .picture import Picture, Shape, Stroke
 
-__all__ = ["BESIDE_MAX", "FAR", "LONG", "REACH_MAX", "has_references", "with_references"]
+__all__ = [
+    "BESIDE_MAX",
+    "CROWDED",
+    "CROWDED_MIN",
+    "FAR",
+    "LONG",
+    "REACH_MAX",
+    "has_references",
+    "with_references",
+]
 
 FAR: Final = 8
 """How many nodes further a line is drawn in a large graph."""
@@ -29,6 +41,13 @@ BESIDE_MAX: Final = 500
 """The same for a graph most of which is beside its main path."""
 
 
+CROWDED: Final = 4
+"""How many lines a shape may have on average."""
+
+CROWDED_MIN: Final = 60
+"""Up to how many lines nothing is crowded."""
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class _Layers:
@@ -41,7 +60,10 @@ class _Layers:
 
 def with_references(drawn: Picture) -> Picture:
     """Return a picture in which no line leads far, if there are too many that do."""
-    far = _far(drawn)
+    layers = _layers(drawn)
+    far = _far(drawn, layers)
+    if _is_crowded(drawn) and (not far or _is_beside(drawn, layers)):
+        return _in_column(drawn)
     if not far:
         return drawn
     names = {one.id: one for one in drawn.shapes}
@@ -68,16 +90,76 @@ def has_references(drawn: Picture) -> bool:
     )
 
 
-def _far(drawn: Picture) -> frozenset[Stroke]:
+def _is_crowded(drawn: Picture) -> bool:
+    return len(drawn.strokes) > max(CROWDED_MIN, CROWDED * len(drawn.shapes))
+
+
+def _is_beside(drawn: Picture, layers: _Layers) -> bool:
+    """Whether most of a graph is beside its main path."""
+    return layers.spine < len(drawn.shapes) // 2
+
+
+def _in_column(drawn: Picture) -> Picture:
+    """Return a picture with one way through all shapes, and lists of where else each leads.
+
+    What is dashed, or laid over a line, is in a list of its own.
+    """
+    names = {one.id: one.words[0] for one in drawn.shapes}
+    whole = _way_through(drawn)
+    strokes: list[Stroke] = []
+    lists: dict[tuple[str, bool, Tone | None], list[Stroke]] = {}
+    for stroke in drawn.strokes:
+        if (stroke.source, stroke.target) in whole or stroke.source == stroke.target:
+            strokes.append(stroke)
+        else:
+            alike = (stroke.source, stroke.role == "quiet", stroke.tone)
+            lists.setdefault(alike, []).append(stroke)
+    shapes: list[Shape] = []
+    for number, ((source, is_quiet, tone), listed) in enumerate(lists.items()):
+        rows = [f"to {names[one.target]}: {', '.join(map(str, one.words))}" for one in listed]
+        place = f"{drawn.prefix}to{number}"
+        shapes.append(Shape(place, tuple(rows), "pure", is_reference=True))
+        strokes.append(Stroke(source, place, (), "quiet" if is_quiet else "side", tone))
+    every = (*drawn.shapes[:-1], *shapes, drawn.shapes[-1])
+    return replace(drawn, shapes=every, strokes=tuple(strokes))
+
+
+def _way_through(drawn: Picture) -> Set[tuple[str, str]]:
+    """Return the lines by which all is come to that can be, each as far down as it goes.
+
+    What leads to END comes last, as END does.
+    """
+    last = drawn.shapes[-1].id
+    before_last = {one.source for one in drawn.strokes if one.target == last}
+
+    def place(one: Stroke) -> tuple[bool, bool, bool]:
+        return one.target == last, one.target in before_last, one.role != "main"
+
+    after: dict[str, list[str]] = {}
+    for one in sorted(drawn.strokes, key=place):
+        after.setdefault(one.source, []).append(one.target)
+    passed, found, way = {drawn.start}, set[tuple[str, str]](), [drawn.start]
+    left = {source: iter(targets) for source, targets in after.items()}
+    while way:
+        target = next((one for one in left.get(way[-1], ()) if one not in passed), None)
+        if target is None:
+            way.pop()
+            continue
+        found.add((way[-1], target))
+        passed.add(target)
+        way.append(target)
+    return found
+
+
+def _far(drawn: Picture, layers: _Layers) -> frozenset[Stroke]:
     """Return the lines that are not drawn whole."""
-    layers = _layers(drawn)
     spans = {
         one: abs(layers.ranks[one.target] - layers.ranks[one.source])
         for one in drawn.strokes
         if one.role != "main"
     }
     reach = sum(spans.values())
-    if reach > BESIDE_MAX and layers.spine < len(drawn.shapes) // 2:
+    if reach > BESIDE_MAX and _is_beside(drawn, layers):
         # How far down a node will stand, nobody can tell here: each is drawn below the first that
         # leads to it.
         return frozenset(one for one in spans if (one.source, one.target) not in layers.first)

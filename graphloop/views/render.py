@@ -28,7 +28,7 @@ from .text import text_of
 from .theme import LIGHT, Theme
 from .xstate import xstate
 
-__all__ = ["PictureFormat", "is_machine", "render", "save", "save_picture", "written"]
+__all__ = ["PictureFormat", "is_machine", "machine", "render", "save", "save_picture", "written"]
 
 S = TypeVar("S")
 
@@ -38,7 +38,7 @@ XSTATE: Final = ".xstate.json"
 """What a file's name ends in that is an XState machine."""
 
 _PICTURES: Final[frozenset[str]] = frozenset({"svg", "png", "pdf"})
-_TEXTS: Final[frozenset[str]] = frozenset({".mmd", ".dot", ".txt"})
+_TEXTS: Final[frozenset[str]] = frozenset({".mmd", ".dot", ".txt", ".svg"})
 _PURE: Final = "graphviz-pure"
 _PLAIN: Final = Marks()
 _TIMEOUT_S: Final = 20.0
@@ -71,10 +71,8 @@ def save(graph: Graph[S], path: str | os.PathLike[str], marks: Marks = _PLAIN) -
             itself, or the picture cannot be drawn (see `render`).
     """
     target = Path(path)
-    if target.name.lower().endswith(XSTATE):
-        _placed(target).write_bytes(xstate(graph).encode())
-    elif target.suffix.lower() == ".scxml":
-        _placed(target).write_bytes(scxml(graph).encode())
+    if is_machine(target):
+        _placed(target).write_bytes(machine(graph, target).encode())
     else:
         save_picture(picture(graph, marks), target)
 
@@ -83,6 +81,11 @@ def is_machine(path: str | os.PathLike[str]) -> bool:
     """Whether a file's name is that of a state machine: it has no marks, levels or colours."""
     target = Path(path)
     return target.name.lower().endswith(XSTATE) or target.suffix.lower() == ".scxml"
+
+
+def machine(graph: Graph[S], path: str | os.PathLike[str]) -> str:
+    """Return `graph` as the state machine that a file's name asks for: of XState, else SCXML."""
+    return xstate(graph) if Path(path).name.lower().endswith(XSTATE) else scxml(graph)
 
 
 def save_picture(drawn: Picture, path: str | os.PathLike[str], theme: Theme = LIGHT) -> None:
@@ -96,8 +99,14 @@ def save_picture(drawn: Picture, path: str | os.PathLike[str], theme: Theme = LI
 
 
 def written(drawn: Picture, suffix: str, theme: Theme = LIGHT) -> str:
-    """Return a picture in one of the notations that are text: .dot, .txt, else Mermaid."""
+    """Return a picture in one of the notations that are text: .dot, .txt, .svg, else Mermaid.
+
+    Raises:
+        ConfigError: there is an SVG to be drawn, and that cannot be (see `render`).
+    """
     match suffix:
+        case ".svg":
+            return render(dot_of(drawn, theme), "svg").decode()
         case ".dot":
             return dot_of(drawn, theme)
         case ".txt":
@@ -121,8 +130,6 @@ def _placed(target: Path) -> Path:
 
 def _content(drawn: Picture, target: Path, theme: Theme) -> bytes:
     match target.suffix.lower():
-        case ".svg":
-            return render(dot_of(drawn, theme), "svg")
         case ".png":
             return render(dot_of(drawn, theme), "png")
         case ".pdf":

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Protocol, TypeVar, get_args
+from urllib.parse import quote
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -258,6 +259,72 @@ def test_what_is_not_claimed_cannot_be_released(open_leasing: OpenLeasing) -> No
     do(scenario())
 
 
+Leave = Callable[[str], Leasing]
+
+
+@pytest.fixture(
+    params=[
+        "memory",
+        "jsonl, just made",
+        "jsonl, at its first bytes",
+        "jsonl, at its end",
+        "sqlite",
+    ]
+)
+def left_in_its_first_event(request: pytest.FixtureRequest, tmp_path: Path) -> Leave:
+    """Return how to open a store whose last driver was killed within the first append of a run."""
+
+    async def killed(store: Leasing, run_id: str) -> None:
+        await store.claim(run_id)  # It is never released; and its event loop ends.
+
+    def in_memory(run_id: str) -> Leasing:
+        store = MemoryStore()
+        do(killed(store, run_id))
+        return store
+
+    def in_lines(run_id: str) -> Leasing:
+        do(killed(JsonlStore(tmp_path), run_id))
+        whole = do(_line(tmp_path / "whole", run_id))
+        sizes = {"made": 0, "bytes": 40, "end": len(whole) - 1}
+        torn = whole[: sizes[request.param.rpartition(" ")[2]]]
+        (tmp_path / f"{quote(run_id, safe='')}.jsonl").write_bytes(torn)
+        return JsonlStore(tmp_path)
+
+    def in_a_database(run_id: str) -> Leasing:
+        do(killed(SqliteStore(tmp_path / "runs.db", clock=lambda: 1.0), run_id))
+        return SqliteStore(tmp_path / "runs.db", clock=lambda: 1e3)
+
+    ways = {"memory": in_memory, "sqlite": in_a_database}
+    return ways.get(request.param, in_lines)
+
+
+async def _line(folder: Path, run_id: str) -> bytes:
+    """Return what a journal of JSON lines begins with."""
+    await JsonlStore(folder).append(run_id, 1, started(run_id))
+    return b"".join([path.read_bytes() for path in folder.iterdir()])  # noqa: ASYNC240 - a test
+
+
+@pytest.mark.parametrize("run_id", ["r", "r/c0.0"])
+def test_what_was_torn_in_its_first_event_was_no_run(
+    left_in_its_first_event: Leave, run_id: str
+) -> None:
+    """A run or a child that has not begun is begun: anybody may, though its first driver died."""
+    store = left_in_its_first_event(run_id)
+
+    async def scenario() -> None:
+        assert [] == list(await store.runs())
+        with pytest.raises(UnknownRun, match=f"no run '{run_id}'"):
+            await store.load(run_id)
+        if isinstance(store, Catalog):
+            assert [] == list(await store.overview())
+        await store.claim(run_id)
+        await store.append(run_id, 1, started(run_id))
+        await store.release(run_id, "suspended", ())
+        assert ([run_id], (started(run_id),)) == (await store.runs(), await store.load(run_id))
+
+    do(scenario())
+
+
 def test_a_database_and_a_dictionary_tell_how_a_run_was_left(open_shared: OpenShared) -> None:
     """While it is driven it waits for nobody."""
 
@@ -318,6 +385,21 @@ def test_an_overview_lists_runs_as_they_were_made(open_shared: OpenShared) -> No
     assert {("a graph", "ready", 1.0, 1.0)} == {
         (each.graph, each.status, each.created_at, each.updated_at) for each in records
     }
+
+
+@pytest.mark.parametrize("others", [("b/c", "b", "b.", "b0", "b/d/e", "b/", "ab"), ()])
+def test_an_overview_of_one_run_has_it_and_all_below_it(
+    open_shared: OpenShared, others: tuple[str, ...]
+) -> None:
+    """As the whole overview tells of them; however many others there are, nobody looks at them."""
+    store = open_shared()
+    for run_id in others:
+        do(store.append(run_id, 1, started(run_id)))
+
+    every = do(store.overview())
+    for root in ("b", "b/c", "b/d", "ab", "a", ""):
+        within = [one for one in every if one.run_id == root or one.run_id.startswith(f"{root}/")]
+        assert within == list(do(store.overview(root)))
 
 
 def test_a_target_needs_a_run(open_shared: OpenShared) -> None:

@@ -160,7 +160,10 @@ def test_what_is_loosened_is_never_not_weaker(loosened: Callable[[Any], Any], se
             continue
         if isinstance(node, Gate) and node.hold is looser.hold:
             after = with_node(graph, node.name, looser)
-            if node.name in graph.nodes and after is not None and node.rules:
+            # What stands behind a rule about all tools lets nothing through.
+            decided = any("*" in one.tools and not one.condition for one in node.rules)
+            vain = decided and looser.rules[: len(node.rules)] == node.rules
+            if node.name in graph.nodes and after is not None and node.rules and not vain:
                 assert difference(graph, after).weaker
             continue
         assert "weaker" in {one.effect for one in parameter_changes(node, looser)}

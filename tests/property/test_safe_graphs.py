@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from graphloop.contract import contract_of
@@ -167,6 +167,7 @@ def beyond_numbers(made: Varied, trial: Trial[None], tools: int) -> Iterator[str
 
 @settings(max_examples=sized(150), deadline=None)
 @given(seeds)
+@example(995_531_019)  # Stopped after a step, and led on to somebody who rejects.
 def test_no_monitor_fires_in_a_graph_that_is_put_together_safely(seed: int) -> None:
     """Whatever kinds of nodes it is made of: it is proven, and it keeps what is proven."""
     rng = seeded(seed)
@@ -178,6 +179,9 @@ def test_no_monitor_fires_in_a_graph_that_is_put_together_safely(seed: int) -> N
 
 @settings(max_examples=sized(100), deadline=None)
 @given(seeds)
+@example(1_077_956)  # Stopped, led on, and then a child failed.
+@example(3_203_206_805)  # A plan that cannot be read opens no turn for a model.
+@example(4_210_381_974)  # Stopped after a step, led on, and then there was no room.
 def test_no_monitor_fires_in_any_graph_that_the_checker_lets_pass(seed: int) -> None:
     """Lines that lead anywhere find what a grammar of safe graphs keeps from it."""
     rng = seeded(seed)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, model_validator
 
@@ -51,3 +52,41 @@ def test_a_class_says_both_if_it_is_a_model() -> None:
     assert {":whole", "Order.number:strict"} <= {*checks_of(Order)}
     assert {} == checks_of(int)
     assert {} == checks_of(BaseModel)
+
+
+@dataclass
+class Amount:
+    MOST: ClassVar[int] = 10
+    total: int = 1
+
+    def __post_init__(self) -> None:
+        assert self.fits()
+
+    def fits(self) -> bool:
+        return self.total < self.MOST
+
+
+class Paid(BaseModel):
+    amount: Amount
+
+    def model_post_init(self, context: object) -> None:
+        del context
+
+
+class Made(BaseModel):
+    def __init__(self, **given: object) -> None:
+        super().__init__(**given)
+
+
+def test_what_a_class_does_when_it_makes_an_object_may_refuse_it_too() -> None:
+    """Its method may call any other, and name any value of the class; fields stand elsewhere."""
+    found = checks_in(described(Paid))
+
+    assert {"Paid:init", "Amount:init"} == {*found}
+    assert found["Amount:init"] == {
+        "MOST": 10,
+        "__post_init__": Amount.__post_init__,
+        "fits": Amount.fits,
+    }
+    assert {"Made:init"} == {*checks_in(described(Made))}
+    assert "Paid:init" in checks_of(Paid)

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import warnings
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from math import inf
-from typing import get_args
+from decimal import Decimal
+from enum import Enum, StrEnum
+from math import inf, nan
+from typing import Annotated, get_args
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import find, given
 from hypothesis import strategies as st
-from pydantic import BaseModel, ConfigDict
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    Json,
+    PrivateAttr,
+    SecretStr,
+    computed_field,
+    field_validator,
+)
 
 from graphloop.codec import SCHEMA_VERSION, Codec
 from graphloop.errors import StoreError
@@ -27,6 +42,7 @@ from graphloop.events import (
     Started,
     ToolReturned,
 )
+from graphloop.read_back import apart
 from graphloop.spending import Budget, Spent
 from graphloop.values import TextPart
 from tests.strategies import QUESTION, answers, event_kinds
@@ -55,6 +71,76 @@ class Strict(BaseModel):
 def started(state: object) -> Event:
     """Return a start with this state."""
     return Started(0.0, "r", "agent", QUESTION, Setup(), state)
+
+
+class Mood(StrEnum):
+    """Texts with names."""
+
+    GOOD = "good"
+
+
+@dataclass
+class Lists:
+    """What is a sequence is read as a list."""
+
+    many: Sequence[int] = (1,)
+
+
+@dataclass
+class Tuples:
+    """What a `Lists` is to be."""
+
+    many: tuple[int, ...] = (1,)
+
+
+@dataclass
+class Counts:
+    """More than a mapping, in the field of one."""
+
+    many: dict[str, int] = field(default_factory=lambda: defaultdict[str, int](int, a=1))
+
+
+@dataclass
+class Counted:
+    """What a `Counts` is to be."""
+
+    many: defaultdict[str, int] = field(default_factory=lambda: defaultdict[str, int](int, a=1))
+
+
+@dataclass
+class Moody:
+    """A text with a name, in a field of texts and in one of its own."""
+
+    said: str = ""
+    mood: Mood = Mood.GOOD
+
+
+@dataclass
+class Logged:
+    """What does not count when two are compared counts when one is read."""
+
+    log: list[object] = field(default_factory=lambda: [(1,)], compare=False)
+
+
+@dataclass
+class Zoned:
+    """Clocks change in its zone, and no journal knows when."""
+
+    due: datetime = datetime(2026, 3, 1, 12, tzinfo=ZoneInfo("Europe/Berlin"))
+
+
+@dataclass
+class Priced:
+    """What a `Price` is to be."""
+
+    euros: Annotated[Decimal, Field(allow_inf_nan=True)] = Decimal("NaN")
+
+
+@dataclass
+class Ratio:
+    """A whole number is a number, wherever types are checked."""
+
+    share: float = 1
 
 
 @pytest.mark.parametrize(
@@ -236,3 +322,263 @@ def test_a_state_that_could_not_be_read_back_is_told_apart() -> None:
     assert "" == whole.misfit(5)
     assert "valid integer" in whole.misfit("five")
     assert "cannot be written as JSON" in whole.misfit(object())
+
+
+class Shade(Enum):
+    """Values that JSON reads as lists."""
+
+    DARK = (0, 0)
+
+
+class Doubling(BaseModel):
+    """A model whose writing tells more than its reading takes."""
+
+    model_config = ConfigDict(extra="forbid")
+    x: int = 1
+    parsed: Json[list[int]] = Field(default=[1])
+
+    @computed_field
+    def double(self) -> int:
+        """Return twice as much."""
+        return 2 * self.x
+
+
+class Named(BaseModel):
+    """A model that is read by another name than it is written."""
+
+    x: int = Field(default=1, validation_alias="given")
+
+
+class Numbers(BaseModel):
+    """What is written of no number is said by the model."""
+
+    model_config = ConfigDict(ser_json_inf_nan="strings")
+    best: float = -inf
+    last: float = nan
+
+
+class Binary(BaseModel):
+    """Bytes that are no text."""
+
+    model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
+    data: bytes = b"\xff"
+
+
+@dataclass
+class Plain:
+    """A dataclass is written with no number as it is."""
+
+    best: float = -inf
+    last: float = nan
+
+
+@dataclass(eq=False)
+class Identical:
+    """Nobody can say whether two are equal."""
+
+    x: int = 1
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        *(Doubling(x=3), Named.model_validate({"given": 5}), Numbers(), Binary(), Plain()),
+        *(Identical(4), Ratio(), Tuples(), Counted(), Moody(), Priced()),
+        *(Zoned(Zoned().due.astimezone(UTC)), Lists([1]), Counts({"a": 1})),
+    ],
+    ids=lambda state: type(state).__name__,
+)
+def test_a_state_that_is_read_back_as_it_was_is_taken(state: object) -> None:
+    """And it is: what would be refused for nothing costs a run that was paid for."""
+    codec = Codec(type(state))
+
+    assert "" == codec.misfit(state)
+    _, read = codec.decode(codec.encode(1, started(state)))
+    assert isinstance(read, Started)
+    assert apart(state, read.state) is None
+    _, plain = Codec().decode(codec.encode(1, started(state)))
+    typed = codec.typed(plain)
+    assert isinstance(typed, Started)
+    assert apart(state, typed.state) is None
+
+
+class Dropped(BaseModel):
+    """What is not written is lost."""
+
+    x: int = Field(default=1, exclude=True)
+
+
+class LeftOut(BaseModel):
+    """The same, of what has no default."""
+
+    x: int = Field(exclude=True)
+
+
+class Renamed(BaseModel):
+    """It is written by a name that nobody reads."""
+
+    x: int = Field(default=1, serialization_alias="written")
+
+
+class Hiding(BaseModel):
+    """A private attribute is no field."""
+
+    _x: int = PrivateAttr(0)
+
+    @classmethod
+    def made(cls) -> Hiding:
+        """Return one that hides something."""
+        one = cls()
+        one._x = 7
+        return one
+
+
+class Secret(BaseModel):
+    """It would be resumed with stars for a key."""
+
+    key: SecretStr = SecretStr("k")
+
+
+class Kin(BaseModel):
+    """What holds one of its kind holds no more than that."""
+
+    kin: Kin | None = None
+
+
+class Child(Kin):
+    """One that has more."""
+
+    more: int = 2
+
+
+class Counting(BaseModel):
+    """Each resume counts once more."""
+
+    x: int = 1
+
+    @field_validator("x")
+    @classmethod
+    def count(cls, x: int) -> int:
+        """Add one."""
+        return x + 1
+
+
+class Prefixed(BaseModel):
+    """What it has made itself, it refuses."""
+
+    name: str
+
+    @field_validator("name")
+    @classmethod
+    def prefix(cls, name: str) -> str:
+        """Begin it with a sign."""
+        if name.startswith("#"):
+            raise ValueError("has its sign")
+        return f"#{name}"
+
+
+class Anything(BaseModel):
+    """JSON tells types no more than this."""
+
+    value: object = None
+
+
+@dataclass
+class Link:
+    """One of a chain."""
+
+    to: Link | None = None
+
+
+def chain(length: int) -> Link:
+    """Return a chain of so many."""
+    first = Link()
+    for _ in range(length - 1):
+        first = Link(first)
+    return first
+
+
+@dataclass
+class Price:
+    """A number that may be none, and says nothing of it."""
+
+    euros: Decimal = Decimal("NaN")
+
+
+class Unsaid(BaseModel):
+    """Pydantic writes no number as null."""
+
+    best: float = inf
+
+
+class Shaded(BaseModel):
+    """An enum of tuples."""
+
+    shade: Shade = Shade.DARK
+
+
+class Blob(BaseModel):
+    """Bytes, as text."""
+
+    data: bytes = b"\xff"
+
+
+@pytest.mark.parametrize(
+    ("state", "told", "fix"),
+    [
+        (Dropped(x=9), "`x` would be read back as 1; found 9", "no `exclude`"),
+        (LeftOut(x=9), "`x`: Field required", "no `exclude`"),
+        (Renamed(x=9), "`x` would be read back as 1; found 9", "no alias for writing alone"),
+        (Hiding.made(), "`_x` would be read back as 0; found 7", "no private attribute"),
+        (Secret(), "`key` would be read back", "no secret"),
+        (Kin(kin=Child()), "`kin` would be read back as Kin(", "as `Child`, or give a plain `Kin`"),
+        (Counting(x=1), "`x` would be read back as 3; found 2", "no validator"),
+        (Prefixed(name="a"), "has its sign", "let validators take"),
+        (Anything(value=inf), "`value` would be read back as None; found inf", "annotate"),
+        (Anything(value=(1,)), "`value` would be read back as [1]; found (1,)", "annotate"),
+        (Anything(value={1: 2}), "`value` would be read back as {'1': 2}", "annotate"),
+        (
+            Anything(value=Mood.GOOD),
+            "`value` would be read back as 'good'",
+            "annotate it as `Mood`",
+        ),
+        (
+            Lists(),
+            "`many` would be read back as [1]; found (1,)",
+            "`tuple[..., ...]`, or give a plain `list`",
+        ),
+        (
+            Counts(),
+            "`many` would be read back as {'a': 1}",
+            "annotate it as `defaultdict[..., ...]`",
+        ),
+        (Logged(), "`log.0` would be read back as [1]", "annotate it as `tuple[..., ...]`"),
+        (Zoned(), "`due.tzinfo` would be read back as TzInfo(3600)", "in UTC"),
+        (chain(250), "recursion limit", "nest it less"),
+        (chain(300), "depth exceeded", "nest it less"),
+        (Price(), "`euros`: Input should be a finite number", "allow_inf_nan=True"),
+        (Anything(value="\ud800"), "cannot be written", "half of a surrogate pair"),
+        (Unsaid(), "`best`: Input should be a valid number", "ser_json_inf_nan='strings'"),
+        (Shaded(), "`shade`: Input should be (0, 0)", "the members of an enum"),
+        (Blob(), "cannot be written as JSON", "val_json_bytes='base64'"),
+        (Named().model_copy(update={"x": "a"}), "`x`: Input should", "what they are annotated"),
+    ],
+)
+def test_a_state_that_would_be_read_back_as_another_is_told(
+    state: object, told: str, fix: str
+) -> None:
+    """A resumed run would go on with it: with where it differs, and with what helps there."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Pydantic warns of what a copy holds.
+        problem, _, found = Codec(type(state)).misfit(state).partition(" Fix: ")
+
+    assert told in problem
+    assert fix in found
+
+
+def test_what_a_fix_tells_helps() -> None:
+    """The same numbers and bytes, in models that say how they are written."""
+    assert "ser_json_inf_nan='strings'" in Codec(Unsaid).misfit(Unsaid())
+    assert "" == Codec(Numbers).misfit(Numbers())
+    assert "ser_json_bytes='base64'" in Codec(Blob).misfit(Blob())
+    assert "" == Codec(Binary).misfit(Binary())

@@ -85,3 +85,23 @@ def test_a_mistake_of_any_kind_has_a_name_that_is_known() -> None:
     assert "GraphError" == known_name(other("g", ()))
     assert "ConfigError" == known_name(type("Mine", (ConfigError,), {})("x"))
     assert "KeyError" == known_name(KeyError("x"))
+
+
+@pytest.mark.parametrize("name", ["ConfigError", "GraphError", "OutputInvalid", "Overloaded"])
+def test_a_foreign_error_that_bears_a_name_of_ours_is_told_from_it(name: str) -> None:
+    """A graph database has a `GraphError` that is no mistake of the developer's."""
+    foreign = type(name, (Exception,), {"__module__": "graph_db.errors"})
+    inner = type(name, (Exception,), {"__module__": "db", "__qualname__": f"Client.{name}"})
+
+    assert f"graph_db.errors.{name}" == known_name(foreign("try again"))
+    assert f"db.Client.{name}" == known_name(inner("try again"))
+
+
+def test_our_own_errors_keep_their_names_below_somebody_s_own() -> None:
+    """What inherits from ours, and is called alike, is one of ours."""
+    mine = type("Overloaded", (errors.Overloaded,), {"__module__": "mine"})
+
+    assert ["Overloaded", "Overloaded"] == [
+        known_name(errors.Overloaded("x")),
+        known_name(mine("x")),
+    ]

@@ -13,7 +13,18 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from graphloop.errors import ConfigError
-from graphloop.policy import Condition, Policy, Rule, allow, ask, asked, decide, deny, describe
+from graphloop.policy import (
+    Condition,
+    Policy,
+    Rule,
+    allow,
+    ask,
+    asked,
+    decide,
+    deny,
+    describe,
+    may_ask,
+)
 
 
 @dataclass(frozen=True)
@@ -387,3 +398,19 @@ def test_a_rule_whose_function_is_missing_is_refused() -> None:
     """A condition that nobody can evaluate never holds: a `deny` would never deny."""
     with pytest.raises(ConfigError, match="over_limit, and the policy has no such function"):
         Policy((Rule("deny", ("*",), "over_limit"), Rule("allow", ("*",))))
+
+
+@pytest.mark.parametrize(
+    ("policy", "asks"),
+    [
+        (ask("pay"), True),
+        (deny("pay") | ask("*"), False),
+        (deny("pay", when=at_night) | ask("*"), True),
+        (allow("pay") | ask("p*", when=at_night) | deny("*"), False),
+        (ask("read"), False),
+        (ask("*", when=at_night) | deny("pay"), True),
+    ],
+)
+def test_whether_anybody_may_be_asked_is_known_without_asking(policy: Policy, asks: bool) -> None:
+    """A condition may hold or not; what comes behind one that decides does not count."""
+    assert asks is may_ask(policy.rules, "pay")

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from graphloop.errors import StoreError
+from graphloop.errors import IllegalEvent, StoreError
 from graphloop.events import Cancelled, Setup, Started
+from graphloop.graph import Graph
+from graphloop.loop import Standard, standard_edges
+from graphloop.nodes import Gate
+from graphloop.policy import deny
 from graphloop.replay import replay, replay_steps
 from tests.strategies import QUESTION, Adversary, call, loop, reply
 
@@ -40,6 +44,16 @@ def test_a_journal_of_another_graph_is_refused() -> None:
 
     with pytest.raises(StoreError, match="of graph 'other', not of 'agent'"):
         replay(loop(), [other])
+
+
+def test_a_journal_whose_graph_has_changed_is_refused_with_the_event_and_what_to_do() -> None:
+    """Its gate was laxer when the call ran."""
+    simulation = Adversary((reply("done"), reply(call("read")))).run(loop())
+    nodes = Standard(gate=Gate(rules=deny("*").rules))
+    stricter: Graph[None] = Graph("agent", nodes.prepare, standard_edges(nodes))
+
+    with pytest.raises(IllegalEvent, match=r"event 5 .*'agent': .*rule of its gates.*Fix: "):
+        replay(stricter, simulation.events)
 
 
 def test_an_effect_without_an_answer_is_still_wished_for() -> None:

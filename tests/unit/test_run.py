@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphloop.run import Ending, EndReason, Turn, evolve
+from graphloop.run import Ending, EndReason, Turn, ended_by, evolve
 from tests.strategies import call, fresh
 
 
@@ -36,3 +36,16 @@ def test_two_new_runs_share_no_mapping() -> None:
 def test_a_turn_knows_its_calls_by_their_keys(key: str, has: bool) -> None:
     """What a node wishes for has a key as well, and is no call."""
     assert has is Turn(number=3, calls=(call(), call())).has_call(key)
+
+
+@pytest.mark.parametrize("later", [None, *map(Ending, EndReason)])
+@pytest.mark.parametrize("reason", EndReason)
+def test_a_run_that_was_stopped_does_not_fail(reason: EndReason, later: Ending | None) -> None:
+    """Though what its table does with it afterwards may; a bound that it comes to is told."""
+    before = Ending(reason, ("somebody",))
+    stopped = reason in {EndReason.ABORTED, EndReason.TIMEOUT}
+    fails = later is not None and later.reason is EndReason.ERROR
+
+    run = ended_by(evolve(fresh(), ending=before), later)
+
+    assert run.ending == (before if stopped and fails else later)

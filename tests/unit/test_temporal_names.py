@@ -17,7 +17,14 @@ from graphloop.temporal import (
     never,
     only_after,
 )
-from graphloop.temporal_names import Names, guarded_tools, names_of, resolve
+from graphloop.temporal_names import (
+    Names,
+    guarded_tools,
+    names_of,
+    resolve,
+    spelled_tools,
+    to_be_brought,
+)
 from tests.graphs import agent
 
 NAMES = Names(
@@ -151,3 +158,17 @@ def test_a_graph_that_knows_its_tools_needs_nobody_to_tell_them() -> None:
     assert never("tool:deploy") == resolve(never("deploy"), names_of(graph))
     with pytest.raises(ConfigError, match=r"no tool 'depoly'\. Did you mean 'deploy'"):
         resolve(never("tool:depoly"), names_of(graph))
+
+
+def test_tools_that_runs_have_to_bring_are_told() -> None:
+    """They may be misspelt; where the graph knows no tools, runs bring all of them."""
+    rules = never("tool:depoly", before="approval:mail") & never("tool:*", before="approval:deploy")
+    graph = agent()
+
+    assert ("depoly", "mail", "deploy") == spelled_tools(rules)
+    assert ["", ""] == [to_be_brought(one, graph) for one in rules]
+    graph.tool_names = ("deploy",)
+    said = " A run has to bring the tool 'depoly'. Did you mean 'deploy'?"
+    assert [f"{said} A run has to bring the tool 'mail'.", ""] == [
+        to_be_brought(one, graph) for one in rules
+    ]

@@ -190,8 +190,22 @@ def test_a_reader_that_has_read_enough_leaves_a_run_that_can_be_taken_up(
         check=False,
     )
 
-    assert all(line.startswith("no API key found") for line in done.stderr.splitlines())
-    assert "interrupted" == json.loads(done.stdout)["status"]
+    *others, left = done.stderr.splitlines()
+    listed = json.loads(done.stdout)
+    assert all(line.startswith("no API key found") for line in others)
+    assert left.startswith(f"interrupted: nobody reads what run {listed['run_id']} shows. Go on")
+    assert "interrupted" == listed["status"]
+    again = left.partition("with: graphloop ")[2]
+    resumed = subprocess.run(
+        ["/bin/sh", "-c", f"{command} {again}"],
+        cwd=tmp_path,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert resumed.returncode == Status.OK, resumed.stderr
 
 
 def test_the_commands_on_a_store_are_done_with_their_options(

@@ -63,7 +63,23 @@ def test_what_has_to_be_proven_is_a_failure_where_it_is_not(
         check("agent", as_json=False, proven="GL99")
 
 
-@pytest.mark.parametrize("file", ["c.scxml", "/proc/c.svg"])
+def test_a_picture_on_stdout_has_the_report_beside_it(
+    desk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On stderr, so that the picture can be sent to a file; two of them go to no stdout."""
+    assert check("agent", as_json=False, draw="-.txt") is Status.OK
+    told = capsys.readouterr()
+
+    assert "├━━━ ready ━" in told.out
+    assert "graph 'agent': " not in told.out
+    assert "graph 'agent': " in told.err
+    for json_too, sarif in ((True, None), (False, "-.sarif")):
+        with pytest.raises(ConfigError, match="and --draw would both be printed"):
+            check("agent", as_json=json_too, sarif=sarif, draw="-.txt")
+    assert not [one for one in desk.iterdir() if one.name.startswith("-")]
+
+
+@pytest.mark.parametrize("file", ["c.scxml", "/proc/c.svg", "-.png"])
 def test_a_picture_that_cannot_be_is_wrong_usage(file: str) -> None:
     """Status 1 would say that the graph is wrong."""
     with pytest.raises(ConfigError):
@@ -127,7 +143,7 @@ graph = load("react.yaml", registry=own)
 def test_the_tools_of_a_file_are_known_to_its_rules(
     desk: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """By the words that a run takes; and what is misspelt guards nothing."""
+    """By the words that a run takes; what is misspelt is told, for only a run could bring it."""
     file = desk / "react.yaml"
     (desk / "react.py").write_text(REGISTERED, encoding="utf-8")
     for word in ("look_up", "'tool:look_up'"):
@@ -136,8 +152,9 @@ def test_the_tools_of_a_file_are_known_to_its_rules(
         assert "rule 'never tool:look_up before node:think'" in capsys.readouterr().out
 
     file.write_text(FILE % "'tool:look_upp'", encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"no tool 'look_upp'\. Did you mean 'look_up'"):
-        check("react.py", as_json=False)
+    assert check("react.py", as_json=False) is Status.OK
+    said = "A run has to bring the tool 'look_upp'. Did you mean 'look_up'?"
+    assert said in capsys.readouterr().out
 
 
 def test_the_rules_of_an_agent_are_checked(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -167,8 +184,10 @@ def test_sarif_goes_to_a_file_or_to_standard_output(
     assert check("agent", as_json=False, sarif="out.sarif") is Status.OK
     assert "no problem found" in capsys.readouterr().out
 
-    assert check("agent", as_json=False, sarif="-") is Status.OK
+    assert check("agent", as_json=False, sarif="-.sarif") is Status.OK
     printed = json.loads(capsys.readouterr().out)
+    assert check("agent", as_json=False, sarif="-") is Status.OK
+    assert printed == json.loads(capsys.readouterr().out)
     assert printed == json.loads((desk / "out.sarif").read_text(encoding="utf-8"))
     assert printed["version"] == "2.1.0"
 

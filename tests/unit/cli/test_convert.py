@@ -56,6 +56,12 @@ def test_what_is_refused_is_not_written_unless_it_is_allowed(
     )
     assert "Flow" == json.loads(output.read_text())["component_type"]
     capsys.readouterr()
+    assert Status.OK == convert(
+        str(file), to=Notation.AGENT_SPEC, output="-.json", allow_refused=True
+    )
+    assert output.read_text() == capsys.readouterr().out
+    with pytest.raises(ConfigError, match=r"found '-\.yaml'"):
+        convert(str(file), to=Notation.AGENT_SPEC, output="-.yaml")
     assert Status.FAILED == convert(str(output), to=Notation.TOPOLOGY)
     assert "does not show what the topology has" in capsys.readouterr().err
     assert Status.OK == convert(str(output), to=Notation.TOPOLOGY, allow_refused=True)

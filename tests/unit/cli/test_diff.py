@@ -122,6 +122,22 @@ def test_a_change_is_seen_from_far_and_from_near(graphs: Path) -> None:
         diff("old.py", "new.py", output="a.txt", level="far")
 
 
+def test_a_picture_on_stdout_has_the_difference_beside_it(
+    graphs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On stderr, so that the picture can be sent to a file."""
+    assert diff("old.py", "new.py", output="-.dot") is Status.FAILED
+    told = capsys.readouterr()
+
+    assert told.out.startswith("digraph")
+    assert ": weaker\n" in told.err
+    with pytest.raises(ConfigError, match="--json and -o would both"):
+        diff("old.py", "new.py", output="-", as_json=True)
+    with pytest.raises(ConfigError, match="-o to name a file"):
+        diff("old.py", "new.py", output="-.scxml")
+    assert not [one for one in graphs.iterdir() if one.name.startswith("-")]
+
+
 def test_temporal_rules_are_compared(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Those of an agent are among its options."""
     agent = """

@@ -62,6 +62,27 @@ def test_it_is_printed_for_a_terminal(capsys: pytest.CaptureFixture[str]) -> Non
     assert text == capsys.readouterr().out
 
 
+@pytest.mark.parametrize("suffix", ["mmd", "dot", "txt", "svg", "scxml", "xstate.json"])
+def test_every_notation_that_is_text_is_printed(
+    suffix: str, desk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same as the file of that suffix has in it, and no file is left behind."""
+    assert draw(DrawRequest(output=f"-.{suffix}")) is Status.OK
+    shown = capsys.readouterr().out
+    draw(DrawRequest(output=f"a.{suffix}"))
+
+    assert shown.strip() == (desk / f"a.{suffix}").read_text(encoding="utf-8").strip()
+    assert not (desk / f"-.{suffix}").exists()
+
+
+@pytest.mark.parametrize("suffix", ["png", "pdf", "bmp"])
+def test_what_is_no_text_is_not_printed(suffix: str, desk: Path) -> None:
+    """Nor is a file made whose name looks like an option."""
+    with pytest.raises(ConfigError, match=rf"found '-\.{suffix}'"):
+        draw(DrawRequest(output=f"-.{suffix}"))
+    assert not (desk / f"-.{suffix}").exists()
+
+
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
 def test_it_is_printed_where_stdout_lacks_its_signs(encoding: str) -> None:
     """Windows and LC_ALL=C: plain signs in place of a trace, and columns as they were."""
@@ -232,6 +253,8 @@ def test_who_told_whom_what_is_drawn(pay_desk: Path, capsys: pytest.CaptureFixtu
     assert mermaid == (pay_desk / "run.mmd").read_text(encoding="utf-8")
     with pytest.raises(ConfigError, match=r"FILE\.mmd or FILE\.txt"):
         drawn(capsys, run_id, sequence=True, output="run.svg")
+    with pytest.raises(ConfigError, match=r"-\.mmd, -\.txt for stdout"):
+        drawn(capsys, run_id, sequence=True, output="-.dot")
     with pytest.raises(ConfigError, match="cannot be written"):
         drawn(capsys, run_id, sequence=True, output="nowhere/run.mmd")
 
@@ -248,6 +271,7 @@ def test_who_told_whom_what_is_drawn(pay_desk: Path, capsys: pytest.CaptureFixtu
         (DrawRequest(level="near"), "phase, node, detail"),
         (DrawRequest(sequence=True, runs=("a",), level="phase"), "--level"),
         (DrawRequest(output="a.scxml", level="phase", theme="dark"), "--level and --theme would"),
+        (DrawRequest(output="-.scxml", level="phase"), "--level would"),
         (DrawRequest(text=True, output="a.svg"), "--text"),
     ],
 )

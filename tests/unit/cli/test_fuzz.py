@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,22 @@ def test_a_failure_is_status_1_and_its_command_brings_it_back(
     assert "once: call" in text
     assert "once: call" in again
     assert token in again
+
+
+def test_the_coverage_is_printed_beside_the_report(
+    desk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The report goes to stderr then, and there is no JSON among it."""
+    request = FuzzRequest(target="agent", seeds=2, draw="-.txt")
+    fuzz(request)
+    told = capsys.readouterr()
+
+    assert "├━━━ ready " in told.out
+    assert "2 seed(s)" in told.err
+    assert "2 seed(s)" not in told.out
+    with pytest.raises(ConfigError, match="--json and --draw would both"):
+        fuzz(replace(request, as_json=True))
+    assert not [one for one in desk.iterdir() if one.name.startswith("-")]
 
 
 def test_options_reach_the_search(desk: Path) -> None:

@@ -33,6 +33,7 @@ from graphloop.events import (
     Tripped,
 )
 from graphloop.front.agent import Agent
+from graphloop.policy import allow, deny
 from graphloop.testing import ScriptedModel
 from graphloop.values import (
     AssistantMessage,
@@ -80,9 +81,10 @@ REPLY = Reply(
                     CallCheck("no such\ncity"),
                     CallCheck(needs_approval=True, held=(("large",), ())),
                     CallCheck(held=(("large", "late"),)),
+                    CallCheck(added=(*deny("pay").rules, *allow("*").rules)),
                 ),
             ),
-            "well formed, no such city, needs approval and large held, large, late held",
+            "well formed, no such city, needs approval and large held, large, late held, deny pay",
         ),
         (ToolReturned(1.0, 3, "5 paid"), "c0.0 pay → 5 paid"),
         (ToolReturned(1.0, 3, "no", "error"), "c0.0 pay (error) → no"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from graphloop.cli.nearby import not_found, suspect
+from graphloop.cli.nearby import TARGETS, not_found, suspect
 
 
 @pytest.mark.parametrize(
@@ -41,8 +41,24 @@ def test_the_error_names_what_is_there(desk: Path) -> None:
     error = not_found("examples/wether")
 
     assert str(error) == (
-        "examples/wether: expected a directory or a .py file, found nothing of that name. "
+        f"examples/wether: expected {TARGETS}, found nothing of that name. "
         "Did you mean 'examples/weather'? Found here: examples/own.py, examples/weather."
+    )
+
+
+def test_a_topology_s_file_is_one_of_what_is_expected(desk: Path) -> None:
+    """It is found by its own kind: recorded replies are YAML, too, and nobody's target."""
+    for name in ("support.yaml", "b.json", "own.py", "notes.txt"):
+        (desk / name).touch()
+
+    assert str(not_found("suport.yaml")) == (
+        "suport.yaml: expected a directory, a .py file, or a topology (.yaml, .yml, .json), found "
+        "nothing of that name. Did you mean 'support.yaml'? "
+        "Found here: b.json, support.yaml, own.py."
+    )
+    assert str(not_found("none.py", expected="a .py file")) == (
+        "none.py: expected a .py file, found nothing of that name. Did you mean 'own.py'? "
+        "Found here: own.py."
     )
 
 
@@ -75,8 +91,7 @@ def test_a_link_that_leads_nowhere_is_not_suggested_for_itself(desk: Path) -> No
     (desk / "loop.py").symlink_to("gone.py")
 
     assert str(not_found("loop.py")) == (
-        "loop.py: expected a directory or a .py file, found a link that leads nowhere. "
-        "Nothing like it is in '.'."
+        f"loop.py: expected {TARGETS}, found a link that leads nowhere. Nothing like it is in '.'."
     )
 
 

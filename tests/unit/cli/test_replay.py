@@ -104,7 +104,7 @@ def test_a_target_that_is_gone_leaves_the_events(capsys: pytest.CaptureFixture[s
 
     assert len(out.splitlines()) == 3
     assert err.startswith("the state is not shown: ")
-    with pytest.raises(ConfigError, match=r"expected a directory or a \.py file"):
+    with pytest.raises(ConfigError, match=r"expected a directory, a \.py file, or"):
         replayed(run_id, capsys, target="pay")
     with pytest.raises(StoreError, match="is of graph 'agent', not of 'desk'"):
         replayed(run_id, capsys, target="team")

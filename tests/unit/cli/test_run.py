@@ -174,7 +174,7 @@ def test_the_options_take_effect(gated: str, capsys: pytest.CaptureFixture[str])
         ({"target": "ready.py", "model": "a:b"}, "--model would have no effect: the agent in"),
         ({"target": "ready.py", "base_url": "u", "script": "s"}, "--script and --base-url would"),
         ({"target": "ready.py", "prompt": None}, "expected a question, found no PROMPT"),
-        ({"target": "Why", "prompt": "so?"}, "Why: expected a directory or a .py file"),
+        ({"target": "Why", "prompt": "so?"}, "Why: expected a directory, a .py file, or"),
         ({"target": "Why so?", "prompt": None}, "found no API key"),
         ({"target": "ready.py", "prompt": ""}, "expected PROMPT to say something"),
         ({"target": "", "prompt": None}, "expected FILE_OR_PROMPT to say something"),

@@ -24,6 +24,10 @@ def test_the_schema_is_printed_or_written(
     printed = json.loads(capsys.readouterr().out)
     expected = schema_of(Names(), open_to_others=True)
     assert expected == printed == json.loads((tmp_path / "a.json").read_text())
+    assert Status.OK == schema("-.json")
+    assert expected == json.loads(capsys.readouterr().out)
+    with pytest.raises(ConfigError, match=r"-, -\.json for stdout"):
+        schema("-.yaml")
     with pytest.raises(ConfigError, match="cannot be written"):
         schema(str(tmp_path / "none" / "a.json"))
 

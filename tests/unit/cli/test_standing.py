@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from graphloop import Agent, ask
+from graphloop import Agent, tool
 from graphloop.cli.standing import seems
 from graphloop.events import (
     Begun,
@@ -15,6 +15,7 @@ from graphloop.events import (
     CallCheck,
     CallsChecked,
     Cancelled,
+    Decided,
     EffectFailed,
     Event,
     Failure,
@@ -28,13 +29,15 @@ from graphloop.events import (
 from graphloop.providers.script import Entry
 from graphloop.stores.sqlite import SqliteStore
 from graphloop.testing import ScriptedModel
+from graphloop.tools import Tool
 from graphloop.values import FinishReason
-from tests.strategies import call, reply
+from tests.strategies import call, reply, spec
 
 STARTED = Started(1.0, "r", "agent", (), Setup())
 ANSWERED = ModelReplied(2.0, 1, reply("It is noon."))
 CALLED = ModelReplied(2.0, 1, reply(call()))
 CHECKED = CallsChecked(3.0, 2, (CallCheck(),))
+ASKED = CallsChecked(3.0, 2, (CallCheck(needs_approval=True),))
 BROKE = EffectFailed(4.0, 3, Failure("ProviderError", "no"))
 
 
@@ -49,7 +52,7 @@ def replied(text: str, reason: FinishReason) -> ModelReplied:
         ([ANSWERED], "done"),
         ([replied("No.", FinishReason.REFUSAL)], "done"),
         ([ANSWERED, CallbackReturned(3.0, 2, Judged(accepted=True))], "done"),
-        ([CALLED, CHECKED], "suspended"),
+        ([CALLED, ASKED], "suspended"),
         ([BROKE], "failed"),
         ([ANSWERED, BROKE], "failed"),
         ([CALLED, BROKE], "failed"),
@@ -58,6 +61,8 @@ def replied(text: str, reason: FinishReason) -> ModelReplied:
         ([], None),
         ([Resumed(2.0)], None),
         ([CALLED], None),
+        ([CALLED, CHECKED], None),
+        ([CALLED, Decided(4.0, 3, True, "", "{}"), ASKED], None),
         ([CALLED, CHECKED, Begun(4.0, (3,))], None),
         ([CALLED, CHECKED, BROKE], None),
         ([CALLED, CHECKED, ToolReturned(4.0, 3, "x")], None),
@@ -75,6 +80,59 @@ def test_only_an_end_that_shows_it_says_how_a_run_stands(
     assert seems([STARTED, *ending]) == seen
 
 
+@pytest.mark.parametrize(
+    ("checks", "seen"),
+    [
+        ([("pay", CallCheck(needs_approval=True)), ("pay", CallCheck("no such tool"))], True),
+        ([("pay", CallCheck(needs_approval=True)), ("pay", CallCheck())], False),
+        ([("pay", CallCheck("no such tool"))], False),
+        ([("pay", CallCheck(held=((),)))], False),
+        ([("pay", CallCheck(held=(("dear",),)))], False),
+        ([("client", CallCheck()), ("pay", CallCheck(needs_approval=True))], True),
+        ([("client", CallCheck()), ("pay", CallCheck())], False),
+        ([("client", CallCheck(held=((),)))], False),
+        ([("agent", CallCheck())], False),
+    ],
+)
+def test_calls_wait_where_none_of_them_may_be_running(
+    checks: list[tuple[str, CallCheck]], *, seen: bool
+) -> None:
+    """Whoever is sent to approve what nobody was asked waits for ever."""
+    tools = (spec("pay"), spec("client", "client"), spec("agent", "agent"))
+    events: list[Event] = [
+        Started(1.0, "r", "agent", (), Setup(tools=tools)),
+        ModelReplied(2.0, 1, reply(*(call(name) for name, _ in checks))),
+        CallsChecked(3.0, 2, tuple(check for _, check in checks)),
+    ]
+
+    assert ("suspended" if seen else None) == seems(events)
+
+
+def test_who_runs_a_child_that_waits_waits_with_it() -> None:
+    """Its own journal ends where the child was begun."""
+    events: list[Event] = [
+        Started(1.0, "r", "agent", (), Setup(tools=(spec("agent", "agent"),))),
+        ModelReplied(2.0, 1, reply(call("agent"))),
+        CallsChecked(3.0, 2, (CallCheck(),)),
+    ]
+
+    assert "suspended" == seems(events, child_waits=True)
+    assert seems(events) is None
+
+
+def test_which_calls_a_further_gate_has_checked_is_not_told() -> None:
+    """One of two calls may be refused by then; a tool that runs must not seem to wait."""
+    events: list[Event] = [
+        Started(1.0, "r", "agent", (), Setup(tools=(spec("client", "client"), spec("pay")))),
+        ModelReplied(2.0, 1, reply(call("client"), call("pay"))),
+        CallsChecked(3.0, 2, (CallCheck("no"), CallCheck())),
+        CallsChecked(4.0, 3, (CallCheck(),)),
+    ]
+
+    assert seems(events) is None
+
+
+@tool(needs_approval=True)
 def pay() -> str:
     """Pay."""
     return "paid"
@@ -85,6 +143,8 @@ def pay() -> str:
     [
         (["It is noon."], "done"),
         ([reply(call("pay"))], "suspended"),
+        ([reply(call("client"))], "suspended"),
+        ([reply(call("client"), call("pay"))], "suspended"),
         ([{"error": "broke"}], "failed"),
     ],
 )
@@ -95,7 +155,8 @@ def test_what_a_run_seems_to_be_is_what_it_is(
 
     async def stored() -> tuple[str | None, str]:
         store = SqliteStore(tmp_path / "runs.db")
-        agent = Agent(ScriptedModel(replies), tools=[pay], gate=ask("pay"), store=store)
+        client = Tool(name="client", parameters={"type": "object"})
+        agent = Agent(ScriptedModel(replies), tools=[pay, client], store=store)
         await agent.stream("go", run_id="r").consume()
         (record,) = await store.overview()
         events = await store.load("r")

@@ -79,6 +79,18 @@ def test_a_run_that_is_not_there_or_not_clear_is_told(text: str, message: str) -
     assert message in str(raised.value)
 
 
+def test_the_command_that_lists_them_is_told_as_it_is_typed() -> None:
+    """Without its store it would fail."""
+
+    async def find(where: str | None) -> None:
+        await find_run(await store_of(*IDS), "zzz", where)
+
+    with pytest.raises(ConfigError, match=r"with: graphloop runs --all --store 'my runs\.db'$"):
+        done(find("my runs.db"))
+    with pytest.raises(ConfigError, match=r"with: graphloop runs --all$"):
+        done(find(None))
+
+
 def test_many_runs_that_are_meant_are_not_all_listed() -> None:
     """A store may hold thousands."""
 

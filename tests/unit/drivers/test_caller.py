@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from graphloop.drivers.caller import Caller
+from graphloop.drivers.caller import Caller, cancelled_inside
+from graphloop.errors import StoreError, ToolError
 
 
 async def awaiting(one: Caller, began: asyncio.Event, found: list[bool]) -> None:
@@ -140,3 +141,60 @@ def test_a_task_that_closes_a_run_that_another_has_driven_is_its_caller_now() ->
         return before, one.has_left
 
     assert (True, False) == asyncio.run(scenario())
+
+
+def test_a_cancellation_of_this_task_passes_through() -> None:
+    """Only a cancellation that nobody asked for is a failure."""
+
+    async def scenario() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        for kind in (ToolError, StoreError):
+            failure = cancelled_inside(asyncio.CancelledError(), kind)
+            assert (kind, "cancelled from inside") == (type(failure), str(failure)[:21])
+        task.cancel()
+        try:
+            with pytest.raises(asyncio.CancelledError):
+                await asyncio.sleep(0)
+            with pytest.raises(asyncio.CancelledError):
+                cancelled_inside(asyncio.CancelledError(), StoreError)
+        finally:
+            task.uncancel()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(("interrupts", "cancels"), [(0, 0), (0, 1), (1, 0), (1, 1)])
+def test_a_cancellation_that_is_kept_from_whoever_waits_is_known(
+    interrupts: int, cancels: int
+) -> None:
+    """The driver's own interruption is none; nor is what was cancelled before it waited."""
+
+    async def waiting(one: Caller, began: asyncio.Event) -> bool:
+        one.enters()
+        one.waits()
+        began.set()
+        while True:
+            try:
+                await asyncio.sleep(0)
+            except asyncio.CancelledError:
+                continue
+            if go_on.is_set():
+                return one.is_unheeded
+
+    async def scenario() -> bool:
+        one, began = Caller(), asyncio.Event()
+        assert not one.is_unheeded
+        task = asyncio.create_task(waiting(one, began))
+        await began.wait()
+        for _ in range(interrupts):
+            one.interrupt()
+        for _ in range(cancels):
+            task.cancel()
+        await asyncio.sleep(0)
+        go_on.set()
+        return await task
+
+    go_on = asyncio.Event()
+
+    assert bool(cancels) is asyncio.run(scenario())

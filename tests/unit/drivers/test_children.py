@@ -327,6 +327,18 @@ def test_an_error_of_the_store_reaches_a_child_that_nobody_cancels() -> None:
         asyncio.run(refused())
 
 
+def test_an_append_that_its_store_cancelled_is_an_error_of_the_store() -> None:
+    """As one over a pool of connections does that is being closed: nobody here was cancelled."""
+
+    async def cancelled() -> None:
+        store = Gate()
+        store.end.cancel()
+        await journaling(store, Caller())
+
+    with pytest.raises(StoreError, match=r"event 7 of run 'r' .*cancelled from inside"):
+        asyncio.run(cancelled())
+
+
 def test_whoever_is_going_waits_a_while_only_for_what_is_still_to_be_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextvars import ContextVar
 
 import pytest
 
 from graphloop import Tool
 from graphloop.approvals import Approval
+from graphloop.drivers.caller import Caller
 from graphloop.drivers.children import Nested
 from graphloop.drivers.hearing import INBOX_MAX, Hearing, Item, Parked
 from graphloop.drivers.perform import Performer
 from graphloop.drivers.ports import LeftOpen, Ports
 from graphloop.effects import AskHuman, CallModel, CallTool, StartRun
-from graphloop.events import Answering, ChildEnded, ModelReplied, ToolReturned
+from graphloop.errors import ToolError
+from graphloop.events import Answering, ChildEnded, EffectFailed, ModelReplied, ToolReturned
 from graphloop.graph import Graph
 from graphloop.providers.base import TextDelta
 from graphloop.run import Run, Verdict
@@ -45,6 +48,7 @@ async def later(effect: AskHuman, run: Run[None]) -> Approval:
 def hearing(
     listen: Callable[[CallModel | StartRun], AsyncGenerator[Item, None]],
     execute: Callable[[dict[str, object]], Awaitable[str]] = fine,
+    caller: Caller | None = None,
 ) -> Hearing[None]:
     """Return a hearing of these models and children, with one tool, and an undecided person."""
     tool = Tool(name="read", parameters={"type": "object"}, execute=execute)
@@ -55,7 +59,7 @@ def hearing(
         clock=lambda: 0.0,
         approve=later,
     )
-    return Hearing(Performer(ports), listen)
+    return Hearing(Performer(ports), listen, caller or Caller())
 
 
 async def talk(effect: CallModel | StartRun) -> AsyncGenerator[Item, None]:
@@ -77,7 +81,7 @@ async def heard(one: Hearing[None]) -> list[object]:
 
 
 def test_a_single_effect_is_awaited_in_place() -> None:
-    """A run with one thing to do at a time needs no task."""
+    """A run with one thing to do at a time needs no task, and keeps none of a tool's."""
 
     async def scenario() -> None:
         one = hearing(talk)
@@ -298,6 +302,180 @@ def test_what_is_no_failure_of_an_effect_is_raised_where_it_is_heard(beside: boo
             return "raised"
 
     assert "raised" == asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("deaf", ["a tool", "a model"])
+def test_who_is_cancelled_hears_of_it_where_it_is_certain(deaf: str) -> None:
+    """What a deaf tool answers is kept for whoever goes on, but the listener is not the deaf.
+
+    A model runs in the listener's own task, and may have cancelled that itself: it is heard.
+    """
+    began = asyncio.Event()
+
+    async def wait(arguments: dict[str, object]) -> str:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return "failed"
+        return "never"
+
+    async def model(effect: CallModel | StartRun) -> AsyncGenerator[Item, None]:
+        await wait({})
+        yield SAID
+
+    async def scenario() -> tuple[list[object], list[Answering]]:
+        caller, found = Caller(), list[object]()
+        one = hearing(model, wait, caller)
+        one.todo = [CallTool(3, "c0.0", call())] if deaf == "a tool" else [MODEL]
+
+        async def listening() -> None:
+            caller.enters()
+            caller.waits()
+            found.append(await one.hear(RUN))
+
+        task = asyncio.create_task(listening())
+        await began.wait()
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled() is not bool(found)
+        return found, await one.close()
+
+    answer = ToolReturned(0.0, 3, "failed")
+    expected: tuple[list[object], list[Answering]]
+    expected = ([], [answer]) if deaf == "a tool" else ([SAID], [])
+
+    assert expected == asyncio.run(asyncio.wait_for(scenario(), DEADLINE_S))
+
+
+def cancel_this() -> None:
+    """Cancel the task that runs now."""
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+
+
+@pytest.mark.parametrize("beside", [False, True])
+@pytest.mark.parametrize("keeps", [False, True])
+def test_a_tool_may_cancel_its_own_task(beside: bool, keeps: bool) -> None:
+    """As some time limits do; nobody has cancelled whoever listens, nor the other tool."""
+
+    async def limited(arguments: dict[str, object]) -> str:
+        cancel_this()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            if not keeps:
+                raise
+        return "timed out"
+
+    async def scenario() -> None:
+        caller = Caller()
+        caller.enters()
+        caller.waits()
+        one = hearing(talk, limited, caller)
+        calls = [CallTool(3, "c0.0", call()), CallTool(4, "c0.1", call())]
+        one.todo = [*calls] if beside else [calls[0]]
+        async with asyncio.timeout(DEADLINE_S):
+            answers = [await one.hear(RUN) for _ in [*one.todo]]
+        for at, answer in enumerate(answers):
+            if keeps:
+                assert ToolReturned(0.0, 3 + at, "timed out") == answer
+            else:
+                assert isinstance(answer, EffectFailed)
+                assert (3 + at, "ToolError") == (answer.effect, answer.failure.error)
+                assert "cancelled from inside" in answer.failure.message
+        assert not caller.has_left
+        assert [] == await one.close()
+
+    asyncio.run(scenario())
+
+
+def test_what_a_tool_answers_as_its_listener_is_cancelled_is_kept() -> None:
+    """It has acted; it is heard a moment later than it answers."""
+    tasks: list[asyncio.Task[None]] = []
+
+    async def act(arguments: dict[str, object]) -> str:
+        asyncio.get_running_loop().call_soon(tasks[0].cancel)
+        return "paid"
+
+    async def scenario() -> list[Answering]:
+        one = hearing(talk, act)
+        one.todo = [CallTool(3, "c0.0", call())]
+
+        async def listening() -> None:
+            await one.hear(RUN)
+
+        tasks.append(asyncio.create_task(listening()))
+        await asyncio.wait(tasks)
+        assert tasks[0].cancelled()
+        return await one.close()
+
+    assert [ToolReturned(0.0, 3, "paid")] == asyncio.run(scenario())
+
+
+def test_what_a_tool_that_is_alone_sets_in_its_context_is_there_afterwards() -> None:
+    """A trace goes on, and what is cached for a request is found by the next tool."""
+    seen = ContextVar("seen", default="nothing")
+
+    async def note(arguments: dict[str, object]) -> str:
+        before = seen.get()
+        seen.set("something")
+        return before
+
+    async def scenario() -> list[object]:
+        one = hearing(talk, note)
+        answers: list[object] = []
+        for effect in (CallTool(3, "c0.0", call()), CallTool(4, "c0.1", call())):
+            one.todo = [effect]
+            answers.append(await one.hear(RUN))
+        return answers
+
+    expected = [ToolReturned(0.0, 3, "nothing"), ToolReturned(0.0, 4, "something")]
+
+    assert expected == asyncio.run(scenario())
+
+
+def test_a_tool_that_stops_its_own_run_is_let_finish() -> None:
+    """It runs in a task of its own, but inside the wait of whoever listens."""
+    caller = Caller()
+
+    async def stop(arguments: dict[str, object]) -> str:
+        caller.interrupt()
+        await asyncio.sleep(0)
+        return "stopped"
+
+    async def scenario() -> None:
+        one = hearing(talk, stop, caller)
+        one.todo = [CallTool(3, "c0.0", call())]
+        caller.enters()
+        caller.waits()
+        assert ToolReturned(0.0, 3, "stopped") == await one.hear(RUN)
+        assert not caller.heeds()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_what_somebody_else_cancelled_is_no_end_of_the_listener(beside: bool) -> None:
+    """Nobody cancelled whoever listens, and an effect that died in silence was waited for."""
+
+    async def die(effect: CallModel | StartRun) -> AsyncGenerator[Item, None]:
+        raise asyncio.CancelledError
+        yield TextDelta("never")
+
+    async def scenario() -> None:
+        one = hearing(die)
+        one.todo = [MODEL, CallTool(3, "c0.0", call())] if beside else [MODEL]
+        try:
+            async with asyncio.timeout(DEADLINE_S):
+                while True:
+                    await one.hear(RUN)
+        finally:
+            await one.close()
+
+    with pytest.raises(ToolError, match="cancelled from inside"):
+        asyncio.run(scenario())
 
 
 def test_one_of_several_effects_can_be_dropped() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from graphloop.drivers.lease import Leased, status_of
-from graphloop.errors import Fenced, RunBusy
+from graphloop.errors import Fenced, RunBusy, StoreError
 from graphloop.events import Event
 from graphloop.run import Ending, EndReason, evolve
 from graphloop.stores.base import Ask, ReleaseStatus
@@ -20,9 +20,10 @@ ASK = Ask("c0.0", "approval", "pay", "{}")
 class Leasing:
     """A store that only tells what is asked of it."""
 
-    def __init__(self, busy: bool = False) -> None:
+    def __init__(self, *, busy: bool = False, lost: bool = False) -> None:
         self.told: list[object] = []
         self._busy = busy
+        self._lost = lost
 
     async def append(self, run_id: str, seq: int, event: Event) -> None:
         """Keep nothing."""
@@ -42,7 +43,9 @@ class Leasing:
         self.told.append(run_id)
 
     async def release(self, run_id: str, status: ReleaseStatus, asks: Sequence[Ask]) -> None:
-        """Release it."""
+        """Release it, unless it was lost."""
+        if self._lost:
+            raise Fenced("this run was taken over")
         self.told.append((run_id, status, asks))
 
 
@@ -84,17 +87,55 @@ def test_a_run_is_released_with_what_it_waits_for() -> None:
     assert ["r", ("r", "suspended", (ASK,))] == calm.told == cancelled.told
 
 
-def test_what_is_another_s_is_neither_driven_nor_released() -> None:
-    """It was taken over, or never ours."""
-    fenced, busy = Leasing(), Leasing(busy=True)
+def test_a_run_that_another_drives_is_not_driven() -> None:
+    """It was never ours, so there is nothing to release."""
+    busy = Leasing(busy=True)
 
-    with pytest.raises(Fenced):
-        driven(fenced, Fenced("taken over"))
     with pytest.raises(RunBusy):
         driven(busy)
 
-    assert ["r"] == fenced.told
     assert [] == busy.told
+
+
+def test_a_run_is_released_also_where_one_below_it_was_taken_over() -> None:
+    """Only the store knows whose each run is: the lease of this one would keep all others out."""
+    below = Leasing()
+
+    with pytest.raises(Fenced, match="a child"):
+        driven(below, Fenced("a child was taken over"))
+
+    assert ["r", ("r", "suspended", (ASK,))] == below.told
+
+
+@pytest.mark.parametrize(
+    "error", [Fenced("its append"), ValueError("…"), asyncio.CancelledError("gone")]
+)
+def test_what_is_under_way_is_told_rather_than_that_the_run_was_lost(error: BaseException) -> None:
+    """A caller who has cancelled must see that; a run that was lost is not ours to release."""
+    with pytest.raises(type(error), match=str(error)):
+        driven(Leasing(lost=True), error)
+
+
+def test_a_run_that_was_lost_unnoticed_is_told_at_its_release() -> None:
+    """Its last word may never have been journaled here."""
+    with pytest.raises(Fenced, match="taken over"):
+        driven(Leasing(lost=True))
+
+
+@pytest.mark.parametrize("which", ["claim", "release"])
+def test_a_lease_that_its_store_cancelled_is_an_error_of_the_store(which: str) -> None:
+    """Whoever drives has not been cancelled, and must not look as if."""
+
+    class Closing(Leasing):
+        async def claim(self, run_id: str) -> None:
+            if which == "claim":
+                raise asyncio.CancelledError
+
+        async def release(self, run_id: str, status: ReleaseStatus, asks: Sequence[Ask]) -> None:
+            raise asyncio.CancelledError
+
+    with pytest.raises(StoreError, match="the lease of run 'r' was cancelled from inside"):
+        driven(Closing())
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from graphloop import Approval, Tool, ToolContext, allow, ask, deny
 from graphloop.approvals import issue
 from graphloop.drivers.asks import capability_of
-from graphloop.drivers.perform import Performer, cancelled_inside, failed
+from graphloop.drivers.perform import Performer, failed
 from graphloop.drivers.ports import Approver, Callback, Ports
 from graphloop.effects import (
     AskHuman,
@@ -110,8 +110,8 @@ def test_what_nobody_here_can_do_is_left_pending(
     async def yes(effect: AskHuman, run: Run[None]) -> Approval:
         return Approval(True)
 
-    assert alone == performer().can_perform(effect)
-    assert attended == performer(yes).can_perform(effect)
+    assert alone == bool(performer().performable([effect], fresh()))
+    assert attended == bool(performer(yes).performable([effect], fresh()))
 
 
 def test_a_tool_knows_its_key_and_its_arguments() -> None:
@@ -294,25 +294,6 @@ def test_a_callback_may_be_a_plain_function() -> None:
         assert CallbackReturned(5.0, 1, Changes(model=model)) == event
 
 
-def test_a_cancellation_of_this_task_passes_through() -> None:
-    """Only a cancellation that nobody asked for is a failure."""
-
-    async def scenario() -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        assert "from inside" in str(cancelled_inside(asyncio.CancelledError()))
-        task.cancel()
-        try:
-            with pytest.raises(asyncio.CancelledError):
-                await asyncio.sleep(0)
-            with pytest.raises(asyncio.CancelledError):
-                cancelled_inside(asyncio.CancelledError())
-        finally:
-            task.uncancel()
-
-    asyncio.run(scenario())
-
-
 class Mine(ConfigError):
     """A mistake of a kind that this package does not know."""
 
@@ -392,18 +373,17 @@ def test_the_open_calls_of_a_conversation_are_answered_by_what_came_with_it() ->
     asked = AskHuman(1, "c-1.0", call("write"))
     client = CallTool(2, "c-1.1", call("client"), client=True)
 
-    assert one.can_perform(asked)
-    assert one.can_perform(client)
-    assert not one.can_perform(ASK)
-    assert not one.can_perform(CallTool(2, "c0.1", call("client"), client=True))
+    later = CallTool(2, "c0.1", call("client"), client=True)
+    assert [asked, client] == one.performable([asked, client, ASK, later], fresh())
     assert Decided(5.0, 1, approved=True) == performed(asked, one)
     assert ToolReturned(5.0, 2, "theirs") == performed(client, one)
 
 
 def test_a_turn_that_nobody_attends_goes_on_by_itself() -> None:
     """A run that was iterated, taken up by a plain resume."""
-    assert Performer(evolve_ports()).can_perform(HandOver(1))
-    assert not Performer(evolve_ports(attended=True)).can_perform(HandOver(1))
+    wish = HandOver(1)
+    assert [wish] == Performer(evolve_ports()).performable([wish], fresh())
+    assert [] == Performer(evolve_ports(attended=True)).performable([wish], fresh())
     assert Steered(5.0, 1) == asyncio.run(Performer(evolve_ports()).perform(HandOver(1), fresh()))
 
 
@@ -427,11 +407,35 @@ def test_conditions_are_told_gate_by_gate() -> None:
     one = Performer(evolve_ports(gates=(outer, inner)))
     calls = (call("read", "", '{"x": 2}'), call("read", "", '{"x": 1}'))
 
-    event = performed(CheckCalls(1, 0, calls, (0, 1)), one, replied(reply(*calls)))
+    run = replied(reply(*calls))
+    run = evolve(run, setup=evolve(run.setup, rules=(outer.rules, inner.rules)))
+
+    event = performed(CheckCalls(1, 0, calls, (0, 1)), one, run)
 
     assert isinstance(event, CallsChecked)
     assert [(("big",), ("big",)), ((), ())] == [one.held for one in event.checks]
-    assert [((), ("broken",))] * 2 == [one.failed for one in event.checks]
+    # What `broken` says nobody knows.
+    assert [((), ()), (("big",), ("big",))] == [one.unmet for one in event.checks]
+
+
+def test_a_gate_that_the_journal_does_not_know_decides_where_it_is_known() -> None:
+    """The run was taken up under it; the journal keeps what it has said."""
+
+    def big(arguments: dict[str, int], context: ToolContext) -> bool:
+        return arguments["x"] > 1
+
+    gate = deny("read", when=big, reason="too big") | ask("read")
+    calls = (call("read", "", '{"x": 2}'), call("read", "", '{"x": 1}'))
+
+    event = performed(
+        CheckCalls(1, 0, calls, (0, 1)),
+        Performer(evolve_ports(gates=(gate,))),
+        replied(reply(*calls)),
+    )
+
+    assert isinstance(event, CallsChecked)
+    assert [gate.rules[:1], gate.rules[1:]] == [one.added for one in event.checks]
+    assert [(), ()] == [one.held for one in event.checks]
 
 
 @pytest.mark.parametrize("price", [None, True, "1", float("nan"), 1, 0.5])

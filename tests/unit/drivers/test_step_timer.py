@@ -50,6 +50,19 @@ async def remaining(*legs: tuple[Run[None], float]) -> list[float | None]:
     return found
 
 
+def test_a_turn_without_a_limit_takes_any_time() -> None:
+    """Nothing is counted, so nothing calls."""
+
+    async def scenario() -> float | None:
+        timer = StepTimer(None, lambda _: None)
+        timer.begin(waiting(WORK))
+        left = await armed(timer)
+        timer.end()
+        return left
+
+    assert asyncio.run(scenario()) is None
+
+
 def test_only_what_is_awaited_takes_the_time_of_a_turn() -> None:
     """What lies between two legs is the looker's, and a question is answered by people."""
     legs = [(waiting(WORK), 3.0), (waiting(PEOPLE), 99.0), (waiting(WORK), 2.0), (waiting(WORK), 0)]

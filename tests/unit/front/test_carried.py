@@ -6,7 +6,7 @@ import pytest
 
 from graphloop import END, Agent, Graph, node, sub_graph
 from graphloop.compaction import Compaction
-from graphloop.errors import ConfigError
+from graphloop.errors import ConfigError, GraphError
 from graphloop.front.carried import (
     agents_named,
     asks_model,
@@ -14,6 +14,7 @@ from graphloop.front.carried import (
     functions_named,
     models_named,
 )
+from graphloop.graph import Edges
 from graphloop.node_protocol import Node
 from graphloop.nodes import (
     AnswerCheck,
@@ -59,6 +60,18 @@ def test_two_things_of_one_name_are_refused() -> None:
     agents = [sub_graph(Agent(ScriptedModel([]), name=one), name="kid") for one in "ab"]
     with pytest.raises(ConfigError, match="two different agents are brought along as 'kid'"):
         carried_by(agents)
+
+
+def test_a_graph_whose_nodes_bring_two_things_of_one_name_is_refused() -> None:
+    """Every run of it would be; and what is set aside of the one would be of the other."""
+    first, second = (sub_graph(Agent(ScriptedModel([]), name=one), name="kid") for one in "ab")
+    retried, again = Retrying(first, 1, name="first"), Retrying(second, 1, name="second")
+    edges: Edges[None] = {retried: {...: again}, again: {...: END}}
+
+    with pytest.raises(GraphError, match="two different agents are brought along as 'kid'"):
+        Graph("desk", retried, edges)
+    same = Retrying(first, 1, name="same")
+    Graph("desk", retried, {retried: {...: same}, same: {...: END}})
 
 
 def test_a_graph_that_asks_a_model_says_so() -> None:

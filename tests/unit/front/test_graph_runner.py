@@ -324,7 +324,7 @@ def refund(amount: int) -> str:
 def test_a_gate_s_rules_name_tools_of_the_run() -> None:
     """Of whatever origin the graph is: about another name they would protect nothing."""
     graph = gated(Rule("ask", ("refnud",)), Rule("allow", ("*",)))
-    said = r"gate 'gate' of graph 'gated' names .* \(refund\): 'refnud'\. Did you mean 'refund'"
+    said = r"node 'gate' of graph 'gated': a rule names .* \(refund\): 'refnud'\. Did you mean 'ref"
 
     with pytest.raises(ConfigError, match=said):
         asyncio.run(graph.run(None, model=ScriptedModel(["hi"]), prompt="x", tools=[refund]))

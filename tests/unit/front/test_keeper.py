@@ -13,7 +13,7 @@ import pytest
 from graphloop import Agent, EndReason, Tool
 from graphloop.codec import Codec
 from graphloop.errors import ConfigError
-from graphloop.front.keeper import Hold, Keeper
+from graphloop.front.keeper import Hold, Keeper, close_all
 from graphloop.providers.script import Entry
 from graphloop.stores.memory import MemoryStore
 from graphloop.stores.sqlite import SqliteStore
@@ -71,8 +71,8 @@ def test_what_somebody_uses_is_closed_when_the_last_goes(tmp_path: Path) -> None
     async def scenario() -> None:
         one, closed = keeper(tmp_path / "runs.db")
         store = opened(one)
-        await Hold(one).release()
-        first, second = Hold(one), Hold(one, [Hold(one)])
+        await Hold([one]).release()
+        first, second = Hold([one]), Hold([one])
         await one.aclose()
         await first.release()
         await first.release()
@@ -93,7 +93,7 @@ def test_whoever_wants_all_closed_has_it(first: bool) -> None:
         one, closed = keeper(None)
         await one.aclose(given=False)
         assert ["named"] == closed
-        held = Hold(one)
+        held = Hold([one])
         await one.aclose(given=first)
         await one.aclose(given=not first)
         await held.release()
@@ -107,7 +107,7 @@ def test_who_is_thrown_away_counts_no_longer(tmp_path: Path) -> None:
 
     async def scenario() -> None:
         one, _ = keeper(tmp_path / "runs.db")
-        store, held = opened(one), Hold(one)
+        store, held = opened(one), Hold([one])
         del held
         gc.collect()
         await one.aclose()
@@ -200,5 +200,154 @@ def test_a_run_s_store_that_was_closed_is_opened_again(tmp_path: Path) -> None:
         assert Keeper(theirs, Codec(), disconnect).again(theirs) is theirs
         assert own.again(memory) is memory
         await own.aclose()
+
+    within(scenario())
+
+
+def test_an_agent_that_is_shared_on_many_levels_is_closed_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two tools a level: sixteen levels would close the lowest model 65,536 times."""
+    closed: list[str] = []
+
+    async def note(model: ScriptedModel) -> None:
+        closed.append(model.label)
+
+    monkeypatch.setattr(ScriptedModel, "aclose", note)
+    one = Agent(ScriptedModel(["done"], label="lowest"))
+    for level in range(16):
+        tools = [one.as_tool(name=name, description="helps") for name in ("one", "other")]
+        one = Agent(ScriptedModel(["done"], label=str(level)), tools=tools)
+
+    assert "done" == one.generate_sync("go").text
+    assert ["lowest", *map(str, range(16))] == closed
+
+
+def stuck(where: Path, *, fails: bool) -> tuple[Keeper, asyncio.Event]:
+    """Return a keeper that disconnects with an error, or not at all, and whether it has begun."""
+    begun = asyncio.Event()
+
+    async def disconnect(given: bool) -> None:
+        begun.set()
+        if fails:
+            raise OSError("cannot close")
+        await asyncio.Event().wait()
+
+    return Keeper(where, Codec(), disconnect), begun
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_all_is_closed_whatever_fails_to(tmp_path: Path, held: bool) -> None:
+    """What comes after one whose connection cannot be closed would be open for good."""
+
+    async def scenario() -> None:
+        bad, _ = stuck(tmp_path / "bad.db", fails=True)
+        good, closed = keeper(tmp_path / "good.db")
+        worse, _ = stuck(tmp_path / "worse.db", fails=True)
+        stores = [opened(one) for one in (bad, good, worse)]
+        closing = close_all([bad, good, worse], given=True)
+        if held:
+            user = Hold([bad, good, worse])
+            await closing
+            assert not any(one.closed for one in stores)
+            closing = user.release()
+        with pytest.raises(OSError, match="cannot close"):
+            await closing
+        assert all(one.closed for one in stores)
+        assert ["models"] == closed
+
+    within(scenario())
+
+
+def test_who_is_cancelled_leaves_no_store_open(tmp_path: Path) -> None:
+    """They want to be gone: files are closed at once, connections by whoever closes again."""
+
+    async def scenario() -> None:
+        first, begun = stuck(tmp_path / "first.db", fails=False)
+        bad, never = stuck(tmp_path / "bad.db", fails=True)
+        last, closed = keeper(tmp_path / "last.db")
+        stores = [opened(one) for one in (first, bad, last)]
+        closing = asyncio.ensure_future(close_all([first, bad, last], given=True))
+        await begun.wait()
+        closing.cancel()
+        await asyncio.wait([closing])
+        assert closing.cancelled()
+        assert all(one.closed for one in stores)
+        assert not never.is_set()
+        assert [] == closed
+        await Hold([last]).release()
+        assert ["models"] == closed
+
+    within(scenario())
+
+
+def test_a_cancellation_is_heard_though_something_failed_before(tmp_path: Path) -> None:
+    """A time limit of the caller's goes by it."""
+
+    async def scenario() -> None:
+        bad, _ = stuck(tmp_path / "bad.db", fails=True)
+        slow, begun = stuck(tmp_path / "slow.db", fails=False)
+        closing = asyncio.ensure_future(close_all([bad, slow], given=True))
+        await begun.wait()
+        closing.cancel()
+        await asyncio.wait([closing])
+        assert closing.cancelled()
+
+    within(scenario())
+
+
+def test_an_agent_is_closed_whatever_the_agents_it_asks_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And again, as often as one likes."""
+    closed: list[str] = []
+
+    async def note(model: ScriptedModel) -> None:
+        if model.label == "kid":
+            raise OSError("cannot close")
+        closed.append(model.label)
+
+    monkeypatch.setattr(ScriptedModel, "aclose", note)
+
+    async def scenario() -> None:
+        kid = Agent(ScriptedModel(["done"], label="kid"), name="kid", store=f"{tmp_path}/kid.db")
+        tools = [kid.as_tool(description="helps")]
+        one = Agent(ScriptedModel(["done"]), tools=tools, store=f"{tmp_path}/one.db")
+        result = await one.generate("go")
+        with pytest.raises(OSError, match="cannot close"):
+            await one.aclose()
+        assert isinstance(result.store, SqliteStore)
+        assert result.store.closed
+
+    within(scenario())
+
+    assert ["script"] == closed
+
+
+def test_a_result_is_not_lost_where_something_cannot_be_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run has ended, and is paid for; what went wrong then is a warning of it."""
+
+    async def refuse(model: ScriptedModel) -> None:
+        raise OSError("cannot close")
+
+    monkeypatch.setattr(ScriptedModel, "aclose", refuse)
+
+    async def scenario() -> None:
+        loop, waits, closed = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+
+        def wait() -> None:
+            loop.call_soon_threadsafe(waits.set)
+            assert closed.wait(DEADLINE_S)
+
+        one = agent(tmp_path / "runs.db", wait)
+        running = asyncio.ensure_future(one.generate("go", run_id="a"))
+        await waits.wait()
+        await one.aclose()
+        closed.set()
+        result = await running
+        assert "answer" == result.text
+        assert "OSError: cannot close" in result.warnings[-1]
 
     within(scenario())

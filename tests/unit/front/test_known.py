@@ -15,6 +15,10 @@ from graphloop.graph import END
 from graphloop.nodes import Append
 from graphloop.outcomes import Answered
 from graphloop.policy import allow, ask
+from graphloop.providers.retries import Retries
+from graphloop.providers.timeouts import Timeouts
+from graphloop.stop import cost_exceeds, step_count_is
+from graphloop.temporal import Rules, at_most, never
 from graphloop.testing import ScriptedModel
 from graphloop.tools import Tool
 from graphloop.topology.registration import Registry
@@ -167,6 +171,21 @@ def asking() -> Tool[..., str]:
     return refund
 
 
+def named(retries: Retries | None = None, timeouts: Timeouts | None = None) -> Agent:
+    """Return an agent of a model that would be asked over HTTP."""
+    return Agent("openai:some", api_key="none", retries=retries, timeouts=timeouts)
+
+
+def dear(*_: object) -> float:
+    """Say that a reply costs something."""
+    return 1.0
+
+
+def free(*_: object) -> float:
+    """Say that it costs nothing."""
+    return 0.0
+
+
 AGENTS: list[tuple[Callable[[], Agent], Callable[[], Agent], bool]] = [
     (lambda: Agent(MODEL, instructions="a"), lambda: Agent(MODEL, instructions="b"), False),
     (lambda: Agent(MODEL, tools=[refund]), lambda: Agent(MODEL), False),
@@ -207,6 +226,20 @@ AGENTS: list[tuple[Callable[[], Agent], Callable[[], Agent], bool]] = [
         True,
     ),
     (lambda: Agent(MODEL, output_type=int), lambda: Agent(MODEL, output_type=str), True),
+    (
+        lambda: Agent(MODEL, budget=budget(usd=1), price=dear),
+        lambda: Agent(MODEL, budget=budget(usd=1), price=free),
+        True,
+    ),
+    (named, lambda: named(retries=Retries(attempts_max=30)), True),
+    (named, lambda: named(timeouts=Timeouts(total_s=30_000)), True),
+    (
+        lambda: Agent(MODEL, stop_when=step_count_is(3)),
+        lambda: Agent(MODEL, stop_when=[step_count_is(3), cost_exceeds(4)]),
+        False,
+    ),
+    (lambda: Agent(MODEL), lambda: Agent(MODEL, stop_when=lambda _: True), False),
+    (lambda: Agent(MODEL, tools=[asking()]), lambda: Agent(MODEL), False),
 ]
 
 
@@ -220,6 +253,37 @@ def test_what_agents_are_given_is_compared(
     assert not found.none
     assert weaker is found.weaker
     assert before().graph.diff(before().graph).none
+
+
+def test_one_condition_is_a_list_of_one() -> None:
+    """Both stop the very same runs."""
+    one = Agent(MODEL, stop_when=step_count_is(3))
+
+    assert one.graph.diff(Agent(MODEL, stop_when=[step_count_is(3)]).graph).none
+
+
+@pytest.mark.parametrize("as_node", [True, False])
+def test_the_rules_of_an_agent_are_told_once(as_node: bool) -> None:
+    """With its graph, on which they are decided, and not as an option of the node as well."""
+    worker = load(LOOP.format(name="worker", calls="gate", more="", agents=""))
+
+    def used(rules: Rules) -> Graph[None]:
+        if not as_node:
+            given = worker.as_tool(
+                None, model=MODEL, description="W.", tools=[refund], rules=rules, name="worker"
+            )
+            return Agent(MODEL, tools=[given]).graph
+        node = sub_graph(worker, model=MODEL, options={"rules": rules, "tools": [refund]})
+        append = Append()
+        return Graph("g", node, {node: {Answered: append, ...: END}, append: {...: END}})
+
+    found = used(at_most("tool:refund", 1)).diff(used(at_most("tool:refund", 2)))
+
+    assert not found.verdict
+    ((_, inner),) = found.children
+    assert ["weaker"] == [one.effect for one in inner.verdict]
+    assert "GL12" == inner.verdict[0].subject
+    assert used(never("execute")).diff(used(never("execute"))).none
 
 
 def test_what_the_runs_of_a_graph_are_given_as_a_node_is_compared() -> None:

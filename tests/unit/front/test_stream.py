@@ -21,12 +21,12 @@ from graphloop import END, Agent, EndReason, Graph, Pending, RunResult, RunStrea
 from graphloop.drivers.aio import AsyncDriver
 from graphloop.drivers.ports import Ports
 from graphloop.errors import BadReply, ConfigError, RunFailed
-from graphloop.events import Event, ModelReplied
+from graphloop.events import Event, ModelReplied, Queued
 from graphloop.front.opened import Opened
 from graphloop.nodes.append import Append
 from graphloop.nodes.model_call import ModelCall
 from graphloop.outcomes import Failed
-from graphloop.providers.base import Delta, ModelSession
+from graphloop.providers.base import Delta, ModelSession, TextDelta
 from graphloop.providers.script import Entry
 from graphloop.replay import replay
 from graphloop.run import Ending, StepResult, evolve
@@ -1269,6 +1269,101 @@ def test_what_is_said_while_the_last_child_parks_waits_in_the_journal() -> None:
         return await top.resume("r", approvals={ask.key: True})
 
     assert UserMessage("hurry", origin="steering") in within(scenario()).messages
+
+
+class Hearing(Kept):
+    """A store that shows when it is about to keep what was said."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.keeping = asyncio.Event()
+        self.go_on = asyncio.Event()
+
+    async def append(self, run_id: str, seq: int, event: Event) -> None:
+        """Keep an event; what was said only when told to."""
+        if isinstance(event, Queued):
+            self.keeping.set()
+            await self.go_on.wait()
+        await super().append(run_id, seq, event)
+
+
+async def see(one: RunStream[None]) -> bool:
+    """Look to the end; return whether it says that the stream was left."""
+    last = [part async for part in one.full_stream][-1]
+    return isinstance(last, ErrorPart) and isinstance(last.error, RunFailed)
+
+
+async def ask_for_it(one: RunStream[None]) -> bool:
+    """Ask for the result; return whether the stream was left."""
+    try:
+        await one.result()
+    except RunFailed:
+        return True
+    return False
+
+
+async def drive(one: RunStream[None]) -> bool:
+    """Consume it; return whether the stream was left."""
+    await one.consume()
+    return one.failed
+
+
+async def close(one: RunStream[None]) -> bool:
+    """Close it once more; return whether the stream was left."""
+    await one.aclose()
+    return one.over and one.failed
+
+
+@pytest.mark.parametrize("look", [see, ask_for_it, drive, close])
+def test_who_looks_while_a_stream_is_closed_waits_for_its_end(
+    look: Callable[[RunStream[None]], Awaitable[bool]],
+) -> None:
+    """A store takes its time to keep what was said, and nobody else drives the run meanwhile."""
+
+    async def scenario() -> None:
+        store = Hearing()
+        one = agent({"text": "a b", "deltas": ["a ", "b"]}, "done", store=store).stream("go")
+        async for part in one.full_stream:
+            if isinstance(part, TextDelta):
+                break
+        one.steer("and one more thing")
+        async with asyncio.TaskGroup() as group:
+            closing = group.create_task(one.aclose())
+            await store.keeping.wait()
+            looking = group.create_task(seen_by(look(one)))
+            for _ in range(5):
+                await asyncio.sleep(0)
+            assert not looking.done()
+            store.go_on.set()
+        assert closing.done()
+        assert looking.result()
+
+    within(scenario())
+
+
+def test_a_close_that_is_cancelled_leaves_an_end_to_the_others() -> None:
+    """They waited for it."""
+
+    async def scenario() -> None:
+        store = Hearing()
+        one = agent({"text": "a b", "deltas": ["a ", "b"]}, "done", store=store).stream("go")
+        async for part in one.full_stream:
+            if isinstance(part, TextDelta):
+                break
+        one.steer("and one more thing")
+        closing = asyncio.create_task(one.aclose())
+        await store.keeping.wait()
+        looking = asyncio.create_task(seen_by(see(one)))
+        await asyncio.sleep(0)
+        closing.cancel()
+        assert await looking
+
+    within(scenario())
+
+
+async def seen_by(look: Awaitable[bool]) -> bool:
+    """Return what a look says, as a task can have it."""
+    return await look
 
 
 def test_a_run_that_would_be_done_goes_on_for_what_was_said() -> None:

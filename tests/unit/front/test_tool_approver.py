@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import cast
 
 import pytest
 
-from graphloop import Agent, Approval, Pending, RunResult, tool
+from graphloop import Agent, Approval, Pending, Policy, RunResult, allow, ask, tool
+from graphloop.drivers.ports import LeftOpen
 from graphloop.effects import AskHuman
 from graphloop.errors import ConfigError
-from graphloop.front.tool_approver import Decide, ToolApprover
+from graphloop.events import Setup
+from graphloop.front.tool_approver import Decide, ToolApprover, approver_alone, approver_below
+from graphloop.run import Run
 from graphloop.testing import ScriptedModel
 from graphloop.values import ToolCall, ToolResult, evolve
 from tests.strategies import fresh
@@ -96,5 +100,57 @@ def test_a_run_of_an_agent_adds_its_name() -> None:
     """And leaves the approver of the run above as it is."""
     above = ToolApprover(lambda _: True, ("desk",))
 
-    assert above.within("payer").agents == ("desk", "payer")
+    inherited = approver_below(above, None, "payer", fresh(), ())
+
+    assert replace(above, agents=("desk", "payer")) == inherited
     assert above.agents == ("desk",)
+
+
+READS, ASKS = allow("read") | ask("pay"), ask("pay") | allow("*")
+
+
+def decided(approver: object, run: Run[None], *names: str) -> list[bool | None]:
+    """Return what is said of a call of each tool; None where the question stays open."""
+
+    async def said(name: str) -> bool | None:
+        assert isinstance(approver, ToolApprover)
+        try:
+            return (await approver(AskHuman(7, "c0.0", ToolCall("p", name, "{}")), run)).approved
+        except LeftOpen:
+            return None
+
+    return [asyncio.run(said(name)) for name in names]
+
+
+def under(*gates: Policy, depth: int = 1) -> Run[None]:
+    """Return a run whose journal has these gates above it."""
+    return evolve(fresh(), setup=Setup(rules=tuple([one.rules for one in gates]), depth=depth))
+
+
+def test_an_agent_s_own_approver_is_asked_where_nobody_is_above() -> None:
+    """But not about what gates above ask, today or by the journal; then the question stays open."""
+    own = ToolApprover(lambda _: True)
+
+    today = approver_below(None, own, "payer", fresh(), [READS])
+    gone = approver_below(None, own, "payer", fresh(), [])
+
+    assert [True, None] == decided(today, under(), "read", "pay")
+    assert [True, None] == decided(gone, under(READS), "read", "pay")
+    assert [True, None] == decided(approver_alone(own, under()), under(READS), "read", "pay")
+    assert [True, True] == decided(approver_alone(own, fresh()), under(READS), "read", "pay")
+    assert approver_below(None, None, "payer", fresh(), [READS]) is None
+    assert approver_alone(None, under()) is None
+
+
+def test_what_its_own_gates_ask_it_answers_below_too() -> None:
+    """Those are not above whoever brings it; who answers at the top answers everything."""
+    own = ToolApprover(lambda _: True, own=(ASKS.rules,))
+    lenient = allow("*")
+    bringer = approver_below(None, own, "lead", fresh(), [lenient])
+
+    assert [True] == decided(bringer, under(lenient, ASKS), "pay")
+    below = approver_below(bringer, None, "kid", under(lenient, ASKS), [lenient, ASKS, READS])
+    assert [True] == decided(below, under(lenient, ASKS, READS, depth=2), "pay")
+    assert [None] == decided(below, under(ask("*"), ASKS, READS, depth=2), "pay")
+    top = approver_below(ToolApprover(own.decide), None, "kid", fresh(), [READS])
+    assert [True] == decided(top, under(READS), "pay")

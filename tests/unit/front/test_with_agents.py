@@ -14,6 +14,7 @@ from graphloop.front.asking import Asking, ask_agent, tell
 from graphloop.front.compose import fallback, retry
 from graphloop.front.graph import Graph
 from graphloop.front.own_node import node
+from graphloop.front.sub_graph import sub_graph
 from graphloop.front.topology import Topology, dump, load
 from graphloop.front.with_agents import with_agents
 from graphloop.graph import END, Edges
@@ -119,9 +120,19 @@ def test_an_agent_that_no_node_runs_is_refused() -> None:
         with_agents(CHAIN, {"wirter": REPLY})
 
 
+def test_an_agent_of_the_name_of_one_that_a_node_brings_is_refused() -> None:
+    """No run could tell which of the two is meant: every one would be refused."""
+    own = sub_graph(REPLY, name="writer", model=ScriptedModel([]))
+    both: Graph[None] = Graph("both", own, {own: {...: CHILD}, CHILD: {...: END}})
+
+    with pytest.raises(ConfigError, match="brings another agent 'writer' along"):
+        with_agents(both, {"writer": REPLY})
+
+
 def test_it_brings_its_rules() -> None:
     """As a file does."""
-    ruled = with_agents(CHAIN, {"writer": REPLY}, rules=only_after("node:vote", "node:draft"))
+    agents = {"writer": REPLY, "judge": REPLY}
+    ruled = with_agents(CHAIN, agents, rules=only_after("node:vote", "node:draft"))
 
     assert "GL12" in ruled.check().proven
     assert 1 == len(ruled.rules)

@@ -207,3 +207,20 @@ def test_closing_a_world_closes_every_model(monkeypatch: pytest.MonkeyPatch) -> 
     assert [] == closed
     asyncio.run(one.disconnect(given=True))
     assert ["script", "other"] == closed
+
+
+def test_a_model_that_cannot_be_closed_keeps_none_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the first failed with is told once the others are closed."""
+    closed: list[str] = []
+
+    async def close(model: ScriptedModel) -> None:
+        closed.append(model.label)
+        raise OSError(f"cannot close {model.label}")
+
+    monkeypatch.setattr(ScriptedModel, "aclose", close)
+    one = world()
+    one.add_model(ScriptedModel(["other"], label="other"))
+
+    with pytest.raises(OSError, match="cannot close script"):
+        asyncio.run(one.disconnect(given=True))
+    assert ["script", "other"] == closed

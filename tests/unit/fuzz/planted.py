@@ -87,8 +87,9 @@ class Reckless:
         if not isinstance(answered, CallTool):
             return Leave(run, Aborted())
         call, place = answered.call, call_place(answered.key)
-        content = event.content if isinstance(event, ToolReturned) else "failed"
-        result = ToolResult(answered.key, call.id, call.name, content)
+        result = ToolResult(answered.key, call.id, call.name, "failed", "error")
+        if isinstance(event, ToolReturned):
+            result = evolve(result, content=event.content, status=event.status)
         results = (*run.turn.results[:place], result, *run.turn.results[place + 1 :])
         run = evolve(run, turn=evolve(run.turn, results=results))
         return Wait(run) if run.pending else Leave(run, Done())

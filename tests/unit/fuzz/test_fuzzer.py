@@ -8,13 +8,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from graphloop import Graph
+from graphloop import Agent, Graph
 from graphloop.fuzz.fuzzer import Fuzzer
 from graphloop.fuzz.fuzzing import fuzz, replay_token, subject_of
 from graphloop.fuzz.oracle import Trial, violations
 from graphloop.fuzz.subject import Subject
 from graphloop.fuzz.violation import Violation
 from graphloop.proofs.most import Bound
+from graphloop.testing import ScriptedModel
 from tests.unit.fuzz.moody import (
     exiting,
     flaky,
@@ -37,6 +38,16 @@ def test_a_node_that_rolls_dice_is_a_finding_with_its_name(graph: Graph[None]) -
     assert any("node 'model_call'" in one.what for one in told)
     assert any(one.event for one in told)
     assert all(each.violations and each.story for each in report.failing)
+
+
+def test_an_agent_with_agents_for_tools_has_the_events_of_its_own_turns() -> None:
+    """What they ask is not bounded, and they are answered, not run: its own turns are bounded."""
+    helper = Agent(ScriptedModel(()), name="helper")
+    agent = Agent(ScriptedModel(()), tools=[helper.as_tool()])
+
+    report = fuzz(agent, seeds=50, events_max=1)
+
+    assert report.ok, str(report)
 
 
 def test_a_node_that_decides_otherwise_in_each_run_is_found_by_a_second_run() -> None:

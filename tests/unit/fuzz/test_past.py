@@ -14,13 +14,14 @@ from graphloop.fuzz.past import rewritten
 from graphloop.fuzz.story import Chapter, Story
 from graphloop.fuzz.subject import Subject
 from graphloop.fuzz.trials import tried
+from graphloop.fuzz.watching import Deed
 from graphloop.history import History
-from graphloop.node_protocol import Node, Reaction
+from graphloop.node_protocol import Node, Reaction, Wait
 from graphloop.nodes import Retrying
 from graphloop.outcomes import Compacted, Outcome
 from graphloop.run import Run, evolve
 from graphloop.testing import ScriptedModel
-from graphloop.values import AssistantMessage, Message, ToolCall, UserMessage
+from graphloop.values import AssistantMessage, Message, ToolCall, ToolResult, UserMessage
 from tests.unit.fuzz.planted import Around, as_it_is, table
 
 ANOTHER = UserMessage("rewritten")
@@ -44,12 +45,44 @@ class Rewriting(Around):
 
 
 @dataclass(frozen=True)
-class Forgetting(Around):
-    """Takes back the last message that the run has added."""
+class Changing(Around):
+    """Makes another run of what it is given, and of what it leaves behind."""
 
     def enter(self, run: Run[None], /) -> Reaction[None, Outcome]:
-        """Take it back."""
-        return super().enter(evolve(run, added=History(run.added[:-1])))
+        """Change what has just been added."""
+        return super().enter(self.changed(run))
+
+    def changed(self, run: Run[None]) -> Run[None]:
+        """Return the run that the node goes on with."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Forgetting(Changing):
+    """Takes back the last message that the run has added."""
+
+    def changed(self, run: Run[None]) -> Run[None]:
+        return evolve(run, added=History(run.added[:-1]))
+
+
+@dataclass(frozen=True)
+class Dropping(Changing):
+    """Takes back the newest answer, as if it had not been given."""
+
+    def changed(self, run: Run[None]) -> Run[None]:
+        return evolve(run, messages=History(run.messages[:-1]), added=History(run.added[:-1]))
+
+
+@dataclass(frozen=True)
+class Forging(Changing):
+    """Makes the newest result another one, where the conversation stands, and where it is told."""
+
+    def changed(self, run: Run[None]) -> Run[None]:
+        if not run.added or not isinstance(newest := run.added[-1], ToolResult):
+            return run
+        forged = evolve(newest, content="forged", status="ok")
+        messages, added = (*run.messages[:-1], forged), (*run.added[:-1], forged)
+        return evolve(run, messages=History(messages), added=History(added))
 
 
 @dataclass(frozen=True)
@@ -65,7 +98,11 @@ class Shortening(Rewriting):
     ("kind", "bug", "found"),
     [
         ("prepare", Rewriting, "message 1 of the conversation is another one now"),
+        # What comes right behind the append, in the same step of the engine:
         ("stop", Forgetting, "of what the run has added is gone"),
+        ("stop", Dropping, "of the conversation is gone"),
+        ("stop", Forging, "of the conversation is another one now"),
+        ("stop", Forging, "of what the run has added is another one now"),
     ],
 )
 def test_a_node_that_changes_the_past_is_found(kind: str, bug: type[Around], found: str) -> None:
@@ -77,9 +114,10 @@ def test_a_node_that_changes_the_past_is_found(kind: str, bug: type[Around], fou
     report = fuzz(table(twist), seeds=100)
 
     told = [one for each in report.failing for one in each.violations if one.code == "past"]
-    assert told
-    assert found in told[0].what
-    assert told[0].event
+    (name,) = [one.name for one in table().nodes.values() if one.kind == kind]
+    assert any(found in one.what for one in told)
+    assert all(one.what.endswith(f"changed by node {name!r}") for one in told)
+    assert all(one.event for one in told)
 
 
 def test_an_agent_that_compacts_is_not_complained_of() -> None:
@@ -99,19 +137,33 @@ def test_an_agent_that_compacts_is_not_complained_of() -> None:
     assert shortened
 
 
-def two_chapters(
+def test_a_node_that_may_compact_rewrites_nothing_on_its_other_ways() -> None:
+    """That it leaves by `Compacted` at times makes it no editor."""
+
+    def twist(node: Node[None, Outcome]) -> Node[None, Outcome]:
+        return Shortening(node) if node.kind == "append" else as_it_is(node)
+
+    report = fuzz(table(twist), seeds=100)
+
+    told = {one.what for each in report.failing for one in each.violations if one.code == "past"}
+    assert told == {"message 1 of the conversation is another one now, changed by node 'append'"}
+
+
+def two_moves(
     event: Event,
     node: Node[None, Outcome] | None = None,
     before: tuple[Message, ...] = (UserMessage("a"), UserMessage("b")),
+    told: tuple[Message, ...] = (),
+    after: tuple[Message, ...] = (ANOTHER,),
 ) -> tuple[Subject[None], Story[None]]:
-    """Return a story whose second chapter, by this event at a node, begins another history."""
+    """Return a story of a node that tells something, and by this event leaves another history."""
 
     def placed(one: Node[None, Outcome]) -> Node[None, Outcome]:
         return one if node is None or one.kind != node.kind else node
 
     graph: Graph[None] = table(placed)
     name = "stop_check" if node is None else node.name
-    first = Started(0.0, "r", graph.name, before, Setup())
+    started = Started(0.0, "r", graph.name, before, Setup())
     run: Run[None] = Run(
         id="r",
         graph=graph.name,
@@ -120,33 +172,42 @@ def two_chapters(
         setup=Setup(),
         at=0.0,
         started_at=0.0,
-        messages=History(before),
+        messages=History(before + told),
     )
-    told = Chapter(first, None, "", (), (), run)
-    after = replace_messages(run)
-    return Subject(graph, None, Setup()), Story((told, Chapter(event, None, name, (), (), after)))
-
-
-def replace_messages(run: Run[None]) -> Run[None]:
-    """Return the run with another conversation."""
-    return evolve(run, messages=History((ANOTHER,)))
+    later = evolve(run, messages=History(after))
+    first, second = Deed(1, name, Wait(run)), Deed(2, name, Wait(later))
+    chapters = (
+        Chapter(started, None, "", (first,), (), run),
+        Chapter(event, None, name, (second,), (), later),
+    )
+    return Subject(graph, None, Setup()), Story(chapters)
 
 
 def test_who_may_change_the_conversation_may() -> None:
-    """The caller, a function that was asked for it, a node that compacts, open calls, a retry."""
+    """The caller, a function that was asked for it, a node that compacts, open calls."""
     plain = CallbackReturned(1.0, 1, Changes())
     handed_in = (UserMessage("a"), AssistantMessage((ToolCall("1", "read", "{}"),)))
     append = next(one for one in table().nodes.values() if one.kind == "append")
-    model = next(one for one in table().nodes.values() if one.kind == "model")
     allowed = [
-        two_chapters(Steered(1.0, 1, (ANOTHER,))),
-        two_chapters(CallbackReturned(1.0, 1, Changes(messages=(ANOTHER,)))),
-        two_chapters(plain, before=handed_in),
-        two_chapters(plain, Shortening(append)),
-        two_chapters(plain, Retrying(model, times=2)),
+        two_moves(Steered(1.0, 1, (ANOTHER,))),
+        two_moves(CallbackReturned(1.0, 1, Changes(messages=(ANOTHER,)))),
+        two_moves(plain, before=handed_in),
+        two_moves(plain, Shortening(append)),
     ]
 
-    assert ["past"] == [one.code for one in rewritten(*two_chapters(plain))]
-    assert ["past"] == [one.code for one in rewritten(*two_chapters(plain, Rewriting(append)))]
+    assert ["past"] == [one.code for one in rewritten(*two_moves(plain))]
+    assert ["past"] == [one.code for one in rewritten(*two_moves(plain, Rewriting(append)))]
     for subject, story in allowed:
         assert [] == list(rewritten(subject, story))
+
+
+def test_a_node_that_tries_again_takes_back_what_it_has_told_and_no_more() -> None:
+    """What stood when it was entered is none of its own."""
+    plain, before, told = CallbackReturned(1.0, 1, Changes()), (UserMessage("a"),), (ANOTHER,)
+    model = next(one for one in table().nodes.values() if one.kind == "model")
+    again = Retrying(model, times=2)
+
+    assert [] == list(rewritten(*two_moves(plain, again, before, told, before)))
+    for node, after in ((model, before), (again, ())):
+        found = rewritten(*two_moves(plain, node, before, told, after))
+        assert ["past"] == [one.code for one in found]

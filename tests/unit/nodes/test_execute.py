@@ -25,12 +25,13 @@ from graphloop.events import (
 )
 from graphloop.loop import Standard
 from graphloop.node_protocol import Leave, Reaction, Wait
+from graphloop.nodes.append import Append
 from graphloop.nodes.execute import Execute, ExecuteOutcome
 from graphloop.nodes.gate import Gate
 from graphloop.outcomes import Aborted, Done, Held
 from graphloop.policy import Rule
 from graphloop.replay import replay_steps
-from graphloop.run import EndReason, Run, Verdict, evolve
+from graphloop.run import Ending, EndReason, Run, Verdict, evolve
 from graphloop.spending import Budget, Spent
 from graphloop.tool_outcome import ToolOutcome
 from graphloop.values import AssistantMessage, ToolResult, ToolSpec, Usage, UserMessage, call_key
@@ -474,6 +475,19 @@ def test_approved_once_more_it_runs_once_more() -> None:
     (effect,) = wished(told(Execute(), asking, Decided(2.0, question, True)))
 
     assert CallTool(3, "c0.0", call()) == effect
+
+
+def test_what_waits_to_run_once_more_may_have_run() -> None:
+    """There is no room for it yet; whoever stops the run now must not be told that it has not."""
+    asking = asked_again(spec("read"), spec("other"))
+    node = Execute(concurrency=1)
+
+    waiting = told(node, asking, Decided(2.0, wished(asking)[0].id, True))
+
+    assert isinstance(waiting, Wait)
+    assert (0,) == waiting.run.turn.unissued
+    left = Append().enter(evolve(waiting.run, ending=Ending(EndReason.ABORTED)))
+    assert "unknown" == left.run.steps[-1].tool_results[0].status
 
 
 def test_nobody_is_asked_a_third_time() -> None:

@@ -9,6 +9,7 @@ import pytest
 from graphloop.asks import ASKS, Ask, AskModel
 from graphloop.contract import Cap
 from graphloop.dialogue import Asks
+from graphloop.drivers.sim import World, simulate
 from graphloop.effects import CallModel, Invoke
 from graphloop.errors import ConfigError
 from graphloop.events import (
@@ -22,13 +23,15 @@ from graphloop.events import (
     Left,
     ModelReplied,
 )
+from graphloop.graph import END, Edges, Graph
 from graphloop.node_protocol import Leave, Wait
 from graphloop.nodes.function import Function
+from graphloop.nodes.retrying import Retrying
 from graphloop.outcomes import Aborted, Failed, Go, Outcome, Stop
 from graphloop.run import Dialogue, EndReason, Exchange, Run, Spent, evolve
 from graphloop.spending import Budget
 from graphloop.values import Usage, UserMessage
-from tests.strategies import QUESTION, call, fresh, reply, said, wrong
+from tests.strategies import QUESTION, SETUP, call, fresh, reply, said, wrong
 
 
 class Good(Outcome):
@@ -54,7 +57,8 @@ def told(left: Left) -> Event:
 
 def left(node: Function, event: Event, run: Run[None] | None = None) -> tuple[Run[None], Outcome]:
     """Return how the node is left after an event."""
-    reaction = node.on(fresh() if run is None else run, event, Invoke(1, "judge"))
+    run = evolve(fresh(), node=node.name) if run is None else run
+    reaction = node.on(run, event, Invoke(1, "judge"))
     assert isinstance(reaction, Leave)
     return reaction.run, reaction.outcome
 
@@ -124,7 +128,7 @@ def test_an_answer_that_is_none_ends_the_run(event: Event, words: str) -> None:
 
 def test_an_outcome_is_taken_as_often_as_its_cap_says() -> None:
     """Then the run ends in an error that says what to do."""
-    run, event = fresh(), told(Left("Bad"))
+    run, event = evolve(fresh(), node="judge"), told(Left("Bad"))
 
     for _ in range(2):
         run, outcome = left(CAPPED, event, run)
@@ -143,6 +147,27 @@ def test_no_other_node_counts_where_a_cap_does() -> None:
     run = left(node, told(Left("Bad")))[0]
 
     assert {"outcome:retry:writer.bad": 1} == run.counts
+
+
+def test_each_node_that_wraps_a_capped_function_counts_for_itself() -> None:
+    """Its promise is a promise about the node of the table, and the proofs count on it."""
+    once = Function("judge", frozenset({Good, Bad}), caps=((Bad, 1),))
+    first: Retrying[None] = Retrying(once, 1, name="first")
+    second: Retrying[None] = Retrying(once, 1, name="second")
+    edges: Edges[None] = {
+        first: {Bad: second, ...: END},
+        second: {Bad: once, ...: END},
+        once: {Bad: first, ...: END},
+    }
+    graph = Graph("thrice", first, edges)
+    world = World(
+        model=wrong(None), tool=wrong(None), callback=lambda _: Left("Bad", None, '{"reason":""}')
+    )
+
+    run = simulate(graph, QUESTION, world, None, setup=SETUP).run
+
+    assert 3 == len([key for key in run.counts if key.startswith("outcome:")])
+    assert "CapReached: node 'first' may leave by 'bad' 1 times" in failure(run)
 
 
 def test_another_outcome_may_stand_for_the_capped_one() -> None:

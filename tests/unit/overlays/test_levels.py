@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import random
+import re
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from graphloop.errors import ConfigError
 from graphloop.graph import END, Edge, Edges, Graph
+from graphloop.node_protocol import Kind
 from graphloop.overlays.levels import LEVELS, Level, draw, level_of, level_picture
+from graphloop.views.dot import dot_of
 from graphloop.views.family import Family
 from graphloop.views.marks import Marks
 from graphloop.views.mermaid import mermaid, mermaid_of
+from graphloop.views.render import render
 from graphloop.views.theme import DARK
 from tests.graphs import agent, build
 from tests.unit.views.test_picture import parent
 
 INNER = build({"x": ["y"], "y": ["x", "END"]}, {"x": "gate", "y": "model"}, name="inner")
+KINDS: Final[tuple[Kind, ...]] = (
+    *("pure", "model", "gate", "execute", "append", "check", "stop", "prepare", "human"),
+)
 
 
 def test_at_the_level_of_nodes_a_picture_is_what_it_always_was() -> None:
@@ -100,3 +109,30 @@ def test_a_table_is_not_read_anew_for_each_of_its_nodes(level: Level) -> None:
         reads.add(counted.reads)
 
     assert len(reads) == 1
+
+
+def test_a_large_graph_is_narrower_from_far() -> None:
+    """It is what those are sent to whose graph cannot be drawn from near in time."""
+    graph = people_in_a_crowd(150)
+    far, near = (dot_of(level_picture(graph, one)) for one in ("phase", "node"))
+
+    assert far.count("->") < near.count("->") // 10
+    assert width(far) < width(near)
+
+
+def people_in_a_crowd(nodes: int) -> Graph[None]:
+    """Return one loop of nodes of all kinds, each with two lines more to anywhere."""
+    rng = random.Random(1)  # noqa: S311 - a graph like any other, and always the same.
+    names = [f"node_{number}" for number in range(nodes)]
+    rows = {
+        one: [after, *rng.sample(names, 2)]
+        for one, after in zip(names, [*names[1:], "END"], strict=True)
+    }
+    return build(rows, {one: rng.choice(KINDS) for one in names})
+
+
+def width(dot_text: str) -> float:
+    """Return how wide a picture is drawn."""
+    found = re.search(rb'<svg width="([0-9.]+)pt"', render(dot_text, "svg"))
+    assert found is not None
+    return float(found[1])

@@ -98,3 +98,24 @@ def test_a_phase_does_not_take_the_name_of_a_node() -> None:
     )
 
     assert ["gate 2", "gate"] == [box.name for box in phases(graph)]
+
+
+def test_people_are_folded_where_there_is_no_room_for_each() -> None:
+    """In a graph that is too large to be drawn whole from near; small ones tell each apart."""
+    assert ["human"] == people(graph_of_people(300))
+    assert ["n1", "n4", "n7"] == people(graph_of_people(9))
+
+
+def graph_of_people(nodes: int) -> Graph[None]:
+    """Return one loop with a person every third node, and a second line from each to anywhere."""
+    names = [f"n{number}" for number in range(nodes)]
+    rows = {
+        one: [names[(at + 1) % nodes], names[at * 7 % nodes], *(["END"] if at == 0 else [])]
+        for at, one in enumerate(names)
+    }
+    kinds: tuple[Kind, ...] = ("pure", "human", "gate")
+    return build(rows, {one: kinds[at % 3] for at, one in enumerate(names)})
+
+
+def people(graph: Graph[None]) -> list[str]:
+    return [one.name for one in phases(graph) if one.look == "human"]

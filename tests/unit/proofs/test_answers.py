@@ -8,20 +8,24 @@ from graphloop.compaction import Compaction
 from graphloop.graph import END, Edges, Graph
 from graphloop.nodes import (
     Append,
+    Child,
     Compact,
     Execute,
     Extend,
     Function,
     Gate,
     Limit,
+    MapOver,
     ModelCall,
     PrepareStep,
 )
 from graphloop.outcomes import (
+    Answered,
     AnsweredCalls,
     Calls,
     Compacted,
     Done,
+    Final,
     Go,
     Held,
     Ready,
@@ -30,6 +34,7 @@ from graphloop.outcomes import (
     Settled,
     Stop,
     Truncated,
+    Unplanned,
 )
 from graphloop.proofs.check import check
 from tests.topology_data import MUTANTS, graph_of, standard
@@ -87,6 +92,24 @@ def test_a_model_at_the_very_start_has_no_turn() -> None:
     report = check(Graph("start", model, edges))
 
     assert "no turn is open" in "".join(one.message for one in report.findings)
+
+
+def test_a_plan_that_cannot_be_read_opens_no_turn() -> None:
+    """Nor does an agent that fails: only those that answer have opened one."""
+    plan, tasks, model, append = Child("planner"), MapOver("kid", 3), ModelCall(), Append()
+    noted = Append(name="noted")
+    edges: Edges[None] = {
+        plan: {Answered: noted, ...: END},
+        noted: {Final: tasks, ...: END},
+        tasks: {Answered: append, Unplanned: model, ...: END},
+        model: {...: append},
+        append: {...: END},
+    }
+    report = check(Graph("plan", plan, edges))
+
+    found = [one for one in report.findings if one.code == "GL3"]
+    assert [("planner", "noted", "map_over", "model_call")] == [one.witness for one in found]
+    assert "no turn is open" in found[0].message
 
 
 @pytest.mark.parametrize("where", ["before the gate", "after the tools", "by an Extend"])

@@ -16,6 +16,7 @@ from graphloop.proofs.bound import bound
 from graphloop.proofs.check import check
 from graphloop.providers.script import ScriptedModel
 from tests.graphs import agent
+from tests.strategies import wrong
 
 
 @pytest.mark.parametrize("door", [check, bound])
@@ -70,3 +71,8 @@ def test_codes_are_those_of_properties() -> None:
         codes("proven", ("GL33",))
     with pytest.raises(ConfigError, match=r"the text 'GL1'. Fix: \('GL1',\)"):
         codes("proven", "GL1")
+    for given in (5, None, len):
+        with pytest.raises(ConfigError, match=r"expected codes, such as \('GL2',\); found"):
+            codes("proven", wrong(given))
+    with pytest.raises(ConfigError, match=r"no property \['GL1'\]"):
+        codes("proven", wrong([["GL1"]]))

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import pytest
 from hypothesis import given
 
+from graphloop.front.agent import Agent
 from graphloop.front.compose import parallel, retry
 from graphloop.front.graph import Graph as Front
+from graphloop.front.sub_graph import sub_graph
+from graphloop.front.topology import load
 from graphloop.front.with_agents import with_agents
 from graphloop.graph import END, Edges, Graph
 from graphloop.node_protocol import Node
@@ -15,7 +22,8 @@ from graphloop.outcomes import Answered, Outcome
 from graphloop.proofs.check import check
 from graphloop.proofs.nested import NEST_MAX, USES_MAX
 from graphloop.proofs.report import PROPERTIES
-from graphloop.temporal import never
+from graphloop.providers.script import ScriptedModel
+from graphloop.temporal import Rules, at_most, never
 from tests.graphs import agent, any_graphs
 from tests.nested_graphs import nest, shared, ungated
 from tests.topology_data import MUTANTS, graph_of, standard
@@ -110,6 +118,18 @@ def test_a_graph_that_is_used_everywhere_is_proven_once() -> None:
     assert len(report.findings) <= USES_MAX
 
 
+def test_an_agent_that_several_nodes_run_is_told_once() -> None:
+    """It has one name there, by which what is wrong with it is set aside at once."""
+    nodes = [Child("kid", f"call{at}", "go") for at in range(6)]
+    edges: Edges[None] = {
+        one: {Answered: nodes[at + 1] if at < 5 else END, ...: END} for at, one in enumerate(nodes)
+    }
+    graph = with_agents(Front("top", nodes[0], edges), {"kid": ungated()})
+
+    assert ["kid/execute"] == [one.node for one in graph.check().findings]
+    assert 1 == len(graph.check(ignore={("kid/execute", "GL2"): "reads only"}).suppressed)
+
+
 def test_a_graph_that_is_used_twice_is_told_at_both_places() -> None:
     """Who sets one of them aside has not looked at the other."""
     graph = shared(ungated(), 1)
@@ -141,3 +161,122 @@ def test_an_agent_that_somebody_answers_for_is_set_aside() -> None:
 
     assert ["GL2"] == [one.finding.code for one in report.suppressed]
     assert "GL2" not in {one.code for one in report.unknown} | {*report.proven}
+
+
+NEVER = never("node:model_call")
+BROKEN = "the rule 'never node:model_call' can be broken."
+FILE = """
+graphloop: 1
+name: {name}
+start: {start}
+nodes:
+{nodes}
+edges:
+{edges}
+{more}
+"""
+
+
+def ruled(*rules: Rules) -> Agent:
+    """Return an agent with rules of its own."""
+    return Agent(ScriptedModel([]), name="kid", rules=rules)
+
+
+def around(child: Node[None, Outcome]) -> Front[None]:
+    """Return a graph of one node."""
+    edges: Edges[None] = {child: {...: END}}
+    return Front("top", child, edges)
+
+
+def included(folder: Path, rule: str) -> Graph[Any]:
+    """Return a graph that includes another from a file, which brings a rule."""
+    kid = FILE.format(
+        name="kid",
+        start="prepare_step",
+        nodes="  prepare_step: {use: prepare_step}\n  model_call: {use: model_call}\n"
+        "  append: {use: append}",
+        edges="  prepare_step: {ready: model_call, else: append}\n  model_call: {else: append}\n"
+        "  append: {else: END}",
+        more=f"rules: [{rule}]",
+    )
+    top = FILE.format(
+        name="top",
+        start="kid",
+        nodes="  kid: {use: child, agent: kid}",
+        edges="  kid: {else: END}",
+        more="agents: {kid: {include: kid.yaml}}",
+    )
+    (folder / "kid.yaml").write_text(kid, encoding="utf-8")
+    (folder / "top.yaml").write_text(top, encoding="utf-8")
+    return load(folder / "top.yaml")
+
+
+def with_tool(agent: Agent) -> Graph[Any]:
+    """Return the graph of an agent that calls another like a tool."""
+    return Agent(ScriptedModel([]), tools=[agent.as_tool(description="d")]).graph
+
+
+def of_tool(agent: Agent) -> Graph[Any]:
+    """Return the graph of an agent that calls a graph with rules like a tool."""
+    rules = agent.graph.facts["rules"]
+    assert isinstance(rules, Rules)
+    tool = around(sub_graph(Agent(ScriptedModel([])), name="model_call")).as_tool(
+        None, description="d", name="kid", rules=rules
+    )
+    return Agent(ScriptedModel([]), tools=[tool]).graph
+
+
+def as_node(agent: Agent) -> Graph[Any]:
+    """Return a graph of which an agent is a node."""
+    return around(sub_graph(agent))
+
+
+@pytest.mark.parametrize(
+    "nest_in", [as_node, with_tool, of_tool], ids=["sub_graph", "agent as tool", "graph as tool"]
+)
+def test_a_rule_of_a_child_is_decided_at_the_child(nest_in: Callable[[Agent], Graph[Any]]) -> None:
+    """Its runs keep it, so nothing above is proven that they may break."""
+    (broken,) = check(nest_in(ruled(NEVER))).findings
+    excuse = {("kid/model_call", "GL12"): "a rule for show"}
+    excused = check(nest_in(ruled(NEVER)), ignore=excuse)
+    kept = check(nest_in(ruled(at_most("node:END", 1))))
+
+    assert ("GL12", "kid/model_call", BROKEN) == (broken.code, broken.node, broken.message)
+    assert "of the child 'kid'" in broken.place
+    assert excused.ok
+    assert ["a rule for show"] == [one.reason for one in excused.suppressed]
+    assert "GL12" not in excused.proven
+    assert "GL12" in kept.proven
+
+
+def test_a_rule_of_an_included_file_is_decided_in_the_file_above(tmp_path: Path) -> None:
+    """Where it can be broken, and where it holds."""
+    (broken,) = check(included(tmp_path, '{never: "node:model_call"}')).findings
+    kept = check(included(tmp_path, '{at_most: "node:END", times: 1}'))
+
+    assert ("GL12", "kid/model_call", BROKEN) == (broken.code, broken.node, broken.message)
+    assert (broken.written or "").endswith("kid.yaml:11")
+    assert "GL12" in kept.proven
+
+
+def test_the_rules_of_an_agent_that_nobody_knows_are_not_known_either() -> None:
+    """A run may be handed one that has some, and breaks them."""
+    report = check(around(Child("kid")), at_most("node:END", 1))
+
+    assert "GL12" not in report.proven
+    assert "GL12" in {one.code for one in report.unknown}
+
+
+def test_of_rules_that_are_given_in_too_many_places_nothing_is_claimed() -> None:
+    """One graph with other rules each time; the last one's can be broken."""
+    graph = around(sub_graph(Agent(ScriptedModel([])), name="model_call"))
+    rules = [at_most("node:END", times) for times in range(1, USES_MAX + 3)]
+    tools = [
+        graph.as_tool(None, description="d", name=f"tool{at:03}", rules=one)
+        for at, one in enumerate([*rules, NEVER])
+    ]
+    report = Agent(ScriptedModel([]), tools=tools).graph.check()
+
+    assert not report.findings
+    assert any("with other rules" in one.reason for one in report.unknown)
+    assert "GL9" in report.proven

@@ -15,6 +15,8 @@ from graphloop.front.options import AgentOptions
 from graphloop.front.told import AnswerInfo
 from graphloop.front.topology import load
 from graphloop.graph import END, Graph
+from graphloop.loop import Standard
+from graphloop.nodes import StopCheck
 from graphloop.proofs.difference import difference
 from graphloop.stop import cost_exceeds
 from graphloop.testing import ScriptedModel
@@ -78,6 +80,46 @@ def test_a_child_that_got_weaker_makes_its_parent_weaker() -> None:
     assert "in the child 'kid':" in str(found)
     assert "without `gate`" in str(found)
     assert json.loads(found.to_json())["children"]["kid"]["weaker"] is True
+
+
+def layered(steps: int, depth: int) -> Graph[None]:
+    """Return a graph with two children, which have the same two children, and so on."""
+    one, other = (changed(None, Standard(stop=StopCheck(max_steps=steps))) for _ in "ab")
+    for _ in range(depth):
+        one, other = parent(one, other), parent(one, other)
+    return one
+
+
+def test_a_child_that_many_run_is_told_once() -> None:
+    """Else a text would be as long as there are ways to it, which are beyond counting."""
+    found = difference(layered(3, 12), layered(4, 12))
+
+    assert found.weaker
+    assert len(str(found)) < 20_000
+    assert len(found.to_json()) < 60_000
+    assert len(repr(found)) < 1_000
+    two = difference(layered(3, 2), layered(4, 2))
+    lines = str(two).splitlines()
+    again = "  in the child 'kid of a': the same as in 'kid/kid of a', above"
+    assert 1 == lines.count("in the child 'kid of a':") == lines.count(again)
+
+
+def test_of_a_child_that_was_told_is_said_where() -> None:
+    """So that a reader finds it."""
+    loops = (changed(None, Standard(stop=StopCheck(max_steps=steps))) for steps in (3, 4))
+
+    def twice(loop: Graph[None]) -> Graph[None]:
+        outer = parent(parent(loop))
+        outer.agents = {"worker": loop}
+        return outer
+
+    before, after = map(twice, loops)
+    found = difference(before, after)
+    text, data = str(found).splitlines(), json.loads(found.to_json())
+
+    assert ["kid", "worker"] == [name for name, _ in found.children]
+    assert "in the child 'worker': the same as in 'kid/kid', above" == text[-1]
+    assert {"weaker": True, "same_as": ["kid", "kid"]} == data["children"]["worker"]
 
 
 def test_of_two_children_of_one_name_both_are_compared() -> None:
@@ -159,6 +201,25 @@ def test_a_graph_that_is_used_in_many_places_is_compared_once() -> None:
         return inner
 
     assert difference(deep(), deep()).none
+
+
+def test_what_is_too_deep_to_be_compared_is_never_no_difference() -> None:
+    """Unless it is the same graph."""
+
+    def deep(inner: Graph[None]) -> Graph[None]:
+        for _ in range(20):
+            outer = given()
+            outer.agents = {"kid": inner}
+            inner = outer
+        return inner
+
+    lowest = given()
+    found = difference(deep(lowest), deep(changed()))
+
+    assert found.weaker
+    assert "more than 16 graphs deep, and was not compared" in str(found)
+    same = deep(lowest)
+    assert difference(same, same).none
 
 
 def limited(most: int | None) -> Graph[None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -35,7 +36,8 @@ from graphloop.outcomes import Done, Final, Outcome
 from graphloop.policy import Rule
 from graphloop.proofs.parameter_change import in_words
 from graphloop.proofs.parameter_changes import is_guard, parameter_changes
-from graphloop.stop import cost_exceeds, has_tool_call, not_
+from graphloop.route_outcomes import route_outcomes
+from graphloop.stop import any_of, cost_exceeds, has_tool_call, not_
 from graphloop.topology.included import with_graphs
 from tests.graphs import OUTCOMES, Place
 from tests.varied_graphs import Onward
@@ -55,6 +57,11 @@ LOOSER: list[tuple[Node[Any, Outcome], Node[Any, Outcome]]] = [
         StopCheck(conditions=(not_(cost_exceeds(1)),)),
     ),
     (StopCheck(callback="a"), StopCheck(callback="b")),
+    (StopCheck(callback="a"), StopCheck()),
+    (
+        StopCheck(conditions=(any_of(cost_exceeds(1), has_tool_call("a")),)),
+        StopCheck(conditions=(any_of(has_tool_call("a"), cost_exceeds(2)),)),
+    ),
     (Approve(ttl_s=60), Approve()),
     (Approve(ttl_s=60), Approve(ttl_s=61)),
     (Gate(hold=True), Gate(hold=False)),
@@ -127,8 +134,31 @@ def test_a_tightened_node_is_no_weaker() -> None:
     """Whoever adds a check must not be told off for it."""
     assert {"stronger"} == effects(Verify(), Verify((STRICT,)))
     assert {"stronger"} == effects(StopCheck(), StopCheck(conditions=(has_tool_call("a"),)))
+    assert {"stronger"} == effects(StopCheck(), StopCheck(callback="a"))
     assert {"stronger"} == effects(PrepareStep(), PrepareStep(active_tools=()))
     assert {"stronger"} == effects(Verify((LAX,)), Verify((replace(LAX, failure="bad"),)))
+
+
+def test_any_of_some_conditions_stops_as_these_do() -> None:
+    """Any one condition stops a run already."""
+    cost, call = cost_exceeds(2), has_tool_call("a")
+    one, other = StopCheck(conditions=(cost, call)), StopCheck(conditions=(any_of(call, cost),))
+    tighter = StopCheck(conditions=(any_of(any_of(call), cost_exceeds(1)),))
+
+    assert {"changed"} == effects(one, other)
+    assert {"changed"} == effects(StopCheck(conditions=(cost, cost)), StopCheck(conditions=(cost,)))
+    assert {"stronger"} == effects(one, tighter) == effects(other, tighter)
+    assert {"weaker"} == effects(tighter, other)
+
+
+def test_what_stands_in_a_mapping_is_named_as_its_reader_knows_it() -> None:
+    """A route by its outcome, and no Python class."""
+    easy, hard = route_outcomes(["easy", "hard"])
+    one, other = (Router({easy: words, hard: "hard"}, "?") for words in ("one", "other"))
+
+    assert ["routes.easy"] == [change.name for change in parameter_changes(one, other)]
+    (gone,) = parameter_changes(one, Router({easy: "one"}, "?"))
+    assert ("routes", ("hard",), ()) == (gone.name, gone.before, gone.after)
 
 
 def test_the_rules_of_gates_are_told_elsewhere() -> None:
@@ -192,6 +222,29 @@ def test_what_a_class_does_is_seen() -> None:
     assert {"changed"} == effects(made(lambda _: 1), made(lambda _: 2))
 
 
+def test_what_the_class_of_a_value_does_is_seen() -> None:
+    """An object with the same fields may judge otherwise."""
+
+    def made(least: int) -> object:
+        class Judge:
+            def __init__(self) -> None:
+                self.number = 1
+
+            def __call__(self, answer: str) -> bool:
+                return len(answer) > (1 if least > 1 else self.number)
+
+            def other(self) -> int:
+                return least
+
+        return Judge()
+
+    holder = [SimpleNamespace(kind="check", outcomes=(), judge=made(one)) for one in (1, 1, 2)]
+
+    assert not effects(holder[0], holder[1])
+    assert {"weaker"} == effects(holder[0], holder[2])
+    assert ["judge"] == [one.name for one in parameter_changes(holder[0], holder[2])]
+
+
 def test_guards_are_known_by_what_they_are_for() -> None:
     """A router sends a run on, and keeps nothing from happening."""
     assert is_guard(Gate())
@@ -207,3 +260,20 @@ def test_values_are_told_in_words_that_harm_no_terminal() -> None:
     assert "\x1b" not in in_words("\x1b[31m")
     assert len(in_words("a" * 900)) < 80
     assert "'a', 'b'" == in_words(frozenset({"b", "a"}))
+
+
+def test_an_object_that_answers_with_errors_is_told_like_any_other() -> None:
+    """It is anybody's; which of its fields differs can be said all the same."""
+
+    class Judge:
+        def __init__(self, least: int) -> None:
+            self.least = least
+
+        def __getattr__(self, name: str) -> object:
+            raise KeyError(name)
+
+    nodes = [SimpleNamespace(kind="check", outcomes=(), judge=Judge(least)) for least in (1, 2)]
+    found: Any = list(parameter_changes(*nodes))
+
+    assert [("judge.least", "weaker")] == [(one.name, one.effect) for one in found]
+    assert in_words(Judge(1)).endswith(".Judge")

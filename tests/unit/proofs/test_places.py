@@ -167,6 +167,53 @@ def test_a_table_is_looked_for_where_its_name_means_it(
     assert [f"desk.py:{above + 1}"] == lines(graph, ("model_call", ""))
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        f"if True:\n    table = {TABLE}\nelse:\n    table = {TABLE}\n",
+        f"table = {TABLE}\ntable[append] = {{Resend: ask, ...: END}}\n",
+        f"table = {TABLE}\ntable[ask][Answered] = append\n",
+        f"table = {TABLE}\ntable.update({{append: {{Resend: ask, ...: END}}}})\n",
+        f"table = {TABLE}\ntable |= {{append: {{Resend: ask, ...: END}}}}\n",
+        f"def change(rows):\n    rows[append] = {{...: END}}\ntable = {TABLE}\nchange(table)\n",
+        f"table = {TABLE}\ndef change():\n    table[append] = {{...: END}}\nchange()\n",
+        f"table = {TABLE}\ndef change():\n    global table\n    table = {TABLE}\nchange()\n",
+    ],
+)
+def test_a_line_that_is_not_certain_is_that_of_the_call(tmp_path: Path, code: str) -> None:
+    """What stands in the literal may have been changed, or never have been the table."""
+    text = f'{HEAD}{code}graph = Graph("chatty", ask, table)\n'
+    graph = made(tmp_path, text)
+
+    last = text.count("\n")
+    assert [f"desk.py:{last}"] * 2 == lines(graph, ("append", ""), ("append", "resend"))
+
+
+def test_another_name_that_is_spelled_so_does_no_harm(tmp_path: Path) -> None:
+    """A function's own is another; and one table may make two graphs."""
+    code = f"table = {TABLE}\ndef change(table):\n    table[append] = {{...: END}}\n"
+    two = 'graph = Graph("chatty", ask, table)\nanother = Graph("another", ask, table)\n'
+
+    assert ["desk.py:7"] == lines(made(tmp_path, HEAD + code + two), ("model_call", ""))
+
+
+def test_a_graph_by_another_name_has_the_line_of_its_call(tmp_path: Path) -> None:
+    """It is the user's own, and not where the library defines its nodes."""
+    graph = made(tmp_path, f"{HEAD}Made = Graph\ngraph = Made('chatty', ask, {TABLE})\n")
+
+    assert ["desk.py:7"] * 2 == lines(graph, ("", ""), ("append", "resend"))
+    assert "graphloop/nodes/" not in to_sarif([check(graph)])
+
+
+def test_what_cannot_be_read_has_no_line() -> None:
+    """Such as a program that somebody has typed in."""
+    namespace: dict[str, Graph[None]] = {}
+    code = f"{HEAD}graph = Graph('chatty', ask, {TABLE})\n"
+    exec(compile(code, "<typed in>", "exec"), namespace)  # noqa: S102 - a program of this test.
+
+    assert Places(namespace["graph"]).at("append") is None
+
+
 def test_a_file_that_was_changed_is_read_again(tmp_path: Path) -> None:
     """As who edits and reloads it does."""
     first = made(tmp_path, f"{HEAD}graph = Graph('chatty', ask, {TABLE})\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, cast
 
 import pytest
@@ -16,6 +17,7 @@ from graphloop.nodes import Append
 from graphloop.proofs.ground import Ground
 from graphloop.proofs.report import Finding, Unknown
 from graphloop.proofs.serialisable import unwritable
+from tests.strategies import wrong
 
 
 @dataclass
@@ -45,10 +47,30 @@ class Loose:
 
 
 @dataclass
-class Lossy:
-    """Not a number is equal to nothing, not even to itself."""
+class Numberless:
+    """Not a number is equal to nothing, not even to itself, and is read as what it is."""
 
     number: float = float("nan")
+
+
+@dataclass
+class Lossy:
+    """A tuple where numbers in a row are read as a list."""
+
+    numbers: list[int] = field(default_factory=lambda: wrong((1, 2)))
+
+
+class Said(StrEnum):
+    """Texts with names."""
+
+    YES = "yes"
+
+
+@dataclass
+class Less:
+    """More than a text where a text is read."""
+
+    said: str = Said.YES
 
 
 def found(state_type: type[Any]) -> list[Finding | Unknown]:
@@ -57,7 +79,7 @@ def found(state_type: type[Any]) -> list[Finding | Unknown]:
     return list(unwritable(Ground(graph)))
 
 
-@pytest.mark.parametrize("state_type", [Plain, Model, int])
+@pytest.mark.parametrize("state_type", [Plain, Model, Numberless, int])
 def test_plain_data_is_proven(state_type: type[object]) -> None:
     """Dataclasses, models, and JSON's own values."""
     assert not found(state_type)
@@ -79,12 +101,22 @@ def test_what_may_be_anything_is_unknown() -> None:
     assert isinstance(one, Unknown)
 
 
-def test_a_state_that_is_not_read_as_it_was_is_an_error() -> None:
-    """A resumed run would be another run."""
-    (finding,) = found(Lossy)
+@pytest.mark.parametrize(
+    ("state_type", "place", "fix"),
+    [
+        (Lossy, "`numbers` would be read back as [1, 2]; found (1, 2)", "`tuple[..., ...]`"),
+        (Less, "`said` would be read back as 'yes'", "give a plain `str`"),
+    ],
+)
+def test_a_state_that_is_not_read_as_it_was_is_an_error(
+    state_type: type[object], place: str, fix: str
+) -> None:
+    """A resumed run would be another run: it is told where, and what helps, as a run tells it."""
+    (finding,) = found(state_type)
 
     assert isinstance(finding, Finding)
-    assert "after" in finding.message
+    assert place in finding.message
+    assert fix in finding.fix
 
 
 @dataclass

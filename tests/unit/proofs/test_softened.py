@@ -66,7 +66,9 @@ def test_patterns_that_may_overlap_are_not_taken_for_as_strict() -> None:
     """What stands first decides: no sample of either shows `a_b`, which both match."""
     before, wide = deny("a_*") | allow("*_b"), deny("a_*") | allow("*")
 
-    assert ["weaker"] == [effect for effect, _ in told(before, allow("*_b") | deny("a_*"))]
+    assert ("weaker", "`gate` allows 'a_b', which it denied before") in told(
+        before, allow("*_b") | deny("a_*")
+    )
     assert ["stronger"] == [effect for effect, _ in told(wide, deny("c_*") | wide)]
     assert ["weaker"] == [effect for effect, _ in told(before, before | allow("c_*"))]
 
@@ -74,8 +76,28 @@ def test_patterns_that_may_overlap_are_not_taken_for_as_strict() -> None:
 def test_rules_that_decide_alike_are_a_change_all_the_same() -> None:
     """A reason is read by a model."""
     rules = [Policy((Rule("deny", ("pay",), reason=one),)) for one in ("never", "not now")]
+    both = allow("a_*", "b_*")
 
-    assert ["changed"] == [effect for effect, _ in told(*rules)]
+    assert [("changed", "`gate` gives other reasons for what it decides")] == told(*rules)
+    assert [("changed", "`gate` has other rules, which say the same of every tool")] == (
+        told(both, allow("b_*") | allow("a_*"))
+    )
+
+
+def test_a_rule_that_goes_beside_a_pattern_is_no_alarm() -> None:
+    """What it was about is denied then; and no pattern lets more through."""
+    before = deny("read_*") | ask("pay") | allow("writer")
+
+    assert ["stronger"] == [one for one, _ in told(before, deny("read_*") | allow("writer"))]
+    assert ["stronger"] == [one for one, _ in told(before, deny("read_*") | ask("pay"))]
+    assert ["weaker"] == [one for one, _ in told(before, ask("pay") | allow("writer", "read_*"))]
+
+
+def test_patterns_that_nobody_can_compare_are_not_taken_for_as_strict() -> None:
+    """There are more ways to match than anybody looks at."""
+    odd = f"*a{'?' * 20}"
+
+    assert ["stronger", "weaker"] == [one for one, _ in told(allow("b", odd), allow(odd))]
 
 
 @dataclass(frozen=True)

@@ -2,19 +2,60 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
 import pytest
 
 from graphloop.drivers.sim import World, simulate
 from graphloop.errors import GraphError
+from graphloop.events import Decided
+from graphloop.front.graph import Graph as Front
+from graphloop.front.sub_graph import sub_graph
 from graphloop.graph import END, Edges, Graph
-from graphloop.node_protocol import Node
-from graphloop.nodes import Execute, Gate, Limit, PrepareStep, Verify
-from graphloop.outcomes import Accepted, Done, Go, Outcome, Ready, Settled, Stop
+from graphloop.node_protocol import Leave, Node, Reaction
+from graphloop.nodes import (
+    Approve,
+    Branch,
+    Child,
+    Execute,
+    Fallback,
+    Gate,
+    Limit,
+    MapOver,
+    Parallel,
+    PrepareStep,
+    Retrying,
+    StopCheck,
+    Verify,
+)
+from graphloop.outcomes import (
+    Accepted,
+    Answered,
+    Done,
+    Failed,
+    Go,
+    Outcome,
+    Ready,
+    Rejected,
+    Settled,
+    Stop,
+    Unplanned,
+)
 from graphloop.proofs.check import check
-from graphloop.step import SETTLE_MAX
+from graphloop.proofs.ground import Ground
+from graphloop.proofs.ranking import Ranking
+from graphloop.proofs.report import Unknown
+from graphloop.proofs.stretches import long_stretches
+from graphloop.run import Run
+from graphloop.step import SETTLE_MAX, step
 from graphloop.tool_outcome import ToolOutcome
+from graphloop.topology.included import with_graphs
+from graphloop.values import AssistantMessage, TextPart, evolve
 from tests.strategies import QUESTION, SETUP, reply
 from tests.topology_data import graph_of, standard
+
+S = TypeVar("S")
 
 NOBODY = World(model=lambda _: reply("unasked"), tool=lambda effect: ToolOutcome(effect.key, "ok"))
 
@@ -43,6 +84,11 @@ def round_by(node: Node[None, Outcome], outcome: type[Outcome]) -> Graph[None]:
     return Graph("round", node, edges)
 
 
+def told(graph: Graph[None]) -> list[Unknown]:
+    """Return what is told of a graph alone, whatever it runs."""
+    return list(long_stretches(Ranking(Ground(graph))))
+
+
 @pytest.mark.parametrize(
     "graph",
     [
@@ -66,9 +112,124 @@ def test_a_run_that_would_be_broken_off_is_not_proven_to_be_bounded(graph: Graph
         simulate(graph, QUESTION, NOBODY, None, setup=SETUP)
 
 
+LIMIT: Final = Limit(1)
+BEGINNING: Final[tuple[Node[None, Outcome], ...]] = (
+    Child("agent"),
+    Parallel((Branch("agent"), Branch("agent"))),
+    MapOver("agent", 3),
+    Retrying(Child("agent"), 2),
+    Fallback(Child("agent"), Child("agent", "another")),
+    with_graphs(Child("agent"), {"agent": spin(1)}),
+    sub_graph(Front("one", LIMIT, {LIMIT: {...: END}}), name="agent"),
+)
+"""Nodes that begin child runs, unless the run is too deep for them."""
+
+
+@pytest.mark.parametrize("node", BEGINNING, ids=lambda node: type(node).__name__)
+def test_a_node_that_may_begin_no_child_run_is_none_that_waits(node: Node[None, Outcome]) -> None:
+    """It is left by `Failed` at once where the run is too deep, as only the run knows."""
+    graph, deep = round_by(node, Failed), evolve(SETUP, depth=2, depth_max=2)
+    planned = (*QUESTION, AssistantMessage((TextPart('["item"]'),)))
+
+    assert told(graph)
+    with pytest.raises(GraphError, match="without waiting"):
+        simulate(graph, planned, NOBODY, None, setup=deep)
+
+
+@pytest.mark.parametrize("node", BEGINNING, ids=lambda node: type(node).__name__)
+def test_a_node_that_has_begun_a_child_run_has_waited(node: Node[None, Outcome]) -> None:
+    """However often it goes round then, the engine goes along with it."""
+    assert not told(round_by(node, Answered))
+
+
+@dataclass(frozen=True)
+class AutoApprove(Approve):
+    """Says no by itself."""
+
+    def enter(self, run: Run[S], /) -> Reaction[S, Rejected]:
+        """Leave at once."""
+        return Leave(run, Rejected())
+
+
+@dataclass(frozen=True)
+class Tireless(Retrying[S]):
+    """Tries nothing."""
+
+    def enter(self, run: Run[S], /) -> Reaction[S, Outcome]:
+        """Leave at once."""
+        return Leave(run, Answered())
+
+
+@dataclass(frozen=True)
+class Unprepared(PrepareStep):
+    """Prepares nothing."""
+
+    def enter(self, run: Run[S], /) -> Reaction[S, Ready]:
+        """Leave at once."""
+        return Leave(run, Ready())
+
+
+@pytest.mark.parametrize(
+    ("node", "outcome"),
+    [
+        (AutoApprove("auto"), Rejected),
+        (Tireless(Child("agent"), 2), Answered),
+        (Unprepared(callback="prepare"), Ready),
+    ],
+    ids=["approve", "retrying", "prepare_step"],
+)
+def test_a_node_of_ones_own_waits_for_nothing_whatever_it_derives_from(
+    node: Node[None, Outcome], outcome: type[Outcome]
+) -> None:
+    """What the library's class waits for, its heir may leave out."""
+    graph = round_by(node, outcome)
+
+    assert told(graph)
+    with pytest.raises(GraphError, match="without waiting"):
+        simulate(graph, QUESTION, NOBODY, None, setup=SETUP)
+
+
+def test_a_map_over_has_nothing_to_wait_for_without_a_plan() -> None:
+    """It says so at once, to whoever wrote the plan."""
+    graph = round_by(MapOver("agent", 3), Unplanned)
+
+    assert told(graph)
+    with pytest.raises(GraphError, match="without waiting"):
+        simulate(graph, QUESTION, NOBODY, None, setup=SETUP)
+
+
+def test_a_function_of_the_callers_makes_a_node_wait() -> None:
+    """Its answer is an effect's: `Ready` and `Go` come after it."""
+    prepared, checked = PrepareStep(callback="prepare"), StopCheck(callback="stop")
+
+    assert "GL4" in check(round_by(prepared, Ready)).proven
+    assert "GL4" in check(round_by(checked, Go)).proven
+
+
+@pytest.mark.parametrize(("times", "proven"), [(SETTLE_MAX - 3, True), (SETTLE_MAX - 2, False)])
+def test_who_waits_before_and_after_is_passed_as_well(times: int, *, proven: bool) -> None:
+    """The engine counts what it leaves, and what it comes to, too."""
+    first, last, limit = Approve("first"), Approve("last"), Limit(times)
+    edges: Edges[None] = {
+        first: {Accepted: limit, ...: END},
+        limit: {Go: limit, Stop: last},
+        last: {...: END},
+    }
+    graph = Graph("between", first, edges)
+    asked = simulate(graph, QUESTION, NOBODY, None, setup=SETUP).run
+
+    assert ("GL4" in check(graph).proven) is proven
+    answer = Decided(1.0, next(iter(asked.pending)), approved=True)
+    if proven:
+        assert step(graph, asked, answer).run.node == "last"
+    else:
+        with pytest.raises(GraphError, match="without waiting"):
+            step(graph, asked, answer)
+
+
 @pytest.mark.parametrize(
     "graph",
-    [spin(SETTLE_MAX - 2), row(SETTLE_MAX - 1), graph_of(standard(max_steps=100_000))],
+    [spin(SETTLE_MAX - 1), row(SETTLE_MAX), graph_of(standard(max_steps=100_000))],
     ids=["spin", "row", "standard"],
 )
 def test_what_the_engine_goes_along_with_is_proven(graph: Graph[None]) -> None:
@@ -76,7 +237,7 @@ def test_what_the_engine_goes_along_with_is_proven(graph: Graph[None]) -> None:
     assert "GL4" in check(graph).proven
 
 
-@pytest.mark.parametrize("graph", [spin(SETTLE_MAX - 2), row(SETTLE_MAX - 1)], ids=["spin", "row"])
+@pytest.mark.parametrize("graph", [spin(SETTLE_MAX - 1), row(SETTLE_MAX)], ids=["spin", "row"])
 def test_the_engine_goes_along_with_it(graph: Graph[None]) -> None:
     """The bound is exact where a run can come to it."""
     simulation = simulate(graph, QUESTION, NOBODY, None, setup=SETUP)

@@ -7,7 +7,7 @@ from hypothesis import given
 from graphloop.graph import Graph
 from graphloop.loop import Standard
 from graphloop.nodes import Gate, StopCheck
-from graphloop.policy import allow, ask
+from graphloop.policy import allow, ask, deny
 from graphloop.proofs.table_changes import Rewired, table_changes
 from tests.changed_loop import bypassed, changed, gateless
 from tests.graphs import any_graphs, build
@@ -66,6 +66,12 @@ def test_rules_and_bounds_and_kinds_of_a_node_are_told_apart() -> None:
         "~ node gate: rules: - ask pay, + allow pay",
         "~ node stop_check: max_steps: - 4, + 9",
     ] == list(table_changes(changed(None, ruled), changed(None, looser)).lines())
+    silent, told = (
+        Standard(gate=Gate(rules=deny("pay", reason=why).rules)) for why in ("", "Never.")
+    )
+    assert ["~ node gate: rules: - deny pay, + deny pay ('Never.')"] == list(
+        table_changes(changed(None, silent), changed(None, told)).lines()
+    )
     first = table_changes(changed(), changed(None, ruled)).nodes_changed[0]
     assert ("no rules",) == first.before
     kind = table_changes(build({"a": ["END"]}, {"a": "gate"}), build({"a": ["END"]}, {"a": "stop"}))

@@ -10,7 +10,7 @@ import pytest
 from graphloop.errors import ToolError
 from graphloop.history import History
 from graphloop.nodes.append import CANCELLED
-from graphloop.nodes.gate import DENIED
+from graphloop.policy import denial
 from graphloop.providers.base import ServerEvent
 from graphloop.providers.openai_chat import OpenAIChat
 from graphloop.tool_outcome import error_text
@@ -106,7 +106,7 @@ def test_a_result_that_is_an_error_says_so(status: ResultStatus) -> None:
         error_text(ToolError("Error 404: no such page")),
         "Invalid arguments for tool 'f': x",
         'No such tool: "f".',
-        DENIED,
+        denial(),
         CANCELLED,
     ],
 )

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from graphloop.drivers.children import child_unwanted
 from graphloop.errors import StoreError
 from graphloop.events import Cancelled, Event, Setup, Started
+from graphloop.spending import Spent
 from graphloop.stores.base import Store
 from graphloop.stores.fork import fork
 from graphloop.stores.jsonl import JsonlStore
@@ -101,6 +103,28 @@ def test_a_child_is_copied_as_it_was_before_it_was_cancelled_with_its_parent(
         assert [started("s/c1.0")] == list(await store.load("s/c1.0"))
         assert [started("s/c1.0/c2.0"), event(9)] == list(await store.load("s/c1.0/c2.0"))
         assert [started("t/c1.0"), event(2)] == list(await store.load("t/c1.0"))
+
+    asyncio.run(run())
+
+
+@makers
+def test_a_child_is_copied_as_it_was_before_its_answer_was_not_needed_any_more(
+    make: Callable[[Path], Store], tmp_path: Path
+) -> None:
+    """In the copy the join is open, and may need it; so does what was stopped below the child."""
+
+    async def run() -> None:
+        store = await filled(make(tmp_path))
+        await store.append("r", 4, child_unwanted(5.0, 1, Spent()))
+        for run_id in ("r/c1.0", "r/c1.0/c2.0"):
+            await store.append(run_id, 2 + (run_id == "r/c1.0"), event(5))
+
+        await fork(store, "r", at=3, new_id="s", children=["c1.0"])
+        await fork(store, "r", at=4, new_id="t", children=["c1.0"])
+
+        assert [started("s/c1.0"), event(2)] == list(await store.load("s/c1.0"))
+        assert [started("s/c1.0/c2.0")] == list(await store.load("s/c1.0/c2.0"))
+        assert [started("t/c1.0"), event(2), event(5)] == list(await store.load("t/c1.0"))
 
     asyncio.run(run())
 

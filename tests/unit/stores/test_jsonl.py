@@ -6,12 +6,13 @@ import asyncio
 import os
 from collections.abc import Callable
 from pathlib import Path
+from threading import RLock
 
 import pytest
 
-from graphloop.errors import RunBusy, StoreError
-from graphloop.events import Cancelled, Event
-from graphloop.stores.jsonl import JsonlStore
+from graphloop.errors import RunBusy, StoreError, UnknownRun
+from graphloop.events import Cancelled, Event, Setup, Started
+from graphloop.stores.jsonl import BLOCK, JsonlStore
 
 EVENTS = [Cancelled(float(number), "…") for number in range(1, 4)]
 
@@ -25,8 +26,11 @@ def filled(directory: Path, count: int = 3) -> JsonlStore:
 
 
 def loaded(directory: Path) -> list[Event]:
-    """Return what another process reads."""
-    return list(asyncio.run(JsonlStore(directory).load("r")))
+    """Return what another process reads; nothing where there is no run."""
+    try:
+        return list(asyncio.run(JsonlStore(directory).load("r")))
+    except UnknownRun:
+        return []
 
 
 def test_a_file_torn_at_any_byte_loses_at_most_its_last_event(tmp_path: Path) -> None:
@@ -61,6 +65,16 @@ def test_an_append_that_failed_half_way_can_be_repeated(
     asyncio.run(store.append("r", 3, EVENTS[2]))
 
     assert EVENTS == loaded(tmp_path)
+
+
+def test_an_event_that_cannot_be_written_makes_no_file(tmp_path: Path) -> None:
+    """The file is made when there is something to put into it."""
+    with pytest.raises(StoreError, match="cannot be written as JSON"):
+        asyncio.run(
+            JsonlStore(tmp_path).append("r", 1, Started(1.0, "r", "g", (), Setup(), RLock()))
+        )
+
+    assert [] == list(tmp_path.iterdir())
 
 
 def headless(text: bytes) -> bytes:
@@ -176,3 +190,73 @@ def test_every_append_can_wait_for_the_disk(
     asyncio.run(JsonlStore(tmp_path, fsync=True).append("s", 1, EVENTS[0]))
 
     assert 1 == len(synced)
+
+
+def test_what_is_no_journal_and_what_cannot_be_read_keeps_no_run_from_being_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A directory of that name is no run; a run that may not be read is one, and says so."""
+    store = filled(tmp_path, 1)
+    (tmp_path / "directory.jsonl").mkdir()
+    (tmp_path / "secret.jsonl").write_bytes(b"{}\n")
+    begin = os.open
+
+    def guarded(path: Path, flags: int, mode: int = 0o777) -> int:
+        if path.name == "secret.jsonl":
+            raise PermissionError(13, "Permission denied")
+        return begin(path, flags, mode)
+
+    monkeypatch.setattr(os, "open", guarded)
+
+    assert ["r", "secret"] == asyncio.run(store.runs())
+    with pytest.raises(UnknownRun, match="runs here: r, secret"):
+        asyncio.run(store.load("s"))
+    with pytest.raises(UnknownRun):
+        asyncio.run(store.load("directory"))
+
+
+def test_a_journal_that_cannot_be_read_is_a_store_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that cannot be written."""
+
+    def refuse(path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    store = filled(tmp_path, 1)
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+
+    with pytest.raises(StoreError, match=r"cannot read .*r\.jsonl: "):
+        asyncio.run(store.load("r"))
+
+
+@pytest.mark.parametrize("size", [0, 10, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK])
+def test_a_run_is_listed_once_its_first_event_is_whole(tmp_path: Path, size: int) -> None:
+    """However long the event is: it holds the whole conversation."""
+    path = tmp_path / "r.jsonl"
+    path.write_bytes(b"x" * size)
+    store = JsonlStore(tmp_path)
+
+    assert [] == asyncio.run(store.runs())
+    path.write_bytes(b"x" * size + b"\n")
+    assert ["r"] == asyncio.run(store.runs())
+    path.unlink()
+    assert [] == asyncio.run(store.runs())
+    path.write_bytes(b"x")
+    assert [] == asyncio.run(store.runs())
+
+
+def test_a_journal_is_looked_into_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs are listed often, and there are thousands of them."""
+    store, read = filled(tmp_path, 1), os.read
+    looked: list[int] = []
+
+    def noted(descriptor: int, size: int) -> bytes:
+        looked.append(descriptor)
+        return read(descriptor, size)
+
+    with monkeypatch.context() as watched:
+        watched.setattr(os, "read", noted)
+        assert ["r"] == asyncio.run(store.runs()) == asyncio.run(store.runs())
+
+    assert 1 == len(looked)

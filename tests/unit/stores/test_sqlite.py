@@ -223,6 +223,136 @@ def test_a_cancelled_claim_that_was_refused_undoes_no_other(tmp_path: Path) -> N
     asyncio.run(run())
 
 
+class FullDisk:
+    """A database that nothing can be taken out of hand in, as if its disk were full, until freed.
+
+    It is a trigger of the database itself: the statement fails, and undoes the whole transaction,
+    or (ABORT) itself only.
+    """
+
+    def __init__(self, path: Path, undoes: str = "ROLLBACK") -> None:
+        self._path = path
+        self._do(
+            "CREATE TRIGGER full BEFORE UPDATE OF owner ON run WHEN new.owner IS NULL "
+            f"BEGIN SELECT RAISE({undoes}, 'database or disk is full'); END"
+        )
+
+    def free(self) -> None:
+        """Make room."""
+        self._do("DROP TRIGGER full")
+
+    def _do(self, statement: str) -> None:
+        with closing(sqlite3.connect(self._path)) as connection:
+            connection.execute(statement)
+
+
+async def left_on_a_full_disk(store: SqliteStore, path: Path) -> FullDisk:
+    """Have a driver come and go, whose release cannot be written."""
+    await store.claim("r")
+    await store.append("r", 1, EVENT)
+    disk = FullDisk(path)
+    with pytest.raises(StoreError, match="disk is full"):
+        await store.release("r", "suspended", [ASK])
+    return disk
+
+
+def test_a_run_whose_release_failed_is_driven_by_nobody(tmp_path: Path) -> None:
+    """The disk was full for a moment: the same store can take the run up, as its only driver."""
+    path = tmp_path / "runs.db"
+
+    async def run() -> None:
+        store, other = SqliteStore(path), SqliteStore(path)
+        disk = await left_on_a_full_disk(store, path)
+        with pytest.raises(StoreError, match="not claimed by this store"):
+            await store.release("r", "suspended", [ASK])
+        disk.free()
+        await store.claim("r")
+        for one in (store, other):
+            with pytest.raises(RunBusy):
+                await one.claim("r")
+        await store.append("r", 2, EVENT)
+        await store.release("r", "done", ())
+        assert "done" == (await other.overview())[0].status
+
+    asyncio.run(run())
+
+
+def test_a_release_that_failed_is_made_good_at_a_later_beat(tmp_path: Path) -> None:
+    """No lease is prolonged that nobody drives by; and what the run waits for is known again."""
+    path = tmp_path / "runs.db"
+
+    async def run() -> None:
+        store, other = SqliteStore(path, lease_s=0.03), SqliteStore(path)
+        disk = await left_on_a_full_disk(store, path)
+        await store.claim("another")
+        while "interrupted" != (await other.overview())[0].status:  # noqa: ASYNC110 - a process's
+            await asyncio.sleep(0.01)
+        disk.free()
+        while "suspended" != (await other.overview())[0].status:  # noqa: ASYNC110 - a process's
+            await asyncio.sleep(0.01)
+        assert (ASK,) == (await other.overview())[0].asks
+        await other.claim("r")
+        with pytest.raises(RunBusy):
+            await store.claim("r")
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+
+
+def test_a_late_release_does_not_touch_the_claim_of_whoever_came_since(tmp_path: Path) -> None:
+    """Nor the next one of the same store."""
+    path, clock = tmp_path / "runs.db", Clock()
+
+    async def run() -> None:
+        store, other = SqliteStore(path, lease_s=0.03, clock=clock), SqliteStore(path, clock=clock)
+        disk = await left_on_a_full_disk(store, path)
+        clock.now += 1
+        await other.claim("r")
+        disk.free()
+        await store.claim("later")  # It is put in before some beat, and released after it.
+        await asyncio.sleep(0.05)
+        await store.release("later", "done", ())
+        await other.append("r", 2, EVENT)
+        assert "running" == (await other.overview())[0].status
+
+    asyncio.run(run())
+
+
+def test_a_cancelled_claim_that_could_not_be_undone_is_driven_by_nobody(tmp_path: Path) -> None:
+    """Nobody knows that it is theirs, so nobody would ever release it."""
+    path = tmp_path / "runs.db"
+
+    async def run() -> None:
+        store = SqliteStore(path)
+        await store.append("r", 1, EVENT)
+        disk = FullDisk(path, "ABORT")
+        claiming = asyncio.create_task(store.claim("r"))
+        await asyncio.sleep(0)
+        claiming.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await claiming
+        await store.append("s", 1, EVENT)  # What is put in later is written later.
+        disk.free()
+        await store.claim("r")
+        await store.release("r", "done", ())
+        assert "done" == (await store.overview())[0].status
+
+    asyncio.run(run())
+
+
+def test_what_could_not_be_released_is_released_by_closing(tmp_path: Path) -> None:
+    """It stands as it was left, and not as interrupted."""
+    path = tmp_path / "runs.db"
+
+    async def run() -> None:
+        store = SqliteStore(path)
+        (await left_on_a_full_disk(store, path)).free()
+        await store.aclose()
+        (record,) = await SqliteStore(path).overview()
+        assert ("suspended", (ASK,)) == (record.status, record.asks)
+
+    asyncio.run(run())
+
+
 def test_a_closed_store_gives_its_runs_up_and_refuses_work(tmp_path: Path) -> None:
     """Waiting for the lease of a driver that has said goodbye helps nobody."""
 

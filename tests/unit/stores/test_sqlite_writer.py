@@ -193,7 +193,7 @@ def test_a_stopped_writer_takes_nothing(tmp_path: Path) -> None:
 
     with pytest.raises(StoreError, match="is closed"):
         asyncio.run(writer.do(names))
-    writer.post(names, lambda _: None)
+    writer.post(names, lambda _: None, lambda _: None)
     asyncio.run(writer.ended())
 
     assert [] == list(tmp_path.iterdir())

@@ -76,6 +76,20 @@ def test_nothing_else_can_be_included(tmp_path: Path, name: str, said: str) -> N
     assert said in _refusal(folder / "a.yaml")
 
 
+def test_a_file_that_is_not_there_is_told_where_it_is_named(tmp_path: Path) -> None:
+    """Of many files, nobody sees which one names it."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "a.yaml").write_text(_with("in/b.yaml"))
+    (tmp_path / "in" / "b.yaml").write_text(_with("writer.yml"))
+    (tmp_path / "in" / "writer.yaml").write_text(RIGHT)
+    (tmp_path / "in" / "writer.py").write_text("")
+
+    assert (
+        f"{tmp_path}/in/b.yaml:22:23: there is no such file, 'writer.yml'. Did you mean "
+        "'writer.yaml'? Fix: write its path from the folder of this file, or make it."
+    ) in _refusal(tmp_path / "a.yaml")
+
+
 def test_files_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A topology is no tree of a thousand files."""
     monkeypatch.setattr(includes, "FILES_MAX", 2)

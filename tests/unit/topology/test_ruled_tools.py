@@ -79,6 +79,44 @@ def test_a_name_that_no_tool_has_is_refused_where_it_stands(name: str) -> None:
     assert f"a pattern, such as '{name}*'" in problem.fix
 
 
+@pytest.mark.parametrize(
+    ("written", "instead", "option"),
+    [
+        ("p: {use: prepare_step}", 'p: {use: prepare_step, active_tools: ["X"]}', "active_tools"),
+        (
+            "p: {use: prepare_step}",
+            'p: {use: prepare_step, tool_choice: {mode: tool, name: "X"}}',
+            "tool_choice",
+        ),
+        ("max_steps: 5", 'max_steps: 5, conditions: [{has_tool_call: "X"}]', "has_tool_call"),
+        (
+            "max_steps: 5",
+            'max_steps: 5, conditions: [{not: {any_of: [{has_tool_call: "X"}]}}]',
+            "has_tool_call",
+        ),
+    ],
+)
+def test_a_tool_that_another_option_names_is_looked_up(
+    written: str, instead: str, option: str
+) -> None:
+    """A stop that never comes costs money, and what is not there is not on offer."""
+    text = gated("{ask: refund}", "tools: [refund, helper]\n").replace(written, instead, 1)
+
+    for name in ("refnud", "search", "refund*"):  # A search is what the helper does.
+        spoiled = text.replace("X", name)
+        with pytest.raises(TopologyError) as refused:
+            read_text(spoiled, names(), "a.yaml")
+        (problem,) = refused.value.problems
+        line = next(n for n, one in enumerate(spoiled.splitlines(), 1) if f'"{name}"' in one)
+        column = spoiled.splitlines()[line - 1].index(f'"{name}"') + 1
+        assert f"a.yaml:{line}:{column}" == problem.place
+        assert f"`{option}` names {name!r}, and there is no such tool." in problem.found
+        assert (name == "search") == ("Did you mean" not in problem.found)
+        assert "name one of refund, helper; or register" in problem.fix
+    assert read_text(text.replace("X", "refund"), names())
+    assert read_text(text.replace("X", "refnud").replace("tools: [refund, helper]\n", ""), names())
+
+
 def test_a_rule_of_one_name_is_read_like_one_of_many() -> None:
     """And all rules of all gates are told at once."""
     second = '  h: {use: gate, rules: [{deny: refind}, {allow: "*"}]}\n  e: {use'

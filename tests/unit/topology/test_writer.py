@@ -19,6 +19,7 @@ from graphloop.topology.included import Included
 from graphloop.topology.reader import read_text
 from graphloop.topology.registration import Names, Registry
 from graphloop.topology.writer import data_of, fingerprint_of, topology_text, yaml_of
+from tests.strategies import wrong
 from tests.topology_files import RIGHT
 from tests.topology_forms import NAMES
 
@@ -71,7 +72,7 @@ def test_other_readers_of_yaml_read_the_same() -> None:
 
 def test_all_nodes_that_no_file_can_hold_are_told() -> None:
     """Each with its reason."""
-    model, append = ModelCall("a", kind="check"), Append("b", kind="pure")
+    model, append = ModelCall("a", kind=wrong("check")), Append("b", kind=wrong("pure"))
     graph: Graph[None] = Graph("a", model, {model: {...: append}, append: {...: END}})
 
     with pytest.raises(GraphError) as refused:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from graphloop.nodes import AnswerCheck, Child, Gate, Verify
-from graphloop.outcomes import outcome_name
+from graphloop.graph import END, Graph
+from graphloop.nodes import AnswerCheck, Append, Child, Execute, Gate, Verify
+from graphloop.outcomes import Held, outcome_name
 from graphloop.policy import allow, ask
 from graphloop.views.drawing import PALETTE, Line, lines, notes, visible
 from tests.graphs import KINDS, build
@@ -56,6 +57,25 @@ def test_the_main_path_does_not_begin_with_a_failure() -> None:
 
     assert graph.edges[0].outcome in {"failed", "aborted"}
     assert roles == {("a", "b"): "main", ("a", "END"): "quiet", ("b", "END"): "main"}
+
+
+def test_the_main_path_does_not_turn_back_for_an_approval() -> None:
+    """`else` stands last in a file, so that what is held often stands first."""
+    gate, execute, append = Gate(), Execute(), Append()
+    graph: Graph[None] = Graph(
+        "desk",
+        gate,
+        {gate: {...: execute}, execute: {Held: gate, ...: append}, append: {...: END}},
+    )
+
+    roles = {(line.source, line.target): line.role for line in lines(graph)}
+
+    assert roles == {
+        ("gate", "execute"): "main",
+        ("execute", "gate"): "side",
+        ("execute", "append"): "main",
+        ("append", "END"): "main",
+    }
 
 
 def test_a_node_that_can_only_fail_is_where_the_main_path_stops() -> None:

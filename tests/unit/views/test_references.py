@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from graphloop.graph import Graph
 from graphloop.views.dot import dot, dot_of
+from graphloop.views.marks import Tone
 from graphloop.views.picture import Inner, Picture, Shape, Stroke, Word, picture
 from graphloop.views.references import FAR, LONG, has_references, with_references
 from graphloop.views.render import save
@@ -95,6 +98,52 @@ def test_the_legend_says_what_a_name_means() -> None:
 def test_text_needs_no_names_for_what_is_far() -> None:
     """Every row of it says where it leads anyway."""
     assert "to n" not in text(crossed(300, straight=True))
+
+
+def meshed(boxes: int, tones: Mapping[int, Tone] | None = None) -> Picture:
+    """Return boxes of which each leads to each other one, and one to END."""
+    places = [f"n{number}" for number in range(boxes)]
+    shapes = (*(Shape(one, (one,), "loop") for one in places), Shape("last", ("END",), None))
+    ways = [(one, other) for one in places for other in places if one != other] + [("n3", "last")]
+    strokes = [
+        Stroke(*way, (Word("go"), Word("no", "(2 nodes)")), "main", (tones or {}).get(number))
+        for number, way in enumerate(ways)
+    ]
+    return Picture("boxes", "n0", shapes, tuple(strokes))
+
+
+def test_where_each_leads_to_each_there_is_one_way_through_and_a_list_beside_each() -> None:
+    """As the boxes of a large graph do: a hundred lines between ten shapes cannot be followed."""
+    drawn = meshed(10)
+    shown = with_references(drawn)
+    lists = {one.id: one.words for one in shown.shapes if one.is_reference}
+    whole = [(one.source, one.target) for one in shown.strokes if one.target not in lists]
+
+    column = ["n0", "n1", "n2", *(f"n{at}" for at in range(4, 10)), "n3", "last"]
+    assert set(pairwise(column)) == set(whole)
+    assert 10 == len(whole)
+    assert 91 == len(whole) + sum(map(len, lists.values()))
+    beside = {one.source: lists[one.target] for one in shown.strokes if one.target in lists}
+    assert "to n2: go, no (2 nodes)" == beside["n0"][0]
+    assert 8 == len(beside["n0"])
+    assert drawn.shapes[-1] == shown.shapes[-1]
+
+
+def test_what_is_laid_over_a_line_is_seen_in_a_list_of_its_own() -> None:
+    """A witness, or what was never taken, is not lost among the others."""
+    shown = with_references(meshed(10, {2: "strong", 3: "strong"}))
+    (own,) = [one for one in shown.strokes if one.tone == "strong"]
+    (listed,) = [one.words for one in shown.shapes if one.id == own.target]
+
+    assert ("to n3: go, no (2 nodes)", "to n4: go, no (2 nodes)") == listed
+    assert f"{{rank=same; n0; {own.target}}}" in dot_of(shown)
+
+
+def test_a_few_shapes_that_all_lead_to_each_other_are_drawn_as_they_are() -> None:
+    """Seven agents that hand over to each other are no crowd."""
+    drawn = meshed(7)
+
+    assert drawn is with_references(drawn)
 
 
 def test_a_main_path_that_comes_back_has_an_end() -> None:

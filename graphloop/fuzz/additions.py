@@ -1,0 +1,193 @@
+"""Additions: whether what nodes add to a conversation is what happened.
+
+What is added to the conversation, the run has added, and the other way round. The result of a call
+is what its tool returned, or its child run came to; where neither came, or its caller answered in
+the tool's place, it is what the turn holds for it, and a reason at least: never a success. So it is
+of what a gate or a person has refused, and of what a node keeps of the past that it shortens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeVar, final
+
+from ..effects import AskHuman, CallTool, Effect, StartRun
+from ..events import (
+    CallbackReturned,
+    Changes,
+    ChildEnded,
+    Decided,
+    EffectFailed,
+    Event,
+    Started,
+    Steered,
+    ToolReturned,
+)
+from ..run import Turn
+from ..values import Message, ResultStatus, ToolResult, UserPart, call_key, call_place
+from .moves import Move, moves, new_in
+from .story import Story
+from .subject import Subject
+from .violation import Violation
+
+__all__ = ["untrue_additions"]
+
+S = TypeVar("S")
+
+SHORT: Final = 40
+REFUSED: Final = frozenset({"deny", "invalid", "unknown"})
+"""What a gate says of calls that do not run."""
+
+
+def untrue_additions(subject: Subject[S], story: Story[S]) -> Iterator[Violation]:
+    """Yield what nodes have added that did not happen, or have kept out of one of the records."""
+    ledger, heard = _Ledger(), 0
+    for move in moves(subject, story):
+        for chapter in story.chapters[heard : move.number]:
+            ledger.hear(chapter.event, chapter.answered)
+        heard = move.number
+        sent = new_in(move.run.messages, move.before.messages)
+        added = new_in(move.run.added, move.before.added)
+        by = f"node {move.node.name!r}"
+        if sent is not None and added is not None and ledger.own(sent) != ledger.own(added):
+            found = f"{by} adds other messages to the conversation than to what the run has added"
+            yield Violation("history", found, move.number)
+        problems = [*ledger.problems(move, (*(sent or ()), *(added or ())))]
+        if sent is None:
+            problems += ledger.turned(move)
+        for problem in dict.fromkeys(problems):
+            yield Violation("answers", f"{problem}, by {by}", move.number)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Came:
+    """What came of a call: a `content` of None may be told in any words."""
+
+    status: ResultStatus
+    content: str | tuple[UserPart, ...] | None
+
+    def fits(self, result: ToolResult) -> bool:
+        """Whether a result tells of it."""
+        if self.content is not None:
+            return (self.status, self.content) == (result.status, result.content)
+        # How a tool failed is not said by the tool: only that it did.
+        return result.status == self.status or (self.status == "error" and result.status != "ok")
+
+    def __str__(self) -> str:
+        return self.status if self.content is None else _told(self.status, self.content)
+
+
+@final
+@dataclass
+class _Ledger:
+    """What came of each call, by its key, of each tool at all, and what was handed in."""
+
+    came: dict[str, _Came] = field(default_factory=dict[str, _Came])
+    by_tool: set[tuple[str, object]] = field(default_factory=set[tuple[str, object]])
+    given: set[Message] = field(default_factory=set[Message])
+    denied: set[str] = field(default_factory=set[str])
+
+    def hear(self, event: Event, answered: Effect | None) -> None:
+        """Keep what an event says of a call, and what somebody hands in."""
+        match event, answered:
+            case ToolReturned(status=status, content=content), CallTool(key=key, call=call):
+                # It may have run: whoever made it run says so, perhaps after asking a person.
+                said = None if status == "unknown" else content
+                self._note(key, call.name, _Came(status, said))
+            case ChildEnded(status=status, content=content), StartRun(key=key, agent=agent):
+                self._note(key, agent, _Came(status, content))
+            case EffectFailed(), CallTool(key=key) | StartRun(key=key):
+                self._note(key, "", _Came("error", None))
+            case Decided(approved=False), AskHuman(key=key):
+                self.denied.add(key)
+            case Started(messages=messages), _:
+                self.given.update(messages)
+            case Steered(messages=messages, results=results), _:
+                self.given.update(messages or ())
+                self.given.update(results)
+            case CallbackReturned(answer=Changes(messages=messages)), _:
+                self.given.update(messages or ())
+            case _:
+                pass
+
+    def own(self, messages: Sequence[Message]) -> tuple[Message, ...]:
+        """Return the messages that nobody has handed in."""
+        return tuple([one for one in messages if one not in self.given])
+
+    def problems(self, move: Move[S], new: Sequence[Message]) -> Iterator[str]:
+        """Yield what is not true of the results in a turn, and of those in new messages."""
+        for key, result in _changed(move.turn, move.run.turn):
+            came, told = self.came.get(key), _answer(key, result)
+            if result in self.given:
+                continue
+            if came is not None and not came.fits(result):
+                yield f"{told}, and {came} came of it"
+            elif came is None and result.status == "ok" and (who := self._refused(move, key)):
+                yield f"{told}, and {who} has refused it"
+        held = {one.key: one for one in move.turn.results if one is not None}
+        for one in new:
+            if isinstance(one, ToolResult) and one not in self.given:
+                yield from self._in_history(one, held.get(one.key))
+
+    def turned(self, move: Move[S]) -> Iterator[str]:
+        """Yield the failures of a conversation that was rewritten which read as successes now."""
+        had = {one.key: one for one in move.before.messages if isinstance(one, ToolResult)}
+        for one in move.run.messages:
+            if not isinstance(one, ToolResult) or one.status != "ok" or one in self.given:
+                continue
+            before, came = had.get(one.key), self.came.get(one.key)
+            if before is None or before.status == "ok" or (came is not None and came.fits(one)):
+                continue
+            was = _told(before.status, before.content)
+            yield f"{_answer(one.key, one)}, and {was} stood there before"
+
+    def _refused(self, move: Move[S], key: str) -> str:
+        """Return who has refused a call; empty if nobody has."""
+        if key in self.denied:
+            return "a person"
+        place, turns = call_place(key), (move.turn, move.run.turn)
+        verdicts = [
+            turn.verdicts[place]
+            for turn in turns
+            if turn.number == move.run.turn.number and place < len(turn.verdicts)
+        ]
+        refused = any(one is not None and one.kind in REFUSED for one in verdicts)
+        return "the gate" if refused else ""
+
+    def _in_history(self, result: ToolResult, held: ToolResult | None) -> Iterator[str]:
+        came, told = self.came.get(result.key), _answer(result.key, result)
+        if held is not None:
+            if held != result:
+                yield f"{told}, and its turn has {_told(held.status, held.content)}"
+        elif came is not None:
+            if not came.fits(result):
+                yield f"{told}, and {came} came of it"
+        elif result.status == "ok" and (result.name, result.content) not in self.by_tool:
+            yield f"{told}, and nothing came of it"
+
+    def _note(self, key: str, tool: str, came: _Came) -> None:
+        self.came[key] = came
+        self.by_tool.add((tool, came.content))
+
+
+def _changed(before: Turn, after: Turn) -> Iterator[tuple[str, ToolResult]]:
+    """Yield the results that a turn has and has not had, by the keys of their calls."""
+    if after.results is before.results:
+        return
+    had = before.results or (None,) * len(after.results)
+    same = len(had) == len(after.results)
+    for place, result in enumerate(after.results):
+        if result is not None and not (same and result is had[place]):
+            yield call_key(after.number, place), result
+
+
+def _answer(key: str, result: ToolResult) -> str:
+    said = _told(result.status, result.content)
+    return f"call {key or '?'} of {result.name!r} is answered with {said}"
+
+
+def _told(status: ResultStatus, content: str | tuple[UserPart, ...]) -> str:
+    said = repr(content)
+    return f"{status} {said if len(said) <= SHORT else f'{said[: SHORT - 1]}…'}"

@@ -1,0 +1,95 @@
+"""A run that was stopped stays stopped if what its table does next fails, and nobody sends it back.
+
+A node that failed afterwards made an error of it; and a judge that rejected the answer of a run
+that had been stopped softly sent it round a cycle that no bound of the table counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from graphloop import EndReason, Graph, RunStream, check, tool
+from graphloop.graph import END
+from graphloop.node_protocol import Leave, Node
+from graphloop.nodes import (
+    Append,
+    Approve,
+    Critique,
+    Execute,
+    Gate,
+    Limit,
+    MapOver,
+    ModelCall,
+    PrepareStep,
+    StopCheck,
+)
+from graphloop.outcomes import (
+    Aborted,
+    AnsweredCalls,
+    Calls,
+    Final,
+    Go,
+    Held,
+    Outcome,
+    Ready,
+    Rejected,
+    Resend,
+    Settled,
+    Stop,
+)
+from graphloop.run import Ending, evolve
+from graphloop.testing import ScriptedModel
+from tests.strategies import call, fresh, reply
+
+STOPPED = [EndReason.ABORTED, EndReason.TIMEOUT]
+
+
+@pytest.mark.parametrize("reason", STOPPED)
+@pytest.mark.parametrize("node", [Critique("good?"), Approve(), MapOver("kid", 3)])
+def test_nobody_judges_plans_or_approves_for_a_run_that_was_stopped(
+    node: Node[None, Outcome], reason: EndReason
+) -> None:
+    """They are passed by, and say that nothing more is wanted."""
+    run = evolve(fresh(), ending=Ending(reason, ("somebody",)))
+
+    assert Leave(run, Aborted()) == node.enter(run)
+
+
+def test_a_run_that_was_stopped_after_a_step_comes_to_its_end() -> None:
+    """Though its judge would reject whatever it says, and its table leads a stop to the judge."""
+    prepare, model, gate, execute = PrepareStep(), ModelCall(), Gate(), Execute()
+    append, stop, judge = Append(), StopCheck(max_steps=3), Critique("Is it good?")
+    note, again = Append(name="note"), Limit(2, name="again")
+    graph: Graph[None] = Graph(
+        "desk",
+        prepare,
+        {
+            prepare: {Ready: model, Calls: gate, ...: END},
+            model: {Calls: gate, ...: append},
+            gate: {Settled: execute, ...: append},
+            execute: {Held: gate, ...: append},
+            append: {AnsweredCalls: stop, Resend: stop, Final: judge, ...: END},
+            stop: {Go: prepare, Stop: judge, ...: END},
+            judge: {Rejected: note, ...: END},
+            note: {Resend: again, Aborted: judge, ...: END},
+            again: {Go: prepare, ...: END},
+        },
+    )
+    assert check(graph).ok
+    asked = ScriptedModel([reply(call("work")), "more"])
+    streams: list[RunStream[None]] = []
+
+    @tool
+    async def work() -> str:
+        """Work, and have nothing more done."""
+        streams[0].abort("enough", after_step=True)
+        return "done"
+
+    async def scenario() -> EndReason | None:
+        streams.append(graph.stream(None, model=asked, prompt="go", tools=[work]))
+        return (await streams[0].result()).end_reason
+
+    assert EndReason.ABORTED is asyncio.run(scenario())
+    assert 1 == len(asked.requests)

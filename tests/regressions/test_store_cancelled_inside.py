@@ -1,0 +1,69 @@
+"""A store that is cancelled from inside, as one over a pool that is being closed, has just failed.
+
+With one child the caller saw a cancellation that nobody had asked for; with two, the run waited for
+ever for a child whose task had died in silence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from graphloop import Agent, EndReason
+from graphloop.errors import StoreError
+from graphloop.events import Event
+from graphloop.stores.memory import MemoryStore
+from tests.agent_tree import Ledger, Plans, batch, tree
+
+DEADLINE_S = 3.0
+BELOW: dict[str, Plans] = {
+    "none": {"go": [batch("note")]},
+    "one": {"go": [batch("kid")], "kid": [batch("note")]},
+    "two": {"go": [batch("kid", "kid")], "kid": [batch("note")]},
+}
+
+
+class Closing:
+    """Cancels one append: the second event of a run that is this deep below the top."""
+
+    def __init__(self, below: int) -> None:
+        self.disk = MemoryStore()
+        self.is_open = False
+        self._below = below
+
+    async def append(self, run_id: str, seq: int, event: Event) -> None:
+        """Keep an event."""
+        if not self.is_open and seq > 1 and run_id.count("/") == self._below:
+            raise asyncio.CancelledError
+        await self.disk.append(run_id, seq, event)
+
+    async def load(self, run_id: str) -> Sequence[Event]:
+        """Return a journal."""
+        return await self.disk.load(run_id)
+
+    async def runs(self) -> Sequence[str]:
+        """Return all ids."""
+        return await self.disk.runs()
+
+
+@pytest.mark.parametrize("below", BELOW)
+def test_an_append_that_its_store_cancelled_ends_the_leg_with_an_error(below: str) -> None:
+    """Nothing is lost: the run can be resumed once the store is well."""
+
+    async def scenario() -> tuple[str, EndReason]:
+        store = Closing(int("kid" in BELOW[below]))
+
+        def agent() -> Agent:
+            return tree(Ledger(), BELOW[below], store)
+
+        with pytest.raises(StoreError) as caught:
+            await agent().generate("go", run_id="r")
+        store.is_open = True
+        return str(caught.value), (await agent().resume("r")).end_reason
+
+    said, end = asyncio.run(asyncio.wait_for(scenario(), DEADLINE_S))
+
+    assert "cancelled from inside" in said
+    assert EndReason.COMPLETED is end
