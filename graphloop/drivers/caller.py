@@ -9,16 +9,12 @@ from __future__ import annotations
 
 from asyncio import CancelledError, Task, current_task
 from typing import Final, TypeAlias
-from weakref import WeakKeyDictionary
 
 from ..errors import GraphloopError, ToolError
 
 __all__ = ["INSIDE", "Caller", "cancelled_inside"]
 
 Awaiting: TypeAlias = "Task[object]"
-
-AWAITED_BY: Final[WeakKeyDictionary[Awaiting, Awaiting]] = WeakKeyDictionary()
-"""Who awaits the task that a tool runs in, as if it ran in place."""
 
 INSIDE: Final = "cancelled from inside: it awaited something that somebody else cancelled"
 
@@ -61,19 +57,13 @@ class Caller:
         self._waiter = current_task()
         self._before_wait = _cancelled(self._waiter)
 
-    def awaits(self, task: Awaiting) -> None:
-        """Take what runs in `task`, which the task that runs now awaits, to run inside the wait."""
-        waiter = current_task()
-        assert waiter is not None, "who awaits runs in a task"
-        AWAITED_BY[task] = waiter
-
     def interrupt(self) -> None:
         """Cancel what is awaited, if anything is: once, for the waiter counts what others cancel.
 
-        A tool that aborts its own run is let finish: the waiting task awaits it.
+        A tool that aborts its own run is let finish: it runs inside the waiting task.
         """
         waiter, top = self._waiter, self._top
-        if waiter is None or _is_awaited_by(waiter) or self._interrupted is not None:
+        if waiter is None or waiter is current_task() or self._interrupted is not None:
             return
         if not waiter.cancel():
             return
@@ -92,9 +82,7 @@ class Caller:
     def is_unheeded(self) -> bool:
         """Whether somebody else has cancelled the wait, and what is awaited goes on all the same.
 
-        It kept the cancellation to itself; who waits must not. It tells nothing where what is
-        awaited runs in the waiting task itself: it may have cancelled that, for a time limit of
-        its own.
+        It kept the cancellation to itself; who waits must not.
         """
         return _cancelled(self._waiter) > self._before_wait + (self._interrupted is not None)
 
@@ -118,14 +106,6 @@ def cancelled_inside(
     if _cancelled(current_task()):
         raise error
     return kind(INSIDE)
-
-
-def _is_awaited_by(waiter: Awaiting) -> bool:
-    """Whether a task is the one that runs now, or awaits it."""
-    task = current_task()
-    while task is not None and task is not waiter:
-        task = AWAITED_BY.get(task)
-    return task is not None
 
 
 def _cancelled(task: Awaiting | None) -> int:

@@ -1,18 +1,16 @@
 """What a driver has under way: effects are begun, and heard of one thing at a time.
 
-A single effect is awaited in place, a call of a tool in a task that is awaited as if it were; only
-where two or more are pending are there tasks beside the driver's, and every one of them has ended
-when `close` has. A child among them goes on to its next step only while somebody listens, as one
-alone does. What cannot be performed to its end here, a child run that waits for somebody, or a
-question that is left open, ends unheard.
+A single effect is awaited in place; only where two or more are pending are there tasks, and every
+one of them has ended when `close` has. A child among them goes on to its next step only while
+somebody listens, as one alone does. What cannot be performed to its end here, a child run that
+waits for somebody, or a question that is left open, ends unheard.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
-from contextvars import Context, copy_context
 from math import inf
 from time import monotonic
 from typing import Final, Generic, TypeAlias, TypeVar
@@ -20,7 +18,7 @@ from weakref import WeakSet
 
 from msgspec import Struct
 
-from ..effects import CallModel, CallTool, Effect, StartRun
+from ..effects import CallModel, Effect, StartRun
 from ..errors import ToolError
 from ..events import Answering
 from ..providers.base import Delta
@@ -93,19 +91,26 @@ class Hearing(Generic[S]):
     async def hear(self, run: Run[S]) -> Delta | Nested | Answering | None:
         """Begin what is to do, and return what is heard first; None when nothing will be.
 
-        What a model, a function or a person's answer makes of a cancellation cannot be told from
-        its cancelling itself: where one answers all the same, the run goes on.
+        What is awaited in place may have cancelled this task itself, for a time limit of its own
+        (`async_timeout` before 4.0.3 does), and not have said `uncancel`. Nobody can tell that from
+        a listener who is gone, so it counts as one, as for `asyncio.timeout`.
 
         Raises:
             CancelledError: whoever listens was cancelled, be it that a tool kept that to itself.
         """
+        heard = await self._hear(run)
+        if self._caller.is_unheeded:
+            if isinstance(heard, Answering):
+                self._unheard.append(heard)
+            raise asyncio.CancelledError
+        return heard
+
+    async def _hear(self, run: Run[S]) -> Delta | Nested | Answering | None:
         if self._source is None and len(self.todo) == 1 and not self._tasks:
             effect = self.todo.pop()
             if not isinstance(effect, WATCHED):
-                called = isinstance(effect, CallTool)
-                work = self._performer.perform(effect, run)
                 try:
-                    return await (self._apart(effect, work) if called else work)
+                    return await self._performer.perform(effect, run)
                 except LeftOpen:
                     return None
             self._source = self._listen(effect)
@@ -124,29 +129,6 @@ class Hearing(Generic[S]):
             if self._tasks.pop(heard.effect, None) and not isinstance(heard, Parked):
                 return heard
         return None
-
-    async def _apart(self, effect: Effect, work: Coroutine[object, None, Answering]) -> Answering:
-        """Await the work of a tool in a task of its own, which the tool may cancel.
-
-        Some time limits do (`async_timeout` before 4.0.3), and leave the task so. What is left of
-        a cancellation in the task that listens is somebody else's then, and meant for that.
-        """
-        context = copy_context()
-        task = asyncio.create_task(work, name=_name(effect), context=context)
-        self._caller.awaits(task)
-        try:
-            heard = await task
-        except asyncio.CancelledError as error:
-            if not task.cancelled() and task.exception() is None:
-                self._unheard.append(task.result())  # It answered before it could hear of it.
-                raise
-            return self._performer.fail(effect, cancelled_inside(error))
-        finally:
-            _carry(context)
-        if self._caller.is_unheeded:
-            self._unheard.append(heard)
-            raise asyncio.CancelledError
-        return heard
 
     async def drop(self, effect: Effect) -> None:
         """End one of several effects; nothing more is heard of it."""
@@ -198,7 +180,8 @@ class Hearing(Generic[S]):
     def _begin_tasks(self, run: Run[S]) -> None:
         todo, self.todo = self.todo, []
         for effect in todo:
-            task = asyncio.create_task(self._work(effect, run), name=_name(effect))
+            name = f"{type(effect).__name__} {effect.id}"
+            task = asyncio.create_task(self._work(effect, run), name=name)
             self._tasks[effect.id] = task
             UNDER_WAY.add(task)
             task.add_done_callback(UNDER_WAY.discard)
@@ -217,6 +200,7 @@ class Hearing(Generic[S]):
         except asyncio.CancelledError:
             if asyncio.current_task() in self._ended:
                 raise
+            # What it awaits, or it itself, has cancelled its task: as some time limits do.
             inside = ToolError(INSIDE)
             watched = isinstance(effect, WATCHED)
             self._inbox.put_nowait(inside if watched else self._performer.fail(effect, inside))
@@ -233,17 +217,6 @@ class Hearing(Generic[S]):
         if self._closing or not isinstance(item, SEEN):
             return False
         return _is_step(item) or self._inbox.qsize() >= INBOX_MAX
-
-
-def _name(effect: Effect) -> str:
-    return f"{type(effect).__name__} {effect.id}"
-
-
-def _carry(context: Context) -> None:
-    """Take over what was set in a task that is awaited as if it had run in place."""
-    for variable, value in context.items():
-        if variable.get(None) is not value:
-            variable.set(value)
 
 
 async def _end(tasks: Iterable[asyncio.Task[None]]) -> None:

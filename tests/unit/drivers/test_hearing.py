@@ -81,7 +81,7 @@ async def heard(one: Hearing[None]) -> list[object]:
 
 
 def test_a_single_effect_is_awaited_in_place() -> None:
-    """A run with one thing to do at a time needs no task, and keeps none of a tool's."""
+    """A run with one thing to do at a time needs no task."""
 
     async def scenario() -> None:
         one = hearing(talk)
@@ -305,11 +305,8 @@ def test_what_is_no_failure_of_an_effect_is_raised_where_it_is_heard(beside: boo
 
 
 @pytest.mark.parametrize("deaf", ["a tool", "a model"])
-def test_who_is_cancelled_hears_of_it_where_it_is_certain(deaf: str) -> None:
-    """What a deaf tool answers is kept for whoever goes on, but the listener is not the deaf.
-
-    A model runs in the listener's own task, and may have cancelled that itself: it is heard.
-    """
+def test_who_is_cancelled_hears_of_it_whatever_is_made_of_it(deaf: str) -> None:
+    """What the deaf one answers is kept for whoever goes on, but the listener is not the deaf."""
     began = asyncio.Event()
 
     async def wait(arguments: dict[str, object]) -> str:
@@ -324,136 +321,26 @@ def test_who_is_cancelled_hears_of_it_where_it_is_certain(deaf: str) -> None:
         await wait({})
         yield SAID
 
-    async def scenario() -> tuple[list[object], list[Answering]]:
-        caller, found = Caller(), list[object]()
+    async def scenario() -> list[Answering]:
+        caller = Caller()
         one = hearing(model, wait, caller)
         one.todo = [CallTool(3, "c0.0", call())] if deaf == "a tool" else [MODEL]
 
         async def listening() -> None:
             caller.enters()
             caller.waits()
-            found.append(await one.hear(RUN))
+            await one.hear(RUN)
 
         task = asyncio.create_task(listening())
         await began.wait()
         task.cancel()
         await asyncio.wait([task])
-        assert task.cancelled() is not bool(found)
-        return found, await one.close()
-
-    answer = ToolReturned(0.0, 3, "failed")
-    expected: tuple[list[object], list[Answering]]
-    expected = ([], [answer]) if deaf == "a tool" else ([SAID], [])
-
-    assert expected == asyncio.run(asyncio.wait_for(scenario(), DEADLINE_S))
-
-
-def cancel_this() -> None:
-    """Cancel the task that runs now."""
-    task = asyncio.current_task()
-    assert task is not None
-    task.cancel()
-
-
-@pytest.mark.parametrize("beside", [False, True])
-@pytest.mark.parametrize("keeps", [False, True])
-def test_a_tool_may_cancel_its_own_task(beside: bool, keeps: bool) -> None:
-    """As some time limits do; nobody has cancelled whoever listens, nor the other tool."""
-
-    async def limited(arguments: dict[str, object]) -> str:
-        cancel_this()
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            if not keeps:
-                raise
-        return "timed out"
-
-    async def scenario() -> None:
-        caller = Caller()
-        caller.enters()
-        caller.waits()
-        one = hearing(talk, limited, caller)
-        calls = [CallTool(3, "c0.0", call()), CallTool(4, "c0.1", call())]
-        one.todo = [*calls] if beside else [calls[0]]
-        async with asyncio.timeout(DEADLINE_S):
-            answers = [await one.hear(RUN) for _ in [*one.todo]]
-        for at, answer in enumerate(answers):
-            if keeps:
-                assert ToolReturned(0.0, 3 + at, "timed out") == answer
-            else:
-                assert isinstance(answer, EffectFailed)
-                assert (3 + at, "ToolError") == (answer.effect, answer.failure.error)
-                assert "cancelled from inside" in answer.failure.message
-        assert not caller.has_left
-        assert [] == await one.close()
-
-    asyncio.run(scenario())
-
-
-def test_what_a_tool_answers_as_its_listener_is_cancelled_is_kept() -> None:
-    """It has acted; it is heard a moment later than it answers."""
-    tasks: list[asyncio.Task[None]] = []
-
-    async def act(arguments: dict[str, object]) -> str:
-        asyncio.get_running_loop().call_soon(tasks[0].cancel)
-        return "paid"
-
-    async def scenario() -> list[Answering]:
-        one = hearing(talk, act)
-        one.todo = [CallTool(3, "c0.0", call())]
-
-        async def listening() -> None:
-            await one.hear(RUN)
-
-        tasks.append(asyncio.create_task(listening()))
-        await asyncio.wait(tasks)
-        assert tasks[0].cancelled()
+        assert task.cancelled()
         return await one.close()
 
-    assert [ToolReturned(0.0, 3, "paid")] == asyncio.run(scenario())
+    answer = ToolReturned(0.0, 3, "failed") if deaf == "a tool" else SAID
 
-
-def test_what_a_tool_that_is_alone_sets_in_its_context_is_there_afterwards() -> None:
-    """A trace goes on, and what is cached for a request is found by the next tool."""
-    seen = ContextVar("seen", default="nothing")
-
-    async def note(arguments: dict[str, object]) -> str:
-        before = seen.get()
-        seen.set("something")
-        return before
-
-    async def scenario() -> list[object]:
-        one = hearing(talk, note)
-        answers: list[object] = []
-        for effect in (CallTool(3, "c0.0", call()), CallTool(4, "c0.1", call())):
-            one.todo = [effect]
-            answers.append(await one.hear(RUN))
-        return answers
-
-    expected = [ToolReturned(0.0, 3, "nothing"), ToolReturned(0.0, 4, "something")]
-
-    assert expected == asyncio.run(scenario())
-
-
-def test_a_tool_that_stops_its_own_run_is_let_finish() -> None:
-    """It runs in a task of its own, but inside the wait of whoever listens."""
-    caller = Caller()
-
-    async def stop(arguments: dict[str, object]) -> str:
-        caller.interrupt()
-        await asyncio.sleep(0)
-        return "stopped"
-
-    async def scenario() -> None:
-        one = hearing(talk, stop, caller)
-        one.todo = [CallTool(3, "c0.0", call())]
-        caller.enters()
-        caller.waits()
-        assert ToolReturned(0.0, 3, "stopped") == await one.hear(RUN)
-        assert not caller.heeds()
-
-    asyncio.run(scenario())
+    assert [answer] == asyncio.run(asyncio.wait_for(scenario(), DEADLINE_S))
 
 
 @pytest.mark.parametrize("beside", [False, True])
@@ -539,3 +426,87 @@ def test_nor_is_it_among_what_nobody_has_heard() -> None:
         return [heard for heard in await one.close() if heard.effect == MODEL.id]
 
     assert [] == asyncio.run(scenario())
+
+
+def cancel_this() -> None:
+    """Cancel the task that runs now."""
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+def test_a_tool_beside_another_may_cancel_its_own_task(keeps: bool) -> None:
+    """As some time limits do; nobody has cancelled whoever listens, nor the other tool."""
+
+    async def limited(arguments: dict[str, object]) -> str:
+        cancel_this()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            if not keeps:
+                raise
+        return "timed out"
+
+    async def scenario() -> None:
+        caller = Caller()
+        caller.enters()
+        caller.waits()
+        one = hearing(talk, limited, caller)
+        calls = [CallTool(3, "c0.0", call()), CallTool(4, "c0.1", call())]
+        one.todo = [*calls]
+        async with asyncio.timeout(DEADLINE_S):
+            answers = [await one.hear(RUN) for _ in [*one.todo]]
+        for at, answer in enumerate(answers):
+            if keeps:
+                assert ToolReturned(0.0, 3 + at, "timed out") == answer
+            else:
+                assert isinstance(answer, EffectFailed)
+                assert (3 + at, "ToolError") == (answer.effect, answer.failure.error)
+                assert "cancelled from inside" in answer.failure.message
+        assert not caller.has_left
+        assert [] == await one.close()
+
+    asyncio.run(scenario())
+
+
+def test_what_a_tool_that_is_alone_sets_in_its_context_is_there_afterwards() -> None:
+    """A trace goes on, and what is cached for a request is found by the next tool."""
+    seen = ContextVar("seen", default="nothing")
+
+    async def note(arguments: dict[str, object]) -> str:
+        before = seen.get()
+        seen.set("something")
+        return before
+
+    async def scenario() -> list[object]:
+        one = hearing(talk, note)
+        answers: list[object] = []
+        for effect in (CallTool(3, "c0.0", call()), CallTool(4, "c0.1", call())):
+            one.todo = [effect]
+            answers.append(await one.hear(RUN))
+        return answers
+
+    expected = [ToolReturned(0.0, 3, "nothing"), ToolReturned(0.0, 4, "something")]
+
+    assert expected == asyncio.run(scenario())
+
+
+def test_a_tool_that_stops_its_own_run_is_let_finish() -> None:
+    """It runs inside the wait of whoever listens."""
+    caller = Caller()
+
+    async def stop(arguments: dict[str, object]) -> str:
+        caller.interrupt()
+        await asyncio.sleep(0)
+        return "stopped"
+
+    async def scenario() -> None:
+        one = hearing(talk, stop, caller)
+        one.todo = [CallTool(3, "c0.0", call())]
+        caller.enters()
+        caller.waits()
+        assert ToolReturned(0.0, 3, "stopped") == await one.hear(RUN)
+        assert not caller.heeds()
+
+    asyncio.run(scenario())
