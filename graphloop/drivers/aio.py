@@ -22,7 +22,7 @@ from ..effects import CallModel, Effect, StartRun
 from ..errors import NotDeterministic, RunBusy, StoreError
 from ..events import Begun, Cancelled, ChildEnded, Event, Queued, Resumed, Started, ToolReturned
 from ..graph import Graph
-from ..providers.base import Delta
+from ..providers.base import Live
 from ..run import Run
 from ..spending import Spent
 from ..step import Step
@@ -46,7 +46,7 @@ __all__ = ["DELTAS", "AsyncDriver", "Nested", "Seen"]
 
 S = TypeVar("S")
 
-Seen: TypeAlias = Step[S] | Delta | Nested
+Seen: TypeAlias = Step[S] | Live | Nested
 
 
 class AsyncDriver(Generic[S]):
@@ -280,7 +280,7 @@ class AsyncDriver(Generic[S]):
         risky = self._performer.risky(self._hearing.todo, run)
         return Begun(self._ports.clock(), risky) if risky else None
 
-    async def _next(self, run: Run[S]) -> Delta | Nested | Event | None:
+    async def _next(self, run: Run[S]) -> Live | Nested | Event | None:
         """Return what happens next: something to see, or an event; None when the run parks.
 
         What somebody said while an effect was under way comes before its answer: it is to be read
@@ -297,7 +297,7 @@ class AsyncDriver(Generic[S]):
                 self._heard[:0] = () if item is None else (item,)
         return self._asides.pop(0) if self._asides else self._heard.pop(0)
 
-    async def _hear(self, run: Run[S]) -> Delta | Nested | Event | None:
+    async def _hear(self, run: Run[S]) -> Live | Nested | Event | None:
         """Wait for what happens next.
 
         An abort cancels what is awaited here, and nothing else: never a journal being written.
