@@ -67,18 +67,24 @@ async def watch(watched: Watched, screen: Screen, asked: str | None) -> Status:
                     screen.show(part, stream.run)
                     if isinstance(part, ErrorPart):
                         failure = part.error
-        status = (
-            complain(failure) if failure is not None else await _finished(stream, place, screen)
-        )
+        if failure is not None:
+            status = complain(failure)
+            _tell_interrupted(stream, place, f"run {run_id} is not over.")
+        else:
+            status = await _finished(stream, place, screen)
     except BrokenPipeError:
-        over = stream.run is None or stream.run.ended
-        if place is not None and place.path and run_id and not over:
-            command = place.resume_command(run_id)
-            tell(f"interrupted: nobody reads what run {run_id} shows. Go on with: {command}")
+        _tell_interrupted(stream, place, f"nobody reads what run {run_id} shows.")
         raise
     finally:
         await watched.close()
     return _interrupted() if interrupt.came else status
+
+
+def _tell_interrupted(stream: RunStream[None], place: Place | None, why: str) -> None:
+    """Tell how to go on with a run that is kept and not over."""
+    run = stream.run
+    if place is not None and place.path and run is not None and not run.ended:
+        tell(f"interrupted: {why} Go on with: {place.resume_command(run.id)}")
 
 
 async def _finished(stream: RunStream[None], place: Place | None, screen: Screen) -> Status:

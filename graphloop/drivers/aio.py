@@ -19,7 +19,7 @@ from contextlib import aclosing, suppress
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from ..effects import CallModel, Effect, StartRun
-from ..errors import NotDeterministic, RunBusy, StoreError
+from ..errors import NotDeterministic, ProviderError, RunBusy, StoreError
 from ..events import Begun, Cancelled, ChildEnded, Event, Queued, Resumed, Started, ToolReturned
 from ..graph import Graph
 from ..providers.base import Live
@@ -73,7 +73,9 @@ class AsyncDriver(Generic[S]):
         self._stopping = self._left = False
         self._caller = Caller(caller)
         self._hearing = Hearing(self._performer, self._listen, self._caller)
-        self._recorder = Recorder(graph, ports, state, self._caller)
+        self._recorder = Recorder(
+            graph, ports, state, self._caller, self._performer.exception_behind
+        )
         self._below = Below(self._performer, self._driver_of)
         self._timer = StepTimer(
             ports.step_s, lambda why: self._stop(Cancelled(ports.clock(), why, timeout=True))
@@ -337,7 +339,7 @@ class AsyncDriver(Generic[S]):
             return
         known = [*self._asides, *self._heard, *ended]
         self._asides, self._heard = [], []
-        with suppress(StoreError):
+        with suppress(StoreError, ProviderError):
             while known and self.run is not None and not self._recorder.is_over:
                 taken = await self._take(known.pop(0), going=self._caller.has_left)
                 self._recorder.unseen.append(taken)

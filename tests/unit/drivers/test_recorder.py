@@ -54,7 +54,7 @@ class Refusing:
 def recorder(store: Store, path: tuple[str, ...] = ()) -> Recorder[None]:
     """Return one of a run that has not begun, this deep below the top."""
     ports: Ports[None] = Ports(store=store, models={}, toolbox=Toolbox(), path=path)
-    return Recorder(loop(), ports, None, Caller())
+    return Recorder(loop(), ports, None, Caller(), lambda _: None)
 
 
 def test_what_is_taken_is_in_the_journal_and_in_the_run() -> None:
