@@ -373,7 +373,7 @@ class RunStream(Generic[S]):
         self._result = result
         if self._keep:
             ends = (result.finish_reason, result.end_reason, result.stopped_by)
-            self._parts.append(Finish(*ends, result.total_usage))
+            self._parts.append(Finish(*ends, result.total_usage, result.cost_usd))
 
     async def _end(self) -> None:
         try:

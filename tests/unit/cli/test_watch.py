@@ -60,7 +60,7 @@ def test_a_parked_run_is_told_on_stderr(capsys: pytest.CaptureFixture[str]) -> N
     status, shown, closed, _ = watched({"calls": [{"name": "pay", "arguments": {"amount": 5}}]})
 
     assert status is Status.PARKED
-    assert shown.splitlines()[-1] == "parked · 0 steps · 15 tokens · run r in runs.db"
+    assert shown.splitlines()[-1] == "parked · 1 step · 15 tokens · run r in runs.db"
     assert "  graphloop approve r c0.0 --store runs.db\n" in capsys.readouterr().err
     assert closed == ["closed"]
 
