@@ -207,7 +207,7 @@ class ScriptExhausted(ProviderError):
 
 
 class OutputInvalid(GraphloopError):
-    """A model's final answer does not have the form asked for; the message is for the model.
+    """A model's final answer does not have the form asked for.
 
     `text` is what the model said.
     """

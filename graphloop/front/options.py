@@ -134,6 +134,7 @@ class AgentOptions(RunOptions, total=False):
     `compaction`: when and how a long conversation is made shorter (`Compaction`).
     `compact`: your own way to do it: a function of `StepInfo` that returns messages.
     `tool_choice`: auto, required, none, or a `ToolChoice` naming one tool; holds for every turn.
+    Default is auto, or required where a tool takes the answer of an `output_type`.
     `active_tools`: the only tools that are offered and can run.
     `prepare_step`: called before every turn; returns `StepChanges` or None.
     """

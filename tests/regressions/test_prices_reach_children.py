@@ -19,6 +19,11 @@ def six(_: Reply) -> float:
     return 6.0
 
 
+def half(_: Reply) -> float:
+    """Price every reply at half a dollar."""
+    return 0.5
+
+
 def clerk(**options: object) -> AgentTool:
     """Return an agent that answers once and names no price, or the one it is given."""
     model = ScriptedModel(["worked"] * 3, label="clerk", model="small")
@@ -60,6 +65,6 @@ def test_prices_by_model_reach_children_of_children() -> None:
 
 def test_a_child_s_own_price_goes_first() -> None:
     """It may have a contract of its own."""
-    boss = Agent(ScriptedModel([ASK, "done"]), tools=[clerk(price=lambda _: 0.5)], price=six)
+    boss = Agent(ScriptedModel([ASK, "done"]), tools=[clerk(price=half)], price=six)
 
     assert boss.generate_sync("Go").cost_usd == 12.5
