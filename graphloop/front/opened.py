@@ -103,6 +103,7 @@ class Opened(Generic[S]):
         without = () if ending is None or ending.reason in ANSWERED else (ending.reason.value,)
         return (
             *[f"`output` is None: the run ended by `{one}` before it had one" for one in without],
+            *run.warnings,
             *unseen_costs(self.graph, run),
             *unkept_rules(run),
             *of_children,
