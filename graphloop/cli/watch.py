@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TextIO, final
+from typing import Final, TextIO, final
 
 from rich.console import Console
 
@@ -28,6 +28,14 @@ from .screen import Screen
 from .status import Status, complain, tell
 
 __all__ = ["Watched", "decider", "screen_for", "watch"]
+
+NO_ANSWER: Final = {
+    EndReason.CONTEXT_WINDOW,
+    EndReason.EMPTY_RESPONSE,
+    EndReason.INCOMPLETE,
+    EndReason.LENGTH,
+}
+"""How a run ends that has half an answer, or none."""
 
 INTERRUPTED = "interrupted: ending the run; Ctrl-C again to quit at once"
 
@@ -92,7 +100,8 @@ async def _finished(stream: RunStream[None], place: Place | None, screen: Screen
     kept = f"run {result.run_id} in {place.path}" if place is not None and place.path else ""
     screen.finish(result, kept)
     if result.end_reason is not EndReason.PARKED:
-        return Status.FAILED if result.broken_rules or result.owed_rules else Status.OK
+        failed = result.end_reason in NO_ANSWER or result.broken_rules or result.owed_rules
+        return Status.FAILED if failed else Status.OK
     for line in pending_lines(result, place):
         tell(line)
     return Status.PARKED

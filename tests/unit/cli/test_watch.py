@@ -73,6 +73,14 @@ def test_a_run_that_fails_is_closed_and_told(capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().err == "error: ValueError: out of order\n"
 
 
+def test_a_run_without_a_whole_answer_is_a_failure_to_a_shell() -> None:
+    """What comes next in a script would work with half an answer."""
+    status, shown, _, _ = watched({"text": "Half", "finish_reason": "length"})
+
+    assert status is Status.FAILED
+    assert "\nlength · 1 step" in shown
+
+
 def test_a_question_that_is_left_open_parks_the_run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
