@@ -29,12 +29,7 @@ from .status import Status, complain, tell
 
 __all__ = ["Watched", "decider", "screen_for", "watch"]
 
-NO_ANSWER: Final = {
-    EndReason.CONTEXT_WINDOW,
-    EndReason.EMPTY_RESPONSE,
-    EndReason.INCOMPLETE,
-    EndReason.LENGTH,
-}
+NO_ANSWER: Final = {"context_window", "empty_response", "incomplete", "length"}
 """How a run ends that has half an answer, or none."""
 
 INTERRUPTED = "interrupted: ending the run; Ctrl-C again to quit at once"

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from typing import Final, Generic, TypeVar
 
 from ..effects import CallModel
-from ..errors import BadReply, ConfigError, ProviderError
+from ..errors import BadReply, ConfigError
 from ..events import EffectFailed, Event, ModelReplied
 from ..providers.base import (
     Live,
@@ -91,7 +91,6 @@ class Models(Generic[S]):
 
     def _failed(self, effect: CallModel, error: Exception, *, seen: bool) -> EffectFailed:
         failed = self._performer.fail(effect, error)
-        seen = seen or (isinstance(error, ProviderError) and error.content_seen)
         return evolve(failed, spent=self._used(effect.id), content_seen=seen)
 
     def _used(self, effect_id: int) -> Spent:

@@ -24,8 +24,8 @@ __all__ = ["Opened"]
 
 S = TypeVar("S")
 
-ANSWERED: Final = {EndReason.COMPLETED, EndReason.ERROR}
-"""How a run ends that has its output, or raises."""
+ANSWERED: Final = {None, EndReason.COMPLETED, EndReason.ERROR}
+"""How a run ends that has its output, or raises; None where there is nothing to lack."""
 
 
 @dataclass(frozen=True)
@@ -99,15 +99,10 @@ class Opened(Generic[S]):
         of_children = [
             f"{key}: {one}" for key, child in below.items() for one in unkept_rules(child)
         ]
-        ending = run.ending if run.ended and self.final is not None else None
-        without = () if ending is None or ending.reason in ANSWERED else (ending.reason.value,)
-        return (
-            *[f"`output` is None: the run ended by `{one}` before it had one" for one in without],
-            *run.warnings,
-            *unseen_costs(self.graph, run),
-            *unkept_rules(run),
-            *of_children,
-        )
+        reason = run.ending.reason if self.final and run.ended and run.ending else None
+        lacking = f"`output` is None: the run ended by `{reason}` before it had one"
+        told = run.warnings if reason in ANSWERED else (lacking, *run.warnings)
+        return (*told, *unseen_costs(self.graph, run), *unkept_rules(run), *of_children)
 
     def ended(self, run: Run[S], warnings: Sequence[str]) -> RunResult[S] | Exception:
         """Return the result of the run that was driven, or the error that it ended in."""

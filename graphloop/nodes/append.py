@@ -242,14 +242,7 @@ def _ends(ending: Sequence[ToolSpec], results: tuple[ToolResult, ...]) -> bool:
 def recorded(
     turn: Turn, reply: Reply, results: tuple[ToolResult, ...], added: tuple[Message, ...]
 ) -> StepResult:
-    """Return a turn as it is reported.
-
-    Args:
-        turn: the turn.
-        reply: what the model said in it.
-        results: the results of its calls.
-        added: the messages that it adds to the conversation.
-    """
+    """Return a turn as it is reported, with the messages that it adds to the conversation."""
     return StepResult(
         index=turn.number,
         text=reply.message.text,

@@ -186,8 +186,7 @@ class ModelSession(Protocol):
         Closing the generator early closes the connection.
 
         Raises:
-            ProviderError: the model could not be asked or did not answer completely;
-                `content_seen` says whether deltas were yielded that are now void.
+            ProviderError: the model could not be asked or did not answer completely.
         """
         ...
 

@@ -268,7 +268,7 @@ class HttpSession:
                     await exchange.drain()
                     yield attempts.counted(reply)
                 except ProviderError as error:
-                    seen = error.content_seen = attempts.content_started
+                    seen = attempts.content_started
                     if not await attempts.again(error):
                         self._provider.hide_key(error)
                         raise

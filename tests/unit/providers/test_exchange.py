@@ -167,9 +167,8 @@ def test_a_stream_that_is_always_cut_is_truncated_after_the_last_attempt() -> No
 
     async def main() -> None:
         async with WireServer([Answer(HI[:1])] * 4) as server:
-            with pytest.raises(StreamTruncated) as caught:
+            with pytest.raises(StreamTruncated):
                 await Talk(server).ask()
-            assert caught.value.content_seen
             assert len(server.requests) == 3
 
     asyncio.run(main())

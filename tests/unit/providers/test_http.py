@@ -415,7 +415,6 @@ def test_a_call_that_fails_for_good_has_told_all_it_cost() -> None:
 
     assert [UsageSoFar(Usage(5)), UsageSoFar(Usage(10)), UsageSoFar(Usage(15))] == items
     assert isinstance(error, Overloaded)
-    assert not error.content_seen
 
 
 def test_an_answer_without_content_is_an_answer() -> None:
@@ -426,24 +425,6 @@ def test_an_answer_without_content_is_an_answer() -> None:
     assert (told, error) == (UsageSoFar(Usage(5)), None)
     assert isinstance(reply, Reply)
     assert reply.usage == Usage(5)
-
-
-@pytest.mark.parametrize(
-    ("answer", "seen"),
-    [
-        (Answer(sse('{"text": "a"}', DOWN)), True),
-        (Answer(sse('{"text": "a"}')), True),
-        (Answer(sse('{"text": "a"}', '{"text": "b"}'), cut_after=1), True),
-        (json_answer(400, "bad"), False),
-        (json_answer(301, "moved"), False),
-    ],
-)
-def test_an_error_says_whether_there_was_content_before_it(answer: Answer, seen: bool) -> None:
-    """A listener must be told what is void when another model is asked instead."""
-    _, error = asked(*[answer] * 3)
-
-    assert error is not None
-    assert error.content_seen is seen
 
 
 def test_a_call_that_is_given_up_between_two_attempts_leaves_nothing_open() -> None:
