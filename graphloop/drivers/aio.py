@@ -73,9 +73,7 @@ class AsyncDriver(Generic[S]):
         self._stopping = self._left = False
         self._caller = Caller(caller)
         self._hearing = Hearing(self._performer, self._listen, self._caller)
-        self._recorder = Recorder(
-            graph, ports, state, self._caller, self._performer.exception_behind
-        )
+        self._recorder = Recorder(graph, ports, state, self._caller, self._performer)
         self._below = Below(self._performer, self._driver_of)
         self._timer = StepTimer(
             ports.step_s, lambda why: self._stop(Cancelled(ports.clock(), why, timeout=True))

@@ -10,7 +10,7 @@ refuses what does not follow; what is then known of the run is how that driver l
 from __future__ import annotations
 
 from asyncio import CancelledError
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Generic, TypeVar
 
@@ -24,6 +24,7 @@ from ..step import Step
 from .caller import Caller
 from .children import journaled
 from .foresight import ends, foreseen, is_interrupted, place_of
+from .perform import Performer
 from .ports import Ports
 
 __all__ = ["Recorder"]
@@ -42,7 +43,7 @@ class Recorder(Generic[S]):
         ports: where the journal goes, and what type the user's state is of.
         state: the user's state to begin with.
         caller: who awaits the run at the top.
-        raised: returns the exception behind the failure of a run, if it was raised here.
+        performer: knows the exception behind a failure.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class Recorder(Generic[S]):
         ports: Ports[S],
         state: S,
         caller: Caller,
-        raised: Callable[[Run[S]], Exception | None],
+        performer: Performer[S],
     ) -> None:
         self.run: Run[S] | None = None
         self.unseen: list[Step[S]] = []
@@ -59,7 +60,7 @@ class Recorder(Generic[S]):
         self._ports = ports
         self._state = state
         self._caller = caller
-        self._raised = raised
+        self._performer = performer
         self._is_torn = self._ends = False
 
     @property
@@ -125,8 +126,8 @@ class Recorder(Generic[S]):
         return taken, cut
 
     def _refuse_interrupted(self, event: Event, ended: Run[S]) -> None:
-        raised = self._raised(ended) if is_interrupted(self.run, event, ended) else None
-        if raised is not None:
+        raised = self._performer.exception_behind(ended)
+        if raised is not None and is_interrupted(self.run, event, ended):
             raised.add_note(f"run {ended.id!r} is interrupted, not over: resume it to try again")
             raise raised
 
