@@ -136,12 +136,10 @@ class ProviderError(GraphloopError):
     """The model could not be asked, or what it answered is not an answer.
 
     `retryable` says whether the same request may succeed later; `status` is the HTTP status, or 0
-    where there was none; `retry_after_s` is the server's own wish in seconds. `content_seen` says
-    that the answer's content had begun: a listener may have seen some of it.
+    where there was none; `retry_after_s` is the server's own wish in seconds.
     """
 
     retryable = False
-    content_seen: bool = False
 
     def __init__(
         self, message: str, *, status: int = 0, retry_after_s: float | None = None
@@ -207,7 +205,7 @@ class ScriptExhausted(ProviderError):
 
 
 class OutputInvalid(GraphloopError):
-    """A model's final answer does not have the form asked for; the message is for the model.
+    """A model's final answer does not have the form asked for.
 
     `text` is what the model said.
     """

@@ -235,7 +235,7 @@ class Run(Struct, Generic[S], frozen=True, kw_only=True):
     node, how often it did what it may do so often. `unwanted` holds the ids of pending child runs
     that nobody waits for any more: a driver ends them. `watch` is where the temporal rules stand,
     and `counted` the keys of the calls that they know of. `dialogue` is what the node in hand has
-    asked, if it is one that asks several things in a row.
+    asked, if it is one that asks several things in a row. `warnings` are for the caller.
     """
 
     id: str
@@ -266,6 +266,7 @@ class Run(Struct, Generic[S], frozen=True, kw_only=True):
     counted: frozenset[str] = frozenset()
     measured: Measured = Measured()
     dialogue: Dialogue | None = None
+    warnings: tuple[str, ...] = ()
     ending: Ending | None = None
 
     @property

@@ -6,15 +6,18 @@ What the function raises passes through: `Tool` is the boundary.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable
-from typing import cast
+from typing import Final, cast
 
 from .callables import Caller, is_async
 from .tool_effects import Reconcile
 from .tool_options import Policy
-from .tool_outcome import ToolOutcome, result_content
+from .tool_outcome import ToolOutcome, error_text, result_content
 
-__all__ = ["execute_call", "look_up"]
+__all__ = ["execute_call", "look_up", "raised"]
+
+LOG: Final = logging.getLogger("graphloop")
 
 
 async def execute_call(
@@ -39,6 +42,12 @@ async def execute_call(
         "What it had begun may have happened.",
         "timeout",
     )
+
+
+def raised(name: str, error: Exception) -> ToolOutcome:
+    """Return what the model reads of an exception; the log keeps its traceback, at level INFO."""
+    LOG.info("tool %r raised", name, exc_info=error)
+    return ToolOutcome(error_text(error), "error")
 
 
 async def look_up(reconcile: Reconcile, policy: Policy, value: object, context: object) -> object:

@@ -26,11 +26,11 @@ from .parameters import Parameters
 from .schemas import parameters_of
 from .signatures import function_parameters
 from .tool_effects import NOT_DONE, REPEATABLE, EffectPolicy, Found
-from .tool_execution import execute_call, look_up
+from .tool_execution import execute_call, look_up, raised
 from .tool_kinds import definition_text, kind_of
 from .tool_name import check_name
 from .tool_options import Approval, ToolOptions, policy_of, reject_unknown
-from .tool_outcome import ToolOutcome, error_text, rejection, result_content
+from .tool_outcome import ToolOutcome, rejection, result_content
 from .values import Message, ToolKind, ToolSpec
 
 __all__ = [
@@ -237,7 +237,7 @@ class Tool(Generic[P, R_co]):
         try:
             return await execute_call(self.name, call, self._policy, value, context)
         except Exception as error:  # noqa: BLE001 - a tool is user code: the boundary.
-            return ToolOutcome(error_text(error), "error")
+            return raised(self.name, error)
 
     async def reconciled(
         self, arguments: str, context: ToolContext

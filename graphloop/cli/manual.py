@@ -65,7 +65,8 @@ is the first line. Then the graph runs. A graph with a cycle that nothing
 bounds runs only with --unbounded REASON, or with the reason in its `ignore`.
 
 \b
-Exit status: 0 the run ended, 1 it failed or left a temporal rule broken or
+Exit status: 0 the run ended, 1 it failed, has no whole answer (incomplete,
+length, context_window, empty_response) or left a temporal rule broken or
 owed, 2 wrong usage, 3 it is parked and waits for an answer, 130 it was
 interrupted.
 """

@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TextIO, final
+from typing import Final, TextIO, final
 
 from rich.console import Console
 
@@ -28,6 +28,9 @@ from .screen import Screen
 from .status import Status, complain, tell
 
 __all__ = ["Watched", "decider", "screen_for", "watch"]
+
+NO_ANSWER: Final = {"context_window", "empty_response", "incomplete", "length"}
+"""How a run ends that has half an answer, or none."""
 
 INTERRUPTED = "interrupted: ending the run; Ctrl-C again to quit at once"
 
@@ -67,18 +70,24 @@ async def watch(watched: Watched, screen: Screen, asked: str | None) -> Status:
                     screen.show(part, stream.run)
                     if isinstance(part, ErrorPart):
                         failure = part.error
-        status = (
-            complain(failure) if failure is not None else await _finished(stream, place, screen)
-        )
+        if failure is not None:
+            status = complain(failure)
+            _tell_interrupted(stream, place, f"run {run_id} is not over.")
+        else:
+            status = await _finished(stream, place, screen)
     except BrokenPipeError:
-        over = stream.run is None or stream.run.ended
-        if place is not None and place.path and run_id and not over:
-            command = place.resume_command(run_id)
-            tell(f"interrupted: nobody reads what run {run_id} shows. Go on with: {command}")
+        _tell_interrupted(stream, place, f"nobody reads what run {run_id} shows.")
         raise
     finally:
         await watched.close()
     return _interrupted() if interrupt.came else status
+
+
+def _tell_interrupted(stream: RunStream[None], place: Place | None, why: str) -> None:
+    """Tell how to go on with a run that is kept and not over."""
+    run = stream.run
+    if place is not None and place.path and run is not None and not run.ended:
+        tell(f"interrupted: {why} Go on with: {place.resume_command(run.id)}")
 
 
 async def _finished(stream: RunStream[None], place: Place | None, screen: Screen) -> Status:
@@ -86,7 +95,8 @@ async def _finished(stream: RunStream[None], place: Place | None, screen: Screen
     kept = f"run {result.run_id} in {place.path}" if place is not None and place.path else ""
     screen.finish(result, kept)
     if result.end_reason is not EndReason.PARKED:
-        return Status.FAILED if result.broken_rules or result.owed_rules else Status.OK
+        failed = result.end_reason in NO_ANSWER or result.broken_rules or result.owed_rules
+        return Status.FAILED if failed else Status.OK
     for line in pending_lines(result, place):
         tell(line)
     return Status.PARKED

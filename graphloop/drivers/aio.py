@@ -19,10 +19,10 @@ from contextlib import aclosing, suppress
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from ..effects import CallModel, Effect, StartRun
-from ..errors import NotDeterministic, RunBusy, StoreError
+from ..errors import NotDeterministic, ProviderError, RunBusy, StoreError
 from ..events import Begun, Cancelled, ChildEnded, Event, Queued, Resumed, Started, ToolReturned
 from ..graph import Graph
-from ..providers.base import Delta
+from ..providers.base import Live
 from ..run import Run
 from ..spending import Spent
 from ..step import Step
@@ -46,7 +46,7 @@ __all__ = ["DELTAS", "AsyncDriver", "Nested", "Seen"]
 
 S = TypeVar("S")
 
-Seen: TypeAlias = Step[S] | Delta | Nested
+Seen: TypeAlias = Step[S] | Live | Nested
 
 
 class AsyncDriver(Generic[S]):
@@ -73,7 +73,7 @@ class AsyncDriver(Generic[S]):
         self._stopping = self._left = False
         self._caller = Caller(caller)
         self._hearing = Hearing(self._performer, self._listen, self._caller)
-        self._recorder = Recorder(graph, ports, state, self._caller)
+        self._recorder = Recorder(graph, ports, state, self._caller, self._performer)
         self._below = Below(self._performer, self._driver_of)
         self._timer = StepTimer(
             ports.step_s, lambda why: self._stop(Cancelled(ports.clock(), why, timeout=True))
@@ -280,7 +280,7 @@ class AsyncDriver(Generic[S]):
         risky = self._performer.risky(self._hearing.todo, run)
         return Begun(self._ports.clock(), risky) if risky else None
 
-    async def _next(self, run: Run[S]) -> Delta | Nested | Event | None:
+    async def _next(self, run: Run[S]) -> Live | Nested | Event | None:
         """Return what happens next: something to see, or an event; None when the run parks.
 
         What somebody said while an effect was under way comes before its answer: it is to be read
@@ -297,7 +297,7 @@ class AsyncDriver(Generic[S]):
                 self._heard[:0] = () if item is None else (item,)
         return self._asides.pop(0) if self._asides else self._heard.pop(0)
 
-    async def _hear(self, run: Run[S]) -> Delta | Nested | Event | None:
+    async def _hear(self, run: Run[S]) -> Live | Nested | Event | None:
         """Wait for what happens next.
 
         An abort cancels what is awaited here, and nothing else: never a journal being written.
@@ -337,7 +337,7 @@ class AsyncDriver(Generic[S]):
             return
         known = [*self._asides, *self._heard, *ended]
         self._asides, self._heard = [], []
-        with suppress(StoreError):
+        with suppress(StoreError, ProviderError):
             while known and self.run is not None and not self._recorder.is_over:
                 taken = await self._take(known.pop(0), going=self._caller.has_left)
                 self._recorder.unseen.append(taken)

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol, TypeAlias
 from ..effects import StartRun
 from ..errors import MISTAKES, ConfigError, RunBusy
 from ..events import Answering, Cancelled, Event, Started
-from ..providers.base import Delta
+from ..providers.base import Live
 from ..run import Run
 from ..spending import Spent
 from ..step import Step
@@ -20,7 +20,7 @@ from .ports import ChildRun
 
 __all__ = ["Below", "Driving"]
 
-Watched: TypeAlias = AsyncGenerator[Step[Any] | Delta | Nested, None]
+Watched: TypeAlias = AsyncGenerator[Step[Any] | Live | Nested, None]
 
 UNCOUNTED: Final = "what it spends from now on is not counted here"
 

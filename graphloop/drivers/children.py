@@ -13,7 +13,7 @@ from msgspec import Struct
 from ..errors import StoreError
 from ..events import ChildEnded, Event
 from ..graph import Graph
-from ..providers.base import Delta
+from ..providers.base import Live
 from ..run import EndReason, Run, StepResult
 from ..spending import Spent
 from ..step import Step
@@ -47,7 +47,7 @@ class Nested(Struct, frozen=True):
     key: str
     agent: str
     graph: Graph[Any]
-    seen: Step[Any] | Delta | Nested
+    seen: Step[Any] | Live | Nested
 
 
 @dataclass(frozen=True)

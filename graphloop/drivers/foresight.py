@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from ..effects import CallModel
 from ..errors import IllegalEvent
-from ..events import Event, Started
+from ..events import EffectFailed, Event, Started
 from ..graph import Graph
-from ..run import Run
+from ..run import EndReason, Run
 from ..step import Step, begin, step
 
-__all__ = ["ends", "foreseen", "place_of"]
+__all__ = ["ends", "foreseen", "is_interrupted", "place_of"]
 
 S = TypeVar("S")
 
@@ -53,3 +54,11 @@ def foreseen(graph: Graph[S], run: Run[S] | None, event: Event, state: S) -> Ste
 def ends(taken: Step[S] | Exception) -> bool:
     """Whether nothing can be heard after this step."""
     return isinstance(taken, Exception) or taken.run.ended
+
+
+def is_interrupted(run: Run[S] | None, event: Event, ended: Run[S]) -> bool:
+    """Whether a run ends in an error by a failed model call that may succeed later."""
+    if run is None or not isinstance(event, EffectFailed) or not event.failure.retryable:
+        return False
+    failed = ended.ended and ended.ending is not None and ended.ending.reason is EndReason.ERROR
+    return failed and isinstance(run.pending.get(event.effect), CallModel)

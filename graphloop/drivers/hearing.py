@@ -21,7 +21,7 @@ from msgspec import Struct
 from ..effects import CallModel, Effect, StartRun
 from ..errors import ToolError
 from ..events import Answering
-from ..providers.base import Delta
+from ..providers.base import Live
 from ..run import Run
 from .caller import INSIDE, Caller, cancelled_inside
 from .children import GRACE_S, Nested
@@ -40,7 +40,7 @@ class Parked(Struct, frozen=True):
     effect: int
 
 
-Item: TypeAlias = Delta | Nested | Answering | Parked
+Item: TypeAlias = Live | Nested | Answering | Parked
 Listen: TypeAlias = Callable[[CallModel | StartRun], AsyncGenerator[Item, None]]
 
 INBOX_MAX: Final = 256
@@ -88,7 +88,7 @@ class Hearing(Generic[S]):
         self._closing = False
         self._unheard: list[Answering] = []
 
-    async def hear(self, run: Run[S]) -> Delta | Nested | Answering | None:
+    async def hear(self, run: Run[S]) -> Live | Nested | Answering | None:
         """Begin what is to do, and return what is heard first; None when nothing will be.
 
         What is awaited in place may have cancelled this task itself, for a time limit of its own
@@ -105,7 +105,7 @@ class Hearing(Generic[S]):
             raise asyncio.CancelledError
         return heard
 
-    async def _hear(self, run: Run[S]) -> Delta | Nested | Answering | None:
+    async def _hear(self, run: Run[S]) -> Live | Nested | Answering | None:
         if self._source is None and len(self.todo) == 1 and not self._tasks:
             effect = self.todo.pop()
             if not isinstance(effect, WATCHED):
@@ -144,7 +144,7 @@ class Hearing(Generic[S]):
 
     async def _hear_source(
         self, source: AsyncGenerator[Item, None]
-    ) -> Delta | Nested | Answering | None:
+    ) -> Live | Nested | Answering | None:
         try:
             item = await anext(source)
         except asyncio.CancelledError as error:

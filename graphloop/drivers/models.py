@@ -8,12 +8,13 @@ from contextlib import aclosing
 from typing import Final, Generic, TypeVar
 
 from ..effects import CallModel
-from ..errors import BadReply, ConfigError, ProviderError
+from ..errors import BadReply, ConfigError
 from ..events import EffectFailed, Event, ModelReplied
 from ..providers.base import (
-    Delta,
+    Live,
     ModelSession,
     ReasoningDelta,
+    Restarted,
     TextDelta,
     ToolCallDelta,
     UsageSoFar,
@@ -28,7 +29,7 @@ __all__ = ["DELTAS", "Models"]
 
 S = TypeVar("S")
 
-DELTAS: Final = (TextDelta, ReasoningDelta, ToolCallDelta)
+DELTAS: Final = (TextDelta, ReasoningDelta, ToolCallDelta, Restarted)
 
 
 class Models(Generic[S]):
@@ -47,14 +48,14 @@ class Models(Generic[S]):
 
     async def ask(
         self, effect: CallModel
-    ) -> AsyncGenerator[Delta | ModelReplied | EffectFailed, None]:
+    ) -> AsyncGenerator[Live | ModelReplied | EffectFailed, None]:
         """Yield a model's deltas and, last, the event that it replied or failed."""
         seen = False
         try:
             async with aclosing(self._session(effect.model).stream(effect.request)) as stream:
                 async for item in stream:
                     if isinstance(item, DELTAS):
-                        seen = True
+                        seen = type(item) is not Restarted
                         yield item
                     elif isinstance(item, Reply):
                         self._so_far[effect.id] = item
@@ -90,7 +91,6 @@ class Models(Generic[S]):
 
     def _failed(self, effect: CallModel, error: Exception, *, seen: bool) -> EffectFailed:
         failed = self._performer.fail(effect, error)
-        seen = seen or (isinstance(error, ProviderError) and error.content_seen)
         return evolve(failed, spent=self._used(effect.id), content_seen=seen)
 
     def _used(self, effect_id: int) -> Spent:

@@ -23,7 +23,8 @@ from ..run import Run
 from ..step import Step
 from .caller import Caller
 from .children import journaled
-from .foresight import ends, foreseen, place_of
+from .foresight import ends, foreseen, is_interrupted, place_of
+from .perform import Performer
 from .ports import Ports
 
 __all__ = ["Recorder"]
@@ -42,15 +43,24 @@ class Recorder(Generic[S]):
         ports: where the journal goes, and what type the user's state is of.
         state: the user's state to begin with.
         caller: who awaits the run at the top.
+        performer: knows the exception behind a failure.
     """
 
-    def __init__(self, graph: Graph[S], ports: Ports[S], state: S, caller: Caller) -> None:
+    def __init__(
+        self,
+        graph: Graph[S],
+        ports: Ports[S],
+        state: S,
+        caller: Caller,
+        performer: Performer[S],
+    ) -> None:
         self.run: Run[S] | None = None
         self.unseen: list[Step[S]] = []
         self._graph = graph
         self._ports = ports
         self._state = state
         self._caller = caller
+        self._performer = performer
         self._is_torn = self._ends = False
 
     @property
@@ -94,9 +104,13 @@ class Recorder(Generic[S]):
         Raises:
             RunBusy: another driver has taken the run further than is known here.
             StoreError: the event was not kept, for another reason.
+            ProviderError: the run would end by this failure, which may pass. Nothing is journaled:
+                the model call stays pending, as after a crash, and a resume performs it again.
         """
         place = place_of(self.run, event)
         taken = foreseen(self._graph, self.run, event, self._state)
+        if self._ports.kept and not (self._ports.path or isinstance(taken, Exception)):
+            self._refuse_interrupted(event, taken.run)
         self._is_torn, self._ends = True, ends(taken)
         try:
             cut = await journaled(self._ports.store, place, event, self._caller, going=going)
@@ -110,6 +124,12 @@ class Recorder(Generic[S]):
             raise taken
         self.run = taken.run
         return taken, cut
+
+    def _refuse_interrupted(self, event: Event, ended: Run[S]) -> None:
+        raised = self._performer.exception_behind(ended)
+        if raised is not None and is_interrupted(self.run, event, ended):
+            raised.add_note(f"run {ended.id!r} is interrupted, not over: resume it to try again")
+            raise raised
 
     async def refuse_outrun(self, run_id: str, refused: Event | None = None) -> None:
         """Refuse to go on with a run that another driver has taken further than is known here.

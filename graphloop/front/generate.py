@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Unpack
 
+from ..approvals import Approval
 from ..drivers.sync import run_sync
 from .agent import Agent
 from .inputs import MessageInput
@@ -23,6 +24,8 @@ async def generate_text(
     prompt: str | None = None,
     *,
     messages: Sequence[MessageInput] | None = None,
+    approvals: Mapping[str, bool | Approval] | None = None,
+    tool_results: Mapping[str, object] | None = None,
     **options: Unpack[AgentOptions],
 ) -> RunResult[None]:
     """Ask a model, let it use tools until it is done, and return the result.
@@ -31,6 +34,8 @@ async def generate_text(
         model: `"provider:model"`, or a provider.
         prompt: the question, or
         messages: the conversation so far.
+        approvals: decisions about the calls that `messages` ends in; see `Agent.stream`.
+        tool_results: what client tools returned to those calls.
         options: see `AgentOptions`.
 
     Raises:
@@ -40,7 +45,9 @@ async def generate_text(
     """
     agent = Agent(model, **options)
     try:
-        return await agent.generate(prompt, messages=messages)
+        return await agent.generate(
+            prompt, messages=messages, approvals=approvals, tool_results=tool_results
+        )
     finally:
         if isinstance(model, str):
             await agent.aclose()
@@ -51,10 +58,15 @@ def generate_text_sync(
     prompt: str | None = None,
     *,
     messages: Sequence[MessageInput] | None = None,
+    approvals: Mapping[str, bool | Approval] | None = None,
+    tool_results: Mapping[str, object] | None = None,
     **options: Unpack[AgentOptions],
 ) -> RunResult[None]:
     """Do what `generate_text` does, for callers without an event loop."""
-    return run_sync(generate_text(model, prompt, messages=messages, **options), "generate_text")
+    work = generate_text(
+        model, prompt, messages=messages, approvals=approvals, tool_results=tool_results, **options
+    )
+    return run_sync(work, "generate_text")
 
 
 def stream_chat(
@@ -62,6 +74,8 @@ def stream_chat(
     prompt: str | None = None,
     *,
     messages: Sequence[MessageInput] | None = None,
+    approvals: Mapping[str, bool | Approval] | None = None,
+    tool_results: Mapping[str, object] | None = None,
     **options: Unpack[AgentOptions],
 ) -> RunStream[None]:
     """Return the stream of one run at once; nothing is sent until it is looked at.
@@ -71,7 +85,9 @@ def stream_chat(
     """
     try:
         agent = Agent(model, **options)
-        stream = agent.stream(prompt, messages=messages)
+        stream = agent.stream(
+            prompt, messages=messages, approvals=approvals, tool_results=tool_results
+        )
     except Exception as error:  # noqa: BLE001 - it is raised again by `result`
         return RunStream(partial(_refuse, error))
     if isinstance(model, str):

@@ -35,7 +35,7 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "developer": ("content",),
     "user": ("content",),
     "assistant": ("content", "reasoning_content", "tool_calls"),
-    "tool": ("content", "name", "tool_call_id"),
+    "tool": ("content", "is_error", "name", "tool_call_id"),
 }
 
 
@@ -126,11 +126,15 @@ def _message(at: int, message: MessageInput) -> Message:
         case "assistant":
             return AssistantMessage(tuple(_assistant(place, message)))
         case _:  # "tool", the last of the roles.
+            failed = message.get("is_error", False)
+            if not isinstance(failed, bool):
+                raise ConfigError(f"{place}: `is_error`: expected True or False, found {failed!r}")
             return ToolResult(
                 key="",
                 call_id=_field(place, message, "tool_call_id"),
                 name=_field(place, message, "name") if message.get("name") else "",
                 content=_text(place, content),
+                status="error" if failed else "ok",
             )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from ..drivers.aio import AsyncDriver, Seen
 from ..drivers.ports import Ports
@@ -15,6 +15,7 @@ from ..events import Steered
 from ..graph import Graph
 from ..run import EndReason, Run, Spent, StepResult
 from ..values import Message
+from .callbacks import OUTPUT
 from .final_answer import FinalAnswer
 from .keeper import Hold
 from .result import RunResult, unkept_rules, unseen_costs
@@ -22,6 +23,9 @@ from .result import RunResult, unkept_rules, unseen_costs
 __all__ = ["Opened"]
 
 S = TypeVar("S")
+
+ANSWERED: Final = {None, EndReason.COMPLETED, EndReason.ERROR}
+"""How a run ends that has its output, or raises; None where there is nothing to lack."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +99,10 @@ class Opened(Generic[S]):
         of_children = [
             f"{key}: {one}" for key, child in below.items() for one in unkept_rules(child)
         ]
-        return (*unseen_costs(self.graph, run), *unkept_rules(run), *of_children)
+        reason = run.ending.reason if self.final and run.ended and run.ending else None
+        lacking = f"`output` is None: the run ended by `{reason}` before it had one"
+        told = run.warnings if reason in ANSWERED else (lacking, *run.warnings)
+        return (*told, *unseen_costs(self.graph, run), *unkept_rules(run), *of_children)
 
     def ended(self, run: Run[S], warnings: Sequence[str]) -> RunResult[S] | Exception:
         """Return the result of the run that was driven, or the error that it ended in."""
@@ -124,4 +131,9 @@ class Opened(Generic[S]):
         if failure.error != OutputInvalid.__name__:
             return RunFailed(f"{failure.error}: {failure.message}")
         said = "" if self.final is None or not run.steps else self.final.said(run)
-        return OutputInvalid(failure.message, text=said)
+        times = run.rejections.get(OUTPUT, 0)
+        return OutputInvalid(
+            f"`output_type`: expected an answer of this type, found none; it was sent back "
+            f"{times} time(s). As the model reads it: {failure.message}",
+            text=said,
+        )

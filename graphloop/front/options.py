@@ -74,7 +74,8 @@ class RunOptions(TypedDict, total=False):
     `api_key`, `base_url`: for a model given by name; unset comes from the environment.
     `timeouts`, `retries`: for a model given by name; the limits of one model call, and how often
     it may be sent.
-    `price`: the cost of a reply in US dollars; default is the table of genai-prices.
+    `price`: the cost of a reply in US dollars; default is the table of genai-prices. It holds in
+    child runs as well, but for those that are given their own.
     `prices`: prices of models by name, which go before that table; not beside `price`.
     `clock`: seconds since the epoch; the only time that a run sees.
     """
@@ -133,6 +134,7 @@ class AgentOptions(RunOptions, total=False):
     `compaction`: when and how a long conversation is made shorter (`Compaction`).
     `compact`: your own way to do it: a function of `StepInfo` that returns messages.
     `tool_choice`: auto, required, none, or a `ToolChoice` naming one tool; holds for every turn.
+    Default is auto, or required where a tool takes the answer of an `output_type`.
     `active_tools`: the only tools that are offered and can run.
     `prepare_step`: called before every turn; returns `StepChanges` or None.
     """

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar, final
 from ..drivers.asks import Pending, pending_of
 from ..effects import StartRun
 from ..graph import Graph
+from ..nodes.append import recorded
 from ..nodes.stop_check import StopCheck
 from ..run import EndReason, Run, Spent, StepResult
 from ..stop import CostExceeds, parts_of
@@ -58,13 +59,16 @@ class RunResult(Generic[S]):
 
     @property
     def steps(self) -> tuple[StepResult, ...]:
-        """All turns, in order, the last one included."""
-        return tuple(self.run.steps)
+        """All turns, in order, the last one included: also the one in which a run is parked.
+
+        That one has the results that are there already, and the same index once it is resumed.
+        """
+        return (*self.run.steps, *self._open)
 
     @property
     def text(self) -> str:
         """The text of the last turn; the other agent's, where one took the conversation over."""
-        return answer_text(self.run.steps[-1]) if self.run.steps else ""
+        return answer_text(self.steps[-1]) if self.steps else ""
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -72,11 +76,16 @@ class RunResult(Generic[S]):
 
         A parked run's end in the calls that wait, and the results that are there already.
         """
+        return (*self.run.added, *[one for step in self._open for one in step.messages])
+
+    @property
+    def _open(self) -> tuple[StepResult, ...]:
+        """The turn in which the run is parked, if it is in one."""
         turn, reply = self.run.turn, self.run.turn.reply
         if self.run.ended or reply is None or turn.dropped or turn.number < 0:
-            return tuple(self.run.added)
-        finished = [result for result in turn.results if result is not None]
-        return (*self.run.added, reply.message, *finished)
+            return ()
+        finished = tuple([result for result in turn.results if result is not None])
+        return (recorded(turn, reply, finished, (reply.message, *finished)),)
 
     @property
     def total_usage(self) -> Usage:
@@ -105,7 +114,7 @@ class RunResult(Generic[S]):
     @property
     def finish_reason(self) -> FinishReason | None:
         """Why the model stopped in its last turn; None if it never answered."""
-        return self.run.steps[-1].finish_reason if self.run.steps else None
+        return self.steps[-1].finish_reason if self.steps else None
 
     @property
     def end_reason(self) -> EndReason:
@@ -143,7 +152,7 @@ class RunResult(Generic[S]):
     @property
     def provider_metadata(self) -> str:
         """What the provider said beside the last message, as JSON text; empty if nothing."""
-        return self.run.steps[-1].metadata if self.run.steps else ""
+        return self.steps[-1].metadata if self.steps else ""
 
 
 def spent_by(run: Run[Any], children: Mapping[str, Run[Any]]) -> Spent:

@@ -52,7 +52,7 @@ from .stream import RunStream
 from .told import Model
 from .tool_approver import ToolApprover, approver_alone, approver_below
 from .watched import beyond_watch, refuse_other_rules, watched
-from .world import World, price_of
+from .world import World, price_below, price_of
 
 if TYPE_CHECKING:
     from ..proofs.most import Bound
@@ -293,6 +293,7 @@ class Runner(Generic[S]):
             secret=ports.secret,
             path=(*ports.path, effect.key),
             resumable=ports.resumable,
+            price=price_below(self.options, own.price, ports.price),
             clock=ports.clock,
         )
         run_id = f"{parent.id}/{effect.key}"

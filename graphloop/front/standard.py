@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
 from ..compaction import Compaction
@@ -62,7 +62,12 @@ def standard_nodes(
             "`compact` shortens a conversation that is too long, and `compaction` says when that "
             "is: give `compaction=Compaction(context_window=…)`"
         )
-    choice = choice_of(options.get("tool_choice", "auto"), offered(specs, active))
+    # The tool that takes the answer is the only way to give it; a model that thinks, of those that
+    # only such a tool serves, takes no forced choice (Anthropic's page on extended thinking).
+    extra = options.get("provider_options")
+    forced = world.own and not (isinstance(extra, Mapping) and "thinking" in extra)
+    free = options.get("tool_choice", "required" if forced else "auto")
+    choice = choice_of(free, offered(specs, active))
     if choice.mode == "none" and choice.scope == "every_step" and world.own:
         raise ConfigError(
             "`tool_choice='none'` leaves no way to give an answer of the output_type, which a tool "

@@ -87,7 +87,7 @@ class RunStream(Generic[S]):
 
     @property
     def text_stream(self) -> AsyncIterator[str]:
-        """The text deltas of all turns.
+        """The text deltas of all turns; a turn that is asked again (`step-retry`) is told again.
 
         Raises:
             Exception: what `result` raises, after the last delta that came.
@@ -316,8 +316,8 @@ class RunStream(Generic[S]):
                     self._parts.extend(
                         self._view.see_child(seen.key, seen.agent, seen.graph, seen.seen)
                     )
-            elif self._talking:
-                self._show(seen)
+            elif self._talking and self._view is not None:
+                self._show(self._view.live(seen))
             else:
                 continue
             if len(self._parts) > known:
@@ -373,7 +373,7 @@ class RunStream(Generic[S]):
         self._result = result
         if self._keep:
             ends = (result.finish_reason, result.end_reason, result.stopped_by)
-            self._parts.append(Finish(*ends, result.total_usage))
+            self._parts.append(Finish(*ends, result.total_usage, result.cost_usd))
 
     async def _end(self) -> None:
         try:

@@ -14,7 +14,7 @@ from ..policy import Policy, Rule, allow, unmatched
 from ..providers.base import Provider
 from ..providers.registry import resolve
 from ..tools import Tool, Toolbox
-from ..values import ToolSpec
+from ..values import Reply, ToolSpec
 from .checking import check_model
 from .child import AgentTool, Plan
 from .options import RunOptions, Tools
@@ -22,7 +22,7 @@ from .told import Model
 
 OwnTools: TypeAlias = Mapping[str, Callable[..., object]] | Sequence[Callable[..., object]]
 
-__all__ = ["World", "check_gate", "check_rules", "price_of", "split_tools"]
+__all__ = ["World", "check_gate", "check_rules", "price_below", "price_of", "split_tools"]
 
 
 class World:
@@ -230,6 +230,18 @@ def price_of(options: RunOptions, provider: Provider) -> Price:
         return unpriced
     prices = import_module("graphloop.prices")
     return cast("Price", prices.price_with(table) if table else prices.price)
+
+
+def price_below(options: RunOptions, own: Price, above: Price) -> Price:
+    """Return what prices a child's replies: its own options, its parent, or its model's table."""
+    if options.get("price") is not None or options.get("prices"):
+        return own
+
+    def price(reply: Reply) -> float | None:
+        cost_usd = above(reply)
+        return own(reply) if cost_usd is None else cost_usd
+
+    return price
 
 
 def _prefix(label: str) -> str:

@@ -30,7 +30,7 @@ from ..values import (
     call_key,
 )
 
-__all__ = ["Append", "AppendOutcome"]
+__all__ = ["Append", "AppendOutcome", "recorded"]
 
 S = TypeVar("S")
 
@@ -104,7 +104,7 @@ class Append(FrozenFields):
             added=run.added.append(*new),
             steps=run.steps
             if turn.number < 0
-            else run.steps.append(_record(turn, reply, results, kept)),
+            else run.steps.append(recorded(turn, reply, results, kept)),
             tool_errors=tool_errors,
             denials=denials,
             measured=measured if measured.tokens else run.measured,
@@ -125,7 +125,7 @@ class Append(FrozenFields):
         dropped = turn.reply if turn.dropped and turn.number >= 0 else None
         # What has run is on record, though no conversation holds it any more.
         ran = tuple([one for one in turn.results if one is not None]) if turn.dropped else ()
-        record = () if dropped is None else (_record(turn, dropped, ran, turn.notes),)
+        record = () if dropped is None else (recorded(turn, dropped, ran, turn.notes),)
         tool_errors, denials = _guarded(run, ran)
         run = evolve(
             run,
@@ -239,9 +239,10 @@ def _ends(ending: Sequence[ToolSpec], results: tuple[ToolResult, ...]) -> bool:
     return bool(ran) and all(result.status == "ok" and result.name in names for result in ran)
 
 
-def _record(
+def recorded(
     turn: Turn, reply: Reply, results: tuple[ToolResult, ...], added: tuple[Message, ...]
 ) -> StepResult:
+    """Return a turn as it is reported, with the messages that it adds to the conversation."""
     return StepResult(
         index=turn.number,
         text=reply.message.text,

@@ -87,7 +87,8 @@ class Compact(FrozenFields):
         if pruned.enough or span is None or "summarize" not in self.compaction.layers:
             return self._leave(run, worked=bool(pruned.layers) or not asked)
         asked_for = summary_request(run.messages, span, self.compaction)
-        request = ModelRequest(asked_for, settings=_room(run.setup.settings.max_tokens))
+        room = self.compaction.context_window - estimate(asked_for)
+        request = ModelRequest(asked_for, settings=_as_asked(run.setup.settings, room))
         label = self.compaction.summary_model or run.setup.model
         return Wait(run, (CallModel(run.next_effect, label, request),))
 
@@ -102,12 +103,14 @@ class Compact(FrozenFields):
                 # Half a summary, or a refusal to give one, must not stand for what it leaves out.
                 said = reply.message.text if reply.finish_reason is FinishReason.STOP else ""
                 run = _paid(run, reply.usage)
+                if reply.finish_reason is not FinishReason.STOP:
+                    run = self._warned(run, f"it ended by {reply.finish_reason.value!r}")
                 shorter = summarized(run.messages, span, said)
                 if len(shorter) == len(run.messages):
                     return self._leave(run, worked=_is_worth_asking(run))
                 return self._leave(_shorter(run, shorter), worked=True)
             case EffectFailed() if isinstance(answered, CallModel):
-                run = _paid(run, event.spent.usage)
+                run = self._warned(_paid(run, event.spent.usage), event.failure.message)
                 return self._leave(run, worked=_is_worth_asking(run))
             case CallbackReturned(answer=Changes(messages=messages)):
                 changed = run if messages is None else _shorter(run, messages)
@@ -131,15 +134,22 @@ class Compact(FrozenFields):
         tokens = counted.tokens + new
         return max(tokens, self.compaction.context_window) if full else tokens, calibration
 
+    def _warned(self, run: Run[S], found: str) -> Run[S]:
+        told = f"{self.name!r} had no summary to put in place of old messages: {found}"
+        return evolve(run, warnings=(*run.warnings, told))
+
     def _leave(self, run: Run[S], *, worked: bool) -> Reaction[S, CompactOutcome]:
         if worked:
             return Leave(run, Compacted())
         return Leave(ended_by(run, Ending(EndReason.CONTEXT_WINDOW)), Cannot())
 
 
-def _room(limit: int | None) -> Settings:
-    """Return how long a summary may be, where a reply may be so long."""
-    return Settings(max_tokens=None if limit is None else max(limit, SUMMARY_TOKENS))
+def _as_asked(settings: Settings, room: int) -> Settings:
+    """Return the run's settings for a summary, which may be as long as there is room for."""
+    limit = settings.max_tokens
+    if limit is not None or room < SUMMARY_TOKENS:
+        limit = min(max(limit or 0, SUMMARY_TOKENS), max(room, 1))
+    return evolve(settings, max_tokens=limit, stop_sequences=(), parallel_tool_calls=None)
 
 
 def _is_worth_asking(run: Run[S]) -> bool:

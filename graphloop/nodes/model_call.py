@@ -122,7 +122,7 @@ class ModelCall(FrozenFields):
         run = evolve(run, turn=evolve(turn, asked=True, usage=turn.usage + event.spent.usage))
         if failure.error == "ContextOverflow":
             return Leave(run, ContextFull())
-        if failure.retryable and not event.content_seen and turn.fallbacks < len(self.fallbacks):
+        if failure.retryable and turn.fallbacks < len(self.fallbacks):
             return self.enter(evolve(run, turn=evolve(run.turn, fallbacks=turn.fallbacks + 1)))
         return Leave(ended_by(run, Ending(EndReason.ERROR, failure=failure)), Failed())
 

@@ -21,9 +21,11 @@ __all__ = [
     "Decoder",
     "Delta",
     "Encoder",
+    "Live",
     "ModelSession",
     "Provider",
     "ReasoningDelta",
+    "Restarted",
     "ServerEvent",
     "StreamItem",
     "TextDelta",
@@ -63,6 +65,14 @@ class ToolCallDelta(Struct, frozen=True, tag_field="type", tag="tool-call-delta"
 Delta: TypeAlias = TextDelta | ReasoningDelta | ToolCallDelta
 
 
+class Restarted(Struct, frozen=True, gc=False):
+    """The stream broke off and the model is asked again: the deltas so far are void."""
+
+
+Live: TypeAlias = Delta | Restarted
+"""What a listener learns of a model call before its reply."""
+
+
 class UsageSoFar(Struct, frozen=True, tag_field="type", tag="usage-so-far", gc=False):
     """What a stream has cost until now, told before its end: for turns that never have one.
 
@@ -74,7 +84,7 @@ class UsageSoFar(Struct, frozen=True, tag_field="type", tag="usage-so-far", gc=F
     type: ClassVar[Literal["usage-so-far"]] = "usage-so-far"
 
 
-StreamItem: TypeAlias = Delta | UsageSoFar | Reply
+StreamItem: TypeAlias = Live | UsageSoFar | Reply
 
 
 class ServerEvent(Struct, frozen=True, gc=False):
@@ -112,7 +122,7 @@ class Decoder(Protocol):
 
     @property
     def content_started(self) -> bool:
-        """Whether any content has come: from here on a retry would repeat what was seen."""
+        """Whether any content has come: from here on a retry makes void what was seen."""
         ...
 
     @property
@@ -170,13 +180,13 @@ class ModelSession(Protocol):
     def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
         """Ask the model; yield deltas as they come and, last, exactly one `Reply`.
 
+        A session that asks again after content yields `Restarted` before the new deltas.
         Where the wire tells what is spent before the end, `UsageSoFar` stands between them. The
         usage of the reply is of all attempts, also of those that failed before it.
         Closing the generator early closes the connection.
 
         Raises:
-            ProviderError: the model could not be asked or did not answer completely;
-                `content_seen` says whether there was content before the failure.
+            ProviderError: the model could not be asked or did not answer completely.
         """
         ...
 

@@ -52,7 +52,7 @@ class Exchange:
         decoder: the wire's decoder of this response.
         items: what `begin` decoded; to be passed on first.
         events: what `begin` received and did not decode; to be decoded next.
-        spent: the usage that was told before any content came.
+        spent: the usage that was told last.
         ended: whether the response has ended.
     """
 

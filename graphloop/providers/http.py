@@ -1,8 +1,8 @@
 """Perform the exchange of any wire over HTTP: send, retry, time, read, and never guess.
 
-Owns connections, time limits and retries; knows nothing of what a wire says. A request is sent
-again only while no content has come, for from then on somebody may have seen it. A stream that
-breaks is an error, never an answer: only the decoder's terminal marker makes a reply.
+Owns connections, time limits and retries; knows nothing of what a wire says. A stream that breaks
+is an error, never an answer: only the decoder's terminal marker makes a reply. A request that is
+sent again after content says so first, for a listener may have seen some of it.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
+from itertools import chain
 from typing import final
 
 import httpx
 
 from ..errors import ConfigError, ProviderError
 from ..values import ModelRequest, Reply, Usage, evolve
-from .base import ServerEvent, StreamItem, UsageSoFar, Wire
+from .base import Decoder, Restarted, ServerEvent, StreamItem, UsageSoFar, Wire
 from .exchange import Exchange
 from .retries import Retries
 from .timeouts import Timeouts, Watch
@@ -238,35 +239,43 @@ class HttpSession:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
         """Ask the model; yield deltas as they come and, last, exactly one `Reply`.
 
-        `UsageSoFar` comes whenever the server says what is spent; it and the reply's usage count
-        all attempts. Closing the generator early closes the connection.
+        A stream that breaks after its content has begun is asked for again, as often as `Retries`
+        allows: `Restarted` makes the deltas before it void. `UsageSoFar` comes whenever the server
+        says what is spent; it and the reply's usage count all attempts. Closing the generator
+        early closes the connection.
 
         Raises:
             ProviderError: the model could not be asked or did not answer completely.
         """
         attempts = _Attempts(self._provider, b"".join(self._encoder.encode(request)))
         try:
-            while isinstance(exchange := await attempts.advance(), UsageSoFar):
-                yield exchange
-            decoder = exchange.decoder
-            decode = attempts.decode_of(exchange)
-            for early in exchange.items:
-                yield attempts.counted(early)
-            events = exchange.events
-            while True:
-                for event in events:
-                    for item in decode(event):
-                        yield item
-                if decoder.complete or exchange.ended:
-                    break
-                events = await exchange.receive()
-            reply = decoder.reply()
-            await exchange.drain()
-            yield attempts.counted(reply)
-        except ProviderError as error:
-            self._provider.hide_key(error)
-            error.content_seen = attempts.content_started
-            raise
+            while True:  # `Retries.attempts_max` bounds it.
+                try:
+                    exchange = await attempts.open()
+                    while not await exchange.begin():
+                        yield attempts.counted(UsageSoFar(exchange.spent))
+                    decoder, early = exchange.decoder, map(attempts.counted, exchange.items)
+                    items: Iterable[StreamItem] = chain(
+                        early, attempts.decoded(decoder, exchange.events)
+                    )
+                    while True:
+                        for item in items:
+                            yield item
+                        if decoder.complete or exchange.ended:
+                            break
+                        items = attempts.decoded(decoder, await exchange.receive())
+                    reply = decoder.reply()
+                    await exchange.drain()
+                    yield attempts.counted(reply)
+                except ProviderError as error:
+                    seen = attempts.content_started
+                    if not await attempts.again(error):
+                        self._provider.hide_key(error)
+                        raise
+                else:
+                    return
+                if seen:
+                    yield Restarted()
         finally:
             await attempts.close()
 
@@ -285,39 +294,41 @@ class _Attempts:
 
     @property
     def content_started(self) -> bool:
-        """Whether any content has come."""
+        """Whether any content of the attempt under way has come."""
         return self._exchange is not None and self._exchange.decoder.content_started
 
-    async def advance(self) -> UsageSoFar | Exchange:
-        """Return the exchange whose content has started; before it, whatever is spent.
+    async def open(self) -> Exchange:
+        """Return the next attempt, which the server has agreed to answer.
 
         Raises:
-            ProviderError: there is no content, and there was none to be had.
+            ProviderError: it has not.
         """
-        while True:  # `Retries.attempts_max` bounds it.
-            try:
-                exchange = self._exchange or await self._open()
-                if await exchange.begin():
-                    return exchange
-                return UsageSoFar(self._spent + exchange.spent)
-            except ProviderError as error:
-                wait_s = self._wait_s(error)
-                if wait_s is None:
-                    raise
-            await self.close()
-            await self._provider.world.sleep(wait_s)
+        self._count += 1
+        self._exchange = Exchange(self._provider.wire, self._watch)
+        await self._provider.post(self._exchange, self._body)
+        return self._exchange
 
-    def decode_of(self, exchange: Exchange) -> Callable[[ServerEvent], Iterable[StreamItem]]:
-        """Return what decodes the events of `exchange`; it costs more only after a failure."""
-        feed = exchange.decoder.feed
-        if self._spent == Usage():
-            return feed
-        return lambda event: map(self.counted, feed(event))
+    async def again(self, error: ProviderError) -> bool:
+        """End the attempt that failed; return whether another is due, after the wait for it."""
+        retries, world = self._provider.retries, self._provider.world
+        wait_s = retries.wait_s(self._count, error, world.jitter())
+        if not (retries.allows(self._count, error) and self._watch.allows(wait_s)):
+            return False
+        await self.close()
+        await world.sleep(wait_s)
+        return True
+
+    def decoded(self, decoder: Decoder, events: Iterable[ServerEvent]) -> Iterable[StreamItem]:
+        """Yield what the events say; most of it are deltas, which cost no call."""
+        for event in events:
+            for item in decoder.feed(event):
+                yield self.counted(item) if type(item) is UsageSoFar else item
 
     def counted(self, item: StreamItem) -> StreamItem:
         """Return `item`, with the usage of the attempts that failed if it tells any."""
         match item:
-            case UsageSoFar():
+            case UsageSoFar() if self._exchange is not None:
+                self._exchange.spent = item.usage
                 return UsageSoFar(self._spent + item.usage)
             case Reply():
                 return evolve(item, usage=self._spent + item.usage)
@@ -330,16 +341,3 @@ class _Attempts:
         if exchange is not None:
             self._spent += exchange.spent
             await exchange.close()
-
-    async def _open(self) -> Exchange:
-        self._count += 1
-        self._exchange = Exchange(self._provider.wire, self._watch)
-        await self._provider.post(self._exchange, self._body)
-        return self._exchange
-
-    def _wait_s(self, error: ProviderError) -> float | None:
-        """Return how long to wait for the next attempt, or None if there is to be none."""
-        retries = self._provider.retries
-        wait_s = retries.wait_s(self._count, error, self._provider.world.jitter())
-        again = retries.allows(self._count, error) and self._watch.allows(wait_s)
-        return wait_s if again and not self.content_started else None

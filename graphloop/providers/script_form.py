@@ -112,9 +112,7 @@ def _read(entry: Mapping[str, object], place: str, model: str) -> ReadyReply:
         *_call_deltas(calls),
     )
     if "error" in entry:
-        error = _error(entry, place)
-        error.content_seen = bool(deltas)
-        return ReadyReply(deltas, error)
+        return ReadyReply(deltas, _error(entry, place))
     text = "".join(pieces)
     parts: list[AssistantPart] = [ReasoningPart(reasoning)] if reasoning else []
     parts += [TextPart(text)] if text else []

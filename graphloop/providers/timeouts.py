@@ -85,6 +85,7 @@ class Watch:
         if self._layer != "total":
             self._layer = None
         self._first_content_at = self._loop.time() + (self._timeouts.first_content_s or inf)
+        self._quiet_s = inf
         self._arm()
 
     def content_started(self) -> None:

@@ -31,7 +31,7 @@ from ..events import (
 )
 from ..graph import Graph
 from ..node_protocol import Kind
-from ..providers.base import Delta, ReasoningDelta, TextDelta, ToolCallDelta
+from ..providers.base import Delta, Live, ReasoningDelta, Restarted, TextDelta, ToolCallDelta
 from ..run import Run
 from ..step import Step
 from ..values import (
@@ -163,7 +163,7 @@ class ChildSeen(Protocol):
         ...
 
     @property
-    def seen(self) -> Step[Any] | Delta | ChildSeen:
+    def seen(self) -> Step[Any] | Live | ChildSeen:
         """What was seen."""
         ...
 
@@ -214,7 +214,7 @@ class PartView(Generic[S]):
                 yield BudgetExceeded(*limit)
 
     def see_child(
-        self, key: str, agent: str, graph: Graph[Any], seen: Step[Any] | Delta | ChildSeen
+        self, key: str, agent: str, graph: Graph[Any], seen: Step[Any] | Live | ChildSeen
     ) -> Iterator[SubAgent]:
         """Yield what something seen in a child run shows, each part in its wrapper.
 
@@ -237,14 +237,18 @@ class PartView(Generic[S]):
             del self._children[key]
             yield _wrapped(key, agent, finish_of(seen.run))
 
-    def _as_child(self, seen: Step[S] | Delta | ChildSeen) -> Iterator[Part]:
+    def live(self, said: Live) -> Part:
+        """Return what a listener is shown of a model that is talking."""
+        return StepRetry(self._turn, FinishReason.OTHER) if isinstance(said, Restarted) else said
+
+    def _as_child(self, seen: Step[S] | Live | ChildSeen) -> Iterator[Part]:
         """Yield what something seen in this run shows to the run above."""
         if isinstance(seen, Step):
             yield from self.see(seen)
-        elif not isinstance(seen, TextDelta | ReasoningDelta | ToolCallDelta):
+        elif not isinstance(seen, TextDelta | ReasoningDelta | ToolCallDelta | Restarted):
             yield from self.see_child(seen.key, seen.agent, seen.graph, seen.seen)
         elif self._run is not None and self.shows_deltas(self._run):
-            yield seen
+            yield self.live(seen)
 
     def _kind(self, run: Run[S]) -> Kind | None:
         """Return the kind of the node at which a run waits."""

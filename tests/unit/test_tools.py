@@ -260,6 +260,21 @@ def test_the_idempotency_key_belongs_to_one_call_of_one_run() -> None:
 # --- failing
 
 
+def test_the_traceback_of_an_exception_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """The model reads "KeyError: 'Paris'"; a developer wants to know where."""
+
+    @tool
+    def weather(city: str) -> str:
+        """Look."""
+        return {"London": "rain"}[city]
+
+    with caplog.at_level("INFO", logger="graphloop"):
+        run(weather, '{"city": "Paris"}')
+
+    assert "tool 'weather' raised" in caplog.text
+    assert 'return {"London": "rain"}[city]' in caplog.text
+
+
 def test_an_exception_becomes_an_error_with_its_type() -> None:
     """The model can work around an error it can read."""
     assert raising(ValueError("bad city")) == ToolOutcome("ValueError: bad city", "error")

@@ -85,7 +85,7 @@ def test_what_is_asked_here_beats_the_files_prompt(
     [
         (Approve.ALWAYS, "✓ pay(amount=5): 5 paid", Status.OK),
         (Approve.NEVER, "⊘ pay(amount=5): Tool call denied. Reason: --approve never", Status.OK),
-        (None, "parked · 0 steps · 15 tokens", Status.PARKED),
+        (None, "parked · 1 step · 15 tokens", Status.PARKED),
     ],
 )
 def test_a_gated_call_is_decided_or_parks(

@@ -60,7 +60,7 @@ def test_a_parked_run_is_told_on_stderr(capsys: pytest.CaptureFixture[str]) -> N
     status, shown, closed, _ = watched({"calls": [{"name": "pay", "arguments": {"amount": 5}}]})
 
     assert status is Status.PARKED
-    assert shown.splitlines()[-1] == "parked · 0 steps · 15 tokens · run r in runs.db"
+    assert shown.splitlines()[-1] == "parked · 1 step · 15 tokens · run r in runs.db"
     assert "  graphloop approve r c0.0 --store runs.db\n" in capsys.readouterr().err
     assert closed == ["closed"]
 
@@ -71,6 +71,14 @@ def test_a_run_that_fails_is_closed_and_told(capsys: pytest.CaptureFixture[str])
 
     assert (status, closed) == (Status.FAILED, ["closed"])
     assert capsys.readouterr().err == "error: ValueError: out of order\n"
+
+
+def test_a_run_without_a_whole_answer_is_a_failure_to_a_shell() -> None:
+    """What comes next in a script would work with half an answer."""
+    status, shown, _, _ = watched({"text": "Half", "finish_reason": "length"})
+
+    assert status is Status.FAILED
+    assert "\nlength · 1 step" in shown
 
 
 def test_a_question_that_is_left_open_parks_the_run(

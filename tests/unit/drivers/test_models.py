@@ -17,9 +17,10 @@ from graphloop.effects import CallModel
 from graphloop.errors import Overloaded, StreamTruncated
 from graphloop.events import Cancelled, EffectFailed, ModelReplied
 from graphloop.providers.base import (
-    Delta,
+    Live,
     ModelSession,
     Provider,
+    Restarted,
     StreamItem,
     TextDelta,
     UsageSoFar,
@@ -84,7 +85,7 @@ def models(provider: Provider) -> Models[None]:
 
 async def asked(
     one: Models[None], effect: CallModel = ASK
-) -> list[Delta | ModelReplied | EffectFailed]:
+) -> list[Live | ModelReplied | EffectFailed]:
     """Return all that comes of asking."""
     return [item async for item in one.ask(effect)]
 
@@ -139,14 +140,13 @@ def test_a_call_that_has_used_nothing_is_no_call() -> None:
     assert Spent() == failed(models(Talking(Overloaded("529")))).spent
 
 
-@pytest.mark.parametrize("told", [False, True])
-def test_content_was_seen_if_anybody_could_see_it(told: bool) -> None:
-    """Whether the provider says so or not: another model must not begin a second answer."""
+def test_content_was_seen_where_deltas_are_void_that_nobody_has_said_so_of() -> None:
+    """Listeners are told once what is void."""
     error = StreamTruncated("cut")
-    error.content_seen = told
 
-    assert told is failed(models(Talking(error))).content_seen
+    assert not failed(models(Talking(error))).content_seen
     assert failed(models(Talking(TextDelta("ha"), error))).content_seen
+    assert not failed(models(Talking(TextDelta("ha"), Restarted(), error))).content_seen
 
 
 def test_what_is_under_way_is_counted_once() -> None:
@@ -276,10 +276,12 @@ def test_a_model_that_cannot_be_asked_gives_way_to_the_next() -> None:
     assert 2.0 == result.cost_usd
 
 
-@pytest.mark.parametrize(
-    "items", [(TextDelta("half"), StreamTruncated("cut")), (ValueError("not ours"),)]
-)
-def test_an_answer_that_was_seen_is_not_begun_again(items: tuple[StreamItem | Exception]) -> None:
-    """Nor is an error that says nothing about the model."""
-    with pytest.raises((StreamTruncated, ValueError)):
-        fallen_back(*items)
+def test_an_answer_that_breaks_off_is_asked_of_the_next_model() -> None:
+    """What was seen of it is void, which its listeners are told by a `step-retry`."""
+    assert "second" == fallen_back(TextDelta("half"), StreamTruncated("cut")).text
+
+
+def test_an_error_that_says_nothing_about_the_model_is_asked_of_no_other() -> None:
+    """Another model would only hide it."""
+    with pytest.raises(ValueError, match="not ours"):
+        fallen_back(ValueError("not ours"))

@@ -9,6 +9,7 @@ import pytest
 
 from graphloop.drivers import children
 from graphloop.drivers.caller import Caller
+from graphloop.drivers.perform import Performer
 from graphloop.drivers.ports import Ports
 from graphloop.drivers.recorder import Recorder
 from graphloop.errors import IllegalEvent, RunBusy, StoreError
@@ -54,7 +55,7 @@ class Refusing:
 def recorder(store: Store, path: tuple[str, ...] = ()) -> Recorder[None]:
     """Return one of a run that has not begun, this deep below the top."""
     ports: Ports[None] = Ports(store=store, models={}, toolbox=Toolbox(), path=path)
-    return Recorder(loop(), ports, None, Caller())
+    return Recorder(loop(), ports, None, Caller(), Performer(ports))
 
 
 def test_what_is_taken_is_in_the_journal_and_in_the_run() -> None:

@@ -28,7 +28,7 @@ from graphloop.front.final_answer import FINAL_ANSWER, FinalAnswer
 from graphloop.front.options import AgentOptions
 from graphloop.providers.script import Entry
 from graphloop.testing import ScriptedModel
-from graphloop.values import Reply, ToolChoice, UserMessage
+from graphloop.values import FinishReason, Reply, ToolChoice, UserMessage
 from tests.strategies import call, reply, wrong
 
 
@@ -232,6 +232,43 @@ def test_a_step_limit_ends_the_corrections_too() -> None:
 
     assert (None, EndReason.MAX_STEPS) == (result.output, result.end_reason)
     assert 2 == len(model.requests)
+
+
+def test_a_run_that_ends_without_its_output_says_why() -> None:
+    """An `output` of None looks like an answer to code that asks for nothing else."""
+    cut, _ = asked(ScriptedModel([reply("{", finish=FinishReason.LENGTH)] * 4), max_steps=1)
+    whole, _ = asked(ScriptedModel([final(OSLO)]))
+
+    assert cut.output is None
+    assert ("`output` is None: the run ended by `length` before it had one",) == cut.warnings
+    assert () == whole.warnings
+
+
+def test_the_tool_that_takes_the_answer_is_forced_where_it_is_the_only_way_to_answer() -> None:
+    """A model that is free to answer in prose does, and then there is no output."""
+    thinks = {"provider_options": {"thinking": {"type": "enabled", "budget_tokens": 2000}}}
+    for choice, options in (
+        ("required", {}),
+        ("auto", {"tool_choice": "auto"}),
+        ("auto", thinks),  # Anthropic's API takes no forced choice beside it.
+        ("auto", {"output_mode": "native"}),
+    ):
+        native = "native" in options.values()
+        given = json.dumps(OSLO) if native else final(OSLO)
+        _, model = asked(ScriptedModel([given]), **options)
+        assert choice == model.requests[0].tool_choice.mode
+
+
+def test_the_error_of_an_answer_that_never_fits_is_for_the_developer() -> None:
+    """What the model was told is quoted in it, as such."""
+    with pytest.raises(OutputInvalid) as raised:
+        asked(ScriptedModel(["no"] * 9), max_output_retries=1)
+
+    assert str(raised.value) == (
+        "`output_type`: expected an answer of this type, found none; it was sent back 1 time(s). "
+        "As the model reads it: Give the final answer by calling the tool 'final_answer', "
+        "not as text."
+    )
 
 
 def test_an_answer_beside_other_calls_is_no_end() -> None:

@@ -9,14 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from graphloop import EndReason, StepChanges, generate_text, generate_text_sync, stream_chat, tool
+from graphloop import (
+    EndReason,
+    RunResult,
+    StepChanges,
+    Tool,
+    generate_text,
+    generate_text_sync,
+    stream_chat,
+    tool,
+)
 from graphloop.errors import ConfigError
 from graphloop.providers.script import Entry
 from graphloop.testing import ScriptedModel
-from graphloop.values import UserMessage
+from graphloop.values import Message, ToolResult, UserMessage
 from graphloop.views.parts import ErrorPart
 from tests.agents import drain
-from tests.strategies import call, reply, wrong
+from tests.strategies import call, reply, said, wrong
 
 
 def test_the_three_doors_lead_to_one_answer() -> None:
@@ -269,3 +278,47 @@ def test_a_synchronous_question_in_an_event_loop_says_what_to_await() -> None:
 
     asyncio.run(scenario())
     assert [] == model.requests
+
+
+@tool(needs_approval=True)
+def pay() -> str:
+    """Pay."""
+    return "paid"
+
+
+def test_the_three_doors_take_answers_for_the_calls_of_a_conversation() -> None:
+    """A conversation that is kept elsewhere goes on without an agent of one's own."""
+    asks = Tool(name="ask", parameters={"type": "object", "properties": {}}, kind="client")
+    history: list[Message] = [UserMessage("go"), said(call("pay", "p"), call("ask", "a"))]
+    tools, approvals, results = [pay, asks], {"p": True}, {"a": "yes"}
+
+    async def main() -> list[RunResult[None]]:
+        stream = stream_chat(
+            ScriptedModel(["done"]),
+            messages=history,
+            approvals=approvals,
+            tool_results=results,
+            tools=tools,
+        )
+        awaited = await generate_text(
+            ScriptedModel(["done"]),
+            messages=history,
+            approvals=approvals,
+            tool_results=results,
+            tools=tools,
+        )
+        return [await stream.result(), awaited]
+
+    synchronous = generate_text_sync(
+        ScriptedModel(["done"]),
+        messages=history,
+        approvals=approvals,
+        tool_results=results,
+        tools=tools,
+    )
+
+    for result in (synchronous, *asyncio.run(main())):
+        assert [one.content for one in result.messages if isinstance(one, ToolResult)] == [
+            "paid",
+            "yes",
+        ]

@@ -60,6 +60,14 @@ CALL = {"id": "a", "type": "function", "function": {"name": "read", "arguments":
         ),
         ({"role": "tool", "tool_call_id": "a", "name": None}, ToolResult("", "a", "", "")),
         (
+            {"role": "tool", "tool_call_id": "a", "content": "no", "is_error": True},
+            ToolResult("", "a", "", "no", "error"),
+        ),
+        (
+            {"role": "tool", "tool_call_id": "a", "content": "r", "is_error": False},
+            ToolResult("", "a", "", "r"),
+        ),
+        (
             {"role": "tool", "tool_call_id": "a", "content": "r", "name": "read"},
             ToolResult("", "a", "read", "r"),
         ),
@@ -85,6 +93,7 @@ FLAWED: list[tuple[object, str]] = [
         "must be text here",
     ),
     ({"role": "tool", "content": "r"}, "`tool_call_id` is a string"),
+    ({"role": "tool", "tool_call_id": "a", "is_error": "no"}, "expected True or False, found 'no'"),
     ({"role": "tool", "tool_call_id": "a", "name": 5}, "`name` is a string; found 5"),
     (
         {"role": "user", "content": "u", "name": "bob"},

@@ -175,7 +175,9 @@ def test_a_parked_run_s_messages_end_in_the_calls_that_wait() -> None:
     said, *results = parked.messages
     assert turn.message == said
     assert [("a", "text")] == [(one.call_id, one.text) for one in results if is_result(one)]
-    assert "" == parked.text
+    assert "Let me" == parked.text
+    assert ["a"] == [one.call_id for one in parked.steps[0].tool_results]
+    assert parked.messages == parked.steps[0].messages
 
 
 def is_result(message: Message) -> TypeGuard[ToolResult]:

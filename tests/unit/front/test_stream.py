@@ -443,6 +443,18 @@ def test_a_finished_run_tells_how_it_ended_in_its_last_part() -> None:
     within(scenario())
 
 
+def test_the_last_part_tells_what_the_run_has_cost() -> None:
+    """As the result does; a listener should not have to add up."""
+
+    async def scenario() -> None:
+        one = Agent(ScriptedModel(["done"]), price=lambda _: 0.25).stream("Hi")
+        last = (await every(one))[-1]
+        assert isinstance(last, Finish)
+        assert last.cost_usd == (await one.result()).cost_usd == 0.25
+
+    within(scenario())
+
+
 def test_a_wrong_question_is_an_error_part_and_nothing_is_sent() -> None:
     """`stream` itself does not raise: one place to handle errors."""
     model = ScriptedModel(["done"])

@@ -309,14 +309,51 @@ def test_the_bills_of_all_steps_are_the_bill_of_the_run() -> None:
     assert isinstance(run.messages[1], AssistantMessage | UserMessage)
 
 
-@pytest.mark.parametrize(("limit", "room"), [(None, None), (10, 4_096), (9_000, 9_000)])
-def test_a_summary_has_a_limit_where_replies_have_one(limit: int | None, room: int | None) -> None:
-    """What a run costs at most is told before it begins; a short summary is worth nothing."""
+def asked_with(settings: Settings, window: int) -> Settings:
+    """Return the settings that a summary is asked for with, in a run with these."""
     number = Turn(number=3, asked=True, reply=reply("half"))
-    setup = structs.replace(SETUP, settings=Settings(max_tokens=limit))
-    reaction = LAYERED.enter(evolve(fresh(number), messages=History(TALK), setup=setup))
-
+    setup = structs.replace(SETUP, settings=settings)
+    talk = (said("y" * 4 * window), said("y" * 4 * window), said("z"))
+    node = Compact(compaction=Compaction(window, keep_recent_turns=1))
+    reaction = node.enter(evolve(fresh(number), messages=History(talk), setup=setup))
     assert isinstance(reaction, Wait)
     (wish,) = reaction.effects
     assert isinstance(wish, CallModel)
-    assert room == wish.request.settings.max_tokens
+    return wish.request.settings
+
+
+@pytest.mark.parametrize(("limit", "room"), [(None, None), (10, 4_096), (9_000, 9_000)])
+def test_a_summary_has_a_limit_where_replies_have_one(limit: int | None, room: int | None) -> None:
+    """What a run costs at most is told before it begins; a short summary is worth nothing."""
+    assert room == asked_with(Settings(max_tokens=limit), 100_000).max_tokens
+
+
+@pytest.mark.parametrize("limit", [None, 10, 9_000])
+def test_a_summary_is_asked_for_in_the_room_there_is(limit: int | None) -> None:
+    """A request for more than the window holds is refused."""
+    room = asked_with(Settings(max_tokens=limit), 2_000).max_tokens
+
+    assert room is not None
+    assert 500 < room < 1_000
+
+
+def test_a_summary_is_asked_for_like_every_other_reply() -> None:
+    """The same temperature, seed and provider options; what is about answers and calls is not."""
+    given = Settings(None, 0.0, 0.5, ("STOP",), 7, True, '{"effort":"low"}')
+
+    asked = asked_with(given, 100_000)
+
+    assert Settings(None, 0.0, 0.5, (), 7, None, '{"effort":"low"}') == asked
+
+
+@pytest.mark.parametrize(("poor", "found"), [(1, "it ended by 'length'"), (3, "busy")])
+def test_a_summary_that_was_cut_or_failed_is_told_as_a_warning(poor: int, found: str) -> None:
+    """It was paid for, and stands for nothing."""
+    run, effect = summing(*QUESTION, *TALK)
+    whole, _ = left(LAYERED.on(run, ModelReplied(1.0, 1, reply("it was about y")), effect))
+
+    after, _ = left(LAYERED.on(run, POOR[poor], effect))
+
+    assert () == whole.warnings
+    told = f"'compact' had no summary to put in place of old messages: {found}"
+    assert (told,) == after.warnings

@@ -176,22 +176,20 @@ def test_a_model_that_cannot_be_asked_gives_way_to_the_next() -> None:
     assert BUSY == last.run.ending.failure
 
 
-@pytest.mark.parametrize(
-    "event",
-    [
-        EffectFailed(1.0, 1, Failure("BadRequest", "no")),
-        EffectFailed(1.0, 1, BUSY, content_seen=True),
-    ],
-    ids=["for good", "content was seen"],
-)
-def test_only_what_may_succeed_elsewhere_and_was_not_seen_is_asked_again(
-    event: EffectFailed,
-) -> None:
-    """Nobody wants to read two beginnings of one answer."""
-    reaction = failing(TWO, fresh(), event)
+def test_only_what_may_succeed_elsewhere_is_asked_again() -> None:
+    """A request that is refused for good would be refused by the next model, too."""
+    reaction = failing(TWO, fresh(), EffectFailed(1.0, 1, Failure("BadRequest", "no")))
 
     assert isinstance(reaction, Leave)
     assert isinstance(reaction.outcome, Failed)
+
+
+def test_a_reply_that_broke_off_after_content_is_asked_of_the_next_model() -> None:
+    """Half an answer is none; listeners are told that what they have seen is void."""
+    reaction = failing(TWO, fresh(), EffectFailed(1.0, 1, BUSY, content_seen=True))
+
+    assert isinstance(reaction, Wait)
+    assert "second" == asked(reaction.run, TWO).model
 
 
 def test_the_fallback_stays_for_the_rest_of_its_turn() -> None:

@@ -17,7 +17,7 @@ from graphloop.errors import (
     RequestRejected,
     StreamTruncated,
 )
-from graphloop.providers.base import TextDelta
+from graphloop.providers.base import Restarted, TextDelta
 from graphloop.providers.exchange import Exchange
 from graphloop.providers.http import Retries, Timeouts
 from graphloop.providers.timeouts import Watch
@@ -92,7 +92,6 @@ def test_a_wait_that_would_outlast_the_total_limit_is_not_begun() -> None:
         (json_answer(308, "", location="https://else.where/v1"), BadReply, "'https://else.where"),
         (json_answer(307, "", location=f"/?key={KEY}"), BadReply, r"'/\?key=\*\*\*'.*base_url"),
         (Answer(headers={"content-type": KEY}), BadReply, r"content-type '\*\*\*'"),
-        (Answer(sse(f'{{"text": "a", "error": "{KEY}"}}')), Overloaded, r"^\*\*\*$"),
         (json_answer(200, '{"error": {"message": "no"}}'), BadReply, '^{"error": {"message"'),
         (json_answer(200, '{"choices": []}'), BadReply, "application/json.*choices"),
         (json_answer(200, '{"error": '), BadReply, "expected a stream"),
@@ -147,38 +146,50 @@ def test_the_status_counts_even_when_the_body_of_the_error_is_cut() -> None:
         Answer([HI[0] + b'data: {"text": "a']),
     ],
 )
-def test_a_stream_cut_after_content_is_truncated_and_not_retried(answer: Answer) -> None:
-    """Half an answer is no answer, and the listener has seen that half."""
+def test_a_stream_cut_after_content_is_asked_again_and_says_so(answer: Answer) -> None:
+    """Half an answer is no answer; a listener, who has seen that half, is told that it is void."""
 
     async def main() -> None:
         async with WireServer([answer, Answer(HI)]) as server:
-            provider = Talk(server).provider()
-            stream = provider.session().stream(ASK)
-            assert await anext(stream) == TextDelta("Hi")
-            with pytest.raises(StreamTruncated):
-                await anext(stream)
-            assert len(server.requests) == 1
-            await provider.aclose()
+            talk = Talk(server)
+            heard = await talk.ask()
+            again = heard.index(Restarted())
+            assert heard[0] == TextDelta("Hi")
+            assert spoken(heard[again + 1 :]) == "Hi there"
+            assert talk.slept.seconds == [0.25]
+            assert len(server.requests) == 2
 
     asyncio.run(main())
 
 
-def test_an_error_within_the_first_content_is_not_retried() -> None:
+def test_a_stream_that_is_always_cut_is_truncated_after_the_last_attempt() -> None:
+    """Broken lines are bounded like every other failure."""
+
+    async def main() -> None:
+        async with WireServer([Answer(HI[:1])] * 4) as server:
+            with pytest.raises(StreamTruncated):
+                await Talk(server).ask()
+            assert len(server.requests) == 3
+
+    asyncio.run(main())
+
+
+def test_an_error_within_the_first_content_is_asked_again_like_any_other() -> None:
     """The decoder has begun with the content; whether it was shown is not ours to guess."""
 
     async def main() -> None:
         async with WireServer(
             [Answer(sse('{"text": "Hi", "error": "late"}')), Answer(HI)]
         ) as server:
-            with pytest.raises(Overloaded, match="late"):
-                await Talk(server).ask()
-            assert len(server.requests) == 1
+            first, *rest = await Talk(server).ask()
+            assert first == Restarted()
+            assert spoken(rest) == "Hi there"
 
     asyncio.run(main())
 
 
 def test_what_came_before_an_error_in_the_same_chunk_is_shown() -> None:
-    """And for that reason the error must not be retried away."""
+    """And is void once the model is asked again."""
 
     async def main() -> None:
         chunk = b"".join(sse('{"text": "Hi"}', '{"error": "overloaded"}'))
@@ -186,9 +197,9 @@ def test_what_came_before_an_error_in_the_same_chunk_is_shown() -> None:
             provider = Talk(server).provider()
             stream = provider.session().stream(ASK)
             assert await anext(stream) == TextDelta("Hi")
-            with pytest.raises(Overloaded):
-                await anext(stream)
-            assert len(server.requests) == 1
+            assert await anext(stream) == Restarted()
+            assert await anext(stream) == TextDelta("Hi")
+            await stream.aclose()
             await provider.aclose()
 
     asyncio.run(main())

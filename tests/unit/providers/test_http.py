@@ -20,7 +20,7 @@ from graphloop.errors import (
     Overloaded,
     ProviderError,
 )
-from graphloop.providers.base import StreamItem, TextDelta, UsageSoFar
+from graphloop.providers.base import Restarted, StreamItem, TextDelta, UsageSoFar
 from graphloop.providers.http import Endpoint, HttpProvider, Retries, Timeouts, World
 from graphloop.values import Reply, Usage
 from tests.echo_wire import ASK, HI, KEY, PING, EchoWire, Talk, spoken
@@ -243,7 +243,7 @@ def test_the_key_is_in_no_error_of_a_stream() -> None:
 
     async def main() -> None:
         async with WireServer(
-            [Answer(sse('{"text": "Hi"}', f'{{"error": "bad {KEY}"}}'))]
+            [Answer(sse('{"text": "Hi"}', f'{{"error": "bad {KEY}"}}'))] * 3
         ) as server:
             with pytest.raises(Overloaded, match=r"^bad \*\*\*$"):
                 await Talk(server).ask()
@@ -377,6 +377,26 @@ def test_failed_attempts_are_paid_for_as_well(together: bool) -> None:
     assert reply.usage == Usage(14)
 
 
+def test_an_attempt_that_broke_off_after_content_is_paid_for_as_well() -> None:
+    """What it had told last is what it has cost."""
+    broken = sse(SPENT, '{"text": "a"}', '{"spent": 8}')
+
+    items, error = asked(Answer(broken), Answer(sse(SPENT, '{"text": "b"}', "[DONE]")))
+
+    *live, reply = items
+    assert error is None
+    assert live == [
+        UsageSoFar(Usage(5)),
+        TextDelta("a"),
+        UsageSoFar(Usage(8)),
+        Restarted(),
+        UsageSoFar(Usage(13)),
+        TextDelta("b"),
+    ]
+    assert isinstance(reply, Reply)
+    assert reply.usage == Usage(13)
+
+
 def test_a_usage_that_comes_with_the_content_is_told_behind_it() -> None:
     """Also after a failure, and also in the first event of all."""
     both = '{"text": "a", "spent": 7}'
@@ -395,7 +415,6 @@ def test_a_call_that_fails_for_good_has_told_all_it_cost() -> None:
 
     assert [UsageSoFar(Usage(5)), UsageSoFar(Usage(10)), UsageSoFar(Usage(15))] == items
     assert isinstance(error, Overloaded)
-    assert not error.content_seen
 
 
 def test_an_answer_without_content_is_an_answer() -> None:
@@ -406,24 +425,6 @@ def test_an_answer_without_content_is_an_answer() -> None:
     assert (told, error) == (UsageSoFar(Usage(5)), None)
     assert isinstance(reply, Reply)
     assert reply.usage == Usage(5)
-
-
-@pytest.mark.parametrize(
-    ("answer", "seen"),
-    [
-        (Answer(sse('{"text": "a"}', DOWN)), True),
-        (Answer(sse('{"text": "a"}')), True),
-        (Answer(sse('{"text": "a"}', '{"text": "b"}'), cut_after=1), True),
-        (json_answer(400, "bad"), False),
-        (json_answer(301, "moved"), False),
-    ],
-)
-def test_an_error_says_whether_there_was_content_before_it(answer: Answer, seen: bool) -> None:
-    """Another model may only be asked instead while nobody has seen anything."""
-    _, error = asked(answer)
-
-    assert error is not None
-    assert error.content_seen is seen
 
 
 def test_a_call_that_is_given_up_between_two_attempts_leaves_nothing_open() -> None:

@@ -169,19 +169,6 @@ def test_a_mistake_is_found_when_the_script_is_made() -> None:
         ScriptedModel(["fine", {"call": []}], label="demo")
 
 
-@pytest.mark.parametrize(("fields", "seen"), [({}, False), ({"text": "half"}, True)])
-def test_a_scripted_error_says_whether_there_was_content_before_it(
-    fields: dict[str, str], seen: bool
-) -> None:
-    """A test of a fallback must fail as a server fails."""
-    model = ScriptedModel([{**fields, "error": "broke"}])
-
-    with pytest.raises(BadReply) as caught:
-        heard(model.session())
-
-    assert caught.value.content_seen is seen
-
-
 def test_a_script_goes_on_where_a_run_has_come_to(tmp_path: Path) -> None:
     """A run that is taken up in another process must not be told the first reply again."""
     path = tmp_path / "own.yaml"
