@@ -3,11 +3,14 @@
 What is added to the conversation, the run has added, and the other way round. The result of a call
 is what its tool returned, or its child run came to; where neither came, or its caller answered in
 the tool's place, it is what the turn holds for it, and a reason at least: never a success. So it is
-of what a gate or a person has refused, and of what a node keeps of the past that it shortens.
+of what a gate or a person has refused, and of what a node keeps of the past that it shortens. What
+stands there in a model's name a model or an agent has said, and what a person says meanwhile is
+read once.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeVar, final
@@ -15,17 +18,30 @@ from typing import Final, TypeVar, final
 from ..effects import AskHuman, CallTool, Effect, StartRun
 from ..events import (
     CallbackReturned,
+    Cancelled,
     Changes,
     ChildEnded,
     Decided,
     EffectFailed,
     Event,
+    ModelReplied,
+    Queued,
     Started,
     Steered,
     ToolReturned,
 )
-from ..run import Turn
-from ..values import Message, ResultStatus, ToolResult, UserPart, call_key, call_place
+from ..node_protocol import unwrapped
+from ..nodes.execute import Execute
+from ..run import Run, Turn
+from ..values import (
+    AssistantMessage,
+    Message,
+    ResultStatus,
+    ToolResult,
+    UserPart,
+    call_key,
+    call_place,
+)
 from .moves import Move, moves, new_in
 from .story import Story
 from .subject import Subject
@@ -46,6 +62,7 @@ def untrue_additions(subject: Subject[S], story: Story[S]) -> Iterator[Violation
     for move in moves(subject, story):
         for chapter in story.chapters[heard : move.number]:
             ledger.hear(chapter.event, chapter.answered)
+            ledger.asked(chapter.effects)
         heard = move.number
         sent = new_in(move.run.messages, move.before.messages)
         added = new_in(move.run.added, move.before.added)
@@ -58,6 +75,21 @@ def untrue_additions(subject: Subject[S], story: Story[S]) -> Iterator[Violation
             problems += ledger.turned(move)
         for problem in dict.fromkeys(problems):
             yield Violation("answers", f"{problem}, by {by}", move.number)
+    if story.run is not None and (what := _unread(story, story.run)):
+        yield Violation("history", what, len(story.chapters))
+
+
+def _unread(story: Story[S], run: Run[S]) -> str:
+    """Return what somebody has said that is not read once, and does not wait; empty if nothing."""
+    events = [one.event for one in story.chapters]
+    said = Counter([one.message for one in events if isinstance(one, Queued)])
+    known = Counter([*run.added, *run.steering, *run.follow_ups])
+    wrong = next((one for one in said if known[one] != said[one]), None)
+    return (
+        ""
+        if wrong is None
+        else f"{wrong.content!r:.{SHORT}} was said {said[wrong]} time(s), and is read or waits {known[wrong]} time(s)"
+    )
 
 
 @final
@@ -88,10 +120,25 @@ class _Ledger:
     by_tool: set[tuple[str, object]] = field(default_factory=set[tuple[str, object]])
     given: set[Message] = field(default_factory=set[Message])
     denied: set[str] = field(default_factory=set[str])
+    said: set[Message] = field(default_factory=set[Message])
+    under_way: dict[int, str] = field(default_factory=dict[int, str])
+
+    def asked(self, effects: Sequence[Effect]) -> None:
+        """Keep what runs from now on."""
+        self.under_way |= {
+            one.id: one.key for one in effects if isinstance(one, CallTool | StartRun)
+        }
 
     def hear(self, event: Event, answered: Effect | None) -> None:
         """Keep what an event says of a call, and what somebody hands in."""
+        self.under_way.pop(getattr(event, "effect", 0), None)
         match event, answered:
+            case ModelReplied(reply=reply), _:
+                self.said.add(reply.message)
+            case Cancelled(after_step=False, unbegun=unbegun), _:
+                for effect, key in self.under_way.items():
+                    if effect not in unbegun:
+                        self._note(key, "", _Came("unknown", None))
             case ToolReturned(status=status, content=content), CallTool(key=key, call=call):
                 # It may have run: whoever made it run says so, perhaps after asking a person.
                 said = None if status == "unknown" else content
@@ -104,9 +151,8 @@ class _Ledger:
                 self.denied.add(key)
             case Started(messages=messages), _:
                 self.given.update(messages)
-            case Steered(messages=messages, results=results), _:
-                self.given.update(messages or ())
-                self.given.update(results)
+            case Steered(messages=messages, append=append, results=results), _:
+                self.given.update((*(messages or ()), *append, *results))
             case CallbackReturned(answer=Changes(messages=messages)), _:
                 self.given.update(messages or ())
             case _:
@@ -118,18 +164,32 @@ class _Ledger:
 
     def problems(self, move: Move[S], new: Sequence[Message]) -> Iterator[str]:
         """Yield what is not true of the results in a turn, and of those in new messages."""
-        for key, result in _changed(move.turn, move.run.turn):
+        reply = move.run.turn.reply
+        if move.node.kind == "graph" and reply is not None:
+            self.said.add(reply.message)
+        for key, result, had in _changed(move.turn, move.run.turn):
             came, told = self.came.get(key), _answer(key, result)
             if result in self.given:
                 continue
+            if had is not None and had not in self.given:
+                yield f"{told}, and {_told(had.status, had.content)} stood there before"
             if came is not None and not came.fits(result):
                 yield f"{told}, and {came} came of it"
-            elif came is None and result.status == "ok" and (who := self._refused(move, key)):
-                yield f"{told}, and {who} has refused it"
+            elif came is None and result.status == "ok" and (why := self._why_not(move, key)):
+                yield f"{told}, and {why}"
         held = {one.key: one for one in move.turn.results if one is not None}
         for one in new:
-            if isinstance(one, ToolResult) and one not in self.given:
+            if one in self.given:
+                continue
+            if isinstance(one, ToolResult):
                 yield from self._in_history(one, held.get(one.key))
+            elif (
+                isinstance(one, AssistantMessage)
+                and one not in self.said
+                # What an agent that takes over has answered is the run's answer, too.
+                and one.text not in [result.text for result in held.values()]
+            ):
+                yield f"{one.text!r:.{SHORT}} is told in a model's name, and none has said it"
 
     def turned(self, move: Move[S]) -> Iterator[str]:
         """Yield the failures of a conversation that was rewritten which read as successes now."""
@@ -143,10 +203,10 @@ class _Ledger:
             was = _told(before.status, before.content)
             yield f"{_answer(one.key, one)}, and {was} stood there before"
 
-    def _refused(self, move: Move[S], key: str) -> str:
-        """Return who has refused a call; empty if nobody has."""
+    def _why_not(self, move: Move[S], key: str) -> str:
+        """Return why a call cannot have gone well; empty if it can."""
         if key in self.denied:
-            return "a person"
+            return "a person has refused it"
         place, turns = call_place(key), (move.turn, move.run.turn)
         verdicts = [
             turn.verdicts[place]
@@ -154,7 +214,11 @@ class _Ledger:
             if turn.number == move.run.turn.number and place < len(turn.verdicts)
         ]
         refused = any(one is not None and one.kind in REFUSED for one in verdicts)
-        return "the gate" if refused else ""
+        if refused:
+            return "the gate has refused it"
+        # A node of one's own may answer in a tool's place, from a cache for example.
+        runs = any(isinstance(one, Execute) for one in unwrapped([move.node]))
+        return "nothing has run it" if runs else ""
 
     def _in_history(self, result: ToolResult, held: ToolResult | None) -> Iterator[str]:
         came, told = self.came.get(result.key), _answer(result.key, result)
@@ -164,7 +228,9 @@ class _Ledger:
         elif came is not None:
             if not came.fits(result):
                 yield f"{told}, and {came} came of it"
-        elif result.status == "ok" and (result.name, result.content) not in self.by_tool:
+        elif result.status == "ok" and (
+            result.key or (result.name, result.content) not in self.by_tool
+        ):
             yield f"{told}, and nothing came of it"
 
     def _note(self, key: str, tool: str, came: _Came) -> None:
@@ -172,15 +238,15 @@ class _Ledger:
         self.by_tool.add((tool, came.content))
 
 
-def _changed(before: Turn, after: Turn) -> Iterator[tuple[str, ToolResult]]:
-    """Yield the results that a turn has and has not had, by the keys of their calls."""
+def _changed(before: Turn, after: Turn) -> Iterator[tuple[str, ToolResult, ToolResult | None]]:
+    """Yield the results that a turn has and has not had, by their keys, and what stood there."""
     if after.results is before.results:
         return
-    had = before.results or (None,) * len(after.results)
-    same = len(had) == len(after.results)
-    for place, result in enumerate(after.results):
-        if result is not None and not (same and result is had[place]):
-            yield call_key(after.number, place), result
+    same = (before.number, before.calls) == (after.number, after.calls)
+    had = before.results if same and before.results else (None,) * len(after.results)
+    for place, (result, old) in enumerate(zip(after.results, had, strict=True)):
+        if result is not None and result != old:
+            yield call_key(after.number, place), result, old
 
 
 def _answer(key: str, result: ToolResult) -> str:

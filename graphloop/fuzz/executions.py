@@ -12,17 +12,20 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, TypeVar, final
 
 from ..effects import AskHuman, CallTool, CheckCalls, StartRun
-from ..events import CallCheck, CallsChecked, Decided, ModelReplied
+from ..events import CallCheck, CallsChecked, Cancelled, Decided, ModelReplied
+from ..nodes.execute import Execute
 from ..policy import Rule, decide
+from ..spending import Budget
 from ..values import ToolCall
 from .story import Chapter, Story
 from .subject import Subject, rules_of_gate
 from .violation import Violation
 
-__all__ = ["repeated", "ungated"]
+__all__ = ["crowded", "repeated", "restless", "ungated"]
 
 S = TypeVar("S")
 
+ROUNDING: Final = 1e-9
 KEY: Final = re.compile(r"c-?\d+\.\d+")
 Word: TypeAlias = Literal["allow", "ask", "deny", "invalid"]
 Same: TypeAlias = tuple[str, str]
@@ -42,6 +45,46 @@ def repeated(story: Story[S]) -> Iterator[Violation]:
             if effect.key in begun:
                 yield Violation("once", f"call {effect.key} is run a second time", number)
             begun.add(effect.key)
+
+
+def restless(story: Story[S]) -> Iterator[Violation]:
+    """Yield what is asked for after a run was stopped: it ends with what there is."""
+    stopped = False
+    for number, chapter in enumerate(story.chapters, 1):
+        stopped |= isinstance(chapter.event, Cancelled) and not chapter.event.after_step
+        if stopped and chapter.effects:
+            kinds = ", ".join(type(one).__name__ for one in chapter.effects)
+            found = f"{kinds} is asked for by node {chapter.run.node!r} after the run was stopped"
+            yield Violation("stopped", found, number)
+
+
+def crowded(subject: Subject[S], story: Story[S]) -> Iterator[Violation]:
+    """Yield each time when more is under way than there is room for.
+
+    The calls of a turn wait for its client tools, a node runs so many at once, and child runs share
+    what the budget has left.
+    """
+    for number, chapter in enumerate(story.chapters, 1):
+        new = [one for one in chapter.effects if isinstance(one, CallTool | StartRun)]
+        if not new:
+            continue
+        run, node = chapter.run, subject.graph.nodes[chapter.run.node]
+        known = [one for one in run.pending.values() if isinstance(one, CallTool | StartRun)]
+        ours = [one for one in known if not _is_client(one)]
+        if isinstance(node, Execute):
+            if node.hold and len(ours) < len(known) and not all(map(_is_client, new)):
+                found = f"node {node.name!r} runs calls while the turn waits for a client"
+                yield Violation("room", found, number)
+            if len(ours) > node.concurrency:
+                found = f"node {node.name!r} runs {len(ours)} calls at once, not {node.concurrency}"
+                yield Violation("room", found, number)
+        left = run.setup.budget.left(run.spent)
+        for one in [*[old for old in known if old not in new], *new]:
+            if isinstance(one, StartRun):
+                if one in new and not _fits(one.budget, left):
+                    found = f"agent {one.agent!r} may spend more than the budget has left"
+                    yield Violation("room", found, number)
+                left = left.without(one.budget)
 
 
 def ungated(subject: Subject[S], story: Story[S]) -> Iterator[Violation]:
@@ -150,6 +193,16 @@ def _call_of(effect: object) -> tuple[str, ToolCall] | None:
             return key, ToolCall("", agent, arguments)
         case _:
             return None
+
+
+def _is_client(effect: CallTool | StartRun) -> bool:
+    return isinstance(effect, CallTool) and effect.client
+
+
+def _fits(share: Budget, left: Budget) -> bool:
+    """Whether a share is no more than what is left, limit by limit."""
+    limits = [(getattr(share, name), getattr(left, name)) for name in Budget.__struct_fields__]
+    return all(most is None or (one is not None and one <= most + ROUNDING) for one, most in limits)
 
 
 def _approved_again(chapter: Chapter[S]) -> str:

@@ -22,6 +22,7 @@ from ..temporal_names import names_of, resolve
 from ..tools import Toolbox
 from ..values import evolve
 from .choices import from_token
+from .furnished import furnished
 from .fuzzer import EVENTS_MAX, Fuzzer
 from .report import FuzzReport
 from .subject import Subject, invented_tools
@@ -110,8 +111,9 @@ def subject_of(
     if isinstance(subject, Agent):
         if tools:
             raise ConfigError("`tools` are for a graph; an agent has its own")
-        graph: Graph[Any] = subject.graph
-        opener = subject.as_tool(name="fuzzed").opener
+        agent = furnished(subject)
+        graph: Graph[Any] = agent.graph
+        opener = agent.as_tool(name="fuzzed").opener
         assert isinstance(opener, Runner), "an agent's runs are opened by its runner"
         setup, toolbox = opener.setup, opener.world.toolbox
     else:

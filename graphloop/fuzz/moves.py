@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar, final
 
+from ..effects import Effect
 from ..events import Event, Started
 from ..history import History
 from ..node_protocol import Leave, Node, Wait
@@ -43,6 +44,7 @@ class Move(Generic[S]):
         turn: the turn before.
         run: the run that the node left behind.
         outcome: by what it was left; None if it waits.
+        effects: what it asks for if it waits.
     """
 
     number: int
@@ -53,6 +55,7 @@ class Move(Generic[S]):
     turn: Turn
     run: Run[S]
     outcome: Outcome | None = None
+    effects: tuple[Effect, ...] = ()
 
 
 def moves(subject: Subject[S], story: Story[S]) -> Iterator[Move[S]]:
@@ -69,8 +72,9 @@ def moves(subject: Subject[S], story: Story[S]) -> Iterator[Move[S]]:
             run: Run[S] = deed.decision.run
             entered = before if heard is None else entered
             node = subject.graph.nodes[deed.node]
+            effects = deed.decision.effects if isinstance(deed.decision, Wait) else ()
             outcome = deed.decision.outcome if isinstance(deed.decision, Leave) else None
-            yield Move(number, heard, node, before, entered, turn, run, outcome)
+            yield Move(number, heard, node, before, entered, turn, run, outcome, effects)
             before, turn, heard = Conversation(run.messages, run.added), run.turn, None
 
 

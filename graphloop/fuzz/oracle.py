@@ -17,7 +17,7 @@ from ..temporal_journal import journal_happenings
 from .additions import untrue_additions
 from .differences import Difference
 from .endings import unexplained, unfinished
-from .executions import repeated, ungated
+from .executions import crowded, repeated, restless, ungated
 from .pairing import lost_calls, unpaired_conversations
 from .past import rewritten
 from .requests import untrue_requests
@@ -59,9 +59,11 @@ def violations(subject: Subject[S], trial: Trial[S], bound: Bound | None) -> Ite
     yield from lost_calls(subject, story)
     yield from ungated(subject, story)
     yield from repeated(story)
+    yield from restless(story)
+    yield from crowded(subject, story)
     yield from rewritten(subject, story)
     yield from untrue_additions(subject, story)
-    yield from untrue_requests(story)
+    yield from untrue_requests(subject, story)
     yield from unexplained(subject, trial.deeds)
     if bound is not None:
         yield from _beyond(story, bound)

@@ -87,4 +87,4 @@ def test_an_agent_that_compacts_sends_what_there_is() -> None:
 
     for seed in range(200):
         story = tried(subject, Choices.seeded(seed), 2_000).story
-        assert [] == list(untrue_requests(story))
+        assert [] == list(untrue_requests(subject, story))
