@@ -11,7 +11,7 @@ read once.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeVar, final
 
@@ -24,7 +24,6 @@ from ..events import (
     Decided,
     EffectFailed,
     Event,
-    ModelReplied,
     Queued,
     Started,
     Steered,
@@ -32,7 +31,7 @@ from ..events import (
 )
 from ..node_protocol import unwrapped
 from ..nodes.execute import Execute
-from ..run import Run, Turn
+from ..run import Turn
 from ..values import (
     AssistantMessage,
     Message,
@@ -60,9 +59,9 @@ def untrue_additions(subject: Subject[S], story: Story[S]) -> Iterator[Violation
     """Yield what nodes have added that did not happen, or have kept out of one of the records."""
     ledger, heard = _Ledger(), 0
     for move in moves(subject, story):
-        for chapter in story.chapters[heard : move.number]:
-            ledger.hear(chapter.event, chapter.answered)
-            ledger.asked(chapter.effects)
+        for at in range(heard, move.number):
+            pending = story.chapters[at - 1].run.pending if at else {}
+            ledger.hear(story.chapters[at].event, story.chapters[at].answered, pending)
         heard = move.number
         sent = new_in(move.run.messages, move.before.messages)
         added = new_in(move.run.added, move.before.added)
@@ -70,26 +69,23 @@ def untrue_additions(subject: Subject[S], story: Story[S]) -> Iterator[Violation
         if sent is not None and added is not None and ledger.own(sent) != ledger.own(added):
             found = f"{by} adds other messages to the conversation than to what the run has added"
             yield Violation("history", found, move.number)
-        problems = [*ledger.problems(move, (*(sent or ()), *(added or ())))]
+        problems = [*ledger.problems(move), *ledger.untold(move, (*(sent or ()), *(added or ())))]
         if sent is None:
             problems += ledger.turned(move)
         for problem in dict.fromkeys(problems):
             yield Violation("answers", f"{problem}, by {by}", move.number)
-    if story.run is not None and (what := _unread(story, story.run)):
-        yield Violation("history", what, len(story.chapters))
+    yield from _unread(story)
 
 
-def _unread(story: Story[S], run: Run[S]) -> str:
-    """Return what somebody has said that is not read once, and does not wait; empty if nothing."""
-    events = [one.event for one in story.chapters]
-    said = Counter([one.message for one in events if isinstance(one, Queued)])
-    known = Counter([*run.added, *run.steering, *run.follow_ups])
-    wrong = next((one for one in said if known[one] != said[one]), None)
-    return (
-        ""
-        if wrong is None
-        else f"{wrong.content!r:.{SHORT}} was said {said[wrong]} time(s), and is read or waits {known[wrong]} time(s)"
-    )
+def _unread(story: Story[S]) -> Iterator[Violation]:
+    """Yield what somebody said meanwhile that was not read once, and does not wait."""
+    said = Counter([one.event.message for one in story.chapters if isinstance(one.event, Queued)])
+    run = story.run
+    known = Counter([*run.added, *run.steering, *run.follow_ups] if said and run else ())
+    for message, times in said.items():
+        if known[message] != times:
+            found = f"{message.content!r} was said {times} time(s), and read {known[message]}"
+            yield Violation("history", found, len(story.chapters))
 
 
 @final
@@ -120,25 +116,14 @@ class _Ledger:
     by_tool: set[tuple[str, object]] = field(default_factory=set[tuple[str, object]])
     given: set[Message] = field(default_factory=set[Message])
     denied: set[str] = field(default_factory=set[str])
-    said: set[Message] = field(default_factory=set[Message])
-    under_way: dict[int, str] = field(default_factory=dict[int, str])
 
-    def asked(self, effects: Sequence[Effect]) -> None:
-        """Keep what runs from now on."""
-        self.under_way |= {
-            one.id: one.key for one in effects if isinstance(one, CallTool | StartRun)
-        }
-
-    def hear(self, event: Event, answered: Effect | None) -> None:
+    def hear(self, event: Event, answered: Effect | None, pending: Mapping[int, Effect]) -> None:
         """Keep what an event says of a call, and what somebody hands in."""
-        self.under_way.pop(getattr(event, "effect", 0), None)
         match event, answered:
-            case ModelReplied(reply=reply), _:
-                self.said.add(reply.message)
             case Cancelled(after_step=False, unbegun=unbegun), _:
-                for effect, key in self.under_way.items():
-                    if effect not in unbegun:
-                        self._note(key, "", _Came("unknown", None))
+                for one in pending.values():
+                    if isinstance(one, CallTool | StartRun) and one.id not in unbegun:
+                        self._note(one.key, "", _Came("unknown", None))
             case ToolReturned(status=status, content=content), CallTool(key=key, call=call):
                 # It may have run: whoever made it run says so, perhaps after asking a person.
                 said = None if status == "unknown" else content
@@ -149,11 +134,12 @@ class _Ledger:
                 self._note(key, "", _Came("error", None))
             case Decided(approved=False), AskHuman(key=key):
                 self.denied.add(key)
-            case Started(messages=messages), _:
-                self.given.update(messages)
             case Steered(messages=messages, append=append, results=results), _:
                 self.given.update((*(messages or ()), *append, *results))
-            case CallbackReturned(answer=Changes(messages=messages)), _:
+            case (
+                (Started(messages=messages) | CallbackReturned(answer=Changes(messages=messages))),
+                _,
+            ):
                 self.given.update(messages or ())
             case _:
                 pass
@@ -162,12 +148,9 @@ class _Ledger:
         """Return the messages that nobody has handed in."""
         return tuple([one for one in messages if one not in self.given])
 
-    def problems(self, move: Move[S], new: Sequence[Message]) -> Iterator[str]:
-        """Yield what is not true of the results in a turn, and of those in new messages."""
-        reply = move.run.turn.reply
-        if move.node.kind == "graph" and reply is not None:
-            self.said.add(reply.message)
-        for key, result, had in _changed(move.turn, move.run.turn):
+    def problems(self, move: Move[S]) -> Iterator[str]:
+        """Yield what is not true of the results in a turn."""
+        for key, result, had in _changed(move.before.turn, move.run.turn):
             came, told = self.came.get(key), _answer(key, result)
             if result in self.given:
                 continue
@@ -177,18 +160,20 @@ class _Ledger:
                 yield f"{told}, and {came} came of it"
             elif came is None and result.status == "ok" and (why := self._why_not(move, key)):
                 yield f"{told}, and {why}"
-        held = {one.key: one for one in move.turn.results if one is not None}
+
+    def untold(self, move: Move[S], new: Sequence[Message]) -> Iterator[str]:
+        """Yield what is not true of new messages."""
+        turn = move.before.turn
+        reply = None if turn.reply is None else turn.reply.message
+        held = {one.key: one for one in turn.results if one is not None}
+        # What an agent that takes over has answered is the run's answer, too.
+        texts = [one.text for one in held.values()]
         for one in new:
             if one in self.given:
                 continue
             if isinstance(one, ToolResult):
                 yield from self._in_history(one, held.get(one.key))
-            elif (
-                isinstance(one, AssistantMessage)
-                and one not in self.said
-                # What an agent that takes over has answered is the run's answer, too.
-                and one.text not in [result.text for result in held.values()]
-            ):
+            elif isinstance(one, AssistantMessage) and one != reply and one.text not in texts:
                 yield f"{one.text!r:.{SHORT}} is told in a model's name, and none has said it"
 
     def turned(self, move: Move[S]) -> Iterator[str]:
@@ -207,7 +192,7 @@ class _Ledger:
         """Return why a call cannot have gone well; empty if it can."""
         if key in self.denied:
             return "a person has refused it"
-        place, turns = call_place(key), (move.turn, move.run.turn)
+        place, turns = call_place(key), (move.before.turn, move.run.turn)
         verdicts = [
             turn.verdicts[place]
             for turn in turns

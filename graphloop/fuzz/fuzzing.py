@@ -134,9 +134,8 @@ def subject_of(
 
 def _approvals(toolbox: Toolbox) -> Mapping[str, bool]:
     """Return whether a person is asked about each tool's calls, where no predicate decides it."""
-    asked = {one.name: tool for one in toolbox.specs if (tool := toolbox.get(one.name))}
-    known = {name: tool.needs_approval for name, tool in asked.items()}
-    return {name: one for name, one in known.items() if isinstance(one, bool)}
+    tools = [tool for one in toolbox.specs if (tool := toolbox.get(one.name))]
+    return {one.name: asks for one in tools if isinstance(asks := one.needs_approval, bool)}
 
 
 def _state(graph: Graph[Any], given: object) -> object:
