@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeVar, final
+from typing import Any, Final, TypeVar, final
 
 from ..effects import AskHuman, CallTool, Effect, StartRun
 from ..events import (
@@ -23,7 +23,6 @@ from ..events import (
     ChildEnded,
     Decided,
     EffectFailed,
-    Event,
     Queued,
     Started,
     Steered,
@@ -42,7 +41,7 @@ from ..values import (
     call_place,
 )
 from .moves import Move, moves, new_in
-from .story import Story
+from .story import Chapter, Story
 from .subject import Subject
 from .violation import Violation
 
@@ -59,9 +58,8 @@ def untrue_additions(subject: Subject[S], story: Story[S]) -> Iterator[Violation
     """Yield what nodes have added that did not happen, or have kept out of one of the records."""
     ledger, heard = _Ledger(), 0
     for move in moves(subject, story):
-        for at in range(heard, move.number):
-            pending = story.chapters[at - 1].run.pending if at else {}
-            ledger.hear(story.chapters[at].event, story.chapters[at].answered, pending)
+        for chapter in story.chapters[heard : move.number]:
+            ledger.hear(chapter)
         heard = move.number
         sent = new_in(move.run.messages, move.before.messages)
         added = new_in(move.run.added, move.before.added)
@@ -116,10 +114,12 @@ class _Ledger:
     by_tool: set[tuple[str, object]] = field(default_factory=set[tuple[str, object]])
     given: set[Message] = field(default_factory=set[Message])
     denied: set[str] = field(default_factory=set[str])
+    pending: Mapping[int, Effect] = field(default_factory=dict[int, Effect])
 
-    def hear(self, event: Event, answered: Effect | None, pending: Mapping[int, Effect]) -> None:
+    def hear(self, chapter: Chapter[Any]) -> None:
         """Keep what an event says of a call, and what somebody hands in."""
-        match event, answered:
+        pending, self.pending = self.pending, chapter.run.pending
+        match chapter.event, chapter.answered:
             case Cancelled(after_step=False, unbegun=unbegun), _:
                 for one in pending.values():
                     if isinstance(one, CallTool | StartRun) and one.id not in unbegun:

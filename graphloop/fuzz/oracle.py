@@ -122,11 +122,7 @@ def _beyond(story: Story[S], bound: Bound) -> Iterator[Violation]:
         visits.update(one.target for one in chapter.passages)
         budget = chapter.run.setup.budget.tool_calls
         limits = (
-            (
-                run + below,
-                budget,
-                f"tools run, {below} of them in child runs; the budget has room for",
-            ),
+            (run + below, budget, f"tools run, {below} of them in child runs; there is room for"),
             (asked, bound.model_calls, "models are asked; proven at most are"),
             (run, bound.tool_calls, "tools run; the budget has room for"),
         )

@@ -28,10 +28,9 @@ from graphloop.nodes import (
     ModelCall,
     PrepareStep,
     StopCheck,
-    Verify,
 )
 from graphloop.outcomes import Compacted, Outcome, Settled, Stop
-from graphloop.run import Run, Turn, Verdict, evolve
+from graphloop.run import Run, Verdict, evolve
 from graphloop.spending import Budget, Spent
 from graphloop.step import Step, step
 from graphloop.values import (
@@ -41,6 +40,7 @@ from graphloop.values import (
     TextPart,
     ToolResult,
     UserMessage,
+    call_key,
     call_place,
 )
 
@@ -48,17 +48,21 @@ __all__ = ["FAULTS", "Fault", "issuing_after_a_stop"]
 
 Fault: TypeAlias = Callable[[pytest.MonkeyPatch], None]
 Decision: TypeAlias = Reaction[Any, Outcome]
-Kind: TypeAlias = type[
-    Append | Compact | Execute | Gate | ModelCall | PrepareStep | StopCheck | Verify
-]
+Decide: TypeAlias = Callable[..., Decision]
+Kind: TypeAlias = type[Any]
+"""A class of nodes; their methods have too many types to be told here."""
 
 
 def entering(kind: Kind, change: Callable[[Run[Any]], Run[Any]]) -> Fault:
     """Return the fault of a node that is entered by another run than there is."""
 
     def plant(patch: pytest.MonkeyPatch) -> None:
-        enter: Callable[[Any, Run[Any]], Decision] = kind.enter
-        patch.setattr(kind, "enter", lambda node, run: enter(node, change(run)))
+        own: Decide = kind.enter
+
+        def enter(node: object, run: Run[Any]) -> Decision:
+            return own(node, change(run))
+
+        patch.setattr(kind, "enter", enter)
 
     return plant
 
@@ -67,48 +71,52 @@ def deciding(kind: Kind, change: Callable[[Run[Any], Decision], Decision]) -> Fa
     """Return the fault of a node that decides something else; `change` is told the run before."""
 
     def plant(patch: pytest.MonkeyPatch) -> None:
-        enter: Callable[[Any, Run[Any]], Decision] = kind.enter
-        on: Callable[[Any, Run[Any], Event, Effect | None], Decision] = kind.on
-        patch.setattr(kind, "enter", lambda node, run: change(run, enter(node, run)))
-        patch.setattr(
-            kind,
-            "on",
-            lambda node, run, event, answered: change(run, on(node, run, event, answered)),
-        )
+        own_enter: Decide = kind.enter
+        own_on: Decide = kind.on
+
+        def enter(node: object, run: Run[Any]) -> Decision:
+            return change(run, own_enter(node, run))
+
+        def on(node: object, run: Run[Any], event: Event, answered: Effect | None) -> Decision:
+            return change(run, own_on(node, run, event, answered))
+
+        patch.setattr(kind, "enter", enter)
+        patch.setattr(kind, "on", on)
 
     return plant
 
 
 def hearing(
-    kind: Kind,
-    change: Callable[[Run[Any], Event, Effect | None], tuple[Run[Any], Event, Effect | None]],
+    kind: Kind, change: Callable[[Event, Effect | None], tuple[Event, Effect | None]]
 ) -> Fault:
     """Return the fault of a node that hears another event than came."""
 
     def plant(patch: pytest.MonkeyPatch) -> None:
-        on: Callable[[Any, Run[Any], Event, Effect | None], Decision] = kind.on
-        patch.setattr(
-            kind,
-            "on",
-            lambda node, run, event, answered: on(node, *change(run, event, answered)),
-        )
+        own: Decide = kind.on
+
+        def on(node: object, run: Run[Any], event: Event, answered: Effect | None) -> Decision:
+            return own(node, run, *change(event, answered))
+
+        patch.setattr(kind, "on", on)
 
     return plant
 
 
-def being(kind: type[Execute | StopCheck], **options: object) -> Fault:
+def being(kind: Kind, change: Callable[[Any], object]) -> Fault:
     """Return the fault of a node that heeds other options than it was given."""
 
     def plant(patch: pytest.MonkeyPatch) -> None:
-        for method in ("enter", "on"):
-            heeded: Callable[..., Decision] = getattr(kind, method)
+        own_enter: Decide = kind.enter
+        own_on: Decide = kind.on
 
-            def heedless(
-                node: Any, *given: Any, heeded: Callable[..., Decision] = heeded
-            ) -> Decision:
-                return heeded(replace(node, **options), *given)
+        def enter(node: object, run: Run[Any]) -> Decision:
+            return own_enter(change(node), run)
 
-            patch.setattr(kind, method, heedless)
+        def on(node: object, run: Run[Any], event: Event, answered: Effect | None) -> Decision:
+            return own_on(change(node), run, event, answered)
+
+        patch.setattr(kind, "enter", enter)
+        patch.setattr(kind, "on", on)
 
     return plant
 
@@ -159,19 +167,15 @@ def once_approved(run: Run[Any], decision: Decision) -> Decision:
     return unasked(run, decision) if held and approved.issuperset(held) else decision
 
 
-def approving(
-    run: Run[Any], event: Event, answered: Effect | None
-) -> tuple[Run[Any], Event, Effect | None]:
+def approving(event: Event, answered: Effect | None) -> tuple[Event, Effect | None]:
     """Take a no for a yes."""
-    return run, evolve(event, approved=True) if isinstance(event, Decided) else event, answered
+    return evolve(event, approved=True) if isinstance(event, Decided) else event, answered
 
 
-def patient(
-    run: Run[Any], event: Event, answered: Effect | None
-) -> tuple[Run[Any], Event, Effect | None]:
+def patient(event: Event, answered: Effect | None) -> tuple[Event, Effect | None]:
     """Wait for an approval for ever."""
     asked = evolve(answered, expires_at=None) if isinstance(answered, AskHuman) else answered
-    return run, event, asked
+    return event, asked
 
 
 def unchecked(run: Run[Any], decision: Decision) -> Decision:
@@ -288,24 +292,24 @@ def fine(one: ToolResult) -> ToolResult:
     return evolve(one, status="ok", content="fine") if one.status == "not_run" else one
 
 
-def losing(
-    run: Run[Any], event: Event, answered: Effect | None
-) -> tuple[Run[Any], Event, Effect | None]:
+def losing(run: Run[Any]) -> Run[Any]:
     """Lose what has come when the run is stopped."""
-    if isinstance(event, Cancelled):
-        empty = (None,) * len(run.turn.calls)
-        run = evolve(run, turn=evolve(run.turn, results=empty))
-    return run, event, answered
+    empty = (None,) * len(run.turn.calls)
+    return evolve(run, turn=evolve(run.turn, results=empty)) if run.was_stopped else run
 
 
-def denying_it(
-    run: Run[Any], event: Event, answered: Effect | None
-) -> tuple[Run[Any], Event, Effect | None]:
-    """Say that nothing was under way when the run is stopped."""
-    if isinstance(event, Cancelled):
-        every = tuple(range(len(run.turn.calls)))
-        run = evolve(run, turn=evolve(run.turn, unissued=every))
-    return run, event, answered
+def denying_it(run: Run[Any]) -> Run[Any]:
+    """Say that nothing was under way when the run was stopped."""
+    turn = run.turn
+    if not run.was_stopped or not turn.results:
+        return run
+    results = [
+        one
+        if one is not None and one.status != "unknown"
+        else ToolResult(call_key(turn.number, at), call.id, call.name, "No.", "not_run")
+        for at, (call, one) in enumerate(zip(turn.calls, turn.results, strict=True))
+    ]
+    return evolve(run, turn=evolve(turn, results=tuple(results)))
 
 
 def shortened(run: Run[Any], decision: Decision) -> Decision:
@@ -358,11 +362,6 @@ def shuffled(run: Run[Any], request: ModelRequest) -> ModelRequest:
 # How it goes on.
 
 
-def with_turn(change: Callable[[Turn], Turn]) -> Callable[[Run[Any]], Run[Any]]:
-    """Return a function that changes the turn of a run."""
-    return lambda run: evolve(run, turn=change(run.turn))
-
-
 def standing_still(run: Run[Any], decision: Decision) -> Decision:
     """Give the next turn the number of the last."""
     number = max(0, run.turn.number)
@@ -406,7 +405,6 @@ def issuing_after_a_stop(before: Run[Any], taken: Step[Any]) -> Step[Any]:
         at=taken.run.at,
         pending={one.id: one for one in new},
         next_effect=before.next_effect + len(new),
-        begun=frozenset(),
         ending=taken.run.ending,
     )
     return Step(taken.event, run, new)
@@ -424,8 +422,14 @@ FAULTS: Final[Mapping[str, tuple[Fault, frozenset[str]]]] = {
         "an approval that comes too late counts": (hearing(Gate, patient), "gate"),
         "an edited call is not checked": (deciding(Gate, unchecked), "gate"),
         "a failed call runs again": (deciding(Execute, run_again), "once"),
-        "a client's batch is not held": (being(Execute, hold=False), "room"),
-        "too many calls run at once": (being(Execute, concurrency=99), "room"),
+        "a client's batch is not held": (
+            being(Execute, lambda node: replace(node, hold=False)),
+            "room",
+        ),
+        "too many calls run at once": (
+            being(Execute, lambda node: replace(node, concurrency=99)),
+            "room",
+        ),
         "a child gets no budget": (deciding(Execute, unbudgeted), "room"),
         "what tools have used is not counted": (
             entering(Execute, lambda run: evolve(run, spent=Spent())),
@@ -439,24 +443,19 @@ FAULTS: Final[Mapping[str, tuple[Fault, frozenset[str]]]] = {
         "what is said is lost": (deciding(PrepareStep, unheard), "history"),
         "what is said is read twice": (deciding(PrepareStep, heard_twice), "history"),
         "what was not run went well": (resulting(fine), "answers"),
-        "a stop loses results": (hearing(Execute, losing), "answers"),
-        "a stop denies what was under way": (hearing(Execute, denying_it), "answers"),
+        "a stop loses results": (entering(Append, losing), "answers"),
+        "a stop denies what was under way": (entering(Append, denying_it), "answers"),
         "a turn is compacted in its midst": (deciding(Execute, shortened), "past"),
         "a Compact rewrites": (deciding(Compact, rewriting), "past"),
-        "a turn is compacted again and again": (
-            entering(Compact, with_turn(lambda turn: evolve(turn, compacted=False))),
-            "bound endless",
-        ),
         "a request is the end of the conversation": (requesting(windowed), "prefix"),
         "tools change their order": (requesting(shuffled), "prefix"),
-        "max_steps is ignored": (being(StopCheck, max_steps=99), "bound"),
+        "max_steps is ignored": (
+            being(StopCheck, lambda node: replace(node, max_steps=99)),
+            "bound",
+        ),
         "a turn's number stays": (deciding(PrepareStep, standing_still), "broken"),
         "the retries of a turn are forgotten": (
-            entering(ModelCall, with_turn(lambda turn: evolve(turn, retries=0))),
-            "bound endless",
-        ),
-        "rejections are forgotten": (
-            entering(Verify, lambda run: evolve(run, rejections={})),
+            entering(ModelCall, lambda run: evolve(run, turn=evolve(run.turn, retries=0))),
             "bound",
         ),
         "a stop says no reason": (deciding(StopCheck, unexplained), "ending"),
