@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeAlias, TypeVar, final
+from typing import Any, Literal, TypeAlias, TypeVar, final
 
 from ..effects import AskHuman, CallTool, CheckCalls, Effect, StartRun
 from ..events import CallCheck, CallsChecked, Cancelled, Decided, ModelReplied
@@ -25,7 +25,6 @@ __all__ = ["crowded", "repeated", "ungated"]
 
 S = TypeVar("S")
 
-ROUNDING: Final = 1e-9
 Word: TypeAlias = Literal["allow", "ask", "deny", "invalid"]
 Same: TypeAlias = tuple[str, str]
 """A tool's name and the arguments of a call: calls that are the same in both cannot be told."""
@@ -191,7 +190,7 @@ def _is_client(effect: CallTool | StartRun) -> bool:
 def _fits(share: Budget, left: Budget) -> bool:
     """Whether a share is no more than what is left, limit by limit."""
     limits = [(getattr(share, name), getattr(left, name)) for name in Budget.__struct_fields__]
-    return all(most is None or (one is not None and one <= most + ROUNDING) for one, most in limits)
+    return all(most is None or (one is not None and one <= most + 1e-9) for one, most in limits)
 
 
 def _approved_again(chapter: Chapter[S]) -> str:

@@ -130,14 +130,10 @@ def _is_steady(graph: Graph[S]) -> bool:
 
 
 def _grows(sent: Sequence[Message], history: Sequence[Message]) -> bool:
-    if isinstance(sent, History) and isinstance(history, History):
-        return new_in(sent, history) is not None
     return tuple(sent[: len(history)]) == tuple(history)
 
 
 def _other_results(sent: Sequence[Message], history: Sequence[Message]) -> Iterator[str]:
-    if _grows(sent, history):
-        return
     held = {one.key: one for one in history if isinstance(one, ToolResult) and one.key}
     for one in sent:
         if isinstance(one, ToolResult) and held.get(one.key, one) != one:
