@@ -47,7 +47,7 @@ def fuzz(  # noqa: PLR0913 - each keyword is one dial
     always makes the same world.
 
     Args:
-        subject: a graph, or an agent.
+        subject: a graph, or an agent; one without tools gets some (`furnished`).
         seeds: how many worlds.
         first_seed: the first of the seeds, which follow one another.
         rules: temporal rules that must hold as well (`graphloop.temporal`).
