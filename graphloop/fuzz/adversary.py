@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar, cast, final
 
@@ -11,21 +11,27 @@ from ..drivers.sim import ChildAnswer, World
 from ..effects import AskHuman, CallModel, CallTool, CheckCalls, Effect, HandOver, Invoke, StartRun
 from ..events import Answer, Asked, CallCheck, Steered
 from ..graph import Graph
-from ..node_protocol import Node
-from ..outcomes import Outcome
 from ..policy import Rule, asked
 from ..run import Run
 from ..spending import Budget, Spent
 from ..tool_outcome import ToolOutcome, unknown_outcome
-from ..values import Reply, ToolCall, Usage, evolve
-from .arguments import fits
+from ..values import (
+    Message,
+    Reply,
+    ToolCall,
+    ToolResult,
+    Usage,
+    UserMessage,
+    call_key,
+    evolve,
+)
+from .arguments import fits, unfit
 from .callbacks import answered_by_a_callback
-from .callers import steered_by_a_caller
 from .choices import Choices
 from .replies import answered_by_a_model
 from .subject import rules_of_gate
 
-__all__ = ["Adversary"]
+__all__ = ["Adversary", "steered_by_a_caller"]
 
 T = TypeVar("T")
 
@@ -132,17 +138,16 @@ class Adversary:
         if self.choices.chance(6) or not fits(call.arguments):
             return CallCheck("The arguments do not fit.")
         always = self.approvals.get(call.name)
-        told = [tuple(self._conditions(rules, call.name)) for rules in levels]
+        # A condition holds, does not, or raises (None).
+        told = [
+            [(name, self.choices.pick((False, True, None))) for name in asked(rules, call.name)]
+            for rules in levels
+        ]
         return CallCheck(
             needs_approval=self.choices.chance(2) if always is None else always,
             held=tuple([tuple([name for name, held in one if held]) for one in told]),
             unmet=tuple([tuple([name for name, held in one if held is False]) for one in told]),
         )
-
-    def _conditions(self, rules: tuple[Rule, ...], tool: str) -> Iterator[tuple[str, bool | None]]:
-        """Yield each condition that a gate asks for, and whether it holds; None if it raises."""
-        for name in asked(rules, tool):
-            yield name, self.choices.pick((False, True, None))
 
     def _human(self, effect: AskHuman) -> Approval | None:
         if self.stubborn:
@@ -150,14 +155,13 @@ class Adversary:
         return _given(self._memory(effect, lambda: self.choices.pick(DECISIONS)))
 
     def _child(self, effect: StartRun) -> ChildAnswer | None:
-        if self.stubborn:
-            return _within(effect.budget, KIND_CHILD)
-        return _within(
-            effect.budget, _given(self._memory(effect, lambda: self.choices.pick(CHILDREN)))
-        )
+        said: ChildAnswer | Exception | None = KIND_CHILD
+        if not self.stubborn:
+            said = self._memory(effect, lambda: self.choices.pick(CHILDREN))
+        return _within(effect.budget, _given(said))
 
     def _callback(self, effect: Invoke) -> Answer:
-        node, name = self._wisher(effect), effect.callback
+        node, name = self.graph.nodes[self.wishers[effect.id]], effect.callback
         if not self.stubborn:
             return answered_by_a_callback(node, name, self.choices)
         if name not in self._answers:
@@ -170,9 +174,6 @@ class Adversary:
     def _steer(self, effect: HandOver, run: Run[Any]) -> Steered:
         say = steered_by_a_caller(run, self.choices)
         return evolve(say, effect=effect.id)
-
-    def _wisher(self, effect: Effect) -> Node[Any, Outcome]:
-        return self.graph.nodes[self.wishers[effect.id]]
 
     def _memory(self, effect: Effect, draw: Callable[[], T]) -> T:
         """Return what somebody says, who is asked more than once; silence may be broken."""
@@ -195,3 +196,36 @@ def _given(answer: T | Exception) -> T:
         # A fresh one each time: an exception that is raised again keeps its old tracebacks.
         raise type(answer)(*answer.args)
     return answer
+
+
+def steered_by_a_caller(run: Run[Any], choices: Choices) -> Steered:
+    """Return what the caller of a run has to say of its turn; nothing is the simplest.
+
+    It adds to the conversation, answers calls itself, replaces the whole conversation, or takes
+    tools from the model.
+    """
+    said = (UserMessage(f"And {unfit(choices)!a}?"),) if choices.chance(3) else ()
+    setup = run.setup
+    fewer = evolve(setup, tools=setup.tools[:1]) if choices.chance(16) else None
+    return Steered(run.at, 0, _conversation(run, choices), said, _results(run, choices), fewer)
+
+
+def _conversation(run: Run[Any], choices: Choices) -> tuple[Message, ...] | None:
+    """Return another conversation in place of the run's; None for the run's own."""
+    if not choices.chance(12):
+        return None
+    return choices.pick(((UserMessage("Anew."),), (*run.messages, UserMessage("Go on."))))
+
+
+def _results(run: Run[Any], choices: Choices) -> tuple[ToolResult, ...]:
+    """Return the caller's own answers to some calls of the turn."""
+    turn = run.turn
+    if not turn.calls or not choices.chance(5):
+        return ()
+    return tuple(
+        [
+            ToolResult(call_key(turn.number, place), call.id, call.name, "mine")
+            for place, call in enumerate(turn.calls)
+            if not choices.chance(3)
+        ]
+    )

@@ -56,46 +56,21 @@ def answered_by_a_callback(node: Node[Any, Outcome], callback: str, choices: Cho
         return choices.pick(JUNK)
     if odd == 14:
         raise ValueError(f"{callback} failed")
-    word = _word(node, callback)
-    match word:
-        case "changes":
+    inner = [one for one in unwrapped([node]) if isinstance(one, Function)]
+    own = next((one for one in inner if one.callback == callback), None)
+    match "pure" if own is not None else node.kind:
+        case "prepare":
             return _changes(choices)
-        case "tripped":
+        case "stop":
             return Tripped((callback,) if choices.chance(4) else ())
-        case "judged":
+        case "check":
             return Judged(choices.chance(2), "Do better.", retry=not choices.chance(4))
-        case "joined":
+        case "graph":
             return Joined(choices.pick(("All.", "")))
-        case "left":
-            asks = _asks(node, callback)
+        case _:
+            asks = None if own is None else own.asks
             asks_on = asks is not None and not choices.chance(3)
             return Asked(_ask(asks, choices)) if asks and asks_on else _left(node, choices)
-
-
-def _word(
-    node: Node[Any, Outcome], callback: str
-) -> Literal["changes", "tripped", "judged", "joined", "left"]:
-    """Return what kind of answer a node expects."""
-    inner = unwrapped([node])
-    if any(isinstance(one, Function) and one.callback == callback for one in inner):
-        return "left"
-    match node.kind:
-        case "prepare":
-            return "changes"
-        case "stop":
-            return "tripped"
-        case "check":
-            return "judged"
-        case "graph":
-            return "joined"
-        case _:
-            return "left"
-
-
-def _asks(node: Node[Any, Outcome], callback: str) -> Asks | None:
-    """Return what the generator behind a callback may ask for; None for a plain function."""
-    inner = [one for one in unwrapped([node]) if isinstance(one, Function)]
-    return next((one.asks for one in inner if one.callback == callback), None)
 
 
 def _ask(asks: Asks, choices: Choices) -> Ask:

@@ -13,7 +13,7 @@ from typing import Final, final
 
 from ..node_protocol import Leave, Wait
 from ..outcomes import outcome_name
-from .watching import Decision, Deed
+from .watching import Deed
 
 __all__ = ["Difference", "between_runs", "within_run"]
 
@@ -93,11 +93,9 @@ def _difference(one: Deed | None, other: Deed | None) -> Difference:
 
 
 def _said(deed: Deed | None) -> str:
-    return "was not asked" if deed is None else _word(deed.decision)
-
-
-def _word(decision: Decision) -> str:
-    match decision:
+    match decision := None if deed is None else deed.decision:
+        case None:
+            return "was not asked"
         case Leave(outcome=outcome):
             return f"left by {outcome_name(type(outcome))!r}"
         case Wait(effects=effects):

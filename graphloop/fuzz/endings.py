@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from ..contract import contract_of
 from ..drivers.sim import Simulation
-from ..events import Answering, Cancelled, Event
+from ..events import Cancelled
 from ..graph import Graph
 from ..node_protocol import Leave
 from ..outcomes import Outcome, Stop, outcome_name
@@ -26,13 +26,12 @@ def unfinished(simulation: Simulation[S]) -> Iterator[Violation]:
     if run.ended and (run.pending or run.ending is None):
         found = f"waits for {sorted(run.pending)}" if run.pending else "has no ending"
         yield Violation("ending", f"a run that is over {found}", number)
-    stopped = _stopped_at(simulation.events)
-    # A table may lead it on from there; then it ends by what it comes to.
-    goes_on = any(isinstance(one, Answering) for one in simulation.events[stopped:])
-    if run.ended and stopped and not run.was_stopped and not goes_on:
+    events = enumerate(simulation.events, 1)
+    stops = [at for at, one in events if isinstance(one, Cancelled) and not one.after_step]
+    if run.ended and stops and not run.was_stopped:
         reason = None if run.ending is None else run.ending.reason
         found = f"a run that was stopped says that it is {reason}"
-        yield Violation("ending", found, stopped)
+        yield Violation("ending", found, stops[0])
 
 
 def unexplained(subject: Subject[S], deeds: Sequence[Deed]) -> Iterator[Violation]:
@@ -58,15 +57,3 @@ def _says_why(graph: Graph[S], name: str, outcome: type[Outcome]) -> bool:
         return True
     # It bounds the run, and has come to its bound.
     return node.kind == "stop" and outcome is Stop and bool(promised.caps) and target == "END"
-
-
-def _stopped_at(events: Sequence[Event]) -> int:
-    """Return after which event a run was stopped at once; 0 if it was not."""
-    return next(
-        (
-            number
-            for number, one in enumerate(events, 1)
-            if isinstance(one, Cancelled) and not one.after_step
-        ),
-        0,
-    )

@@ -6,42 +6,75 @@ people decided. What the nodes themselves think of a call does not count.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeAlias, TypeVar, final
+from typing import Any, Literal, TypeAlias, TypeVar, final
 
-from ..effects import AskHuman, CallTool, CheckCalls, StartRun
-from ..events import CallCheck, CallsChecked, Decided, ModelReplied
+from ..effects import AskHuman, CallTool, CheckCalls, Effect, StartRun
+from ..events import CallCheck, CallsChecked, Cancelled, Decided, ModelReplied
+from ..nodes.execute import Execute
 from ..policy import Rule, decide
+from ..run import Turn
+from ..spending import Budget
 from ..values import ToolCall
 from .story import Chapter, Story
 from .subject import Subject, rules_of_gate
 from .violation import Violation
 
-__all__ = ["repeated", "ungated"]
+__all__ = ["crowded", "repeated", "ungated"]
 
 S = TypeVar("S")
 
-KEY: Final = re.compile(r"c-?\d+\.\d+")
 Word: TypeAlias = Literal["allow", "ask", "deny", "invalid"]
 Same: TypeAlias = tuple[str, str]
 """A tool's name and the arguments of a call: calls that are the same in both cannot be told."""
 
 
 def repeated(story: Story[S]) -> Iterator[Violation]:
-    """Yield each call that was wished for twice, though nobody wanted it run again."""
-    begun: set[str] = set()
+    """Yield each call that runs again though nobody wants it, and what a stopped run asks for."""
+    begun, stopped = set[str](), False
     for number, chapter in enumerate(story.chapters, 1):
-        again = _approved_again(chapter)
-        if again:
-            begun.discard(again)
+        stopped |= isinstance(chapter.event, Cancelled) and not chapter.event.after_step
+        begun.discard(_approved_again(chapter))
         for effect in chapter.effects:
+            if stopped:
+                found = (
+                    f"{type(effect).__name__} {effect.id} is asked for after the run was stopped"
+                )
+                yield Violation("stopped", found, number)
             if not isinstance(effect, CallTool | StartRun):
                 continue
             if effect.key in begun:
                 yield Violation("once", f"call {effect.key} is run a second time", number)
             begun.add(effect.key)
+
+
+def crowded(subject: Subject[S], story: Story[S]) -> Iterator[Violation]:
+    """Yield each time when more is under way than there is room for.
+
+    The calls of a turn wait for its client tools, a node runs so many at once, and child runs share
+    what the budget has left.
+    """
+    for number, chapter in enumerate(story.chapters, 1):
+        new = [one for one in chapter.effects if isinstance(one, CallTool | StartRun)]
+        if not new:
+            continue
+        run, node = chapter.run, subject.graph.nodes[chapter.run.node]
+        known = [one for one in run.pending.values() if isinstance(one, CallTool | StartRun)]
+        ours = [one for one in known if not _is_client(one)]
+        if isinstance(node, Execute):
+            clients = len(known) - len(ours)
+            held = node.hold and clients and not all(map(_is_client, new))
+            if held or len(ours) > node.concurrency:
+                found = f"node {node.name!r} runs {len(ours)} calls at once, beside {clients}"
+                yield Violation("room", f"{found} that a client answers", number)
+        left = run.setup.budget.left(run.spent)
+        for one in [*[old for old in known if old not in new], *new]:
+            if isinstance(one, StartRun):
+                if one in new and not _fits(one.budget, left):
+                    found = f"agent {one.agent!r} may spend more than the budget has left"
+                    yield Violation("room", found, number)
+                left = left.without(one.budget)
 
 
 def ungated(subject: Subject[S], story: Story[S]) -> Iterator[Violation]:
@@ -50,10 +83,8 @@ def ungated(subject: Subject[S], story: Story[S]) -> Iterator[Violation]:
     for number, chapter in enumerate(story.chapters, 1):
         desk.hear(chapter)
         for effect in chapter.effects:
-            call = _call_of(effect)
-            if call is None:
-                continue
-            problem = desk.problem(*call)
+            call = _call_of(effect, chapter.run.turn)
+            problem = desk.problem(*call) if call else ""
             if problem:
                 yield Violation("gate", problem, number)
 
@@ -141,15 +172,25 @@ def _word(levels: tuple[tuple[Rule, ...], ...], call: ToolCall, check: CallCheck
     return "ask" if "ask" in verdicts else "allow"
 
 
-def _call_of(effect: object) -> tuple[str, ToolCall] | None:
+def _call_of(effect: Effect, turn: Turn) -> tuple[str, ToolCall] | None:
     """Return the key and the call of an effect that runs a tool, or an agent for a call."""
     match effect:
         case CallTool(key=key, call=call):
             return key, call
-        case StartRun(key=key, agent=agent, arguments=arguments) if KEY.fullmatch(key):
+        case StartRun(key=key, agent=agent, arguments=arguments) if turn.has_call(key):
             return key, ToolCall("", agent, arguments)
         case _:
             return None
+
+
+def _is_client(effect: CallTool | StartRun) -> bool:
+    return isinstance(effect, CallTool) and effect.client
+
+
+def _fits(share: Budget, left: Budget) -> bool:
+    """Whether a share is no more than what is left, limit by limit."""
+    limits = [(getattr(share, name), getattr(left, name)) for name in Budget.__struct_fields__]
+    return all(most is None or (one is not None and one <= most + 1e-9) for one, most in limits)
 
 
 def _approved_again(chapter: Chapter[S]) -> str:

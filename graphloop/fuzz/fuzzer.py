@@ -207,27 +207,20 @@ class Fuzzer(Generic[S]):
         if all(one.code != code for one in wrong):
             # It has failed again, and then no more.
             return self._failing(code, found, trial)
-        return self._failing(code, _Found(found.seed, trial, wrong), values=values)
+        return self._failing(code, _Found(found.seed, trial, wrong))
 
-    def _failing(
-        self,
-        code: str,
-        found: _Found[S],
-        again: Trial[S] | None = None,
-        values: tuple[int, ...] | None = None,
-    ) -> Failing:
+    def _failing(self, code: str, found: _Found[S], again: Trial[S] | None = None) -> Failing:
         """Return what is told of a run that fails.
 
         Args:
             code: in what it was found to fail.
             found: the run.
             again: another run by the same choices that does not fail so.
-            values: its choices, if they are known to be shorter than what it took.
         """
         wrong = sorted(found.wrong, key=lambda one: one.code != code)
         if again is not None and all(one.code != "replay" for one in wrong):
             wrong.append(_unrepeated(found.trial, again))
-        token = to_token(found.trial.choices if values is None else values, self.subject.mark)
+        token = to_token(found.trial.choices, self.subject.mark)
         story = tuple(found.trial.story.lines())
         return Failing(tuple(wrong), found.seed, token, story, repeats=_repeats(wrong))
 

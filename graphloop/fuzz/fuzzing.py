@@ -22,6 +22,7 @@ from ..temporal_names import names_of, resolve
 from ..tools import Toolbox
 from ..values import evolve
 from .choices import from_token
+from .furnished import furnished
 from .fuzzer import EVENTS_MAX, Fuzzer
 from .report import FuzzReport
 from .subject import Subject, invented_tools
@@ -46,7 +47,7 @@ def fuzz(  # noqa: PLR0913 - each keyword is one dial
     always makes the same world.
 
     Args:
-        subject: a graph, or an agent.
+        subject: a graph, or an agent; one without tools gets some (`furnished`).
         seeds: how many worlds.
         first_seed: the first of the seeds, which follow one another.
         rules: temporal rules that must hold as well (`graphloop.temporal`).
@@ -110,8 +111,9 @@ def subject_of(
     if isinstance(subject, Agent):
         if tools:
             raise ConfigError("`tools` are for a graph; an agent has its own")
-        graph: Graph[Any] = subject.graph
-        opener = subject.as_tool(name="fuzzed").opener
+        agent = furnished(subject)
+        graph: Graph[Any] = agent.graph
+        opener = agent.as_tool(name="fuzzed").opener
         assert isinstance(opener, Runner), "an agent's runs are opened by its runner"
         setup, toolbox = opener.setup, opener.world.toolbox
     else:
@@ -132,9 +134,8 @@ def subject_of(
 
 def _approvals(toolbox: Toolbox) -> Mapping[str, bool]:
     """Return whether a person is asked about each tool's calls, where no predicate decides it."""
-    asked = {one.name: tool for one in toolbox.specs if (tool := toolbox.get(one.name))}
-    known = {name: tool.needs_approval for name, tool in asked.items()}
-    return {name: one for name, one in known.items() if isinstance(one, bool)}
+    tools = [tool for one in toolbox.specs if (tool := toolbox.get(one.name))]
+    return {one.name: asks for one in tools if isinstance(asks := one.needs_approval, bool)}
 
 
 def _state(graph: Graph[Any], given: object) -> object:

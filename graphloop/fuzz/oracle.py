@@ -17,10 +17,9 @@ from ..temporal_journal import journal_happenings
 from .additions import untrue_additions
 from .differences import Difference
 from .endings import unexplained, unfinished
-from .executions import repeated, ungated
+from .executions import crowded, repeated, ungated
 from .pairing import lost_calls, unpaired_conversations
-from .past import rewritten
-from .requests import untrue_requests
+from .past import rewritten, untrue_requests
 from .story import Story
 from .subject import Subject
 from .violation import Violation
@@ -59,9 +58,10 @@ def violations(subject: Subject[S], trial: Trial[S], bound: Bound | None) -> Ite
     yield from lost_calls(subject, story)
     yield from ungated(subject, story)
     yield from repeated(story)
+    yield from crowded(subject, story)
     yield from rewritten(subject, story)
     yield from untrue_additions(subject, story)
-    yield from untrue_requests(story)
+    yield from untrue_requests(subject, story)
     yield from unexplained(subject, trial.deeds)
     if bound is not None:
         yield from _beyond(story, bound)
@@ -119,26 +119,22 @@ def _beyond(story: Story[S], bound: Bound) -> Iterator[Violation]:
         if isinstance(chapter.event, ChildEnded):
             # What a child's own graph allows it, is not known here; the budget holds for both.
             below += chapter.event.spent.tool_calls
-        budget = chapter.run.setup.budget.tool_calls
-        if budget is not None and run + below > budget:
-            found = f"{run + below} tools run, {below} of them in child runs; "
-            yield Violation("bound", f"{found}the budget has room for {budget}", number)
-            return
         visits.update(one.target for one in chapter.passages)
-        if bound.model_calls is not None and asked > bound.model_calls:
-            found = f"{asked} models are asked; proven are {bound.model_calls} at most"
-            yield Violation("bound", found, number)
-            return
-        if bound.tool_calls is not None and run > bound.tool_calls:
-            found = f"{run} tools run; the budget has room for {bound.tool_calls}"
-            yield Violation("bound", found, number)
-            return
+        budget = chapter.run.setup.budget.tool_calls
+        limits = (
+            (run + below, budget, f"tools run, {below} of them in child runs; there is room for"),
+            (asked, bound.model_calls, "models are asked; proven at most are"),
+            (run, bound.tool_calls, "tools run; the budget has room for"),
+        )
+        for count, most, what in limits:
+            if most is not None and count > most:
+                yield Violation("bound", f"{count} {what} {most}", number)
+                return
     for node, count in visits.items():
         most = bound.visits.get(node)
         if most is not None and count > most:
-            yield Violation(
-                "bound", f"{node!r} is visited {count} times; proven are {most} at most"
-            )
+            found = f"{node!r} is visited {count} times; proven are {most} at most"
+            yield Violation("bound", found)
 
 
 def _unruly(subject: Subject[S], trial: Trial[S]) -> Iterator[Violation]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Final, TypeVar, final
+from typing import Final, TypeVar
 
 from ..effects import CallModel
 from ..events import ModelReplied, Steered
 from ..history import History
-from ..values import AssistantMessage, FinishReason, Message, Reply, ToolResult
+from ..values import AssistantMessage, FinishReason, Message, ToolResult
 from .story import Story
 from .subject import Subject
 from .violation import Violation
@@ -71,50 +71,26 @@ def unpaired_conversations(story: Story[S]) -> Iterator[Violation]:
 
 def lost_calls(subject: Subject[S], story: Story[S]) -> Iterator[Violation]:
     """Yield each reply with calls that is not in the history when the next one is asked for."""
-    ledger = _Ledger()
+    owed: AssistantMessage | None = None
+    since = known = 0
     for number, chapter in enumerate(story.chapters, 1):
-        node = subject.graph.nodes.get(chapter.node)
-        if isinstance(chapter.event, ModelReplied) and node is not None and node.kind == "model":
-            ledger.note(chapter.event.reply)
-        if isinstance(chapter.event, Steered) and chapter.event.messages is not None:
-            ledger.strike()
+        match chapter.event:
+            case ModelReplied(reply=reply) if subject.graph.nodes[chapter.node].kind == "model":
+                if reply.message.calls and reply.finish_reason in ASKED:
+                    owed, since = reply.message, known
+            case Steered(messages=messages) if messages is not None:
+                owed = None  # Its caller has another conversation in its place.
+            case _:
+                pass
+        added, known = chapter.run.added, len(chapter.run.added)
         asks = any(isinstance(one, CallModel) for one in chapter.effects)
-        of_a_model = subject.graph.nodes[chapter.run.node].kind == "model" if asks else False
-        if (of_a_model or chapter.run.ended) and (lost := ledger.missing(chapter.run.added)):
+        of_a_model = asks and subject.graph.nodes[chapter.run.node].kind == "model"
+        if owed is None or not (of_a_model or chapter.run.ended):
+            continue
+        if owed not in added[since:]:
+            more = len(owed.calls) - NAMES_MAX
+            names = ", ".join(repr(one.name) for one in owed.calls[:NAMES_MAX])
+            lost = f"calls of {names}{f' and {more} more' if more > 0 else ''} are not answered"
             yield Violation("answers", f"{lost} in the history", number)
             return
-
-
-@final
-class _Ledger:
-    """The latest reply with calls that has to be in the history, and how often each was given."""
-
-    def __init__(self) -> None:
-        self._given: Counter[AssistantMessage] = Counter()
-        self._found: Counter[AssistantMessage] = Counter()
-        self._seen = 0
-        self._latest: AssistantMessage | None = None
-
-    def note(self, reply: Reply) -> None:
-        """Take down a reply that must not be lost."""
-        if reply.message.calls and reply.finish_reason in ASKED:
-            self._latest = reply.message
-            self._given[reply.message] += 1
-
-    def strike(self) -> None:
-        """Forget the latest: its caller has another conversation in its place."""
-        if self._latest is not None:
-            self._given[self._latest] -= 1
-        self._latest = None
-
-    def missing(self, added: Sequence[Message]) -> str:
-        """Return what is missing in what a run has added; it only grows."""
-        latest, self._latest = self._latest, None
-        new = added[self._seen :]
-        self._found.update(one for one in new if isinstance(one, AssistantMessage))
-        self._seen = len(added)
-        if latest is None or self._found[latest] >= self._given[latest]:
-            return ""
-        more = len(latest.calls) - NAMES_MAX
-        names = ", ".join(repr(one.name) for one in latest.calls[:NAMES_MAX])
-        return f"calls of {names}{f' and {more} more' if more > 0 else ''} are not answered"
+        owed = None

@@ -113,26 +113,13 @@ class FuzzReport:
 
     def to_json(self) -> str:
         """Return the report as a JSON object."""
-        failing = [
-            {
-                "violations": [
-                    {"code": one.code, "what": one.what, "event": one.event}
-                    for one in each.violations
-                ],
-                "seed": each.seed,
-                "token": each.token,
-                "story": each.story,
-                "repeats": each.repeats,
-            }
-            for each in self.failing
-        ]
         content = {
             "ok": self.ok,
             "graph": self.graph,
             "first_seed": self.first_seed,
             "seeds": self.seeds,
             "failed": self.failed,
-            "failing": failing,
+            "failing": [asdict(one) for one in self.failing],
             "coverage": self.coverage.to_builtins(),
             "notes": self.notes,
             "interrupted": self.interrupted,

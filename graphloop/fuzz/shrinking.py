@@ -33,7 +33,7 @@ def shrunk(values: Values, fails: Callable[[Values], Values | None]) -> Values:
     before: Values | None = None
     while before != search.best and search.left:
         before = search.best
-        for one_pass in (_without, _folded, _zeroed, _lowered):
+        for one_pass in (_without, _folded, _lowered):
             search.walk(one_pass)
     return search.best
 
@@ -86,16 +86,10 @@ def _folded(values: Values) -> Iterator[Values]:
                     yield (*values[:at], less, *values[at + 1 + count :])
 
 
-def _zeroed(values: Values) -> Iterator[Values]:
-    for at, value in enumerate(values):
-        if value:
-            yield (*values[:at], 0, *values[at + 1 :])
-
-
 def _lowered(values: Values) -> Iterator[Values]:
     for at, value in enumerate(values):
-        for less in dict.fromkeys((value // 2, value - 1)):
-            if 0 < less < value:
+        for less in dict.fromkeys((0, value // 2, value - 1)):
+            if 0 <= less < value:
                 yield (*values[:at], less, *values[at + 1 :])
 
 

@@ -22,7 +22,6 @@ from ..events import (
     Started,
     ToolReturned,
 )
-from ..graph import Graph
 from ..run import Run
 from ..step import begin, step
 from .subject import Subject
@@ -100,26 +99,19 @@ def told(subject: Subject[S], events: Sequence[Event], notes: Notes | None = Non
     run: Run[S] | None = None
     for event in events:
         so_far.append(event)
+        known, answered, node = len(notes.deeds), None, ""
         try:
-            chapter = _chapter(graph, notes, event, subject.state, run)
+            if run is None:
+                assert isinstance(event, Started), "a simulation begins with it"
+                made = begin(graph, event, subject.state)
+            else:
+                answered, node = run.pending.get(getattr(event, "effect", 0)), run.node
+                made = step(graph, run, event)
         except Exception as error:  # noqa: BLE001 - a node is the user's own, and what is tested.
             return Story(tuple(chapters), error, event)
-        chapters.append(chapter)
-        run = chapter.run
+        deeds, run = tuple(notes.deeds[known:]), made.run
+        chapters.append(Chapter(event, answered, node, deeds, made.effects, run))
     return Story(tuple(chapters))
-
-
-def _chapter(
-    graph: Graph[S], notes: Notes, event: Event, state: S, run: Run[S] | None
-) -> Chapter[S]:
-    known = len(notes.deeds)
-    if run is None:
-        assert isinstance(event, Started), "a simulation begins with it"
-        made = begin(graph, event, state)
-        return Chapter(event, None, "", tuple(notes.deeds[known:]), made.effects, made.run)
-    answered = run.pending.get(getattr(event, "effect", 0))
-    made = step(graph, run, event)
-    return Chapter(event, answered, run.node, tuple(notes.deeds[known:]), made.effects, made.run)
 
 
 def _event(  # noqa: C901, PLR0911 - one way out for each event

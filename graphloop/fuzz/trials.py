@@ -72,11 +72,12 @@ def tried(
     stubborn = mood == 7
     crashes = [_event(choices) for _ in range(choices.pick(CRASHES))]
     abort = _event(choices) if not stubborn and choices.chance(5) else None
+    own = subject.setup.budget
     setup = evolve(
         subject.setup,
         approval_ttl_s=subject.setup.approval_ttl_s or choices.pick(TTLS),
         attended=subject.iterated and choices.chance(8),
-        budget=_budget(subject.setup.budget, choices),
+        budget=choices.pick(BUDGETS) if own == NO_BUDGET else own,
     )
     said = [_interjection(choices) for _ in range(choices.pick(INTERJECTIONS))]
     messages = _conversation(subject, choices)
@@ -122,11 +123,6 @@ def tried(
 def _event(choices: Choices) -> int:
     """Return after which event something happens."""
     return 1 + choices.draw(choices.pick(CUTS))
-
-
-def _budget(own: Budget, choices: Choices) -> Budget:
-    """Return the subject's own budget, or one that is soon spent."""
-    return choices.pick(BUDGETS) if own == NO_BUDGET else own
 
 
 def _interjection(choices: Choices) -> tuple[int, Queued | Cancelled]:

@@ -6,19 +6,22 @@ from dataclasses import replace
 
 import pytest
 
-from graphloop import END, Edges, Graph, allow, ask, deny
+from graphloop import END, Edges, Graph, allow, ask, budget, deny
 from graphloop.approvals import Approval
-from graphloop.effects import CallTool
+from graphloop.effects import CallTool, StartRun
 from graphloop.events import CallCheck
-from graphloop.fuzz.executions import repeated, ungated
+from graphloop.fuzz.executions import crowded, repeated, ungated
+from graphloop.fuzz.fuzzing import fuzz
 from graphloop.fuzz.story import Story, told
 from graphloop.fuzz.subject import Subject
 from graphloop.node_protocol import Node
 from graphloop.nodes import Append, Execute, Gate, ModelCall, PrepareStep
-from graphloop.outcomes import Aborted, Calls, Outcome, Ready, Settled
+from graphloop.outcomes import Aborted, Calls, Done, Held, Outcome, Ready, Settled
 from graphloop.policy import Policy
+from graphloop.spending import Spent
 from graphloop.values import evolve
 from tests.strategies import SETUP, Adversary, call, reply
+from tests.unit.fuzz.kernel_faults import FAULTS
 from tests.unit.fuzz.planted import Reckless, reckless, table
 
 TWO = Adversary((reply("done"), reply(call("read"), call("read"), call("write"))))
@@ -123,3 +126,53 @@ def test_a_call_that_is_wished_for_twice_is_found_unless_a_person_wants_it() -> 
 
     assert [] == list(repeated(story))
     assert ["once"] == [one.code for one in repeated(again)]
+
+
+def led_on() -> Graph[None]:
+    """Return a loop that leads a run which was stopped to another gate and another Execute."""
+    prepare, model, gate, second_gate = PrepareStep(), ModelCall(), Gate(), Gate("second_gate")
+    execute, second, append = Execute(), Execute("second"), Append()
+    edges: Edges[None] = {
+        prepare: {Ready: model, Calls: gate, ...: END},
+        model: {Calls: gate, ...: append},
+        gate: {Settled: execute, ...: append},
+        execute: {Done: append, Held: gate, Aborted: second_gate},
+        second_gate: {Settled: second, ...: append},
+        second: {...: append},
+        append: {...: END},
+    }
+    return Graph("led_on", prepare, edges)
+
+
+def test_a_run_that_was_stopped_asks_for_nothing_wherever_its_table_leads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A kernel that would let it runs a call twice that has started already."""
+    FAULTS["a run that was stopped goes on"][0](monkeypatch)
+
+    report = fuzz(led_on(), seeds=200)
+
+    codes = {one.code for each in report.failing for one in each.violations}
+    assert {"stopped", "once"} <= codes
+
+
+def test_a_child_run_gets_no_more_than_is_left_beside_the_others() -> None:
+    """Two halves are the whole; a third of anything is too much."""
+    graph = table()
+    story = told(Subject(graph, None, SETUP), TWO.run(graph).events)
+    last = story.chapters[-1]
+    setup = evolve(SETUP, budget=budget(usd=3.0, tool_calls=3))
+
+    def shared(*shares: float) -> list[str]:
+        effects = [
+            StartRun(at, f"helper.{at}", "helper", "", (), budget(usd=share, tool_calls=1))
+            for at, share in enumerate(shares, 1)
+        ]
+        pending = {one.id: one for one in effects}
+        run = evolve(last.run, node="execute", setup=setup, pending=pending, spent=Spent())
+        chapter = replace(last, run=run, effects=tuple(effects))
+        story = Story((chapter,))
+        return [one.what for one in crowded(Subject(graph, None, setup), story)]
+
+    assert [] == shared(1.0, 1.0, 1.0)
+    assert ["agent 'helper' may spend more than the budget has left"] == shared(2.0, 1.0, 0.1)
