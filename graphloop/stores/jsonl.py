@@ -3,15 +3,14 @@
 A line is written by a single `write` at the file's end, so a killed process leaves at most one
 torn last line, which loading ignores and the next append cuts off; where the first line is torn,
 there is no run yet. `fsync=True` also survives a loss of power. While a run is driven, a
-`<run id>.lock` beside its journal keeps other processes from driving it, too (not on Windows, which
-has no `flock`: there the slower of two is refused when it writes). Not for network file systems.
+`<run id>.lock` beside its journal keeps other processes from driving it, too (not on Windows: there
+the slower of two is refused when it writes). Not for network file systems.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, final
 from urllib.parse import quote, unquote
@@ -21,12 +20,8 @@ from ..errors import RunBusy, StoreError, UnknownRun
 from ..events import Event
 from .base import Ask, ReleaseStatus
 from .claims import Claims
+from .file_lock import locked
 from .run_lock import lock_run
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
 
 __all__ = ["BLOCK", "LOCK", "SUFFIX", "JsonlStore"]
 
@@ -64,7 +59,8 @@ class JsonlStore:
         try:
             if run_id not in self._known:
                 self._directory.mkdir(parents=True, exist_ok=True)
-            with _alone(path, create=seq == 1) as descriptor:
+            flags = os.O_WRONLY | os.O_APPEND | (os.O_CREAT if seq == 1 else 0)
+            with locked(path, flags) as descriptor:
                 self._known[run_id] = self._append(descriptor, run_id, seq, line)
         except FileNotFoundError as error:
             raise self._taken(path, 1, seq) from error
@@ -198,16 +194,3 @@ def _begun(path: Path) -> bool:
     finally:
         os.close(descriptor)
     return False
-
-
-@contextmanager
-def _alone(path: Path, *, create: bool) -> Generator[int]:
-    """Open a journal for appending, and keep every other process out meanwhile."""
-    flags = os.O_WRONLY | os.O_APPEND | (os.O_CREAT if create else 0)
-    descriptor = os.open(path, flags, 0o600)
-    try:
-        if fcntl is not None:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield descriptor
-    finally:
-        os.close(descriptor)

@@ -23,6 +23,7 @@ from ..errors import ConfigError, Fenced, UnknownRun
 from ..events import Event
 from . import sqlite_journal, sqlite_leases, sqlite_reading
 from .base import Ask, Posted, ReleaseStatus, RunRecord
+from .claims import home
 from .journals import graph_of
 from .sqlite_journal import Entry
 from .sqlite_leases import Standing, Tenant
@@ -130,14 +131,14 @@ class SqliteStore:
 
         def undone(_: None) -> None:
             if tenant.epochs.get(run_id) in won:
-                del tenant.epochs[run_id]
+                tenant.end(run_id)
 
         def failed(_: Exception) -> None:
             if tenant.epochs.get(run_id) in won:
                 tenant.leave(run_id, None)
 
         try:
-            await self._writer.do(work, partial(tenant.epochs.__setitem__, run_id))
+            await self._writer.do(work, partial(tenant.drive, run_id, home()))
         except asyncio.CancelledError:
             self._writer.post(
                 undo, undone, failed
@@ -156,7 +157,7 @@ class SqliteStore:
             sqlite_leases.release(connection, tenant, run_id, standing)
 
         def released(_: None) -> None:
-            del tenant.epochs[run_id]
+            tenant.end(run_id)
 
         def failed(error: Exception) -> None:
             if not isinstance(error, Fenced):

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Generator
@@ -16,6 +18,7 @@ from pathlib import Path
 
 from graphloop.errors import StoreError
 from graphloop.events import Cancelled
+from graphloop.stores.file_lock import FileLock
 from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.sqlite import SqliteStore
 
@@ -89,6 +92,22 @@ async def claim(path: Path) -> None:
     sys.stdin.readline()
 
 
+async def claim_and_fork(path: Path) -> None:
+    """Claim a run in a directory of JSON lines, fork a child that lives on, and name it."""
+    await JsonlStore(path).claim("r")
+    if (child := os.fork()) == 0:
+        signal.pause()
+    say(child)
+    sys.stdin.readline()
+
+
+def locks(path: Path) -> None:
+    """Say whether a file can be locked."""
+    lock = FileLock(path)
+    say("taken" if lock.take() else "busy")
+    sys.stdin.readline()
+
+
 async def post(path: Path, signal_id: str) -> None:
     """Once told to, answer a hundred questions."""
     store = SqliteStore(path)
@@ -108,6 +127,10 @@ def main() -> None:
             asyncio.run(drive(Path(path), Path(clock)))
         case ["claim", path]:
             asyncio.run(claim(Path(path)))
+        case ["claim and fork", path]:
+            asyncio.run(claim_and_fork(Path(path)))
+        case ["locks", path]:
+            locks(Path(path))
         case ["post", path, signal_id]:
             asyncio.run(post(Path(path), signal_id))
         case other:
