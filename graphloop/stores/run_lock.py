@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
-from weakref import finalize
+from weakref import finalize, ref
 
 from ..errors import RunBusy
 from .claims import running_loop
@@ -21,6 +21,7 @@ __all__ = ["lock_run"]
 
 ATTEMPTS_MAX: Final = 100
 PID_BYTES_MAX: Final = 32
+FOREVER_S: Final = 1e9
 
 
 def lock_run(path: Path, run_id: str) -> Callable[[], object]:
@@ -54,10 +55,20 @@ def _held(path: Path, lock: FileLock) -> Callable[[], object]:
     loop = running_loop()
     if loop is None:
         return lambda: _give_back(path, lock)
-    # A driver whose loop was dropped half-way gives nothing back itself.
-    back = finalize(loop, _give_back, path, lock)
+
+    def driven() -> None:
+        """Be known to nothing but a timer, which a loop forgets when it is closed or forgotten."""
+
+    back = finalize(driven, _give_back, path, lock)
     back.atexit = False
-    return back
+    timer = ref(loop.call_later(FOREVER_S, driven))
+
+    def end() -> None:
+        back()
+        if (known := timer()) is not None:
+            known.cancel()
+
+    return end
 
 
 def _is_at(path: Path, lock: FileLock) -> bool:

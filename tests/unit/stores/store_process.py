@@ -24,6 +24,12 @@ from graphloop.stores.sqlite import SqliteStore
 
 RUNS = ("a", "b", "c")
 
+LEASE_S = 0.5
+"""How long a dead owner of a database keeps others from its runs."""
+
+FORK_PATIENCE_S = 10.0
+"""How long a store may wait for a file that no process uses: less than its own patience."""
+
 
 @contextmanager
 def process(job: str, *arguments: str | Path) -> Generator[subprocess.Popen[str]]:
@@ -92,13 +98,61 @@ async def claim(path: Path) -> None:
     sys.stdin.readline()
 
 
+def leasing(path: Path) -> JsonlStore | SqliteStore:
+    """Open a store of either kind, with a short lease."""
+    return SqliteStore(path, lease_s=LEASE_S) if path.suffix == ".db" else JsonlStore(path)
+
+
 async def claim_and_fork(path: Path) -> None:
-    """Claim a run in a directory of JSON lines, fork a child that lives on, and name it."""
-    await JsonlStore(path).claim("r")
+    """Claim a run, fork a child that lives on, and name it."""
+    store = leasing(path)
+    await store.claim("r")
+    await store.append("r", 1, Cancelled(1.0, "first"))
     if (child := os.fork()) == 0:
         signal.pause()
     say(child)
     sys.stdin.readline()
+
+
+def close_loop(path: Path) -> None:
+    """Claim a run in an event loop that is closed in the middle, and live on."""
+    store, loop = leasing(path), asyncio.new_event_loop()
+    loop.run_until_complete(store.claim("r"))
+    loop.run_until_complete(store.append("r", 1, Cancelled(1.0, "first")))
+    loop.close()
+    say("closed")
+    sys.stdin.readline()
+
+
+async def fork_in_a_commit(path: Path) -> None:
+    """Fork a child that lives on while an event is being committed, and name it."""
+    children: list[int] = []
+
+    def clock() -> float:
+        if not children:
+            # The thread of the store asks for the time in its transaction.
+            children.append(os.fork())
+            if not children[0]:
+                signal.pause()
+        return 0.0
+
+    await SqliteStore(path, clock=clock).append("a", 1, Cancelled(1.0, "forked"))
+    say(children[0])
+    sys.stdin.readline()
+
+
+async def append_all(path: Path) -> None:
+    """Once told to, append to eight runs through a store each, and say which are acknowledged."""
+    sys.stdin.readline()
+
+    async def append(run_id: str) -> None:
+        async with asyncio.timeout(FORK_PATIENCE_S):
+            await SqliteStore(path).append(run_id, 1, Cancelled(1.0, run_id))
+        say("done")
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(8):
+            group.create_task(append(str(number)))
 
 
 def locks(path: Path) -> None:
@@ -129,6 +183,12 @@ def main() -> None:
             asyncio.run(claim(Path(path)))
         case ["claim and fork", path]:
             asyncio.run(claim_and_fork(Path(path)))
+        case ["close loop", path]:
+            close_loop(Path(path))
+        case ["fork in a commit", path]:
+            asyncio.run(fork_in_a_commit(Path(path)))
+        case ["append all", path]:
+            asyncio.run(append_all(Path(path)))
         case ["locks", path]:
             locks(Path(path))
         case ["post", path, signal_id]:
