@@ -20,14 +20,16 @@ from ..errors import StoreError
 
 try:
     import fcntl
+    import resource
 except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
+    fcntl = resource = None  # type: ignore[assignment]
 
 __all__ = ["READ_AND_MAKE", "FileLock", "locked"]
 
 READ_AND_MAKE: Final = os.O_RDWR | os.O_CREAT
 PAUSE_S: Final = 0.001
 PAUSE_S_MAX: Final = 0.02
+FILES_SPARED: Final = 32
 
 OPENING: Final = RLock()
 """Held while `OPEN` changes, and while a process forks: a child knows all that it has to close.
@@ -68,6 +70,14 @@ class FileLock:
             found = f"expected a local disk, whose files can be locked, found: {error.strerror}"
             raise OSError(error.errno, found, str(self._path)) from error
         return True
+
+    def spares_few(self) -> bool:
+        """Whether so many files are open that those who work already may find none to open."""
+        if resource is None:
+            return False
+        most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        # The system gives the lowest number that is free.
+        return most != resource.RLIM_INFINITY and self.descriptor >= most - FILES_SPARED
 
     @property
     def is_held(self) -> bool:

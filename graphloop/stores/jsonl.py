@@ -16,11 +16,12 @@ from typing import Final, final
 from urllib.parse import quote, unquote
 
 from ..codec import Codec
-from ..errors import RunBusy, StoreError, UnknownRun
+from ..errors import RunBusy, StoreError
 from ..events import Event
 from .base import Ask, ReleaseStatus
 from .claims import Claims
 from .file_lock import locked
+from .journals import read_lines, unknown_run
 from .run_lock import lock_run
 
 __all__ = ["BLOCK", "LOCK", "SUFFIX", "JsonlStore"]
@@ -89,10 +90,7 @@ class JsonlStore:
         """Return all events of the run."""
         events = tuple(self._read(self._path(run_id)))
         if not events:
-            raise UnknownRun(
-                f"no run {run_id!r} in {self._directory}; "
-                f"runs here: {', '.join(await self.runs()) or 'none'}"
-            )
+            raise unknown_run(run_id, self._directory, await self.runs())
         return events
 
     async def runs(self) -> Sequence[str]:
@@ -154,15 +152,7 @@ class JsonlStore:
 
     def _read(self, path: Path) -> Iterator[Event]:
         lines = _bytes(path).split(b"\n")[:-1]
-        codec = self._codec.of(unquote(path.name))
-        for number, line in enumerate(lines, 1):
-            try:
-                seq, event = codec.decode(line)
-            except StoreError as error:
-                raise StoreError(f"{path}, line {number}: {error}") from error
-            if seq != number:
-                raise StoreError(f"{path}, line {number}: has event {seq}, expected {number}")
-            yield event
+        return read_lines(lines, path, self._codec.of(unquote(path.name)))
 
 
 def _bytes(path: Path) -> bytes:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 from weakref import finalize, ref
 
-from ..errors import RunBusy
+from ..errors import RunBusy, StoreError
 from .claims import running_loop
 from .file_lock import FileLock
 
@@ -29,6 +29,7 @@ def lock_run(path: Path, run_id: str) -> Callable[[], object]:
 
     Raises:
         RunBusy: another process holds it, or another store object of this one.
+        StoreError: this process has hardly a file to open left for the runs that it drives.
         OSError: the file cannot be made or locked.
     """
     for _ in range(ATTEMPTS_MAX):
@@ -39,6 +40,12 @@ def lock_run(path: Path, run_id: str) -> Callable[[], object]:
                 raise RunBusy(
                     f"run {run_id!r} is being driven by {pid or 'another process'}, which holds "
                     f"{path}: wait for that driver to come to an end, or to die"
+                )
+            if lock.spares_few():
+                raise StoreError(
+                    f"run {run_id!r}: expected room for one more open file, found "
+                    f"{lock.descriptor} in use. Fix: drive fewer runs at once, raise `ulimit -n`, "
+                    "or keep them in a database."
                 )
             if _is_at(path, lock):
                 return _held(path, lock)

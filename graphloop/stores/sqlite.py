@@ -19,12 +19,12 @@ from sqlite3 import Connection
 from typing import TypeVar, final
 
 from ..codec import Codec
-from ..errors import ConfigError, Fenced, UnknownRun
+from ..errors import ConfigError, Fenced
 from ..events import Event
 from . import sqlite_journal, sqlite_leases, sqlite_reading
 from .base import Ask, Posted, ReleaseStatus, RunRecord
 from .claims import home
-from .journals import graph_of
+from .journals import graph_of, unknown_run
 from .sqlite_journal import Entry
 from .sqlite_leases import Standing, Tenant
 from .sqlite_schema import Durability
@@ -107,10 +107,7 @@ class SqliteStore:
         work = partial(sqlite_reading.load, codec=self._codec, run_id=run_id)
         events: tuple[Event, ...] = await self._read(work, ())
         if not events:
-            raise UnknownRun(
-                f"no run {run_id!r} in {self._path}; "
-                f"runs here: {', '.join(await self.runs()) or 'none'}"
-            )
+            raise unknown_run(run_id, self._path, await self.runs())
         return events
 
     async def runs(self) -> Sequence[str]:

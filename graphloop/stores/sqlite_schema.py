@@ -90,23 +90,30 @@ def open_reader(path: Path) -> sqlite3.Connection | None:
     if not path.exists():
         return None
     try:
-        connection = _connect(path)
+        try:
+            return _reader(path)
+        except sqlite3.Error as error:
+            named: object = getattr(error, "sqlite_errorname", "")
+            if named != "SQLITE_READONLY_DIRECTORY" or Path(f"{path}-wal").exists():
+                raise
+            # Reading needs files beside the log; where there is no log, the file has all events.
+            return _reader(path, "mode=ro&immutable=1")
     except sqlite3.Error as error:
         raise _cannot_open(path, error) from error
+
+
+def _reader(path: Path, mode: str = "mode=rw") -> sqlite3.Connection | None:
+    connection = _connect(path, mode)
+    made = False
     try:
         # A second connection that checkpoints is half of SQLite's WAL-reset bug.
         connection.execute("PRAGMA wal_autocheckpoint=0")
         connection.execute("PRAGMA query_only=ON")
-        if _is_made(connection, path):
-            return connection
-    except sqlite3.Error as error:
-        connection.close()
-        raise _cannot_open(path, error) from error
-    except StoreError:
-        connection.close()
-        raise
-    connection.close()
-    return None
+        made = _is_made(connection, path)
+    finally:
+        if not made:
+            connection.close()
+    return connection if made else None
 
 
 def _make_private(path: Path) -> None:
@@ -117,9 +124,9 @@ def _make_private(path: Path) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def _connect(path: Path, mode: str = "mode=rw") -> sqlite3.Connection:
     return sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode=rw",
+        f"{path.absolute().as_uri()}?{mode}",
         uri=True,
         timeout=BUSY_TIMEOUT_S,
         isolation_level=None,

@@ -10,6 +10,7 @@ from threading import RLock
 
 import pytest
 
+from graphloop.codec import Codec
 from graphloop.errors import RunBusy, StoreError, UnknownRun
 from graphloop.events import Cancelled, Event, Setup, Started
 from graphloop.stores.jsonl import BLOCK, JsonlStore
@@ -83,8 +84,14 @@ def headless(text: bytes) -> bytes:
 
 
 def renumbered(text: bytes) -> bytes:
-    """Give the second event another number."""
-    return text.replace(b'"seq":2', b'"seq":7')
+    """Give the second event another number, and the checksum of that."""
+    lines = text.splitlines(keepends=True)
+    return b"".join([lines[0], Codec().encode(7, EVENTS[1]) + b"\n", *lines[2:]])
+
+
+def edited(text: bytes) -> bytes:
+    """Change a digit of the second event."""
+    return text.replace(b'"at":2.0', b'"at":3.0')
 
 
 def hollow(text: bytes) -> bytes:
@@ -103,6 +110,7 @@ def twice(text: bytes) -> bytes:
     [
         (headless, "line 1"),
         (renumbered, "line 2: has event 7, expected 2"),
+        (edited, "line 2: damaged: its checksum is wrong"),
         (twice, "line 3: has event 2, expected 3"),
         (hollow, "line 1"),
     ],
