@@ -1,7 +1,8 @@
 """Events as JSON lines: the journal's only written form.
 
 A line is `{"crc":"0a1b2c3d","v":1,"seq":7,"event":{"type":"ToolReturned",…}}`; the checksum is of
-what follows it. The values describe themselves (`msgspec`); only the user's state is written and validated by pydantic, by the graph's state type.
+what follows it. The values describe themselves (`msgspec`); only the user's state is written and
+validated by pydantic, by the graph's state type.
 """
 
 from __future__ import annotations

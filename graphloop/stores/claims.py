@@ -1,7 +1,7 @@
 """Who drives which run through one store object, where all its drivers are in this process.
 
 Nothing has to run out here, and nothing to be fenced: a driver is dead when its event loop is, and
-what is dead writes no more.
+what is dead writes no more. A store that other processes share asks here what it still drives.
 """
 
 from __future__ import annotations
@@ -9,15 +9,12 @@ from __future__ import annotations
 import asyncio
 import threading
 from asyncio import AbstractEventLoop
-from typing import TypeAlias, final
+from typing import final
 from weakref import ReferenceType, ref
 
 from ..errors import RunBusy, StoreError
 
-__all__ = ["Claims", "Home", "home", "is_gone", "running_loop"]
-
-Home: TypeAlias = ReferenceType[AbstractEventLoop] | None
-"""The event loop that a driver lives in; None for a driver without one."""
+__all__ = ["Claims", "running_loop"]
 
 
 @final
@@ -26,7 +23,7 @@ class Claims:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._loops: dict[str, Home] = {}
+        self._loops: dict[str, ReferenceType[AbstractEventLoop] | None] = {}
 
     def take(self, run_id: str) -> None:
         """Claim a run for whoever is running now.
@@ -34,13 +31,14 @@ class Claims:
         Raises:
             RunBusy: it is claimed, and the event loop of its driver is not closed.
         """
+        loop = running_loop()
         with self._lock:
             if self.is_live(run_id):
                 raise RunBusy(
                     f"run {run_id!r} is being driven in this process, through this very store: "
                     "wait for its driver to come to an end, or close the stream that drives it"
                 )
-            self._loops[run_id] = home()
+            self._loops[run_id] = None if loop is None else ref(loop)
 
     def give_back(self, run_id: str) -> None:
         """End a claim.
@@ -61,19 +59,11 @@ class Claims:
 
     def is_live(self, run_id: str) -> bool:
         """Whether a run is claimed by a driver that can still come to its end."""
-        return run_id in self._loops and not is_gone(self._loops[run_id])
-
-
-def home() -> Home:
-    """Return where a driver lives that runs now."""
-    loop = running_loop()
-    return None if loop is None else ref(loop)
-
-
-def is_gone(lived_in: Home) -> bool:
-    """Whether the event loop of a driver is closed or forgotten: the driver does nothing more."""
-    loop = None if lived_in is None else lived_in()
-    return lived_in is not None and (loop is None or loop.is_closed())
+        if run_id not in self._loops:
+            return False
+        known = self._loops[run_id]
+        loop = None if known is None else known()
+        return known is None or (loop is not None and not loop.is_closed())
 
 
 def running_loop() -> AbstractEventLoop | None:

@@ -12,11 +12,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, final
+from typing import final
 from urllib.parse import quote, unquote
 
 from ..codec import Codec
-from ..errors import RunBusy, StoreError
+from ..errors import StoreError
 from ..events import Event
 from .base import Ask, ReleaseStatus
 from .claims import Claims
@@ -24,13 +24,10 @@ from .file_lock import locked
 from .journals import read_lines, unknown_run
 from .run_lock import lock_run
 
-__all__ = ["BLOCK", "LOCK", "SUFFIX", "JsonlStore"]
+__all__ = ["LOCK", "SUFFIX", "JsonlStore"]
 
 SUFFIX = ".jsonl"
 LOCK = ".lock"
-
-BLOCK: Final = 16_384
-"""How much of a journal is read at once to find out whether it has an event."""
 
 
 @final
@@ -109,11 +106,10 @@ class JsonlStore:
                 left()  # Its driver has died with its event loop.
             self._directory.mkdir(parents=True, exist_ok=True)
             self._locks[run_id] = lock_run(path, run_id)
-        except RunBusy:
+        except (OSError, StoreError) as error:
             self._claims.give_back(run_id)
-            raise
-        except OSError as error:
-            self._claims.give_back(run_id)
+            if isinstance(error, StoreError):
+                raise
             raise StoreError(f"cannot claim run {run_id!r} by {path}: {error}") from error
 
     async def release(self, run_id: str, status: ReleaseStatus, asks: Sequence[Ask]) -> None:  # noqa: ARG002 - a journal has no place for how a run stands
@@ -170,17 +166,9 @@ def _begun(path: Path) -> bool:
     nobody knows: it is listed, and told where it is loaded.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY)
+        with path.open("rb") as journal:
+            return journal.readline().endswith(b"\n")
     except FileNotFoundError:
         return False
     except OSError:
         return not path.is_dir()
-    try:
-        while block := os.read(descriptor, BLOCK):
-            if b"\n" in block:
-                return True
-    except OSError:
-        return not path.is_dir()
-    finally:
-        os.close(descriptor)
-    return False

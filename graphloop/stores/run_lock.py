@@ -33,27 +33,30 @@ def lock_run(path: Path, run_id: str) -> Callable[[], object]:
         OSError: the file cannot be made or locked.
     """
     for _ in range(ATTEMPTS_MAX):
-        lock = FileLock(path)
+        lock, held = FileLock(path), False
         try:
-            if not lock.take():
-                pid = os.read(lock.descriptor, PID_BYTES_MAX).decode(errors="replace")
-                raise RunBusy(
-                    f"run {run_id!r} is being driven by {pid or 'another process'}, which holds "
-                    f"{path}: wait for that driver to come to an end, or to die"
-                )
-            if lock.spares_few():
-                raise StoreError(
-                    f"run {run_id!r}: expected room for one more open file, found "
-                    f"{lock.descriptor} in use. Fix: drive fewer runs at once, raise `ulimit -n`, "
-                    "or keep them in a database."
-                )
-            if _is_at(path, lock):
+            _take(lock, path, run_id)
+            held = _is_at(path, lock)  # Or its last holder has just removed it.
+            if held:
                 return _held(path, lock)
-        except BaseException:
-            lock.release()
-            raise
-        lock.release()  # Its last holder has just removed it: others lock a new one.
+        finally:
+            if not held:
+                lock.release()
     raise RunBusy(f"run {run_id!r} changes hands all the time: {path} is never free; try again")
+
+
+def _take(lock: FileLock, path: Path, run_id: str) -> None:
+    if not lock.take():
+        pid = os.read(lock.descriptor, PID_BYTES_MAX).decode(errors="replace")
+        raise RunBusy(
+            f"run {run_id!r} is being driven by {pid or 'another process'}, which holds {path}: "
+            "wait for that driver to come to an end, or to die"
+        )
+    if lock.spares_few():
+        raise StoreError(
+            f"run {run_id!r}: expected room for one more open file, found {lock.descriptor} in "
+            "use. Fix: drive fewer runs at once, raise `ulimit -n`, or keep them in a database."
+        )
 
 
 def _held(path: Path, lock: FileLock) -> Callable[[], object]:

@@ -23,7 +23,6 @@ from ..errors import ConfigError, Fenced
 from ..events import Event
 from . import sqlite_journal, sqlite_leases, sqlite_reading
 from .base import Ask, Posted, ReleaseStatus, RunRecord
-from .claims import home
 from .journals import graph_of, unknown_run
 from .sqlite_journal import Entry
 from .sqlite_leases import Standing, Tenant
@@ -117,6 +116,7 @@ class SqliteStore:
     async def claim(self, run_id: str) -> None:
         """Become the only driver of a run, which need not exist yet."""
         tenant, won = self._tenant, list[int]()
+        tenant.claims.take(run_id)
 
         def work(connection: Connection) -> int:
             won.append(sqlite_leases.claim(connection, tenant, run_id))
@@ -128,15 +128,18 @@ class SqliteStore:
 
         def undone(_: None) -> None:
             if tenant.epochs.get(run_id) in won:
-                tenant.end(run_id)
+                del tenant.epochs[run_id]
 
         def failed(_: Exception) -> None:
             if tenant.epochs.get(run_id) in won:
                 tenant.leave(run_id, None)
 
         try:
-            await self._writer.do(work, partial(tenant.drive, run_id, home()))
-        except asyncio.CancelledError:
+            await self._writer.do(work, partial(tenant.epochs.__setitem__, run_id))
+        except BaseException as error:
+            tenant.claims.give_back(run_id)
+            if not isinstance(error, asyncio.CancelledError):
+                raise
             self._writer.post(
                 undo, undone, failed
             )  # Nobody will release what nobody knows to hold.
@@ -154,13 +157,16 @@ class SqliteStore:
             sqlite_leases.release(connection, tenant, run_id, standing)
 
         def released(_: None) -> None:
-            tenant.end(run_id)
+            del tenant.epochs[run_id]
 
         def failed(error: Exception) -> None:
             if not isinstance(error, Fenced):
                 tenant.leave(run_id, standing)
 
-        await self._writer.do(work, released, failed)
+        try:
+            await self._writer.do(work, released, failed)
+        finally:
+            tenant.claims.give_back(run_id)
 
     async def post(self, run_id: str, key: str, signal_id: str, data: str) -> Posted:
         """Answer `key` of a run; the first answer counts."""

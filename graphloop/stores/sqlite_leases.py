@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import socket
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime
 from sqlite3 import Connection
 from typing import TypeAlias, final
@@ -25,7 +25,7 @@ from msgspec.json import encode
 
 from ..errors import Fenced, RunBusy, StoreError
 from .base import Ask, ReleaseStatus
-from .claims import Home, is_gone
+from .claims import Claims
 
 __all__ = [
     "Left",
@@ -67,30 +67,11 @@ class Tenant:
         self.clock = clock
         self.epochs: dict[str, int] = {}
         self.left: dict[str, Left] = {}
-        self._homes: dict[str, Home] = {}
-
-    def drive(self, run_id: str, lives_in: Home, epoch: int) -> None:
-        """Drive a run from an event loop, by a claim of this epoch."""
-        self.epochs[run_id], self._homes[run_id] = epoch, lives_in
-
-    def is_gone(self, run_id: str, epoch: int) -> bool:
-        """Whether the event loop is gone that this claim was driven from."""
-        return self.epochs.get(run_id) == epoch and is_gone(self._homes.get(run_id))
-
-    def bury(self, gone: Mapping[str, int]) -> None:
-        """Forget claims whose event loops are gone; a run may have been claimed again since."""
-        for run_id, epoch in gone.items():
-            if self.epochs.get(run_id) == epoch:
-                self.end(run_id)
-
-    def end(self, run_id: str) -> int | None:
-        """Drive a run no longer, and return the epoch of its claim."""
-        self._homes.pop(run_id, None)
-        return self.epochs.pop(run_id, None)
+        self.claims = Claims()
 
     def leave(self, run_id: str, standing: Standing | None) -> None:
         """Drive a run no longer, though the database could not be told."""
-        if (epoch := self.end(run_id)) is not None:
+        if (epoch := self.epochs.pop(run_id, None)) is not None:
             self.left[run_id] = Left(epoch, standing)
 
     def forget(self, run_id: str, left: Left) -> None:
@@ -98,29 +79,22 @@ class Tenant:
         if self.left.get(run_id) is left:
             del self.left[run_id]
 
-    def has_left(self, run_id: str, epoch: int) -> bool:
-        """Whether a claim of this epoch is one that nobody here drives by."""
-        left = self.left.get(run_id)
-        return left is not None and left.epoch == epoch
-
     def until(self) -> float:
         """Return when a lease that is taken now runs out."""
         return self.clock() + self.lease_s
 
 
 def claim(connection: Connection, tenant: Tenant, run_id: str) -> int:
-    """Make the tenant the only driver of a run, and return the epoch of its claim."""
+    """Make the tenant the only driver of a run, and return the epoch of its claim.
+
+    What it drives itself it has been asked for before: what it owns here is of a dead driver.
+    """
     now = tenant.clock()
     row: tuple[str | None, int, float] | None = connection.execute(
         "SELECT owner, epoch, lease_until FROM run WHERE run_id = ?", (run_id,)
     ).fetchone()
     owner, epoch, lease_until = (None, 0, 0.0) if row is None else row
-    if owner == tenant.name:
-        given_up = tenant.has_left(run_id, epoch) or tenant.is_gone(run_id, epoch)
-        is_live = lease_until > 0 and not given_up
-    else:
-        is_live = owner is not None and lease_until > now and not _is_dead(owner)
-    if is_live:
+    if owner not in (None, tenant.name) and lease_until > now and not _is_dead(owner):
         until = datetime.fromtimestamp(lease_until, UTC).isoformat(timespec="seconds")
         raise RunBusy(
             f"run {run_id!r} is being driven by {owner}, whose lease runs until {until}: "
@@ -191,24 +165,19 @@ def fence(tenant: Tenant, run_id: str, row: tuple[str | None, int] | None) -> No
     )
 
 
-def renew(connection: Connection, tenant: Tenant) -> Mapping[str, int]:
-    """Prolong the leases of what the tenant drives; those of event loops that are gone run out.
+def renew(connection: Connection, tenant: Tenant) -> None:
+    """Prolong the leases of what the tenant drives; where the event loop is gone, they run out.
 
     A lease that another driver took meanwhile is left to it.
-
-    Returns:
-        The epochs of the claims whose event loops are gone, by run.
     """
-    until = tenant.until()
-    gone = {run_id: epoch for run_id, epoch in tenant.epochs.items() if tenant.is_gone(run_id, epoch)}
+    until, is_live = tenant.until(), tenant.claims.is_live
     connection.executemany(
         "UPDATE run SET lease_until = ? WHERE run_id = ? AND owner = ? AND epoch = ?",
         [
-            (0.0 if run_id in gone else until, run_id, tenant.name, epoch)
+            (until if is_live(run_id) else 0.0, run_id, tenant.name, epoch)
             for run_id, epoch in tenant.epochs.items()
         ],
     )
-    return gone
 
 
 def give_up(connection: Connection, tenant: Tenant) -> None:

@@ -68,16 +68,13 @@ def open_writer(path: Path, durability: Durability) -> sqlite3.Connection:
     try:
         _make_private(path)
         connection = _connect(path)
+        try:
+            _set_up(connection, path, durability)
+        except BaseException:
+            connection.close()
+            raise
     except (OSError, sqlite3.Error) as error:
         raise _cannot_open(path, error) from error
-    try:
-        _set_up(connection, path, durability)
-    except sqlite3.Error as error:
-        connection.close()
-        raise _cannot_open(path, error) from error
-    except StoreError:
-        connection.close()
-        raise
     return connection
 
 

@@ -221,7 +221,7 @@ class Writer:
             self._beat_at = time.monotonic() + self._tenant.lease_s / BEATS_PER_LEASE
         if not due:
             return []
-        jobs: list[_Queued] = [_Job(partial(renew, tenant=self._tenant), self._tenant.bury)]
+        jobs: list[_Queued] = [_Job(partial(renew, tenant=self._tenant))]
         for run_id, left in self._tenant.left.items():
             work = partial(give_back, tenant=self._tenant, run_id=run_id, left=left)
             jobs.append(_Job(work, partial(self._tenant.forget, run_id)))

@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
+import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -162,39 +163,51 @@ def locks(path: Path) -> None:
     sys.stdin.readline()
 
 
-async def post(path: Path, signal_id: str) -> None:
+async def claim_many(path: Path) -> None:
+    """Claim runs until there is no room for more, and append to all that were claimed."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+    store, claimed = JsonlStore(path), list[str]()
+    try:
+        for number in range(100):
+            await store.claim(str(number))
+            claimed.append(str(number))
+    except StoreError as error:
+        say("refused", str(error).partition(": ")[2].partition(",")[0])
+    for run_id in claimed:
+        await store.append(run_id, 1, Cancelled(1.0, "kept"))
+    say("appended")
+    sys.stdin.readline()
+
+
+async def post(path: Path, author: Path) -> None:
     """Once told to, answer a hundred questions."""
     store = SqliteStore(path)
     await store.runs()
     say("ready")
     sys.stdin.readline()
     for key in range(100):
-        say(await store.post("r", str(key), signal_id, signal_id))
+        say(await store.post("r", str(key), author.name, author.name))
+
+
+JOBS: dict[str, Callable[..., Coroutine[object, object, None] | None]] = {
+    "append": append,
+    "drive": drive,
+    "claim": claim,
+    "claim and fork": claim_and_fork,
+    "claim many": claim_many,
+    "close loop": close_loop,
+    "fork in a commit": fork_in_a_commit,
+    "append all": append_all,
+    "locks": locks,
+    "post": post,
+}
 
 
 def main() -> None:
     """Do the job that the command line names."""
-    match sys.argv[1:]:
-        case ["append", path]:
-            asyncio.run(append(Path(path)))
-        case ["drive", path, clock]:
-            asyncio.run(drive(Path(path), Path(clock)))
-        case ["claim", path]:
-            asyncio.run(claim(Path(path)))
-        case ["claim and fork", path]:
-            asyncio.run(claim_and_fork(Path(path)))
-        case ["close loop", path]:
-            close_loop(Path(path))
-        case ["fork in a commit", path]:
-            asyncio.run(fork_in_a_commit(Path(path)))
-        case ["append all", path]:
-            asyncio.run(append_all(Path(path)))
-        case ["locks", path]:
-            locks(Path(path))
-        case ["post", path, signal_id]:
-            asyncio.run(post(Path(path), signal_id))
-        case other:
-            raise AssertionError(other)
+    job, *places = sys.argv[1:]
+    if (work := JOBS[job](*map(Path, places))) is not None:
+        asyncio.run(work)
 
 
 if __name__ == "__main__":

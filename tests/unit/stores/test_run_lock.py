@@ -106,18 +106,15 @@ def test_a_forked_child_that_forgets_a_loop_leaves_its_parents_lock_alone(tmp_pa
     """It shares the open file: to unlock it there would unlock it for both."""
     path = tmp_path / "r.lock"
 
-    async def hold() -> None:
-        back = lock_run(path, "r")
-        child = os.fork()
-        if child == 0:
-            back()
-            os._exit(0)
-        os.waitpid(child, 0)
-        with pytest.raises(RunBusy, match=f"pid {os.getpid()}"):
-            lock_run(path, "r")
+    back = lock_run(path, "r")
+    if (child := os.fork()) == 0:
         back()
+        os._exit(0)
+    os.waitpid(child, 0)
 
-    asyncio.run(hold())
+    with pytest.raises(RunBusy, match=f"pid {os.getpid()}"):
+        lock_run(path, "r")
+    back()
 
 
 def test_a_file_system_without_locks_is_an_error(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -78,3 +80,23 @@ def test_what_sqlite_cannot_read_is_a_store_error(tmp_path: Path) -> None:
 def test_where_there_is_no_database_there_is_nothing(tmp_path: Path) -> None:
     """And the work is not even begun."""
     assert "nothing" == read(tmp_path / "runs.db", lambda connection: "something", "nothing")
+
+
+def test_a_database_in_a_directory_that_may_not_be_written_is_read() -> None:
+    """As of a colleague, or of a backup: reading makes files beside the log, where there is one."""
+    with TemporaryDirectory() as place:
+        folder = Path(place)
+        asyncio.run(damaged(folder / "runs.db", "PRAGMA wal_checkpoint(TRUNCATE)").aclose())
+        for name in ("runs.db", "runs.db-lock"):
+            (folder / name).chmod(0o444)
+        folder.chmod(0o555)
+        user = os.geteuid()
+        os.seteuid(65534 if user == 0 else user)  # A superuser may write anywhere.
+        try:
+            store = SqliteStore(folder / "runs.db")
+            assert ["r"] == asyncio.run(store.runs())
+            assert 3 == len(asyncio.run(store.load("r")))
+            assert ["interrupted", "ready"].count(asyncio.run(store.overview())[0].status)
+        finally:
+            os.seteuid(user)
+            folder.chmod(0o755)

@@ -209,6 +209,7 @@ def test_an_idle_claim_is_renewed(tmp_path: Path) -> None:
         return now[0]
 
     tenant = Tenant(0.03, clock)
+    tenant.claims.take("r")
     writer = writer_of(tmp_path, tenant)
 
     def claimed(epoch: int) -> None:
