@@ -29,12 +29,10 @@ LEFT_BEHIND: Final[set[asyncio.Task[object]]] = set()
 
 
 class Context(Protocol):
-    """What a call knows of its end; see `ToolContext`."""
+    """The part of a `ToolContext` that is needed here."""
 
     @property
-    def aborted(self) -> Event:
-        """Set once the call is given up."""
-        ...
+    def aborted(self) -> Event: ...
 
 
 class _TooLate(TimeoutError):

@@ -2,15 +2,15 @@
 
 A single effect is awaited in place, but for a function of the user's in a run that may be stopped:
 that, and each of several effects, has a task. Every task has ended when `close` has, or is left
-behind: a function that does not heed its cancellation. A child among several goes on to its next
-step only while somebody listens, as one alone does. What cannot be performed to its end here, a child run that
-waits for somebody, or a question that is left open, ends unheard.
+behind, as a function that does not heed its cancellation is. A child among several goes on to its
+next step only while somebody listens, as one alone does. What cannot be performed to its end here,
+a child run that waits for somebody, or a question that is left open, ends unheard.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from time import monotonic
 from typing import Final, Generic, TypeAlias, TypeVar
@@ -54,8 +54,8 @@ CANCEL_AGAIN_S: Final = 0.5
 LEAVE_S: Final = GRACE_S + CANCEL_AGAIN_S
 """After how long what does not heed its cancellation is left behind.
 
-It is longer than the grace of a tool with a time limit, which ends by itself then. Only a caller who
-goes away leaves models and children behind: children have to journal how they ended.
+It is longer than the grace of a tool with a time limit, which ends by itself then. Models and
+children are left behind by a caller who goes away only: children journal how they ended.
 """
 
 UNDER_WAY: Final[set[asyncio.Task[None]]] = set()

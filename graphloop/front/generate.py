@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from functools import partial
 from typing import Unpack
@@ -23,6 +24,7 @@ async def generate_text(
     prompt: str | None = None,
     *,
     messages: Sequence[MessageInput] | None = None,
+    signal: asyncio.Event | None = None,
     **options: Unpack[AgentOptions],
 ) -> RunResult[None]:
     """Ask a model, let it use tools until it is done, and return the result.
@@ -31,6 +33,7 @@ async def generate_text(
         model: `"provider:model"`, or a provider.
         prompt: the question, or
         messages: the conversation so far.
+        signal: aborts the run once it is set: it ends as `aborted`, with what there is.
         options: see `AgentOptions`.
 
     Raises:
@@ -40,7 +43,7 @@ async def generate_text(
     """
     agent = Agent(model, **options)
     try:
-        return await agent.generate(prompt, messages=messages)
+        return await agent.generate(prompt, messages=messages, signal=signal)
     finally:
         if isinstance(model, str):
             await agent.aclose()

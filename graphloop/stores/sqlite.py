@@ -1,6 +1,6 @@
 """A journal as one SQLite file: durable, shared by processes, one driver a run.
 
-Events are appended and never changed, gapless from 1, each with a checksum. A thread of the store
+Events are appended and never changed, gapless from 1. A thread of the store
 writes, and gathers what is appended at the same time into one commit, so that a commit may wait
 for the disk. Reading has connections of its own and waits for no writer. Not for network file
 systems. Not to be used in a child of `os.fork` that did not make it.

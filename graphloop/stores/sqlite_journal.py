@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Sequence
 from sqlite3 import Connection
 
@@ -51,8 +50,8 @@ def _append(connection: Connection, tenant: Tenant, entry: Entry) -> None:
             (run_id, entry.graph, now, now),
         )
     connection.execute(
-        "INSERT INTO entry(run_id, seq, kind, data, crc, ts) VALUES(?, ?, ?, ?, ?, ?)",
-        (run_id, seq, entry.kind, entry.data, zlib.crc32(entry.data), now),
+        "INSERT INTO entry(run_id, seq, kind, data, ts) VALUES(?, ?, ?, ?, ?)",
+        (run_id, seq, entry.kind, entry.data, now),
     )
     connection.execute(
         "UPDATE run SET next_seq = ?, updated = ?, "

@@ -43,7 +43,7 @@ TABLES: Final = (
     "CREATE INDEX run_owner ON run(owner) WHERE owner IS NOT NULL",
     """CREATE TABLE entry(
          run_id TEXT NOT NULL REFERENCES run(run_id), seq INTEGER NOT NULL CHECK(seq >= 1),
-         kind TEXT NOT NULL, data BLOB NOT NULL, crc INTEGER NOT NULL, ts REAL NOT NULL,
+         kind TEXT NOT NULL, data BLOB NOT NULL, ts REAL NOT NULL,
          PRIMARY KEY(run_id, seq)) STRICT, WITHOUT ROWID""",
     """CREATE TABLE signal(
          run_id TEXT NOT NULL REFERENCES run(run_id), key TEXT NOT NULL, signal_id TEXT NOT NULL,
