@@ -28,7 +28,7 @@ LEFT_BEHIND: Final[set[asyncio.Task[object]]] = set()
 """What the event loop itself does not hold, and the garbage collector must not end half-way."""
 
 
-class Context(Protocol):
+class _Context(Protocol):
     """The part of a `ToolContext` that is needed here."""
 
     @property
@@ -40,7 +40,7 @@ class _TooLate(TimeoutError):
 
 
 async def execute_call(
-    name: str, call: Caller, policy: Policy, value: object, context: Context
+    name: str, call: Caller, policy: Policy, value: object, context: _Context
 ) -> ToolOutcome:
     """Run one call of the tool `name` and return its outcome, or that it took too long."""
     try:
@@ -53,7 +53,7 @@ async def execute_call(
         )
 
 
-async def look_up(reconcile: Reconcile, policy: Policy, value: object, context: Context) -> object:
+async def look_up(reconcile: Reconcile, policy: Policy, value: object, context: _Context) -> object:
     """Return what `reconcile` says of a call, within the tool's own time limit.
 
     Raises:
@@ -114,12 +114,12 @@ async def _give_up(task: asyncio.Task[T]) -> None:
             leave((task,))
 
 
-async def _outcome(call: Caller, policy: Policy, value: object, context: Context) -> ToolOutcome:
+async def _outcome(call: Caller, policy: Policy, value: object, context: _Context) -> ToolOutcome:
     result = await _called(call, value, context, in_thread=policy.thread)
     return ToolOutcome(result_content(result, policy.result_chars_max), "ok")
 
 
-async def _called(call: Caller, value: object, context: Context, *, in_thread: bool) -> object:
+async def _called(call: Caller, value: object, context: _Context, *, in_thread: bool) -> object:
     if in_thread:
         try:
             result = await asyncio.to_thread(_in_thread, call, value, context)

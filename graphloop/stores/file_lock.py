@@ -32,10 +32,7 @@ PAUSE_S_MAX: Final = 0.02
 FILES_SPARED: Final = 32
 
 OPENING: Final = RLock()
-"""Held while `OPEN` changes, and while a process forks: a child knows all that it has to close.
-
-The garbage collector may give a lock back in the middle of taking another one.
-"""
+"""Held while `OPEN` changes, and while a process forks; also by the garbage collector."""
 
 OPEN: Final[set[FileLock]] = set()
 
@@ -72,12 +69,12 @@ class FileLock:
         return True
 
     def spares_few(self) -> bool:
-        """Whether so many files are open that those who work already may find none to open."""
+        """Whether so many files are open that runs under way may find none to open."""
         if resource is None:
             return False
         most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         # The system gives the lowest number that is free.
-        return most != resource.RLIM_INFINITY and self.descriptor >= most - FILES_SPARED
+        return 0 <= most <= self.descriptor + FILES_SPARED
 
     @property
     def is_held(self) -> bool:

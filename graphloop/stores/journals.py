@@ -17,6 +17,7 @@ __all__ = [
     "graph_of",
     "is_within",
     "keep",
+    "out_of_order",
     "parent_of",
     "read_lines",
     "renamed",
@@ -65,6 +66,14 @@ def read_lines(lines: Iterable[bytes], path: str | Path, codec: Codec) -> Iterat
         if seq != number:
             raise StoreError(f"{path}, line {number}: has event {seq}, expected {number}")
         yield event
+
+
+def out_of_order(place: str, expected: int, seq: int) -> StoreError:
+    """Return the error of an event that is not the next one."""
+    return StoreError(
+        f"{place} has {expected - 1} event(s), so the next is number {expected}, not {seq}: "
+        + ("this run id is taken" if seq == 1 else "another driver is writing to it")
+    )
 
 
 def unknown_run(run_id: str, place: Path, known: Sequence[str]) -> UnknownRun:

@@ -21,7 +21,7 @@ from ..events import Event
 from .base import Ask, ReleaseStatus
 from .claims import Claims
 from .file_lock import locked
-from .journals import read_lines, unknown_run
+from .journals import out_of_order, read_lines, unknown_run
 from .run_lock import lock_run
 
 __all__ = ["LOCK", "SUFFIX", "JsonlStore"]
@@ -61,7 +61,7 @@ class JsonlStore:
             with locked(path, flags) as descriptor:
                 self._known[run_id] = self._append(descriptor, run_id, seq, line)
         except FileNotFoundError as error:
-            raise self._taken(path, 1, seq) from error
+            raise out_of_order(str(path), 1, seq) from error
         except OSError as error:
             raise StoreError(f"cannot append to {path}: {error}") from error
 
@@ -69,19 +69,13 @@ class JsonlStore:
         path = self._path(run_id)
         expected, size = self._end(run_id, path)
         if seq != expected:
-            raise self._taken(path, expected, seq)
+            raise out_of_order(str(path), expected, seq)
         written = os.write(descriptor, line)
         if written != len(line):
             raise OSError(f"only {written} of {len(line)} bytes could be written")
         if self._fsync:
             os.fsync(descriptor)
         return seq + 1, size + len(line)
-
-    def _taken(self, path: Path, expected: int, seq: int) -> StoreError:
-        return StoreError(
-            f"{path} has {expected - 1} event(s), so the next is number {expected}, not {seq}: "
-            + ("this run id is taken" if seq == 1 else "another driver is writing to it")
-        )
 
     async def load(self, run_id: str) -> Sequence[Event]:
         """Return all events of the run."""
