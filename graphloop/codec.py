@@ -1,16 +1,18 @@
 """Events as JSON lines: the journal's only written form.
 
-A line is `{"v":1,"seq":7,"event":{"type":"ToolReturned",…}}`. The values describe themselves
-(`msgspec`); only the user's state is written and validated by pydantic, by the graph's state type.
+A line is `{"crc":"0a1b2c3d","v":1,"seq":7,"event":{"type":"ToolReturned",…}}`; the checksum is of
+what follows it. The values describe themselves (`msgspec`); only the user's state is written and
+validated by pydantic, by the graph's state type.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
-from enum import Enum
 from typing import Final, TypeVar, cast
+from zlib import crc32
 
-from msgspec import DecodeError, Raw, Struct, ValidationError, structs
+from msgspec import DecodeError, Raw, Struct, convert, to_builtins
 from msgspec.json import Decoder, Encoder
 from pydantic import TypeAdapter
 from pydantic import ValidationError as StateError
@@ -105,38 +107,45 @@ class Codec:
             StoreError: the user's state cannot be written as JSON.
         """
         try:
-            return self._encode(seq, event)
-        except UnicodeEncodeError:
-            # Half of a surrogate pair: JSON cannot hold it, and no wire would have sent it on.
-            return self._encode(seq, _whole(event))
+            text = self._encode(seq, event)[1:]
         except (TypeError, ValueError) as error:
             raise StoreError(
                 f"event {seq} ({type(event).__name__}) cannot be written as JSON: {error}. "
                 "Keep state to dataclasses, pydantic models and JSON values."
             ) from error
+        return _checksum(text) + text
 
     def _encode(self, seq: int, event: Event) -> bytes:
-        return self._encoder.encode(_Line(SCHEMA_VERSION, seq, self._without_state(event)))
+        try:
+            return self._encoder.encode(_Line(SCHEMA_VERSION, seq, self._without_state(event)))
+        except UnicodeEncodeError:
+            # Half of a surrogate pair, which servers send: JSON has an escape for it.
+            plain = _changed(event, lambda state: cast("object", json.loads(_written(state))))
+            line = to_builtins(_Line(SCHEMA_VERSION, seq, plain))
+            return json.dumps(line, separators=(",", ":")).encode()
 
     def decode(self, line: bytes) -> tuple[int, Event]:
         """Return the sequence number and event of a line.
 
         Raises:
-            StoreError: the line is no event, of an unknown type, or of a newer version.
+            StoreError: the line is no event, of an unknown type, damaged, or of a newer version.
         """
         try:
-            version = self._version.decode(line).v
+            version = _decoded(self._version, line).v
             if version > SCHEMA_VERSION:
                 raise StoreError(
                     f"the journal has version {version}, this graphloop reads up to "
                     f"{SCHEMA_VERSION}: upgrade graphloop"
                 )
-            decoded = self._line.decode(line)
+            decoded = _decoded(self._line, line)
+            head, text = line[:CHECKSUM_BYTES], line[CHECKSUM_BYTES:]
+            if head != _checksum(text):
+                raise StoreError(f"damaged: its checksum is wrong; found {line[:80]!r}")
             return decoded.seq, self._with_state(decoded.event)
-        except (DecodeError, ValidationError) as error:
-            raise StoreError(f"not a journal line: {error}; found {line[:80]!r}") from error
         except StateError as error:
             raise _not_ours(error) from error
+        except (DecodeError, ValueError, RecursionError) as error:
+            raise StoreError(f"not a journal line: {error}; found {line[:80]!r}") from error
 
     def of(self, run_id: str) -> Codec:
         """Return the codec to read a run with: whose state a child run has is not known here."""
@@ -225,6 +234,23 @@ def typed_events(kind: object, events: Sequence[Event]) -> Sequence[Event]:
     return [codec.typed(event) for event in events]
 
 
+def _decoded(decoder: Decoder[T], line: bytes) -> T:
+    try:
+        return decoder.decode(line)
+    except DecodeError:
+        if b"\\ud" not in line:
+            raise
+        return convert(json.loads(line), decoder.type)
+
+
+def _checksum(text: bytes) -> bytes:
+    """Return what a line begins with, before this text."""
+    return b'{"crc":"%08x",' % crc32(text)
+
+
+CHECKSUM_BYTES: Final = len(_checksum(b""))
+
+
 def _written(state: object) -> bytes:
     """Return a state as JSON, the way pydantic writes what it is to read again."""
     return to_json(state, round_trip=True, inf_nan_mode="strings")
@@ -246,17 +272,3 @@ def _changed(event: Event, change: Callable[[object], object]) -> Event:
             return evolve(event, answer=evolve(left, state=change(state)))
         case _:
             return event
-
-
-def _whole(value: T) -> T:
-    """Return a value whose texts can all be encoded: lone surrogates become U+FFFD."""
-    whole: object = value
-    if isinstance(value, str) and not isinstance(value, Enum):
-        whole = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    elif isinstance(value, tuple):
-        items = cast("tuple[object, ...]", value)  # isinstance cannot tell the item types.
-        whole = tuple(_whole(item) for item in items)
-    elif isinstance(value, Struct):
-        fields = {name: _whole(getattr(value, name)) for name in value.__struct_fields__}
-        whole = structs.replace(value, **fields)
-    return cast("T", whole)

@@ -13,14 +13,15 @@ import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
+from threading import Event
 from typing import Generic, Literal, TypeAlias, Unpack, cast, final, overload
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import asdict
 from pydantic import BaseModel
 from typing_extensions import ParamSpec, TypeVar
 
-from .callables import caller
+from .callables import awaited, caller
 from .errors import ToolDefinitionError
 from .parameters import Parameters
 from .schemas import parameters_of
@@ -55,7 +56,8 @@ class ToolContext(Struct, frozen=True):
 
     `key` is graphloop's own key of the call, unique in its run; `call_id` the provider's id, which
     may repeat; `messages` the conversation up to this turn's calls; `path` the keys of the calls,
-    outermost first, that started the agents above this run (CONTRACT §3.4).
+    outermost first, that started the agents above this run (CONTRACT §3.4). A tool with
+    `thread=True`, which cannot be cancelled, finds `aborted` set once its call is given up.
     """
 
     run_id: str
@@ -64,6 +66,7 @@ class ToolContext(Struct, frozen=True):
     turn: int
     messages: Sequence[Message]
     path: tuple[str, ...] = ()
+    aborted: Event = field(default_factory=Event)
 
     @property
     def idempotency_key(self) -> str:
@@ -173,14 +176,13 @@ class Tool(Generic[P, R_co]):
         Raises:
             ToolDefinitionError: the name is not legal, or the provider's own.
         """
-        definition = self._spec.definition
         return Tool(
             name=name,
             description=self._spec.description,
             parameters=self._parameters,
             execute=self._execute,
             kind=self._spec.kind,
-            definition=json.loads(definition) if definition else None,
+            definition=json.loads(text) if (text := self._spec.definition) else None,
             **self._options,
         )
 
@@ -201,9 +203,7 @@ class Tool(Generic[P, R_co]):
         if isinstance(policy, bool):
             return policy
         try:
-            answer: object = policy(self._parameters.parse(arguments), context)
-            if isinstance(answer, Awaitable):
-                answer = await cast("Awaitable[object]", answer)
+            answer = await awaited(policy(self._parameters.parse(arguments), context))
         except Exception:  # noqa: BLE001 - a predicate that fails has not allowed anything.
             return True
         return answer is not False
@@ -224,8 +224,8 @@ class Tool(Generic[P, R_co]):
     async def run(self, arguments: str, context: ToolContext) -> ToolOutcome:
         """Check the arguments once more and execute the call; never raises an `Exception`.
 
-        A plain function blocks the event loop unless the tool was made with `thread=True`; such
-        a thread cannot be stopped, so after a timeout or a cancellation it runs on, unheard.
+        A plain function blocks the event loop unless the tool has `thread=True`. What cannot be
+        stopped, a thread or what keeps its cancellation to itself, runs on unheard.
         """
         try:
             value = self._parameters.parse(arguments)

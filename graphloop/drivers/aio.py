@@ -1,10 +1,9 @@
 """The asynchronous driver: performs effects, journals what happened, steps.
 
 The driver is an async generator. What it yields is all there is to see: every `Step`, the deltas of
-a model that is talking, and what happens in child runs. Whoever iterates it drives it; nobody needs
-a queue, a callback or a task to watch. What is under way is in `hearing`, and has ended when the
-generator has. (A `TaskGroup` cannot span a generator's yields: left early, it would be closed by
-another task.)
+a model that is talking, and what happens in child runs. Its caller drives it by iterating it. What
+is under way is in `hearing`, and has ended, or is left behind, when the generator has ended. (A
+`TaskGroup` cannot span a generator's yields: left early, another task would close it.)
 
 Order is durability: an event is journaled, then stepped, then its effects are performed. A tool
 that must not run twice is performed only after `Begun` has been journaled. A child run has a
@@ -72,7 +71,8 @@ class AsyncDriver(Generic[S]):
         self._heard: list[Event] = []
         self._stopping = self._left = False
         self._caller = Caller(caller)
-        self._hearing = Hearing(self._performer, self._listen, self._caller)
+        stoppable = ports.stoppable or ports.step_s is not None
+        self._hearing = Hearing(self._performer, self._listen, self._caller, stoppable=stoppable)
         self._recorder = Recorder(graph, ports, state, self._caller, self._performer)
         self._below = Below(self._performer, self._driver_of)
         self._timer = StepTimer(

@@ -41,7 +41,7 @@ def check_answer(answer: object, callback: str) -> Answer:
     try:
         DECODER.decode(ENCODER.encode(bare))
     except UnicodeEncodeError:
-        pass  # Half of a surrogate pair: it is replaced when it is written.
+        pass  # Half of a surrogate pair: it is escaped when it is written.
     except (TypeError, ValueError, ValidationError) as error:
         raise ConfigError(
             f"callback {callback!r} returned {type(answer).__name__} with what no journal can "

@@ -1,28 +1,29 @@
 """What a driver has under way: effects are begun, and heard of one thing at a time.
 
-A single effect is awaited in place; only where two or more are pending are there tasks, and every
-one of them has ended when `close` has. A child among them goes on to its next step only while
-somebody listens, as one alone does. What cannot be performed to its end here, a child run that
-waits for somebody, or a question that is left open, ends unheard.
+A single effect is awaited in place, but for a function of the user's in a run that may be stopped:
+that, and each of several effects, has a task. Every task has ended when `close` has, or is left
+behind, as a function that does not heed its cancellation is. A child among several goes on to its
+next step only while somebody listens, as one alone does. What cannot be performed to its end here,
+a child run that waits for somebody, or a question that is left open, ends unheard.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from math import inf
 from time import monotonic
 from typing import Final, Generic, TypeAlias, TypeVar
 from weakref import WeakSet
 
 from msgspec import Struct
 
-from ..effects import CallModel, Effect, StartRun
+from ..effects import AskHuman, CallModel, CallTool, Effect, Invoke, StartRun
 from ..errors import ToolError
 from ..events import Answering
 from ..providers.base import Live
 from ..run import Run
+from ..tool_execution import leave
 from .caller import INSIDE, Caller, cancelled_inside
 from .children import GRACE_S, Nested
 from .models import DELTAS
@@ -41,6 +42,7 @@ class Parked(Struct, frozen=True):
 
 
 Item: TypeAlias = Live | Nested | Answering | Parked
+Inbox: TypeAlias = "asyncio.Queue[Item | BaseException]"
 Listen: TypeAlias = Callable[[CallModel | StartRun], AsyncGenerator[Item, None]]
 
 INBOX_MAX: Final = 256
@@ -50,7 +52,11 @@ CANCEL_AGAIN_S: Final = 0.5
 """After how long an effect that has not ended is cancelled once more."""
 
 LEAVE_S: Final = GRACE_S + CANCEL_AGAIN_S
-"""After how long a caller who goes away leaves behind what does not heed its cancellation."""
+"""After how long what does not heed its cancellation is left behind.
+
+It is longer than the grace of a tool with a time limit, which ends by itself then. Models and
+children are left behind by a caller who goes away only: children journal how they ended.
+"""
 
 UNDER_WAY: Final[set[asyncio.Task[None]]] = set()
 """All tasks of all runs, which the event loop itself does not hold.
@@ -65,6 +71,9 @@ SEEN: Final = (*DELTAS, Nested)
 WATCHED: Final = (CallModel, StartRun)
 """What there is something to see of on the way."""
 
+OF_THE_USER: Final = (CallTool, AskHuman, Invoke)
+"""What calls functions that may not heed their cancellation."""
+
 
 class Hearing(Generic[S]):
     """Performs effects, and hears what comes of them.
@@ -73,18 +82,23 @@ class Hearing(Generic[S]):
         performer: performs what comes to one answer.
         listen: performs what is to be watched on the way: models and child runs.
         caller: tells whether whoever listens was cancelled.
+        stoppable: whether the run may be stopped on its way, by anything but that.
     """
 
-    def __init__(self, performer: Performer[S], listen: Listen, caller: Caller) -> None:
+    def __init__(
+        self, performer: Performer[S], listen: Listen, caller: Caller, *, stoppable: bool = False
+    ) -> None:
         self.todo: list[Effect] = []
         self._performer = performer
         self._listen = listen
         self._caller = caller
+        self._in_tasks = OF_THE_USER if stoppable else ()
         self._source: AsyncGenerator[Item, None] | None = None
         self._tasks: dict[int, asyncio.Task[None]] = {}
-        self._inbox: asyncio.Queue[Item | BaseException] = asyncio.Queue()
+        self._inbox: Inbox = asyncio.Queue()
         self._wanted = asyncio.Event()
         self._ended = WeakSet[asyncio.Task[None]]()
+        self._watched = WeakSet[asyncio.Task[None]]()
         self._closing = False
         self._unheard: list[Answering] = []
 
@@ -106,7 +120,8 @@ class Hearing(Generic[S]):
         return heard
 
     async def _hear(self, run: Run[S]) -> Live | Nested | Answering | None:
-        if self._source is None and len(self.todo) == 1 and not self._tasks:
+        alone = self._source is None and len(self.todo) == 1 and not self._tasks
+        if alone and not isinstance(self.todo[0], self._in_tasks):
             effect = self.todo.pop()
             if not isinstance(effect, WATCHED):
                 try:
@@ -166,48 +181,51 @@ class Hearing(Generic[S]):
         if source is not None:
             await source.aclose()
         tasks, self._tasks = self._tasks, {}
+        inbox, self._inbox = self._inbox, asyncio.Queue()  # What is left behind tells the old one.
         self._ended.update(tasks.values())
         # What ends late, because it did not heed its cancellation, must not wait for a reader.
         self._closing = True
         try:
-            await _end(tasks.values())
+            await _end({*tasks.values()}, {*self._watched})
         finally:
             self._closing = False
         unheard, self._unheard = self._unheard, []
         # What was dropped may have been on its way.
-        return [*unheard, *[one for one in _answers(self._inbox) if one.effect in tasks]]
+        return [*unheard, *[one for one in _answers(inbox) if one.effect in tasks]]
 
     def _begin_tasks(self, run: Run[S]) -> None:
         todo, self.todo = self.todo, []
         for effect in todo:
             name = f"{type(effect).__name__} {effect.id}"
-            task = asyncio.create_task(self._work(effect, run), name=name)
+            task = asyncio.create_task(self._work(effect, run, self._inbox), name=name)
             self._tasks[effect.id] = task
+            if isinstance(effect, WATCHED):
+                self._watched.add(task)
             UNDER_WAY.add(task)
             task.add_done_callback(UNDER_WAY.discard)
 
-    async def _work(self, effect: Effect, run: Run[S]) -> None:
+    async def _work(self, effect: Effect, run: Run[S], inbox: Inbox) -> None:
         try:
             if isinstance(effect, WATCHED):
                 async with aclosing(self._listen(effect)) as items:
                     async for item in items:
-                        self._inbox.put_nowait(item)
+                        inbox.put_nowait(item)
                         if self._is_ahead(item):
                             self._wanted.clear()
                             await self._wanted.wait()
             else:
-                self._inbox.put_nowait(await self._performer.perform(effect, run))
+                inbox.put_nowait(await self._performer.perform(effect, run))
         except asyncio.CancelledError:
             if asyncio.current_task() in self._ended:
                 raise
             # What it awaits, or it itself, has cancelled its task: as some time limits do.
             inside = ToolError(INSIDE)
             watched = isinstance(effect, WATCHED)
-            self._inbox.put_nowait(inside if watched else self._performer.fail(effect, inside))
+            inbox.put_nowait(inside if watched else self._performer.fail(effect, inside))
         except LeftOpen:
-            self._inbox.put_nowait(Parked(effect.id))
+            inbox.put_nowait(Parked(effect.id))
         except BaseException as error:  # noqa: BLE001 - raised again where the driver listens
-            self._inbox.put_nowait(error)
+            inbox.put_nowait(error)
 
     def _is_ahead(self, item: Item) -> bool:
         """Whether what has told this waits until all that was told is heard, and more is wanted.
@@ -219,20 +237,27 @@ class Hearing(Generic[S]):
         return _is_step(item) or self._inbox.qsize() >= INBOX_MAX
 
 
-async def _end(tasks: Iterable[asyncio.Task[None]]) -> None:
-    """Cancel tasks, and wait until they have ended.
+async def _end(left: set[asyncio.Task[None]], watched: set[asyncio.Task[None]]) -> None:
+    """Cancel tasks, and wait until they have ended; for those that are not watched, for a while.
 
-    Who is cancelled meanwhile passes that on, and waits for a while only.
+    Who is cancelled meanwhile passes that on, and waits for none of them longer than that.
     """
-    left, cut, until = {*tasks}, None, inf
-    while left and monotonic() < until:
-        for task in left:
-            task.cancel()
+    cut, until = None, monotonic() + LEAVE_S
+    for task in left:
+        task.cancel()
+    while left:
+        late = left if cut is not None else left - watched
         try:
-            _, left = await asyncio.wait(left, timeout=None if cut is None else until - monotonic())
+            timeout_s = max(0.0, until - monotonic()) if late else None
+            _, left = await asyncio.wait(left, timeout=timeout_s)
         except asyncio.CancelledError as error:
-            cut, until = error, min(until, monotonic() + LEAVE_S)
-            left = {one for one in left if not one.done()}
+            until = monotonic() + LEAVE_S if cut is None else until
+            cut, left = error, {one for one in left if not one.done()}
+            for task in left:
+                task.cancel()
+        if monotonic() >= until:
+            leave(left & late)
+            left -= late
     if cut is not None:
         raise cut
 
@@ -243,7 +268,7 @@ def _is_step(item: object) -> bool:
     return not isinstance(item, DELTAS)
 
 
-def _answers(inbox: asyncio.Queue[Item | BaseException]) -> list[Answering]:
+def _answers(inbox: Inbox) -> list[Answering]:
     """Empty an inbox, and return the answers that were in it."""
     items = [inbox.get_nowait() for _ in range(inbox.qsize())]
     return [one for one in items if isinstance(one, Answering)]

@@ -7,6 +7,7 @@ from collections.abc import Coroutine
 from typing import TypeVar
 
 from ..errors import ConfigError
+from ..stores.claims import running_loop
 
 __all__ = ["run_sync"]
 
@@ -23,18 +24,10 @@ def run_sync(work: Coroutine[object, object, T], instead: str) -> T:
     Raises:
         ConfigError: an event loop is running in this thread.
     """
-    if _has_running_loop():
+    if running_loop() is not None:
         work.close()
         raise ConfigError(
             f"an event loop is running in this thread (a notebook, a web server): await {instead} "
             "instead of its synchronous twin"
         )
     return asyncio.run(work)
-
-
-def _has_running_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Literal, Unpack, final
@@ -27,6 +28,7 @@ from .options import AgentOptions
 from .question import Question
 from .result import RunResult
 from .runner import Runner
+from .signalled import result_of
 from .standard import standard_nodes, stop_input
 from .stream import RunStream
 from .told import Model
@@ -160,8 +162,8 @@ class Agent:
                 A `store` sees to it that approvals count once; without one, nothing does.
             tool_results: what client tools returned to those calls, by the call's id.
         """
-        answers = Answers.if_given(approvals, tool_results)
-        return self._runner.start(Question(prompt, messages, answers, run_id), None)
+        question = Question(prompt, messages, Answers.if_given(approvals, tool_results), run_id)
+        return self._runner.start(question, None)
 
     def iter(
         self,
@@ -194,8 +196,9 @@ class Agent:
         run_id: str | None = None,
         approvals: Mapping[str, bool | Approval] | None = None,
         tool_results: Mapping[str, object] | None = None,
+        signal: asyncio.Event | None = None,
     ) -> RunResult[None]:
-        """Run to the end and return the result; the arguments are those of `stream`.
+        """Run to the end, or to `signal`, which aborts; other arguments are those of `stream`.
 
         Raises:
             ConfigError: the question is not one; nothing has been sent.
@@ -203,9 +206,9 @@ class Agent:
             OutputInvalid: the answer has not the form of the `output_type`.
             Exception: what a function among the options raised.
         """
-        answers = Answers.if_given(approvals, tool_results)
-        question = Question(prompt, messages, answers, run_id)
-        return await self._runner.start(question, None, keep=False).result()
+        question = Question(prompt, messages, Answers.if_given(approvals, tool_results), run_id)
+        stream = self._runner.start(question, None, keep=signal is not None)
+        return await result_of(stream, signal)
 
     def generate_sync(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Unpack
@@ -26,6 +27,7 @@ async def generate_text(
     messages: Sequence[MessageInput] | None = None,
     approvals: Mapping[str, bool | Approval] | None = None,
     tool_results: Mapping[str, object] | None = None,
+    signal: asyncio.Event | None = None,
     **options: Unpack[AgentOptions],
 ) -> RunResult[None]:
     """Ask a model, let it use tools until it is done, and return the result.
@@ -36,6 +38,7 @@ async def generate_text(
         messages: the conversation so far.
         approvals: decisions about the calls that `messages` ends in; see `Agent.stream`.
         tool_results: what client tools returned to those calls.
+        signal: aborts the run once it is set: it ends as `aborted`, with what there is.
         options: see `AgentOptions`.
 
     Raises:
@@ -46,7 +49,11 @@ async def generate_text(
     agent = Agent(model, **options)
     try:
         return await agent.generate(
-            prompt, messages=messages, approvals=approvals, tool_results=tool_results
+            prompt,
+            messages=messages,
+            approvals=approvals,
+            tool_results=tool_results,
+            signal=signal,
         )
     finally:
         if isinstance(model, str):

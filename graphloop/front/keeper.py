@@ -17,6 +17,7 @@ from typing import final
 from ..codec import Codec
 from ..errors import ConfigError
 from ..stores.base import Store
+from ..stores.claims import running_loop
 from ..stores.memory import MemoryStore
 from ..stores.opening import open_store
 from ..stores.sqlite import SqliteStore
@@ -30,12 +31,20 @@ class Hold:
 
     Args:
         keepers: whose user it is: an agent's keeper, and those of the agents that it may call.
+
+    Raises:
+        ConfigError: a run is awaited where no event loop of asyncio runs.
     """
 
     def __init__(self, keepers: Iterable[Keeper]) -> None:
-        self._keepers = tuple(keepers)
-        self._loop = asyncio.get_running_loop()
-        self._over = False
+        self._keepers, self._over = tuple(keepers), True
+        loop = running_loop()
+        if loop is None:
+            raise ConfigError(
+                "a run: expected a running event loop of asyncio, found none (trio has its own). "
+                "Fix: await it under `asyncio.run`, or call its synchronous twin in a thread."
+            )
+        self._loop, self._over = loop, False
         for keeper in self._keepers:
             keeper.came(self._loop)
 

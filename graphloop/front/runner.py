@@ -201,6 +201,7 @@ class Runner(Generic[S]):
             ports = replace(
                 self.ports(store),
                 attended=question.attended,
+                stoppable=keep or question.attended,
                 # Who iterates a run can be cancelled, and come back to it without a store, too.
                 resumable=question.attended or self.options.get("store") is not None,
                 settle=None if handed is None else handed.settler(),
@@ -294,6 +295,7 @@ class Runner(Generic[S]):
             path=(*ports.path, effect.key),
             resumable=ports.resumable,
             price=price_below(self.options, own.price, ports.price),
+            stoppable=ports.stoppable,
             clock=ports.clock,
         )
         run_id = f"{parent.id}/{effect.key}"

@@ -165,7 +165,7 @@ def _load(path: Path) -> object:
             f"{path}: expected a script in YAML or JSON, but it cannot be read "
             f"({error.strerror}). Check the path after 'script:'."
         ) from error
-    except (ValueError, yaml.YAMLError) as error:
+    except (ValueError, RecursionError, yaml.YAMLError) as error:
         raise ScriptError(f"{path}: expected YAML or JSON in UTF-8, found: {error}") from error
 
 

@@ -1,7 +1,7 @@
 """Who drives which run through one store object, where all its drivers are in this process.
 
 Nothing has to run out here, and nothing to be fenced: a driver is dead when its event loop is, and
-what is dead writes no more.
+what is dead writes no more. A store that other processes share asks here what it still drives.
 """
 
 from __future__ import annotations

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
 
 from msgspec.structs import replace
 
+from ..codec import Codec
+from ..errors import StoreError, UnknownRun
 from ..events import Event, Started
 from .base import Bulk, Catalog, Store
 
-__all__ = ["graph_of", "is_within", "keep", "parent_of", "renamed", "those_within"]
+__all__ = [
+    "graph_of",
+    "is_within",
+    "keep",
+    "out_of_order",
+    "parent_of",
+    "read_lines",
+    "renamed",
+    "those_within",
+    "unknown_run",
+]
+
+RUNS_TOLD: Final = 10
+"""How many runs are listed where another one was meant."""
 
 
 def parent_of(run_id: str, known: Container[str]) -> str:
@@ -33,6 +50,37 @@ def renamed(events: Sequence[Event], run_id: str) -> tuple[Event, ...]:
     return tuple(
         replace(event, run_id=run_id) if isinstance(event, Started) else event for event in events
     )
+
+
+def read_lines(lines: Iterable[bytes], path: str | Path, codec: Codec) -> Iterator[Event]:
+    """Yield the events of a journal of JSON lines.
+
+    Raises:
+        StoreError: a line is no event, is damaged, or is not the next one.
+    """
+    for number, line in enumerate(lines, 1):
+        try:
+            seq, event = codec.decode(line)
+        except StoreError as error:
+            raise StoreError(f"{path}, line {number}: {error}") from error
+        if seq != number:
+            raise StoreError(f"{path}, line {number}: has event {seq}, expected {number}")
+        yield event
+
+
+def out_of_order(place: str, expected: int, seq: int) -> StoreError:
+    """Return the error of an event that is not the next one."""
+    return StoreError(
+        f"{place} has {expected - 1} event(s), so the next is number {expected}, not {seq}: "
+        + ("this run id is taken" if seq == 1 else "another driver is writing to it")
+    )
+
+
+def unknown_run(run_id: str, place: Path, known: Sequence[str]) -> UnknownRun:
+    """Return the error of a run that is not there, with some of those that are."""
+    more = f" … of {len(known)}" if len(known) > RUNS_TOLD else ""
+    told = ", ".join(known[:RUNS_TOLD]) + more
+    return UnknownRun(f"no run {run_id!r} in {place}; runs here: {told or 'none'}")
 
 
 async def those_within(store: Store, *roots: str) -> Sequence[str]:

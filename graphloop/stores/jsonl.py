@@ -3,38 +3,31 @@
 A line is written by a single `write` at the file's end, so a killed process leaves at most one
 torn last line, which loading ignores and the next append cuts off; where the first line is torn,
 there is no run yet. `fsync=True` also survives a loss of power. While a run is driven, a
-`<run id>.lock` beside its journal keeps other processes from driving it, too (not on Windows, which
-has no `flock`: there the slower of two is refused when it writes). Not for network file systems.
+`<run id>.lock` beside its journal keeps other processes from driving it, too (not on Windows: there
+the slower of two is refused when it writes). Not for network file systems.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, final
+from typing import final
 from urllib.parse import quote, unquote
 
 from ..codec import Codec
-from ..errors import RunBusy, StoreError, UnknownRun
+from ..errors import StoreError
 from ..events import Event
 from .base import Ask, ReleaseStatus
 from .claims import Claims
+from .file_lock import locked
+from .journals import out_of_order, read_lines, unknown_run
 from .run_lock import lock_run
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
-
-__all__ = ["BLOCK", "LOCK", "SUFFIX", "JsonlStore"]
+__all__ = ["LOCK", "SUFFIX", "JsonlStore"]
 
 SUFFIX = ".jsonl"
 LOCK = ".lock"
-
-BLOCK: Final = 16_384
-"""How much of a journal is read at once to find out whether it has an event."""
 
 
 @final
@@ -64,10 +57,11 @@ class JsonlStore:
         try:
             if run_id not in self._known:
                 self._directory.mkdir(parents=True, exist_ok=True)
-            with _alone(path, create=seq == 1) as descriptor:
+            flags = os.O_WRONLY | os.O_APPEND | (os.O_CREAT if seq == 1 else 0)
+            with locked(path, flags) as descriptor:
                 self._known[run_id] = self._append(descriptor, run_id, seq, line)
         except FileNotFoundError as error:
-            raise self._taken(path, 1, seq) from error
+            raise out_of_order(str(path), 1, seq) from error
         except OSError as error:
             raise StoreError(f"cannot append to {path}: {error}") from error
 
@@ -75,7 +69,7 @@ class JsonlStore:
         path = self._path(run_id)
         expected, size = self._end(run_id, path)
         if seq != expected:
-            raise self._taken(path, expected, seq)
+            raise out_of_order(str(path), expected, seq)
         written = os.write(descriptor, line)
         if written != len(line):
             raise OSError(f"only {written} of {len(line)} bytes could be written")
@@ -83,20 +77,11 @@ class JsonlStore:
             os.fsync(descriptor)
         return seq + 1, size + len(line)
 
-    def _taken(self, path: Path, expected: int, seq: int) -> StoreError:
-        return StoreError(
-            f"{path} has {expected - 1} event(s), so the next is number {expected}, not {seq}: "
-            + ("this run id is taken" if seq == 1 else "another driver is writing to it")
-        )
-
     async def load(self, run_id: str) -> Sequence[Event]:
         """Return all events of the run."""
         events = tuple(self._read(self._path(run_id)))
         if not events:
-            raise UnknownRun(
-                f"no run {run_id!r} in {self._directory}; "
-                f"runs here: {', '.join(await self.runs()) or 'none'}"
-            )
+            raise unknown_run(run_id, self._directory, await self.runs())
         return events
 
     async def runs(self) -> Sequence[str]:
@@ -115,11 +100,10 @@ class JsonlStore:
                 left()  # Its driver has died with its event loop.
             self._directory.mkdir(parents=True, exist_ok=True)
             self._locks[run_id] = lock_run(path, run_id)
-        except RunBusy:
+        except (OSError, StoreError) as error:
             self._claims.give_back(run_id)
-            raise
-        except OSError as error:
-            self._claims.give_back(run_id)
+            if isinstance(error, StoreError):
+                raise
             raise StoreError(f"cannot claim run {run_id!r} by {path}: {error}") from error
 
     async def release(self, run_id: str, status: ReleaseStatus, asks: Sequence[Ask]) -> None:  # noqa: ARG002 - a journal has no place for how a run stands
@@ -158,15 +142,7 @@ class JsonlStore:
 
     def _read(self, path: Path) -> Iterator[Event]:
         lines = _bytes(path).split(b"\n")[:-1]
-        codec = self._codec.of(unquote(path.name))
-        for number, line in enumerate(lines, 1):
-            try:
-                seq, event = codec.decode(line)
-            except StoreError as error:
-                raise StoreError(f"{path}, line {number}: {error}") from error
-            if seq != number:
-                raise StoreError(f"{path}, line {number}: has event {seq}, expected {number}")
-            yield event
+        return read_lines(lines, path, self._codec.of(unquote(path.name)))
 
 
 def _bytes(path: Path) -> bytes:
@@ -184,30 +160,9 @@ def _begun(path: Path) -> bool:
     nobody knows: it is listed, and told where it is loaded.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY)
+        with path.open("rb") as journal:
+            return journal.readline().endswith(b"\n")
     except FileNotFoundError:
         return False
     except OSError:
         return not path.is_dir()
-    try:
-        while block := os.read(descriptor, BLOCK):
-            if b"\n" in block:
-                return True
-    except OSError:
-        return not path.is_dir()
-    finally:
-        os.close(descriptor)
-    return False
-
-
-@contextmanager
-def _alone(path: Path, *, create: bool) -> Generator[int]:
-    """Open a journal for appending, and keep every other process out meanwhile."""
-    flags = os.O_WRONLY | os.O_APPEND | (os.O_CREAT if create else 0)
-    descriptor = os.open(path, flags, 0o600)
-    try:
-        if fcntl is not None:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield descriptor
-    finally:
-        os.close(descriptor)

@@ -10,7 +10,7 @@ from ..errors import StoreError, UnknownRun
 from ..events import Event
 from .base import Ask, Posted, ReleaseStatus, RunRecord, RunStatus
 from .claims import Claims
-from .journals import graph_of, is_within, parent_of
+from .journals import graph_of, is_within, out_of_order, parent_of
 
 __all__ = ["MemoryStore"]
 
@@ -47,11 +47,7 @@ class MemoryStore:
         known = self._kept.get(run_id)
         count = 0 if known is None else len(known.events)
         if seq != count + 1:
-            raise StoreError(
-                f"run {run_id!r} has {count} event(s), so the next is number {count + 1}, "
-                f"not {seq}: "
-                + ("this run id is taken" if seq == 1 else "another driver is writing to it")
-            )
+            raise out_of_order(f"run {run_id!r}", count + 1, seq)
         self._add(run_id, event)
 
     async def append_all(self, journals: Mapping[str, Sequence[Event]]) -> None:

@@ -1,8 +1,7 @@
 """The lock on one run: a file beside its journal that the driving process holds.
 
-It is `flock`, so the system ends it with the process, however that dies; what is left then is an
-empty name, which keeps nobody out. The holder removes the file when it gives the lock back. On
-Windows, which has no `flock`, nothing is locked.
+However that process dies, the lock ends with it; what remains is an empty name, which keeps no
+process out. The holder removes the file when it gives the lock back.
 """
 
 from __future__ import annotations
@@ -12,20 +11,17 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
-from weakref import finalize
+from weakref import finalize, ref
 
-from ..errors import RunBusy
+from ..errors import RunBusy, StoreError
 from .claims import running_loop
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
+from .file_lock import FileLock
 
 __all__ = ["lock_run"]
 
 ATTEMPTS_MAX: Final = 100
 PID_BYTES_MAX: Final = 32
+FOREVER_S: Final = 1e9
 
 
 def lock_run(path: Path, run_id: str) -> Callable[[], object]:
@@ -33,53 +29,67 @@ def lock_run(path: Path, run_id: str) -> Callable[[], object]:
 
     Raises:
         RunBusy: another process holds it, or another store object of this one.
-        OSError: the file cannot be made.
+        StoreError: this process has hardly a file to open left for the runs that it drives.
+        OSError: the file cannot be made or locked.
     """
-    if fcntl is None:
-        return lambda: None
     for _ in range(ATTEMPTS_MAX):
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        lock, held = FileLock(path), False
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            owner = os.read(descriptor, PID_BYTES_MAX).decode(errors="replace") or "another process"
-            os.close(descriptor)
-            raise RunBusy(
-                f"run {run_id!r} is being driven by {owner}, which holds {path}: "
-                "wait for that driver to come to an end, or to die"
-            ) from None
-        except OSError:
-            os.close(descriptor)
-            raise
-        if _is_at(path, descriptor):
-            return _held(path, descriptor)
-        os.close(descriptor)  # Its last holder has just removed it: others lock a new one.
+            _take(lock, path, run_id)
+            held = _is_at(path, lock)  # Or its last holder has just removed it.
+            if held:
+                return _held(path, lock)
+        finally:
+            if not held:
+                lock.release()
     raise RunBusy(f"run {run_id!r} changes hands all the time: {path} is never free; try again")
 
 
-def _held(path: Path, descriptor: int) -> Callable[[], object]:
-    os.ftruncate(descriptor, 0)
-    os.write(descriptor, f"pid {os.getpid()}".encode())
+def _take(lock: FileLock, path: Path, run_id: str) -> None:
+    if not lock.take():
+        pid = os.read(lock.descriptor, PID_BYTES_MAX).decode(errors="replace")
+        raise RunBusy(
+            f"run {run_id!r} is being driven by {pid or 'another process'}, which holds {path}: "
+            "wait for that driver to come to an end, or to die"
+        )
+    if lock.spares_few():
+        raise StoreError(
+            f"run {run_id!r}: expected room for one more open file, found {lock.descriptor} in "
+            "use. Fix: drive fewer runs at once, raise `ulimit -n`, or keep them in a database."
+        )
+
+
+def _held(path: Path, lock: FileLock) -> Callable[[], object]:
+    os.ftruncate(lock.descriptor, 0)
+    os.write(lock.descriptor, f"pid {os.getpid()}".encode())
     loop = running_loop()
     if loop is None:
-        return lambda: _give_back(path, descriptor)
-    # A driver whose loop was dropped half-way gives nothing back itself.
-    back = finalize(loop, _give_back, path, descriptor)
+        return lambda: _give_back(path, lock)
+
+    def driven() -> None:
+        """Be known to nothing but a timer, which a loop forgets when it is closed or forgotten."""
+
+    back = finalize(driven, _give_back, path, lock)
     back.atexit = False
-    return back
+    timer = ref(loop.call_later(FOREVER_S, driven))
+
+    def end() -> None:
+        back()
+        if (known := timer()) is not None:
+            known.cancel()
+
+    return end
 
 
-def _is_at(path: Path, descriptor: int) -> bool:
+def _is_at(path: Path, lock: FileLock) -> bool:
     try:
-        return os.path.samestat(path.stat(), os.fstat(descriptor))
+        return os.path.samestat(path.stat(), os.fstat(lock.descriptor))
     except FileNotFoundError:
         return False
 
 
-def _give_back(path: Path, descriptor: int) -> None:
-    assert fcntl is not None, "what is given back was locked"
-    with suppress(OSError):
-        path.unlink()
-    # A forked child may share the descriptor, and closing ours would leave the lock with it.
-    fcntl.flock(descriptor, fcntl.LOCK_UN)
-    os.close(descriptor)
+def _give_back(path: Path, lock: FileLock) -> None:
+    if lock.is_held:  # A forked child that collects this must not remove its parent's file.
+        with suppress(OSError):
+            path.unlink()
+        lock.release()

@@ -1,6 +1,6 @@
 """A journal as one SQLite file: durable, shared by processes, one driver a run.
 
-Events are appended and never changed, gapless from 1, each with a checksum. A thread of the store
+Events are appended and never changed, gapless from 1. A thread of the store
 writes, and gathers what is appended at the same time into one commit, so that a commit may wait
 for the disk. Reading has connections of its own and waits for no writer. Not for network file
 systems. Not to be used in a child of `os.fork` that did not make it.
@@ -19,11 +19,11 @@ from sqlite3 import Connection
 from typing import TypeVar, final
 
 from ..codec import Codec
-from ..errors import ConfigError, Fenced, UnknownRun
+from ..errors import ConfigError, Fenced
 from ..events import Event
 from . import sqlite_journal, sqlite_leases, sqlite_reading
 from .base import Ask, Posted, ReleaseStatus, RunRecord
-from .journals import graph_of
+from .journals import graph_of, unknown_run
 from .sqlite_journal import Entry
 from .sqlite_leases import Standing, Tenant
 from .sqlite_schema import Durability
@@ -106,10 +106,7 @@ class SqliteStore:
         work = partial(sqlite_reading.load, codec=self._codec, run_id=run_id)
         events: tuple[Event, ...] = await self._read(work, ())
         if not events:
-            raise UnknownRun(
-                f"no run {run_id!r} in {self._path}; "
-                f"runs here: {', '.join(await self.runs()) or 'none'}"
-            )
+            raise unknown_run(run_id, self._path, await self.runs())
         return events
 
     async def runs(self) -> Sequence[str]:
@@ -119,6 +116,7 @@ class SqliteStore:
     async def claim(self, run_id: str) -> None:
         """Become the only driver of a run, which need not exist yet."""
         tenant, won = self._tenant, list[int]()
+        tenant.claims.take(run_id)
 
         def work(connection: Connection) -> int:
             won.append(sqlite_leases.claim(connection, tenant, run_id))
@@ -138,7 +136,10 @@ class SqliteStore:
 
         try:
             await self._writer.do(work, partial(tenant.epochs.__setitem__, run_id))
-        except asyncio.CancelledError:
+        except BaseException as error:
+            tenant.claims.give_back(run_id)
+            if not isinstance(error, asyncio.CancelledError):
+                raise
             self._writer.post(
                 undo, undone, failed
             )  # Nobody will release what nobody knows to hold.
@@ -162,7 +163,10 @@ class SqliteStore:
             if not isinstance(error, Fenced):
                 tenant.leave(run_id, standing)
 
-        await self._writer.do(work, released, failed)
+        try:
+            await self._writer.do(work, released, failed)
+        finally:
+            tenant.claims.give_back(run_id)
 
     async def post(self, run_id: str, key: str, signal_id: str, data: str) -> Posted:
         """Answer `key` of a run; the first answer counts."""

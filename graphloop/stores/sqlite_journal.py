@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Sequence
 from sqlite3 import Connection
 
 from msgspec import Struct
 
-from ..errors import StoreError, UnknownRun
+from ..errors import UnknownRun
 from .base import Posted
+from .journals import out_of_order
 from .sqlite_leases import Tenant, fence
 
 __all__ = ["Entry", "append", "note_target", "post"]
@@ -39,11 +39,7 @@ def _append(connection: Connection, tenant: Tenant, entry: Entry) -> None:
     fence(tenant, run_id, None if row is None else row[:2])
     expected = 1 if row is None else row[2]
     if seq != expected:
-        raise StoreError(
-            f"run {run_id!r} has {expected - 1} event(s), so the next is number {expected}, "
-            f"not {seq}: "
-            + ("this run id is taken" if seq == 1 else "another driver is writing to it")
-        )
+        raise out_of_order(f"run {run_id!r}", expected, seq)
     if seq == 1:
         connection.execute(
             "INSERT INTO run(run_id, graph, created, updated) VALUES(?, ?, ?, ?) "
@@ -51,8 +47,8 @@ def _append(connection: Connection, tenant: Tenant, entry: Entry) -> None:
             (run_id, entry.graph, now, now),
         )
     connection.execute(
-        "INSERT INTO entry(run_id, seq, kind, data, crc, ts) VALUES(?, ?, ?, ?, ?, ?)",
-        (run_id, seq, entry.kind, entry.data, zlib.crc32(entry.data), now),
+        "INSERT INTO entry(run_id, seq, kind, data, ts) VALUES(?, ?, ?, ?, ?)",
+        (run_id, seq, entry.kind, entry.data, now),
     )
     connection.execute(
         "UPDATE run SET next_seq = ?, updated = ?, "

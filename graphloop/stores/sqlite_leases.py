@@ -4,6 +4,7 @@
                         |                             (append: any, in order)
                         +-- lease runs out --claim by another--> owner', epoch + 2
                         +-- left: its release failed --told at a later beat--> nobody
+                        +-- its event loop is gone --told at a later beat--> lease runs out
 
 The lease tells when a run may be taken from its owner. What keeps the old owner from writing is
 not its clock but the epoch: its next append finds another one, and is `Fenced`.
@@ -24,6 +25,7 @@ from msgspec.json import encode
 
 from ..errors import Fenced, RunBusy, StoreError
 from .base import Ask, ReleaseStatus
+from .claims import Claims
 
 __all__ = [
     "Left",
@@ -65,6 +67,7 @@ class Tenant:
         self.clock = clock
         self.epochs: dict[str, int] = {}
         self.left: dict[str, Left] = {}
+        self.claims = Claims()
 
     def leave(self, run_id: str, standing: Standing | None) -> None:
         """Drive a run no longer, though the database could not be told."""
@@ -76,28 +79,22 @@ class Tenant:
         if self.left.get(run_id) is left:
             del self.left[run_id]
 
-    def has_left(self, run_id: str, epoch: int) -> bool:
-        """Whether a claim of this epoch is one that nobody here drives by."""
-        left = self.left.get(run_id)
-        return left is not None and left.epoch == epoch
-
     def until(self) -> float:
         """Return when a lease that is taken now runs out."""
         return self.clock() + self.lease_s
 
 
 def claim(connection: Connection, tenant: Tenant, run_id: str) -> int:
-    """Make the tenant the only driver of a run, and return the epoch of its claim."""
+    """Make the tenant the only driver of a run, and return the epoch of its claim.
+
+    What it drives itself it has been asked for before: what it owns here is of a dead driver.
+    """
     now = tenant.clock()
     row: tuple[str | None, int, float] | None = connection.execute(
         "SELECT owner, epoch, lease_until FROM run WHERE run_id = ?", (run_id,)
     ).fetchone()
     owner, epoch, lease_until = (None, 0, 0.0) if row is None else row
-    if owner == tenant.name:
-        is_live = not tenant.has_left(run_id, epoch)
-    else:
-        is_live = owner is not None and lease_until > now and not _is_dead(owner)
-    if is_live:
+    if owner not in (None, tenant.name) and lease_until > now and not _is_dead(owner):
         until = datetime.fromtimestamp(lease_until, UTC).isoformat(timespec="seconds")
         raise RunBusy(
             f"run {run_id!r} is being driven by {owner}, whose lease runs until {until}: "
@@ -169,11 +166,17 @@ def fence(tenant: Tenant, run_id: str, row: tuple[str | None, int] | None) -> No
 
 
 def renew(connection: Connection, tenant: Tenant) -> None:
-    """Prolong the leases of all that the tenant drives, and nobody took meanwhile."""
-    until = tenant.until()
+    """Prolong the leases of what the tenant drives; where the event loop is gone, they run out.
+
+    A lease that another driver took meanwhile is left to it.
+    """
+    until, is_live = tenant.until(), tenant.claims.is_live
     connection.executemany(
         "UPDATE run SET lease_until = ? WHERE run_id = ? AND owner = ? AND epoch = ?",
-        [(until, run_id, tenant.name, epoch) for run_id, epoch in tenant.epochs.items()],
+        [
+            (until if is_live(run_id) else 0.0, run_id, tenant.name, epoch)
+            for run_id, epoch in tenant.epochs.items()
+        ],
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -54,17 +53,15 @@ def read(path: Path, work: Callable[[Connection], T], nothing: T) -> T:
 def load(connection: Connection, codec: Codec, run_id: str) -> tuple[Event, ...]:
     """Return the events of a run, each one checked; none where there is no such run."""
     row = connection.execute("SELECT next_seq FROM run WHERE run_id = ?", (run_id,)).fetchone()
-    rows: list[tuple[int, str, bytes, int]] = connection.execute(
-        "SELECT seq, kind, data, crc FROM entry WHERE run_id = ? ORDER BY seq", (run_id,)
+    rows: list[tuple[int, str, bytes]] = connection.execute(
+        "SELECT seq, kind, data FROM entry WHERE run_id = ? ORDER BY seq", (run_id,)
     ).fetchall()
     expected = 0 if row is None else row[0] - 1
     events: list[Event] = []
     codec = codec.of(run_id)
-    for number, (seq, kind, data, crc) in enumerate(rows, 1):
+    for number, (seq, kind, data) in enumerate(rows, 1):
         if seq != number:
             raise StoreError(f"run {run_id!r}: event {number} is missing, {seq} is there")
-        if zlib.crc32(data) != crc:
-            raise StoreError(f"run {run_id!r}, event {seq} is damaged: its checksum is wrong")
         events.append(_event(codec, run_id, seq, kind, data))
     if len(events) != expected:
         raise StoreError(f"run {run_id!r} has {len(events)} event(s) of {expected}: some are lost")

@@ -5,6 +5,10 @@ The only file that makes connections. It is the seam for another SQLite than the
 
 A database is ours by its `application_id`; `user_version` counts the schema. Both are written in
 one transaction with the tables, so a file is either empty or complete.
+
+SQLite up to 3.51.2 can damage a file when one connection checkpoints while another commits (the
+WAL-reset bug, fixed in 3.51.3, https://sqlite.org/wal.html). Most Python builds link an older one.
+So there every commit, with the checkpoint it may bring, happens under a lock, in all processes.
 """
 
 from __future__ import annotations
@@ -17,13 +21,14 @@ from typing import Final, Literal, TypeAlias
 
 from ..errors import StoreError
 
-__all__ = ["SCHEMA_VERSION", "Durability", "open_reader", "open_writer"]
+__all__ = ["SCHEMA_VERSION", "Durability", "commits_need_lock", "open_reader", "open_writer"]
 
 Durability: TypeAlias = Literal["power", "process"]
 
 APPLICATION_ID: Final = 0x67726C70
 SCHEMA_VERSION: Final = 1
 BUSY_TIMEOUT_S: Final = 30.0
+RESET_BUG_FIXED: Final = (3, 51, 3)
 JOURNAL_BYTES_MAX: Final = 64 * 1024 * 1024
 
 # `status` is what the last driver left; "running" and "interrupted" follow from owner and lease.
@@ -38,7 +43,7 @@ TABLES: Final = (
     "CREATE INDEX run_owner ON run(owner) WHERE owner IS NOT NULL",
     """CREATE TABLE entry(
          run_id TEXT NOT NULL REFERENCES run(run_id), seq INTEGER NOT NULL CHECK(seq >= 1),
-         kind TEXT NOT NULL, data BLOB NOT NULL, crc INTEGER NOT NULL, ts REAL NOT NULL,
+         kind TEXT NOT NULL, data BLOB NOT NULL, ts REAL NOT NULL,
          PRIMARY KEY(run_id, seq)) STRICT, WITHOUT ROWID""",
     """CREATE TABLE signal(
          run_id TEXT NOT NULL REFERENCES run(run_id), key TEXT NOT NULL, signal_id TEXT NOT NULL,
@@ -47,10 +52,15 @@ TABLES: Final = (
 )
 
 
+def commits_need_lock(version: tuple[int, ...] = sqlite3.sqlite_version_info) -> bool:
+    """Say whether this SQLite has the WAL-reset bug."""
+    return version < RESET_BUG_FIXED
+
+
 def open_writer(path: Path, durability: Durability) -> sqlite3.Connection:
     """Open a database to write to, and make it if it is not there.
 
-    The caller keeps other processes out meanwhile (`sqlite_lock`).
+    The caller keeps other processes out meanwhile: SQLite's change to WAL mode does not wait.
 
     Raises:
         StoreError: it cannot be made or opened, or is not a journal this graphloop can write.
@@ -58,16 +68,13 @@ def open_writer(path: Path, durability: Durability) -> sqlite3.Connection:
     try:
         _make_private(path)
         connection = _connect(path)
+        try:
+            _set_up(connection, path, durability)
+        except BaseException:
+            connection.close()
+            raise
     except (OSError, sqlite3.Error) as error:
         raise _cannot_open(path, error) from error
-    try:
-        _set_up(connection, path, durability)
-    except sqlite3.Error as error:
-        connection.close()
-        raise _cannot_open(path, error) from error
-    except StoreError:
-        connection.close()
-        raise
     return connection
 
 
@@ -80,23 +87,30 @@ def open_reader(path: Path) -> sqlite3.Connection | None:
     if not path.exists():
         return None
     try:
-        connection = _connect(path)
+        try:
+            return _reader(path)
+        except sqlite3.Error as error:
+            named: object = getattr(error, "sqlite_errorname", "")
+            if named != "SQLITE_READONLY_DIRECTORY" or Path(f"{path}-wal").exists():
+                raise
+            # Reading needs files beside the log; where there is no log, the file has all events.
+            return _reader(path, "mode=ro&immutable=1")
     except sqlite3.Error as error:
         raise _cannot_open(path, error) from error
+
+
+def _reader(path: Path, mode: str = "mode=rw") -> sqlite3.Connection | None:
+    connection = _connect(path, mode)
+    made = False
     try:
-        # A second connection that checkpoints is half of SQLite's WAL-reset bug: see sqlite_lock.
+        # A second connection that checkpoints is half of SQLite's WAL-reset bug.
         connection.execute("PRAGMA wal_autocheckpoint=0")
         connection.execute("PRAGMA query_only=ON")
-        if _is_made(connection, path):
-            return connection
-    except sqlite3.Error as error:
-        connection.close()
-        raise _cannot_open(path, error) from error
-    except StoreError:
-        connection.close()
-        raise
-    connection.close()
-    return None
+        made = _is_made(connection, path)
+    finally:
+        if not made:
+            connection.close()
+    return connection if made else None
 
 
 def _make_private(path: Path) -> None:
@@ -107,9 +121,9 @@ def _make_private(path: Path) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def _connect(path: Path, mode: str = "mode=rw") -> sqlite3.Connection:
     return sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode=rw",
+        f"{path.absolute().as_uri()}?{mode}",
         uri=True,
         timeout=BUSY_TIMEOUT_S,
         isolation_level=None,

@@ -21,9 +21,9 @@ from sqlite3 import Connection
 from typing import Final, Generic, Protocol, TypeVar, final
 
 from ..errors import GraphloopError, StoreError
+from .file_lock import locked
 from .sqlite_leases import Tenant, give_back, give_up, renew
-from .sqlite_lock import commits_need_lock, locked
-from .sqlite_schema import Durability, open_writer
+from .sqlite_schema import Durability, commits_need_lock, open_writer
 
 __all__ = ["Writer"]
 
@@ -109,6 +109,7 @@ class Writer:
     def __init__(self, path: Path, durability: Durability, tenant: Tenant) -> None:
         self._path = path
         self._durability: Durability = durability
+        self._lock_path = f"{path}-lock"
         self._tenant = tenant
         self._jobs: SimpleQueue[_Queued | None] = SimpleQueue()
         self._lock = threading.Lock()
@@ -138,7 +139,7 @@ class Writer:
             return await future
         except GraphloopError:
             raise
-        except (sqlite3.Error, ValueError, OverflowError) as error:
+        except (sqlite3.Error, OSError, ValueError, OverflowError) as error:
             raise StoreError(f"cannot write to {self._path}: {error}") from error
 
     def post(
@@ -242,7 +243,7 @@ class Writer:
         if not jobs:
             return
         if self._connection is None:
-            with locked(self._path):
+            with locked(self._lock_path):
                 self._connection = open_writer(self._path, self._durability)
         with self._guard():
             self._connection.execute("BEGIN IMMEDIATE")
@@ -250,18 +251,18 @@ class Writer:
                 job.attempt(self._connection)
             self._connection.execute("COMMIT")
 
-    def _guard(self) -> AbstractContextManager[None]:
-        return locked(self._path) if commits_need_lock() else nullcontext()
+    def _guard(self) -> AbstractContextManager[object]:
+        return locked(self._lock_path) if commits_need_lock() else nullcontext()
 
     def _close(self) -> None:
         connection, self._connection = self._connection, None
         if connection is None:
             return
         try:
-            with locked(self._path):  # The last connection to close makes a checkpoint.
+            with locked(self._lock_path):  # The last connection to close makes a checkpoint.
                 give_up(connection, self._tenant)
                 connection.close()
-        except (StoreError, sqlite3.Error):
+        except (StoreError, OSError, sqlite3.Error):
             connection.close()  # The leases run out by themselves.
 
 

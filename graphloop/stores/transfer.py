@@ -10,7 +10,7 @@ from ..codec import Codec
 from ..errors import StoreError
 from ..events import Event, Started
 from .base import Store
-from .journals import keep, renamed
+from .journals import keep, read_lines, renamed
 
 __all__ = ["export", "import_"]
 
@@ -70,11 +70,4 @@ def _events(text: bytes, path: str | Path, codec: Codec) -> Iterator[Event]:
     *lines, rest = text.split(b"\n")
     if rest:
         raise StoreError(f"{path} ends in half a line: {rest[:80]!r}; export it again")
-    for number, line in enumerate(lines, 1):
-        try:
-            seq, event = codec.decode(line)
-        except StoreError as error:
-            raise StoreError(f"{path}, line {number}: {error}") from error
-        if seq != number:
-            raise StoreError(f"{path}, line {number}: has event {seq}, expected {number}")
-        yield event
+    return read_lines(lines, path, codec)

@@ -11,6 +11,7 @@ from decimal import Decimal
 from enum import Enum, StrEnum
 from math import inf, nan
 from typing import Annotated, get_args
+from zlib import crc32
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -44,7 +45,7 @@ from graphloop.events import (
 )
 from graphloop.read_back import apart
 from graphloop.spending import Budget, Spent
-from graphloop.values import TextPart
+from graphloop.values import TextPart, UserMessage
 from tests.strategies import QUESTION, answers, event_kinds
 
 
@@ -217,14 +218,58 @@ def test_a_state_that_json_cannot_hold_is_refused_when_it_is_written() -> None:
         Codec().encode(1, started(object()))
 
 
-def test_half_a_surrogate_pair_is_written_as_the_sign_for_it() -> None:
-    """A server can send one, and a reply that was paid for must not be lost over it."""
+@pytest.mark.parametrize(
+    "broken",
+    [
+        ToolReturned(0.0, 1, (TextPart("a\ud800b"), TextPart("ä\udc00"))),
+        Started(0.0, "r", "g", (UserMessage("\udfff"),), Setup(), state={"x": ["\\ud800", 1.5]}),
+    ],
+    ids=lambda event: type(event).__name__,
+)
+def test_half_a_surrogate_pair_comes_back_as_it_was(broken: Event) -> None:
+    """A server can send one; a run that is resumed must be the run that was left."""
     codec = Codec()
-    broken = ToolReturned(0.0, 1, (TextPart("a\ud800b"),))
 
-    _, event = codec.decode(codec.encode(1, broken))
+    line = codec.encode(1, broken)
 
-    assert ToolReturned(0.0, 1, (TextPart("a\ufffdb"),)) == event
+    assert (1, broken) == codec.decode(line)
+    assert line == codec.encode(*codec.decode(line))
+
+
+def sealed(text: bytes) -> bytes:
+    """Return a line with this text behind its checksum."""
+    return b'{"crc":"%08x",' % crc32(text) + text
+
+
+@pytest.mark.parametrize("at", range(20))
+def test_an_edited_digit_is_not_believed(at: int) -> None:
+    """A journal is the truth: what was changed by hand, or by a disk, is told."""
+    line = bytearray(Codec().encode(12, Cancelled(1234567890.5, "9 8 7 6")))
+    digits = [place for place, byte in enumerate(line) if chr(byte).isdigit()]
+    place = digits[at % len(digits)]
+    line[place] = ord("1") + (line[place] - ord("0")) % 9
+
+    with pytest.raises(StoreError, match=r"checksum|upgrade"):
+        Codec().decode(bytes(line))
+
+
+DEEP = b"[" * 100_000 + b"]" * 100_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'"v":1,"seq":1,"event":{"type":"Cancelled","at":0,"reason":"\xff"}}',
+        b'"v":1,"seq":1,"event":{"type":"Cancelled","at":0,"more":' + DEEP + b"}}",
+        b'"v":1,"seq":1,"event":{"type":"Cancelled","at":0,"reason":"\\ud8"}}',
+        b'"v":1,"seq":1,"event":{"type":"Cancelled","at":"\\ud800"}}',
+    ],
+    ids=["no text", "too deep", "half an escape", "half a character for a number"],
+)
+def test_what_is_no_text_or_too_deep_is_a_store_error(text: bytes) -> None:
+    """Not an exception of the parser that no caller expects."""
+    with pytest.raises(StoreError, match="not a journal line"):
+        Codec().decode(sealed(text))
 
 
 def test_a_state_of_another_type_is_refused_when_it_is_read() -> None:
@@ -260,9 +305,9 @@ def test_every_kind_of_answer_is_drawn(kind: type[Answer]) -> None:
 
 def test_fields_that_a_journal_of_yesterday_lacks_have_their_defaults() -> None:
     """A newer graphloop reads the journals of an older one."""
-    line = b'{"v":1,"seq":2,"event":{"type":"Cancelled","at":1.0}}'
-    failed = (
-        b'{"v":1,"seq":3,"event":{"type":"EffectFailed","at":1.0,"effect":1,'
+    line = sealed(b'"v":1,"seq":2,"event":{"type":"Cancelled","at":1.0}}')
+    failed = sealed(
+        b'"v":1,"seq":3,"event":{"type":"EffectFailed","at":1.0,"effect":1,'
         b'"failure":{"error":"E","message":"m"}}}'
     )
 
@@ -276,7 +321,7 @@ def test_a_budget_of_yesterday_has_no_limit_of_agent_calls() -> None:
     ended = ChildEnded(1.0, 1, "x", spent=Spent(1, 2))
     lines = [Codec().encode(1, Started(0.0, "r", "agent", (), of_today)), Codec().encode(2, ended)]
     old = [
-        line.replace(b',"agent_calls":null', b"").replace(b',"agent_calls":0', b"")
+        sealed(line[18:].replace(b',"agent_calls":null', b"").replace(b',"agent_calls":0', b""))
         for line in lines
     ]
 
@@ -299,6 +344,7 @@ def test_a_budget_of_yesterday_has_no_limit_of_agent_calls() -> None:
         b'{"v":1,"seq":"x","event":{"type":"Cancelled","at":0}}',
         b'{"v":"1","seq":1,"event":{"type":"Cancelled","at":0}}',
         b'\xff{"v":1}',
+        b'{"v":1,"seq":1,"event":{"type":"Cancelled","at":0}}',
     ],
 )
 def test_what_is_no_line_of_a_journal_is_refused(line: bytes) -> None:

@@ -351,3 +351,13 @@ def test_a_result_is_not_lost_where_something_cannot_be_closed(
         assert "OSError: cannot close" in result.warnings[-1]
 
     within(scenario())
+
+
+def test_a_run_outside_of_asyncio_is_told_what_is_expected() -> None:
+    """Under trio a coroutine is stepped by another loop."""
+    asked = Agent(ScriptedModel(["done"])).generate("go")
+
+    with pytest.raises(ConfigError, match=r"expected a running event loop of asyncio.*trio"):
+        asked.send(None)
+
+    gc.collect()

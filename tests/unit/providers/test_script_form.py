@@ -151,3 +151,13 @@ def test_a_file_that_is_no_script_is_named(
 
     with pytest.raises(ScriptError, match=says):
         load_script(path)
+
+
+@pytest.mark.parametrize("name", ["deep.json", "deep.yaml"])
+def test_a_file_that_is_nested_without_end_is_no_script(name: str, tmp_path: Path) -> None:
+    """A parser that runs out of stack is no crash of the run."""
+    path = tmp_path / name
+    path.write_text("[" * 5_000 + "]" * 5_000, encoding="utf-8")
+
+    with pytest.raises(ScriptError, match="expected YAML or JSON"):
+        load_script(path)

@@ -8,18 +8,28 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
+import resource
+import signal
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
 from graphloop.errors import StoreError
 from graphloop.events import Cancelled
+from graphloop.stores.file_lock import FileLock
 from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.sqlite import SqliteStore
 
 RUNS = ("a", "b", "c")
+
+LEASE_S = 0.5
+"""How long a dead owner of a database keeps others from its runs."""
+
+FORK_PATIENCE_S = 10.0
+"""How long a store may wait for a file that no process uses: less than its own patience."""
 
 
 @contextmanager
@@ -89,29 +99,115 @@ async def claim(path: Path) -> None:
     sys.stdin.readline()
 
 
-async def post(path: Path, signal_id: str) -> None:
+def leasing(path: Path) -> JsonlStore | SqliteStore:
+    """Open a store of either kind, with a short lease."""
+    return SqliteStore(path, lease_s=LEASE_S) if path.suffix == ".db" else JsonlStore(path)
+
+
+async def claim_and_fork(path: Path) -> None:
+    """Claim a run, fork a child that lives on, and name it."""
+    store = leasing(path)
+    await store.claim("r")
+    await store.append("r", 1, Cancelled(1.0, "first"))
+    if (child := os.fork()) == 0:
+        signal.pause()
+    say(child)
+    sys.stdin.readline()
+
+
+def close_loop(path: Path) -> None:
+    """Claim a run in an event loop that is closed in the middle, and live on."""
+    store, loop = leasing(path), asyncio.new_event_loop()
+    loop.run_until_complete(store.claim("r"))
+    loop.run_until_complete(store.append("r", 1, Cancelled(1.0, "first")))
+    loop.close()
+    say("closed")
+    sys.stdin.readline()
+
+
+async def fork_in_a_commit(path: Path) -> None:
+    """Fork a child that lives on while an event is being committed, and name it."""
+    children: list[int] = []
+
+    def clock() -> float:
+        if not children:
+            # The thread of the store asks for the time in its transaction.
+            children.append(os.fork())
+            if not children[0]:
+                signal.pause()
+        return 0.0
+
+    await SqliteStore(path, clock=clock).append("a", 1, Cancelled(1.0, "forked"))
+    say(children[0])
+    sys.stdin.readline()
+
+
+async def append_all(path: Path) -> None:
+    """Once told to, append to eight runs through a store each, and say which are acknowledged."""
+    sys.stdin.readline()
+
+    async def append(run_id: str) -> None:
+        async with asyncio.timeout(FORK_PATIENCE_S):
+            await SqliteStore(path).append(run_id, 1, Cancelled(1.0, run_id))
+        say("done")
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(8):
+            group.create_task(append(str(number)))
+
+
+def locks(path: Path) -> None:
+    """Say whether a file can be locked."""
+    lock = FileLock(path)
+    say("taken" if lock.take() else "busy")
+    sys.stdin.readline()
+
+
+async def claim_many(path: Path) -> None:
+    """Claim runs until there is no room for more, and append to all that were claimed."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+    store, claimed = JsonlStore(path), list[str]()
+    try:
+        for number in range(100):
+            await store.claim(str(number))
+            claimed.append(str(number))
+    except StoreError as error:
+        say("refused", str(error).partition(": ")[2].partition(",")[0])
+    for run_id in claimed:
+        await store.append(run_id, 1, Cancelled(1.0, "kept"))
+    say("appended")
+    sys.stdin.readline()
+
+
+async def post(path: Path, author: Path) -> None:
     """Once told to, answer a hundred questions."""
     store = SqliteStore(path)
     await store.runs()
     say("ready")
     sys.stdin.readline()
     for key in range(100):
-        say(await store.post("r", str(key), signal_id, signal_id))
+        say(await store.post("r", str(key), author.name, author.name))
+
+
+JOBS: dict[str, Callable[..., Coroutine[object, object, None] | None]] = {
+    "append": append,
+    "drive": drive,
+    "claim": claim,
+    "claim and fork": claim_and_fork,
+    "claim many": claim_many,
+    "close loop": close_loop,
+    "fork in a commit": fork_in_a_commit,
+    "append all": append_all,
+    "locks": locks,
+    "post": post,
+}
 
 
 def main() -> None:
     """Do the job that the command line names."""
-    match sys.argv[1:]:
-        case ["append", path]:
-            asyncio.run(append(Path(path)))
-        case ["drive", path, clock]:
-            asyncio.run(drive(Path(path), Path(clock)))
-        case ["claim", path]:
-            asyncio.run(claim(Path(path)))
-        case ["post", path, signal_id]:
-            asyncio.run(post(Path(path), signal_id))
-        case other:
-            raise AssertionError(other)
+    job, *places = sys.argv[1:]
+    if (work := JOBS[job](*map(Path, places))) is not None:
+        asyncio.run(work)
 
 
 if __name__ == "__main__":

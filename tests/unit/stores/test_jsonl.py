@@ -7,12 +7,15 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from threading import RLock
+from typing import IO, cast
 
 import pytest
 
+from graphloop.codec import Codec
 from graphloop.errors import RunBusy, StoreError, UnknownRun
 from graphloop.events import Cancelled, Event, Setup, Started
-from graphloop.stores.jsonl import BLOCK, JsonlStore
+from graphloop.stores.jsonl import JsonlStore
+from tests.unit.stores.store_process import hear, process
 
 EVENTS = [Cancelled(float(number), "…") for number in range(1, 4)]
 
@@ -83,8 +86,14 @@ def headless(text: bytes) -> bytes:
 
 
 def renumbered(text: bytes) -> bytes:
-    """Give the second event another number."""
-    return text.replace(b'"seq":2', b'"seq":7')
+    """Give the second event another number, and the checksum of that."""
+    lines = text.splitlines(keepends=True)
+    return b"".join([lines[0], Codec().encode(7, EVENTS[1]) + b"\n", *lines[2:]])
+
+
+def edited(text: bytes) -> bytes:
+    """Change a digit of the second event."""
+    return text.replace(b'"at":2.0', b'"at":3.0')
 
 
 def hollow(text: bytes) -> bytes:
@@ -103,6 +112,7 @@ def twice(text: bytes) -> bytes:
     [
         (headless, "line 1"),
         (renumbered, "line 2: has event 7, expected 2"),
+        (edited, "line 2: damaged: its checksum is wrong"),
         (twice, "line 3: has event 2, expected 3"),
         (hollow, "line 1"),
     ],
@@ -199,14 +209,14 @@ def test_what_is_no_journal_and_what_cannot_be_read_keeps_no_run_from_being_list
     store = filled(tmp_path, 1)
     (tmp_path / "directory.jsonl").mkdir()
     (tmp_path / "secret.jsonl").write_bytes(b"{}\n")
-    begin = os.open
+    begin = Path.open
 
-    def guarded(path: Path, flags: int, mode: int = 0o777) -> int:
+    def guarded(path: Path, mode: str) -> IO[bytes]:
         if path.name == "secret.jsonl":
             raise PermissionError(13, "Permission denied")
-        return begin(path, flags, mode)
+        return cast("IO[bytes]", begin(path, mode))
 
-    monkeypatch.setattr(os, "open", guarded)
+    monkeypatch.setattr(Path, "open", guarded)
 
     assert ["r", "secret"] == asyncio.run(store.runs())
     with pytest.raises(UnknownRun, match="runs here: r, secret"):
@@ -230,7 +240,7 @@ def test_a_journal_that_cannot_be_read_is_a_store_error(
         asyncio.run(store.load("r"))
 
 
-@pytest.mark.parametrize("size", [0, 10, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK])
+@pytest.mark.parametrize("size", [0, 10, 100_000])
 def test_a_run_is_listed_once_its_first_event_is_whole(tmp_path: Path, size: int) -> None:
     """However long the event is: it holds the whole conversation."""
     path = tmp_path / "r.jsonl"
@@ -248,15 +258,31 @@ def test_a_run_is_listed_once_its_first_event_is_whole(tmp_path: Path, size: int
 
 def test_a_journal_is_looked_into_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs are listed often, and there are thousands of them."""
-    store, read = filled(tmp_path, 1), os.read
-    looked: list[int] = []
+    store, begin = filled(tmp_path, 1), Path.open
+    looked: list[Path] = []
 
-    def noted(descriptor: int, size: int) -> bytes:
-        looked.append(descriptor)
-        return read(descriptor, size)
+    def noted(path: Path, mode: str) -> IO[bytes]:
+        looked.append(path)
+        return cast("IO[bytes]", begin(path, mode))
 
     with monkeypatch.context() as watched:
-        watched.setattr(os, "read", noted)
+        watched.setattr(Path, "open", noted)
         assert ["r"] == asyncio.run(store.runs()) == asyncio.run(store.runs())
 
     assert 1 == len(looked)
+
+
+def test_an_unknown_run_names_some_of_many(tmp_path: Path) -> None:
+    """Ten thousand ids tell nothing, and fill a screen for minutes."""
+    for number in range(30):
+        (tmp_path / f"{number:02}.jsonl").write_bytes(b"{}\n")
+
+    with pytest.raises(UnknownRun, match=r"no run 'x' in .*; runs here: 00, .*, 09 … of 30$"):
+        asyncio.run(JsonlStore(tmp_path).load("x"))
+
+
+def test_a_claim_that_leaves_hardly_a_file_to_open_is_refused(tmp_path: Path) -> None:
+    """The runs that are driven go on: each append opens its journal."""
+    with process("claim many", tmp_path) as other:
+        assert "refused expected room for one more open file" == hear(other)
+        assert "appended" == hear(other)

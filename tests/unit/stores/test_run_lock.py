@@ -6,6 +6,7 @@ import asyncio
 import fcntl
 import gc
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -73,7 +74,7 @@ def test_a_file_that_its_holder_has_just_removed_is_not_the_lock(
 
     def late(descriptor: int, operation: int) -> None:
         flock(descriptor, operation)
-        if next(left, None) is not None:
+        if operation & fcntl.LOCK_EX and next(left, None) is not None:
             path.unlink()
 
     monkeypatch.setattr(fcntl, "flock", late)
@@ -87,6 +88,35 @@ def test_a_file_that_its_holder_has_just_removed_is_not_the_lock(
             lock_run(path, "r")
 
 
+def test_a_killed_owner_keeps_no_process_out_though_its_forked_child_lives(tmp_path: Path) -> None:
+    """As of a tool that uses `multiprocessing`: the pid in the file is of a dead process."""
+    store = JsonlStore(tmp_path)
+    with process("claim and fork", tmp_path) as other:
+        child = int(hear(other))
+        other.kill()
+        other.wait()
+
+        asyncio.run(store.claim("r"))
+
+        os.kill(child, signal.SIGKILL)
+    asyncio.run(store.release("r", "done", ()))
+
+
+def test_a_forked_child_that_forgets_a_loop_leaves_its_parents_lock_alone(tmp_path: Path) -> None:
+    """It shares the open file: to unlock it there would unlock it for both."""
+    path = tmp_path / "r.lock"
+
+    back = lock_run(path, "r")
+    if (child := os.fork()) == 0:
+        back()
+        os._exit(0)
+    os.waitpid(child, 0)
+
+    with pytest.raises(RunBusy, match=f"pid {os.getpid()}"):
+        lock_run(path, "r")
+    back()
+
+
 def test_a_file_system_without_locks_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,17 +127,5 @@ def test_a_file_system_without_locks_is_an_error(
 
     monkeypatch.setattr(fcntl, "flock", refuse)
 
-    with pytest.raises(OSError, match="no locks"):
+    with pytest.raises(OSError, match="expected a local disk"):
         lock_run(tmp_path / "r.lock", "r")
-
-
-def test_where_there_is_no_flock_nothing_is_locked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """On Windows a store object still knows its own drivers."""
-    monkeypatch.setattr(run_lock, "fcntl", None)
-
-    lock_run(tmp_path / "r.lock", "r")()
-    lock_run(tmp_path / "r.lock", "r")
-
-    assert [] == list(tmp_path.iterdir())

@@ -110,8 +110,9 @@ def test_a_claimed_run_is_busy_for_everybody_else(tmp_path: Path) -> None:
         assert [] == list(await second.overview())
         await first.append("r", 1, EVENT)
 
-        for store in (first, second):
-            with pytest.raises(RunBusy, match=rf"pid {os.getpid()}.*1970-01-01T00:17:10"):
+        elsewhere = rf"pid {os.getpid()}.*1970-01-01T00:17:10"
+        for store, by in ((first, "through this very store"), (second, elsewhere)):
+            with pytest.raises(RunBusy, match=by):
                 await store.claim("r")
         with pytest.raises(Fenced, match="never claimed it"):
             await second.append("r", 2, EVENT)
@@ -210,9 +211,9 @@ def test_a_cancelled_claim_that_was_refused_undoes_no_other(tmp_path: Path) -> N
     """The claim that stands was somebody else's."""
 
     async def run() -> None:
-        store = SqliteStore(tmp_path / "runs.db")
+        store, other = SqliteStore(tmp_path / "runs.db"), SqliteStore(tmp_path / "runs.db")
         await store.claim("r")
-        claiming = asyncio.create_task(store.claim("r"))
+        claiming = asyncio.create_task(other.claim("r"))
         await asyncio.sleep(0)
         claiming.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import zlib
 from contextlib import closing
 from pathlib import Path
 
@@ -17,14 +16,14 @@ from graphloop.stores.sqlite_schema import open_writer
 TENANT = Tenant(30.0, lambda: 7.0)
 
 
-def test_an_entry_has_its_number_its_kind_its_checksum_and_its_time(tmp_path: Path) -> None:
+def test_an_entry_has_its_number_its_kind_and_its_time(tmp_path: Path) -> None:
     """Other tools read the file, too."""
     with closing(open_writer(tmp_path / "runs.db", "process")) as connection:
         append(connection, TENANT, [Entry("r", 1, "Started", b"one", "g"), Entry("r", 2, "X", b"")])
 
         assert [
-            ("r", 1, "Started", b"one", zlib.crc32(b"one"), 7.0),
-            ("r", 2, "X", b"", 0, 7.0),
+            ("r", 1, "Started", b"one", 7.0),
+            ("r", 2, "X", b"", 7.0),
         ] == connection.execute("SELECT * FROM entry ORDER BY seq").fetchall()
         assert [("r", "g", 3)] == connection.execute(
             "SELECT run_id, graph, next_seq FROM run"
@@ -48,4 +47,4 @@ def test_an_entry_belongs_to_a_run(tmp_path: Path) -> None:
         closing(open_writer(tmp_path / "runs.db", "process")) as connection,
         pytest.raises(sqlite3.IntegrityError, match="FOREIGN KEY"),
     ):
-        connection.execute("INSERT INTO entry VALUES('nowhere', 1, 'X', x'', 0, 0)")
+        connection.execute("INSERT INTO entry VALUES('nowhere', 1, 'X', x'', 0)")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from graphloop.errors import StoreError
-from graphloop.stores.sqlite_schema import Durability, open_reader, open_writer
+from graphloop.stores.sqlite_schema import Durability, commits_need_lock, open_reader, open_writer
 
 WAYS: list[Callable[[Path], sqlite3.Connection | None]] = [
     lambda path: open_writer(path, "power"),
@@ -114,3 +114,14 @@ def test_a_place_that_cannot_be_opened_is_a_store_error(tmp_path: Path) -> None:
         open_writer(tmp_path / "file" / "runs.db", "power")
     with pytest.raises(StoreError, match=r"cannot open .*SQLite 3"):
         open_reader(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("version", "needed"),
+    [((3, 40, 1), True), ((3, 51, 2), True), ((3, 51, 3), False), ((3, 54, 0), False)],
+)
+def test_only_a_sqlite_with_the_reset_bug_needs_a_lock_for_its_commits(
+    version: tuple[int, ...], *, needed: bool
+) -> None:
+    """It costs the processes their concurrency, which SQLite mended in 3.51.3."""
+    assert needed == commits_need_lock(version)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from sqlite3 import Connection
 import pytest
 
 from graphloop.errors import StoreError
+from graphloop.stores.sqlite import SqliteStore
 from graphloop.stores.sqlite_leases import Tenant, claim
 from graphloop.stores.sqlite_writer import Writer
 
@@ -209,6 +211,7 @@ def test_an_idle_claim_is_renewed(tmp_path: Path) -> None:
         return now[0]
 
     tenant = Tenant(0.03, clock)
+    tenant.claims.take("r")
     writer = writer_of(tmp_path, tenant)
 
     def claimed(epoch: int) -> None:
@@ -224,3 +227,17 @@ def test_an_idle_claim_is_renewed(tmp_path: Path) -> None:
     assert 200.03 == asyncio.run(writer.do(until))
     writer.stop()
     asyncio.run(writer.ended())
+
+
+def test_a_file_system_without_locks_is_a_store_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on some network file systems: whoever uses a store knows one kind of error."""
+
+    def refuse(_: int, __: int) -> None:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+
+    with pytest.raises(StoreError, match=r"cannot write to .*expected a local disk"):
+        asyncio.run(SqliteStore(tmp_path / "runs.db").claim("r"))

@@ -68,7 +68,7 @@ def test_an_export_overwrites_nothing(tmp_path: Path) -> None:
         asyncio.run(export(store, "s", tmp_path / "other"))
 
 
-WHOLE = b'{"v":1,"seq":1,"event":{"type":"Cancelled","at":0.0}}\n'
+WHOLE = Codec().encode(1, Cancelled(0.0)) + b"\n"
 
 
 @pytest.mark.parametrize(

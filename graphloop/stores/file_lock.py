@@ -1,0 +1,132 @@
+"""The locks on files that keep processes apart: taken and given back in this file only.
+
+A lock is `flock`, which belongs to the open file: a forked child shares it, and to close a file
+leaves its lock with the child. So a lock is unlocked before its file is closed, and a forked child
+closes its copies: a lock ends with the process that took it, however that process ends. Windows has
+no `flock`: nothing is locked there.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import RLock
+from typing import Final, final
+
+from ..errors import StoreError
+
+try:
+    import fcntl
+    import resource
+except ImportError:  # Windows
+    fcntl = resource = None  # type: ignore[assignment]
+
+__all__ = ["READ_AND_MAKE", "FileLock", "locked"]
+
+READ_AND_MAKE: Final = os.O_RDWR | os.O_CREAT
+PAUSE_S: Final = 0.001
+PAUSE_S_MAX: Final = 0.02
+FILES_SPARED: Final = 32
+
+OPENING: Final = RLock()
+"""Held while `OPEN` changes, and while a process forks; also by the garbage collector."""
+
+OPEN: Final[set[FileLock]] = set()
+
+
+@final
+class FileLock:
+    """A file that is open, to be locked by `take`; `release` it in any case.
+
+    Raises:
+        OSError: the file cannot be opened.
+    """
+
+    def __init__(self, path: str | Path, flags: int = READ_AND_MAKE) -> None:
+        self._path = path
+        with OPENING:
+            self.descriptor = os.open(path, flags, 0o600)
+            OPEN.add(self)
+
+    def take(self) -> bool:
+        """Lock the file, and return whether that worked: another process may hold it.
+
+        Raises:
+            OSError: the file system has no locks.
+        """
+        if fcntl is None:
+            return True
+        try:
+            fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            found = f"expected a local disk, whose files can be locked, found: {error.strerror}"
+            raise OSError(error.errno, found, str(self._path)) from error
+        return True
+
+    def spares_few(self) -> bool:
+        """Whether so many files are open that runs under way may find none to open."""
+        if resource is None:
+            return False
+        most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        # The system gives the lowest number that is free.
+        return 0 <= most <= self.descriptor + FILES_SPARED
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this process has the file open: not once it is released, nor in a child."""
+        return self in OPEN
+
+    def release(self) -> None:
+        """Unlock and close the file; may be repeated."""
+        with OPENING:
+            if not self.is_held:
+                return
+            OPEN.remove(self)
+            if fcntl is not None:
+                with suppress(OSError):  # On a file system without locks.
+                    fcntl.flock(self.descriptor, fcntl.LOCK_UN)
+            os.close(self.descriptor)
+
+
+@contextmanager
+def locked(
+    path: str | Path, flags: int = READ_AND_MAKE, *, timeout_s: float = 30.0
+) -> Generator[int]:
+    """Open and lock a file, and keep all others out meanwhile: processes, and stores of this one.
+
+    Raises:
+        OSError: the file cannot be opened or locked.
+        StoreError: another process did not give the lock back in time.
+    """
+    lock = FileLock(path, flags)
+    try:
+        deadline, pause_s = time.monotonic() + timeout_s, PAUSE_S
+        while not lock.take():
+            if time.monotonic() > deadline:
+                raise StoreError(
+                    f"another process holds {path} for more than {timeout_s:g} s: is it stopped?"
+                )
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, PAUSE_S_MAX)
+        yield lock.descriptor
+    finally:
+        lock.release()
+
+
+def _leave_to_parent() -> None:
+    """Close in a forked child what its parent holds: unlocking would unlock it for both."""
+    for lock in OPEN:
+        os.close(lock.descriptor)
+    OPEN.clear()
+    OPENING.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=OPENING.acquire, after_in_parent=OPENING.release, after_in_child=_leave_to_parent
+    )
