@@ -16,7 +16,7 @@ from rich.text import Text
 from ..errors import ConfigError, nearest
 from ..stores.base import Ask, Catalog, Mailbox, ReleaseStatus, RunRecord, Store
 from ..stores.journals import graph_of, parent_of
-from .lines import clean, counted, short_ask_text, time_text
+from .lines import clean, counted, safe_json, short_ask_text, time_text
 from .noted import Noted
 from .parked import answered
 from .standing import seems
@@ -75,7 +75,7 @@ def runs(*, store: str | None, status: str | None, everything: bool, as_json: bo
     ]
     if as_json:
         for row in shown:
-            sys.stdout.write(f"{json.dumps(_json(row), ensure_ascii=False)}\n")
+            sys.stdout.write(f"{safe_json(json.dumps(_json(row), ensure_ascii=False))}\n")
         return Status.OK
     if shown:
         _print(_table(shown))
