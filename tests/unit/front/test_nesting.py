@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Unpack
+
+import pytest
 
 from graphloop import END, Agent, Graph
+from graphloop.errors import ConfigError
 from graphloop.front.nesting import nesting_of
+from graphloop.front.options import AgentOptions
 from graphloop.graph import Edges
 from graphloop.nodes import Append, ModelCall, PrepareStep
 from graphloop.outcomes import Answered, Ready
@@ -73,3 +78,21 @@ def test_an_agent_that_calls_such_a_graph_is_told() -> None:
     (answer,) = result.steps[0].tool_results
     assert ("error", True) == (answer.status, DEEP in answer.text)
     assert [] == [one for one in asyncio.run(result.store.runs()) if "/" in one]
+
+
+def test_agents_that_the_default_depth_never_reaches_are_told_when_made() -> None:
+    """The model alone read the refusal; the program read that all was well."""
+
+    def above(agent: Agent, name: str, **options: Unpack[AgentOptions]) -> Agent:
+        tool = agent.as_tool(description="Ask.", name=agent.name)
+        return Agent(ScriptedModel(["done"]), name=name, tools=[tool], **options)
+
+    leaf = Agent(ScriptedModel(["done"]), name="leaf")
+    top = above(above(leaf, "mid"), "top")
+
+    with pytest.raises(ConfigError) as told:
+        above(top, "boss")
+    assert "agents 'top' > 'mid' > 'leaf' are 3 deep" in str(told.value)
+    assert "Fix: max_agent_depth=3, or max_agent_depth=2 if" in str(told.value)
+    above(top, "boss", max_agent_depth=2)
+    above(above(top, "chief", max_agent_depth=1), "boss")
