@@ -59,7 +59,7 @@ Registers: TypeAlias = Annotated[
     typer.Option(
         "--with",
         metavar="FILE",
-        help="A .py file, or a module, executed: it registers what a topology names; may be repeated.",
+        help="A .py file, or a module, executed: it registers what a topology names; repeatable.",
     ),
 ]
 """Executed before the command, in `cli._exit`."""
