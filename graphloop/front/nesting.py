@@ -1,7 +1,7 @@
 """How deep runs stand within runs: tables and tools say so before any begins.
 
-A node that would go too deep ends its run, so the run is refused. Calls of models may go deeper:
-they are answered one by one. Only a depth that the caller has not chosen is refused for them.
+A node that would go too deep is refused. Calls of models may go deeper, for each is answered; but
+not where the caller has chosen no depth.
 """
 
 from __future__ import annotations
@@ -59,10 +59,9 @@ def nesting_of(graph: Graph[Any], plans: Mapping[str, Plan], given: int | None) 
         within = f"graph {graph.name!r}: {deeper([path[most]], most, len(path))}"
     ways = [(name, *plan.opener.nesting.called) for name, plan in plans.items()]
     called = max(ways, key=len, default=tuple[str, ...]())
-    if given is None and len(called) > most >= len(path):
+    if given is None and (deep := len(called)) > most >= len(path):
         raise ConfigError(
-            f"agents {' > '.join(map(repr, called))} are {len(called)} deep: expected at most "
-            f"{most}, for no model could call {called[most]!r}. Fix: "
-            f"max_agent_depth={len(called)}, or max_agent_depth={most} if that is meant"
+            f"agents {' > '.join(map(repr, called))} are {deep} deep, so no model can call "
+            f"{called[most]!r}. Fix: max_agent_depth={deep}, or max_agent_depth={most} if meant"
         )
     return Nesting(path, within, called[:most])

@@ -76,9 +76,10 @@ def load_script(path: Path) -> tuple[list[object], str]:
         model = _text(script.get("model", model), f"{path}: model")
         found = script.get("replies")
     if not isinstance(found, list):
+        sort = f"a text of {len(found)} characters" if isinstance(found, str) else _shown(found)
         raise ScriptError(
             f"{path}: expected a list of replies, or a mapping with the keys 'replies' and "
-            f"'model', found {_sort(found)}. Write one '- text: …' for each reply."
+            f"'model', found {sort}. Write one '- text: …' for each reply."
         )
     return cast("list[object]", found), model
 
@@ -168,24 +169,12 @@ def _load(path: Path) -> object:
             f"({error.strerror}). Check the path after 'script:'."
         ) from error
     except (ValueError, RecursionError, yaml.YAMLError) as error:
-        # Without its cause, which quotes the file: a path that came from elsewhere may be any.
-        flaw = _flaw(error)
-        raise ScriptError(f"{path}: expected YAML or JSON in UTF-8, found: {flaw}") from None
-
-
-def _flaw(error: Exception) -> str:
-    """Return why a file is no YAML or JSON, without what stands there."""
-    match error:
-        case yaml.MarkedYAMLError(problem=str(problem), problem_mark=yaml.Mark(line=line)):
-            return f"{problem} on line {line + 1}"
-        case json.JSONDecodeError():
-            return f"{error.msg} on line {error.lineno}"
-        case RecursionError():
-            return "too many levels of values"
-        case UnicodeError() | yaml.YAMLError():
-            return str(error)
-        case _:
-            return "a value that is none of its type"
+        # No word of the file itself: a path that came from elsewhere may lead to any.
+        flaw = getattr(error, "problem", None) or getattr(error, "msg", type(error).__name__)
+        mark = getattr(error, "problem_mark", None)
+        line = getattr(error, "lineno", 0) if mark is None else mark.line + 1
+        where = f" on line {line}" if line else ""
+        raise ScriptError(f"{path}: expected YAML or JSON in UTF-8, found: {flaw}{where}") from None
 
 
 def _deltas_of(reply: Reply) -> tuple[Delta, ...]:
@@ -290,11 +279,6 @@ def _text(found: object, place: str) -> str:
     if not isinstance(found, str):
         raise ScriptError(f"{place}: expected text, found {_shown(found)}. Quote it.")
     return found
-
-
-def _sort(found: object) -> str:
-    """Return what a whole file holds, without quoting it."""
-    return f"a text of {len(found)} characters" if isinstance(found, str) else _shown(found)
 
 
 def _shown(found: object) -> str:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Unpack
 
 import pytest
 
 from graphloop import END, Agent, Graph
 from graphloop.errors import ConfigError
 from graphloop.front.nesting import nesting_of
-from graphloop.front.options import AgentOptions
 from graphloop.graph import Edges
 from graphloop.nodes import Append, ModelCall, PrepareStep
 from graphloop.outcomes import Answered, Ready
@@ -83,9 +81,13 @@ def test_an_agent_that_calls_such_a_graph_is_told() -> None:
 def test_agents_that_the_default_depth_never_reaches_are_told_when_made() -> None:
     """The model alone read the refusal; the program read that all was well."""
 
-    def above(agent: Agent, name: str, **options: Unpack[AgentOptions]) -> Agent:
+    def above(agent: Agent, name: str) -> Agent:
         tool = agent.as_tool(description="Ask.", name=agent.name)
-        return Agent(ScriptedModel(["done"]), name=name, tools=[tool], **options)
+        return Agent(ScriptedModel(["done"]), name=name, tools=[tool])
+
+    def limited(agent: Agent, depth: int) -> Agent:
+        tool = agent.as_tool(description="Ask.", name=agent.name)
+        return Agent(ScriptedModel(["done"]), tools=[tool], max_agent_depth=depth)
 
     leaf = Agent(ScriptedModel(["done"]), name="leaf")
     top = above(above(leaf, "mid"), "top")
@@ -94,5 +96,5 @@ def test_agents_that_the_default_depth_never_reaches_are_told_when_made() -> Non
         above(top, "boss")
     assert "agents 'top' > 'mid' > 'leaf' are 3 deep" in str(told.value)
     assert "Fix: max_agent_depth=3, or max_agent_depth=2 if" in str(told.value)
-    above(top, "boss", max_agent_depth=2)
-    above(above(top, "chief", max_agent_depth=1), "boss")
+    limited(top, 2)
+    above(limited(top, 1), "boss")
