@@ -70,6 +70,7 @@ __all__ = [
     "UnknownRun",
     "known_name",
     "nearest",
+    "not_among",
 ]
 
 
@@ -279,6 +280,12 @@ def known_name(error: BaseException) -> str:
     ours = _OURS.get(kind.__name__)
     is_foreign = ours is not None and not isinstance(error, ours)
     return f"{kind.__module__}.{kind.__qualname__}" if is_foreign else kind.__name__
+
+
+def not_among(unknown: Iterable[str], known: Iterable[str]) -> str:
+    """Return unknown names as a sentence, with the closest of those that are known."""
+    found, names = [*unknown], [*known]
+    return f"{', '.join(map(repr, found))}.{''.join(nearest(name, names) for name in found)}"
 
 
 def nearest(name: str, names: Iterable[str]) -> str:

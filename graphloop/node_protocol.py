@@ -34,6 +34,7 @@ __all__ = [
     "Kind",
     "Leave",
     "Node",
+    "OwnKind",
     "Reaction",
     "Wait",
     "is_node",
@@ -45,9 +46,10 @@ __all__ = [
 S = TypeVar("S")
 O_co = TypeVar("O_co", bound=Outcome, covariant=True)
 
-Kind: TypeAlias = Literal[
-    "prepare", "model", "gate", "execute", "append", "check", "stop", "human", "graph", "pure"
-]
+OwnKind: TypeAlias = Literal["pure", "act", "check", "prepare", "stop"]
+"""What a function can be for; proofs rely on the other kinds to do what only they do."""
+
+Kind: TypeAlias = Literal["model", "gate", "execute", "append", "human", "graph", OwnKind]
 
 WORDS: Final = ("name", "kind", "outcomes", "enter", "on")
 """What makes a node: `isinstance` is slow with a protocol, and tells less of properties."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias, TypedDict, get_args
 
 from .callables import accepts, is_async
-from .errors import ToolDefinitionError, nearest
+from .errors import ToolDefinitionError, nearest, not_among
 from .limits import is_number, is_whole
 from .tool_effects import EffectPolicy, Reconcile
 from .values import ToolKind
@@ -95,7 +95,7 @@ def reject_unknown(given: Iterable[str], place: str) -> None:
     known = ("name", "description", *ToolOptions.__annotations__)
     unknown = [name for name in given if name not in ToolOptions.__annotations__]
     if unknown:
-        found = "; ".join(f"{name!r}.{nearest(name, known)}" for name in unknown)
+        found = not_among(unknown, known)
         raise ToolDefinitionError(f"{place} has no option {found} Fix: use {', '.join(known)}.")
 
 

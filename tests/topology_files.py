@@ -76,6 +76,7 @@ BAD: Final = (
     Bad("tab", with_line(5, "\tprepare_step: {use: prepare_step}"), 5, 1, "a tab stands here"),
     Bad("broken quotes", with_line(2, 'name: "support'), 9, 31, "this is no YAML"),
     Bad("broken brackets", with_line(6, "  model_call: {use: model_call"), 7, 7, "no YAML"),
+    Bad("bare question mark", with_line(6, "  model_call: {use: short?}"), 6, 26, "question mark"),
     Bad("bad indentation", with_line(6, " model_call: {use: model_call}"), 6, 2, "no YAML"),
     Bad("alias bomb", _before(LAUGHS + "\n"), 1, 4, "an anchor (&a)"),
     Bad("alias", with_line(3, "start: *begin"), 3, 8, "an alias (*begin)"),

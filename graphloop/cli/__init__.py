@@ -74,7 +74,7 @@ def _run(  # noqa: PLR0913 - the options of a command are its parameters
     target: Annotated[
         str,
         typer.Argument(
-            metavar="FILE_OR_PROMPT", help="A directory, .py file, module:name, or a question."
+            metavar="FILE_OR_PROMPT", help="DIR, FILE.py or module:name (executed), or a question."
         ),
     ],
     prompt: Annotated[
@@ -203,7 +203,7 @@ def _check(  # noqa: PLR0913 - the options of a command are its parameters
 
 @app.command("diff", help=manual.DIFF, short_help="Tell whether a graph promises less than before.")
 def _diff(  # noqa: PLR0913 - the options of a command are its parameters
-    before: Annotated[str, typer.Argument(metavar="BEFORE", help="The earlier graph: a TARGET.")],
+    before: Annotated[str, typer.Argument(metavar="BEFORE", help="A TARGET; Python is executed.")],
     after: Annotated[str, typer.Argument(metavar="AFTER", help="The later graph.")],
     *,
     output: Annotated[
@@ -270,14 +270,14 @@ def _schema(
 
 @app.command("convert", help=manual.CONVERT, short_help="Read or write Open Agent Spec.")
 def _convert(
-    source: Annotated[str, typer.Argument(metavar="FILE", help="What is to be converted.")],
+    source: Annotated[str, typer.Argument(metavar="FILE", help="A file; Python is executed.")],
     *,
     to: Annotated[Notation, typer.Option(help="What to write.")] = Notation.TOPOLOGY,
     output: Annotated[
         Text, typer.Option("-o", "--output", metavar="FILE", help="The file; - is stdout.")
     ] = None,
     registers: Annotated[
-        Text, typer.Option("--with", metavar="FILE.py", help="Registers what it names.")
+        Text, typer.Option("--with", metavar="FILE.py", help="Executed; registers what it names.")
     ] = None,
     allow_refused: Annotated[
         bool, typer.Option("--allow-refused", help="Leave out what has no counterpart.")

@@ -34,12 +34,13 @@ StorePath: TypeAlias = Annotated[
 TargetOption: TypeAlias = Annotated[
     Text,
     typer.Option(
-        "--target", metavar="TARGET", help="What the run was started from, if that is not noted."
+        "--target", metavar="TARGET", help="What the run was started from, if not noted; executed."
     ),
 ]
 GRAPH: Final = typer.Argument(
     metavar="TARGET",
-    help="`agent` (the standard loop), a directory, a .py or .yaml file, or module:name.",
+    help="`agent` (the standard loop), a directory, a .py or .yaml file, or module:name. "
+    "Python is executed.",
 )
 Theme: TypeAlias = Annotated[str, typer.Option(metavar="THEME", help="light or dark.")]
 Level: TypeAlias = Annotated[
@@ -58,7 +59,7 @@ Registers: TypeAlias = Annotated[
     typer.Option(
         "--with",
         metavar="FILE",
-        help="A .py file, or a module, that registers what a topology names; may be repeated.",
+        help="A .py file, or a module, executed: it registers what a topology names; repeatable.",
     ),
 ]
 """Executed before the command, in `cli._exit`."""

@@ -10,7 +10,7 @@ from msgspec.json import encode
 from ..errors import ConfigError
 from ..front.graph import Graph
 from ..proofs.most import Bound
-from .lines import clean
+from .lines import clean, safe_json
 from .status import tell
 
 __all__ = ["allowed", "explain", "refuse_unbounded"]
@@ -19,7 +19,7 @@ __all__ = ["allowed", "explain", "refuse_unbounded"]
 def explain(bound: Bound, *, as_json: bool) -> None:
     """Tell what a run can come to: on stderr, or as the first of the run's JSON lines."""
     if as_json:
-        sys.stdout.write(encode({"type": "bound", **asdict(bound)}).decode() + "\n")
+        sys.stdout.write(safe_json(encode({"type": "bound", **asdict(bound)}).decode()) + "\n")
         sys.stdout.flush()
     else:
         for line in str(bound).splitlines():

@@ -15,6 +15,7 @@ from ..proofs.sarif import to_sarif
 from ..temporal import rules_of
 from ..topology.temporal_form import rules_of_texts
 from .found import draw_found, drawn_to
+from .lines import safe_json
 from .output import printed, refuse_mixed, tell_found
 from .request import refuse_blanks
 from .status import Status, put_file, tell
@@ -70,7 +71,7 @@ def check(
     if sarif is not None and told is None:
         _write(Path(sarif), to_sarif([report]))
     if told is not None or as_json:
-        put_file(f"{report.to_json() if told is None else to_sarif([report])}\n")
+        put_file(f"{safe_json(report.to_json() if told is None else to_sarif([report]))}\n")
     else:
         tell_found(f"{report}", beside=drawn)
     lacking = [one for one in wanted if one not in report.proven]

@@ -16,6 +16,7 @@ from ..topology.registration import registry
 from ..topology.temporal_form import rules_of_texts
 from ..views.render import save_picture, written
 from .draw import theme_of
+from .lines import safe_json
 from .output import PICTURES, printed, put, refuse_mixed, tell_found
 from .request import refuse_blanks
 from .status import Status
@@ -70,7 +71,7 @@ def diff(  # noqa: PLR0913 - the options of a command are its parameters
             save_picture(shown, output, colours)
         else:
             put(written(shown, drawn, colours), drawn)
-    tell_found(f"{found.to_json() if as_json else found}", beside=drawn)
+    tell_found(safe_json(found.to_json()) if as_json else f"{found}", beside=drawn)
     return Status.FAILED if found.weaker else Status.OK
 
 

@@ -14,6 +14,7 @@ from ..providers.script import ScriptedModel
 from ..temporal import Rules
 from ..topology.temporal_form import rules_of_texts
 from .found import draw_found, drawn_to
+from .lines import safe_json
 from .output import refuse_mixed, tell_found
 from .request import FuzzRequest
 from .status import Status, put_file
@@ -42,7 +43,7 @@ def fuzz(request: FuzzRequest) -> Status:
         graph = loop.graph if isinstance(loop, Agent) else loop
         draw_found(graph, request.draw, report.coverage.marks)
     if request.as_json:
-        put_file(f"{report.to_json()}\n")
+        put_file(f"{safe_json(report.to_json())}\n")
     else:
         again = shlex.join([request.target, *_repeated(request)])
         tell_found(report.text(again), beside=drawn)

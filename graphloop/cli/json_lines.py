@@ -3,7 +3,8 @@
 The form is that of the parts in `graphloop.views.parts`: `type` first, then the part's fields under
 their Python names, values as JSON (an enum is its string). One part differs, since an exception is
 no JSON: `error` has `error`, the exception's class name, and `message`. The last line is of type
-`finish` or `error`. Kinds and fields may be added, none is renamed: ignore what you do not know.
+`finish` or `error`; of a graph that carries a state, a line of type `state` stands before `finish`.
+Kinds and fields may be added, none is renamed: ignore what you do not know.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from typing import TextIO, final
 
 from msgspec.json import encode
+from pydantic_core import to_json
 
 from ..front.result import RunResult
 from ..run import Run
-from ..views.parts import ErrorPart, Part
+from ..views.parts import ErrorPart, Finish, Part
+from .lines import safe_json
 from .status import tell
 
 __all__ = ["JsonScreen"]
@@ -45,15 +48,21 @@ class JsonScreen:
         """Tell stderr."""
         tell(message)
 
-    def show(self, part: Part, _: Run[None] | None, /) -> None:
-        """Write the part's line."""
+    def show(self, part: Part, run: Run[None] | None, /) -> None:
+        """Write the part's line; the state's comes before the last."""
+        state: object = None if run is None else run.state
+        if isinstance(part, Finish) and state is not None:
+            self._write(to_json({"type": "state", "state": state}, fallback=repr))
         if isinstance(part, ErrorPart):
             error = part.error
-            line = encode({"type": part.type, "error": type(error).__name__, "message": str(error)})
+            told = {"type": part.type, "error": type(error).__name__, "message": str(error)}
+            self._write(encode(told))
         else:
-            line = encode(part)
-        self._out.write(line.decode() + "\n")
-        self._out.flush()
+            self._write(encode(part))
 
     def finish(self, result: RunResult[None], kept: str) -> None:
         """Say nothing: the finish part has said it."""
+
+    def _write(self, line: bytes) -> None:
+        self._out.write(safe_json(line.decode()) + "\n")
+        self._out.flush()

@@ -34,7 +34,9 @@ __all__ = [
     "mark",
     "one_line",
     "result_text",
+    "safe_json",
     "short_ask_text",
+    "state_text",
     "time_text",
 ]
 
@@ -44,6 +46,8 @@ ARGUMENTS_MAX = 120
 ASKED_MAX = 10_000
 """What somebody is to decide about is told whole."""
 RESULT_MAX = 200
+UNSAFE = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+"""Signs that drive a terminal, or turn the direction of text, and that JSON takes unescaped."""
 CALL_KEY = re.compile(r"c(\d+)\.(\d+)")
 
 
@@ -62,6 +66,11 @@ def _clean(sign: str) -> str:
     if turns_direction(sign):
         return ascii(sign)[1:-1]
     return sign if sign in "\n\t" or category(sign) != "Cc" else ""
+
+
+def safe_json(text: str) -> str:
+    """Return JSON that means the same, and drives no terminal."""
+    return UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def call_text(name: str, arguments: str, length_max: int = ARGUMENTS_MAX) -> str:
@@ -145,6 +154,11 @@ def injected(run: Run[S] | None) -> tuple[str, str] | None:
     if isinstance(last, UserMessage) and last.origin and isinstance(last.content, str):
         return last.origin, one_line(last.content, RESULT_MAX)
     return None
+
+
+def state_text(run: Run[S]) -> str:
+    """Return the user's state on one line; empty for a graph that carries none."""
+    return "" if run.state is None else f"state: {one_line(repr(run.state), ASKED_MAX)}"
 
 
 def end_facts(result: RunResult[S]) -> Iterator[str]:

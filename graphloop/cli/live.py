@@ -42,6 +42,7 @@ from .lines import (
     injected,
     mark,
     result_text,
+    state_text,
 )
 
 __all__ = ["LiveScreen"]
@@ -127,8 +128,10 @@ class LiveScreen:
                 pass
 
     def finish(self, result: RunResult[None], kept: str) -> None:
-        """Print the last line."""
+        """Print the state, if the graph carries one, and the last line."""
         self._end_line()
+        if said := state_text(result.run):
+            self._print("state", Text(said))
         reason, *rest = end_facts(result)
         style = "green" if result.end_reason is EndReason.COMPLETED else "yellow"
         facts = [*rest, f"{self._clock() - self._started:.1f} s", *([kept] if kept else [])]

@@ -28,6 +28,10 @@ GRAPHLOOP: Final = """Agents as explicit graphs: run one, see it, prove it, take
   graphloop check examples/weather    prove what can be proven before it runs
   graphloop fuzz examples/weather     run it in hundreds of hostile worlds
   graphloop runs --store runs.db      see what is kept, and what it waits for
+
+\b
+A Python file is executed whenever it is loaded, also to check or to draw it:
+name only code that you trust. A topology file is data; nothing of it runs.
 """
 
 RUN: Final = """Run an agent or graph and watch it.

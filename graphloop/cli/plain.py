@@ -34,6 +34,7 @@ from .lines import (
     injected,
     mark,
     result_text,
+    state_text,
 )
 from .status import tell
 
@@ -93,7 +94,9 @@ class PlainScreen:
                 pass
 
     def finish(self, result: RunResult[None], kept: str) -> None:
-        """Write the last line."""
+        """Write the state, if the graph carries one, and the last line."""
+        if said := state_text(result.run):
+            self._line(said)
         self._line(" · ".join([*end_facts(result), kept] if kept else end_facts(result)))
 
     def _nested(self, seen: SubAgent) -> None:

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from pydantic_core import to_jsonable_python
+
 from ..codec import Codec
 from ..drivers.asks import pending_of
 from ..effects import Effect, StartRun
@@ -18,7 +20,7 @@ from ..run import Run
 from ..values import AssistantMessage, SystemMessage, ToolResult, UserMessage
 from .happened import effects_of, happened
 from .journal import Journal, read
-from .lines import ask_text, call_text, counted, one_line, time_text
+from .lines import ask_text, call_text, counted, one_line, safe_json, state_text, time_text
 from .request import refuse_blanks
 from .status import Status, tell
 
@@ -41,7 +43,7 @@ def replay(
     known = _known(journal, target)
     lines = _json_lines(journal, known) if as_json else _text_lines(journal, known)
     for line in lines:
-        sys.stdout.write(f"{line}\n")
+        sys.stdout.write(f"{safe_json(line) if as_json else line}\n")
     return Status.OK
 
 
@@ -79,6 +81,7 @@ def _json_lines(
             "messages": len(run.messages),
             "total_tokens": run.spent.usage.total_tokens,
             "pending": [one.key for one in pending_of(run, {}, None)],
+            "value": to_jsonable_python(run.state, fallback=repr),
         }
         yield json.dumps({"state": state}, ensure_ascii=False)
 
@@ -108,6 +111,8 @@ def _state_lines(run: Run[None]) -> Iterator[str]:
         f"{run.spent.usage.total_tokens:,} tokens",
     ]
     yield f"after event {run.seq}: {' · '.join(facts)}"
+    if said := state_text(run):
+        yield f"  {said}"
     for one in pending_of(run, {}, None):
         yield f"  waits for {one.key}: {ask_text(one)}"
     for effect in run.pending.values():

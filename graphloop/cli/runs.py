@@ -16,7 +16,7 @@ from rich.text import Text
 from ..errors import ConfigError, nearest
 from ..stores.base import Ask, Catalog, Mailbox, ReleaseStatus, RunRecord, Store
 from ..stores.journals import graph_of, parent_of
-from .lines import clean, counted, short_ask_text, time_text
+from .lines import clean, counted, safe_json, short_ask_text, time_text
 from .noted import Noted
 from .parked import answered
 from .standing import seems
@@ -35,6 +35,9 @@ STYLES: Final = {
     "done": "green",
 }
 PIPE_WIDTH: Final = 200
+WAITS: Final = "WAITS FOR"
+HIDDEN: Final = ((), (WAITS,), (WAITS, "EVENTS"), (WAITS, "EVENTS", "UPDATED"))
+"""Which columns a narrow terminal has no room for; what is waited for is told below the table."""
 
 
 @final
@@ -75,10 +78,10 @@ def runs(*, store: str | None, status: str | None, everything: bool, as_json: bo
     ]
     if as_json:
         for row in shown:
-            sys.stdout.write(f"{json.dumps(_json(row), ensure_ascii=False)}\n")
+            sys.stdout.write(f"{safe_json(json.dumps(_json(row), ensure_ascii=False))}\n")
         return Status.OK
     if shown:
-        _print(_table(shown))
+        _print([*_tree(shown)])
     hidden = len(rows) - len(shown)
     if hidden and status is None:
         tell(f"{counted(hidden, 'run')} that {'is' if hidden == 1 else 'are'} over: --all")
@@ -125,24 +128,22 @@ async def _journaled(store: Store) -> Sequence[_Row]:
     return sorted(found, key=lambda one: one.record.created_at)
 
 
-def _table(rows: Sequence[_Row]) -> Table:
+def _table(rows: Sequence[tuple[str, _Row, bool]], hidden: Sequence[str]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for name in ("RUN", "GRAPH", "STATUS"):
-        table.add_column(name, no_wrap=True)
-    table.add_column("EVENTS", justify="right")
-    table.add_column("UPDATED", no_wrap=True)
-    table.add_column("WAITS FOR", overflow="fold")
-    for name, row, nested in _tree(rows):
-        record = row.record
-        table.add_row(
-            name,
-            clean(record.graph),
-            Text(row.shown, STYLES.get(row.status or row.seems, "")),
-            str(record.events),
-            time_text(record.updated_at),
-            # A parent has told already what its children wait for.
-            Text("" if nested else "\n".join(_waits(row))),
-        )
+    cells: dict[str, list[Text | str]] = {
+        "RUN": [name for name, _, _ in rows],
+        "GRAPH": [clean(row.record.graph) for _, row, _ in rows],
+        "STATUS": [Text(row.shown, STYLES.get(row.status or row.seems, "")) for _, row, _ in rows],
+        "EVENTS": [Text(str(row.record.events), justify="right") for _, row, _ in rows],
+        "UPDATED": [time_text(row.record.updated_at) for _, row, _ in rows],
+        # A parent has told already what its children wait for.
+        WAITS: [Text("" if nested else "\n".join(_waits(row))) for _, row, nested in rows],
+    }
+    shown = {name: column for name, column in cells.items() if name not in hidden}
+    for name in shown:
+        table.add_column(name, no_wrap=name != WAITS, overflow="fold")
+    for row in zip(*shown.values(), strict=True):
+        table.add_row(*row)
     return table
 
 
@@ -200,7 +201,19 @@ def _json_ask(ask: Ask, answer: str | None) -> Mapping[str, object]:
     }
 
 
-def _print(table: Table) -> None:
+def _print(rows: Sequence[tuple[str, _Row, bool]]) -> None:
     """Print as wide as the terminal; a pipe has room."""
-    width = None if sys.stdout.isatty() else PIPE_WIDTH
-    Console(width=width, highlight=False, markup=False).print(table)
+    is_terminal = sys.stdout.isatty()
+    console = Console(width=None if is_terminal else PIPE_WIDTH, highlight=False, markup=False)
+    room = console.options.update(max_width=PIPE_WIDTH * 10)
+    fits = [
+        hidden
+        for hidden in HIDDEN
+        if not is_terminal
+        or console.measure(_table(rows, hidden), options=room).maximum <= console.width
+    ]
+    hidden = [*fits, HIDDEN[-1]][0]
+    console.print(_table(rows, hidden))
+    for name, row, nested in rows if hidden else ():
+        for waits in () if nested else _waits(row):
+            console.print(Text(f"{name} waits for {waits}"), overflow="fold")

@@ -10,7 +10,7 @@ from typing import Final, cast
 
 from ..approvals import secret_of
 from ..compaction import Compaction
-from ..errors import ConfigError, nearest
+from ..errors import ConfigError, nearest, not_among
 from ..limits import is_number, positive_number, whole_number
 from ..model_price import ModelPrice
 from ..policy import Policy
@@ -70,7 +70,7 @@ def reject_unknown(given: Iterable[str], options: type[object], place: str) -> N
     known = options.__annotations__
     unknown = [name for name in given if name not in known]
     if unknown:
-        found = "; ".join(f"{name!r}.{nearest(name, known)}" for name in unknown)
+        found = not_among(unknown, known)
         raise ConfigError(f"{place} has no option {found} It takes {', '.join(sorted(known))}")
 
 

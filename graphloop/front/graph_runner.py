@@ -163,6 +163,10 @@ def _unopened(graph: Graph[Any], world: World) -> Iterator[str]:
     for label, node in models_named(graph.nodes.values()).items():
         if label in world.models:
             continue
+        if label.startswith("script:") and graph.source and graph.source.rows is not None:
+            # A file of data must not have any path of this machine read.
+            yield f"node {node!r} asks {label!r}: data opens no file. Fix: give the run that model"
+            continue
         try:
             world.add_model(label)
         except ConfigError as error:

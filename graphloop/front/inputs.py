@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias, cast
 
-from ..errors import ConfigError, nearest
+from ..errors import ConfigError, nearest, not_among
 from ..repair import repaired
 from ..values import (
     AssistantMessage,
@@ -210,7 +210,7 @@ def _nothing_else(place: str, given: object, known: Sequence[str]) -> None:
     fields = _fields(given)
     unknown = [str(name) for name, value in fields.items() if value and name not in known]
     if unknown:
-        found = "; ".join(f"{name!r}.{nearest(name, known)}" for name in unknown)
+        found = not_among(unknown, known)
         raise ConfigError(
             f"{place}: unknown field {found} Known are {', '.join(known)}; leave others out"
         )

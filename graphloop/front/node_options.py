@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields
-from typing import Final, Literal, TypeAlias, cast, final
+from typing import Final, cast, final, get_args
 
 from msgspec.json import schema
 
@@ -13,17 +13,14 @@ from ..callables import is_async
 from ..dialogue import ASKS_MAX, Asks
 from ..errors import NodeDefinitionError, nearest
 from ..limits import is_whole, positive_number
-from ..node_protocol import Kind
+from ..node_protocol import Kind, OwnKind
 from ..outcomes import Outcome, outcome_name
 from .node_signature import NodeSignature
 from .states import fields_of
 
-__all__ = ["NodeOptions", "OwnKind"]
+__all__ = ["NodeOptions"]
 
-OwnKind: TypeAlias = Literal["pure", "check", "prepare", "stop"]
-"""What a function can be for; proofs rely on the other kinds to do what only they do."""
-
-KINDS: Final[tuple[OwnKind, ...]] = ("pure", "check", "prepare", "stop")
+KINDS: Final[tuple[OwnKind, ...]] = get_args(OwnKind)
 
 
 @final
@@ -43,8 +40,9 @@ class NodeOptions:
         """Return the kind, if a function can be of it."""
         if kind not in KINDS:
             raise self._wrong(
-                f"`kind` is one of {', '.join(KINDS)}; found {kind!r}.{nearest(str(kind), KINDS)}",
+                f"`kind` is one of {', '.join(KINDS)}; found {kind!r}",
                 "the other kinds are for nodes of graphloop, which proofs rely on",
+                nearest(str(kind), KINDS),
             )
         return kind
 
@@ -96,8 +94,9 @@ class NodeOptions:
             if there is not None and name not in there:
                 raise self._wrong(
                     f"`{option}` names {name!r}, which is no field of the state "
-                    f"({', '.join(sorted(there)) or 'it has none'}).{nearest(name, there)}",
+                    f"({', '.join(sorted(there)) or 'it has none'})",
                     "name its fields",
+                    nearest(name, there),
                 )
         return frozenset(names)
 
@@ -183,8 +182,8 @@ class NodeOptions:
                     "give its fields defaults",
                 ) from error
 
-    def _wrong(self, found: str, fix: str) -> NodeDefinitionError:
-        return NodeDefinitionError(f"{self.place}: {found}. Fix: {fix}.")
+    def _wrong(self, found: str, fix: str, hint: str = "") -> NodeDefinitionError:
+        return NodeDefinitionError(f"{self.place}: {found}.{hint} Fix: {fix}.")
 
 
 def _named(agents: Mapping[str, int]) -> list[tuple[str, int | None, int]]:

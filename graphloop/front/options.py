@@ -63,7 +63,8 @@ class RunOptions(TypedDict, total=False):
 
     `rules`: temporal rules (`graphloop.temporal`), kept while the run goes on: a call that one
     forbids is denied, with the rule named to the model. Child runs are denied the tools they name.
-    `max_agent_depth`: how many agents may stand below the run (default 2).
+    `max_agent_depth`: how many agents may stand below the run (default 2); agents that are deeper
+        are refused, unless it is given.
     `step_timeout_s`: after how many seconds a turn, its tools included, is given up.
     `on_bad_history`: `"repair"` (default) or `"refuse"` a conversation with calls that have no
     result, or results that have no call.

@@ -20,14 +20,14 @@ from ..contract import Contract
 from ..effects import Effect
 from ..events import Event
 from ..graph import EndType, Row
-from ..node_protocol import Kind, Node, Reaction
+from ..node_protocol import Kind, Node, OwnKind, Reaction
 from ..nodes.function import Function
 from ..outcomes import Aborted, Failed, Outcome
 from ..run import Run
 from .carried import Carried
 from .node_call import NodeCall
 from .node_context import NodeContext
-from .node_options import NodeOptions, OwnKind
+from .node_options import NodeOptions
 from .node_signature import signature_of
 
 __all__ = ["NodeMaker", "OwnNode", "node"]
@@ -203,7 +203,9 @@ def node(  # noqa: PLR0913 - what a function cannot say of itself
     Args:
         function: the function.
         name: the node's name; the function's if not given.
-        kind: what the node is for: `"pure"`, `"check"`, `"prepare"` or `"stop"`.
+        kind: what the node is for: `"pure"`, `"check"`, `"prepare"`, `"stop"`; or `"act"` for a
+            function that changes the world: it publishes, pays, sends. The proofs want an approval,
+            or a gate, before it.
         reads: the fields of the state that it reads, for the proofs.
         writes: the fields that it writes; it is held to them.
         timeout_s: after how many seconds an asynchronous function is given up, with TimeoutError.

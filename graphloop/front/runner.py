@@ -39,7 +39,7 @@ from .handed_in import HandedIn
 from .inputs import conversation
 from .journals import answer_call, check_token, open_ask, opening_of, recorded_asks, state_after
 from .keeper import Hold, Keeper, close_all
-from .nesting import nesting_of
+from .nesting import DEPTH_MAX, nesting_of
 from .opened import Opened
 from .options import RunOptions, Tools
 from .question import Question
@@ -130,12 +130,12 @@ class Runner(Generic[S]):
             rules=rules,
             watch=watched(options, graph, self.world),
             own=self.world.own,
-            depth_max=options.get("max_agent_depth", 2),
+            depth_max=options.get("max_agent_depth", DEPTH_MAX),
             signed=self._secret is not None,
             approval_ttl_s=options.get("approval_ttl_s"),
         )
         self.tool_names = self.world.callable_names
-        self.nesting = nesting_of(graph, self.world.children, self.setup.depth_max)
+        self.nesting = nesting_of(graph, self.world.children, options.get("max_agent_depth"))
         self.reply_max = reply_max(self.setup, self.world)
         # An agent that is shared on many levels is looked at once.
         self._bound = cache(partial(run_bound, graph, self.setup, self.world))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from .. import graph as kernel
 from ..errors import ConfigError
@@ -32,9 +32,11 @@ from .topology import Topology
 
 __all__ = ["with_agents"]
 
+S = TypeVar("S")
+
 
 def with_agents(
-    graph: Graph[None],
+    graph: Graph[S],
     agents: Mapping[str, kernel.Graph[None]],
     *,
     rules: Rules | Iterable[Rules] = (),
@@ -137,5 +139,5 @@ def _manned(node: Node[Any, Outcome], agents: dict[str, kernel.Graph[None]]) -> 
             return with_graphs(node, agents)
 
 
-def _document(graph: kernel.Graph[None]) -> Document:
+def _document(graph: kernel.Graph[Any]) -> Document:
     return graph.document if isinstance(graph, Topology) else document_of(graph)

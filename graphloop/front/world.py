@@ -9,7 +9,7 @@ from typing import TypeAlias, cast
 
 from ..callables import accepts
 from ..drivers.ports import Price, unpriced
-from ..errors import ConfigError, nearest
+from ..errors import ConfigError, not_among
 from ..policy import Policy, Rule, allow, unmatched
 from ..providers.base import Provider
 from ..providers.registry import resolve
@@ -188,7 +188,7 @@ def check_rules(rules: Iterable[Rule], known: Sequence[str], title: str) -> None
     """
     unknown = unmatched(rules, known)
     if unknown:
-        found = "; ".join(f"{name!r}.{nearest(name, known)}" for name in unknown)
+        found = not_among(unknown, known)
         raise ConfigError(
             f"{title} names what is not among the tools ({', '.join(known) or 'none'}): {found} "
             "For tools that come later, give a pattern"

@@ -166,6 +166,7 @@ def _bound(graph: Graph[S], known: _Known, depth: int) -> Bound:
         (*cycles, *_cycles_below((*begun, *called.tools.items(), *called.handoffs.items()))),
         _whole(own.calls),
         _whole(each[0]),
+        _beyond(known.budget, {"tokens": tokens, "usd": usd}),
     )
 
 
@@ -322,6 +323,18 @@ def _most(calls: int | None, each: float | None, limit: float | None, turn: floa
     every = inf if calls is None else calls * each
     exceeded = inf if limit is None or not isfinite(turn) else limit + turn * each
     return min(every, exceeded)
+
+
+def _beyond(budget: Budget, found: Mapping[str, float | None]) -> dict[str, str]:
+    """Return why a number may be more than its budget, for each that may."""
+    limits = {"tokens": budget.tokens, "usd": budget.usd}
+    return {
+        name: f"the budget's {limit:,}, and up to {round(most - limit, 6):,} more: a StopCheck or "
+        "a Limit looks at it between turns. Fewer steps of the agents that a turn runs "
+        "(`max_steps`), or a smaller `max_tokens`, lower it."
+        for name, most in found.items()
+        if (limit := limits[name]) is not None and most is not None and limit < most < inf
+    }
 
 
 def _lacking(calls: int | None, needed: Mapping[str, object]) -> str:

@@ -21,7 +21,7 @@ from .calls import CallWalk
 from .children import quarrels
 from .cycles import circling
 from .data import misread
-from .gates import ungated
+from .gates import unapproved, ungated
 from .ground import Ground
 from .nested import Nested, Uses, nested, nobody_knows
 from .parks import parked_after_effects
@@ -160,6 +160,7 @@ def _proofs(ground: Ground[S], aside: frozenset[str]) -> Iterator[Finding | Unkn
         return
     walk = CallWalk(ground)
     yield from ungated(walk)
+    yield from unapproved(walk)
     yield from misanswered(walk)
     for code in ("GL2", "GL3"):
         yield from ground.unpromised(code)

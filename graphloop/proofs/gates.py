@@ -1,7 +1,8 @@
 """GL2: no tool runs that a gate has not spoken about since the last reply.
 
 A shortest way from the start to a node that runs tools, with no gate left by `Settled` since a
-model answered, is the witness.
+model answered, is the witness. A node that acts by itself (`act`) needs as much, or a person's
+`Accepted`.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeVar
 
-from .calls import CallWalk
+from ..outcomes import Accepted, Settled
+from .calls import CallWalk, Place
+from .ground import Way, search, trail
 from .report import Finding
 
-__all__ = ["ungated"]
+__all__ = ["unapproved", "ungated"]
 
 S = TypeVar("S")
 
@@ -34,3 +37,42 @@ def ungated(walk: CallWalk[S]) -> Iterator[Finding]:
             node=place.node,
             walked=walked,
         )
+
+
+def unapproved(walk: CallWalk[S]) -> Iterator[Finding]:
+    """Yield every node that acts before a person or a gate has let it since the last reply."""
+    ground = walk.ground
+    acting = {name for name, node in ground.graph.nodes.items() if node.kind == "act"}
+    if not acting:
+        return
+
+    def steps(at: tuple[Place, bool]) -> Iterator[tuple[Way, tuple[Place, bool]]]:
+        for way, place in walk.steps(at[0]):
+            yield way, (place, _approved(walk, way, before=at[1]))
+
+    found = search(
+        [(place, False) for place, parent in walk.found.items() if parent is None], steps
+    )
+    for at in found:
+        (node, *_), approved = at
+        if node in acting and not approved:
+            acting.remove(node)
+            yield ground.finding(
+                "GL2",
+                "acts, and no person and no gate has let it since the model was last asked.",
+                f"put an Approve before it, and lead only its `Accepted` to {node!r}; or set it "
+                "aside with a reason (`ignore`).",
+                node=node,
+                walked=trail(found, at),
+            )
+
+
+def _approved(walk: CallWalk[S], way: Way, *, before: bool) -> bool:
+    """Whether an approval stands once a node was left; a model that is asked again undoes it."""
+    contract, kind = walk.ground.contracts[way.source], walk.kind(way.source)
+    if kind == "gate" and issubclass(way.outcome, Settled):
+        return True
+    if contract is None or contract.model_calls != 0 or contract.agents or contract.children:
+        return False
+    asked = contract.asks and kind != "gate" and issubclass(way.outcome, Accepted)
+    return before or asked

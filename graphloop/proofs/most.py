@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import NamedTuple, final
 
 __all__ = ["Bound", "Called"]
@@ -27,6 +27,7 @@ class Bound:
         cycles: the cycles that nothing bounds, in words; those of its children among them.
         alone: how many models are asked without those of agents that models call as tools.
         each_call: how many one such call asks at most, without those of the calls in it.
+        beyond: for each number that is more than its budget, why.
     """
 
     graph: str
@@ -40,6 +41,7 @@ class Bound:
     cycles: tuple[str, ...] = ()
     alone: int | None = None
     each_call: int | None = None
+    beyond: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @classmethod
     def unknown(cls, agent: str) -> Bound:
@@ -70,7 +72,8 @@ class Bound:
             if value is None:
                 lines.append(f"  {word}: unknown: {self.missing[name]}")
             else:
-                lines.append(f"  {word}: {value:,}")
+                lines.append(f"  {word}: {round(value, 6):,}")
+                lines += [f"    {self.beyond[name]}"] if name in self.beyond else []
             if name == "model_calls":
                 lines += [f"    {reason}" for reason in self.why]
         lines += [f"  not bounded: the cycle {cycle}" for cycle in self.cycles]

@@ -20,7 +20,7 @@ Severity: TypeAlias = Literal["error", "warning"]
 
 PROPERTIES: Final[Mapping[str, str]] = {
     "GL1": "every node is reachable, and END is reachable from every node",
-    "GL2": "every execute is dominated by a gate since the last model call",
+    "GL2": "since the last model call, a gate precedes each tool, and it or a person each act",
     "GL3": "every call the model asks for is answered exactly once on every path",
     "GL4": "every cycle holds a node with a strictly decreasing bound",
     "GL5": "outcomes and table agree exactly",

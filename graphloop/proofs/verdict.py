@@ -150,7 +150,7 @@ class _Side(Generic[S]):
             return False
         contract = self.ground.contracts[name]
         told = contract is not None and not (contract.tools or contract.agents or contract.children)
-        return node.kind in {"execute", "graph"} or not told
+        return node.kind in {"execute", "graph", "act"} or not told
 
 
 def _order(old: _Side[S], new: _Side[S]) -> Iterator[Consequence]:
@@ -270,7 +270,7 @@ def _nodes(old: _Side[S], new: _Side[S]) -> Iterator[Consequence]:
         if was is None:
             continue
         if type(was).__qualname__ != type(now).__qualname__ or was.kind != now.kind:
-            weak = is_guard(was) or is_guard(now) or now.kind in {"execute", "graph"}
+            weak = is_guard(was) or is_guard(now) or now.kind in {"execute", "graph", "act"}
             said = f"`{name}` is a {_sort(now)}, and was a {_sort(was)}"
             yield Consequence("weaker" if weak else "changed", "node", said)
             continue

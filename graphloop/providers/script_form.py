@@ -76,9 +76,10 @@ def load_script(path: Path) -> tuple[list[object], str]:
         model = _text(script.get("model", model), f"{path}: model")
         found = script.get("replies")
     if not isinstance(found, list):
+        sort = f"a text of {len(found)} characters" if isinstance(found, str) else _shown(found)
         raise ScriptError(
             f"{path}: expected a list of replies, or a mapping with the keys 'replies' and "
-            f"'model', found {_shown(found)}. Write one '- text: …' for each reply."
+            f"'model', found {sort}. Write one '- text: …' for each reply."
         )
     return cast("list[object]", found), model
 
@@ -166,7 +167,12 @@ def _load(path: Path) -> object:
             f"({error.strerror}). Check the path after 'script:'."
         ) from error
     except (ValueError, RecursionError, yaml.YAMLError) as error:
-        raise ScriptError(f"{path}: expected YAML or JSON in UTF-8, found: {error}") from error
+        # No word of the file itself: a path that came from elsewhere may lead to any.
+        flaw = getattr(error, "problem", None) or getattr(error, "msg", type(error).__name__)
+        mark = getattr(error, "problem_mark", None)
+        line = getattr(error, "lineno", 0) if mark is None else mark.line + 1
+        where = f" on line {line}" if line else ""
+        raise ScriptError(f"{path}: expected YAML or JSON in UTF-8, found: {flaw}{where}") from None
 
 
 def _deltas_of(reply: Reply) -> tuple[Delta, ...]:

@@ -183,7 +183,12 @@ def _unreadable(error: yaml.MarkedYAMLError, complaints: Complaints) -> Misread:
     problem = str(error.problem or error.context or "it ends too early")
     if "'\\t'" in problem:
         return complaints.misread(mark, "a tab stands here.", "indent with spaces.")
+    if "'?'" in problem:
+        found = "a text with a question mark stands in {…} or […] without quotes."
+        return complaints.misread(mark, found, 'put the text in quotes: "…?".')
     where = f" ({error.context})" if error.context and error.problem else ""
     return complaints.misread(
-        mark, f"this is no YAML: {problem}{where}.", "mend the line, or the one before it."
+        mark,
+        f"this is no YAML: {problem}{where}.",
+        "mend the line, or the one before it; put text with signs in quotes.",
     )

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final, cast, final
+from typing import Any, Final, cast, final, get_args
 
 from ..attempts import NEVER
 from ..compaction import LAYERS, Compaction
 from ..errors import ConfigError, nearest
 from ..joins import REDUCERS
-from ..node_protocol import Node
+from ..node_protocol import Node, OwnKind
 from ..nodes.approve import Approve
 from ..nodes.child import Child
 from ..nodes.compact import Compact
@@ -49,7 +49,7 @@ WORDS: Final = Many(SAID)
 WORD_SET: Final = Maybe(Many(SAID, make=frozenset))
 OUTCOMES: Final = Many(OutcomeForm(), least=1, make=frozenset)
 AFTER: Final = Many(LeftByForm(), least=1, single=True, make=frozenset)
-OWN_KINDS: Final = Word(("pure", "check", "prepare", "stop"))
+OWN_KINDS: Final = Word(get_args(OwnKind))
 COMPACTION: Final = Maybe(
     record_of(
         "a compaction",

@@ -33,6 +33,7 @@ _SHAPES: Final[Mapping[Look, str]] = {
     "stop": "shape=hexagon",
     "human": 'shape=box style="filled,rounded,dashed"',
     "graph": "shape=folder",
+    "act": "shape=invhouse",
     "pure": "shape=ellipse",
     "loop": 'shape=box style="filled,rounded" peripheries=2',
 }
@@ -57,6 +58,7 @@ _MARGINS: Final[Mapping[Look, str]] = {
     "gate": "0.08,0.06",
     "check": "0,0.02",
     "stop": "0.06,0.07",
+    "act": "0,0.02",
     "pure": "0.04,0.03",
 }
 

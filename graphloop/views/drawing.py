@@ -42,6 +42,7 @@ PALETTE: Final[Mapping[Look, tuple[str, str]]] = {
     "stop": ("#f8dde5", "#b65f7d"),
     "human": ("#fdf4bf", "#a8911f"),
     "graph": ("#dbf0f1", "#45908f"),
+    "act": ("#f9d9d9", "#b84a4a"),
     "pure": ("#efefec", "#86867f"),
     "loop": ("#e8eafb", "#5b67b5"),
 }

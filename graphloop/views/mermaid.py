@@ -33,6 +33,7 @@ _SHAPES: Final[Mapping[Look, tuple[str, str]]] = {
     "stop": ("{{", "}}"),
     "human": ("([", "])"),
     "graph": ("[\\", "/]"),
+    "act": ("[\\", "\\]"),
     "pure": (">", "]"),
     "loop": ("[", "]"),
 }

@@ -23,10 +23,9 @@ from .marks import Marks
 from .mermaid import mermaid_of
 from .pdf import pdf_of
 from .picture import Picture, picture
-from .scxml import scxml
+from .state_machines import scxml, xstate
 from .text import text_of
 from .theme import LIGHT, Theme
-from .xstate import xstate
 
 __all__ = ["PictureFormat", "is_machine", "machine", "render", "save", "save_picture", "written"]
 

@@ -36,6 +36,7 @@ _SIGNS: Final[Mapping[Look, str]] = {
     "stop": "◆",
     "human": "◐",
     "graph": "▥",
+    "act": "►",
     "pure": "○",
     "loop": "◌",
 }

@@ -26,7 +26,7 @@ DOT_LABEL = r'"((?:[^"\\]|\\.)*)"'
 DOT_NODE = re.compile(rf"  (n\d+) \[label={DOT_LABEL} shape=")
 DOT_LINE = re.compile(rf"  (n\d+) -> (\w+) \[label={DOT_LABEL}.*\]")
 NAME = r'("(?:[^"\\]|\\.)*"|[\w.:/+-]+)'
-TEXT_NODE = re.compile(rf"(?:[·*▶+!-] )?[▱■◇▣▤△◆◐▥○◉] {NAME}(?:  |$)")
+TEXT_NODE = re.compile(rf"(?:[·*▶+!-] )?[▱■◇▣▤△◆◐▥►○◉] {NAME}(?:  |$)")
 TEXT_MORE = re.compile(r"│    (.*),")
 TEXT_LINE = re.compile(rf"[├└][━─╌].[━─╌] (.*) [━─╌]+▶ {NAME} [↻↓↑]")
 TEXT_WORD = re.compile(rf"{NAME}(?:, |$)")

@@ -26,6 +26,7 @@ from graphloop import (
     router,
     sub_graph,
     tell,
+    with_agents,
 )
 from graphloop.asks import Answer, AskModel, AskPerson
 from graphloop.front.own_node import OwnNode
@@ -209,6 +210,7 @@ chooser = router({Billing: "money", Technical: "the rest"})
 chosen: Edges[Ticket] = {chooser: {Billing: writer, ...: END}, writer: {...: END}}
 assert_type(Graph("chosen", chooser, chosen), Graph[Ticket])
 told: Graph[Ticket] = Graph("told", chooser, chosen)
+with_agents(told, {})
 # mypy needs the name of the state where a library's node comes first and the rows are written here.
 named = Graph(
     "named", chooser, {chooser: {Billing: route, ...: END}, route: {...: END}}, state_type=Ticket

@@ -163,5 +163,5 @@ def test_a_lock_is_named_by_the_tool_or_by_its_author() -> None:
 
 def test_every_option_that_is_none_is_told() -> None:
     """Not one per attempt."""
-    with pytest.raises(ToolDefinitionError, match=r"'a'.; 'nam'. Did you mean 'name'\? Fix: use"):
+    with pytest.raises(ToolDefinitionError, match=r"'a', 'nam'\. Did you mean 'name'\? Fix: use"):
         reject_unknown(["a", "thread", "nam"], "tool 'x'")

@@ -231,3 +231,15 @@ def test_the_commands_on_a_store_are_done_with_their_options(
     assert (code, told.count("after event 5")) == (Status.OK, 1)
     assert "done" in does("runs", "--all")[1]
     assert (pay_desk / "paid").read_text(encoding="utf-8") == "4\n"
+
+
+@pytest.mark.parametrize(
+    "command", ["run", "draw", "check", "diff", "fuzz", "schema", "convert", "resume", "replay"]
+)
+def test_every_command_that_loads_python_says_that_it_is_executed(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A person who checks a file of somebody else's may think that it is only read."""
+    _, out, _ = called(command, "--help", monkeypatch=monkeypatch, capsys=capsys)
+
+    assert "executed" in out

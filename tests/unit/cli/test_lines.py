@@ -21,6 +21,7 @@ from graphloop.cli.lines import (
     injected,
     mark,
     result_text,
+    safe_json,
     short_ask_text,
     time_text,
 )
@@ -79,6 +80,19 @@ def test_what_turns_the_direction_of_a_line_is_written_as_an_escape() -> None:
     assert 'pay(to="a\\u202eb")' == call_text("pay", '{"to": "a\u202eb"}')
     assert "a\\u2066b" == clean("a\u2066b")
     assert "👨‍👩‍👧 é" == clean("👨‍👩‍👧 é")
+
+
+def test_json_drives_no_terminal_and_means_the_same() -> None:
+    """A person reads it too, in a terminal that obeys C1 and direction characters."""
+    said = {"text": "a\x9b2Jb\u202ec\u2066d\x7f\u2028 é 漢 👨‍👩‍👧", "rows": [1]}
+    text = json.dumps(said, ensure_ascii=False, indent=2)
+
+    shown = safe_json(text)
+
+    assert said == json.loads(shown)
+    assert shown == text.replace("\x9b", "\\u009b").replace("\u202e", "\\u202e").replace(
+        "\u2066", "\\u2066"
+    ).replace("\x7f", "\\u007f").replace("\u2028", "\\u2028")
 
 
 def test_what_somebody_decides_about_is_told_whole() -> None:

@@ -130,6 +130,7 @@ def test_programs_get_the_journal_as_json_lines(capsys: pytest.CaptureFixture[st
             "messages": 1,
             "total_tokens": 15,
             "pending": ["c0.0"],
+            "value": None,
         }
     }
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from graphloop import Agent
+from graphloop.cli.replay import replay as replayed
 from graphloop.cli.request import Approve, RunRequest
 from graphloop.cli.run import run
 from graphloop.cli.status import Status
@@ -424,3 +425,32 @@ def test_a_graph_begins_with_the_state_that_its_file_says(
         run(RunRequest(target="odd.py", prompt="Hi?"))
     with pytest.raises(ConfigError, match="--model would have no effect: no node of graph 'desk'"):
         run(RunRequest(target="own.py", model="openai:x"))
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_the_state_that_a_graph_ends_with_is_printed(
+    desk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], as_json: bool
+) -> None:
+    """For a graph that carries a state, the state is the result."""
+    monkeypatch.chdir(desk)
+    source = STATEFUL.replace("-> Done_", "-> tuple[Done_, Ticket]").replace(
+        "return Done_()", 'return Done_(), replace(ticket, text="é\\x9b")'
+    )
+    (desk / "own.py").write_text(f"{source}STATE = Ticket('x')\n", encoding="utf-8")
+
+    assert Status.OK == run(RunRequest(target="own.py", store="runs", as_json=as_json))
+
+    *_, state, last = capsys.readouterr().out.splitlines()
+    if as_json:
+        assert state == '{"type":"state","state":{"text":"é\\u009b"}}'
+        assert json.loads(last)["type"] == "finish"
+    else:
+        assert state == "state: Ticket(text='é\\x9b')"
+        assert last.startswith("completed")
+    (journal,) = (desk / "runs").glob("*.jsonl")
+    replayed(journal.stem, store="runs", target="own.py", upto=None, as_json=as_json)
+    told = capsys.readouterr().out
+    if as_json:
+        assert {"text": "é\x9b"} == json.loads(told.splitlines()[-1])["state"]["value"]
+    else:
+        assert "  state: Ticket(text='é\\x9b')" in told.splitlines()

@@ -218,7 +218,7 @@ class Terminal(io.StringIO):
 
 
 @pytest.mark.usefixtures("pay_desk")
-@pytest.mark.parametrize("columns", [80, 120])
+@pytest.mark.parametrize("columns", [44, 80, 120])
 def test_a_table_is_as_wide_as_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """What does not fit goes on in the next line, and is never cut."""
     run_id = parked()
@@ -231,5 +231,6 @@ def test_a_table_is_as_wide_as_the_terminal(columns: int, monkeypatch: pytest.Mo
 
     lines = re.sub(r"\x1b\[[\d;]*m", "", out.getvalue()).splitlines()
     assert max(map(len, lines)) <= columns
-    assert len(lines) == (3 if columns == 80 else 2)
-    assert "approved" in lines[-1]
+    assert len(lines) == ({44: 4, 80: 3, 120: 2}[columns])
+    assert "suspended" in lines[1]
+    assert "c0.0 pay(amount=5): approved" in re.sub(r"\s+", " ", " ".join(lines))

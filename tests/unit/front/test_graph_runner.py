@@ -29,7 +29,7 @@ from graphloop.effects import Effect, Invoke
 from graphloop.errors import ConfigError, RunFailed
 from graphloop.events import EffectFailed, Event, Joined
 from graphloop.front.child import AgentTool
-from graphloop.front.topology import load
+from graphloop.front.topology import dump, load
 from graphloop.graph import Edges
 from graphloop.node_protocol import Kind, Leave, Node, Reaction, Wait
 from graphloop.nodes import (
@@ -159,6 +159,20 @@ def test_a_model_that_a_node_names_is_opened(tmp_path: Path) -> None:
 
     assert ("hi", "completed") == (result.text, result.end_reason)
     assert 2 == result.run.spent.model_calls
+
+
+def test_a_topology_of_data_opens_no_file(tmp_path: Path) -> None:
+    """Who writes a file of data must not have any path of this machine read."""
+    secret = tmp_path / "passwd"
+    secret.write_text("root:x:0:0\n")
+    text = dump(asks(judge=f"script:{secret}"))
+    own = f"script:{tmp_path / 'own.yaml'}"
+
+    with pytest.raises(ConfigError, match="Fix: give the run that model") as told:
+        load(text).stream(None, model=ScriptedModel(["hi"]), prompt="go")
+    assert "root:x" not in str(told.value)
+    labelled = ScriptedModel(["hi"], label=own)
+    load(dump(asks(judge=own))).stream(None, model=labelled, prompt="go")
 
 
 @pytest.mark.parametrize("graph", [asks("judge"), asks(fallbacks=("judge",)), asks(judge="judge")])

@@ -101,7 +101,7 @@ FLAWED: list[tuple[object, str]] = [
     ),
     (
         {"role": "assistant", "content": "a", "refusal": "no", "tool_call": [CALL]},
-        "unknown field 'refusal'.; 'tool_call'. Did you mean 'tool_calls'? Known are role, content",
+        "unknown field 'refusal', 'tool_call'. Did you mean 'tool_calls'? Known are role, content",
     ),
     ({"role": "assistant", "reasoning_content": ["x"]}, "`reasoning_content` is a string"),
     (

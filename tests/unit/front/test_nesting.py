@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from graphloop import END, Agent, Graph
+from graphloop.errors import ConfigError
 from graphloop.front.nesting import nesting_of
 from graphloop.graph import Edges
 from graphloop.nodes import Append, ModelCall, PrepareStep
@@ -73,3 +76,25 @@ def test_an_agent_that_calls_such_a_graph_is_told() -> None:
     (answer,) = result.steps[0].tool_results
     assert ("error", True) == (answer.status, DEEP in answer.text)
     assert [] == [one for one in asyncio.run(result.store.runs()) if "/" in one]
+
+
+def test_agents_that_the_default_depth_never_reaches_are_told_when_made() -> None:
+    """The model alone read the refusal; the program read that all was well."""
+
+    def above(agent: Agent, name: str) -> Agent:
+        tool = agent.as_tool(description="Ask.", name=agent.name)
+        return Agent(ScriptedModel(["done"]), name=name, tools=[tool])
+
+    def limited(agent: Agent, depth: int) -> Agent:
+        tool = agent.as_tool(description="Ask.", name=agent.name)
+        return Agent(ScriptedModel(["done"]), tools=[tool], max_agent_depth=depth)
+
+    leaf = Agent(ScriptedModel(["done"]), name="leaf")
+    top = above(above(leaf, "mid"), "top")
+
+    with pytest.raises(ConfigError) as told:
+        above(top, "boss")
+    assert "agents 'top' > 'mid' > 'leaf' are 3 deep" in str(told.value)
+    assert "Fix: max_agent_depth=3, or max_agent_depth=2 if" in str(told.value)
+    limited(top, 2)
+    above(limited(top, 1), "boss")

@@ -69,7 +69,7 @@ def test_every_option_is_in_the_node() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"kind": "gate"}, "`kind` is one of pure, check, prepare, stop; found 'gate'"),
+        ({"kind": "gate"}, "`kind` is one of pure, act, check, prepare, stop; found 'gate'. Fix"),
         ({"cap": {Technical: 3}}, "`cap` names Technical, which its return annotation does not"),
         ({"cap": {Again: 0}}, "a whole number of at least 1 for each outcome; found 0"),
         ({"cap": {Again: True}}, "found True"),
@@ -79,7 +79,10 @@ def test_every_option_is_in_the_node() -> None:
         ({"raises": {KeyError: Needs}}, "cannot be made without arguments"),
         ({"raises": {KeyError: "Again"}}, "`raises` names 'Again'"),
         ({"raises": {int: Again}}, "`raises` names exception types; found <class 'int'>"),
-        ({"reads": ["txt"]}, r"no field of the state \(team, text, tries\). Did you mean 'text'"),
+        (
+            {"reads": ["txt"]},
+            r"state \(team, text, tries\). Did you mean 'text'\? Fix",
+        ),
         ({"reads": "text"}, "found the text 'text'"),
         ({"writes": ["text"]}, "`writes` is for a function that returns a new state"),
         ({"timeout_s": -1}, "`timeout_s` is a finite number above 0"),

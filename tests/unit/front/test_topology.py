@@ -389,3 +389,19 @@ edges: {one: {else: END}}
     asyncio.run(load(text, registry=own).run(None, prompt="go"))
 
     assert [Joined("all of it")] == [getattr(one, "answer", one) for one in HEARD]
+
+
+def test_a_function_that_acts_is_proven_in_a_file_too() -> None:
+    """Both forms of a graph have the same proofs."""
+    begins = "graphloop: 1\nname: t\nstart: a\n"
+    acts = "a: {use: function, kind: act, leaves_by: [go], callback: over}"
+    unasked = load(f"{begins}nodes: {{{acts}}}\nedges: {{a: {{else: END}}}}", registry=functions())
+    asked = load(
+        f"{begins.replace('start: a', 'start: b')}nodes: {{{acts}, b: {{use: approve}}}}\n"
+        "edges: {a: {else: END}, b: {accepted: a, else: END}}",
+        registry=functions(),
+    )
+
+    assert ["GL2"] == [one.code for one in unasked.check().findings]
+    assert () == asked.check().findings
+    assert asked == load(dump(asked, registry=functions()), registry=functions())

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from graphloop import END, Asking, Edges, Graph, ask_person, node
+from graphloop.nodes import Append, Approve, Critique, Gate, ModelCall, PrepareStep
+from graphloop.outcomes import Accepted, Calls, Final, Outcome, Ready, Rejected, Settled
 from graphloop.proofs.check import check
+from graphloop.proofs.suppression import Ignore
 from tests.topology_data import MUTANTS, graph_of, standard
 
 NAMES = (
@@ -26,3 +30,95 @@ def test_a_way_around_the_gate_is_found(name: str) -> None:
     assert found
     assert all(one.fix and one.witness and one.location for one in found)
     assert mutant.code in check(graph_of(standard())).proven
+
+
+class Published(Outcome):
+    """The text is public."""
+
+
+@node(kind="act")
+async def publish(state: None) -> Published:
+    """Make the answer public."""
+    return Published()
+
+
+@node(model_calls=0)
+def confirm(state: None) -> Asking[Accepted | Rejected]:
+    """Ask a person in a function."""
+    said = yield from ask_person("Publish it?")
+    return Accepted() if said.approved else Rejected()
+
+
+PREPARE, MODEL, APPEND, APPROVE = PrepareStep(), ModelCall(), Append(), Approve()
+CRITIC = Critique("Is it short?")
+TURN: Edges[None] = {
+    PREPARE: {Ready: MODEL, ...: END},
+    MODEL: {...: APPEND},
+    publish: {...: END},
+}
+ASKED: Edges[None] = {**TURN, APPEND: {Final: APPROVE, ...: END}}
+
+
+def codes(
+    edges: Edges[None], ignore: Ignore | None = None
+) -> list[tuple[str, str, tuple[str, ...]]]:
+    report = Graph("desk", PREPARE, edges).check(ignore=ignore)
+    return [(one.code, one.node, one.witness) for one in report.findings if one.code != "GL3"]
+
+
+def test_a_node_that_acts_needs_an_approval_of_what_the_model_said() -> None:
+    """A function that pays or publishes is no better guarded than a tool that does."""
+    unasked: Edges[None] = {**TURN, APPEND: {Final: publish, ...: END}}
+    way = ("prepare_step", "model_call", "append", "publish")
+
+    assert codes(unasked) == [("GL2", "publish", way)]
+    assert codes({**ASKED, APPROVE: {Accepted: publish, ...: END}}) == []
+
+
+def test_the_no_of_a_person_lets_nothing_act() -> None:
+    """The lines out of one node differ in what they allow."""
+    either: Edges[None] = {**ASKED, APPROVE: {Accepted: publish, Rejected: publish, ...: END}}
+
+    (found,) = codes(either)
+
+    assert found[:2] == ("GL2", "publish")
+
+
+def test_an_approval_is_over_once_a_model_is_asked_again() -> None:
+    """The person has not seen what came after."""
+    later: Edges[None] = {
+        **ASKED,
+        APPROVE: {Accepted: CRITIC, ...: END},
+        CRITIC: {Accepted: publish, ...: END},
+    }
+
+    assert [("GL2", "publish")] == [one[:2] for one in codes(later)]
+
+
+def test_a_function_that_asks_a_person_approves_by_accepted() -> None:
+    """The outcome says what the function's author means by it."""
+    ways: Edges[None] = {**TURN, APPEND: {Final: confirm, ...: END}}
+
+    assert codes({**ways, confirm: {Accepted: publish, ...: END}}) == []
+    assert codes({**ways, confirm: {Rejected: publish, ...: END}}) != []
+
+
+def test_a_gate_before_a_node_that_acts_is_enough() -> None:
+    """The gate has spoken about the calls that the node acts upon."""
+    gate = Gate()
+    gated: Edges[None] = {
+        **TURN,
+        MODEL: {Calls: gate, ...: APPEND},
+        gate: {Settled: publish, ...: APPEND},
+        publish: {...: APPEND},
+        APPEND: {...: END},
+    }
+
+    assert codes(gated) == []
+
+
+def test_an_act_without_an_approval_is_set_aside_for_a_reason() -> None:
+    """Some acts need nobody; then the graph says so."""
+    unasked: Edges[None] = {**TURN, APPEND: {Final: publish, ...: END}}
+
+    assert codes(unasked, {("publish", "GL2"): "a public log"}) == []

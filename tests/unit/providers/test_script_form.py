@@ -133,7 +133,7 @@ def test_a_file_is_a_list_or_a_mapping_of_replies(
         ("a.yaml", b"text: hello", r"a\.yaml: unknown key 'text', expected replies, model"),
         ("a.yaml", b"model: 5\nreplies: []", r"a\.yaml: model: expected text, found 5"),
         ("a.yaml", b"model: m", r"expected a list of replies, .* found None"),
-        ("a.yaml", b"just text", r"expected a list of replies, .* found 'just text'"),
+        ("a.yaml", b"just text", r"expected a list of replies, .* found a text of 9 characters"),
         ("a.yaml", b"- a: [", r"a\.yaml: expected YAML or JSON in UTF-8, found:"),
         ("a.yaml", b"- !!python/name:os.system x", r"expected YAML or JSON"),
         ("a.json", b"[1,", r"a\.json: expected YAML or JSON"),
@@ -153,11 +153,28 @@ def test_a_file_that_is_no_script_is_named(
         load_script(path)
 
 
-@pytest.mark.parametrize("name", ["deep.json", "deep.yaml"])
-def test_a_file_that_is_nested_without_end_is_no_script(name: str, tmp_path: Path) -> None:
-    """A parser that runs out of stack is no crash of the run."""
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("deep.yaml", "[" * 3_000 + "]" * 3_000, "RecursionError"),
+        ("deep.json", "[" * 200_000, "RecursionError"),
+        ("passwd", "root:x:0:0:root", "found a text of 15 characters"),
+        ("secret.yaml", "a: [b\nsecret: hunter2", "expected ',' or ']'.* on line 2"),
+        ("secret.json", '{"secret": hunter2}', "on line 1"),
+        ("bytes.yaml", b"secret \xff", "in UTF-8"),
+        ("tagged.yaml", "- !!int hunter2", "ValueError"),
+        ("keyed.yaml", "? [hunter2]\n: b", "found unhashable key"),
+    ],
+)
+def test_a_file_that_is_no_script_is_refused_without_being_quoted(
+    tmp_path: Path, name: str, content: str | bytes, said: str
+) -> None:
+    """It may be any file: the path came from elsewhere."""
     path = tmp_path / name
-    path.write_text("[" * 5_000 + "]" * 5_000, encoding="utf-8")
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
-    with pytest.raises(ScriptError, match="expected YAML or JSON"):
+    with pytest.raises(ScriptError, match=said) as told:
         load_script(path)
+
+    assert "hunter2" not in str(told.value)
+    assert "root:x" not in str(told.value)

@@ -1,11 +1,13 @@
-"""scxml: a graph as a state chart of the W3C, for tools that draw and simulate those.
+"""State machines: a graph in the notations of tools that draw and simulate those.
 
 Nodes are states, outcomes are events, END is the final state. What nodes do is not in it: a state
-chart is the table, no more. Names that are no XML names are numbered, and stand in `gl:name`.
+machine is the table, no more. A name that a tool cannot take is numbered, and stands beside.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from typing import Final, TypeVar
 from xml.sax.saxutils import quoteattr
@@ -13,13 +15,14 @@ from xml.sax.saxutils import quoteattr
 from ..graph import Graph
 from ..outcomes import outcome_name
 from .drawing import visible
-from .state_names import state_names
 
-__all__ = ["NAMESPACE", "scxml"]
+__all__ = ["NAMESPACE", "scxml", "state_names", "xstate"]
 
 S = TypeVar("S")
 
 NAMESPACE: Final = "urn:graphloop"
+
+_plain = re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch
 
 
 def scxml(graph: Graph[S]) -> str:
@@ -40,6 +43,34 @@ def scxml(graph: Graph[S]) -> str:
         lines.append("  </state>")
     lines += [f"  <final{_names('END', ids)}/>", "</scxml>"]
     return "\n".join(lines) + "\n"
+
+
+def xstate(graph: Graph[S]) -> str:
+    """Return the graph as JSON that XState's `createMachine` (version 5) takes, in its order."""
+    ids = state_names(graph)
+    states: dict[str, object] = {}
+    for name, node in graph.nodes.items():
+        leads = {outcome_name(one): ids[target] for one, target in graph.table[name].items()}
+        states[ids[name]] = {"meta": {"name": name, "kind": node.kind}, "on": leads}
+    states[ids["END"]] = {"type": "final"}
+    machine = {"id": graph.name, "initial": ids[graph.start], "states": states}
+    return json.dumps(machine, indent=2) + "\n"
+
+
+def state_names(graph: Graph[S]) -> dict[str, str]:
+    """Return the state of each node, and of END: its own name, or `node_1` and so on."""
+    names = [*graph.nodes, "END"]
+    plain = {name for name in names if _plain(name)}
+    states: dict[str, str] = {}
+    number = 0
+    for name in names:
+        state = name
+        if name not in plain:
+            number += 1
+            while (state := f"node_{number}") in plain:
+                number += 1
+        states[name] = state
+    return states
 
 
 def _names(name: str, ids: Mapping[str, str]) -> str:
