@@ -235,7 +235,8 @@ class Run(Struct, Generic[S], frozen=True, kw_only=True):
     node, how often it did what it may do so often. `unwanted` holds the ids of pending child runs
     that nobody waits for any more: a driver ends them. `watch` is where the temporal rules stand,
     and `counted` the keys of the calls that they know of. `dialogue` is what the node in hand has
-    asked, if it is one that asks several things in a row.
+    asked, if it is one that asks several things in a row. `approved` is the number of a turn and
+    the text that a person has approved as its answer.
     """
 
     id: str
@@ -266,6 +267,7 @@ class Run(Struct, Generic[S], frozen=True, kw_only=True):
     counted: frozenset[str] = frozenset()
     measured: Measured = Measured()
     dialogue: Dialogue | None = None
+    approved: tuple[int, str] | None = None
     ending: Ending | None = None
 
     @property

@@ -13,6 +13,7 @@ from ..callables import awaited
 from ..drivers.ports import Callback
 from ..errors import ConfigError, OutputInvalid
 from ..events import Answer, Changes, Judged, Tripped
+from ..latest_answer import latest_answer
 from ..nodes.prepare_step import PrepareStep
 from ..repair import repaired
 from ..run import Run
@@ -20,7 +21,7 @@ from ..stop import StopInfo
 from ..tools import Toolbox
 from ..values import Message, ToolSpec
 from .checking import choice_from_now, choice_of, known_tools
-from .final_answer import FinalAnswer, answer_text
+from .final_answer import FinalAnswer
 from .inputs import MessageInput, messages_of
 from .options import AgentOptions, Predicate
 from .told import AnswerInfo, StepChanges, StepInfo, Verdict
@@ -199,7 +200,7 @@ def _judge(
 ) -> Callback[None]:
     async def callback(run: Run[None]) -> Answer:
         info = AnswerInfo(
-            text=answer_text(run.steps[-1]) if final is None else final.said(run),
+            text=latest_answer(run) if final is None else final.said(run),
             output=None if final is None else final.answer(run),
             messages=run.messages,
             usage=run.spent.usage,

@@ -175,7 +175,7 @@ def test_a_parked_run_s_messages_end_in_the_calls_that_wait() -> None:
     said, *results = parked.messages
     assert turn.message == said
     assert [("a", "text")] == [(one.call_id, one.text) for one in results if is_result(one)]
-    assert "" == parked.text
+    assert "Let me" == parked.text
 
 
 def is_result(message: Message) -> TypeGuard[ToolResult]:
