@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import Generic, Literal, TypeAlias, Unpack, cast, final, overload
 
@@ -20,7 +20,7 @@ from msgspec.structs import asdict
 from pydantic import BaseModel
 from typing_extensions import ParamSpec, TypeVar
 
-from .callables import caller
+from .callables import awaited, caller, yes_or_no
 from .errors import ToolDefinitionError
 from .parameters import Parameters
 from .schemas import parameters_of
@@ -201,12 +201,9 @@ class Tool(Generic[P, R_co]):
         if isinstance(policy, bool):
             return policy
         try:
-            answer: object = policy(self._parameters.parse(arguments), context)
-            if isinstance(answer, Awaitable):
-                answer = await cast("Awaitable[object]", answer)
+            return await self.holds(policy, arguments, context)
         except Exception:  # noqa: BLE001 - a predicate that fails has not allowed anything.
             return True
-        return answer is not False
 
     async def holds(
         self, condition: Callable[..., object], arguments: str, context: ToolContext
@@ -215,11 +212,9 @@ class Tool(Generic[P, R_co]):
 
         Raises:
             Exception: what the function raises, or reading the arguments.
+            ConfigError: it answers neither True nor False.
         """
-        answer = condition(self._parameters.parse(arguments), context)
-        if isinstance(answer, Awaitable):
-            answer = await cast("Awaitable[object]", answer)
-        return bool(answer)
+        return yes_or_no(await awaited(condition(self._parameters.parse(arguments), context)))
 
     async def run(self, arguments: str, context: ToolContext) -> ToolOutcome:
         """Check the arguments once more and execute the call; never raises an `Exception`.

@@ -39,7 +39,7 @@ from .asks import capability_of, unfit
 from .caller import cancelled_inside
 from .children import child_ended
 from .facts import check_answer, check_state
-from .gates import Gates, conditions_told, gates_of, words_of
+from .gates import Gates, answer_of, conditions_told, gates_of, words_of
 from .ports import ChildRun, LeftOpen, Ports
 
 __all__ = ["Performer", "failed"]
@@ -274,7 +274,8 @@ class Performer(Generic[S]):
         if not added or tool is None or call.name in run.setup.own or not run.turn.has_call(key):
             return ""
         verdict = run.turn.verdicts[call_place(key)]
-        for word in await words_of(added, tool, call, self._context(run, key, call)):
+        context = self._context(run, key, call)
+        for word in await words_of(added, tool, call, context, self._ports.wrong):
             if word.verdict == "deny":
                 return denial(word.reason)
             if word.verdict == "ask" and not (verdict is not None and verdict.asked):
@@ -305,11 +306,15 @@ class Performer(Generic[S]):
         if tool.needs_approval is False and not gates and not added:
             return UNGATED
         context = self._context(run, key, call)
-        asks = await tool.approval_needed(call.arguments, context)
-        told = [await conditions_told(gate, tool, call, context) for gate in gates]
+        wrong, asked = self._ports.wrong, tool.needs_approval
+        if not isinstance(asked, bool):
+            asked = (
+                await answer_of("needs_approval", asked, tool, call, context, wrong) is not False
+            )
+        told = [await conditions_told(gate, tool, call, context, wrong) for gate in gates]
         held, unmet = tuple(one.held for one in told), tuple(one.unmet for one in told)
-        words = await words_of(added, tool, call, context)
-        return CallCheck("", asks, held, unmet, words)
+        words = await words_of(added, tool, call, context, wrong)
+        return CallCheck("", asked, held, unmet, words)
 
     async def _ask_human(self, effect: AskHuman, run: Run[S]) -> Answering:
         approve, settle = self._ports.approve, self._ports.settle

@@ -243,7 +243,8 @@ def check_answer(place: str, answer: object) -> None:
 def approval_of(answer: object) -> Approval:
     """Read a decision; everything that is not exactly an approval denies."""
     if not isinstance(answer, Approval):
-        return Approval(answer is True)
+        neither = f"the approver answered {answer!r:.80}, neither a yes nor a no."
+        return Approval(answer is True, "" if isinstance(answer, bool) else neither)
     if answer.approved is not True:
         return Approval(approved=False, reason=_text(answer.reason))
     edit, token = _text(answer.edit) or None, _text(answer.token)

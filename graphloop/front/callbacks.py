@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar, cast
 
-from ..callables import awaited
+from ..callables import awaited, yes_or_no
 from ..drivers.ports import Callback
 from ..errors import ConfigError, OutputInvalid
 from ..events import Answer, Changes, Judged, Tripped
@@ -151,13 +151,13 @@ def _stop(predicates: Sequence[Predicate]) -> Callback[None]:
         info = StopInfo.of(run)
         tripped: list[str] = []
         for one in predicates:
-            held = await awaited(one(info))
-            if held is None:
-                raise ConfigError(
-                    f"a `stop_when` predicate returns True or False; {_name_of(one)} returned None"
-                )
-            if held:
-                tripped.append(_name_of(one))
+            said = await awaited(one(info))
+            try:
+                if yes_or_no(said):
+                    tripped.append(_name_of(one))
+            except ConfigError as error:
+                # A bound that does not say no holds: the turn is complete, and nothing is lost.
+                tripped.append(f"{_name_of(one)}: {error}")
         return Tripped(tuple(tripped))
 
     return callback

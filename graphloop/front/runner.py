@@ -294,6 +294,7 @@ class Runner(Generic[S]):
             path=(*ports.path, effect.key),
             resumable=ports.resumable,
             clock=ports.clock,
+            wrong=ports.wrong,
         )
         run_id = f"{parent.id}/{effect.key}"
 

@@ -314,14 +314,17 @@ def test_only_a_clear_yes_lets_a_gated_tool_run(answer: object, status: str) -> 
     assert status == asyncio.run(later())
 
 
-def test_a_stop_predicate_that_forgets_to_return_is_told_so() -> None:
-    """It would never stop anything, and nobody would know why."""
+def test_a_stop_predicate_that_forgets_to_return_stops_and_is_told_so() -> None:
+    """It would never stop anything, and nobody would know why; no turn is lost."""
 
     def forgetful(info: StopInfo) -> None:
         assert info.step_count
 
-    with pytest.raises(ConfigError, match="returns True or False; forgetful returned None"):
-        Agent(model(reply(call())), tools=[read], stop_when=wrong(forgetful)).generate_sync("go")
+    agent = Agent(model(reply(call())), tools=[read], stop_when=wrong(forgetful))
+    result = agent.generate_sync("go")
+
+    assert (EndReason.STOP_CONDITION, 1) == (result.end_reason, len(result.steps))
+    assert "forgetful: expected True or False, found None." in result.stopped_by[0]
 
 
 def test_an_agent_among_the_tools_is_told_how_to_be_one() -> None:

@@ -48,7 +48,10 @@ ANSWERS: list[tuple[Decide, str]] = [
     (lambda _: Approval(True, arguments='{"amount": 4}'), "4 paid"),
     (later, "5 paid"),
     (lambda _: False, "Tool call denied."),
-    (lambda _: cast("bool", 1), "Tool call denied."),  # what an unchecked caller returns
+    (  # what an unchecked caller returns
+        lambda _: cast("bool", 1),
+        "Tool call denied. Reason: the approver answered 1, neither a yes nor a no.",
+    ),
     (lambda _: Approval(False, "too much"), "Tool call denied. Reason: too much"),
 ]
 
