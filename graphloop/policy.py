@@ -191,8 +191,8 @@ def decide(
         rules: in the order in which they are tried.
         tool: the name of the tool that is called.
         held: the conditions that hold for this call.
-        failed: those that raised, or gave neither a yes nor a no. They count against the call: they hold for `ask` and `deny`,
-            and not for `allow`.
+        failed: those that raised, or gave neither a yes nor a no. They count against the call:
+            they hold for `ask` and `deny`, and not for `allow`.
     """
     for rule in rules:
         if rule.covers(tool) and _holds(rule, held, failed):
@@ -295,11 +295,7 @@ def _own_name(condition: Condition) -> str:
 
 
 def refuse_shadowed(rules: Sequence[Rule], first: int = 0) -> None:
-    """Refuse a rule that no call can reach: it would look like a protection, and be none.
-
-    Args:
-        rules: in the order in which they are tried, whoever wrote them: Python or a file.
-        first: the rules before this place are known to be reached.
+    """Refuse a rule, from place `first` on, that no call can reach: it protects nothing.
 
     Raises:
         ConfigError: naming the rule, and the one before it that decides all its calls.

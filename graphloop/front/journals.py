@@ -196,7 +196,13 @@ def check_token(
 
 
 async def answer_call(
-    store: Store, run_id: str, ask: Ask, *, answer: bool | Approval, now: float
+    store: Store,
+    run_id: str,
+    ask: Ask,
+    *,
+    answer: bool | Approval,
+    now: float,
+    secret: bytes | None = None,
 ) -> Literal["accepted", "duplicate", "answered"]:
     """Put an answer into the store's mailbox, where the run's next driver finds it.
 
@@ -213,7 +219,7 @@ async def answer_call(
         )
     check_answer(f"the answer to {ask.key!r}", answer)
     given = approval_of(answer)
-    check_token(ask, answer)
+    check_token(ask, answer, secret)
     refuse_edit(f"{ask.key!r} of run {run_id!r}", given, unknown=ask.unknown)
     if given.approved and ask.expires_at is not None and now >= ask.expires_at:
         raise ConfigError(
@@ -238,6 +244,7 @@ async def answer_recorded(
         ConfigError: the run does not wait for this, or the store cannot know or keep answers, or
             the tool does not take the edited arguments.
     """
+    run_id, key = root_of(run_id, key)
     asks = await recorded_asks(store, run_id)
     if asks is None:
         raise ConfigError(
