@@ -32,6 +32,7 @@ from .values import (
     Usage,
     UserMessage,
     call_key,
+    call_place,
     evolve,
 )
 
@@ -213,6 +214,10 @@ class Turn(Struct, frozen=True):
         if not place.isdecimal() or int(place) >= len(self.calls):
             return False
         return key == call_key(self.number, int(place))
+
+    def waits_for(self, key: str) -> bool:
+        """Whether this is the key of one of the turn's calls, which has no result yet."""
+        return self.has_call(key) and not (self.results and self.results[call_place(key)])
 
 
 class Measured(Struct, frozen=True, gc=False):

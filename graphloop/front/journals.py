@@ -11,12 +11,12 @@ from uuid import uuid4
 
 from ..approvals import Approval, claimed, issue, refuse_edit, verify
 from ..codec import typed_events
-from ..effects import StartRun
+from ..effects import AskHuman, StartRun
 from ..errors import ConfigError, StoreError, UnknownRun, nearest
-from ..events import Event, Started
+from ..events import Decided, Event, Started
 from ..graph import Graph
 from ..limits import is_whole
-from ..replay import replay
+from ..replay import replay, replay_steps
 from ..run import Run
 from ..stores.base import Ask, Catalog, Leases, Mailbox, Posted, RunRecord, Store
 from ..stores.fork import fork
@@ -82,7 +82,13 @@ def children_at(graph: Graph[S], events: Sequence[Event], at: int) -> tuple[str,
 
 
 async def fork_run(
-    graph: Graph[Any] | None, store: Store, run_id: str, *, at: int, new_id: str | None = None
+    graph: Graph[Any] | None,
+    store: Store,
+    run_id: str,
+    at: int,
+    new_id: str | None = None,
+    *,
+    share: bool = False,
 ) -> str:
     """Copy a run up to event `at`, with the children that were running then; return the new id.
 
@@ -92,26 +98,57 @@ async def fork_run(
         run_id: the run.
         at: after which event the copy goes on.
         new_id: the copy's id; made up if not given.
+        share: whether the copy may act on what people have approved of the run.
 
     Raises:
         StoreError: there is no such run or event, or the id is taken.
         ConfigError: the id cannot be one, or `at` is no whole number, or the run has children and
-            there is no graph.
+            there is no graph; or the copy would act on an approval, and may not.
     """
     copy = uuid4().hex if new_id is None else new_id
     check_run_id("new_id", copy)
-    events = await store.load(run_id)
-    if graph is None and len(await those_within(store, run_id)) > 1:
+    events, known = await store.load(run_id), await those_within(store, run_id)
+    if graph is None and len(known) > 1:
         raise ConfigError(
             f"run {run_id!r} has child runs: only its graph tells which of them were running after "
             f"event {at}, so give it"
         )
     within = 1 <= _whole(at, events) <= len(events)  # If not, `fork` says what is wrong.
     children = children_at(graph, events, at) if graph is not None and within else ()
+    if within and not share:
+        _refuse_approved(run_id, graph, events[:at])
+        for child in known:
+            if child.removeprefix(f"{run_id}/").partition("/")[0] in children:
+                _refuse_approved(child, None, await store.load(child))
     await fork(store, run_id, at=at, new_id=copy, children=children)
     if isinstance(store, Catalog) and (target := (await _record(store, run_id)).target):
         await store.set_target(copy, target)
     return copy
+
+
+def _refuse_approved(run_id: str, graph: Graph[Any] | None, events: Sequence[Event]) -> None:
+    """Refuse a copy that would act on what a person has approved of the run.
+
+    An approved call that has its result acts no more; without a graph, no result can be told.
+    """
+    said = enumerate(events)
+    given = {at: one.effect for at, one in said if isinstance(one, Decided) and one.approved}
+    if not given:
+        return
+    runs = [] if graph is None else [one.run for one in replay_steps(graph, typed(graph, events))]
+    for at, effect in given.items():
+        what = ""
+        if runs:
+            asked = runs[at - 1].pending[effect]
+            assert isinstance(asked, AskHuman), "a decision answers a question"
+            if runs[at - 1].turn.has_call(asked.key) and not runs[-1].turn.waits_for(asked.key):
+                continue
+            what = f" ({asked.key} {asked.call.name})"
+        raise ConfigError(
+            f"event {at + 1} of run {run_id!r} approved what the copy would do again{what}. Fix: "
+            f"fork at={at} or before, and the person is asked again; or say share_approvals=True "
+            "(--share-approvals)."
+        )
 
 
 def root_of(run_id: str, key: str) -> tuple[str, str]:
