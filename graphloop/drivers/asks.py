@@ -14,8 +14,17 @@ from ..run import Run
 from ..schemas import parameters_of as compiled
 from ..stores.base import Ask
 from ..tool_outcome import rejection
+from ..tools import Toolbox
 
-__all__ = ["Pending", "ask_key", "capability_of", "parameters_of", "pending_of", "unfit"]
+__all__ = [
+    "Pending",
+    "ask_key",
+    "bad_edit",
+    "capability_of",
+    "parameters_of",
+    "pending_of",
+    "unfit",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +109,19 @@ def parameters_of(run: Run[Any], effect: AskHuman) -> str:
     return effect.takes or next((one.parameters for one in tools if one.name == name), "")
 
 
+def bad_edit(name: str, takes: str, edit: str, toolbox: Toolbox) -> str | None:
+    """Return what is wrong with a person's arguments in place of a call's; None if nothing is."""
+    if not edit:
+        return None
+    if takes:
+        return unfit(name, takes, edit)
+    tool = toolbox.get(name)
+    problem = None if tool is None else tool.validate(edit)
+    return problem and _to_person(problem)
+
+
 def unfit(name: str, parameters: str, edit: str) -> str | None:
-    """Return what is wrong with arguments, as their schema tells; None if nothing is.
+    """Return what is wrong with a person's arguments, as their schema tells; None if nothing is.
 
     A schema that is none says nothing.
     """
@@ -112,8 +132,14 @@ def unfit(name: str, parameters: str, edit: str) -> str | None:
     try:
         parse(edit)
     except Exception as error:  # noqa: BLE001 - whatever a validator raises, it does not fit
-        return rejection(name, edit, error)
+        return _to_person(rejection(name, edit, error))
     return None
+
+
+def _to_person(problem: str) -> str:
+    """Return what a model would be told of arguments, as a person is told of an edit."""
+    found = problem.partition(" Correct the arguments")[0]
+    return f"{found} An edit replaces all arguments: give each that is needed."
 
 
 def capability_of(run: Run[Any], effect: AskHuman) -> Capability:

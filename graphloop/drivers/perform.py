@@ -35,7 +35,7 @@ from ..tool_effects import REPEATABLE
 from ..tool_outcome import ToolOutcome, unknown_outcome
 from ..tools import AnyTool, ToolContext
 from ..values import Reply, ToolCall, call_key, call_place, evolve
-from .asks import capability_of, unfit
+from .asks import bad_edit, capability_of
 from .caller import cancelled_inside
 from .children import child_ended
 from .facts import check_answer, check_state
@@ -343,18 +343,10 @@ class Performer(Generic[S]):
 
     def _checked(self, effect: AskHuman, approval: Approval) -> Approval:
         """Deny an approval whose edited arguments could not run."""
-        if not approval.approved or not approval.edit:
+        if not approval.approved:
             return approval
-        if effect.takes:
-            problem = unfit(effect.call.name, effect.takes, approval.edit)
-        else:
-            tool = self._ports.toolbox.get(effect.call.name)
-            problem = None if tool is None else tool.validate(approval.edit)
-        return (
-            approval
-            if problem is None
-            else Approval(approved=False, reason=f"edited arguments: {problem}")
-        )
+        problem = bad_edit(effect.call.name, effect.takes, approval.edit, self._ports.toolbox)
+        return Approval(False, f"edited arguments: {problem}") if problem else approval  # noqa: FBT003
 
     async def _invoke(self, effect: Invoke, run: Run[S]) -> Answering:
         callback = self._ports.callbacks.get(effect.callback)

@@ -29,8 +29,7 @@ def check_edit(name: str, parameters: str, edit: str) -> None:
     """
     problem = unfit(name, parameters, edit)
     if problem is not None:
-        said = problem.partition(" Correct the arguments")[0]
-        raise ConfigError(f"{said} An edit replaces all arguments: give each that is needed.")
+        raise ConfigError(problem)
 
 
 async def parameters_in(store: Store, run_id: str, ask: Ask) -> str:
