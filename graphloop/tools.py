@@ -1,8 +1,8 @@
 """Tools: functions a model can call, checked before they run and answered whatever happens.
 
 A `Tool` is a name, a description, parameters and, unless somebody else runs it, an executor
-(CONTRACT §3.1). `validate` tells what the model did wrong; `approval_needed` whether a human must
-agree; `run` executes one call; `reconciled` tells what became of one that a dead process had begun.
+(CONTRACT §3.1). `validate` tells what the model did wrong; `holds` whether a function of the user's
+is true of a call; `run` executes one; `reconciled` tells what became of one whose process stopped.
 They answer for every `Exception`; only cancellation and the interpreter's own exits pass through.
 A `Toolbox` holds the tools of one run, by name.
 """
@@ -191,19 +191,6 @@ class Tool(Generic[P, R_co]):
         except Exception as error:  # noqa: BLE001 - validators are user code: the boundary.
             return rejection(self.name, arguments, error)
         return None
-
-    async def approval_needed(self, arguments: str, context: ToolContext) -> bool:
-        """Whether a human must agree to this call.
-
-        Fails closed: only a predicate that returns False itself lets a call through unasked.
-        """
-        policy = self._policy.needs_approval
-        if isinstance(policy, bool):
-            return policy
-        try:
-            return await self.holds(policy, arguments, context)
-        except Exception:  # noqa: BLE001 - a predicate that fails has not allowed anything.
-            return True
 
     async def holds(
         self, condition: Callable[..., object], arguments: str, context: ToolContext

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ from ..schemas import parameters_of as compiled
 from ..stores.base import Ask
 from ..tool_outcome import rejection
 from ..tools import Toolbox
+from ..values import Message
 
 __all__ = [
     "Pending",
@@ -23,6 +24,7 @@ __all__ = [
     "capability_of",
     "parameters_of",
     "pending_of",
+    "question_of",
     "unfit",
 ]
 
@@ -46,6 +48,7 @@ class Pending:
         parameters: what an edit has to be, as JSON Schema text: what the tool takes, where the run
             knows it, or what a node's own question takes.
         in_words: whether it is a node's question, which no tool asks, and takes words.
+        messages: the conversation that an approval is about, as its run would send it.
     """
 
     kind: Literal["approval", "client_tool"]
@@ -59,6 +62,7 @@ class Pending:
     unknown: bool = False
     parameters: str = field(default="", compare=False, repr=False)
     in_words: bool = False
+    messages: Sequence[Message] = field(default=(), compare=False, repr=False)
 
     def approve(
         self, *, edit: Mapping[str, object] | str | None = None, reason: str = ""
@@ -91,6 +95,27 @@ class Pending:
             self.unknown,
             self.parameters if self.in_words else "",
         )
+
+
+def question_of(
+    run: Run[Any], effect: AskHuman, key: str, agents: tuple[str, ...], token: str = ""
+) -> Pending:
+    """Return what a person is told who is asked about a call, by the key that they answer."""
+    call, reply, messages = effect.call, run.turn.reply, run.messages
+    return Pending(
+        "approval",
+        key,
+        call.id,
+        call.name,
+        call.arguments,
+        agents,
+        token,
+        effect.expires_at,
+        effect.unknown,
+        parameters_of(run, effect),
+        bool(effect.takes),
+        messages if reply is None or run.turn.number < 0 else messages.append(reply.message),
+    )
 
 
 def ask_key(effect: AskHuman | CallTool) -> str:
@@ -168,20 +193,10 @@ def pending_of(
     """
     for effect in run.pending.values():
         match effect:
-            case AskHuman(call=call):
-                yield Pending(
-                    "approval",
-                    "/".join((*path, ask_key(effect))),
-                    call.id,
-                    call.name,
-                    call.arguments,
-                    agents,
-                    issue(capability_of(run, effect), secret),
-                    effect.expires_at,
-                    effect.unknown,
-                    parameters_of(run, effect),
-                    bool(effect.takes),
-                )
+            case AskHuman():
+                key = "/".join((*path, ask_key(effect)))
+                token = issue(capability_of(run, effect), secret)
+                yield question_of(run, effect, key, agents, token)
             case CallTool(client=True, call=call):
                 key = "/".join((*path, effect.key))
                 yield Pending("client_tool", key, call.id, call.name, call.arguments, agents)

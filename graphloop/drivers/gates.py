@@ -73,13 +73,15 @@ async def conditions_told(
 
 async def answer_of(
     name: str,
-    condition: Condition,
+    condition: Condition | bool,  # noqa: FBT001 - a tool may always ask, or never
     tool: AnyTool,
     call: ToolCall,
     context: ToolContext,
     wrong: dict[str, None],
 ) -> bool | None:
     """Return what a function answers about a call; None, and `wrong` is told, if no yes or no."""
+    if isinstance(condition, bool):
+        return condition
     try:
         return await tool.holds(condition, call.arguments, context)
     except Exception as error:  # noqa: BLE001 - the effect boundary: it counts against the call.

@@ -306,15 +306,12 @@ class Performer(Generic[S]):
         if tool.needs_approval is False and not gates and not added:
             return UNGATED
         context = self._context(run, key, call)
-        wrong, asked = self._ports.wrong, tool.needs_approval
-        if not isinstance(asked, bool):
-            asked = (
-                await answer_of("needs_approval", asked, tool, call, context, wrong) is not False
-            )
+        wrong, needed = self._ports.wrong, tool.needs_approval
+        asked = await answer_of("needs_approval", needed, tool, call, context, wrong)
         told = [await conditions_told(gate, tool, call, context, wrong) for gate in gates]
         held, unmet = tuple(one.held for one in told), tuple(one.unmet for one in told)
         words = await words_of(added, tool, call, context, wrong)
-        return CallCheck("", asked, held, unmet, words)
+        return CallCheck("", asked is not False, held, unmet, words)
 
     async def _ask_human(self, effect: AskHuman, run: Run[S]) -> Answering:
         approve, settle = self._ports.approve, self._ports.settle

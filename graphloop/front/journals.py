@@ -258,6 +258,8 @@ async def answer_call(
     given = approval_of(answer)
     check_token(ask, answer, secret)
     refuse_edit(f"{ask.key!r} of run {run_id!r}", given, unknown=ask.unknown)
+    if given.edit:
+        check_edit(ask.name, await parameters_in(store, run_id, ask), given.edit)
     if given.approved and ask.expires_at is not None and now >= ask.expires_at:
         raise ConfigError(
             f"the approval of {ask.key!r} of run {run_id!r} comes too late, by "
@@ -288,11 +290,7 @@ async def answer_recorded(
             f"{type(store).__name__} does not know what runs wait for: pass the answer to "
             "resume(…, approvals=…), or keep the run in a database: store='runs.db'"
         )
-    ask, given = open_ask(asks, run_id, key), approval_of(answer)
-    refuse_edit(f"{ask.key!r} of run {run_id!r}", given, unknown=ask.unknown)
-    if given.edit:
-        parameters = await parameters_in(store, run_id, ask)
-        check_edit(ask.name, parameters, given.edit)
+    ask = open_ask(asks, run_id, key)
     return await answer_call(store, run_id, ask, answer=answer, now=now)
 
 

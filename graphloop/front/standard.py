@@ -51,7 +51,8 @@ def standard_nodes(
     compaction = _summarizing(options.get("compaction"), world)
     parts = [part for one in conditions for part in parts_of(one)]
     watched = [one.tool for one in parts if isinstance(one, HasToolCall)]
-    known_tools("stop.has_tool_call", watched, specs)
+    if options.get("prepare_step") is None:  # It may add the tool that is waited for.
+        known_tools("stop.has_tool_call", watched, specs)
     world.check_gate(gate)
     _check_approvals(options, world)
     given = options.get("active_tools")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, TypeVar
 
 from ..contract import Contract
+from ..dialogue import person_said
 from ..effects import AskHuman, Effect
 from ..errors import ConfigError
 from ..events import Decided, EffectFailed, Event
@@ -98,17 +99,14 @@ class Approve(FrozenFields):
                 return Leave(run, Aborted())
 
     def _decided(self, run: Run[S], decided: Decided, asked: AskHuman) -> Leave[S, ApproveOutcome]:
-        if not decided.approved:
-            return self._rejected(run, decided.reason)
-        given_at = decided.at if decided.given_at is None else decided.given_at
-        if asked.expires_at is not None and not given_at < asked.expires_at:
-            return self._rejected(run, "The approval had expired.")
+        person = person_said(decided, asked)
+        if not person.approved:
+            return self._rejected(run, person.reason)
         said, answer = APPROVED, answer_at_hand(run)
         if decided.arguments not in {"", asked.call.arguments}:
-            edited = _answer(decided.arguments)
-            if edited is None:
-                return self._rejected(run, 'An edited answer is {"answer": "…"}.')
-            said, answer = f"Approved, as follows:\n\n{edited}", edited
+            said, answer = f"Approved, as follows:\n\n{person.answer}", person.answer
+        if said is not APPROVED and not answer.strip():
+            return self._rejected(run, "An edited answer has words.")
         told = UserMessage(said, origin=self.name)
         run = evolve(
             run,
@@ -121,16 +119,3 @@ class Approve(FrozenFields):
     def _rejected(self, run: Run[S], reason: str) -> Leave[S, ApproveOutcome]:
         feedback = f"{REJECTED} {reason}" if reason else REJECTED
         return Leave(sent_back(run, feedback, self.name), Rejected())
-
-
-def _answer(arguments: str) -> str | None:
-    """Return the text that a person has put in place of the answer; None if there is none."""
-    try:
-        edited = json.loads(arguments)
-    except (ValueError, RecursionError):
-        return None
-    match edited:
-        case {"answer": str(answer)} if answer.strip() and len(edited) == 1:
-            return answer
-        case _:
-            return None
