@@ -6,10 +6,9 @@ import asyncio
 import sys
 
 from ..events import Decided
-from ..front.graph import Graph
 from ..front.journals import fork_run
 from ..stores.opening import open_store
-from .journal import Journal, read
+from .journal import read
 from .place import Place
 from .request import refuse_blanks
 from .status import Status, tell
@@ -40,21 +39,13 @@ def fork(
     approved = any(isinstance(one, Decided) and one.approved for one in journal.events[:at])
     graph = journal.graph(target) if journal.has_children or approved else None
     where = store or ""
-    copy = asyncio.run(_copied(journal, graph, where, at, new_id, share=share))
+
+    async def copied() -> str:
+        async with opened(where) as opened_store:
+            return await fork_run(graph, opened_store, journal.run_id, at, new_id, share=share)
+
+    copy = asyncio.run(copied())
     sys.stdout.write(f"{copy}\n")
     place = Place(open_store(where), where, target or journal.target or "TARGET")
     tell(f"go on with: {place.resume_command(copy)}")
     return Status.OK
-
-
-async def _copied(
-    journal: Journal,
-    graph: Graph[None] | None,
-    where: str,
-    at: int,
-    new_id: str | None,
-    *,
-    share: bool,
-) -> str:
-    async with opened(where) as store:
-        return await fork_run(graph, store, journal.run_id, at, new_id, share=share)

@@ -11,9 +11,10 @@ from uuid import uuid4
 
 from ..approvals import Approval, claimed, issue, refuse_edit, verify
 from ..codec import typed_events
+from ..drivers.asks import unfit
 from ..effects import AskHuman, StartRun
 from ..errors import ConfigError, StoreError, UnknownRun, nearest
-from ..events import Decided, Event, Started
+from ..events import Decided, Event, Started, Steered
 from ..graph import Graph
 from ..limits import is_whole
 from ..replay import replay, replay_steps
@@ -26,7 +27,6 @@ from ..stores.sqlite import SqliteStore
 from ..values import Message
 from .answers import Answers, approval_of, check_answer
 from .checking import check_run_id
-from .edits import check_edit, parameters_in
 from .state_types import known_state_type
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "open_ask",
     "opened_store",
     "opening_of",
+    "parameters_in",
     "recorded_asks",
     "root_of",
     "state_after",
@@ -259,7 +260,10 @@ async def answer_call(
     check_token(ask, answer, secret)
     refuse_edit(f"{ask.key!r} of run {run_id!r}", given, unknown=ask.unknown)
     if given.edit:
-        check_edit(ask.name, await parameters_in(store, run_id, ask), given.edit)
+        # The run has the tool itself, and checks every edit again.
+        problem = unfit(ask.name, await parameters_in(store, run_id, ask), given.edit)
+        if problem is not None:
+            raise ConfigError(problem)
     if given.approved and ask.expires_at is not None and now >= ask.expires_at:
         raise ConfigError(
             f"the approval of {ask.key!r} of run {run_id!r} comes too late, by "
@@ -292,6 +296,24 @@ async def answer_recorded(
         )
     ask = open_ask(asks, run_id, key)
     return await answer_call(store, run_id, ask, answer=answer, now=now)
+
+
+async def parameters_in(store: Store, run_id: str, ask: Ask) -> str:
+    """Return what an edit has to be, as what is asked says, or the journal of the run that asks.
+
+    Empty if neither tells.
+    """
+    if ask.takes:
+        return ask.takes
+    path = ask.key.rpartition("/")[0]
+    events = await store.load(f"{run_id}/{path}" if path else run_id)
+    setups = [
+        event.setup
+        for event in events
+        if isinstance(event, Started | Steered) and event.setup is not None
+    ]
+    tools = setups[-1].tools if setups else ()
+    return next((one.parameters for one in tools if one.name == ask.name), "")
 
 
 @asynccontextmanager

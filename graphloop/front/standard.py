@@ -56,6 +56,11 @@ def standard_nodes(
     world.check_gate(gate)
     _check_approvals(options, world)
     given = options.get("active_tools")
+    if specs and given is not None and not given:
+        raise ConfigError(
+            "`active_tools`: expected a tool, found none, so no tool could ever run. Fix: leave it "
+            "out to offer all, or say tool_choice='none'."
+        )
     active = None if given is None else active_names(given, specs, world)
     compact = COMPACT if options.get("compact") else ""
     if compact and compaction is None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from graphloop import Agent, approve, tool
+from graphloop import Agent, Approval, Pending, approve, tool
 from graphloop.errors import ConfigError
 from graphloop.testing import ScriptedModel
 
@@ -70,9 +70,11 @@ def test_an_edit_that_lacks_an_argument_is_refused_in_words_for_a_person(
 
 def test_what_an_edit_leaves_out_is_left_out_of_the_call(tmp_path: Path) -> None:
     """The default of the tool holds, not what the model gave: it is no patch."""
-    till = agent(
-        tmp_path / "runs.db", approve_tool_call=lambda _: approve(edit={"order": 7, "amount": 5})
-    )
+
+    def decide(_: Pending) -> Approval:
+        return approve(edit={"order": 7, "amount": 5})
+
+    till = agent(tmp_path / "runs.db", approve_tool_call=decide)
 
     asyncio.run(till.generate("go"))
 

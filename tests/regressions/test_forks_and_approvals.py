@@ -41,8 +41,7 @@ async def paid(agent: Agent, run_id: str) -> list[int]:
     PAID.clear()
     await agent.generate("go", run_id=run_id)
     await agent.resume(run_id, approvals={"c0.0": True})
-    async with agent._runner.using() as store:
-        events = await store.load(run_id)
+    events = await open_store(str(agent.options["store"])).load(run_id)
     return [at for at, one in enumerate(events, 1) if isinstance(one, Decided)]
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from graphloop import Agent, Policy, RunResult, Tool, allow, ask, deny, load, tool
+from graphloop.providers.script import Entry
 from graphloop.run import EndReason
 from graphloop.testing import ScriptedModel
 from graphloop.topology.registration import Registry
@@ -19,12 +20,18 @@ from tests.strategies import wrong
 
 PAID: list[str] = []
 NEITHER: list[object] = [None, "", 0, 0.0, (), [], {}, "no", 1, "yes", object()]
-CALL: Any = {"calls": [{"name": "pay", "arguments": {}}]}
+CALL: Entry = {"calls": [{"name": "pay"}]}
 
 
 @tool
 def pay() -> str:
     """Pay."""
+    PAID.append("paid")
+    return "paid"
+
+
+def pay_out() -> str:
+    """Pay, by another tool."""
     PAID.append("paid")
     return "paid"
 
@@ -95,12 +102,7 @@ def test_a_condition_that_raises_is_told_as_well() -> None:
 @pytest.mark.parametrize("answer", NEITHER)
 def test_a_tool_asks_unless_its_predicate_says_no(answer: object) -> None:
     """By the same rule, and with the same words."""
-    held = Tool(
-        name="pay",
-        parameters={"type": "object"},
-        execute=lambda _: PAID.append("paid"),
-        needs_approval=says(answer),
-    )
+    held: Tool[..., str] = tool(name="pay", needs_approval=says(answer))(pay_out)
 
     result = gated(None, held)
 

@@ -75,5 +75,5 @@ def test_a_gate_node_and_a_policy_refuse_the_same_rules() -> None:
     with pytest.raises(ConfigError, match=SAID):
         Gate(rules=rules)
     with pytest.raises(ConfigError, match=SAID):
-        allow("*") | ask("refund")
+        _ = allow("*") | ask("refund")
     assert rules[::-1] == Gate(rules=rules[::-1]).rules
