@@ -56,7 +56,7 @@ def standard_nodes(
     world.check_gate(gate)
     _check_approvals(options, world)
     given = options.get("active_tools")
-    if specs and given is not None and not given:
+    if given is not None and not given and world.given and not world.own:
         raise ConfigError(
             "`active_tools`: expected a tool, found none, so no tool could ever run. Fix: leave it "
             "out to offer all, or say tool_choice='none'."

@@ -17,6 +17,7 @@ from graphloop.events import Decided
 from graphloop.nodes import Append, Approve, Child
 from graphloop.outcomes import Accepted, Answered, Final
 from graphloop.run import EndReason
+from graphloop.stores.opening import open_store
 from graphloop.testing import ScriptedModel
 
 PAID: list[int] = []
@@ -41,7 +42,7 @@ async def paid(agent: Agent, run_id: str) -> list[int]:
     PAID.clear()
     await agent.generate("go", run_id=run_id)
     await agent.resume(run_id, approvals={"c0.0": True})
-    events = await open_store(str(agent.options["store"])).load(run_id)
+    events = await open_store(str(agent.options.get("store"))).load(run_id)
     return [at for at, one in enumerate(events, 1) if isinstance(one, Decided)]
 
 
