@@ -108,8 +108,8 @@ def approve(
     """Let the call run.
 
     Args:
-        edit: the arguments to run instead of the call's, as a mapping or as JSON text; an empty
-            mapping means no arguments, None the call's own.
+        edit: all arguments to run with in place of the call's, as a mapping or as JSON text: what
+            it leaves out is left out of the call. {} is no arguments, None the call's own.
         reason: why, for the record.
         token: the token of the request that is answered, where it came with one.
 

@@ -10,10 +10,10 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias, cast
 
-from .errors import ToolDefinitionError
+from .errors import ConfigError, ToolDefinitionError
 from .parameters import Parameters
 
-__all__ = ["Caller", "accepts", "awaited", "caller", "is_async", "refuse_generator"]
+__all__ = ["Caller", "accepts", "awaited", "caller", "is_async", "refuse_generator", "yes_or_no"]
 
 Caller: TypeAlias = Callable[[object, object], object]
 
@@ -41,6 +41,19 @@ def is_async(function: Callable[..., object]) -> bool:
 async def awaited(answer: object) -> object:
     """Return what a function of the user's returned, whether it is asynchronous or not."""
     return await cast("Awaitable[object]", answer) if inspect.isawaitable(answer) else answer
+
+
+def yes_or_no(answer: object) -> bool:
+    """Return the answer of a function that decides: only True is a yes, and only False a no.
+
+    Raises:
+        ConfigError: it is anything else; a forgotten `return` must not pass for a no.
+    """
+    if answer is True or answer is False:
+        return answer
+    raise ConfigError(
+        f"expected True or False, found {answer!r:.80}. Fix: return one of them on every path."
+    )
 
 
 def caller(execute: Callable[..., object], parameters: Parameters, place: str) -> Caller:

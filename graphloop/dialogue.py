@@ -22,7 +22,7 @@ from .run import Dialogue, Exchange, Run, evolve
 from .telling import told, unanswered
 from .values import Message, ModelRequest, SystemMessage, ToolCall, UserMessage
 
-__all__ = ["ASKS_MAX", "Asks", "entered", "heard_back", "over", "wish"]
+__all__ = ["ASKS_MAX", "Asks", "entered", "heard_back", "over", "person_said", "wish"]
 
 S = TypeVar("S")
 
@@ -141,7 +141,7 @@ def heard_back(run: Run[S], event: Event, answered: Effect | None) -> Run[S] | N
         case ModelReplied(reply=reply), CallModel():
             return _answered(run, reply)
         case Decided(), AskHuman():
-            return _answered(run, _said(event, answered))
+            return _answered(run, person_said(event, answered))
         case ChildEnded(), StartRun():
             return _answered(run, _text(event, answered))
         case EffectFailed(failure=failure), CallModel() | AskHuman() | StartRun():
@@ -183,7 +183,7 @@ def _text(ended: ChildEnded, started: StartRun) -> str | Failure:
     return ended.content if ended.status == "ok" else Failure("RunFailed", ended.content)
 
 
-def _said(decided: Decided, asked: AskHuman) -> PersonSaid:
+def person_said(decided: Decided, asked: AskHuman) -> PersonSaid:
     """Return a person's word; whatever is not a clear yes in time is a no."""
     if not decided.approved:
         return PersonSaid(approved=False, reason=decided.reason)
@@ -197,7 +197,7 @@ def _said(decided: Decided, asked: AskHuman) -> PersonSaid:
     except (ValueError, RecursionError):
         edited = None
     match edited:
-        case {"answer": str(answer)}:
+        case {"answer": str(answer)} if edited.keys() <= json.loads(asked.call.arguments).keys():
             return PersonSaid(approved=True, reason=decided.reason, answer=answer)
         case _:
             return PersonSaid(approved=False, reason='An answer in words is {"answer": "…"}.')

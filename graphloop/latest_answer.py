@@ -1,4 +1,7 @@
-"""The latest answer of a conversation, and the two ways on from it: further, or back to its author.
+"""The latest answer of a run, and the two ways on from it: further, or back to its author.
+
+Every reader of a run's answer asks `latest_answer`, so what a person has put in place of the
+model's words is read everywhere.
 
 The run that appended an answer is about to end by it. A table that leads on from there says that
 the answer was not the last one.
@@ -11,17 +14,57 @@ from typing import TypeVar
 from .run import EndReason, Run, ended_by, evolve
 from .values import AssistantMessage, UserMessage
 
-__all__ = ["latest_answer", "sent_back", "taken_further"]
+__all__ = [
+    "answer_at_hand",
+    "approved_answer",
+    "latest_answer",
+    "said_after_calls",
+    "sent_back",
+    "taken_further",
+]
 
 S = TypeVar("S")
 
 
 def latest_answer(run: Run[S]) -> str:
-    """Return the text of the last thing that a model said; empty if none has said anything."""
-    for message in reversed(run.messages):
-        if isinstance(message, AssistantMessage):
-            return message.text
-    return ""
+    """Return the run's answer: a person's text, or else the text of the latest turn.
+
+    An agent that took the conversation over has spoken last. The text is empty before any answer.
+    """
+    if (approved := approved_answer(run)) is not None:
+        return approved
+    if run.turn.reply is not None:
+        return run.turn.reply.message.text
+    if not run.steps:
+        return ""
+    last = run.steps[-1]
+    said = last.messages[-1] if last.messages else None
+    return said.text if isinstance(said, AssistantMessage) else last.text
+
+
+def said_after_calls(run: Run[S]) -> bool:
+    """Whether a person, or an agent that took over, has spoken after the calls of the last turn."""
+    if approved_answer(run) is not None:
+        return True
+    last = run.steps[-1]
+    return bool(last.tool_results) and isinstance(last.messages[-1], AssistantMessage)
+
+
+def approved_answer(run: Run[S]) -> str | None:
+    """Return the text that a person has approved, until a later turn has answered."""
+    if run.approved is None:
+        return None
+    turn, text = run.approved
+    answered = run.turn.number if run.turn.reply else run.steps[-1].index if run.steps else -1
+    return text if answered <= turn else None
+
+
+def answer_at_hand(run: Run[S]) -> str:
+    """Return the run's answer, or the last one of the conversation that it was given."""
+    if run.steps or run.turn.reply or run.approved:
+        return latest_answer(run)
+    said = (one.text for one in reversed(run.messages) if isinstance(one, AssistantMessage))
+    return next(said, "")
 
 
 def taken_further(run: Run[S]) -> Run[S]:

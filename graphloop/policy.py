@@ -33,6 +33,7 @@ __all__ = [
     "describe",
     "may_ask",
     "policy_of",
+    "refuse_shadowed",
     "unmatched",
     "untold",
 ]
@@ -88,7 +89,7 @@ class Policy:
                 f"rules name the condition(s) {', '.join(sorted(missing))}, and the policy has no "
                 "such function. Fix: pass it with `when`."
             )
-        _refuse_shadowed(self.rules)
+        refuse_shadowed(self.rules)
 
     def __or__(self, other: Policy) -> Policy:
         """Return a policy that tries the rules of `other` after its own.
@@ -128,8 +129,8 @@ def allow(*tools: str | Named, when: Condition | None = None) -> Policy:
 
     Args:
         tools: names, shell patterns, or tools; all tools if only `when` is given.
-        when: a function of (arguments, context), or an async one; the rule is skipped if it says
-            no, or raises.
+        when: a function of (arguments, context), or an async one; the rule is skipped unless it
+            returns True.
 
     Raises:
         ConfigError: nothing is given, or it is no tool or function.
@@ -142,8 +143,8 @@ def ask(*tools: str | Named, when: Condition | None = None, ttl_s: float | None 
 
     Args:
         tools: names, shell patterns, or tools; all tools if only `when` is given.
-        when: a function of (arguments, context), or an async one; the rule is skipped if it says
-            no. It is not skipped if it raises.
+        when: a function of (arguments, context), or an async one; the rule is skipped if it returns
+            False. It is not skipped if it raises, or returns neither True nor False.
         ttl_s: after how many seconds an approval comes too late; None is never.
 
     Raises:
@@ -158,8 +159,8 @@ def deny(*tools: str | Named, when: Condition | None = None, reason: str = "") -
 
     Args:
         tools: names, shell patterns, or tools; all tools if only `when` is given.
-        when: a function of (arguments, context), or an async one; the rule is skipped if it says
-            no. It is not skipped if it raises.
+        when: a function of (arguments, context), or an async one; the rule is skipped if it returns
+            False. It is not skipped if it raises, or returns neither True nor False.
         reason: what the model is told.
 
     Raises:
@@ -190,8 +191,8 @@ def decide(
         rules: in the order in which they are tried.
         tool: the name of the tool that is called.
         held: the conditions that hold for this call.
-        failed: those that raised. They count against the call: they hold for `ask` and `deny`,
-            and not for `allow`.
+        failed: those that raised, or gave neither a yes nor a no. They count against the call:
+            they hold for `ask` and `deny`, and not for `allow`.
     """
     for rule in rules:
         if rule.covers(tool) and _holds(rule, held, failed):
@@ -293,28 +294,28 @@ def _own_name(condition: Condition) -> str:
     return own if isinstance(own, str) and own.isidentifier() else "predicate"
 
 
-def _refuse_shadowed(rules: tuple[Rule, ...]) -> None:
-    """Refuse a rule that no call can reach: it would look like a protection, and be none."""
-    for at, rule in enumerate(rules):
-        first = _deciding(rule, rules[:at])
-        if first is not None:
+def refuse_shadowed(rules: Sequence[Rule], first: int = 0) -> None:
+    """Refuse a rule, from place `first` on, that no call can reach: it protects nothing.
+
+    Raises:
+        ConfigError: naming the rule, and the one before it that decides all its calls.
+    """
+    for at, rule in enumerate(rules[first:], first):
+        deciding = _deciding(rule, rules[:at])
+        if deciding is not None:
             raise ConfigError(
-                f"the rule `{_line(rule)}` has no effect: `{_line(first)}` before it decides. "
+                f"the rule `{_line(rule)}` has no effect: `{_line(deciding)}` before it decides. "
                 "Fix: put the narrower rule first, or leave it out."
             )
 
 
 def policy_of(rules: tuple[Rule, ...], functions: Mapping[str, Condition]) -> Policy:
-    """Return the rules of a gate with their functions, without those that no call can reach.
+    """Return the rules of a gate with their functions.
 
     A condition whose function is not known cannot be told of any call.
     """
-    kept: list[Rule] = []
-    for rule in rules:
-        if _deciding(rule, kept) is None:
-            kept.append(rule)
-    names = {rule.condition for rule in kept if rule.condition}
-    return Policy(tuple(kept), {name: functions.get(name, _nobody) for name in sorted(names)})
+    names = {rule.condition for rule in rules if rule.condition}
+    return Policy(rules, {name: functions.get(name, _nobody) for name in sorted(names)})
 
 
 def _nobody(_arguments: Mapping[str, Any], _context: object) -> bool:

@@ -32,6 +32,7 @@ from .values import (
     Usage,
     UserMessage,
     call_key,
+    call_place,
     evolve,
 )
 
@@ -214,6 +215,10 @@ class Turn(Struct, frozen=True):
             return False
         return key == call_key(self.number, int(place))
 
+    def waits_for(self, key: str) -> bool:
+        """Whether this is the key of one of the turn's calls, which has no result yet."""
+        return self.has_call(key) and not (self.results and self.results[call_place(key)])
+
 
 class Measured(Struct, frozen=True, gc=False):
     """How large the conversation is: `tokens` of its first `messages`, as a model reported."""
@@ -235,7 +240,8 @@ class Run(Struct, Generic[S], frozen=True, kw_only=True):
     node, how often it did what it may do so often. `unwanted` holds the ids of pending child runs
     that nobody waits for any more: a driver ends them. `watch` is where the temporal rules stand,
     and `counted` the keys of the calls that they know of. `dialogue` is what the node in hand has
-    asked, if it is one that asks several things in a row. `warnings` are for the caller.
+    asked, if it is one that asks several things in a row. `warnings` are for the caller. `approved`
+    is the number of a turn and the text that a person has approved as its answer.
     """
 
     id: str
@@ -267,6 +273,7 @@ class Run(Struct, Generic[S], frozen=True, kw_only=True):
     measured: Measured = Measured()
     dialogue: Dialogue | None = None
     warnings: tuple[str, ...] = ()
+    approved: tuple[int, str] | None = None
     ending: Ending | None = None
 
     @property

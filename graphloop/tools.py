@@ -1,8 +1,8 @@
 """Tools: functions a model can call, checked before they run and answered whatever happens.
 
 A `Tool` is a name, a description, parameters and, unless somebody else runs it, an executor
-(CONTRACT §3.1). `validate` tells what the model did wrong; `approval_needed` whether a human must
-agree; `run` executes one call; `reconciled` tells what became of one that a dead process had begun.
+(CONTRACT §3.1). `validate` tells what the model did wrong; `holds` whether a function of the user's
+is true of a call; `run` executes one; `reconciled` tells what became of one whose process stopped.
 They answer for every `Exception`; only cancellation and the interpreter's own exits pass through.
 A `Toolbox` holds the tools of one run, by name.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 from threading import Event
 from typing import Generic, Literal, TypeAlias, Unpack, cast, final, overload
@@ -21,7 +21,7 @@ from msgspec.structs import asdict
 from pydantic import BaseModel
 from typing_extensions import ParamSpec, TypeVar
 
-from .callables import awaited, caller
+from .callables import awaited, caller, yes_or_no
 from .errors import ToolDefinitionError
 from .parameters import Parameters
 from .schemas import parameters_of
@@ -194,20 +194,6 @@ class Tool(Generic[P, R_co]):
             return rejection(self.name, arguments, error)
         return None
 
-    async def approval_needed(self, arguments: str, context: ToolContext) -> bool:
-        """Whether a human must agree to this call.
-
-        Fails closed: only a predicate that returns False itself lets a call through unasked.
-        """
-        policy = self._policy.needs_approval
-        if isinstance(policy, bool):
-            return policy
-        try:
-            answer = await awaited(policy(self._parameters.parse(arguments), context))
-        except Exception:  # noqa: BLE001 - a predicate that fails has not allowed anything.
-            return True
-        return answer is not False
-
     async def holds(
         self, condition: Callable[..., object], arguments: str, context: ToolContext
     ) -> bool:
@@ -215,11 +201,9 @@ class Tool(Generic[P, R_co]):
 
         Raises:
             Exception: what the function raises, or reading the arguments.
+            ConfigError: it answers neither True nor False.
         """
-        answer = condition(self._parameters.parse(arguments), context)
-        if isinstance(answer, Awaitable):
-            answer = await cast("Awaitable[object]", answer)
-        return bool(answer)
+        return yes_or_no(await awaited(condition(self._parameters.parse(arguments), context)))
 
     async def run(self, arguments: str, context: ToolContext) -> ToolOutcome:
         """Check the arguments once more and execute the call; never raises an `Exception`.

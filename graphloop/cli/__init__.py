@@ -367,7 +367,7 @@ def _replay(
 
 
 @app.command("fork", help=manual.FORK, short_help="Copy a run's past, to go on differently.")
-def _fork(
+def _fork(  # noqa: PLR0913 - a command has many options
     run: RunId,
     *,
     at: Annotated[int, typer.Option(metavar="N", help="The last event that the copy has.")],
@@ -376,10 +376,11 @@ def _fork(
     ] = None,
     store: StorePath = None,
     target: TargetOption = None,
+    share: Annotated[bool, typer.Option("--share-approvals", help="See --help.")] = False,
     registers: Registers = None,
 ) -> None:
     """Do `graphloop fork`."""
-    _exit("fork", registers, run=run, store=store, at=at, new_id=new_id, target=target)
+    _exit("fork", registers, run=run, store=store, at=at, new_id=new_id, target=target, share=share)
 
 
 def _exit(command: str, own: list[str] | None = None, /, **arguments: object) -> None:

@@ -17,11 +17,10 @@ from threading import Thread
 from typing import TypeAlias
 
 from ..approvals import AS_IT_WAS, Approval
-from ..drivers.asks import Pending
+from ..drivers.asks import Pending, unfit
 from ..drivers.ports import LeftOpen
 from ..effects import IN_WORDS
 from ..errors import ConfigError
-from ..front.edits import check_edit
 from .edits import edited
 from .lines import ASKED_MAX, agents_text, call_text, clean
 from .prefilled import PrefilledLine, shown_whole
@@ -138,9 +137,11 @@ def _read_edit(pending: Pending, line: str) -> Approval | None:
         return None
     try:
         edit = edited(line.strip())
-        check_edit(pending.name, pending.parameters, edit)
+        problem = unfit(pending.name, pending.parameters, edit)
     except ConfigError as error:
-        _say(f"  {clean(str(error))}\n")
+        edit, problem = "", str(error)
+    if problem is not None:
+        _say(f"  {clean(problem)}\n")
         return None
     return Approval(approved=True, arguments=edit)
 

@@ -13,9 +13,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from ..approvals import Approval, refuse_edit
+from ..approvals import Approval
 from ..errors import ConfigError, StoreError, nearest
-from ..front.edits import check_edit, parameters_in
 from ..front.journals import answer_call, open_ask, recorded_asks, root_of
 from ..stores.base import Ask, Mailbox
 from .edits import edited
@@ -109,10 +108,6 @@ async def _approve(run: str, call: str, where: str, answer: Approval) -> None:
         run_id, key = root_of(found, call)
         asks = await recorded_asks(store, run_id) or ()
         ask = find_ask(asks, run_id, key, answered(await store.posted(run_id)))
-        refuse_edit(f"{ask.key} {call_text(ask.name, ask.arguments)}", answer, unknown=ask.unknown)
-        if answer.edit:
-            parameters = await parameters_in(store, run_id, ask)
-            check_edit(ask.name, parameters, answer.edit)
         posted = await answer_call(store, run_id, ask, answer=answer, now=time.time())
         answers = answered(await store.posted(run_id))
     if posted != "accepted":

@@ -8,18 +8,21 @@ from typing import Final
 
 from ..errors import ConfigError, GraphError
 from ..front.agent import Agent
+from ..front.world import split_tools
 from ..overlays.proof import proof_marks
 from ..proofs.arguments import codes
 from ..proofs.report import PROPERTIES, Report
 from ..proofs.sarif import to_sarif
+from ..providers.script import ScriptedModel
 from ..temporal import rules_of
+from ..tools import Toolbox
 from ..topology.temporal_form import rules_of_texts
 from .found import draw_found, drawn_to
 from .lines import safe_json
 from .output import printed, refuse_mixed, tell_found
 from .request import refuse_blanks
 from .status import Status, put_file, tell
-from .target import load_loop
+from .target import STANDARD, Loop, load_target, standard_target
 
 __all__ = ["check"]
 
@@ -58,11 +61,11 @@ def check(
     refuse_blanks({f"--rule {at}": one for at, one in enumerate(rules, 1)})
     own = rules_of_texts(rules, "--rule")
     try:
-        loop = load_loop(target)
+        loop, tools = _loaded(target)
         graph, given = (
             (loop.graph, loop.options.get("rules", ())) if isinstance(loop, Agent) else (loop, ())
         )
-        report = graph.check(rules=rules_of(given) & own)
+        report = graph.check(rules=rules_of(given) & own, tools=tools)
         if draw is not None:
             draw_found(graph, draw, proof_marks(graph, report))
     except GraphError as error:
@@ -78,6 +81,18 @@ def check(
     if lacking:
         tell(f"not proven, and --proven says that it has to be: {', '.join(lacking)}")
     return Status.OK if report.ok and not lacking else Status.FAILED
+
+
+def _loaded(text: str) -> tuple[Loop, tuple[str, ...]]:
+    """Load what `text` names, and the tools that runs of a graph may call; none if unknown."""
+    target = standard_target() if text == STANDARD else load_target(text, (STANDARD,))
+    loop = target.loop(ScriptedModel(()))
+    if isinstance(loop, Agent) or not target.tools:
+        return loop, ()
+    own, agents = split_tools(target.tools)
+    below = [name for one in agents.values() for name in one.opener.tool_names]
+    known = [*[one.name for one in Toolbox(own).specs], *below, *(loop.tool_names or ())]
+    return loop, tuple(dict.fromkeys(known))
 
 
 def _wanted(proven: str | None) -> tuple[str, ...]:

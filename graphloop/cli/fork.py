@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from ..front.graph import Graph
+from ..events import Decided
 from ..front.journals import fork_run
 from ..stores.opening import open_store
-from .journal import Journal, read
+from .journal import read
 from .place import Place
 from .request import refuse_blanks
 from .status import Status, tell
@@ -17,28 +17,35 @@ from .stored import opened
 __all__ = ["fork"]
 
 
-def fork(run: str, *, store: str | None, at: int, new_id: str | None, target: str | None) -> Status:
+def fork(
+    run: str,
+    *,
+    store: str | None,
+    at: int,
+    new_id: str | None,
+    target: str | None,
+    share: bool = False,
+) -> Status:
     """Copy a run up to event `at`, and print the id of the copy.
 
     Raises:
         ConfigError: there is no such run or event, or the run has children, which only its target
-            tells apart.
+            tells apart; or the copy would act on an approval, and may not.
         StoreError: the id is taken.
     """
     refuse_blanks({"RUN": run, "--as": new_id, "--target": target})
     journal = asyncio.run(read(store, run))
     journal.check_number("--at", at)
-    graph = journal.graph(target) if journal.has_children else None
+    approved = any(isinstance(one, Decided) and one.approved for one in journal.events[:at])
+    graph = journal.graph(target) if journal.has_children or approved else None
     where = store or ""
-    copy = asyncio.run(_copied(journal, graph, where, at=at, new_id=new_id))
+
+    async def copied() -> str:
+        async with opened(where) as opened_store:
+            return await fork_run(graph, opened_store, journal.run_id, at, new_id, share=share)
+
+    copy = asyncio.run(copied())
     sys.stdout.write(f"{copy}\n")
     place = Place(open_store(where), where, target or journal.target or "TARGET")
     tell(f"go on with: {place.resume_command(copy)}")
     return Status.OK
-
-
-async def _copied(
-    journal: Journal, graph: Graph[None] | None, where: str, *, at: int, new_id: str | None
-) -> str:
-    async with opened(where) as store:
-        return await fork_run(graph, store, journal.run_id, at=at, new_id=new_id)

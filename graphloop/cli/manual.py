@@ -218,7 +218,8 @@ FORK: Final = """Copy a run up to one of its events, to go on differently; print
 
 \b
 The original stays as it is. Answers that were not taken up by event N stay
-behind; child runs that began later do, too.
+behind; child runs that began later do, too. A copy that would act on what a
+person approved before N is refused: fork before it, or say --share-approvals.
 """
 
 CONVERT: Final = """Read or write Open Agent Spec, and say what is exact and what is not.

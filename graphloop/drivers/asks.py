@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -14,8 +14,19 @@ from ..run import Run
 from ..schemas import parameters_of as compiled
 from ..stores.base import Ask
 from ..tool_outcome import rejection
+from ..tools import Toolbox
+from ..values import Message
 
-__all__ = ["Pending", "ask_key", "capability_of", "parameters_of", "pending_of", "unfit"]
+__all__ = [
+    "Pending",
+    "ask_key",
+    "bad_edit",
+    "capability_of",
+    "parameters_of",
+    "pending_of",
+    "question_of",
+    "unfit",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +48,7 @@ class Pending:
         parameters: what an edit has to be, as JSON Schema text: what the tool takes, where the run
             knows it, or what a node's own question takes.
         in_words: whether it is a node's question, which no tool asks, and takes words.
+        messages: the conversation that an approval is about, as its run would send it.
     """
 
     kind: Literal["approval", "client_tool"]
@@ -50,6 +62,7 @@ class Pending:
     unknown: bool = False
     parameters: str = field(default="", compare=False, repr=False)
     in_words: bool = False
+    messages: Sequence[Message] = field(default=(), compare=False, repr=False)
 
     def approve(
         self, *, edit: Mapping[str, object] | str | None = None, reason: str = ""
@@ -84,6 +97,27 @@ class Pending:
         )
 
 
+def question_of(
+    run: Run[Any], effect: AskHuman, key: str, agents: tuple[str, ...], token: str = ""
+) -> Pending:
+    """Return what a person is told who is asked about a call, by the key that they answer."""
+    call, reply, messages = effect.call, run.turn.reply, run.messages
+    return Pending(
+        "approval",
+        key,
+        call.id,
+        call.name,
+        call.arguments,
+        agents,
+        token,
+        effect.expires_at,
+        effect.unknown,
+        parameters_of(run, effect),
+        bool(effect.takes),
+        messages if reply is None or run.turn.number < 0 else messages.append(reply.message),
+    )
+
+
 def ask_key(effect: AskHuman | CallTool) -> str:
     """Return the key that an answer names: the call's, or one of its own where it is asked again.
 
@@ -100,8 +134,19 @@ def parameters_of(run: Run[Any], effect: AskHuman) -> str:
     return effect.takes or next((one.parameters for one in tools if one.name == name), "")
 
 
+def bad_edit(name: str, takes: str, edit: str, toolbox: Toolbox) -> str | None:
+    """Return what is wrong with a person's arguments in place of a call's; None if nothing is."""
+    if not edit:
+        return None
+    if takes:
+        return unfit(name, takes, edit)
+    tool = toolbox.get(name)
+    problem = None if tool is None else tool.validate(edit)
+    return problem and _to_person(problem)
+
+
 def unfit(name: str, parameters: str, edit: str) -> str | None:
-    """Return what is wrong with arguments, as their schema tells; None if nothing is.
+    """Return what is wrong with a person's arguments, as their schema tells; None if nothing is.
 
     A schema that is none says nothing.
     """
@@ -112,8 +157,14 @@ def unfit(name: str, parameters: str, edit: str) -> str | None:
     try:
         parse(edit)
     except Exception as error:  # noqa: BLE001 - whatever a validator raises, it does not fit
-        return rejection(name, edit, error)
+        return _to_person(rejection(name, edit, error))
     return None
+
+
+def _to_person(problem: str) -> str:
+    """Return what a model would be told of arguments, as a person is told of an edit."""
+    found = problem.partition(" Correct the arguments")[0]
+    return f"{found} An edit replaces all arguments: give each that is needed."
 
 
 def capability_of(run: Run[Any], effect: AskHuman) -> Capability:
@@ -142,20 +193,10 @@ def pending_of(
     """
     for effect in run.pending.values():
         match effect:
-            case AskHuman(call=call):
-                yield Pending(
-                    "approval",
-                    "/".join((*path, ask_key(effect))),
-                    call.id,
-                    call.name,
-                    call.arguments,
-                    agents,
-                    issue(capability_of(run, effect), secret),
-                    effect.expires_at,
-                    effect.unknown,
-                    parameters_of(run, effect),
-                    bool(effect.takes),
-                )
+            case AskHuman():
+                key = "/".join((*path, ask_key(effect)))
+                token = issue(capability_of(run, effect), secret)
+                yield question_of(run, effect, key, agents, token)
             case CallTool(client=True, call=call):
                 key = "/".join((*path, effect.key))
                 yield Pending("client_tool", key, call.id, call.name, call.arguments, agents)

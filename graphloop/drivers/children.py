@@ -13,13 +13,13 @@ from msgspec import Struct
 from ..errors import StoreError
 from ..events import ChildEnded, Event
 from ..graph import Graph
+from ..latest_answer import latest_answer, said_after_calls
 from ..providers.base import Live
-from ..run import EndReason, Run, StepResult
+from ..run import EndReason, Run
 from ..spending import Spent
 from ..step import Step
 from ..stores.base import Store
 from ..stores.memory import MemoryStore
-from ..values import AssistantMessage
 from .caller import INSIDE, Caller
 
 __all__ = ["Nested", "Resumption", "child_ended", "child_unwanted", "journaled"]
@@ -63,7 +63,7 @@ def child_ended(at: float, effect: int, run: Run[Any]) -> ChildEnded:
     """Return how a child run ended, for its parent: its answer, or why there is none."""
     assert run.ending is not None, "a run that is over has an ending"
     reason, failure = run.ending.reason, run.ending.failure
-    answer = _answer(run.steps[-1], reason) if reason in WISHED and run.steps else ""
+    answer = _answer(run, reason) if reason in WISHED else ""
     if answer.strip():
         return ChildEnded(at, effect, answer, "ok", run.spent, reason)
     if failure is not None:
@@ -80,17 +80,12 @@ def child_unwanted(at: float, effect: int, spent: Spent) -> ChildEnded:
     return ChildEnded(at, effect, UNWANTED, "not_run", spent, EndReason.ABORTED)
 
 
-def _answer(last: StepResult, reason: EndReason) -> str:
-    """Return what the tools answered that ended a run, or else what the model said.
-
-    An agent that took the conversation over has spoken after all results.
-    """
-    if reason is not EndReason.COMPLETED or not last.tool_results:
-        return last.text
-    said = last.messages[-1]
-    if isinstance(said, AssistantMessage):
-        return said.text
-    return "\n".join([one.text for one in last.tool_results if one.status == "ok"]) or last.text
+def _answer(run: Run[Any], reason: EndReason) -> str:
+    """Return what the tools answered that ended a run, or else the run's answer."""
+    if reason is not EndReason.COMPLETED or not run.steps or said_after_calls(run):
+        return latest_answer(run)
+    results = [one.text for one in run.steps[-1].tool_results if one.status == "ok"]
+    return "\n".join(results) or latest_answer(run)
 
 
 async def journaled(

@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from ..policy import Policy, Rule, policy_of, untold
+from ..errors import ConfigError, known_name
+from ..policy import Condition, Policy, Rule, policy_of, untold
 from ..tools import AnyTool, ToolContext
 from ..values import ToolCall
 
-__all__ = ["Gates", "Told", "conditions_told", "gates_of", "words_of"]
+__all__ = ["Gates", "Told", "answer_of", "conditions_told", "gates_of", "words_of"]
 
 
 class Gates(NamedTuple):
@@ -59,25 +60,46 @@ class Told(NamedTuple):
 
 
 async def conditions_told(
-    gate: Policy, tool: AnyTool, call: ToolCall, context: ToolContext
+    gate: Policy, tool: AnyTool, call: ToolCall, context: ToolContext, wrong: dict[str, None]
 ) -> Told:
-    """Ask the conditions of a gate about a call."""
+    """Ask the conditions of a gate about a call; `wrong` is told of those that do not answer."""
     held, unmet = list[str](), list[str]()
     for name in gate.asked(call.name):
-        try:
-            answer = await tool.holds(gate.conditions[name], call.arguments, context)
-        except Exception:  # noqa: BLE001, S112 - a condition that fails has told nothing.
-            continue
-        (held if answer else unmet).append(name)
+        answer = await answer_of(name, gate.conditions[name], tool, call, context, wrong)
+        if answer is not None:
+            (held if answer else unmet).append(name)
     return Told(tuple(held), tuple(unmet))
 
 
+async def answer_of(
+    name: str,
+    condition: Condition | bool,  # noqa: FBT001 - a tool may always ask, or never
+    tool: AnyTool,
+    call: ToolCall,
+    context: ToolContext,
+    wrong: dict[str, None],
+) -> bool | None:
+    """Return what a function answers about a call; None, and `wrong` is told, if no yes or no."""
+    if isinstance(condition, bool):
+        return condition
+    try:
+        return await tool.holds(condition, call.arguments, context)
+    except Exception as error:  # noqa: BLE001 - the effect boundary: it counts against the call.
+        raised = "" if isinstance(error, ConfigError) else f"raised {known_name(error)}: "
+        wrong[f"`{name}`: {raised}{error} It counted against a call of {call.name!r}."] = None
+        return None
+
+
 async def words_of(
-    gates: Iterable[Policy], tool: AnyTool, call: ToolCall, context: ToolContext
+    gates: Iterable[Policy],
+    tool: AnyTool,
+    call: ToolCall,
+    context: ToolContext,
+    wrong: dict[str, None],
 ) -> tuple[Rule, ...]:
     """Return what each gate says of a call: the rule that decides it."""
     said: list[Rule] = []
     for gate in gates:
-        told = await conditions_told(gate, tool, call, context)
+        told = await conditions_told(gate, tool, call, context, wrong)
         said.append(gate.decide(call.name, told.held, untold(gate.rules, *told)))
     return tuple(said)

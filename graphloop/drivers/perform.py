@@ -35,11 +35,11 @@ from ..tool_effects import REPEATABLE
 from ..tool_outcome import ToolOutcome, unknown_outcome
 from ..tools import AnyTool, ToolContext
 from ..values import Reply, ToolCall, call_key, call_place, evolve
-from .asks import capability_of, unfit
+from .asks import bad_edit, capability_of
 from .caller import cancelled_inside
 from .children import child_ended
 from .facts import check_answer, check_state
-from .gates import Gates, conditions_told, gates_of, words_of
+from .gates import Gates, answer_of, conditions_told, gates_of, words_of
 from .ports import ChildRun, LeftOpen, Ports
 
 __all__ = ["Performer", "failed"]
@@ -274,7 +274,8 @@ class Performer(Generic[S]):
         if not added or tool is None or call.name in run.setup.own or not run.turn.has_call(key):
             return ""
         verdict = run.turn.verdicts[call_place(key)]
-        for word in await words_of(added, tool, call, self._context(run, key, call)):
+        context = self._context(run, key, call)
+        for word in await words_of(added, tool, call, context, self._ports.wrong):
             if word.verdict == "deny":
                 return denial(word.reason)
             if word.verdict == "ask" and not (verdict is not None and verdict.asked):
@@ -305,11 +306,12 @@ class Performer(Generic[S]):
         if tool.needs_approval is False and not gates and not added:
             return UNGATED
         context = self._context(run, key, call)
-        asks = await tool.approval_needed(call.arguments, context)
-        told = [await conditions_told(gate, tool, call, context) for gate in gates]
+        wrong, needed = self._ports.wrong, tool.needs_approval
+        asked = await answer_of("needs_approval", needed, tool, call, context, wrong)
+        told = [await conditions_told(gate, tool, call, context, wrong) for gate in gates]
         held, unmet = tuple(one.held for one in told), tuple(one.unmet for one in told)
-        words = await words_of(added, tool, call, context)
-        return CallCheck("", asks, held, unmet, words)
+        words = await words_of(added, tool, call, context, wrong)
+        return CallCheck("", asked is not False, held, unmet, words)
 
     async def _ask_human(self, effect: AskHuman, run: Run[S]) -> Answering:
         approve, settle = self._ports.approve, self._ports.settle
@@ -338,18 +340,10 @@ class Performer(Generic[S]):
 
     def _checked(self, effect: AskHuman, approval: Approval) -> Approval:
         """Deny an approval whose edited arguments could not run."""
-        if not approval.approved or not approval.edit:
+        if not approval.approved:
             return approval
-        if effect.takes:
-            problem = unfit(effect.call.name, effect.takes, approval.edit)
-        else:
-            tool = self._ports.toolbox.get(effect.call.name)
-            problem = None if tool is None else tool.validate(approval.edit)
-        return (
-            approval
-            if problem is None
-            else Approval(approved=False, reason=f"edited arguments: {problem}")
-        )
+        problem = bad_edit(effect.call.name, effect.takes, approval.edit, self._ports.toolbox)
+        return Approval(False, f"edited arguments: {problem}") if problem else approval  # noqa: FBT003
 
     async def _invoke(self, effect: Invoke, run: Run[S]) -> Answering:
         callback = self._ports.callbacks.get(effect.callback)

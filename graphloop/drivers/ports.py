@@ -79,6 +79,7 @@ class Ports(Generic[S]):
         step_s: after how many seconds a turn is given up; None for never.
         price: what a reply cost, in US dollars.
         clock: seconds since the epoch; the only time a run ever sees.
+        wrong: which functions answered neither yes nor no, in the run and in those below it.
     """
 
     store: Store
@@ -100,6 +101,7 @@ class Ports(Generic[S]):
     step_s: float | None = None
     price: Price = unpriced
     clock: Callable[[], float] = time.time
+    wrong: dict[str, None] = field(default_factory=dict[str, None], compare=False)
 
 
 def as_it_ended(ended: ChildEnded, _: Run[Any]) -> ChildEnded:

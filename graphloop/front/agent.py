@@ -342,7 +342,9 @@ class Agent:
         async with self._runner.using() as store:
             return state_after(self.graph, await store.load(run_id), upto)
 
-    async def fork(self, run_id: str, *, at: int, new_id: str | None = None) -> str:
+    async def fork(
+        self, run_id: str, *, at: int, new_id: str | None = None, share_approvals: bool = False
+    ) -> str:
         """Copy a run up to event `at`, to go on differently; return the id to `resume`.
 
         Child runs that began later are not copied; those that were running are, as they are now.
@@ -351,12 +353,14 @@ class Agent:
             run_id: the run's id in this agent's store.
             at: after which event the copy goes on.
             new_id: the copy's id; made up if not given.
+            share_approvals: whether the copy may act on what people have approved of the run.
 
         Raises:
             StoreError: there is no such run or event, or the new id is taken.
+            ConfigError: the copy would act on an approval, and may not.
         """
         async with self._runner.using() as store:
-            return await fork_run(self.graph, store, run_id, at=at, new_id=new_id)
+            return await fork_run(self.graph, store, run_id, at, new_id, share=share_approvals)
 
     async def aclose(self) -> None:
         """Close the connections to the agent's models, and its store; it can be used again.

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.json import Decoder, Encoder
 
 from ..approvals import AS_IT_WAS, Approval, refuse_edit, verify
-from ..drivers.asks import ask_key, capability_of, unfit
+from ..drivers.asks import ask_key, bad_edit, capability_of
 from ..effects import AskHuman, CallTool
 from ..errors import ConfigError, StoreError, nearest
 from ..events import Decided, Event, ToolReturned
@@ -132,8 +132,10 @@ class Answers:
             if isinstance(effect, AskHuman) and (key := path_key(run, effect)) in self.approvals:
                 place, approval = f"approvals[{key!r}]", approval_of(self.approvals[key])
                 refuse_edit(place, approval, unknown=effect.unknown)
-                problem = _bad_edit(effect, approval, toolbox) if approval.approved else None
-                if problem is not None:
+                problem = approval.approved and bad_edit(
+                    effect.call.name, effect.takes, approval.edit, toolbox
+                )
+                if problem:
                     raise ConfigError(f"{place}: the edited arguments fail: {problem}")
 
     def posts(self, now: float) -> Iterator[tuple[str, str]]:
@@ -207,7 +209,7 @@ class Answers:
             return Decided(now, ask.id, approved=False, reason=f"the approval is {refusal}.")
         if ask.unknown and approval.edit:
             return Decided(now, ask.id, approved=False, reason=AS_IT_WAS)
-        problem = _bad_edit(ask, approval, toolbox)
+        problem = bad_edit(ask.call.name, ask.takes, approval.edit, toolbox)
         if problem is not None:
             reason = f"the edited arguments fail: {problem}"
             return Decided(now, ask.id, approved=False, reason=reason)
@@ -218,15 +220,6 @@ def path_key(run: Run[Any], effect: AskHuman | CallTool) -> str:
     """Return the key of a call as its root run's caller knows it."""
     key, path = ask_key(effect), run.id.partition("/")[2]
     return f"{path}/{key}" if path else key
-
-
-def _bad_edit(ask: AskHuman, approval: Approval, toolbox: Toolbox) -> str | None:
-    if not approval.edit:
-        return None
-    if ask.takes:
-        return unfit(ask.call.name, ask.takes, approval.edit)
-    tool = toolbox.get(ask.call.name)
-    return None if tool is None else tool.validate(approval.edit)
 
 
 def check_answer(place: str, answer: object) -> None:
@@ -243,7 +236,8 @@ def check_answer(place: str, answer: object) -> None:
 def approval_of(answer: object) -> Approval:
     """Read a decision; everything that is not exactly an approval denies."""
     if not isinstance(answer, Approval):
-        return Approval(answer is True)
+        neither = f"the approver answered {answer!r:.80}, neither a yes nor a no."
+        return Approval(answer is True, "" if isinstance(answer, bool) else neither)
     if answer.approved is not True:
         return Approval(approved=False, reason=_text(answer.reason))
     edit, token = _text(answer.edit) or None, _text(answer.token)

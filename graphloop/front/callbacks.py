@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar, cast
 
-from ..callables import awaited
+from ..callables import awaited, yes_or_no
 from ..drivers.ports import Callback
 from ..errors import ConfigError, OutputInvalid
 from ..events import Answer, Changes, Judged, Tripped
+from ..latest_answer import latest_answer
 from ..nodes.prepare_step import PrepareStep
 from ..repair import repaired
 from ..run import Run
@@ -20,7 +21,7 @@ from ..stop import StopInfo
 from ..tools import Toolbox
 from ..values import Message, ToolSpec
 from .checking import choice_from_now, choice_of, known_tools
-from .final_answer import FinalAnswer, answer_text
+from .final_answer import FinalAnswer
 from .inputs import MessageInput, messages_of
 from .options import AgentOptions, Predicate
 from .told import AnswerInfo, StepChanges, StepInfo, Verdict
@@ -150,13 +151,13 @@ def _stop(predicates: Sequence[Predicate]) -> Callback[None]:
         info = StopInfo.of(run)
         tripped: list[str] = []
         for one in predicates:
-            held = await awaited(one(info))
-            if held is None:
-                raise ConfigError(
-                    f"a `stop_when` predicate returns True or False; {_name_of(one)} returned None"
-                )
-            if held:
-                tripped.append(_name_of(one))
+            said = await awaited(one(info))
+            try:
+                if yes_or_no(said):
+                    tripped.append(_name_of(one))
+            except ConfigError as error:
+                # A bound that does not say no holds: the turn is complete, and nothing is lost.
+                tripped.append(f"{_name_of(one)}: {error}")
         return Tripped(tuple(tripped))
 
     return callback
@@ -199,7 +200,7 @@ def _judge(
 ) -> Callback[None]:
     async def callback(run: Run[None]) -> Answer:
         info = AnswerInfo(
-            text=answer_text(run.steps[-1]) if final is None else final.said(run),
+            text=latest_answer(run) if final is None else final.said(run),
             output=None if final is None else final.answer(run),
             messages=run.messages,
             usage=run.spent.usage,

@@ -15,15 +15,16 @@ from typing import Any, Final, Literal, final
 from pydantic_core import from_json
 
 from ..errors import ConfigError, OutputInvalid
+from ..latest_answer import latest_answer, said_after_calls
 from ..output import Output
 from ..parameters import Parameters
 from ..providers.output_schema import unenforced
-from ..run import Run, StepResult
+from ..run import Run
 from ..tools import Tool
-from ..values import AssistantMessage, OutputSpec
+from ..values import OutputSpec
 from ..views.objects import ObjectView
 
-__all__ = ["FINAL_ANSWER", "NOT_TAKEN", "FinalAnswer", "answer_text"]
+__all__ = ["FINAL_ANSWER", "NOT_TAKEN", "FinalAnswer"]
 
 FINAL_ANSWER: Final = "final_answer"
 NOT_TAKEN: Final = "Not taken."
@@ -100,21 +101,20 @@ class FinalAnswer:
         Raises:
             OutputInvalid: there is none, or it has not the form; the message is for the model.
         """
-        last = run.steps[-1]
-        arguments = None if self._native else _arguments(last)
+        arguments = None if self._native else _arguments(run)
         if arguments is not None:
             return self._output.parse_arguments(arguments)
-        if self._native or _was_taken_over(last):
-            return self._output.parse(answer_text(last))
+        if self._native or said_after_calls(run):
+            return self._output.parse(latest_answer(run))
         raise OutputInvalid(
             f"Give the final answer by calling the tool {FINAL_ANSWER!r}, not as text.",
-            text=last.text,
+            text=run.steps[-1].text,
         )
 
     def said(self, run: Run[Any]) -> str:
         """Return what the model gave for an answer, of whatever form it is."""
-        arguments = None if self._native else _arguments(run.steps[-1])
-        return answer_text(run.steps[-1]) if arguments is None else arguments
+        arguments = None if self._native else _arguments(run)
+        return latest_answer(run) if arguments is None else arguments
 
     def _fit_anthropic(self, kind: object, mode: Literal["auto", "native", "tool"]) -> None:
         """Have a tool take the answer if Anthropic's API does not take its form."""
@@ -138,19 +138,9 @@ class FinalAnswer:
         return self._output.unwrap(from_json(arguments))
 
 
-def _arguments(step: StepResult) -> str | None:
+def _arguments(run: Run[Any]) -> str | None:
     """Return the arguments of the first call that gave the answer, if one did."""
-    if _was_taken_over(step):
+    if said_after_calls(run):
         return None
-    return next((one.arguments for one in step.tool_calls if one.name == FINAL_ANSWER), None)
-
-
-def _was_taken_over(step: StepResult) -> bool:
-    """Whether another agent took the conversation over: it says more after the results."""
-    return bool(step.tool_results) and isinstance(step.messages[-1], AssistantMessage)
-
-
-def answer_text(step: StepResult) -> str:
-    """Return what was said last: by another agent, where one took the conversation over."""
-    said = step.messages[-1] if step.messages else None
-    return said.text if isinstance(said, AssistantMessage) else step.text
+    calls = run.steps[-1].tool_calls
+    return next((one.arguments for one in calls if one.name == FINAL_ANSWER), None)

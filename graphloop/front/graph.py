@@ -298,17 +298,22 @@ class Graph(StaticGraph[S]):
             return state_after(self, await opened.load(run), upto)
 
     async def fork(
-        self, run_id: str, *, store: Store | str | Path, at: int, new_id: str | None = None
+        self,
+        run_id: str,
+        *,
+        store: Store | str | Path,
+        at: int,
+        new_id: str | None = None,
+        share_approvals: bool = False,
     ) -> str:
-        """Copy a run of this graph up to event `at`; return the id to `resume`.
-
-        Child runs that began later are not copied; those that were running are, as they are now.
+        """Copy a run of this graph up to event `at`; return the id to `resume`; see `Agent.fork`.
 
         Raises:
             StoreError: there is no such run or event, or the new id is taken.
+            ConfigError: the copy would act on an approval, and may not.
         """
         async with opened_store(store) as opened:
-            return await fork_run(self, opened, run_id, at=at, new_id=new_id)
+            return await fork_run(self, opened, run_id, at, new_id, share=share_approvals)
 
     async def approve(
         self,

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Final, final
 
 from ..approvals import Approval, Capability, claimed, digest, issue, verify
-from ..drivers.asks import Pending
+from ..drivers.asks import Pending, bad_edit
 from ..drivers.ports import Settler
 from ..effects import AskHuman, CallTool
 from ..errors import ConfigError, UnknownRun
@@ -123,14 +123,14 @@ class HandedIn:
             self._check_approval(f"approvals[{name!r}]", name, call, toolbox)
 
     def _check_approval(self, place: str, name: str, call: ToolCall, toolbox: Toolbox) -> None:
-        approval, tool = approval_of(self.answers.approvals[name]), toolbox.get(call.name)
+        approval = approval_of(self.answers.approvals[name])
         refusal = self._refusal(approval, name, call)
         if refusal in FOREIGN:
             raise ConfigError(
                 f"{place} has a token that is {refusal}: answer with the `pending.approve()` that "
                 "was made for this call and this conversation"
             )
-        problem = tool.validate(approval.edit) if approval.edit and tool is not None else None
+        problem = bad_edit(call.name, "", approval.edit, toolbox)
         if problem is not None:
             raise ConfigError(f"{place}: the edited arguments fail: {problem}")
 

@@ -11,12 +11,13 @@ from uuid import uuid4
 
 from ..approvals import Approval, claimed, issue, refuse_edit, verify
 from ..codec import typed_events
-from ..effects import StartRun
+from ..drivers.asks import unfit
+from ..effects import AskHuman, StartRun
 from ..errors import ConfigError, StoreError, UnknownRun, nearest
-from ..events import Event, Started
+from ..events import Decided, Event, Started, Steered
 from ..graph import Graph
 from ..limits import is_whole
-from ..replay import replay
+from ..replay import replay, replay_steps
 from ..run import Run
 from ..stores.base import Ask, Catalog, Leases, Mailbox, Posted, RunRecord, Store
 from ..stores.fork import fork
@@ -26,7 +27,6 @@ from ..stores.sqlite import SqliteStore
 from ..values import Message
 from .answers import Answers, approval_of, check_answer
 from .checking import check_run_id
-from .edits import check_edit, parameters_in
 from .state_types import known_state_type
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "open_ask",
     "opened_store",
     "opening_of",
+    "parameters_in",
     "recorded_asks",
     "root_of",
     "state_after",
@@ -82,7 +83,13 @@ def children_at(graph: Graph[S], events: Sequence[Event], at: int) -> tuple[str,
 
 
 async def fork_run(
-    graph: Graph[Any] | None, store: Store, run_id: str, *, at: int, new_id: str | None = None
+    graph: Graph[Any] | None,
+    store: Store,
+    run_id: str,
+    at: int,
+    new_id: str | None = None,
+    *,
+    share: bool = False,
 ) -> str:
     """Copy a run up to event `at`, with the children that were running then; return the new id.
 
@@ -92,26 +99,57 @@ async def fork_run(
         run_id: the run.
         at: after which event the copy goes on.
         new_id: the copy's id; made up if not given.
+        share: whether the copy may act on what people have approved of the run.
 
     Raises:
         StoreError: there is no such run or event, or the id is taken.
         ConfigError: the id cannot be one, or `at` is no whole number, or the run has children and
-            there is no graph.
+            there is no graph; or the copy would act on an approval, and may not.
     """
     copy = uuid4().hex if new_id is None else new_id
     check_run_id("new_id", copy)
-    events = await store.load(run_id)
-    if graph is None and len(await those_within(store, run_id)) > 1:
+    events, known = await store.load(run_id), await those_within(store, run_id)
+    if graph is None and len(known) > 1:
         raise ConfigError(
             f"run {run_id!r} has child runs: only its graph tells which of them were running after "
             f"event {at}, so give it"
         )
     within = 1 <= _whole(at, events) <= len(events)  # If not, `fork` says what is wrong.
     children = children_at(graph, events, at) if graph is not None and within else ()
+    if within and not share:
+        _refuse_approved(run_id, graph, events[:at])
+        for child in known:
+            if child.removeprefix(f"{run_id}/").partition("/")[0] in children:
+                _refuse_approved(child, None, await store.load(child))
     await fork(store, run_id, at=at, new_id=copy, children=children)
     if isinstance(store, Catalog) and (target := (await _record(store, run_id)).target):
         await store.set_target(copy, target)
     return copy
+
+
+def _refuse_approved(run_id: str, graph: Graph[Any] | None, events: Sequence[Event]) -> None:
+    """Refuse a copy that would act on what a person has approved of the run.
+
+    An approved call that has its result acts no more; without a graph, no result can be told.
+    """
+    said = enumerate(events)
+    given = {at: one.effect for at, one in said if isinstance(one, Decided) and one.approved}
+    if not given:
+        return
+    runs = [] if graph is None else [one.run for one in replay_steps(graph, typed(graph, events))]
+    for at, effect in given.items():
+        what = ""
+        if runs:
+            asked = runs[at - 1].pending[effect]
+            assert isinstance(asked, AskHuman), "a decision answers a question"
+            if runs[at - 1].turn.has_call(asked.key) and not runs[-1].turn.waits_for(asked.key):
+                continue
+            what = f" ({asked.key} {asked.call.name})"
+        raise ConfigError(
+            f"event {at + 1} of run {run_id!r} approved what the copy would do again{what}. Fix: "
+            f"fork at={at} or before, and the person is asked again; or say share_approvals=True "
+            "(--share-approvals)."
+        )
 
 
 def root_of(run_id: str, key: str) -> tuple[str, str]:
@@ -196,7 +234,13 @@ def check_token(
 
 
 async def answer_call(
-    store: Store, run_id: str, ask: Ask, *, answer: bool | Approval, now: float
+    store: Store,
+    run_id: str,
+    ask: Ask,
+    *,
+    answer: bool | Approval,
+    now: float,
+    secret: bytes | None = None,
 ) -> Literal["accepted", "duplicate", "answered"]:
     """Put an answer into the store's mailbox, where the run's next driver finds it.
 
@@ -213,8 +257,13 @@ async def answer_call(
         )
     check_answer(f"the answer to {ask.key!r}", answer)
     given = approval_of(answer)
-    check_token(ask, answer)
+    check_token(ask, answer, secret)
     refuse_edit(f"{ask.key!r} of run {run_id!r}", given, unknown=ask.unknown)
+    if given.edit:
+        # The run has the tool itself, and checks every edit again.
+        problem = unfit(ask.name, await parameters_in(store, run_id, ask), given.edit)
+        if problem is not None:
+            raise ConfigError(problem)
     if given.approved and ask.expires_at is not None and now >= ask.expires_at:
         raise ConfigError(
             f"the approval of {ask.key!r} of run {run_id!r} comes too late, by "
@@ -238,18 +287,33 @@ async def answer_recorded(
         ConfigError: the run does not wait for this, or the store cannot know or keep answers, or
             the tool does not take the edited arguments.
     """
+    run_id, key = root_of(run_id, key)
     asks = await recorded_asks(store, run_id)
     if asks is None:
         raise ConfigError(
             f"{type(store).__name__} does not know what runs wait for: pass the answer to "
             "resume(…, approvals=…), or keep the run in a database: store='runs.db'"
         )
-    ask, given = open_ask(asks, run_id, key), approval_of(answer)
-    refuse_edit(f"{ask.key!r} of run {run_id!r}", given, unknown=ask.unknown)
-    if given.edit:
-        parameters = await parameters_in(store, run_id, ask)
-        check_edit(ask.name, parameters, given.edit)
+    ask = open_ask(asks, run_id, key)
     return await answer_call(store, run_id, ask, answer=answer, now=now)
+
+
+async def parameters_in(store: Store, run_id: str, ask: Ask) -> str:
+    """Return what an edit has to be, as what is asked says, or the journal of the run that asks.
+
+    Empty if neither tells.
+    """
+    if ask.takes:
+        return ask.takes
+    path = ask.key.rpartition("/")[0]
+    events = await store.load(f"{run_id}/{path}" if path else run_id)
+    setups = [
+        event.setup
+        for event in events
+        if isinstance(event, Started | Steered) and event.setup is not None
+    ]
+    tools = setups[-1].tools if setups else ()
+    return next((one.parameters for one in tools if one.name == ask.name), "")
 
 
 @asynccontextmanager

@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from ..asks import Note
 from ..effects import Invoke
 from ..errors import ConfigError
+from ..latest_answer import latest_answer
 from ..run import Run
 from ..values import Message, SystemMessage, Usage, UserMessage
 
@@ -26,7 +27,7 @@ class NodeContext(Struct, frozen=True):
         key: this visit of the node's own key, unique in its run.
         turn: the number of the latest turn; -1 before the first.
         messages: the conversation.
-        answer: what was answered last; empty before anything was.
+        answer: what was answered last, as a person approved it; empty before any answer.
         usage: tokens so far.
         notes: what the function has told; None for a generator, which tells by asking.
     """
@@ -54,7 +55,7 @@ class NodeContext(Struct, frozen=True):
             key=f"{node}.{at}",
             turn=run.turn.number,
             messages=run.messages[: begun.messages] if begun and is_longer else run.messages,
-            answer=_answer(run),
+            answer=latest_answer(run),
             usage=run.spent.usage if begun is None else begun.usage,
             notes=[] if begun is None else None,
         )
@@ -87,10 +88,3 @@ class NodeContext(Struct, frozen=True):
     def idempotency_key(self) -> str:
         """The same for each attempt at this visit, and for no other: for services that ask."""
         return sha256(f"{self.run_id}\0{self.key}".encode()).digest()[:16].hex()
-
-
-def _answer(run: Run[Any]) -> str:
-    reply = run.turn.reply
-    if reply is not None:
-        return reply.message.text
-    return run.steps[-1].text if run.steps else ""

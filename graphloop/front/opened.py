@@ -111,7 +111,7 @@ class Opened(Generic[S]):
             run,
             ports.store,
             self.before,
-            (*warnings, *self.driver.busy),
+            (*warnings, *self.driver.busy, *ports.wrong),
             {**self.children, **self.driver.descendants},
             secret=ports.secret,
             added=ports.toolbox.added,

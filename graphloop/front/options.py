@@ -59,6 +59,7 @@ class RunOptions(TypedDict, total=False):
     `Approval`; without it such a call parks the run.
     `approval_ttl_s`: for how many seconds an approval may be given (default: for ever).
     `approval_secret`: signs the tokens of approvals, so that only what was asked can be approved.
+    It does not keep out a party that can write the store: that party can approve.
     `budget`: what the run and its children may spend (`graphloop.budget`).
 
     `rules`: temporal rules (`graphloop.temporal`), kept while the run goes on: a call that one

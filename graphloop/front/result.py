@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar, final
 from ..drivers.asks import Pending, pending_of
 from ..effects import StartRun
 from ..graph import Graph
+from ..latest_answer import latest_answer
 from ..nodes.append import recorded
 from ..nodes.stop_check import StopCheck
 from ..run import EndReason, Run, Spent, StepResult
@@ -17,7 +18,6 @@ from ..stores.base import Store
 from ..temporal import TemporalRule, describe_rule
 from ..tools import AnyTool
 from ..values import FinishReason, Message, Usage
-from .final_answer import answer_text
 from .handed_in import bound, conversation_digest
 
 __all__ = ["RunResult", "spent_by", "unkept_rules", "unseen_costs"]
@@ -67,8 +67,8 @@ class RunResult(Generic[S]):
 
     @property
     def text(self) -> str:
-        """The text of the last turn; the other agent's, where one took the conversation over."""
-        return answer_text(self.steps[-1]) if self.steps else ""
+        """The run's answer: of the last turn, as a person approved it, or the other agent's."""
+        return latest_answer(self.run)
 
     @property
     def messages(self) -> tuple[Message, ...]:

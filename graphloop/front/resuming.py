@@ -17,7 +17,7 @@ from ..run import Run
 from ..stores.base import Mailbox, Store
 from ..tools import Toolbox
 from .answers import Answers
-from .journals import state_after
+from .journals import root_of, state_after
 
 __all__ = [
     "descendants",
@@ -42,6 +42,13 @@ async def resumption(run: Run[S], ports: Ports[S], answers: Answers) -> Resumpti
         StoreError: a journal or an answer cannot be read.
     """
     answers.refuse_wrong_types()
+    for key in (*answers.approvals, *answers.tool_results):
+        root, path = root_of(run.id, key)
+        if root != run.id:
+            raise ConfigError(
+                f"run {run.id!r} is a part of run {root!r}, which takes its answers. Fix: answer "
+                f"{path!r} of run {root!r}."
+            )
     if run.ended and (answers.approvals or answers.tool_results):
         raise ConfigError(f"run {run.id!r} takes no answers: {_over(run)}")
     _check_resumable(run, ports)

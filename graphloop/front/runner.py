@@ -37,7 +37,7 @@ from .child import Brief
 from .final_answer import FinalAnswer
 from .handed_in import HandedIn
 from .inputs import conversation
-from .journals import answer_call, check_token, open_ask, opening_of, recorded_asks, state_after
+from .journals import answer_call, open_ask, opening_of, recorded_asks, root_of, state_after
 from .keeper import Hold, Keeper, close_all
 from .nesting import DEPTH_MAX, nesting_of
 from .opened import Opened
@@ -267,17 +267,17 @@ class Runner(Generic[S]):
 
     async def approve(self, run_id: str, key: str, answer: bool | Approval) -> Posted:  # noqa: FBT001 - as callbacks answer
         """Answer a call that a run waits for, without driving it; see `Agent.approve`."""
+        run_id, key = root_of(run_id, key)
         async with self.using() as store:
             asks = await recorded_asks(store, run_id)
             if asks is None:
                 run = state_after(self.graph, await store.load(run_id))
                 asks = tuple(one.ask for one in await waiting(run, self.ports(store)))
-            ask, now = open_ask(asks, run_id, key), self.now()
-            check_token(ask, answer, self._secret)
+            ask, now, secret = open_ask(asks, run_id, key), self.now(), self._secret
             if approval_of(answer).edit:
                 run = state_after(self.graph, await store.load(run_id))
                 await refuse_edits(run, self.ports(store), Answers({key: answer}))
-            return await answer_call(store, run_id, ask, answer=answer, now=now)
+            return await answer_call(store, run_id, ask, answer=answer, now=now, secret=secret)
 
     def child(
         self, brief: Callable[[], Brief], effect: StartRun, parent: Run[Any], ports: Ports[Any]
@@ -297,6 +297,7 @@ class Runner(Generic[S]):
             price=price_below(self.options, own.price, ports.price),
             stoppable=ports.stoppable,
             clock=ports.clock,
+            wrong=ports.wrong,
         )
         run_id = f"{parent.id}/{effect.key}"
 

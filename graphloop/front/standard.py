@@ -51,10 +51,16 @@ def standard_nodes(
     compaction = _summarizing(options.get("compaction"), world)
     parts = [part for one in conditions for part in parts_of(one)]
     watched = [one.tool for one in parts if isinstance(one, HasToolCall)]
-    known_tools("stop.has_tool_call", watched, specs)
+    if options.get("prepare_step") is None:  # It may add the tool that is waited for.
+        known_tools("stop.has_tool_call", watched, specs)
     world.check_gate(gate)
     _check_approvals(options, world)
     given = options.get("active_tools")
+    if given is not None and not given and world.given and not world.own:
+        raise ConfigError(
+            "`active_tools`: expected a tool, found none, so no tool could ever run. Fix: leave it "
+            "out to offer all, or say tool_choice='none'."
+        )
     active = None if given is None else active_names(given, specs, world)
     compact = COMPACT if options.get("compact") else ""
     if compact and compaction is None:

@@ -118,15 +118,22 @@ class StaticGraph(Graph[S]):
         difference: Difference = module.difference(self, later, rules)
         return difference
 
-    def check(self, *, rules: Rules | Iterable[Rules] = (), ignore: Ignore | None = None) -> Report:
+    def check(
+        self,
+        *,
+        rules: Rules | Iterable[Rules] = (),
+        ignore: Ignore | None = None,
+        tools: Iterable[str] = (),
+    ) -> Report:
         """Prove what can be proven of the graph; see `graphloop.check`.
 
         Args:
             rules: temporal rules of your own.
             ignore: reasons to set findings aside, by node and code, beside the graph's own.
+            tools: the names of all tools that its runs may call.
         """
         module = import_module("graphloop.proofs.check")
-        report: Report = module.check(self, rules=rules, ignore=ignore or {})
+        report: Report = module.check(self, rules=rules, ignore=ignore or {}, tools=tools)
         return report
 
     def bound(

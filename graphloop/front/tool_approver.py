@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, final
 
 from ..approvals import Approval, refuse_edit
-from ..drivers.asks import Pending, ask_key, parameters_of
+from ..drivers.asks import Pending, ask_key, question_of
 from ..drivers.ports import Approver, LeftOpen
 from ..effects import AskHuman
 from ..policy import Policy, Rule, may_ask
@@ -51,19 +51,8 @@ class ToolApprover:
             recorded = [rules for rules in run.setup.rules if rules not in self.own]
             if any(may_ask(rules, effect.call.name) for rules in (*recorded, *self.above)):
                 raise LeftOpen
-        call, key, path = effect.call, ask_key(effect), run.id.partition("/")[2]
-        pending = Pending(
-            "approval",
-            f"{path}/{key}" if path else key,
-            call.id,
-            call.name,
-            call.arguments,
-            self.agents,
-            expires_at=effect.expires_at,
-            unknown=effect.unknown,
-            parameters=parameters_of(run, effect),
-            in_words=bool(effect.takes),
-        )
+        key, path = ask_key(effect), run.id.partition("/")[2]
+        pending = question_of(run, effect, f"{path}/{key}" if path else key, self.agents)
         answer = self.decide(pending)
         if inspect.isawaitable(answer):
             answer = await answer

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, TypeVar
 
 from ..contract import Contract
+from ..dialogue import person_said
 from ..effects import AskHuman, Effect
 from ..errors import ConfigError
 from ..events import Decided, EffectFailed, Event
 from ..frozen_fields import FrozenFields
-from ..latest_answer import latest_answer, sent_back, taken_further
+from ..latest_answer import answer_at_hand, sent_back, taken_further
 from ..limits import positive_number
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Accepted, Rejected
@@ -43,8 +44,10 @@ class Approve(FrozenFields):
     """Have a person approve the latest answer, a plan perhaps.
 
     Stands after the node that appended the answer. An approval is a user message, so that a model
-    can go on from it; with `edit={"answer": …}` it goes on with that text. A rejection goes to an
-    `append` node, which adds the person's reason as a user message, and from there to a bound.
+    can go on from it. The text that the person approves is the run's answer from there on: with
+    `edit={"answer": …}` that text, for the next nodes, the caller and a parent alike. A rejection
+    goes to an `append` node, which adds the person's reason as a user message, and from there to a
+    bound.
 
     Args:
         name: the node's name, and the name by which the question is asked.
@@ -69,7 +72,7 @@ class Approve(FrozenFields):
 
     @property
     def contract(self) -> Contract:
-        """It asks a person, and changes nothing."""
+        """It asks a person, whose text may become the run's answer; no state is changed."""
         return Contract(notes=frozenset({Rejected}), asks=True)
 
     def enter(self, run: Run[S], /) -> Reaction[S, ApproveOutcome]:
@@ -78,7 +81,7 @@ class Approve(FrozenFields):
             return Leave(run, Aborted())
         limits = [one for one in (self.ttl_s, run.setup.approval_ttl_s) if one is not None]
         expires_at = run.at + min(limits) if limits else None
-        arguments = json.dumps({"answer": latest_answer(run)}, ensure_ascii=False)
+        arguments = json.dumps({"answer": answer_at_hand(run)}, ensure_ascii=False)
         call = ToolCall("", self.name, arguments)
         key = f"{self.name}.{run.next_effect}"
         return Wait(run, (AskHuman(run.next_effect, key, call, expires_at, takes=EDITED),))
@@ -96,34 +99,23 @@ class Approve(FrozenFields):
                 return Leave(run, Aborted())
 
     def _decided(self, run: Run[S], decided: Decided, asked: AskHuman) -> Leave[S, ApproveOutcome]:
-        if not decided.approved:
-            return self._rejected(run, decided.reason)
-        given_at = decided.at if decided.given_at is None else decided.given_at
-        if asked.expires_at is not None and not given_at < asked.expires_at:
-            return self._rejected(run, "The approval had expired.")
-        said = APPROVED
+        person = person_said(decided, asked)
+        if not person.approved:
+            return self._rejected(run, person.reason)
+        said, answer = APPROVED, answer_at_hand(run)
         if decided.arguments not in {"", asked.call.arguments}:
-            edited = _answer(decided.arguments)
-            if edited is None:
-                return self._rejected(run, 'An edited answer is {"answer": "…"}.')
-            said = f"Approved, as follows:\n\n{edited}"
+            said, answer = f"Approved, as follows:\n\n{person.answer}", person.answer
+        if said is not APPROVED and not answer.strip():
+            return self._rejected(run, "An edited answer has words.")
         told = UserMessage(said, origin=self.name)
-        run = evolve(run, messages=run.messages.append(told), added=run.added.append(told))
+        run = evolve(
+            run,
+            messages=run.messages.append(told),
+            added=run.added.append(told),
+            approved=(run.turn.number, answer),
+        )
         return Leave(taken_further(run), Accepted())
 
     def _rejected(self, run: Run[S], reason: str) -> Leave[S, ApproveOutcome]:
         feedback = f"{REJECTED} {reason}" if reason else REJECTED
         return Leave(sent_back(run, feedback, self.name), Rejected())
-
-
-def _answer(arguments: str) -> str | None:
-    """Return the text that a person has put in place of the answer; None if there is none."""
-    try:
-        edited = json.loads(arguments)
-    except (ValueError, RecursionError):
-        return None
-    match edited:
-        case {"answer": str(answer)} if answer.strip() and len(edited) == 1:
-            return answer
-        case _:
-            return None

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias, TypeVar
+from typing import Final, Literal, TypeAlias, TypeVar, cast
 
 from ..allowance import Beyond, beyond, specs_of, without_room
 from ..contract import Contract
@@ -23,7 +23,7 @@ from ..events import CallCheck, CallsChecked, Decided, EffectFailed, Event
 from ..frozen_fields import FrozenFields
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Settled
-from ..policy import Rule, decide, denial, untold
+from ..policy import Rule, decide, denial, refuse_shadowed, untold
 from ..run import Run, Turn, Verdict, evolve
 from ..temporal.monitor import Wanted, foreseen, refusal
 from ..values import ToolCall, call_key, call_place
@@ -51,6 +51,9 @@ class Gate(FrozenFields):
             Without rules, a call needs a human only if its tool says so.
         hold: whether the whole batch waits for the human. Otherwise the calls that need none run
             first, and the human is asked afterwards (CONTRACT §9 #21).
+
+    Raises:
+        ConfigError: a rule before another decides all its calls.
     """
 
     name: str = "gate"
@@ -58,6 +61,13 @@ class Gate(FrozenFields):
     hold: bool = True
     kind: Literal["gate"] = "gate"
     outcomes = outcomes_of(GateOutcome)
+
+    def __post_init__(self) -> None:
+        """Refuse rules that look like a protection, and are none."""
+        super().__post_init__()
+        given = cast("object", self.rules)  # A graph says what is wrong with what is no rule.
+        if isinstance(given, tuple) and {type(one) for one in self.rules} <= {Rule}:
+            refuse_shadowed(self.rules)
 
     @property
     def contract(self) -> Contract:

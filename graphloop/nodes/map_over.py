@@ -18,7 +18,7 @@ from ..fan_out import FanOut, FanOutOutcome
 from ..frozen_fields import FrozenFields
 from ..item_list import ItemForm, read_items
 from ..joins import BranchJoin, check_join
-from ..latest_answer import latest_answer, sent_back
+from ..latest_answer import answer_at_hand, sent_back
 from ..limits import whole_number
 from ..node_protocol import Leave, Reaction, outcomes_of
 from ..outcomes import Aborted, Unplanned
@@ -102,7 +102,7 @@ class MapOver(FrozenFields):
         """Read the plan, and start with its first items; a run that was stopped has no plan."""
         if run.was_stopped:
             return Leave(run, Aborted())
-        items = read_items(latest_answer(run), self.items, self.max_items)
+        items = read_items(answer_at_hand(run), self.items, self.max_items)
         if isinstance(items, str):
             return Leave(sent_back(run, items, self.name), Unplanned())
         return self._fan_out.start(run, tuple([self._branch(item) for item in items]))

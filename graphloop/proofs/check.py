@@ -21,7 +21,7 @@ from .calls import CallWalk
 from .children import quarrels
 from .cycles import circling
 from .data import misread
-from .gates import unapproved, ungated
+from .gates import unapproved, unasked, ungated, unruled
 from .ground import Ground
 from .nested import Nested, Uses, nested, nobody_knows
 from .parks import parked_after_effects
@@ -47,6 +47,7 @@ def check(
     *,
     ignore: Ignore | None = None,
     budget: Budget | None = None,
+    tools: Iterable[str] = (),
 ) -> Report:
     """Return what is proven about `graph`, and a shortest witness for what does not hold.
 
@@ -57,6 +58,8 @@ def check(
             beside what the graph says itself. A node of a child is `child/node`; an empty name is
             the graph as a whole, and `child/` a child as a whole.
         budget: what a run may spend, for what its children claim.
+        tools: the names of all tools that its runs may call, where the graph does not know them:
+            then the names in rules are looked up.
 
     Raises:
         ConfigError: a rule has a word that means nothing in this graph, or an argument is not what
@@ -71,8 +74,10 @@ def check(
     } | asked
     grounds = _grounds(uses.told)
     ground = grounds[uses.told[0].graph_key]
-    kept = _kept(uses.told, rules_of(rules))
-    found = [one for use in _proven(uses.told, grounds, kept, aside_in(excuses)) for one in use]
+    known = tuple(tools)
+    kept = _kept(uses.told, rules_of(rules), known)
+    found: list[Finding | Unknown] = [*unruled(CallWalk(ground), known)] if known else []
+    found += [one for use in _proven(uses.told, grounds, kept, aside_in(excuses)) for one in use]
     found += _untold(uses)
     if not any(kept):
         found.append(NO_RULES)
@@ -93,7 +98,7 @@ def _grounds(graphs: Iterable[Nested]) -> dict[Hashable, Ground[Any]]:
     return grounds
 
 
-def _kept(graphs: Iterable[Nested], asked: Rules) -> list[Rules]:
+def _kept(graphs: Iterable[Nested], asked: Rules, tools: tuple[str, ...]) -> list[Rules]:
     """Return the rules that each graph's runs keep; of the first, those that are asked about too.
 
     Raises:
@@ -102,7 +107,8 @@ def _kept(graphs: Iterable[Nested], asked: Rules) -> list[Rules]:
     kept: list[Rules] = []
     for one in graphs:
         rules = one.rules if one.path else one.rules & asked
-        kept.append(resolve(rules, names_of(one.graph)))
+        known = tools if tools and not one.path else None
+        kept.append(resolve(rules, names_of(one.graph, known)))
     return kept
 
 
@@ -161,6 +167,7 @@ def _proofs(ground: Ground[S], aside: frozenset[str]) -> Iterator[Finding | Unkn
     walk = CallWalk(ground)
     yield from ungated(walk)
     yield from unapproved(walk)
+    yield from unasked(walk)
     yield from misanswered(walk)
     for code in ("GL2", "GL3"):
         yield from ground.unpromised(code)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias, cast, final
 
+from ..errors import ConfigError
 from ..graph import Graph
 from ..node_protocol import Node
 from ..outcomes import Outcome
@@ -303,12 +304,16 @@ class Maybe:
 @final
 @dataclass(frozen=True)
 class Many:
-    """A list; with `single`, one value may stand for a list of one."""
+    """A list; with `single`, one value may stand for a list of one.
+
+    `fits` refuses, with a ConfigError, the last of the values that were read so far.
+    """
 
     form: Form
     least: int = 0
     single: bool = False
     make: Callable[[list[object]], object] = tuple
+    fits: Callable[[list[object]], None] | None = None
 
     def read(self, value: Value, to: Reading) -> object:
         """Return the values."""
@@ -323,7 +328,13 @@ class Many:
         for one in value.items:
             try:
                 read.append(self.form.read(one, to))
+                if self.fits is not None:
+                    self.fits(read)
             except Misread:
+                failed = True
+            except ConfigError as error:
+                found, _, fix = str(error).partition(" Fix: ")
+                to.complaints.note(one.mark, found, fix)
                 failed = True
         put_off(failed=failed)
         return self.make(read)

@@ -36,7 +36,7 @@ from .forms import Form, Many, Maybe, Number, Text, Whole, Word
 from .names import AgentForm, CalledForm, FunctionForm
 from .outcome_forms import CapsForm, LeftByForm, OutcomeForm, RoutesForm
 from .part_form import PartForm
-from .policy_forms import RuleForm
+from .policy_forms import RULES
 from .record import Parameter, Record
 from .stop_forms import ConditionForm
 from .uses import LIBRARY
@@ -86,7 +86,7 @@ FORMS: Final[Mapping[type, Mapping[str, Form]]] = {
         "writes": WORD_SET,
         "stateless": Many(OutcomeForm(), make=frozenset),
     },
-    Gate: {"rules": Many(RuleForm())},
+    Gate: {"rules": RULES},
     Limit: {"times": Whole(1)},
     MapOver: {
         "agent": AgentForm(),

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, cast, final
 
-from ..policy import Rule
+from ..policy import Rule, refuse_shadowed
 from .forms import Data, Form, Many, NamedTool, Number, Reading, Schema, Text, Unwritable, Writing
 from .names import PredicateForm
 from .record import Parameter, mapping_of, read_fields
 from .tree import Items, Scalar, Value
 
-__all__ = ["RuleForm"]
+__all__ = ["RULES", "RuleForm"]
 
 TOOLS: Final = Many(Text(filled=True), least=1, single=True)
 
@@ -79,6 +79,15 @@ class RuleForm:
     def schema(self) -> Schema:
         """The JSON Schema of a rule."""
         return {"oneOf": [_schema(verdict) for verdict in KEYS]}
+
+
+def _reached(rules: list[object]) -> None:
+    """Refuse the last of the rules if those before it decide all its calls."""
+    refuse_shadowed(cast("list[Rule]", rules), len(rules) - 1)  # The form has read them.
+
+
+RULES: Final = Many(RuleForm(), fits=_reached)
+"""The rules of one gate."""
 
 
 def _named(value: Value) -> Iterator[NamedTool]:

@@ -41,6 +41,7 @@ from ..events import (
     Tripped,
 )
 from ..graph import Graph
+from ..latest_answer import latest_answer
 from ..replay import replay_steps
 from ..run import Run
 from ..values import Message, Reply, UserMessage, UserPart
@@ -227,7 +228,7 @@ def _content(content: str | tuple[UserPart, ...]) -> str:
 
 def _ending(run: Run[S]) -> str:
     reason = run.ending.reason if run.ending is not None else "over"
-    text = run.steps[-1].text if len(run.steps) else ""
+    text = latest_answer(run)
     return f"{reason}: {text}" if text else str(reason)
 
 

@@ -48,11 +48,6 @@ def function(says: Says) -> Callable[..., object]:
     return said
 
 
-def truth(says: Says) -> bool:
-    """Whether a function's answer is true; asked only where it does not raise."""
-    return False if says is LATER else bool(says)
-
-
 answers = st.sampled_from([True, False, None, 0, 1, "", "no", NO_ANSWER, LATER, (), float("nan")])
 approvers = st.one_of(
     answers, st.builds(Approval, st.booleans()), st.builds(Approval, st.sampled_from([1, "yes"]))
@@ -73,10 +68,11 @@ class RuleOf:
         return make("act", when=wrong(function(self.says)) if self.conditional else None)
 
     def holds(self) -> bool:
-        """Whether it is about the call: what fails counts against it."""
+        """Whether it is about the call: what is neither a yes nor a no counts against it."""
         if not self.conditional:
             return True
-        return self.verdict != "allow" if self.says == NO_ANSWER else truth(self.says)
+        said = later(self.says)
+        return said is True if self.verdict == "allow" else said is not False
 
 
 def verdict(rules: list[RuleOf], wish: Says, *, wished: bool) -> str:

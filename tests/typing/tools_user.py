@@ -52,7 +52,6 @@ async def use(context: ToolContext) -> None:
     assert_type(add(1, 2, context), int)
     assert_type(get_weather.validate("{}"), str | None)
     assert_type(await get_weather.run("{}", context), ToolOutcome)
-    assert_type(await add.approval_needed("{}", context), bool)
     assert_type(get_weather.spec, ToolSpec)
     assert_type(context.idempotency_key, str)
     assert_type(context.path, tuple[str, ...])

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from graphloop.callables import accepts, awaited, caller, is_async, refuse_generator
-from graphloop.errors import ToolDefinitionError
+from graphloop.callables import accepts, awaited, caller, is_async, refuse_generator, yes_or_no
+from graphloop.errors import ConfigError, ToolDefinitionError
 from graphloop.parameters import Parameters
 
 ONE = Parameters("{}", str)
@@ -91,3 +91,11 @@ def test_what_can_be_awaited_is() -> None:
     """And everything else is the answer itself."""
     assert "v" == asyncio.run(awaited("v"))
     assert "v" == asyncio.run(awaited(later("v")))
+
+
+@pytest.mark.parametrize("answer", [None, 0, 1, "", "yes", [], object()])
+def test_only_true_is_a_yes_and_only_false_a_no(answer: object) -> None:
+    """A forgotten `return` must not pass for a no."""
+    assert (True, False) == (yes_or_no(True), yes_or_no(False))
+    with pytest.raises(ConfigError, match="expected True or False, found "):
+        yes_or_no(answer)

@@ -4,17 +4,36 @@ from __future__ import annotations
 
 import pytest
 
-from graphloop.latest_answer import latest_answer, sent_back, taken_further
-from graphloop.run import Ending, EndReason, evolve
+from graphloop.latest_answer import (
+    answer_at_hand,
+    approved_answer,
+    latest_answer,
+    said_after_calls,
+    sent_back,
+    taken_further,
+)
+from graphloop.run import Ending, EndReason, Turn, evolve
 from graphloop.values import UserMessage
-from tests.strategies import QUESTION, fresh, said
+from tests.strategies import QUESTION, fresh, reply, said
 
 
-def test_the_latest_answer_is_the_model_s_last_text() -> None:
-    """What people have said since is no answer."""
+def test_the_answer_at_hand_is_the_last_text_of_a_conversation_that_was_given() -> None:
+    """It is not the run's own answer, and what people have said since is no answer."""
     run = fresh(messages=(*QUESTION, said("one"), said("two"), UserMessage("hm")))
 
-    assert ("two", "") == (latest_answer(run), latest_answer(fresh()))
+    assert ("two", "") == (answer_at_hand(run), answer_at_hand(fresh()))
+    assert "" == latest_answer(run)
+
+
+def test_an_approved_text_is_the_answer_until_a_later_turn_answers() -> None:
+    """The approval is about the turn that it was given after."""
+    approved = evolve(fresh(), turn=Turn(number=3), approved=(3, "EDITED"))
+    replied = evolve(approved, turn=Turn(number=4, reply=reply("new")))
+
+    assert ("EDITED", "EDITED") == (latest_answer(approved), answer_at_hand(approved))
+    assert "EDITED" == latest_answer(evolve(approved, turn=Turn(number=4)))
+    assert ("new", "new") == (latest_answer(replied), answer_at_hand(replied))
+    assert (True, None) == (said_after_calls(approved), approved_answer(replied))
 
 
 @pytest.mark.parametrize("reason", EndReason)

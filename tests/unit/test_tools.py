@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from graphloop.drivers.gates import answer_of
 from graphloop.errors import ToolDefinitionError, ToolError
 from graphloop.tool_effects import (
     NOT_DONE,
@@ -28,7 +29,7 @@ from graphloop.tool_effects import (
     Reconciliation,
 )
 from graphloop.tools import AnyTool, Approval, Tool, Toolbox, ToolContext, ToolOutcome, tool
-from graphloop.values import UserMessage
+from graphloop.values import ToolCall, UserMessage
 from tests.strategies import wrong
 
 CONTEXT = ToolContext("run-1", "c0.0", "call_1", 0, (UserMessage("hi"),))
@@ -361,7 +362,14 @@ def test_a_result_is_cut_where_its_tool_says() -> None:
 def approval(policy: Approval, arguments: str = '{"text": "a"}') -> bool:
     one = tool(search, needs_approval=policy)
     assert one.needs_approval is policy
-    return asyncio.run(one.approval_needed(arguments, CONTEXT))
+    return asks(one, arguments)
+
+
+def asks(one: AnyTool, arguments: str) -> bool:
+    """Whether a person is asked about a call, as drivers decide it."""
+    call = ToolCall("", one.name, arguments)
+    answer = answer_of("needs_approval", one.needs_approval, one, call, CONTEXT, {})
+    return asyncio.run(answer) is not False
 
 
 def test_approval_is_asked_as_the_policy_says() -> None:
@@ -384,10 +392,7 @@ def test_an_async_predicate_is_awaited() -> None:
         return query.limit > 5
 
     one = Tool(name="s", parameters=Query, execute=print, needs_approval=ask)
-    answers = [
-        asyncio.run(one.approval_needed(f'{{"text": "a", "limit": {limit}}}', CONTEXT))
-        for limit in (5, 6)
-    ]
+    answers = [asks(one, f'{{"text": "a", "limit": {limit}}}') for limit in (5, 6)]
 
     assert answers == [False, True]
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from graphloop.approvals import Approval, issue, verify
-from graphloop.drivers.asks import Pending, ask_key, capability_of, pending_of
-from graphloop.effects import AskHuman, CallModel, CallTool, Effect, StartRun
+from graphloop.drivers.asks import Pending, ask_key, capability_of, pending_of, unfit
+from graphloop.effects import IN_WORDS, AskHuman, CallModel, CallTool, Effect, StartRun
 from graphloop.errors import ConfigError
+from graphloop.nodes.approve import EDITED
 from graphloop.run import Run, evolve
 from graphloop.stores.base import Ask
 from graphloop.values import ModelRequest
@@ -128,3 +131,35 @@ def test_a_store_is_told_the_same() -> None:
     (found,) = pending(waiting("r", QUESTION))
 
     assert Ask("c0.0", "approval", "pay", PAY.arguments, found.token, (), 60.0) == found.ask
+
+
+TAKES = '{"type": "object", "properties": {"amount": {"type": "integer"}}, "required": ["amount"]}'
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        ("{}", "'amount' is a required property.* An edit replaces all arguments"),
+        ('{"amount": "lots"}', "amount: 'lots' is not of type 'integer'"),
+    ],
+)
+def test_an_edit_that_its_tool_would_refuse_is_refused_at_once(edit: str, message: str) -> None:
+    """Its approver is still there; when the run goes on, nobody may be."""
+    assert re.search(message, unfit("pay", TAKES, edit) or "")
+    assert unfit("pay", TAKES, '{"amount": 4}') is None
+
+
+@pytest.mark.parametrize("parameters", ["", "{", '{"type": "array"}'])
+def test_a_schema_that_says_nothing_refuses_nothing(parameters: str) -> None:
+    """The run checks every edit again, with the tool itself."""
+    assert unfit("pay", parameters, "{}") is None
+
+
+@pytest.mark.parametrize(
+    "edit", ["{}", '{"answer": 7}', '{"answer": " "}', '{"answer": "a", "b": 1}']
+)
+def test_an_edit_of_a_node_s_question_is_refused_at_once(edit: str) -> None:
+    """What the node would take for a no must not be kept as a yes, whatever the node is called."""
+    assert "Invalid arguments" in (unfit("approve the plan!", EDITED, edit) or "")
+    assert unfit("approve the plan!", EDITED, '{"answer": "Do it."}') is None
+    assert unfit("approve the plan!", IN_WORDS, '{"question": "Well?", "answer": ""}') is None

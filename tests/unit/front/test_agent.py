@@ -314,14 +314,43 @@ def test_only_a_clear_yes_lets_a_gated_tool_run(answer: object, status: str) -> 
     assert status == asyncio.run(later())
 
 
-def test_a_stop_predicate_that_forgets_to_return_is_told_so() -> None:
-    """It would never stop anything, and nobody would know why."""
+def test_a_stop_predicate_that_forgets_to_return_stops_and_is_told_so() -> None:
+    """It would never stop anything, and nobody would know why; no turn is lost."""
 
     def forgetful(info: StopInfo) -> None:
         assert info.step_count
 
-    with pytest.raises(ConfigError, match="returns True or False; forgetful returned None"):
-        Agent(model(reply(call())), tools=[read], stop_when=wrong(forgetful)).generate_sync("go")
+    agent = Agent(model(reply(call())), tools=[read], stop_when=wrong(forgetful))
+    result = agent.generate_sync("go")
+
+    assert (EndReason.STOP_CONDITION, 1) == (result.end_reason, len(result.steps))
+    assert "forgetful: expected True or False, found None." in result.stopped_by[0]
+
+
+def test_a_list_of_no_active_tools_is_refused_where_there_are_tools() -> None:
+    """The model would starve, and nothing would say so."""
+    with pytest.raises(ConfigError, match="`active_tools`: expected a tool, found none"):
+        Agent(model(), tools=[read], active_tools=[])
+    Agent(model(), active_tools=[])
+
+
+def test_a_stop_may_wait_for_a_tool_that_a_later_turn_adds() -> None:
+    """Where nothing can add it, the name is misspelt."""
+    late, waits = Tool(name="late", parameters={"type": "object"}, execute=print), "late"
+
+    def prepare(info: StepInfo) -> StepChanges:
+        return StepChanges(add_tools=[late] if info.step_index == 0 else [])
+
+    one = Agent(
+        model(reply(call("late")), reply("never")),
+        tools=[read],
+        stop_when=stop.has_tool_call(waits),
+        prepare_step=prepare,
+    )
+
+    assert EndReason.STOP_CONDITION is one.generate_sync("go").end_reason
+    with pytest.raises(ConfigError, match=r"`stop\.has_tool_call` names 'late'"):
+        Agent(model(), tools=[read], stop_when=stop.has_tool_call(waits))
 
 
 def test_an_agent_among_the_tools_is_told_how_to_be_one() -> None:
@@ -561,7 +590,7 @@ def test_a_tool_that_is_not_active_is_neither_offered_nor_run() -> None:
     ("choice", "active", "found"),
     [
         (ToolChoice("tool", "write"), ["read"], "names 'write'"),
-        ("required", [], "there are no tools"),
+        ("required", [], "`active_tools`: expected a tool, found none"),
     ],
 )
 def test_a_choice_among_tools_that_are_not_active_is_refused(

@@ -50,9 +50,9 @@ def events(
     [
         (True, Approval(True)),
         (False, Approval(False)),
-        (1, Approval(False)),
-        ("yes", Approval(False)),
-        (None, Approval(False)),
+        (1, Approval(False, "the approver answered 1, neither a yes nor a no.")),
+        ("yes", Approval(False, "the approver answered 'yes', neither a yes nor a no.")),
+        (None, Approval(False, "the approver answered None, neither a yes nor a no.")),
         (decline("no"), Approval(False, "no")),
         (Approval(wrong(1), "sure", "{}", "t"), Approval(False, "sure")),
         (Approval(True, "ok", {"a": 1}, "t"), Approval(True, "ok", '{"a":1}', "t")),

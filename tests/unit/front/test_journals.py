@@ -10,13 +10,14 @@ from typing import TypeVar
 import pytest
 
 from graphloop import END, Agent, Approval, EndReason, Graph, Tool, approve, tool
-from graphloop.effects import AskHuman, CallModel
+from graphloop.effects import IN_WORDS, AskHuman, CallModel
 from graphloop.errors import ConfigError, StoreError, UnknownRun
-from graphloop.events import Setup, Started
+from graphloop.events import Setup, Started, Steered
 from graphloop.front.journals import (
     answer_recorded,
     fork_run,
     opening_of,
+    parameters_in,
     recorded_asks,
     root_of,
     state_after,
@@ -28,7 +29,7 @@ from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.memory import MemoryStore
 from graphloop.stores.sqlite import SqliteStore
 from graphloop.testing import ScriptedModel
-from graphloop.values import Message, UserMessage
+from graphloop.values import Message, ToolSpec, UserMessage
 from tests.agents import ticking
 from tests.mortal_store import Fate, MortalSqliteStore
 from tests.own_nodes import Ticket, route
@@ -649,3 +650,23 @@ def test_a_journal_is_read_with_states_of_its_graph_s_type() -> None:
     assert own is state(own)
     with pytest.raises(StoreError, match="state is not the graph's"):
         state({"txt": 1})
+
+
+def test_what_a_tool_takes_stands_in_the_journal_of_the_run_that_called_it() -> None:
+    """A child's tools are its own; a later setup replaces the first."""
+
+    async def found() -> list[str]:
+        store = MemoryStore()
+        old, new = (Setup(tools=(ToolSpec("pay", "", text),)) for text in ("old", "new"))
+        await store.append("r", 1, Started(1.0, "r", "g", (), old))
+        await store.append("r/c0.0", 1, Started(1.0, "r/c0.0", "g", (), old))
+        await store.append("r/c0.0", 2, Steered(2.0, 1, setup=new))
+        asks = [
+            Ask("c0.0", "approval", "pay", "{}"),
+            Ask("c0.0/c0.0", "approval", "pay", "{}"),
+            Ask("c0.0", "approval", "other", "{}"),
+            Ask("pay.2", "approval", "pay", "{}", takes=IN_WORDS),
+        ]
+        return [await parameters_in(store, "r", ask) for ask in asks]
+
+    assert asyncio.run(found()) == ["old", "new", "", IN_WORDS]

@@ -56,7 +56,7 @@ def test_without_options_the_loop_is_the_one_that_is_drawn() -> None:
 @pytest.mark.parametrize(
     ("options", "node"),
     [
-        ({"active_tools": []}, PrepareStep(active_tools=())),
+        ({"active_tools": ["read"]}, PrepareStep(active_tools=("read",))),
         ({"tool_choice": "required"}, PrepareStep(tool_choice=ToolChoice("required"))),
         (
             {"tool_choice": ToolChoice("required", scope="first_step")},

@@ -16,7 +16,7 @@ from graphloop.events import Setup
 from graphloop.front.tool_approver import Decide, ToolApprover, approver_alone, approver_below
 from graphloop.run import Run
 from graphloop.testing import ScriptedModel
-from graphloop.values import ToolCall, ToolResult, evolve
+from graphloop.values import AssistantMessage, ToolCall, ToolResult, UserMessage, evolve
 from tests.strategies import fresh
 
 
@@ -48,7 +48,10 @@ ANSWERS: list[tuple[Decide, str]] = [
     (lambda _: Approval(True, arguments='{"amount": 4}'), "4 paid"),
     (later, "5 paid"),
     (lambda _: False, "Tool call denied."),
-    (lambda _: cast("bool", 1), "Tool call denied."),  # what an unchecked caller returns
+    (  # what an unchecked caller returns
+        lambda _: cast("bool", 1),
+        "Tool call denied. Reason: the approver answered 1, neither a yes nor a no.",
+    ),
     (lambda _: Approval(False, "too much"), "Tool call denied. Reason: too much"),
 ]
 
@@ -154,3 +157,21 @@ def test_what_its_own_gates_ask_it_answers_below_too() -> None:
     assert [None] == decided(below, under(ask("*"), ASKS, READS, depth=2), "pay")
     top = approver_below(ToolApprover(own.decide), None, "kid", fresh(), [READS])
     assert [True] == decided(top, under(READS), "pay")
+
+
+def test_who_decides_is_told_the_conversation_that_the_call_is_in() -> None:
+    """What was asked, and the reply with the call; a parked run's request holds the same."""
+    told: list[Pending] = []
+
+    def decide(pending: Pending) -> bool:
+        told.append(pending)
+        return False
+
+    paid(decide)
+    parked = Agent(ScriptedModel([call("pay", amount=5)]), tools=[pay]).generate_sync("go")
+
+    for pending in (told[0], parked.pending[0]):
+        asked, said = pending.messages
+        assert isinstance(asked, UserMessage)
+        assert isinstance(said, AssistantMessage)
+        assert ["pay"] == [one.name for one in said.calls]

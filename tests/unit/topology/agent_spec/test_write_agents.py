@@ -85,7 +85,6 @@ def test_every_model_has_a_configuration(label: str) -> None:
 RULES: tuple[tuple[tuple[Data, ...], dict[str, bool], int], ...] = (
     ((), {"search": False, "refund": False}, 0),
     (({"ask": "refund"}, {"allow": "*"}), {"search": False, "refund": True}, 0),
-    (({"allow": "*"}, {"ask": "refund"}), {"search": False, "refund": False}, 0),
     (({"ask": "refund", "when": "over"}, {"allow": "*"}), {"search": False, "refund": True}, 1),
     (({"deny": "refund", "when": "over"}, {"allow": "*"}), {"search": False, "refund": True}, 1),
     (({"allow": "*", "when": "over"},), {"search": True, "refund": True}, 2),
