@@ -17,7 +17,7 @@ from ..run import EndReason, Run, Spent, StepResult
 from ..values import Message
 from .final_answer import FinalAnswer
 from .keeper import Hold
-from .result import RunResult, unkept_rules, unseen_costs
+from .result import RunResult, unkept_rules, unknown_words, unseen_costs
 
 __all__ = ["Opened"]
 
@@ -93,9 +93,12 @@ class Opened(Generic[S]):
         """Return what the caller must know of a run that was driven, beside its result."""
         below = {**self.children, **self.driver.descendants}
         of_children = [
-            f"{key}: {one}" for key, child in below.items() for one in unkept_rules(child)
+            f"{key}: {one}"
+            for key, child in below.items()
+            for one in (*unkept_rules(child), *unknown_words(child))
         ]
-        return (*unseen_costs(self.graph, run), *unkept_rules(run), *of_children)
+        own = (*unseen_costs(self.graph, run), *unkept_rules(run), *unknown_words(run))
+        return (*own, *of_children)
 
     def ended(self, run: Run[S], warnings: Sequence[str]) -> RunResult[S] | Exception:
         """Return the result of the run that was driven, or the error that it ended in."""

@@ -19,7 +19,7 @@ from ..values import FinishReason, Message, Usage
 from .final_answer import answer_text
 from .handed_in import bound, conversation_digest
 
-__all__ = ["RunResult", "spent_by", "unkept_rules", "unseen_costs"]
+__all__ = ["RunResult", "spent_by", "unkept_rules", "unknown_words", "unseen_costs"]
 
 S = TypeVar("S")
 
@@ -161,6 +161,16 @@ def unkept_rules(run: Run[Any]) -> tuple[str, ...]:
     return (
         *[f"the rule {describe_rule(one)!r} was broken" for one in run.watch.broken],
         *[f"the rule {describe_rule(one)!r} is still owed, and the run is over" for one in owed],
+    )
+
+
+def unknown_words(run: Run[Any]) -> tuple[str, ...]:
+    """Return a warning for each turn whose server ended it by a word that no wire knows."""
+    return tuple(
+        f"turn {step.index}: expected a finish reason that the wire knows, found "
+        f"{step.raw_finish_reason!r}. The answer may be cut, so its calls did not run"
+        for step in run.steps
+        if step.finish_reason is FinishReason.OTHER
     )
 
 
