@@ -50,6 +50,7 @@ class Models(Generic[S]):
     ) -> AsyncGenerator[Delta | ModelReplied | EffectFailed, None]:
         """Yield a model's deltas and, last, the event that it replied or failed."""
         seen = False
+        self._so_far[effect.id] = _so_far(effect.model, Usage())
         try:
             async with aclosing(self._session(effect.model).stream(effect.request)) as stream:
                 async for item in stream:
@@ -91,14 +92,15 @@ class Models(Generic[S]):
     def _failed(self, effect: CallModel, error: Exception, *, seen: bool) -> EffectFailed:
         failed = self._performer.fail(effect, error)
         seen = seen or (isinstance(error, ProviderError) and error.content_seen)
+        if not (seen or self._so_far[effect.id].usage.total_tokens):
+            del self._so_far[effect.id]  # No server bills a refusal.
         return evolve(failed, spent=self._used(effect.id), content_seen=seen)
 
     def _used(self, effect_id: int) -> Spent:
         reply = self._so_far.get(effect_id)
         if reply is None:
             return Spent()
-        cost_usd = self._performer.price(reply)
-        return Spent(1, 0, reply.usage, cost_usd or 0.0, int(cost_usd is None))
+        return Spent.on(reply.usage, self._performer.price(reply))
 
     def _session(self, label: str) -> ModelSession:
         session = self._sessions.get(label)
