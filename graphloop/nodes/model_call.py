@@ -120,6 +120,11 @@ class ModelCall(FrozenFields):
     def _failed(self, run: Run[S], event: EffectFailed) -> Reaction[S, ModelCallOutcome]:
         failure, turn = event.failure, run.turn
         run = evolve(run, turn=evolve(turn, asked=True, usage=turn.usage + event.spent.usage))
+        if turn.cut is not None and failure.error in TOO_LARGE:
+            calls = turn.cut.message.calls
+            return Leave(
+                evolve(run, turn=evolve(run.turn, reply=turn.cut, calls=calls)), Truncated()
+            )
         if failure.error == "ContextOverflow":
             return Leave(run, ContextFull())
         if failure.retryable and not event.content_seen and turn.fallbacks < len(self.fallbacks):
@@ -144,6 +149,9 @@ DECIDED: Mapping[FinishReason, ModelCallOutcome] = {
     FinishReason.CONTEXT_WINDOW: ContextFull(),
 }
 """Finish reasons that decide alone, whatever else is in the reply."""
+
+TOO_LARGE: Final = frozenset({"RequestRejected", "ContextOverflow"})
+"""How a server refuses a larger token limit than its model has."""
 
 CUT: Final = frozenset({FinishReason.LENGTH, FinishReason.OTHER})
 """Finish reasons of a reply that may end inside a call, however whole its arguments look."""
