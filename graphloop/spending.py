@@ -93,14 +93,8 @@ class Budget(Struct, frozen=True, gc=False):
 
     def left(self, spent: Spent) -> Budget:
         """Return what is left of it, never less than nothing."""
-        return Budget(
-            None if self.tokens is None else max(0, self.tokens - spent.usage.total_tokens),
-            None if self.usd is None else max(0.0, self.usd - spent.cost_usd),
-            None if self.seconds is None else max(0.0, self.seconds - spent.seconds),
-            None if self.tool_calls is None else max(0, self.tool_calls - spent.tool_calls),
-            None if self.agent_calls is None else max(0, self.agent_calls - spent.agent_calls),
-            self.refuse_uncounted,
-        )
+        tokens, tools, agents = spent.usage.total_tokens, spent.tool_calls, spent.agent_calls
+        return self.without(Budget(tokens, spent.cost_usd, spent.seconds, tools, agents))
 
     def without(self, other: Budget) -> Budget:
         """Return what is left once `other` is set aside; a limit that `other` lacks stays."""
