@@ -77,11 +77,15 @@ class EndReason(StrEnum):
 
 
 class Ending(Struct, frozen=True, gc=False):
-    """Why a run ended, everything that stopped it, and the failure if there was one."""
+    """Why a run ended, everything that stopped it, and the failure if there was one.
+
+    `said` is the text of a reply that was cut off when the run was stopped.
+    """
 
     reason: EndReason
     stopped_by: tuple[str, ...] = ()
     failure: Failure | None = None
+    said: str = ""
 
     @property
     def was_stopped(self) -> bool:

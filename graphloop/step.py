@@ -224,7 +224,7 @@ def _aborted(run: Run[S], event: Cancelled) -> Run[S]:
         unwanted=frozenset(),
         spent=_cut(run, event),
         turn=_unissued(run, event.unbegun),
-        ending=ending,
+        ending=evolve(ending, said=event.said),
     )
 
 

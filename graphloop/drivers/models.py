@@ -32,7 +32,7 @@ DELTAS: Final = (TextDelta, ReasoningDelta, ToolCallDelta)
 
 
 class Models(Generic[S]):
-    """Asks the models of one run.
+    """Asks the models of one run; `said` is the text of a reply that has not ended.
 
     Args:
         ports: where the models are, and the clock.
@@ -44,6 +44,7 @@ class Models(Generic[S]):
         self._performer = performer
         self._sessions: dict[str, ModelSession] = {}
         self._so_far: dict[int, Reply] = {}
+        self.said: list[str] = []
 
     async def ask(
         self, effect: CallModel
@@ -51,11 +52,14 @@ class Models(Generic[S]):
         """Yield a model's deltas and, last, the event that it replied or failed."""
         seen = False
         self._so_far[effect.id] = _so_far(effect.model, Usage())
+        self.said.clear()
         try:
             async with aclosing(self._session(effect.model).stream(effect.request)) as stream:
                 async for item in stream:
                     if isinstance(item, DELTAS):
                         seen = True
+                        if isinstance(item, TextDelta):
+                            self.said.append(item.text)
                         yield item
                     elif isinstance(item, Reply):
                         self._so_far[effect.id] = item
@@ -80,6 +84,7 @@ class Models(Generic[S]):
         """Forget what a call has used that this event answers: the journal knows it now."""
         if isinstance(event, (ModelReplied, EffectFailed)):
             self._so_far.pop(event.effect, None)
+            self.said.clear()
 
     def unfinished(self) -> Spent:
         """Return what the calls without an answer have used, as far as their servers said."""

@@ -68,6 +68,11 @@ class RunResult(Generic[S]):
         return answer_text(self.run.steps[-1]) if self.run.steps else ""
 
     @property
+    def partial_text(self) -> str:
+        """The text of a reply that was cut off when the run was stopped; no message holds it."""
+        return self.run.ending.said if self.run.ending is not None else ""
+
+    @property
     def messages(self) -> tuple[Message, ...]:
         """The messages this run added, and only those: `history += result.messages`.
 

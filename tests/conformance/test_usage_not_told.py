@@ -12,6 +12,7 @@ import pytest
 from graphloop import Agent, RunResult, stop, tool
 from graphloop.compaction import Compaction
 from graphloop.model_price import ModelPrice
+from graphloop.providers.base import TextDelta
 from graphloop.providers.http import Endpoint, HttpProvider
 from graphloop.providers.openai_chat import OpenAIChat
 from graphloop.run import EndReason
@@ -148,21 +149,21 @@ def test_a_budget_that_refuses_lets_counted_calls_go_on() -> None:
     assert EndReason.COMPLETED is result.end_reason
 
 
-def test_an_aborted_call_whose_usage_was_not_told_has_no_known_cost() -> None:
-    """The server may bill what it wrote until then."""
+def test_an_aborted_call_keeps_its_text_and_has_no_known_cost() -> None:
+    """A person has read the text, and the server may bill it; but it is no answer."""
     gate = asyncio.Event()
     half = Answer(sse(json.dumps({"choices": [{"delta": {"content": "Half"}}]})), gates={1: gate})
 
     async def use(agent: Agent, server: WireServer) -> RunResult[Any]:
         stream = agent.stream("Go.")
-        async with asyncio.TaskGroup() as group:
-            running = group.create_task(stream.result())
-            await server.waiting.wait()
-            stream.abort("enough")
-        return running.result()
+        async for part in stream.full_stream:
+            if isinstance(part, TextDelta):
+                stream.abort("enough")
+        return await stream.result()
 
     result: RunResult[Any] = asyncio.run(with_agent([half], use))
 
     assert EndReason.ABORTED is result.end_reason
     assert (None, None) == (result.usage, result.cost_usd)
     assert 1 == result.run.spent.unreported_calls
+    assert ("", "Half", ()) == (result.text, result.partial_text, result.messages)
