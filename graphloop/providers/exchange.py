@@ -143,7 +143,10 @@ class Exchange:
         self._bytes += len(chunk)
         self._unended = 0 if events else self._unended + len(chunk)
         if self._bytes > REPLY_BYTES_MAX or self._unended > EVENT_BYTES_MAX:
-            raise self._too_long()
+            raise BadReply(
+                f"reply: expected at most {REPLY_BYTES_MAX} bytes (REPLY_BYTES_MAX), and in one "
+                f"event {EVENT_BYTES_MAX} (EVENT_BYTES_MAX), found more from {self._host}."
+            )
         if self._head is not None:
             self._keep_head(self._head, chunk, events)
         return events
@@ -244,14 +247,6 @@ class Exchange:
             return self._headers.get("content-type", "").startswith("text/event-stream")
         start = head.lstrip(b"\xef\xbb\xbf\r\n")
         return start.startswith((b":", b"data:", b"event:", b"id:", b"retry:"))
-
-    def _too_long(self) -> BadReply:
-        whole = self._bytes > REPLY_BYTES_MAX
-        what, most = ("reply", REPLY_BYTES_MAX) if whole else ("event", EVENT_BYTES_MAX)
-        return BadReply(
-            f"{what}: expected at most {most} bytes ({what.upper()}_BYTES_MAX), found more from "
-            f"{self._host}. Fix: see what that server repeats without end."
-        )
 
     def _no_stream(self, head: bytes) -> ProviderError:
         """Return what a successful answer without any event means: an error, but which?"""

@@ -68,15 +68,15 @@ ANTHROPIC: Final[Mapping[str, Word]] = {
 
 
 def meaning(words: Mapping[str, Word], raw: str) -> FinishReason:
-    """Return what a server's word means.
+    """Return what a server's last word means; the empty one stands for none.
 
     Raises:
         StreamTruncated: the server broke off.
     """
     word = words.get(raw.lower(), Word(FinishReason.OTHER, ""))
-    if word.means is None:
+    if word.means is None or not raw:
         raise StreamTruncated(
-            f"finish reason: expected a word that ends an answer, found {raw!r} ({word.said_by}): "
-            "the server broke off. Fix: ask again; what came is not an answer."
+            f"finish reason: expected a word that ends an answer, found {raw!r}: the server broke "
+            "off before the model was done. Fix: ask again; what came is not an answer."
         )
     return word.means

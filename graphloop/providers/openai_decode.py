@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, TypeAlias, final
 
-from ..errors import StreamTruncated
 from ..values import (
     AssistantMessage,
     AssistantPart,
@@ -110,11 +109,6 @@ class ChatDecoder:
         Raises:
             StreamTruncated: no finish reason has come, or one that says the server broke off.
         """
-        if not self._finish:
-            raise StreamTruncated(
-                f"finish reason: expected one at the end of a stream of the {WIRE} wire, found "
-                "none. Fix: ask again; what came is not an answer."
-            )
         extra = dict(self._extra)
         if self._details:
             extra["reasoning_details"] = self._details

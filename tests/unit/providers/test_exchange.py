@@ -280,10 +280,9 @@ def test_an_event_without_end_is_refused_once_it_is_too_long() -> None:
     async def main() -> None:
         endless = Answer([b"data: ", *[mebibyte] * 40])
         async with WireServer([endless]) as server:
-            with pytest.raises(BadReply, match="EVENT_BYTES_MAX") as caught:
+            with pytest.raises(BadReply, match=r"16777216 \(EVENT_BYTES_MAX"):
                 await Talk(server).ask()
             await server.client_left.wait()
-            assert "16777216" in str(caught.value)
 
     asyncio.run(main())
 

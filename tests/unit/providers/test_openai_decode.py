@@ -87,7 +87,7 @@ def test_done_without_a_finish_reason_is_a_cut_stream() -> None:
     """A gateway writes `[DONE]` even where the model behind it has died."""
     decoder = fed(chunk({"content": "a"}), DONE)
 
-    with pytest.raises(StreamTruncated, match="found none"):
+    with pytest.raises(StreamTruncated, match="found ''"):
         decoder.reply()
 
 
