@@ -24,10 +24,8 @@ _is_same_model = re.compile(
 
 
 def price(reply: Reply) -> float | None:
-    """Return the cost of a reply in US dollars, or None where its price or usage is not known."""
+    """Return the cost of a reply in US dollars, or None for a model without a known price."""
     usage = reply.usage
-    if not usage.total_tokens:
-        return None
     # The table's input count includes what came from or went to a cache; ours does not.
     priced = PricedUsage(
         input_tokens=usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens,
@@ -61,7 +59,6 @@ def price_with(table: Mapping[str, ModelPrice]) -> Callable[[Reply], float | Non
                 if model.startswith(name) and _is_same_model(model, len(name))
             )
             known = next(fitting, None)
-        told = reply.usage.total_tokens > 0
-        return known.cost_usd(reply.usage) if told and known is not None else price(reply)
+        return price(reply) if known is None else known.cost_usd(reply.usage)
 
     return price_of

@@ -17,6 +17,7 @@ from graphloop.providers.http import Endpoint, HttpProvider
 from graphloop.providers.openai_chat import OpenAIChat
 from graphloop.run import EndReason
 from graphloop.spending import budget
+from graphloop.values import Reply
 from graphloop.views.parts import Finish, StepStart, Warned
 from tests.wire_server import Answer, WireServer, sse
 
@@ -58,7 +59,8 @@ async def with_agent(
     async with WireServer(answers) as server:
         model = HttpProvider(OpenAIChat("m"), Endpoint(server.url))
         try:
-            return await use(Agent(model, tools=[look], prices=PRICES, **options), server)
+            priced = options if "price" in options else {"prices": PRICES, **options}
+            return await use(Agent(model, tools=[look], **priced), server)
         finally:
             await model.aclose()
 
@@ -79,6 +81,19 @@ def test_a_usage_that_no_server_told_is_none_and_so_is_its_cost() -> None:
 
     assert (None, None, None) == (result.usage, result.total_usage, result.cost_usd)
     assert 2 == result.run.spent.unreported_calls
+
+
+def test_a_price_of_nothing_for_a_usage_that_was_not_told_is_not_known() -> None:
+    """A function of the usage says 0 of it, whoever wrote the function."""
+
+    def by_tokens(reply: Reply) -> float:
+        return reply.usage.total_tokens * 1e-6
+
+    def by_call(reply: Reply) -> float:
+        return 0.5
+
+    assert result_of([text()], price=by_tokens).cost_usd is None
+    assert 0.5 == result_of([text()], price=by_call).cost_usd
 
 
 def test_a_usage_that_was_told_in_part_is_what_was_told_and_its_cost_is_none() -> None:
