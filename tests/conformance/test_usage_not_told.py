@@ -59,7 +59,9 @@ async def with_agent(
     async with WireServer(answers) as server:
         model = HttpProvider(OpenAIChat("m"), Endpoint(server.url))
         try:
-            priced = options if "price" in options else {"prices": PRICES, **options}
+            priced: dict[str, Any] = (
+                options if "price" in options else {"prices": PRICES, **options}
+            )
             return await use(Agent(model, tools=[look], **priced), server)
         finally:
             await model.aclose()
