@@ -336,7 +336,7 @@ class Cancelled(Struct, frozen=True, tag=True, gc=False):
     `after_step` lets the turn under way come to its end first; it is somebody's wish, never a time
     limit's, so a run that it stops is aborted, and one that ends in that turn by itself is not.
     `spent` is what the effects that are void had used, as far as it is known; `unbegun` are those
-    of them that surely have not begun.
+    of them that surely have not begun. `said` is the text of a reply that was cut off.
     """
 
     at: float
@@ -345,6 +345,7 @@ class Cancelled(Struct, frozen=True, tag=True, gc=False):
     timeout: bool = False
     spent: Spent = Spent()
     unbegun: tuple[int, ...] = ()
+    said: str = ""
 
 
 Answering: TypeAlias = (

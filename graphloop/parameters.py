@@ -7,13 +7,16 @@ schema is written (the same bytes for equal schemas). Where a schema comes from 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
+from msgspec import DecodeError
+from msgspec.json import decode
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 
 from .argument_checks import checks_in, readings_in
 from .errors import ToolDefinitionError
@@ -22,6 +25,9 @@ from .tool_outcome import ArgumentsRejected, not_json
 __all__ = ["JsonSchema", "Parameters", "arguments_parser", "schema_of", "schema_text"]
 
 JsonSchema: TypeAlias = dict[str, object]
+
+# The numbers that are none, and what is too large for one: 1e999 reads as infinity.
+_may_be_no_number: Final = re.compile(r"NaN|Infinity|\d[eE]\+?\d{3}|\d{309}").search
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +66,8 @@ def arguments_parser(validate_json: Callable[[str], object]) -> Callable[[str], 
     def parse(arguments: str) -> object:
         if not arguments or arguments.isspace():
             arguments = "{}"
-        elif "NaN" in arguments or "Infinity" in arguments:
-            # They may stand inside a string; pydantic would take them as numbers, JSON has none.
+        elif _may_be_no_number(arguments):
+            # It may stand inside a string; pydantic would take it as a number that JSON has not.
             _check_numbers(arguments)
         return validate_json(arguments)
 
@@ -111,6 +117,6 @@ class _Untitled(GenerateJsonSchema):
 
 def _check_numbers(arguments: str) -> None:
     try:
-        from_json(arguments, allow_inf_nan=False)
-    except ValueError as error:
+        decode(arguments)
+    except (DecodeError, UnicodeEncodeError, RecursionError) as error:
         raise ArgumentsRejected(not_json(arguments, str(error))) from error

@@ -78,11 +78,15 @@ class EndReason(StrEnum):
 
 
 class Ending(Struct, frozen=True, gc=False):
-    """Why a run ended, everything that stopped it, and the failure if there was one."""
+    """Why a run ended, everything that stopped it, and the failure if there was one.
+
+    `said` is the text of a reply that was cut off when the run was stopped.
+    """
 
     reason: EndReason
     stopped_by: tuple[str, ...] = ()
     failure: Failure | None = None
+    said: str = ""
 
     @property
     def was_stopped(self) -> bool:
@@ -173,6 +177,7 @@ class Turn(Struct, frozen=True):
         retries: how often the turn was asked again.
         fallbacks: how many models have failed in it.
         asked: whether a model has answered, or failed for good.
+        cut: the reply that was cut at its token limit, while the turn is asked again for more.
         compacted: whether the history was made shorter for it.
         dropped: whether the caller put a conversation of its own in place of the reply.
         beyond_budget: the limits of the budget that a call was refused for, with no call left.
@@ -207,6 +212,7 @@ class Turn(Struct, frozen=True):
     notes: tuple[Message, ...] = ()
     branches: tuple[BranchRun, ...] = ()
     usage: Usage = Usage()
+    cut: Reply | None = None
 
     def has_call(self, key: str) -> bool:
         """Whether this is the key of one of the turn's calls, and not of what a node wished for."""

@@ -20,7 +20,8 @@ class Spent(Struct, frozen=True, gc=False):
     `unpriced_calls` counts model calls of unknown price. `seconds` are seconds of work, by the
     run's own events: waiting for people counts nothing, and child runs count each for itself.
     `tool_calls` has those that were stopped in the middle: they have run, or may have.
-    `agent_calls` are the child runs that calls of models have begun, and none that nodes have.
+    `agent_calls` are the child runs that calls of models have started, and none that nodes have.
+    `unreported_calls` counts model calls whose server told no usage; `usage` lacks them.
     """
 
     model_calls: int = 0
@@ -30,6 +31,18 @@ class Spent(Struct, frozen=True, gc=False):
     unpriced_calls: int = 0
     seconds: float = 0.0
     agent_calls: int = 0
+    unreported_calls: int = 0
+
+    @property
+    def told_usage(self) -> Usage | None:
+        """The usage as far as servers told it; None where model calls were made and none did."""
+        return None if 0 < self.model_calls == self.unreported_calls else self.usage
+
+    @classmethod
+    def on(cls, usage: Usage, cost_usd: float | None) -> Spent:
+        """Return what one model call has spent; a call takes tokens, so 0 of them was not told."""
+        unpriced, untold = int(cost_usd is None), int(not usage.total_tokens)
+        return cls(1, 0, usage, cost_usd or 0.0, unpriced, unreported_calls=untold)
 
     def __add__(self, other: Spent) -> Spent:
         return Spent(
@@ -40,6 +53,7 @@ class Spent(Struct, frozen=True, gc=False):
             self.unpriced_calls + other.unpriced_calls,
             self.seconds + other.seconds,
             self.agent_calls + other.agent_calls,
+            self.unreported_calls + other.unreported_calls,
         )
 
 
@@ -50,7 +64,8 @@ class Budget(Struct, frozen=True, gc=False):
     to begin), so one turn can exceed them. The numbers of
     tool calls and of agent calls are never exceeded: a call beyond them does not run, and ends the
     run after its turn. An agent call begins a child run, at any depth, because a model asked for
-    it; child runs that nodes begin are bounded by the graph, and do not count.
+    it; child runs that nodes begin are bounded by the graph, and do not count. With
+    `refuse_uncounted`, a model call that tokens or money cannot count ends the run after its turn.
     """
 
     tokens: int | None = None
@@ -58,6 +73,7 @@ class Budget(Struct, frozen=True, gc=False):
     seconds: float | None = None
     tool_calls: int | None = None
     agent_calls: int | None = None
+    refuse_uncounted: bool = False
 
     def tripped(self, spent: Spent) -> tuple[str, ...]:
         """Return the names of the limits between turns that are reached."""
@@ -68,17 +84,17 @@ class Budget(Struct, frozen=True, gc=False):
             names.append("budget.usd")
         if self.seconds is not None and spent.seconds >= self.seconds:
             names.append("budget.seconds")
+        unknown = (self.tokens is not None and spent.unreported_calls) or (
+            self.usd is not None and spent.unpriced_calls
+        )
+        if self.refuse_uncounted and unknown:
+            names.append("budget.uncounted")
         return tuple(names)
 
     def left(self, spent: Spent) -> Budget:
         """Return what is left of it, never less than nothing."""
-        return Budget(
-            None if self.tokens is None else max(0, self.tokens - spent.usage.total_tokens),
-            None if self.usd is None else max(0.0, self.usd - spent.cost_usd),
-            None if self.seconds is None else max(0.0, self.seconds - spent.seconds),
-            None if self.tool_calls is None else max(0, self.tool_calls - spent.tool_calls),
-            None if self.agent_calls is None else max(0, self.agent_calls - spent.agent_calls),
-        )
+        tokens, tools, agents = spent.usage.total_tokens, spent.tool_calls, spent.agent_calls
+        return self.without(Budget(tokens, spent.cost_usd, spent.seconds, tools, agents))
 
     def without(self, other: Budget) -> Budget:
         """Return what is left once `other` is set aside; a limit that `other` lacks stays."""
@@ -88,6 +104,7 @@ class Budget(Struct, frozen=True, gc=False):
             _less(self.seconds, other.seconds),
             _less(self.tool_calls, other.tool_calls),
             _less(self.agent_calls, other.agent_calls),
+            self.refuse_uncounted,
         )
 
     def shares(self, parts: int) -> tuple[Budget, ...]:
@@ -102,6 +119,7 @@ class Budget(Struct, frozen=True, gc=False):
             None if self.seconds is None else self.seconds / parts,
             _part(self.tool_calls, parts, at),
             _part(self.agent_calls, parts, at),
+            self.refuse_uncounted,
         )
 
     def tightened(self, other: Budget) -> Budget:
@@ -112,6 +130,7 @@ class Budget(Struct, frozen=True, gc=False):
             stricter(self.seconds, other.seconds),
             stricter(self.tool_calls, other.tool_calls),
             stricter(self.agent_calls, other.agent_calls),
+            self.refuse_uncounted or other.refuse_uncounted,
         )
 
 
@@ -122,6 +141,7 @@ def budget(
     seconds: float | None = None,
     tool_calls: int | None = None,
     agent_calls: int | None = None,
+    refuse_uncounted: bool = False,
 ) -> Budget:
     """Return a budget for a run and all its child runs.
 
@@ -132,6 +152,8 @@ def budget(
         tool_calls: executions of tools; the run ends once one more is asked for.
         agent_calls: runs of agents that models call as tools, those that take over and those that
             other agents call among them; the run ends once one more is asked for.
+        refuse_uncounted: whether a model call that `tokens` or `usd` cannot count ends the run,
+            since its server told no usage or its price is not known; else the run warns.
 
     Raises:
         ConfigError: a limit is not above 0; leave it out for no limit.
@@ -142,6 +164,7 @@ def budget(
         None if seconds is None else positive_number("budget.seconds", seconds),
         None if tool_calls is None else whole_number("budget.tool_calls", tool_calls),
         None if agent_calls is None else whole_number("budget.agent_calls", agent_calls),
+        refuse_uncounted,
     )
 
 

@@ -224,7 +224,7 @@ def _aborted(run: Run[S], event: Cancelled) -> Run[S]:
         unwanted=frozenset(),
         spent=_cut(run, event),
         turn=_unissued(run, event.unbegun),
-        ending=ending,
+        ending=evolve(ending, said=event.said),
     )
 
 
@@ -265,14 +265,7 @@ def _timed(run: Run[S], event: Event) -> Spent:
 def _spend(run: Run[S], event: Answering, answered: Effect) -> Spent:
     spent, seconds = run.spent, run.spent.seconds + _seconds(run, event)
     if isinstance(event, ModelReplied):
-        return evolve(
-            spent,
-            model_calls=spent.model_calls + 1,
-            usage=spent.usage + event.reply.usage,
-            cost_usd=spent.cost_usd + (event.cost_usd or 0.0),
-            unpriced_calls=spent.unpriced_calls + (event.cost_usd is None),
-            seconds=seconds,
-        )
+        return evolve(spent, seconds=seconds) + Spent.on(event.reply.usage, event.cost_usd)
     if isinstance(answered, CallTool):
         # A tool that failed has run, or may have.
         return evolve(spent, tool_calls=spent.tool_calls + 1, seconds=seconds)

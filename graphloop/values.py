@@ -76,10 +76,14 @@ class TextPart(Struct, frozen=True, tag_field="type", tag="text", gc=False):
 
 
 class ImagePart(Struct, frozen=True, tag_field="type", tag="image", gc=False):
-    """An image for the model: `source` is a URL, or base64 data when `media_type` is set."""
+    """An image for the model: `source` is a URL, or base64 data when `media_type` is set.
+
+    `detail` is how closely the chat wire's servers look at it; empty leaves it to them.
+    """
 
     source: str
     media_type: str = ""
+    detail: str = ""
     type: ClassVar[Literal["image"]] = "image"
 
 

@@ -128,7 +128,7 @@ class Folded:
     open: FoldedStep | None = None
     end_reason: EndReason | None = None
     stopped_by: tuple[str, ...] = ()
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage | None = None
     error: Exception | None = None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from graphloop.providers.base import Delta, ServerEvent
@@ -76,7 +77,14 @@ def calls(*fragments: dict[str, object]) -> ServerEvent:
 
 
 def heard_from(*events: ServerEvent) -> tuple[list[Delta], Reply]:
-    """Return what a stream of `events` shows, and the answer it ends with."""
+    """Return what a stream of `events` shows, and the answer it ends with.
+
+    A stream that says no finish reason of its own ends by `stop`.
+    """
+    said = any(re.search(rb'"finish_reason": ?"', one.data) for one in events)
+    if not said and DONE in events:
+        at = events.index(DONE)
+        events = (*events[:at], chunk({}, "stop"), *events[at:])
     return heard(WIRE, events)
 
 

@@ -57,4 +57,4 @@ if __name__ == "__main__":
     for one in parked.pending:
         print(f"{' > '.join(one.agents)} waits: {one.name}{one.arguments} ({one.key})")
     result = agent.resume_sync(parked, approvals={one.key: True for one in parked.pending})
-    print(result.text, f"({result.total_usage.total_tokens} tokens, all agents together)")
+    print(result.text, f"({result.run.spent.usage.total_tokens} tokens, all agents together)")

@@ -15,7 +15,7 @@ from ..front.result import RunResult
 from ..naming import turns_direction
 from ..run import Run
 from ..stores.base import Ask
-from ..values import ToolResult, UserMessage
+from ..values import ToolResult, Usage, UserMessage
 from ..views.parts import SubAgent
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "short_ask_text",
     "state_text",
     "time_text",
+    "tokens_text",
 ]
 
 S = TypeVar("S")
@@ -161,6 +162,11 @@ def state_text(run: Run[S]) -> str:
     return "" if run.state is None else f"state: {one_line(repr(run.state), ASKED_MAX)}"
 
 
+def tokens_text(usage: Usage | None) -> str:
+    """Return how many tokens a usage counts, where a server told it."""
+    return f"{usage.total_tokens:,} tokens" if usage else "tokens unknown"
+
+
 def end_facts(result: RunResult[S]) -> Iterator[str]:
     """Yield why a run ended and what it took: reason, steps, tokens, cost where one is known."""
     reason = result.end_reason
@@ -171,7 +177,7 @@ def end_facts(result: RunResult[S]) -> Iterator[str]:
     if result.owed_rules:
         yield f"{counted(len(result.owed_rules), 'rule')} owed"
     yield counted(len(result.steps), "step")
-    yield f"{result.total_usage.total_tokens:,} tokens"
+    yield tokens_text(result.total_usage)
     if result.cost_usd is not None:
         yield f"${result.cost_usd:.4f}"
     elif not result.run.setup.model.startswith("script"):

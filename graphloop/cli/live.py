@@ -43,6 +43,7 @@ from .lines import (
     mark,
     result_text,
     state_text,
+    tokens_text,
 )
 
 __all__ = ["LiveScreen"]
@@ -223,7 +224,7 @@ class LiveScreen:
         if run is not None:
             yield run.node
             yield f"step {max(run.turn.number, 0) + 1}"
-            yield f"{run.spent.usage.total_tokens:,} tokens"
+            yield tokens_text(run.spent.told_usage)
             if run.spent.cost_usd:
                 yield f"${run.spent.cost_usd:.4f}"
         yield f"{self._clock() - self._started:.1f} s"

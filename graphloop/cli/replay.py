@@ -20,7 +20,16 @@ from ..run import Run
 from ..values import AssistantMessage, SystemMessage, ToolResult, UserMessage
 from .happened import effects_of, happened
 from .journal import Journal, read
-from .lines import ask_text, call_text, counted, one_line, safe_json, state_text, time_text
+from .lines import (
+    ask_text,
+    call_text,
+    counted,
+    one_line,
+    safe_json,
+    state_text,
+    time_text,
+    tokens_text,
+)
 from .request import refuse_blanks
 from .status import Status, tell
 
@@ -108,7 +117,7 @@ def _state_lines(run: Run[None]) -> Iterator[str]:
         where,
         counted(len(run.steps), "step"),
         counted(len(run.messages), "message"),
-        f"{run.spent.usage.total_tokens:,} tokens",
+        tokens_text(run.spent.told_usage),
     ]
     yield f"after event {run.seq}: {' · '.join(facts)}"
     if said := state_text(run):

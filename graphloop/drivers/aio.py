@@ -350,12 +350,12 @@ class AsyncDriver(Generic[S]):
         A child that has ended counts too, as long as its parent has not heard of it.
         """
         run = self._recorder.driven
-        spent = event.spent + self._models.unfinished()
+        said, spent = "".join(self._models.said), event.spent + self._models.unfinished()
         for effect in run.pending.values():
             if isinstance(effect, StartRun):
                 spent += await self._below.end(effect, run, event, unless_busy=unless_busy)
         void = self._performer.unbegun(self._hearing.todo, run, self._below.begun)
-        return evolve(event, spent=spent, unbegun=void)
+        return evolve(event, spent=spent, unbegun=void, said=said)
 
     async def _unwanted(self, run: Run[S]) -> Event | None:
         """End a child that nobody waits for; None if somebody else drives all of them.

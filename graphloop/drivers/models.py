@@ -33,7 +33,7 @@ DELTAS: Final = (TextDelta, ReasoningDelta, ToolCallDelta, Restarted)
 
 
 class Models(Generic[S]):
-    """Asks the models of one run.
+    """Asks the models of one run; `said` is the text of a reply that has not ended.
 
     Args:
         ports: where the models are, and the clock.
@@ -45,17 +45,24 @@ class Models(Generic[S]):
         self._performer = performer
         self._sessions: dict[str, ModelSession] = {}
         self._so_far: dict[int, Reply] = {}
+        self.said: list[str] = []
 
     async def ask(
         self, effect: CallModel
     ) -> AsyncGenerator[Live | ModelReplied | EffectFailed, None]:
         """Yield a model's deltas and, last, the event that it replied or failed."""
         seen = False
+        self._so_far[effect.id] = _so_far(effect.model, Usage())
+        self.said.clear()
         try:
             async with aclosing(self._session(effect.model).stream(effect.request)) as stream:
                 async for item in stream:
                     if isinstance(item, DELTAS):
                         seen = type(item) is not Restarted
+                        if isinstance(item, TextDelta):
+                            self.said.append(item.text)
+                        elif not seen:
+                            self.said.clear()
                         yield item
                     elif isinstance(item, Reply):
                         self._so_far[effect.id] = item
@@ -80,6 +87,7 @@ class Models(Generic[S]):
         """Forget what a call has used that this event answers: the journal knows it now."""
         if isinstance(event, (ModelReplied, EffectFailed)):
             self._so_far.pop(event.effect, None)
+            self.said.clear()
 
     def unfinished(self) -> Spent:
         """Return what the calls without an answer have used, as far as their servers said."""
@@ -91,14 +99,15 @@ class Models(Generic[S]):
 
     def _failed(self, effect: CallModel, error: Exception, *, seen: bool) -> EffectFailed:
         failed = self._performer.fail(effect, error)
+        if not (seen or self._so_far[effect.id].usage.total_tokens):
+            del self._so_far[effect.id]  # No server bills a refusal.
         return evolve(failed, spent=self._used(effect.id), content_seen=seen)
 
     def _used(self, effect_id: int) -> Spent:
         reply = self._so_far.get(effect_id)
         if reply is None:
             return Spent()
-        cost_usd = self._performer.price(reply)
-        return Spent(1, 0, reply.usage, cost_usd or 0.0, int(cost_usd is None))
+        return Spent.on(reply.usage, self._performer.price(reply))
 
     def _session(self, label: str) -> ModelSession:
         session = self._sessions.get(label)

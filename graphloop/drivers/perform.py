@@ -206,7 +206,9 @@ class Performer(Generic[S]):
             return None
         if isinstance(cost_usd, bool) or not isinstance(cost_usd, int | float):
             return None
-        return float(cost_usd) if isfinite(cost_usd) else None
+        # Of a usage that no server told, 0 is the price of nothing.
+        told = cost_usd or reply.usage.total_tokens
+        return float(cost_usd) if told and isfinite(cost_usd) else None
 
     def fail(self, effect: Effect, error: Exception) -> EffectFailed:
         """Return the event of an effect that raised, and keep the exception."""

@@ -67,8 +67,8 @@ class ObjectResult(Generic[T_co]):
     run: RunResult[None]
 
     @property
-    def usage(self) -> Usage:
-        """Tokens of all attempts."""
+    def usage(self) -> Usage | None:
+        """Tokens of all attempts; None where no server told them."""
         return self.run.total_usage
 
     @property

@@ -10,10 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias, cast
 
 from ..errors import ConfigError, nearest, not_among
+from ..providers.openai_messages import REASONING_EXTRA, WIRE
+from ..providers.wire_json import is_list, is_object, json_text
 from ..repair import repaired
 from ..values import (
     AssistantMessage,
     AssistantPart,
+    FilePart,
     ImagePart,
     Message,
     ReasoningPart,
@@ -29,12 +32,15 @@ __all__ = ["MessageInput", "conversation", "messages_of"]
 
 MessageInput: TypeAlias = Message | Mapping[str, object]
 
+# The fields of readable reasoning, and how a part says under which of them it came.
+REASONING: Final = {"reasoning_content": "", "reasoning": REASONING_EXTRA}
+
 # What a message of each role may hold, beside its role.
 FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "system": ("content",),
     "developer": ("content",),
     "user": ("content",),
-    "assistant": ("content", "reasoning_content", "tool_calls"),
+    "assistant": ("content", *REASONING, "reasoning_details", "tool_calls"),
     "tool": ("content", "is_error", "name", "tool_call_id"),
 }
 
@@ -124,7 +130,10 @@ def _message(at: int, message: MessageInput) -> Message:
             parts = content if isinstance(content, str) else _parts(place, content)
             return UserMessage(parts)
         case "assistant":
-            return AssistantMessage(tuple(_assistant(place, message)))
+            said, details = _assistant(place, message), _details(place, message)
+            # Reasoning goes back to the wire that it came from, and to no other.
+            own = details or any(isinstance(part, ReasoningPart) for part in said)
+            return AssistantMessage(tuple(said), WIRE if own else "", details)
         case _:  # "tool", the last of the roles.
             failed = message.get("is_error", False)
             if not isinstance(failed, bool):
@@ -160,26 +169,42 @@ def _parts(place: str, content: object) -> tuple[UserPart, ...]:
 
 def _part(place: str, part: object) -> UserPart:
     match part:
-        case TextPart() | ImagePart():
+        case TextPart() | ImagePart() | FilePart():
             return part
         case {"type": "text", "text": str(text)}:
             _nothing_else(place, part, ("type", "text"))
             return TextPart(text)
         case {"type": "image_url", "image_url": {"url": str(url)}}:
             _nothing_else(place, part, ("type", "image_url"))
-            _nothing_else(f"{place}.image_url", _fields(part)["image_url"], ("url",))
-            return ImagePart(url)
+            here, image = f"{place}.image_url", _fields(_fields(part)["image_url"])
+            _nothing_else(here, image, ("url", "detail"))
+            detail = _field(here, image, "detail") if image.get("detail") else ""
+            return ImagePart(url, detail="" if detail == "auto" else detail)
+        case {"type": "file", "file": {"file_data": str(data)}}:
+            _nothing_else(place, part, ("type", "file"))
+            return _file(f"{place}.file", _fields(_fields(part)["file"]), data)
         case _:
             raise ConfigError(
-                f'{place}: expected {{"type": "text", "text": …}} or {{"type": "image_url", …}}; '
-                f"found {part!r:.80}"
+                f'{place}: expected {{"type": "text", "text": …}}, {{"type": "image_url", …}} or '
+                f'{{"type": "file", "file": {{"file_data": …}}}}; found {part!r:.80}'
             )
+
+
+def _file(place: str, file: Mapping[str, object], data: str) -> FilePart:
+    _nothing_else(place, file, ("file_data", "filename"))
+    kind, found, content = data.removeprefix("data:").partition(";base64,")
+    if not found:
+        raise ConfigError(
+            f"{place}: `file_data`: expected 'data:<type>;base64,…', found {data[:80]!r}"
+        )
+    return FilePart(content, kind, _field(place, file, "filename") if file.get("filename") else "")
 
 
 def _assistant(place: str, message: Mapping[str, object]) -> list[AssistantPart]:
     parts: list[AssistantPart] = []
-    if message.get("reasoning_content"):
-        parts.append(ReasoningPart(_field(place, message, "reasoning_content")))
+    for name, extra in REASONING.items():
+        if message.get(name):
+            parts.append(ReasoningPart(_field(place, message, name), extra=extra))
     if text := _text(place, message.get("content")):
         parts.append(TextPart(text))
     calls = message.get("tool_calls") or ()
@@ -199,6 +224,18 @@ def _assistant(place: str, message: Mapping[str, object]) -> list[AssistantPart]
                     f"arguments (a JSON string); found {call!r:.80}"
                 )
     return parts
+
+
+def _details(place: str, message: Mapping[str, object]) -> str:
+    """Return structured reasoning as a turn of the chat wire keeps it, or nothing."""
+    details: object = message.get("reasoning_details") or ()
+    if not details:
+        return ""
+    if not is_list(details) or not all(map(is_object, details)):
+        raise ConfigError(
+            f"{place}: `reasoning_details`: expected a list of objects, found {details!r:.80}"
+        )
+    return json_text({"reasoning_details": details})
 
 
 def _nothing_else(place: str, given: object, known: Sequence[str]) -> None:

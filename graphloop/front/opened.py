@@ -18,7 +18,7 @@ from ..values import Message
 from .callbacks import OUTPUT
 from .final_answer import FinalAnswer
 from .keeper import Hold
-from .result import RunResult, unkept_rules, unseen_costs
+from .result import RunResult, unkept_rules, unknown_words, unseen_costs
 
 __all__ = ["Opened"]
 
@@ -97,12 +97,15 @@ class Opened(Generic[S]):
         """Return what the caller must know of a run that was driven, beside its result."""
         below = {**self.children, **self.driver.descendants}
         of_children = [
-            f"{key}: {one}" for key, child in below.items() for one in unkept_rules(child)
+            f"{key}: {one}"
+            for key, child in below.items()
+            for one in (*unkept_rules(child), *unknown_words(child))
         ]
         reason = run.ending.reason if self.final and run.ended and run.ending else None
         lacking = f"`output` is None: the run ended by `{reason}` before it had one"
         told = run.warnings if reason in ANSWERED else (lacking, *run.warnings)
-        return (*told, *unseen_costs(self.graph, run), *unkept_rules(run), *of_children)
+        own = (*unseen_costs(self.graph, run), *unkept_rules(run), *unknown_words(run))
+        return (*told, *own, *of_children)
 
     def ended(self, run: Run[S], warnings: Sequence[str]) -> RunResult[S] | Exception:
         """Return the result of the run that was driven, or the error that it ended in."""

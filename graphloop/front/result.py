@@ -11,16 +11,17 @@ from ..effects import StartRun
 from ..graph import Graph
 from ..latest_answer import latest_answer
 from ..nodes.append import recorded
+from ..nodes.prepare_step import PrepareStep
 from ..nodes.stop_check import StopCheck
 from ..run import EndReason, Run, Spent, StepResult
-from ..stop import CostExceeds, parts_of
+from ..stop import CostExceeds, TotalTokensExceed, parts_of
 from ..stores.base import Store
 from ..temporal import TemporalRule, describe_rule
 from ..tools import AnyTool
 from ..values import FinishReason, Message, Usage
 from .handed_in import bound, conversation_digest
 
-__all__ = ["RunResult", "spent_by", "unkept_rules", "unseen_costs"]
+__all__ = ["RunResult", "spent_by", "unkept_rules", "unknown_words", "unseen_costs"]
 
 S = TypeVar("S")
 
@@ -71,6 +72,11 @@ class RunResult(Generic[S]):
         return latest_answer(self.run)
 
     @property
+    def partial_text(self) -> str:
+        """The text of a reply that was cut off when the run was stopped; no message holds it."""
+        return self.run.ending.said if self.run.ending is not None else ""
+
+    @property
     def messages(self) -> tuple[Message, ...]:
         """The messages this run added, and only those: `history += result.messages`.
 
@@ -88,14 +94,21 @@ class RunResult(Generic[S]):
         return (recorded(turn, reply, finished, (reply.message, *finished)),)
 
     @property
-    def total_usage(self) -> Usage:
-        """Tokens of the whole run: retries, checks, summaries and child runs included."""
-        return spent_by(self.run, self.children).usage
+    def total_usage(self) -> Usage | None:
+        """Tokens of the whole run: retries, checks, summaries and child runs included.
+
+        Where some servers told no usage, these are the tokens of the others; where none did, None.
+        """
+        return spent_by(self.run, self.children).told_usage
 
     @property
-    def usage(self) -> Usage:
+    def usage(self) -> Usage | None:
         """Tokens of this leg: since the start, or since the run was resumed."""
-        total, before = self.total_usage, self.before.usage
+        spent, earlier = spent_by(self.run, self.children), self.before
+        untold = spent.unreported_calls - earlier.unreported_calls
+        if 0 < spent.model_calls - earlier.model_calls == untold:
+            return None
+        total, before = spent.usage, earlier.usage
         return Usage(
             total.input_tokens - before.input_tokens,
             total.output_tokens - before.output_tokens,
@@ -173,23 +186,36 @@ def unkept_rules(run: Run[Any]) -> tuple[str, ...]:
     )
 
 
-def unseen_costs(graph: Graph[S], run: Run[S]) -> tuple[str, ...]:
-    """Return a warning for each bound on the cost of a run that could not see all of it."""
-    unseen, calls = run.spent.unpriced_calls, run.spent.model_calls
-    if not unseen:
-        return ()
-    checks = [node for node in graph.nodes.values() if isinstance(node, StopCheck)]
-    bounds = [
-        f"stop.cost_exceeds({one.usd_max:g})"
-        for check in checks
-        for condition in check.conditions
-        for one in parts_of(condition)
-        if isinstance(one, CostExceeds)
-    ]
-    if run.setup.budget.usd is not None:
-        bounds.append(f"budget(usd={run.setup.budget.usd:g})")
+def unknown_words(run: Run[Any]) -> tuple[str, ...]:
+    """Return a warning for each turn whose server ended it by a word that no wire knows."""
     return tuple(
-        f"{bound} did not count {unseen} of {calls} model calls: their price is not known. Give "
-        "`prices=` or `price=`, or bound the run by its tokens"
-        for bound in bounds
+        f"turn {step.index}: expected a finish reason that the wire knows, found "
+        f"{step.raw_finish_reason!r}. The answer may be cut, so its calls did not run"
+        for step in run.steps
+        if step.finish_reason is FinishReason.OTHER
+    )
+
+
+def unseen_costs(graph: Graph[S], run: Run[S]) -> tuple[str, ...]:
+    """Return a warning for each bound of a run that cannot count all model calls so far."""
+    spent, limit = run.spent, run.setup.budget
+    unpriced, untold = spent.unpriced_calls, spent.unreported_calls
+    bounds = [(f"budget(usd={limit.usd or 0:g})", limit.usd is not None and unpriced)]
+    bounds += [(f"budget(tokens={limit.tokens})", limit.tokens is not None and untold)]
+    for node in graph.nodes.values() if unpriced or untold else ():
+        if isinstance(node, PrepareStep) and node.compaction is not None:
+            bounds += [(f"Compaction(context_window={node.compaction.context_window})", untold)]
+        for condition in node.conditions if isinstance(node, StopCheck) else ():
+            for one in parts_of(condition):
+                if isinstance(one, CostExceeds):
+                    bounds += [(f"stop.cost_exceeds({one.usd_max:g})", unpriced)]
+                elif isinstance(one, TotalTokensExceed):
+                    bounds += [(f"stop.total_tokens_exceed({one.tokens_max})", untold)]
+    why = "a server told no usage" if untold else "a price is not known"
+    fix = "bound the run by steps or seconds" if untold else "give `prices=` or `price=`"
+    return tuple(
+        f"{bound} cannot count all model calls: {why}. Fix: {fix}, or end such a run by "
+        "budget(refuse_uncounted=True)"
+        for bound, unseen in bounds
+        if unseen
     )

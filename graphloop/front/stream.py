@@ -22,7 +22,7 @@ from ..views.objects import ObjectView
 from ..views.parts import ErrorPart, Finish, ObjectDelta, Part, PartView, RunStart, Warned
 from .informing import inform
 from .opened import Opened
-from .result import RunResult
+from .result import RunResult, unseen_costs
 from .wheel import Wheel
 
 __all__ = ["RunStream"]
@@ -71,6 +71,7 @@ class RunStream(Generic[S]):
         self._view: PartView[S] | None = None
         self._objects: ObjectView | None = None
         self._talking = False
+        self._uncounted = (False, False)
         self._reported = 0
         self._wheel = Wheel()
         self._over = self._closed = self._waits = self._cut = False
@@ -294,8 +295,7 @@ class RunStream(Generic[S]):
         self.found = opened.driver.run
         for tell in self._asides:
             tell(opened.driver)
-        for message in opened.warnings:
-            self._warn(message)
+        self._warn(*opened.warnings)
         view = self._view = PartView(opened.graph, self.found)
         self._objects = None if opened.final is None else opened.final.view()
         self._reported = opened.reported
@@ -309,6 +309,10 @@ class RunStream(Generic[S]):
         async for seen in opened.seen:
             if isinstance(seen, Step):
                 self._see(seen)
+                spent, before = seen.run.spent, self._uncounted
+                self._uncounted = (spent.unpriced_calls > 0, spent.unreported_calls > 0)
+                if before != self._uncounted:
+                    self._warn(*unseen_costs(opened.graph, seen.run))
                 if opened.on_step_finish is not None:
                     await self._report(opened.on_step_finish, seen.run)
             elif isinstance(seen, Nested):
@@ -351,12 +355,12 @@ class RunStream(Generic[S]):
         if warning := await inform(name, listener, told):
             self._warn(warning)
 
-    def _warn(self, message: str) -> None:
-        self._warnings.append(message)
+    def _warn(self, *messages: str) -> None:
+        self._warnings += messages
         if self._result is not None:
             self._result = replace(self._result, warnings=tuple(self._warnings))
         if self._keep:
-            self._parts.append(Warned(message))
+            self._parts += map(Warned, messages)
 
     def _finish(self, opened: Opened[S] | None) -> None:
         """Tell what the run has come to; if nobody drives it any more, that it was left."""
@@ -364,8 +368,7 @@ class RunStream(Generic[S]):
         if opened is None or run is None:
             self._fail(RunFailed(LEFT))
             return
-        for message in opened.findings(run):
-            self._warn(message)
+        self._warn(*[one for one in opened.findings(run) if one not in self._warnings])
         result = opened.ended(run, self._warnings)
         if isinstance(result, Exception):
             self._fail(result)

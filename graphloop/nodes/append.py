@@ -38,7 +38,7 @@ AppendOutcome: TypeAlias = AnsweredCalls | Resend | Final | Refused | Aborted
 
 NOT_RUN = {
     FinishReason.LENGTH: "Not run: the reply was cut off at its token limit inside this call.",
-    FinishReason.OTHER: "Not run: the server broke off, so this call may be cut.",
+    FinishReason.OTHER: "Not run: the server did not say that the reply is whole.",
     FinishReason.CONTEXT_WINDOW: "Not run: the context window was full.",
     FinishReason.REFUSAL: "Not run: the model refused to go on.",
     FinishReason.CONTENT_FILTER: "Not run: a content filter stopped the reply.",

@@ -1,7 +1,8 @@
 """extend: ask once more when a reply was cut inside a call, or was empty.
 
 A call that was cut is never run, whatever its arguments look like (WIRES, "Every wire" 7). The
-turn is asked again with twice the room, once; then what there is must do.
+turn is asked again with twice the room, once; then what there is must do. So it must where the
+model has no more room: no table tells the most that a model may write, but its server refuses more.
 """
 
 from __future__ import annotations
@@ -49,11 +50,15 @@ class Extend(FrozenFields):
         turn, reply = run.turn, run.turn.reply
         if reply is None or turn.retries >= RETRIES_MAX:
             return Leave(run, GiveUp())
-        tokens_max = turn.max_tokens or run.setup.settings.max_tokens
+        tokens_max, cut = turn.max_tokens or run.setup.settings.max_tokens, None
         if reply.finish_reason is FinishReason.LENGTH:
-            had = max(tokens_max or TOKENS_UNSET, reply.usage.output_tokens)
-            tokens_max = 2 * had
-        turn = evolve(turn, retries=turn.retries + 1, max_tokens=tokens_max, reply=None, calls=())
+            if not (tokens_max or reply.usage.output_tokens):
+                return Leave(run, GiveUp())  # Twice an unknown limit may be that limit, or less.
+            tokens_max = 2 * max(tokens_max or TOKENS_UNSET, reply.usage.output_tokens)
+            cut = reply
+        turn = evolve(
+            turn, retries=turn.retries + 1, max_tokens=tokens_max, reply=None, calls=(), cut=cut
+        )
         return Leave(evolve(run, turn=turn), Retry())
 
     def on(

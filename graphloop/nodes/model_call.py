@@ -120,6 +120,11 @@ class ModelCall(FrozenFields):
     def _failed(self, run: Run[S], event: EffectFailed) -> Reaction[S, ModelCallOutcome]:
         failure, turn = event.failure, run.turn
         run = evolve(run, turn=evolve(turn, asked=True, usage=turn.usage + event.spent.usage))
+        if turn.cut is not None and failure.error in TOO_LARGE:
+            calls = turn.cut.message.calls
+            return Leave(
+                evolve(run, turn=evolve(run.turn, reply=turn.cut, calls=calls)), Truncated()
+            )
         if failure.error == "ContextOverflow":
             return Leave(run, ContextFull())
         if failure.retryable and turn.fallbacks < len(self.fallbacks):
@@ -145,9 +150,11 @@ DECIDED: Mapping[FinishReason, ModelCallOutcome] = {
 }
 """Finish reasons that decide alone, whatever else is in the reply."""
 
+TOO_LARGE: Final = frozenset({"RequestRejected", "ContextOverflow"})
+"""How a server refuses a larger token limit than its model has."""
 
-BROKEN_OFF: Final = frozenset({"", "error", "abort", "aborted", "insufficient_system_resource"})
-"""Unknown finish reasons that say the server broke off; other unknown words decide nothing."""
+CUT: Final = frozenset({FinishReason.LENGTH, FinishReason.OTHER})
+"""Finish reasons of a reply that may end inside a call, however whole its arguments look."""
 
 
 def _resorted(turn: Turn) -> ModelCallOutcome:
@@ -162,14 +169,7 @@ def _sort(reply: Reply, calls: tuple[ToolCall, ...]) -> ModelCallOutcome:
     if finish in DECIDED:
         return DECIDED[finish]
     if calls:
-        return Truncated() if _is_cut(reply) else Calls()
+        return Truncated() if finish in CUT else Calls()
     if finish is FinishReason.PAUSE:
         return Paused()
     return Empty() if reply.message.is_blank else Answered()
-
-
-def _is_cut(reply: Reply) -> bool:
-    """Whether the reply may end inside a call, however whole its arguments look."""
-    if reply.finish_reason is FinishReason.OTHER:
-        return reply.raw_finish_reason in BROKEN_OFF
-    return reply.finish_reason is FinishReason.LENGTH

@@ -68,7 +68,9 @@ def assistant_blocks(message: AssistantMessage, wire_ids: Sequence[str]) -> list
             case ToolCall():
                 blocks.append(_call_block(part, next(ids), part.extra if native else ""))
             case ReasoningPart():
-                blocks.append(_reasoning_block(part) if native else "")
+                # A turn that ends in thinking was cut: the API refuses it without its signature.
+                cut = part is message.parts[-1] and not (part.signature or part.data)
+                blocks.append(_reasoning_block(part) if native and not cut else "")
             case OpaquePart():
                 blocks.append(_opaque_block(part) if native else "")
             case _:
@@ -101,6 +103,11 @@ def _text_block(text: str, extra: str = "") -> str:
 
 
 def _image_block(part: ImagePart) -> str:
+    if part.detail:
+        raise ConfigError(
+            f"ImagePart.detail: expected '', for the Anthropic Messages wire has none, found "
+            f"{part.detail!r}. Fix: leave it out for this model."
+        )
     source: dict[str, str] = (
         {"type": "base64", "media_type": part.media_type, "data": part.source}
         if part.media_type

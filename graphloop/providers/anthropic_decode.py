@@ -24,6 +24,7 @@ from .anthropic_blocks import WIRE
 from .anthropic_container import kept_container
 from .anthropic_flow import more_text
 from .base import Delta, ServerEvent, TextDelta, UsageSoFar
+from .finish_words import ANTHROPIC, meaning
 from .refusals import stream_error
 from .text import TextJoiner
 from .wire_json import JsonObject, is_list, is_object, json_text, parse_object, quoted
@@ -34,16 +35,6 @@ _Shown: TypeAlias = Iterable[Delta | UsageSoFar]
 
 _METADATA = ("id", "stop_sequence", "stop_details", "container", "context_management")
 
-_FINISH_REASONS = {
-    "end_turn": FinishReason.STOP,
-    "stop_sequence": FinishReason.STOP_SEQUENCE,
-    "tool_use": FinishReason.TOOL_CALLS,
-    "max_tokens": FinishReason.LENGTH,
-    "pause_turn": FinishReason.PAUSE,
-    "compaction": FinishReason.PAUSE,
-    "refusal": FinishReason.REFUSAL,
-    "model_context_window_exceeded": FinishReason.CONTEXT_WINDOW,
-}
 _NOTHING = Usage()
 
 
@@ -116,11 +107,6 @@ class AnthropicDecoder:
             )
         message = self._message
         raw = string(message, "stop_reason")
-        if not raw:
-            raise StreamTruncated(
-                "Expected a stop_reason before message_stop, found none. The server gave up before "
-                "the model did, so the turn may be cut and its calls are not to be run; ask again."
-            )
         # Stable: a proxy that gives every block the same index still gets them in their order.
         blocks = sorted(self._blocks, key=lambda numbered: numbered[0])
         metadata = {key: message[key] for key in _METADATA if message.get(key) is not None}
@@ -261,7 +247,7 @@ def _finish_reason(raw: str, *, stopped_by_sequence: bool) -> FinishReason:
     # llama says end_turn where a stop sequence ended the turn.
     if raw == "end_turn" and stopped_by_sequence:
         return FinishReason.STOP_SEQUENCE
-    return _FINISH_REASONS.get(raw, FinishReason.OTHER)
+    return meaning(ANTHROPIC, raw)
 
 
 def _usage(fields: JsonObject) -> Usage:

@@ -41,6 +41,12 @@ ERROR_BODY_S = 2.0
 DRAIN_S = 0.05
 """How long to wait, after the terminal marker, for the end that makes a connection reusable."""
 
+REPLY_BYTES_MAX = 128 * 2**20
+"""How much a whole reply may take: three times what 128,000 tokens do, one by one."""
+
+EVENT_BYTES_MAX = 16 * 2**20
+"""How much may come without the end of an event: more than any image that a model draws."""
+
 QUOTE_BYTES = 200
 
 
@@ -73,6 +79,7 @@ class Exchange:
         self._now = 0.0
         self._status = 0
         self._headers: Mapping[str, str] = {}
+        self._bytes = self._unended = 0
         # What came before the first event: it tells what the answer is when none comes.
         self._head: bytes | None = b""
 
@@ -87,9 +94,14 @@ class Exchange:
         response = await self._watched(lambda: client.send(request, stream=True))
         self._response = response
         self._status, self._headers = response.status_code, response.headers
-        encoded = "content-encoding" in response.headers
-        chunks = response.aiter_bytes() if encoded else response.aiter_raw()
-        self._read = chunks.__anext__
+        self._read = response.aiter_raw().__anext__
+        encoding = response.headers.get("content-encoding", "identity")
+        # Nothing is decoded: 2 kB of an encoding that was not asked for can become gigabytes.
+        if encoding != "identity":
+            found = f"content-encoding: expected 'identity', as asked for, found {encoding!r}"
+            if response.is_success:
+                raise BadReply(f"{found}. Fix: have the server, or its proxy, not compress.")
+            raise self._failure(found.encode())
         if not response.is_success:
             raise self._failure(await self._body())
 
@@ -119,7 +131,8 @@ class Exchange:
         """Await more of the response; return the events it completes, maybe none.
 
         Raises:
-            ProviderError: the line broke, a time limit ran out, or this is no stream of events.
+            ProviderError: the line broke, a time limit ran out, the reply is too long, or this is
+                no stream of events.
         """
         try:
             chunk = await self._watched(self._read)
@@ -127,6 +140,13 @@ class Exchange:
             self.ended = True
             return self._last_events()
         events = self._sse.feed(chunk)
+        self._bytes += len(chunk)
+        self._unended = 0 if events else self._unended + len(chunk)
+        if self._bytes > REPLY_BYTES_MAX or self._unended > EVENT_BYTES_MAX:
+            raise BadReply(
+                f"reply: expected at most {REPLY_BYTES_MAX} bytes (REPLY_BYTES_MAX), and in one "
+                f"event {EVENT_BYTES_MAX} (EVENT_BYTES_MAX), found more from {self._host}."
+            )
         if self._head is not None:
             self._keep_head(self._head, chunk, events)
         return events
@@ -192,7 +212,7 @@ class Exchange:
             self._head = None
         elif len(head) < BODY_BYTES_MAX:
             self._head = head + chunk[:BODY_BYTES_MAX]
-        elif head.strip() and not _begins_stream(head):
+        elif head.strip() and not self._begins_stream(head):
             raise self._no_stream(head)
         else:
             self._head = None
@@ -203,7 +223,7 @@ class Exchange:
         Whether a stream may end there is for the decoder to say: what came before may suffice.
         """
         events = self._sse.close()
-        if not (events or self._head is None or _begins_stream(self._head)):
+        if not (events or self._head is None or self._begins_stream(self._head)):
             raise self._no_stream(self._head)
         return [event for event in events if _is_whole(event.data)]
 
@@ -220,6 +240,13 @@ class Exchange:
         wish = retry_after_s(self._headers, self._now)
         error.retry_after_s = error.retry_after_s if wish is None else wish
         return error
+
+    def _begins_stream(self, head: bytes) -> bool:
+        """Whether these first bytes are of a stream of events, though no event is whole yet."""
+        if not head.strip():  # A stream that was cut before its first event.
+            return self._headers.get("content-type", "").startswith("text/event-stream")
+        start = head.lstrip(b"\xef\xbb\xbf\r\n")
+        return start.startswith((b":", b"data:", b"event:", b"id:", b"retry:"))
 
     def _no_stream(self, head: bytes) -> ProviderError:
         """Return what a successful answer without any event means: an error, but which?"""
@@ -240,8 +267,6 @@ class Exchange:
                 f"no connection to {self._host} within Timeouts.connect_s ({what}).",
                 layer="connect",
             )
-        if isinstance(error, httpx.DecodingError):
-            return BadReply(f"the body's content-encoding cannot be undone ({what}).")
         if self.decoder.content_started:
             return StreamTruncated(
                 f"expected the terminal marker of the wire {self._wire.name!r}, but the "
@@ -250,13 +275,6 @@ class Exchange:
         return ConnectionFailed(
             f"expected an answer from {self._host}, but the connection failed ({what})."
         )
-
-
-def _begins_stream(head: bytes) -> bool:
-    """Whether these first bytes are of a stream of events, though no event is whole yet."""
-    return head.lstrip(b"\xef\xbb\xbf\r\n").startswith(
-        (b":", b"data:", b"event:", b"id:", b"retry:")
-    )
 
 
 def _is_whole(data: bytes) -> bool:

@@ -1,16 +1,15 @@
 """Streams of the OpenAI chat wire: server-sent chunks become deltas and one reply.
 
-The answer is over at `[DONE]`. Some servers never send it, so a finish reason followed by the end
-of the stream is an answer as well; a stream with neither is truncated, whatever it said before.
+The answer is over at its finish reason, which `[DONE]` follows on most servers. A stream without a
+finish reason is truncated, whatever it said before, and even where `[DONE]` came.
 Only the first choice is read. What a chunk's delta says beyond this wire's words is kept as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final, TypeAlias, final
 
-from ..errors import StreamTruncated
 from ..values import (
     AssistantMessage,
     AssistantPart,
@@ -22,6 +21,7 @@ from ..values import (
     Usage,
 )
 from .base import Delta, ReasoningDelta, ServerEvent, TextDelta, UsageSoFar
+from .finish_words import CHAT, meaning
 from .openai_calls import CallAssembler, CallDraft, add_field
 from .openai_flow import more_text
 from .openai_messages import REASONING_EXTRA, THINKING_EXTRA, WIRE
@@ -40,13 +40,6 @@ from .wire_json import (
 
 __all__ = ["ChatDecoder"]
 
-_FINISH_REASONS: Final[Mapping[str, FinishReason]] = {
-    "stop": FinishReason.STOP,
-    "length": FinishReason.LENGTH,
-    "tool_calls": FinishReason.TOOL_CALLS,
-    "function_call": FinishReason.TOOL_CALLS,
-    "content_filter": FinishReason.CONTENT_FILTER,
-}
 _METADATA: Final = ("id", "system_fingerprint", "service_tier", "timings")
 _NOTHING: Final = Usage()
 _GROWING: Final = ("text", "summary", "data")  # Fields of a reasoning detail that come in pieces.
@@ -114,13 +107,8 @@ class ChatDecoder:
         """Return the whole answer once the stream has ended.
 
         Raises:
-            StreamTruncated: neither a finish reason nor `[DONE]` has come.
+            StreamTruncated: no finish reason has come, or one that says the server broke off.
         """
-        if not (self._complete or self._finish):
-            raise StreamTruncated(
-                f"expected a finish reason or [DONE] at the end of a stream of the {WIRE} wire, "
-                "found neither: what came is not an answer. Ask again."
-            )
         extra = dict(self._extra)
         if self._details:
             extra["reasoning_details"] = self._details
@@ -160,13 +148,12 @@ class ChatDecoder:
         return [*deltas, UsageSoFar(self._usage)] if told and self._usage != _NOTHING else deltas
 
     def _finish_reason(self, message: AssistantMessage) -> FinishReason:
+        reason = meaning(CHAT, self._finish)
         if self._refused:
             return FinishReason.REFUSAL
-        # Many servers say "stop" when the turn asks for tools. Those that say nothing may have
-        # broken off inside a call.
-        if message.calls and self._finish == "stop":
-            return FinishReason.TOOL_CALLS
-        return _FINISH_REASONS.get(self._finish, FinishReason.OTHER)
+        # Many servers say "stop" when the turn asks for tools.
+        stopped = reason is FinishReason.STOP and message.calls
+        return FinishReason.TOOL_CALLS if stopped else reason
 
     def _take_envelope(self, chunk: JsonObject) -> None:
         model = chunk.get("model")

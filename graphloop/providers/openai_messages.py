@@ -121,7 +121,8 @@ def _part(part: UserPart) -> JsonObject:
             return {"type": "text", "text": part.text}
         case ImagePart():
             url = _data_url(part.media_type, part.source) if part.media_type else part.source
-            return {"type": "image_url", "image_url": {"url": url}}
+            detail = {"detail": part.detail} if part.detail else {}
+            return {"type": "image_url", "image_url": {"url": url, **detail}}
         case FilePart():
             data = _data_url(part.media_type, part.data)
             name = {"filename": part.name} if part.name else {}

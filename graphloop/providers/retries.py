@@ -22,7 +22,8 @@ class Retries:
     """How often a model call is sent, and how long to wait in between.
 
     The wait is the server's own wish, or else a random part (full jitter, so that many clients do
-    not come back together) of `delay_s` doubled with every attempt; never above `delay_max_s`.
+    not come back together) of `delay_s` doubled with every attempt; never above `delay_max_s`. A
+    server that wishes for a longer wait is not asked again: its error has `retry_after_s`.
     """
 
     attempts_max: int = 3
@@ -48,12 +49,14 @@ class Retries:
         """
         if isinstance(error, ProviderTimeout) and error.layer != "connect":
             return False
+        if error.retry_after_s is not None and error.retry_after_s > self.delay_max_s:
+            return False
         return error.retryable and attempt < self.attempts_max
 
     def wait_s(self, attempt: int, error: ProviderError, jitter: float) -> float:
         """Return the wait after `attempt` (from 1); `jitter` is in [0, 1]."""
         if error.retry_after_s is not None:
-            return min(max(error.retry_after_s, 0.0), self.delay_max_s)
+            return max(error.retry_after_s, 0.0)
         doubled = self.delay_s * 2.0 ** min(attempt - 1, 64)
         return min(doubled, self.delay_max_s) * jitter
 

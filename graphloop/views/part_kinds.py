@@ -201,13 +201,13 @@ class BudgetExceeded(Struct, frozen=True, tag_field="type", tag="budget-exceeded
 class Finish(Struct, frozen=True, tag_field="type", tag="finish", gc=False):
     """The run is over, or parked: the last part. `usage` and `cost_usd` are the whole run's.
 
-    The cost is None where the price of a call is not known.
+    The usage is None where no server told it, the cost where the price of a call is not known.
     """
 
     finish_reason: FinishReason | None
     end_reason: EndReason
     stopped_by: tuple[str, ...]
-    usage: Usage
+    usage: Usage | None
     cost_usd: float | None = None
     type: ClassVar[Literal["finish"]] = "finish"
 
@@ -226,6 +226,6 @@ def finish_of(run: Run[Any]) -> Finish:
         run.steps[-1].finish_reason if run.steps else None,
         ending.reason if ending is not None and run.ended else EndReason.PARKED,
         ending.stopped_by if ending is not None else (),
-        spent.usage,
+        spent.told_usage,
         None if spent.unpriced_calls else spent.cost_usd,
     )

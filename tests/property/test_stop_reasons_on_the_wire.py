@@ -37,7 +37,7 @@ ON_ANTHROPIC: list[tuple[str, bool, F]] = [
     ("model_context_window_exceeded", True, F.CONTEXT_WINDOW),
     ("a_word_of_tomorrow", False, F.OTHER),
     ("a_word_of_tomorrow", True, F.OTHER),
-    ("End_Turn", False, F.OTHER),
+    ("End_Turn", False, F.STOP),
 ]
 ON_OPENAI: list[tuple[str, bool, F]] = [
     ("stop", False, F.STOP),
@@ -48,11 +48,13 @@ ON_OPENAI: list[tuple[str, bool, F]] = [
     ("function_call", True, F.TOOL_CALLS),
     ("content_filter", False, F.CONTENT_FILTER),
     ("content_filter", True, F.CONTENT_FILTER),
-    ("insufficient_system_resource", False, F.OTHER),
-    ("insufficient_system_resource", True, F.OTHER),
+    ("model_length", True, F.LENGTH),
+    ("max_tokens", True, F.LENGTH),
+    ("refusal", True, F.REFUSAL),
+    ("safety", True, F.CONTENT_FILTER),
     ("a_word_of_tomorrow", False, F.OTHER),
     ("a_word_of_tomorrow", True, F.OTHER),
-    ("STOP", False, F.OTHER),
+    ("STOP", False, F.STOP),
 ]
 
 

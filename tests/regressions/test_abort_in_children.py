@@ -120,7 +120,7 @@ def slowed(disk: Disk, moment: int, *, kept: bool) -> SlowStore:
     return SlowStore(disk, moment, kept=kept)
 
 
-async def assert_whole(disk: Disk, total: Usage) -> None:
+async def assert_whole(disk: Disk, total: Usage | None) -> None:
     """Assert that every journal can be replayed, and that all that was used has been counted."""
     used = Usage()
     for run_id in await disk.runs():

@@ -444,7 +444,7 @@ def test_what_an_agent_below_uses_is_part_of_the_bill() -> None:
     result = Agent(chief, tools=[tool]).generate_sync("go")
 
     own = result.steps[0].usage + result.steps[1].usage
-    assert result.total_usage.total_tokens > own.total_tokens
+    assert result.run.spent.usage.total_tokens > own.total_tokens
     assert 4 == result.run.spent.model_calls
 
 

@@ -41,7 +41,7 @@ def test_langgraph_4231_work_done_before_the_limit_is_not_lost() -> None:
 
     assert paired(result.messages)
     assert 3 == len(result.steps)
-    assert result.total_usage.total_tokens > 0
+    assert result.run.spent.usage.total_tokens > 0
 
 
 def test_langmanus_61_the_default_is_a_bound() -> None:

@@ -244,7 +244,7 @@ async def answers_of_a_type() -> None:
     found = await generate_object("openai:x", City, "where?", max_output_retries=1)
     assert_type(found, ObjectResult[City])
     assert_type(found.object, City)
-    assert_type(found.usage, Usage)
+    assert_type(found.usage, Usage | None)
     assert_type(found.cost_usd, float | None)
     assert_type((await generate_object("openai:x", list[int], "?")).object, list[int])
     assert_type((await generate_object("openai:x", City | None, "?")).object, object)

@@ -29,7 +29,13 @@ def test_nothing_is_an_empty_object(arguments: str) -> None:
     assert PARSE(arguments) == {}
 
 
-@pytest.mark.parametrize("arguments", ["NaN", '{"a": NaN}', '{"a": [-Infinity]}'])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *("NaN", '{"a": NaN}', '{"a": [-Infinity]}', '{"a": 1e999}', '{"a": [-1.5E+400]}'),
+        '{"a": 1%s.5}' % ("0" * 400),
+    ],
+)
 def test_numbers_that_json_does_not_have_are_rejected(arguments: str) -> None:
     """They could not be sent back in a history."""
     with pytest.raises(ArgumentsRejected, match="not valid JSON"):
@@ -38,7 +44,9 @@ def test_numbers_that_json_does_not_have_are_rejected(arguments: str) -> None:
 
 def test_words_for_such_numbers_may_stand_in_strings() -> None:
     """Text about NaN is text."""
-    assert PARSE('{"a": "NaN, Infinity"}') == {"a": "NaN, Infinity"}
+    for text in ("NaN, Infinity", "1e999", "0" * 400, "3e1000 lines"):
+        assert PARSE(json.dumps({"a": text})) == {"a": text}
+    assert PARSE('{"a": 1e-999, "b": 1e+0300}') == {"a": 0.0, "b": 1e300}
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists))

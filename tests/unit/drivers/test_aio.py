@@ -917,7 +917,7 @@ def test_an_abort_cancels_children_that_another_process_has_begun() -> None:
     result, last = asyncio.run(scenario())
 
     assert ["Cancelled"] * 3 == last
-    assert 3 * 15 == result.total_usage.total_tokens
+    assert 3 * 15 == result.run.spent.usage.total_tokens
     assert ["unknown"] == statuses(result)
 
 

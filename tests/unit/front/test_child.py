@@ -162,7 +162,7 @@ def test_a_child_s_tokens_cost_and_calls_are_its_parent_s() -> None:
 
     assert (4, 1) == (good.run.spent.model_calls, good.run.spent.tool_calls)
     assert 2.0 == good.cost_usd
-    assert 4 * 10 == good.total_usage.input_tokens
+    assert 4 * 10 == good.run.spent.usage.input_tokens
     assert (3, 1) == (bad.run.spent.model_calls, bad.run.spent.tool_calls)
     assert 1.5 == bad.cost_usd
     assert ("error", "The agent failed: OSError: line") == (

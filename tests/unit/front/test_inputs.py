@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 import pytest
 
 from graphloop.errors import ConfigError
 from graphloop.front.inputs import MessageInput, conversation, messages_of
+from graphloop.providers.anthropic import AnthropicMessages
+from graphloop.providers.openai_chat import OpenAIChat
+from graphloop.providers.openai_messages import REASONING_EXTRA
 from graphloop.values import (
     AssistantMessage,
+    FilePart,
     ImagePart,
     Message,
+    ModelRequest,
     ReasoningPart,
     SystemMessage,
     TextPart,
@@ -22,6 +28,7 @@ from graphloop.values import (
 from tests.strategies import wrong
 
 CALL = {"id": "a", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+PDF = "data:application/pdf;base64,AAAA"
 
 
 @pytest.mark.parametrize(
@@ -48,7 +55,39 @@ CALL = {"id": "a", "type": "function", "function": {"name": "read", "arguments":
         ({"role": "assistant", "content": None}, AssistantMessage(())),
         (
             {"role": "assistant", "content": "a", "reasoning_content": "because"},
-            AssistantMessage((ReasoningPart("because"), TextPart("a"))),
+            AssistantMessage((ReasoningPart("because"), TextPart("a")), "openai"),
+        ),
+        (
+            {"role": "assistant", "reasoning": "because", "tool_calls": [CALL]},
+            AssistantMessage(
+                (ReasoningPart("because", extra=REASONING_EXTRA), ToolCall("a", "read", "{}")),
+                "openai",
+            ),
+        ),
+        (
+            {"role": "assistant", "reasoning_details": [{"type": "reasoning.encrypted"}]},
+            AssistantMessage(
+                (), "openai", '{"reasoning_details":[{"type":"reasoning.encrypted"}]}'
+            ),
+        ),
+        (
+            {
+                "role": "user",
+                "content": [
+                    {"type": "image_url", "image_url": {"url": "x", "detail": "low"}},
+                    {"type": "image_url", "image_url": {"url": "x", "detail": "auto"}},
+                    {"type": "file", "file": {"file_data": PDF, "filename": "a.pdf"}},
+                    FilePart("AA", "application/pdf"),
+                ],
+            },
+            UserMessage(
+                (
+                    ImagePart("x", detail="low"),
+                    ImagePart("x"),
+                    FilePart("AAAA", "application/pdf", "a.pdf"),
+                    FilePart("AA", "application/pdf"),
+                )
+            ),
         ),
         (
             {"role": "assistant", "content": "a", "refusal": None, "annotations": [], "audio": ""},
@@ -111,9 +150,21 @@ FLAWED: list[tuple[object, str]] = [
     (
         {
             "role": "user",
-            "content": [{"type": "image_url", "image_url": {"url": "x", "detail": "low"}}],
+            "content": [{"type": "image_url", "image_url": {"url": "x", "detail": 5}}],
         },
-        "messages[0].content[0].image_url: unknown field 'detail'",
+        "messages[0].content[0].image_url: `detail` is a string; found 5",
+    ),
+    (
+        {"role": "user", "content": [{"type": "file", "file": {"file_id": "f"}}]},
+        "messages[0].content[0]: expected",
+    ),
+    (
+        {"role": "user", "content": [{"type": "file", "file": {"file_data": "AAAA"}}]},
+        "messages[0].content[0].file: `file_data`: expected 'data:<type>;base64,…', found 'AAAA'",
+    ),
+    (
+        {"role": "assistant", "reasoning_details": "because"},
+        "messages[0]: `reasoning_details`: expected a list of objects, found 'because'",
     ),
     (
         {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}, "n": 1}]},
@@ -234,3 +285,39 @@ def test_a_history_of_which_nothing_is_left_is_refused() -> None:
     """A model needs a message."""
     with pytest.raises(ConfigError, match="holds only results of calls that it does not make"):
         conversation(None, [ToolResult("", "b", "read", "two")], None)
+
+
+@pytest.mark.parametrize(
+    "thought",
+    [
+        {"reasoning_content": "because"},
+        {"reasoning": "because"},
+        {"reasoning_details": [{"type": "reasoning.text", "text": "because", "signature": "s"}]},
+    ],
+)
+def test_reasoning_of_a_stored_tool_call_turn_goes_back_as_it_came(
+    thought: dict[str, object],
+) -> None:
+    """Servers that check it refuse the turn without it, or with it under another name."""
+    stored = {"role": "assistant", "content": "", "tool_calls": [{**CALL, "type": "function"}]}
+    answer = {"role": "tool", "tool_call_id": "a", "content": "r"}
+
+    request = ModelRequest(messages_of([{**stored, **thought}, answer]))
+    body = json.loads(b"".join(OpenAIChat("m").encoder().encode(request)))
+
+    assert [{**stored, **thought}, answer] == body["messages"]
+
+
+def test_a_stored_image_and_file_go_back_as_they_came() -> None:
+    """A detail that is dropped makes the image cost something else."""
+    content = [
+        {"type": "image_url", "image_url": {"url": "https://x.org/a.png", "detail": "high"}},
+        {"type": "file", "file": {"filename": "a.pdf", "file_data": PDF}},
+    ]
+
+    request = ModelRequest(messages_of([{"role": "user", "content": content}]))
+    body = json.loads(b"".join(OpenAIChat("m").encoder().encode(request)))
+
+    assert content == body["messages"][0]["content"]
+    with pytest.raises(ConfigError, match=r"ImagePart.detail: expected .*found 'high'.* Fix: "):
+        AnthropicMessages("m").encoder().encode(request)

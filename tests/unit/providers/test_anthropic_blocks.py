@@ -178,3 +178,15 @@ def test_an_extra_that_says_nothing_new_adds_nothing() -> None:
     assert sent(UserMessage((TextPart("a", '{"text":"b"}'),)))[0]["content"] == [
         {"type": "text", "text": "a"}
     ]
+
+
+def test_thinking_that_was_cut_before_its_signature_does_not_go_back() -> None:
+    """The API answers 400 to thinking without a signature, for as long as the history holds it."""
+    cut = turn(ReasoningPart("Whole.", "sig"), TextPart("So"), ReasoningPart("And th"))
+    only = turn(ReasoningPart("Hm, I th"))
+
+    messages = sent(HELLO, cut, UserMessage("Go on."), only, UserMessage("Well?"))
+
+    blocks = [block for one in messages for block in one["content"]]
+    thinking = [one for one in blocks if one["type"] == "thinking"]
+    assert [("Whole.", "sig")] == [(one["thinking"], one["signature"]) for one in thinking]

@@ -221,7 +221,7 @@ def test_a_stream_that_says_no_reason_to_stop_is_no_answer(ending: tuple[ServerE
     """Servers that fail end the stream politely; the call they were at must not be run."""
     call = block_start(0, type="tool_use", id="a", name="f", input={})
 
-    with pytest.raises(StreamTruncated, match="stop_reason"):
+    with pytest.raises(StreamTruncated, match=r"finish reason.*found ''"):
         heard(WIRE, (START, call, *ending, STOP))
 
 

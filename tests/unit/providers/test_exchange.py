@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 
 import httpx
 import pytest
@@ -17,6 +18,7 @@ from graphloop.errors import (
     RequestRejected,
     StreamTruncated,
 )
+from graphloop.providers import exchange as module
 from graphloop.providers.base import Restarted, TextDelta
 from graphloop.providers.exchange import Exchange
 from graphloop.providers.http import Retries, Timeouts
@@ -29,7 +31,6 @@ from tests.wire_server import Answer, WireServer, json_answer, sse
     ("failure", "waits"),
     [
         (json_answer(429, "slow down", retry_after="7"), [7.0]),
-        (json_answer(429, "slow down", retry_after="1e9"), [30.0]),
         (json_answer(429, "slow down", retry_after="Thu, 01 Jan 1970 00:16:45 GMT"), [5.0]),
         (json_answer(429, "slow down", retry_after="tomorrow"), [0.25]),
         (json_answer(529, "overloaded"), [0.25]),
@@ -40,6 +41,8 @@ from tests.wire_server import Answer, WireServer, json_answer, sse
         (Answer([*sse(PING), b'data: {"te']), [0.25]),
         (Answer(sse(PING, '{"error": "overloaded"}')), [0.25]),
         (Answer([b": wait\n"]), [0.25]),
+        (Answer(), [0.25]),
+        (Answer([b"\n\n"]), [0.25]),
         (json_answer(429, "slow down", retry_after_ms="1500", retry_after="2"), [1.5]),
     ],
 )
@@ -97,7 +100,11 @@ def test_a_wait_that_would_outlast_the_total_limit_is_not_begun() -> None:
         (json_answer(200, '{"error": '), BadReply, "expected a stream"),
         (Answer([b"<html>"], headers={"content-type": "text/html"}), BadReply, "text/html"),
         (Answer([b"x" * 70_000] * 3, gates={2: asyncio.Event()}), BadReply, "expected a stream"),
-        (Answer(), BadReply, "expected a stream"),
+        (Answer(headers={"content-type": "text/html"}), BadReply, "expected a stream"),
+        (json_answer(429, "slow down", retry_after="31"), RateLimited, "slow down"),
+        (json_answer(429, "slow down", retry_after="1e9"), RateLimited, "slow down"),
+        (Answer(HI, headers={"content-encoding": "gzip"}), BadReply, "encoding.*'gzip'"),
+        (Answer(HI, headers={"content-encoding": "gzip, gzip"}), BadReply, "'gzip, gzip'"),
     ],
 )
 def test_what_can_never_succeed_is_sent_once(
@@ -248,5 +255,60 @@ def test_only_so_much_of_an_error_is_read() -> None:
                 await Talk(server).ask()
             assert str(caught.value) == "x" * 65_536
             await server.client_left.wait()
+
+    asyncio.run(main())
+
+
+def test_the_wait_of_a_server_that_is_too_long_is_told_with_the_error() -> None:
+    """To ask earlier than the server wishes is to be refused again, or to be shut out."""
+
+    async def main() -> None:
+        async with WireServer([json_answer(429, "slow down", retry_after="60")]) as server:
+            talk = Talk(server)
+            with pytest.raises(RateLimited) as caught:
+                await talk.ask()
+            assert 60.0 == caught.value.retry_after_s
+            assert [] == talk.slept.seconds
+
+    asyncio.run(main())
+
+
+def test_a_refusal_in_an_encoding_keeps_its_status() -> None:
+    """A proxy that compresses its error page is still overloaded."""
+
+    async def main() -> None:
+        busy = Answer([gzip.compress(b"busy")], 529, {"content-encoding": "gzip"})
+        async with WireServer([busy, Answer(HI)]) as server:
+            assert "Hi there" == spoken(await Talk(server).ask())
+
+    asyncio.run(main())
+
+
+def test_an_event_without_end_is_refused_once_it_is_too_long() -> None:
+    """It would fill the memory of the process, and with it every other run."""
+    mebibyte = b"x" * 2**20
+
+    async def main() -> None:
+        endless = Answer([b"data: ", *[mebibyte] * 40])
+        async with WireServer([endless]) as server:
+            with pytest.raises(BadReply, match=r"16777216 \(EVENT_BYTES_MAX"):
+                await Talk(server).ask()
+            await server.client_left.wait()
+
+    asyncio.run(main())
+
+
+def test_a_reply_without_end_is_refused_once_it_is_too_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A server that repeats itself for ever is stopped by bytes, not by a person."""
+    monkeypatch.setattr(module, "REPLY_BYTES_MAX", 10_000)
+
+    async def main() -> None:
+        endless = Answer([*sse('{"text": "Ha"}') * 600])
+        async with WireServer([endless]) as server:
+            with pytest.raises(BadReply, match="REPLY_BYTES_MAX") as caught:
+                await Talk(server).ask()
+            assert caught.value.content_seen
 
     asyncio.run(main())

@@ -83,11 +83,12 @@ def test_a_finish_reason_and_the_end_are_an_answer() -> None:
     assert reply(chunk({"content": "a"}), chunk({}, "stop")).message.text == "a"
 
 
-def test_done_without_a_finish_reason_is_an_answer_of_unknown_end() -> None:
-    """The server said it is over, not why."""
-    found = reply(chunk({"content": "a"}), DONE)
+def test_done_without_a_finish_reason_is_a_cut_stream() -> None:
+    """A gateway writes `[DONE]` even where the model behind it has died."""
+    decoder = fed(chunk({"content": "a"}), DONE)
 
-    assert (found.finish_reason, found.raw_finish_reason) == (FinishReason.OTHER, "")
+    with pytest.raises(StreamTruncated, match="found ''"):
+        decoder.reply()
 
 
 def test_a_finish_reason_shows_what_was_held_back() -> None:
@@ -116,7 +117,9 @@ def test_a_stream_with_neither_marker_is_truncated() -> None:
         ("tool_calls", FinishReason.TOOL_CALLS),
         ("function_call", FinishReason.TOOL_CALLS),
         ("content_filter", FinishReason.CONTENT_FILTER),
-        ("insufficient_system_resource", FinishReason.OTHER),
+        ("model_length", FinishReason.LENGTH),
+        ("MAX_TOKENS", FinishReason.LENGTH),
+        ("a_word_of_tomorrow", FinishReason.OTHER),
     ],
 )
 def test_finish_reasons_are_mapped_and_kept(raw: str, expected: FinishReason) -> None:
@@ -134,12 +137,15 @@ def test_stop_with_calls_means_tool_calls() -> None:
 
 
 @pytest.mark.parametrize("finish", [None, "error", "abort", "insufficient_system_resource"])
-def test_calls_of_a_turn_that_did_not_end_well_are_not_asked_for(finish: str | None) -> None:
-    """A server that broke off may have cut them, even where they look whole; none may be run."""
-    found = reply(calls(fragment(0, "a", "f", "{}")), chunk({}, finish), DONE)
+@pytest.mark.parametrize("delta", [{"content": "a"}, {"tool_calls": [fragment(0, "a", "f", "{}")]}])
+def test_a_turn_that_the_server_broke_off_is_no_answer(
+    finish: str | None, delta: dict[str, object]
+) -> None:
+    """Half an answer must not look whole, and a call may be cut even where it looks whole."""
+    decoder = fed(chunk(delta), chunk({}, finish), DONE)
 
-    assert (found.finish_reason, found.raw_finish_reason) == (FinishReason.OTHER, finish or "")
-    assert found.message.calls == (ToolCall("a", "f", "{}"),)
+    with pytest.raises(StreamTruncated, match="finish reason"):
+        decoder.reply()
 
 
 def test_a_cut_call_keeps_the_reason_length() -> None:

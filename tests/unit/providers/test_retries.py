@@ -27,12 +27,19 @@ def test_waits_double_up_to_the_longest() -> None:
     assert retries.wait_s(3, DOWN, 0.25) == 0.5
 
 
-@pytest.mark.parametrize(("wish", "wait"), [(7.0, 7.0), (0.0, 0.0), (-3.0, 0.0), (1e9, 30.0)])
+@pytest.mark.parametrize(("wish", "wait"), [(7.0, 7.0), (0.0, 0.0), (-3.0, 0.0), (30.0, 30.0)])
 def test_the_servers_wish_is_granted_within_reason(wish: float, wait: float) -> None:
     """Without jitter: the server knows when it will be ready."""
     error = RateLimited("slow down", retry_after_s=wish)
 
     assert Retries().wait_s(1, error, 0.5) == wait
+    assert Retries().allows(1, error)
+
+
+@pytest.mark.parametrize("wish", [30.001, 60.0, 1e9])
+def test_a_wish_beyond_reason_is_the_callers_to_grant(wish: float) -> None:
+    """Asked again too early, a server counts the request against the limit once more."""
+    assert not Retries().allows(1, RateLimited("slow down", retry_after_s=wish))
 
 
 @pytest.mark.parametrize(
