@@ -155,7 +155,8 @@ def run_again(event: Event, answered: Effect | None, after: Run[S]) -> Iterator[
         return
     pending = after.pending.values()
     is_asked_for = any(isinstance(one, CallTool) and one.key == answered.key for one in pending)
-    if is_asked_for or call_place(answered.key) in after.turn.unissued:
+    place = call_place(answered.key)
+    if is_asked_for or any(place in queue.places for queue in after.turn.waiting):
         yield from _run(Wanted(answered.call.name, asked=True))
 
 

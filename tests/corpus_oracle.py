@@ -161,7 +161,7 @@ class Spot:
             (turn.number < 0, turn.retries, turn.fallbacks, turn.asked, turn.compacted, finish),
             tuple(one and one.kind for one in turn.verdicts),
             (len(turn.calls), tuple(one and one.status for one in turn.results)),
-            (bool(turn.notes), turn.unissued, turn.beyond_budget),
+            (bool(turn.notes), turn.waiting, turn.beyond_budget),
             None if run.ending is None else run.ending.reason,
             (run.setup.budget.tripped(run.spent), run.setup.budget.tool_calls),
             (

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from ..contract import contract_of
 from ..drivers.sim import Simulation
-from ..events import Answering, Cancelled, Event
+from ..events import Cancelled, Event
 from ..graph import Graph
 from ..node_protocol import Leave
 from ..outcomes import Outcome, Stop, outcome_name
@@ -27,9 +27,7 @@ def unfinished(simulation: Simulation[S]) -> Iterator[Violation]:
         found = f"waits for {sorted(run.pending)}" if run.pending else "has no ending"
         yield Violation("ending", f"a run that is over {found}", number)
     stopped = _stopped_at(simulation.events)
-    # A table may lead it on from there; then it ends by what it comes to.
-    goes_on = any(isinstance(one, Answering) for one in simulation.events[stopped:])
-    if run.ended and stopped and not run.was_stopped and not goes_on:
+    if run.ended and stopped and not run.was_stopped:
         reason = None if run.ending is None else run.ending.reason
         found = f"a run that was stopped says that it is {reason}"
         yield Violation("ending", found, stopped)

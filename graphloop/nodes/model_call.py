@@ -100,7 +100,7 @@ class ModelCall(FrozenFields):
                     # Nothing that was said of the calls of a reply before it holds of these.
                     verdicts=(),
                     results=(),
-                    unissued=(),
+                    waiting=(),
                     gated=(),
                     given=frozenset(),
                     usage=turn.usage + reply.usage,

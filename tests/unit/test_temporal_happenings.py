@@ -8,7 +8,7 @@ from graphloop.effects import AskHuman, CallModel, CallTool, Effect, StartRun
 from graphloop.events import ChildEnded, Decided, EffectFailed, Event, Failure, ToolReturned
 from graphloop.history import History
 from graphloop.outcomes import Aborted, Outcome, Settled
-from graphloop.run import Run, Verdict, evolve
+from graphloop.run import Queue, Run, Verdict, evolve
 from graphloop.temporal import at_most, never
 from graphloop.temporal.automata import Happening, approval_of, ran, returned
 from graphloop.temporal.monitor import Monitor, Wanted
@@ -22,7 +22,7 @@ from graphloop.temporal_happenings import (
     run_again,
 )
 from graphloop.values import Message, ModelRequest, ToolResult
-from tests.strategies import QUESTION, call, replied, reply
+from tests.strategies import QUESTION, call, replied, reply, spec
 
 RUN, ASKED, DENIED = Verdict("run"), Verdict("run", asked=True), Verdict("deny", "no")
 BATCH = reply(call("read"), call("write"), call("read"))
@@ -181,7 +181,7 @@ def test_a_conversation_that_goes_on_tells_what_has_run() -> None:
 UNKNOWN = AskHuman(7, "c0.1", call("write"), unknown=True)
 WAITING = settled(ASKED, ASKED, ASKED)
 REISSUED = evolve(WAITING, pending={8: CallTool(8, "c0.1", call("write"))})
-QUEUED = evolve(WAITING, turn=evolve(WAITING.turn, unissued=(1,)))
+QUEUED = evolve(WAITING, turn=evolve(WAITING.turn, waiting=(Queue(spec("write"), (1,)),)))
 
 
 @pytest.mark.parametrize("run", [REISSUED, QUEUED])

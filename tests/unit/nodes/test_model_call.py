@@ -22,10 +22,10 @@ from graphloop.outcomes import (
     Refused,
     Truncated,
 )
-from graphloop.run import EndReason, Run, Turn, Verdict, evolve
+from graphloop.run import EndReason, Queue, Run, Turn, Verdict, evolve
 from graphloop.spending import Spent
 from graphloop.values import FinishReason, OutputSpec, Reply, Usage, UserMessage
-from tests.strategies import SETUP, call, fresh, replied, reply, said
+from tests.strategies import SETUP, call, fresh, replied, reply, said, spec
 
 F = FinishReason
 
@@ -100,7 +100,8 @@ def test_a_reply_leads_to_one_outcome(answer: Reply, outcome: type[Outcome]) -> 
 def test_nothing_that_was_said_of_another_reply_holds_of_a_new_one() -> None:
     """A verdict on a call that was cut would let the call run that comes in its place."""
     before = replied(reply(call("read")), Verdict("run"))
-    turn = evolve(before.turn, unissued=(0,), given=frozenset({0}), reply=None, calls=())
+    queue = Queue(spec("read"), (0,))
+    turn = evolve(before.turn, waiting=(queue,), given=frozenset({0}), reply=None, calls=())
 
     reaction = ModelCall().on(
         evolve(before, turn=turn), ModelReplied(1.0, 1, reply(call("write"))), None
@@ -108,7 +109,7 @@ def test_nothing_that_was_said_of_another_reply_holds_of_a_new_one() -> None:
 
     assert isinstance(reaction, Leave)
     after = reaction.run.turn
-    assert ((), (), (), frozenset()) == (after.verdicts, after.results, after.unissued, after.given)
+    assert ((), (), (), frozenset()) == (after.verdicts, after.results, after.waiting, after.given)
 
 
 @pytest.mark.parametrize("number", [-1, 0])
