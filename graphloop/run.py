@@ -228,6 +228,10 @@ class Turn(Struct, frozen=True):
         """Whether this is the key of one of the turn's calls."""
         return self.place_of(key) is not None
 
+    def without_reply(self) -> Turn:
+        """Return the turn as if its model had said nothing: no calls, nor what came of them."""
+        return evolve(self, reply=None, calls=(), verdicts=(), results=())
+
 
 class Measured(Struct, frozen=True, gc=False):
     """How large the conversation is: `tokens` of its first `messages`, as a model reported."""

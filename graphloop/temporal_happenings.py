@@ -153,10 +153,7 @@ def run_again(event: Event, answered: Effect | None, after: Run[S]) -> Iterator[
         return
     if not event.approved or not answered.unknown:
         return
-    pending = after.pending.values()
-    is_asked_for = any(isinstance(one, CallTool) and one.key == answered.key for one in pending)
-    place = call_place(answered.key)
-    if is_asked_for or any(place in queue.places for queue in after.turn.waiting):
+    if call_place(answered.key) in after.turn.again:
         yield from _run(Wanted(answered.call.name, asked=True))
 
 

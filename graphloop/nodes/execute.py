@@ -10,7 +10,7 @@ is answered, and there is one such agent a turn.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Final, Literal, TypeAlias, TypeVar, assert_never
@@ -40,8 +40,8 @@ from ..values import (
     Message,
     ResultStatus,
     ToolCall,
-    ToolKind,
     ToolResult,
+    ToolSpec,
     UserPart,
     call_key,
     call_place,
@@ -186,51 +186,50 @@ class Execute(FrozenFields):
             return Wait(run, _wishes(run, ready, queues))
         return Leave(run, Held())
 
-    def _ready(self, run: Run[S], queues: tuple[Queue, ...]) -> list[int]:
+    def _ready(self, run: Run[S], queues: tuple[Queue, ...]) -> Mapping[int, ToolSpec]:
         """Return the calls to ask for now: all client tools first, then no more than fit.
 
         Never an agent that takes over: it comes when nothing else is left.
         """
-        clients: list[int] = []
+        clients: list[tuple[int, ToolSpec]] = []
         others: list[Queue] = []
         for queue in queues:
             if queue.tool.kind == "client":
-                clients += queue.places
+                clients += zip(queue.places, repeat(queue.tool))
             elif queue.tool.kind != "agent" or not queue.tool.takes_over:
                 others.append(queue)
         if clients and self.hold:
-            return sorted(clients)
+            return dict(sorted(clients))
         holders: list[Effect] = []
         for one in run.pending.values():
             if not (isinstance(one, CallTool) and one.client):
                 holders.append(one)
             elif self.hold:
-                return []
+                return {}
         taken = _locks(run.turn, holders, others) if holders else set[str]()
-        return sorted(clients) + _fitting(others, self.concurrency - len(holders), taken)
+        fitting = _fitting(others, self.concurrency - len(holders), taken)
+        return {**dict(sorted(clients)), **fitting} if clients else fitting
 
 
-def _fitting(queues: Sequence[Queue], room: int, taken: set[str]) -> list[int]:
+def _fitting(queues: Sequence[Queue], room: int, taken: set[str]) -> dict[int, ToolSpec]:
     """Return the first calls that there is room for, none of a lock that is taken."""
-    offered: list[tuple[int, str]] = []
+    offered: list[tuple[int, ToolSpec]] = []
     for queue in queues:
-        lock = queue.tool.lock
         # Of calls of one lock only the first has a chance: no queue is looked through.
-        offered += zip(queue.places[: 1 if lock else max(0, room)], repeat(lock))
-    fitting: list[int] = []
-    for place, lock in sorted(offered):
-        if len(fitting) < room and not (lock and lock in taken):
-            fitting.append(place)
-            taken.add(lock)
+        offered += zip(queue.places[: 1 if queue.tool.lock else max(0, room)], repeat(queue.tool))
+    fitting: dict[int, ToolSpec] = {}
+    for place, tool in sorted(offered):
+        if len(fitting) < room and not (tool.lock and tool.lock in taken):
+            fitting[place] = tool
+            taken.add(tool.lock)
     return fitting
 
 
-def _without(queues: tuple[Queue, ...], ready: Sequence[int]) -> tuple[Queue, ...]:
+def _without(queues: tuple[Queue, ...], ready: Mapping[int, ToolSpec]) -> tuple[Queue, ...]:
     """Return the queues once these calls have left: they stood in front."""
     left: list[Queue] = []
-    gone = set(ready)
     for queue in queues:
-        size = len(gone.intersection(queue.places[: len(ready)]))
+        size = len(ready.keys() & queue.places[: len(ready)])
         if size < len(queue.places):
             left.append(Queue(queue.tool, queue.places[size:]) if size else queue)
     return tuple(left)
@@ -268,27 +267,24 @@ def _locks(turn: Turn, holders: Sequence[Effect], queues: Sequence[Queue]) -> se
 
 
 def _wishes(
-    run: Run[S], ready: Sequence[int], queues: tuple[Queue, ...]
+    run: Run[S], ready: Mapping[int, ToolSpec], queues: tuple[Queue, ...]
 ) -> tuple[CallTool | StartRun, ...]:
     """Return the wishes for calls; the agents that wait share what the tools that wait leave."""
-    turn = run.turn
-    kinds: dict[int, ToolKind] = {}
-    agents: list[tuple[int, ...]] = []
+    turn, agents = run.turn, list[tuple[int, ...]]()
     for queue in queues:
-        kind = queue.tool.kind
-        kinds |= zip(queue.places[: len(ready)], repeat(kind))
-        if kind == "agent":
+        if queue.tool.kind == "agent":
             agents.append(queue.places)
     left = free(run, tools_waiting(queues), starts(queues)) if agents else run.setup.budget
     wishes: list[CallTool | StartRun] = []
-    for effect_id, place in enumerate(ready, run.next_effect):
-        call, key, kind = _call(turn, place), call_key(turn.number, place), kinds[place]
-        if kind == "agent":
-            at = sum([bisect_left(places, place) for places in agents])
-            share = left.share(sum(map(len, agents)), at)
-            wishes.append(StartRun(effect_id, key, call.name, call.arguments, run.messages, share))
-        else:
-            wishes.append(CallTool(effect_id, key, call, kind == "client"))
+    for effect_id, (place, tool) in enumerate(ready.items(), run.next_effect):
+        call, key = _call(turn, place), call_key(turn.number, place)
+        if tool.kind != "agent":
+            wishes.append(CallTool(effect_id, key, call, tool.kind == "client"))
+            continue
+        share = left.share(
+            sum(map(len, agents)), sum([bisect_left(places, place) for places in agents])
+        )
+        wishes.append(StartRun(effect_id, key, call.name, call.arguments, run.messages, share))
     return tuple(wishes)
 
 

@@ -53,8 +53,8 @@ class Extend(FrozenFields):
         if reply.finish_reason is FinishReason.LENGTH:
             had = max(tokens_max or TOKENS_UNSET, reply.usage.output_tokens)
             tokens_max = 2 * had
-        turn = evolve(turn, retries=turn.retries + 1, max_tokens=tokens_max, reply=None, calls=())
-        return Leave(evolve(run, turn=turn), Retry())
+        turn = evolve(turn, retries=turn.retries + 1, max_tokens=tokens_max)
+        return Leave(evolve(run, turn=turn.without_reply()), Retry())
 
     def on(
         self, run: Run[S], event: Event, answered: Effect | None, /

@@ -205,8 +205,11 @@ def led_anywhere(made: Varied, rng: Random) -> StaticGraph[None]:
     targets = (*graph.nodes.values(), END)
     edges: dict[Node[None, Outcome], dict[type[Outcome] | EllipsisType, Any]] = {}
     for name, row in graph.table.items():
-        led = {one: END if to == "END" else graph.nodes[to] for one, to in row.items()}
-        edges[graph.nodes[name]] = {**led, Aborted: rng.choice(targets)} if Aborted in row else led
+        led = edges[graph.nodes[name]] = {}
+        for outcome, target in row.items():
+            led[outcome] = END if target == "END" else graph.nodes[target]
+        if Aborted in row:
+            led[Aborted] = rng.choice(targets)
     return StaticGraph(graph.name, graph.nodes[graph.start], edges)
 
 

@@ -697,3 +697,42 @@ def test_a_call_is_started_again_if_a_person_wants_it_again() -> None:
     turn = evolve(TWO_CALLS, started=0b11, again=frozenset({1}))
 
     assert 0b11 == started_twice(turn, "c0.1", "c0.7", "own.1").run.turn.started
+
+
+@dataclass(frozen=True)
+class Adding(Staying):
+    """Stays, and wishes for one more callback with each answer."""
+
+    name: str = "adding"
+
+    def on(
+        self, run: Run[None], event: Event, answered: Effect | None, /
+    ) -> Reaction[None, Outcome]:
+        """Wish for one more."""
+        return Wait(run, invoke(run.next_effect))
+
+
+def test_a_wish_is_pending_beside_what_is_pending_already() -> None:
+    """None is lost, whether others are pending or not, and each has a number of its own."""
+    table = Graph[None]("g", adding := Adding(), {adding: {...: END}})
+    run = evolve(idle(TOOL, WORK), node="adding", next_effect=8)
+
+    taken = step(table, run, ToolReturned(12.0, 6, "x"))
+    again = step(table, taken.run, CallbackReturned(13.0, 1, Tripped()))
+
+    assert (invoke(8), {1: WORK, 8: Invoke(8, "f")}, 9) == (
+        taken.effects,
+        taken.run.pending,
+        taken.run.next_effect,
+    )
+    assert ({8, 9}, 10) == ({*again.run.pending}, again.run.next_effect)
+
+
+def test_to_wait_on_wishes_for_nothing_and_keeps_what_is_pending() -> None:
+    """The number of the next wish stays as it is."""
+    table = Graph[None]("g", staying := Staying(), {staying: {...: END}})
+    run = evolve(idle(TOOL, WORK), node="staying", next_effect=8)
+
+    taken = step(table, run, ToolReturned(12.0, 6, "x"))
+
+    assert ((), {1: WORK}, 8) == (taken.effects, taken.run.pending, taken.run.next_effect)

@@ -8,7 +8,7 @@ from graphloop.effects import AskHuman, CallModel, CallTool, Effect, StartRun
 from graphloop.events import ChildEnded, Decided, EffectFailed, Event, Failure, ToolReturned
 from graphloop.history import History
 from graphloop.outcomes import Aborted, Outcome, Settled
-from graphloop.run import Queue, Run, Verdict, evolve
+from graphloop.run import Run, Verdict, evolve
 from graphloop.temporal import at_most, never
 from graphloop.temporal.automata import Happening, approval_of, ran, returned
 from graphloop.temporal.monitor import Monitor, Wanted
@@ -22,7 +22,7 @@ from graphloop.temporal_happenings import (
     run_again,
 )
 from graphloop.values import Message, ModelRequest, ToolResult
-from tests.strategies import QUESTION, call, replied, reply, spec
+from tests.strategies import QUESTION, call, replied, reply
 
 RUN, ASKED, DENIED = Verdict("run"), Verdict("run", asked=True), Verdict("deny", "no")
 BATCH = reply(call("read"), call("write"), call("read"))
@@ -180,14 +180,12 @@ def test_a_conversation_that_goes_on_tells_what_has_run() -> None:
 
 UNKNOWN = AskHuman(7, "c0.1", call("write"), unknown=True)
 WAITING = settled(ASKED, ASKED, ASKED)
-REISSUED = evolve(WAITING, pending={8: CallTool(8, "c0.1", call("write"))})
-QUEUED = evolve(WAITING, turn=evolve(WAITING.turn, waiting=(Queue(spec("write"), (1,)),)))
+AGAIN = evolve(WAITING, turn=evolve(WAITING.turn, again=frozenset({1})))
 
 
-@pytest.mark.parametrize("run", [REISSUED, QUEUED])
-def test_a_call_that_a_person_wants_run_again_counts_again(run: Run[None]) -> None:
+def test_a_call_that_a_person_wants_run_again_counts_again() -> None:
     """It may have happened, and may happen once more: that is two."""
-    happened = list(run_again(Decided(1.0, 7, approved=True), UNKNOWN, run))
+    happened = list(run_again(Decided(1.0, 7, approved=True), UNKNOWN, AGAIN))
 
     assert [approval_of("write"), ran("write")] == happened
 
@@ -195,11 +193,11 @@ def test_a_call_that_a_person_wants_run_again_counts_again(run: Run[None]) -> No
 @pytest.mark.parametrize(
     ("event", "answered", "run"),
     [
-        (Decided(1.0, 7, approved=False), UNKNOWN, REISSUED),
-        (Decided(1.0, 7, approved=True), evolve(UNKNOWN, unknown=False), REISSUED),
+        (Decided(1.0, 7, approved=False), UNKNOWN, AGAIN),
+        (Decided(1.0, 7, approved=True), evolve(UNKNOWN, unknown=False), AGAIN),
         (Decided(1.0, 7, approved=True), UNKNOWN, WAITING),
-        (ToolReturned(1.0, 8, "ok"), CallTool(8, "c0.1", call("write")), REISSUED),
-        (Decided(1.0, 7, approved=True), None, REISSUED),
+        (ToolReturned(1.0, 8, "ok"), CallTool(8, "c0.1", call("write")), AGAIN),
+        (Decided(1.0, 7, approved=True), None, AGAIN),
     ],
 )
 def test_a_call_that_is_not_run_again_does_not_count_again(
