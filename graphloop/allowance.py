@@ -7,12 +7,12 @@ share what is left then.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from typing import Final, Literal, NamedTuple, TypeVar
 
 from .effects import CallTool, StartRun
 from .events import Failure, Setup
-from .run import Ending, EndReason, Run, Turn, evolve
+from .run import Ending, EndReason, Queue, Run, Turn, evolve
 from .spending import Budget
 from .values import ResultStatus, ToolResult, ToolSpec, call_key
 
@@ -25,9 +25,11 @@ __all__ = [
     "free",
     "has_room",
     "no_start",
-    "specs_of",
+    "places_of",
+    "queued",
     "starts",
     "too_deep",
+    "tools_waiting",
     "without_room",
 ]
 
@@ -44,10 +46,21 @@ class Beyond(NamedTuple):
     limit: str = ""
 
 
-def specs_of(turn: Turn, places: Iterable[int]) -> dict[int, ToolSpec]:
-    """Return the tools that these calls of a turn are for, in the same order."""
-    named = {tool.name: tool for tool in turn.tools}
-    return {place: named.get(turn.calls[place].name, NO_TOOL) for place in places}
+def queued(turn: Turn, places: Iterable[int]) -> tuple[Queue, ...]:
+    """Return these calls of a turn, given in request order, as one queue a tool."""
+    waiting: dict[str, list[int]] = {}
+    for place in places:
+        waiting.setdefault(turn.calls[place].name, []).append(place)
+    named = {tool.name: tool for tool in turn.tools} if waiting else {}
+    queues: list[Queue] = []
+    for name, found in waiting.items():
+        queues.append(Queue(named.get(name, NO_TOOL), tuple(found)))
+    return tuple(queues)
+
+
+def places_of(queues: Iterable[Queue]) -> list[int]:
+    """Return the places of the calls that wait, in request order."""
+    return sorted([place for queue in queues for place in queue.places])
 
 
 def answer(turn: Turn, place: int, content: str, status: ResultStatus) -> ToolResult:
@@ -56,21 +69,17 @@ def answer(turn: Turn, place: int, content: str, status: ResultStatus) -> ToolRe
     return ToolResult(call_key(turn.number, place), call.id, call.name, content, status)
 
 
-def beyond(run: Run[S], specs: Mapping[int, ToolSpec]) -> dict[int, Beyond]:
-    """Return results for those calls that no bound of the run has room for.
-
-    Args:
-        run: the run as it stands.
-        specs: the calls that would run, in request order, and their tools.
-    """
-    agents = {place: spec for place, spec in specs.items() if spec.kind == "agent"}
+def beyond(run: Run[S], queues: Sequence[Queue]) -> dict[int, Beyond]:
+    """Return results for those calls, of all that wait, that no bound of the run has room for."""
+    agents = [queue for queue in queues if queue.tool.kind == "agent"]
     refused = _agents_beyond(run, agents) if agents else {}
     most = run.setup.budget.tool_calls
     if most is not None:
         running = sum(isinstance(one, CallTool) for one in run.pending.values())
-        tools = [place for place in specs if place not in agents]
-        without = tools[max(0, most - run.spent.tool_calls - running) :]
-        refused |= {one: _no_call(run, one, most, "tool") for one in without}
+        room = max(0, most - run.spent.tool_calls - running)
+        if tools_waiting(queues) > room:
+            tools = places_of([queue for queue in queues if queue not in agents])
+            refused |= {place: _no_call(run, place, most, "tool") for place in tools[room:]}
     return refused
 
 
@@ -97,9 +106,16 @@ def deeper(agents: Iterable[str], most: int, needed: int) -> str:
     return f"{named} would be more than {most} agents deep. Fix: max_agent_depth={needed}"
 
 
-def starts(specs: Mapping[int, ToolSpec]) -> int:
+def tools_waiting(queues: Iterable[Queue]) -> int:
+    """Return how many of the calls that wait are of tools, not of agents."""
+    return sum([len(queue.places) for queue in queues if queue.tool.kind != "agent"])
+
+
+def starts(queues: Iterable[Queue]) -> int:
     """Return how many of these calls may begin agents: of those that take over, only one."""
-    return len(_beginning({at: spec for at, spec in specs.items() if spec.kind == "agent"})[0])
+    agents = [queue for queue in queues if queue.tool.kind == "agent"]
+    handoffs = [queue for queue in agents if queue.tool.takes_over]
+    return sum([len(one.places) for one in agents if one not in handoffs]) + bool(handoffs)
 
 
 def without_room(turn: Turn, refused: Iterable[Beyond]) -> Turn:
@@ -122,39 +138,33 @@ def free(run: Run[S], tool_calls: int, agent_calls: int = 0) -> Budget:
 
 def has_room(run: Run[S]) -> bool:
     """Whether the budget has a tool call left that nobody waits for."""
-    agents = {tool.name for tool in run.turn.tools if tool.kind == "agent"}
-    waiting = sum(run.turn.calls[place].name not in agents for place in run.turn.unissued)
-    return free(run, waiting).tool_calls != 0
+    return free(run, tools_waiting(run.turn.waiting)).tool_calls != 0
 
 
-def _agents_beyond(run: Run[S], agents: Mapping[int, ToolSpec]) -> dict[int, Beyond]:
+def _agents_beyond(run: Run[S], agents: Sequence[Queue]) -> dict[int, Beyond]:
     """Return results for those calls of agents that cannot begin a child run."""
     setup, turn = run.setup, run.turn
     if setup.depth >= setup.depth_max:
         problem = f"Not run: agents may call agents {setup.depth_max} deep, and no deeper."
-        return {one: Beyond(answer(turn, one, problem, "error")) for one in agents}
+        return {one: Beyond(answer(turn, one, problem, "error")) for one in places_of(agents)}
     if spent := setup.budget.tripped(run.spent):
         problem = f"Not run: {', '.join(spent)} of the run is spent."
-        return {one: Beyond(answer(turn, one, problem, "not_run")) for one in agents}
+        return {one: Beyond(answer(turn, one, problem, "not_run")) for one in places_of(agents)}
     most = setup.budget.agent_calls
     if most is None:
         return {}
     running = [one.key for one in run.pending.values() if isinstance(one, StartRun)]
-    room = most - run.spent.agent_calls - sum(map(turn.has_call, running))
-    beginning, never = _beginning(agents)
-    without = beginning[max(0, room) :]
-    if not any(agents[place].takes_over for place in beginning[: max(0, room)]):
-        without += never
+    room = max(0, most - run.spent.agent_calls - sum(map(turn.has_call, running)))
+    if starts(agents) <= room:
+        return {}
+    handoffs = places_of([queue for queue in agents if queue.tool.takes_over])
+    # Of agents that take over, only the first can begin.
+    never = set(handoffs[1:])
+    beginning = [place for place in places_of(agents) if place not in never]
+    without = beginning[room:]
+    if not set(handoffs[:1]) & set(beginning[:room]):
+        without += handoffs[1:]
     return {one: _no_call(run, one, most, "agent") for one in without}
-
-
-def _beginning(agents: Mapping[int, ToolSpec]) -> tuple[list[int], list[int]]:
-    """Part these calls into those that may begin an agent, and those that never do.
-
-    Of agents that take over, only the first can.
-    """
-    never = [place for place, spec in agents.items() if spec.takes_over][1:]
-    return [place for place in agents if place not in never], never
 
 
 def _no_call(run: Run[S], place: int, most: int, kind: Literal["tool", "agent"]) -> Beyond:

@@ -151,7 +151,7 @@ def _cleared(turn: Turn, failed: Node[S, Outcome]) -> Turn:
     )
     turn = evolve(turn, notes=notes, fallbacks=0)
     # Calls that nobody has answered may stand in the turn where any other node is tried again.
-    return evolve(turn, reply=None, calls=()) if failed.kind == "model" else turn
+    return turn.without_reply() if failed.kind == "model" else turn
 
 
 def repeated(contract: Contract, times: int, on: frozenset[type[Outcome]]) -> Contract:

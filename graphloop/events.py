@@ -333,6 +333,8 @@ class Queued(Struct, frozen=True, tag=True, gc=False):
 class Cancelled(Struct, frozen=True, tag=True, gc=False):
     """Somebody, or a time limit (`timeout`), stopped the run; whatever was pending is void.
 
+    A run that was stopped starts nothing more: its table only leads it to its end.
+
     `after_step` lets the turn under way come to its end first; it is somebody's wish, never a time
     limit's, so a run that it stops is aborted, and one that ends in that turn by itself is not.
     `spent` is what the effects that are void had used, as far as it is known; `unbegun` are those

@@ -43,6 +43,7 @@ __all__ = [
     "Ending",
     "Exchange",
     "Measured",
+    "Queue",
     "Run",
     "Spent",
     "StepResult",
@@ -169,6 +170,13 @@ class StepResult(Struct, frozen=True, gc=False):
     metadata: str = ""
 
 
+class Queue(Struct, frozen=True, gc=False):
+    """The calls of one tool that wait for room: their places in the turn, in request order."""
+
+    tool: ToolSpec
+    places: tuple[int, ...]
+
+
 class Turn(Struct, frozen=True):
     """The turn in progress: what is offered, what the model said, what became of its calls.
 
@@ -183,7 +191,8 @@ class Turn(Struct, frozen=True):
         beyond_budget: the limits of the budget that a call was refused for, with no call left.
         given: places of the calls that were answered in a conversation that was handed in.
         results: one slot a call.
-        unissued: places of the calls that wait for room.
+        started: the places of the calls that the kernel has let start, one bit a place.
+        waiting: the calls that wait for room.
         again: places of the calls that are to run once more: nobody knows whether they have run.
         gated: the rules of the gates that have spoken of the calls; they hold of edits, too.
         notes: messages to append after the reply and its results (feedback, what a caller adds).
@@ -206,7 +215,8 @@ class Turn(Struct, frozen=True):
     calls: tuple[ToolCall, ...] = ()
     verdicts: tuple[Verdict | None, ...] = ()
     results: tuple[ToolResult | None, ...] = ()
-    unissued: tuple[int, ...] = ()
+    started: int = 0
+    waiting: tuple[Queue, ...] = ()
     again: frozenset[int] = frozenset()
     gated: tuple[tuple[Rule, ...], ...] = ()
     notes: tuple[Message, ...] = ()
@@ -214,12 +224,20 @@ class Turn(Struct, frozen=True):
     usage: Usage = Usage()
     cut: Reply | None = None
 
-    def has_call(self, key: str) -> bool:
-        """Whether this is the key of one of the turn's calls, and not of what a node wished for."""
+    def place_of(self, key: str) -> int | None:
+        """Return the place of the turn's call of this key; None for what a node wished for."""
         place = key.rpartition(".")[2]
         if not place.isdecimal() or int(place) >= len(self.calls):
-            return False
-        return key == call_key(self.number, int(place))
+            return None
+        return int(place) if key == call_key(self.number, int(place)) else None
+
+    def has_call(self, key: str) -> bool:
+        """Whether this is the key of one of the turn's calls."""
+        return self.place_of(key) is not None
+
+    def without_reply(self) -> Turn:
+        """Return the turn as if its model had said nothing: no calls, nor what came of them."""
+        return evolve(self, reply=None, calls=(), verdicts=(), results=())
 
     def waits_for(self, key: str) -> bool:
         """Whether this is the key of one of the turn's calls, which has no result yet."""
@@ -296,7 +314,6 @@ class Run(Struct, Generic[S], frozen=True, kw_only=True):
 def ended_by(run: Run[S], ending: Ending | None) -> Run[S]:
     """Return the run as one that is about to end by this, or None: by nothing yet.
 
-    A run that was stopped stays so if what its table does with it afterwards fails.
+    A run that was stopped stays so, whatever its table does with it afterwards.
     """
-    failed = ending is not None and ending.reason is EndReason.ERROR
-    return run if failed and run.was_stopped else evolve(run, ending=ending)
+    return run if run.was_stopped else evolve(run, ending=ending)

@@ -54,11 +54,11 @@ from .events import (
 )
 from .graph import Graph
 from .history import History
-from .node_protocol import Leave, Reaction, Wait
+from .interruption import interrupted
+from .node_protocol import Leave, Wait
 from .outcomes import Outcome, outcome_name
 from .run import Ending, EndReason, Run, Spent, Turn, evolve
 from .temporal_watch import watch_answer, watch_begin, watch_decision, watch_leave, watch_wait
-from .values import call_key
 
 __all__ = ["ELSEWHERE", "SETTLE_MAX", "Step", "begin", "step"]
 
@@ -120,12 +120,7 @@ def begin(graph: Graph[S], started: Started, state: S) -> Step[S]:
     )
     if started.setup.watch:
         run = watch_begin(run, started.setup.watch)
-    try:
-        reaction = graph.nodes[graph.start].enter(run)
-    except Exception as error:
-        error.add_note(_note(graph, graph.start))
-        raise
-    return _settle(graph, started, None, graph.start, reaction)
+    return _settle(graph, run, started, None, None)
 
 
 def step(graph: Graph[S], run: Run[S], event: Event) -> Step[S]:
@@ -144,19 +139,13 @@ def step(graph: Graph[S], run: Run[S], event: Event) -> Step[S]:
     if isinstance(event, ANSWERING):
         answered, run = _answered(run, event)
     elif isinstance(event, Cancelled) and not event.after_step:
-        run = _aborted(run, event)
+        run = interrupted(run, event, _timed(run, event))
     else:
         return Step(event, _noted(run, event), ())
-    node = graph.nodes[run.node]
     heard: Event = event
     if run.watch.automata:
         run, heard = watch_answer(run, event, answered), watch_decision(run, event, answered)
-    try:
-        reaction = node.on(run, heard, answered)
-    except Exception as error:
-        error.add_note(_note(graph, run.node))
-        raise
-    return _settle(graph, event, answered, run.node, reaction)
+    return _settle(graph, run, event, heard, answered)
 
 
 def _answered(run: Run[S], event: Answering) -> tuple[Effect, Run[S]]:
@@ -211,45 +200,6 @@ def _noted(run: Run[S], event: Started | Resumed | Begun | Queued | Cancelled) -
             return evolve(run, begun=run.begun.union(effects))
 
 
-def _aborted(run: Run[S], event: Cancelled) -> Run[S]:
-    ending = Ending(EndReason.ABORTED, (event.reason,) if event.reason else ())
-    if event.timeout:
-        ending = Ending(EndReason.TIMEOUT, ("step_timeout_s",))
-    return evolve(
-        run,
-        seq=run.seq + 1,
-        at=event.at,
-        pending={},
-        begun=frozenset(),
-        unwanted=frozenset(),
-        spent=_cut(run, event),
-        turn=_unissued(run, event.unbegun),
-        ending=evolve(ending, said=event.said),
-    )
-
-
-def _cut(run: Run[S], event: Cancelled) -> Spent:
-    """Return what is spent once all is void: a tool or a child run that had begun has begun."""
-    begun = [one for at, one in run.pending.items() if at not in event.unbegun]
-    tools = sum(isinstance(one, CallTool) for one in begun)
-    agents = sum(isinstance(one, StartRun) and run.turn.has_call(one.key) for one in begun)
-    return _timed(run, event) + event.spent + Spent(tool_calls=tools, agent_calls=agents)
-
-
-def _unissued(run: Run[S], unbegun: tuple[int, ...]) -> Turn:
-    """Return the turn with the calls whose effects have not begun among those never issued."""
-    turn = run.turn
-    keys = {call_key(turn.number, place): place for place in range(len(turn.calls))}
-    places = set(turn.unissued)
-    for at in unbegun:
-        effect = run.pending.get(at)
-        if isinstance(effect, CallTool | StartRun) and effect.key in keys:
-            places.add(keys[effect.key])
-    return (
-        turn if len(places) == len(turn.unissued) else evolve(turn, unissued=tuple(sorted(places)))
-    )
-
-
 def _seconds(run: Run[S], event: Event) -> float:
     """Return how long the run has worked since its last event."""
     for effect in run.pending.values():
@@ -276,17 +226,32 @@ def _spend(run: Run[S], event: Answering, answered: Effect) -> Spent:
 
 
 def _settle(
-    graph: Graph[S],
-    event: Event,
-    answered: Effect | None,
-    node: str,
-    reaction: Reaction[S, Outcome],
+    graph: Graph[S], run: Run[S], event: Event, heard: Event | None, answered: Effect | None
 ) -> Step[S]:
-    """Follow the table from `node` until a node waits or the run is over."""
+    """Follow the table until a node waits or the run is over.
+
+    Args:
+        graph: the graph.
+        run: the run, at the node that reacts first.
+        event: what has happened.
+        heard: what the node is told of that; None to enter it.
+        answered: the effect that the event answers.
+    """
+    node, cancelled = run.node, type(event) is Cancelled
     for _ in range(SETTLE_MAX):
+        try:
+            reacting = graph.nodes[node]
+            reaction = reacting.enter(run) if heard is None else reacting.on(run, heard, answered)
+        except Exception as error:
+            error.add_note(f"raised by node {node!r} of graph {graph.name!r}")
+            raise
         if not isinstance(reaction, Leave):
-            taken = _wait(graph, event, node, reaction)
-            if taken.run.watch.automata:
+            taken, run = _wait(graph, event, node, reaction), reaction.run
+            if taken.effects and (cancelled or (run.ending is not None and run.was_stopped)):
+                # It starts nothing: the node is stopped as if it had waited.
+                run, heard, answered = evolve(run, node=node), Cancelled(run.at), None
+                continue
+            if run.watch.automata:
                 taken = evolve(taken, run=watch_wait(taken.run, event, answered, taken.effects))
             return taken
         run = reaction.run
@@ -297,12 +262,10 @@ def _settle(
             run = watch_leave(graph, run, node, type(reaction.outcome), target)
         if target == "END":
             return _end(graph, event, node, run)
-        node, answered = target, None
-        try:
-            reaction = graph.nodes[node].enter(run)
-        except Exception as error:
-            error.add_note(_note(graph, node))
-            raise
+        node, heard, answered = target, None, None
+    if cancelled or run.was_stopped:
+        # Its table leads it in a circle, and nothing that it could wait for comes any more.
+        return _end(graph, event, node, run)
     raise _broken(
         graph,
         node,
@@ -335,15 +298,31 @@ def _wait(graph: Graph[S], event: Event, node: str, wait: Wait[S]) -> Step[S]:
             raise _broken(graph, node, found, "name pending `StartRun` effects only.")
     if not effects and run.pending:
         return Step(event, evolve(run, node=node), ())
-    pending = dict(run.pending)
+    pending, turn = dict(run.pending), run.turn
     for number, effect in enumerate(effects, run.next_effect):
         if type(effect) not in ANSWERS or effect.id != number:
             raise _broken(graph, node, *_unfit_effect(effect, number))
         pending[number] = effect
+        if isinstance(effect, CallTool | StartRun) and turn.calls:
+            turn = _started(graph, node, turn, effect)
     if not pending:
         raise _broken(graph, node, "waits for nothing.", "ask for an effect, or leave.")
-    waiting = evolve(run, node=node, pending=pending, next_effect=run.next_effect + len(effects))
+    waiting = evolve(
+        run, node=node, pending=pending, next_effect=run.next_effect + len(effects), turn=turn
+    )
     return Step(event, waiting, effects)
+
+
+def _started(graph: Graph[S], node: str, turn: Turn, effect: CallTool | StartRun) -> Turn:
+    """Return the turn with a call of it started, unless a node wished for something else."""
+    place = turn.place_of(effect.key)
+    if place is None:
+        return turn
+    again = turn.started >> place & 1 and place not in turn.again
+    if again or any(turn.results[place : place + 1]):
+        found = f"wished for call {effect.key}, which has started or has its result."
+        raise _broken(graph, node, found, "wish for each call of a turn once.")
+    return evolve(turn, started=turn.started | 1 << place)
 
 
 def _unfit_leave(row: Mapping[type[Outcome], str], run: object, outcome: object) -> tuple[str, str]:
@@ -383,10 +362,6 @@ def _unfit_effect(effect: object, number: int) -> tuple[str, str]:
         f"gave an effect a wrong id: expected {number}, found {effect!r}.",
         "number a node's effects from `run.next_effect` upwards, without gaps.",
     )
-
-
-def _note(graph: Graph[S], node: str) -> str:
-    return f"raised by node {node!r} of graph {graph.name!r}"
 
 
 def _broken(graph: Graph[S], node: str, found: str, fix: str) -> GraphError:

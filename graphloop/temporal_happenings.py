@@ -153,9 +153,7 @@ def run_again(event: Event, answered: Effect | None, after: Run[S]) -> Iterator[
         return
     if not event.approved or not answered.unknown:
         return
-    pending = after.pending.values()
-    is_asked_for = any(isinstance(one, CallTool) and one.key == answered.key for one in pending)
-    if is_asked_for or call_place(answered.key) in after.turn.unissued:
+    if call_place(answered.key) in after.turn.again:
         yield from _run(Wanted(answered.call.name, asked=True))
 
 

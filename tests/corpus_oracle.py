@@ -50,13 +50,13 @@ from graphloop.outcomes import Outcome, outcome_name
 from graphloop.repair import open_calls
 from graphloop.run import Run
 from graphloop.spending import Budget, Spent
-from graphloop.step import Step, begin, step
+from graphloop.step import SETTLE_MAX, Step, begin, step
 from graphloop.values import FinishReason, Message, Usage, UserMessage, evolve
 from tests.strategies import call, reply, said, setup
 
 __all__ = ["DECIDED", "UNDECIDED", "Seen", "explored"]
 
-DECIDED: Final = ("GL1", "GL2", "GL3", "GL4", "GL5", "GL11")
+DECIDED: Final = ("GL1", "GL2", "GL3", "GL4", "GL5", "GL11", "GL13")
 """The codes that an execution can show."""
 
 UNDECIDED: Final = {
@@ -161,7 +161,7 @@ class Spot:
             (turn.number < 0, turn.retries, turn.fallbacks, turn.asked, turn.compacted, finish),
             tuple(one and one.kind for one in turn.verdicts),
             (len(turn.calls), tuple(one and one.status for one in turn.results)),
-            (bool(turn.notes), turn.unissued, turn.beyond_budget),
+            (bool(turn.notes), turn.waiting, turn.beyond_budget),
             None if run.ending is None else run.ending.reason,
             (run.setup.budget.tripped(run.spent), run.setup.budget.tool_calls),
             (
@@ -242,6 +242,10 @@ class _Explorer:
             self.seen.show(_code_of(str(error)), str(error))
             return None
         except (ValueError, AssertionError):
+            return None
+        if taken.run.was_stopped and len(self.told) > SETTLE_MAX // 2:
+            # The engine has ended it; its table leads it nowhere.
+            self.seen.show("GL13", f"a stopped run goes in a circle by {self.told[-1][0]!r}")
             return None
         return self._looked_at(self._judged(spot), taken)
 
@@ -349,6 +353,8 @@ def explored(graph: Graph[Any], state: object = None, spots_max: int = 2_000) ->
 def _code_of(error: str) -> str:
     """Return the code of what the kernel, or a node, says of a graph that it cannot go on in."""
     if "no turn is open" in error:
+        return "GL3"
+    if "has started or has its result" in error:
         return "GL3"
     return "GL4" if "without waiting" in error else "GL5"
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar
 
+from ..allowance import answer
 from ..contract import Contract, Moves
 from ..effects import Effect
 from ..events import Event
@@ -27,7 +28,6 @@ from ..values import (
     TextPart,
     ToolResult,
     ToolSpec,
-    call_key,
 )
 
 __all__ = ["Append", "AppendOutcome", "recorded"]
@@ -45,14 +45,6 @@ NOT_RUN = {
 }
 FAILURES = {"error", "invalid", "unknown_tool", "timeout"}
 CANCELLED = "Not run: the run was cancelled."
-INTERRUPTED = (
-    "It is not known whether this call took effect: the run was cancelled while it ran. Check "
-    "before calling it again."
-)
-STOPPED = (
-    "The agent was stopped before it had an answer: the run was cancelled. What it has done until "
-    "then is done: check before calling it again."
-)
 
 BROKEN_OFF = {EndReason.ABORTED, EndReason.TIMEOUT, EndReason.ERROR}
 
@@ -175,27 +167,13 @@ def _over(ending: Ending) -> Final | Aborted:
 
 def _paired(turn: Turn, reply: Reply) -> tuple[ToolResult, ...]:
     """Return one result a call: those that came, and a reason for each that did not."""
+    slots = turn.results or (None,) * len(turn.calls)
+    # The kernel has answered the calls that may have run.
+    content = NOT_RUN.get(reply.finish_reason, CANCELLED)
     results: list[ToolResult] = []
-    for place, result in enumerate(turn.results or (None,) * len(turn.calls)):
-        if result is not None:
-            results.append(result)
-        else:
-            content = NOT_RUN.get(reply.finish_reason, CANCELLED)
-            results.append(_unanswered(turn, place, content))
+    for place, result in enumerate(slots):
+        results.append(result or answer(turn, place, content, "not_run"))
     return tuple(results)
-
-
-def _unanswered(turn: Turn, place: int, content: str) -> ToolResult:
-    """Return the result of a call that has none: it did not run, or was cancelled while it ran."""
-    call, key = turn.calls[place], call_key(turn.number, place)
-    verdict = turn.verdicts[place] if turn.verdicts else None
-    # The slots are filled by the node that runs tools: before it, none has begun.
-    issued = bool(turn.results) and (place not in turn.unissued or place in turn.again)
-    if issued and verdict is not None and verdict.kind == "run":
-        agents = {tool.name for tool in turn.tools if tool.kind == "agent"}
-        told = STOPPED if call.name in agents else INTERRUPTED
-        return ToolResult(key, call.id, call.name, told, "unknown")
-    return ToolResult(key, call.id, call.name, content, "not_run")
 
 
 def _closed(turn: Turn) -> Turn:

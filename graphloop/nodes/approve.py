@@ -76,9 +76,7 @@ class Approve(FrozenFields):
         return Contract(notes=frozenset({Rejected}), asks=True)
 
     def enter(self, run: Run[S], /) -> Reaction[S, ApproveOutcome]:
-        """Ask about the latest answer; nobody sends back that of a run that was stopped."""
-        if run.was_stopped:
-            return Leave(run, Aborted())
+        """Ask about the latest answer."""
         limits = [one for one in (self.ttl_s, run.setup.approval_ttl_s) if one is not None]
         expires_at = run.at + min(limits) if limits else None
         arguments = json.dumps({"answer": answer_at_hand(run)}, ensure_ascii=False)

@@ -76,7 +76,7 @@ class Compact(FrozenFields):
         # What a turn whose model was asked has used stays on its bill when it is opened anew.
         asked = turn.asked
         usage = turn.usage if asked else Usage()
-        turn = evolve(turn, compacted=True, reply=None, calls=(), usage=usage)
+        turn = evolve(turn.without_reply(), compacted=True, usage=usage)
         run = evolve(run, turn=turn)
         if self.callback:
             return Wait(run, (Invoke(run.next_effect, self.callback),))

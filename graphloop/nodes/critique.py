@@ -69,9 +69,7 @@ class Critique(FrozenFields):
         return Contract(notes=frozenset({Rejected}), model_calls=1)
 
     def enter(self, run: Run[S], /) -> Reaction[S, CritiqueOutcome]:
-        """Ask for a verdict; nobody sends back the answer of a run that was stopped."""
-        if run.was_stopped:
-            return Leave(run, Aborted())
+        """Ask for a verdict."""
         asked = forced_choice(run, VERDICT, self.prompt, origin=self.name, model=self.model)
         return Wait(run, (asked,))
 

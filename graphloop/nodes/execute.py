@@ -9,11 +9,23 @@ is answered, and there is one such agent a turn.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Final, Literal, TypeAlias, TypeVar, assert_never
 
-from ..allowance import answer, beyond, free, has_room, specs_of, starts, without_room
+from ..allowance import (
+    answer,
+    beyond,
+    free,
+    has_room,
+    places_of,
+    queued,
+    starts,
+    tools_waiting,
+    without_room,
+)
 from ..contract import Cap, Contract
 from ..effects import AskHuman, CallTool, Effect, StartRun
 from ..events import ChildEnded, Decided, EffectFailed, Event, Steered, ToolReturned
@@ -21,8 +33,7 @@ from ..frozen_fields import FrozenFields
 from ..limits import whole_number
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Done, Held
-from ..run import Run, Turn, Verdict, evolve
-from ..spending import Budget
+from ..run import Queue, Run, Turn, Verdict, evolve
 from ..steering import hand_over, steered
 from ..temporal import describe_rule
 from ..values import (
@@ -85,15 +96,17 @@ class Execute(FrozenFields):
         turn = run.turn
         # What has a result already is never run again, however the table leads here.
         results = list(turn.results or (None,) * len(turn.calls))
-        unissued: list[int] = []
+        waiting: list[int] = []
         for place, verdict in enumerate(turn.verdicts or (None,) * len(results)):
             if results[place] is not None:
                 continue
             if verdict is not None and verdict.kind == "run":
-                unissued.append(place)
+                waiting.append(place)
             else:
                 results[place] = _refusal(turn, place, verdict)
-        return self._issue(run, tuple(results), tuple(unissued))
+        if waiting:
+            return self._go_on(run, tuple(results), queued(turn, waiting))
+        return self._issue(run, tuple(results), ())
 
     def on(
         self, run: Run[S], event: Event, answered: Effect | None, /
@@ -126,7 +139,7 @@ class Execute(FrozenFields):
         turn = run.turn
         index = call_place(result.key)
         results = (*turn.results[:index], result, *turn.results[index + 1 :])
-        return self._issue(run, results, turn.unissued)
+        return self._issue(run, results, turn.waiting)
 
     def _again(self, run: Run[S], place: int) -> Reaction[S, ExecuteOutcome]:
         """Ask once more for a call that may have happened; nobody is asked a second time."""
@@ -136,15 +149,16 @@ class Execute(FrozenFields):
         assert verdict is not None, "a call without a verdict was never let through"
         verdicts[place] = evolve(verdict, asked=False)
         run = evolve(run, turn=evolve(turn, verdicts=tuple(verdicts), again=turn.again | {place}))
-        return self._issue(run, turn.results, tuple(sorted((*turn.unissued, place))))
+        waiting = sorted([*places_of(turn.waiting), place])
+        return self._issue(run, turn.results, queued(turn, waiting))
 
     def _issue(
-        self, run: Run[S], results: tuple[ToolResult | None, ...], unissued: tuple[int, ...]
+        self, run: Run[S], results: tuple[ToolResult | None, ...], queues: tuple[Queue, ...]
     ) -> Reaction[S, ExecuteOutcome]:
         """Keep the results, and ask for as many more calls as there is room for."""
-        if unissued:
-            return self._go_on(run, results, unissued)
-        run = evolve(run, turn=evolve(run.turn, results=results, unissued=()))
+        if queues:
+            return self._go_on(run, results, queues)
+        run = evolve(run, turn=evolve(run.turn, results=results, waiting=()))
         if run.pending:
             return Wait(run)
         if None in results:
@@ -152,60 +166,73 @@ class Execute(FrozenFields):
         return hand_over(run, tools_ran=True) if run.setup.attended else Leave(run, Done())
 
     def _go_on(
-        self, run: Run[S], results: tuple[ToolResult | None, ...], unissued: tuple[int, ...]
+        self, run: Run[S], results: tuple[ToolResult | None, ...], queues: tuple[Queue, ...]
     ) -> Reaction[S, ExecuteOutcome]:
-        specs = specs_of(run.turn, unissued)
-        if refused := beyond(run, specs):
+        if refused := beyond(run, queues):
             slots = list(results)
             for place, one in refused.items():
                 slots[place] = one.result
-            results = tuple(slots)
-            unissued = tuple([place for place in unissued if place not in refused])
+            left = [place for place in places_of(queues) if place not in refused]
             run = evolve(run, turn=without_room(run.turn, refused.values()))
-            return self._issue(run, results, unissued)
-        ready = self._ready(run, specs)
-        if not ready and not run.pending and results.count(None) == len(unissued):
-            return _hand_off(run, results, unissued)
-        left: tuple[int, ...] = ()
-        if len(ready) < len(unissued):
-            left = tuple([place for place in unissued if place not in ready])
-        run = evolve(run, turn=evolve(run.turn, results=results, unissued=left))
+            return self._issue(run, tuple(slots), queued(run.turn, left))
+        ready = self._ready(run, queues)
+        if not ready and not run.pending:
+            handoffs = places_of(queues)
+            if results.count(None) == len(handoffs):
+                return _hand_off(run, results, handoffs)
+        turn = evolve(run.turn, results=results, waiting=_without(queues, ready))
+        run = evolve(run, turn=turn)
         if ready or run.pending:
-            return Wait(run, _wishes(run, ready, specs))
+            return Wait(run, _wishes(run, ready, queues))
         return Leave(run, Held())
 
-    def _ready(self, run: Run[S], specs: Mapping[int, ToolSpec]) -> tuple[int, ...]:
+    def _ready(self, run: Run[S], queues: tuple[Queue, ...]) -> Mapping[int, ToolSpec]:
         """Return the calls to ask for now: all client tools first, then no more than fit.
 
         Never an agent that takes over: it comes when nothing else is left.
         """
-        clients: list[int] = []
-        others: list[tuple[int, str]] = []
-        for place, spec in specs.items():
-            match spec.kind:
-                case "client":
-                    clients.append(place)
-                case "agent" if spec.takes_over:
-                    pass
-                case _:
-                    others.append((place, spec.lock))
+        clients: list[tuple[int, ToolSpec]] = []
+        others: list[Queue] = []
+        for queue in queues:
+            if queue.tool.kind == "client":
+                clients += zip(queue.places, repeat(queue.tool))
+            elif queue.tool.kind != "agent" or not queue.tool.takes_over:
+                others.append(queue)
         if clients and self.hold:
-            return tuple(clients)
-        room = self.concurrency
-        taken: set[str] = set()
+            return dict(sorted(clients))
+        holders: list[Effect] = []
         for one in run.pending.values():
             if not (isinstance(one, CallTool) and one.client):
-                room -= 1
-                taken.add(_lock(run.turn, one))
+                holders.append(one)
             elif self.hold:
-                return ()
-        ready = clients
-        for place, lock in others:
-            if room > 0 and not (lock and lock in taken):
-                ready.append(place)
-                room -= 1
-                taken.add(lock)
-        return tuple(ready)
+                return {}
+        taken = _locks(run.turn, holders, others) if holders else set[str]()
+        fitting = _fitting(others, self.concurrency - len(holders), taken)
+        return {**dict(sorted(clients)), **fitting} if clients else fitting
+
+
+def _fitting(queues: Sequence[Queue], room: int, taken: set[str]) -> dict[int, ToolSpec]:
+    """Return the first calls that there is room for, none of a lock that is taken."""
+    offered: list[tuple[int, ToolSpec]] = []
+    for queue in queues:
+        # Of calls of one lock only the first has a chance: no queue is looked through.
+        offered += zip(queue.places[: 1 if queue.tool.lock else max(0, room)], repeat(queue.tool))
+    fitting: dict[int, ToolSpec] = {}
+    for place, tool in sorted(offered):
+        if len(fitting) < room and not (tool.lock and tool.lock in taken):
+            fitting[place] = tool
+            taken.add(tool.lock)
+    return fitting
+
+
+def _without(queues: tuple[Queue, ...], ready: Mapping[int, ToolSpec]) -> tuple[Queue, ...]:
+    """Return the queues once these calls have left: they stood in front."""
+    left: list[Queue] = []
+    for queue in queues:
+        size = len(ready.keys() & queue.places[: len(ready)])
+        if size < len(queue.places):
+            left.append(Queue(queue.tool, queue.places[size:]) if size else queue)
+    return tuple(left)
 
 
 def _may_ask(run: Run[S], effect: CallTool) -> bool:
@@ -231,30 +258,33 @@ def _is_allowed(decided: Decided, asked: AskHuman) -> bool:
     return decided.approved and in_time and not decided.arguments
 
 
-def _lock(turn: Turn, effect: Effect) -> str:
-    if not isinstance(effect, CallTool | StartRun):
-        return ""
-    place = call_place(effect.key)
-    return specs_of(turn, (place,))[place].lock
+def _locks(turn: Turn, holders: Sequence[Effect], queues: Sequence[Queue]) -> set[str]:
+    """Return the locks that these effects hold, if any call that waits needs one."""
+    if not any(queue.tool.lock for queue in queues):
+        return set()
+    calls = [one for one in holders if isinstance(one, CallTool | StartRun)]
+    return {queue.tool.lock for queue in queued(turn, [call_place(one.key) for one in calls])}
 
 
 def _wishes(
-    run: Run[S], ready: tuple[int, ...], specs: Mapping[int, ToolSpec]
+    run: Run[S], ready: Mapping[int, ToolSpec], queues: tuple[Queue, ...]
 ) -> tuple[CallTool | StartRun, ...]:
-    """Return the wishes for calls; agents share what the tools in `specs` leave of the budget."""
-    turn = run.turn
-    agents = [place for place, spec in specs.items() if spec.kind == "agent"]
-    shares: Mapping[int, Budget] = {}
-    if agents:
-        left = free(run, len(specs) - len(agents), starts(specs))
-        shares = dict(zip(agents, left.shares(len(agents)), strict=True))
+    """Return the wishes for calls; the agents that wait share what the tools that wait leave."""
+    turn, agents = run.turn, list[tuple[int, ...]]()
+    for queue in queues:
+        if queue.tool.kind == "agent":
+            agents.append(queue.places)
+    left = free(run, tools_waiting(queues), starts(queues)) if agents else run.setup.budget
     wishes: list[CallTool | StartRun] = []
-    for effect_id, place in enumerate(ready, run.next_effect):
-        call, key, share = _call(turn, place), call_key(turn.number, place), shares.get(place)
-        if share is None:
-            wishes.append(CallTool(effect_id, key, call, specs[place].kind == "client"))
-        else:
-            wishes.append(StartRun(effect_id, key, call.name, call.arguments, run.messages, share))
+    for effect_id, (place, tool) in enumerate(ready.items(), run.next_effect):
+        call, key = _call(turn, place), call_key(turn.number, place)
+        if tool.kind != "agent":
+            wishes.append(CallTool(effect_id, key, call, tool.kind == "client"))
+            continue
+        share = left.share(
+            sum(map(len, agents)), sum([bisect_left(places, place) for places in agents])
+        )
+        wishes.append(StartRun(effect_id, key, call.name, call.arguments, run.messages, share))
     return tuple(wishes)
 
 
@@ -267,7 +297,7 @@ def _call(turn: Turn, place: int) -> ToolCall:
 
 
 def _hand_off(
-    run: Run[S], results: tuple[ToolResult | None, ...], handoffs: tuple[int, ...]
+    run: Run[S], results: tuple[ToolResult | None, ...], handoffs: Sequence[int]
 ) -> Wait[S]:
     """Let one agent take over, with all that is left of the budget; the others are refused."""
     turn, place = run.turn, handoffs[0]
@@ -277,7 +307,7 @@ def _hand_off(
     slots = list(results)
     for other in handoffs[1:]:
         slots[other] = answer(turn, other, problem, "error")
-    run = evolve(run, turn=evolve(turn, results=tuple(slots), unissued=()))
+    run = evolve(run, turn=evolve(turn, results=tuple(slots), waiting=()))
     budget = free(run, 0, 1)
     start = StartRun(run.next_effect, key, call.name, call.arguments, messages, budget)
     return Wait(run, (start,))

@@ -56,10 +56,8 @@ class Extend(FrozenFields):
                 return Leave(run, GiveUp())  # Twice an unknown limit may be that limit, or less.
             tokens_max = 2 * max(tokens_max or TOKENS_UNSET, reply.usage.output_tokens)
             cut = reply
-        turn = evolve(
-            turn, retries=turn.retries + 1, max_tokens=tokens_max, reply=None, calls=(), cut=cut
-        )
-        return Leave(evolve(run, turn=turn), Retry())
+        turn = evolve(turn, retries=turn.retries + 1, max_tokens=tokens_max, cut=cut)
+        return Leave(evolve(run, turn=turn.without_reply()), Retry())
 
     def on(
         self, run: Run[S], event: Event, answered: Effect | None, /

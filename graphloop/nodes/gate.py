@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, TypeVar, cast
 
-from ..allowance import Beyond, beyond, specs_of, without_room
+from ..allowance import Beyond, beyond, queued, without_room
 from ..contract import Contract
 from ..effects import AskHuman, CheckCalls, Effect
 from ..errors import IllegalEvent
@@ -121,7 +121,7 @@ class Gate(FrozenFields):
                 problem = f"Not run: checking the call failed ({event.failure.message})."
                 checks = (CallCheck(problem),) * len(answered.calls)
             case _:
-                return _aborted(run)
+                return Leave(run, Aborted())
         if answered.key:
             verdict = self._rejudge(run, answered, checks[0])
             return _settled(_decided(run, answered.key, verdict))
@@ -205,7 +205,7 @@ def _runs_first(turn: Turn) -> bool:
     whichever of several gates held them.
     """
     running = [at for at, one in enumerate(turn.verdicts) if one is not None and one.kind == "run"]
-    return any(not spec.takes_over for spec in specs_of(turn, running).values())
+    return any(not queue.tool.takes_over for queue in queued(turn, running))
 
 
 def _as_decided(call: ToolCall, said: Verdict | None) -> ToolCall:
@@ -287,7 +287,7 @@ def _bounded(run: Run[S]) -> Run[S]:
     results = list(turn.results or (None,) * len(turn.calls))
     verdicts = list(turn.verdicts)
     answered: list[Beyond] = []
-    for place, one in beyond(run, specs_of(turn, places)).items():
+    for place, one in beyond(run, queued(turn, places)).items():
         verdict = verdicts[place]
         # What needs nobody's word runs if another call is denied: whoever runs it will know.
         if verdict is not None and verdict.kind == "held":
@@ -301,13 +301,6 @@ def _bounded(run: Run[S]) -> Run[S]:
 
 def _has_result(turn: Turn, place: int) -> bool:
     return bool(turn.results) and turn.results[place] is not None
-
-
-def _aborted(run: Run[S]) -> Reaction[S, GateOutcome]:
-    """Leave with nothing begun: what has no result by now has not run."""
-    turn = run.turn
-    unissued = tuple([at for at in range(len(turn.calls)) if not _has_result(turn, at)])
-    return Leave(evolve(run, turn=evolve(turn, unissued=unissued)), Aborted())
 
 
 def _questions(run: Run[S]) -> Iterator[AskHuman]:
@@ -363,13 +356,8 @@ def _verdict(decided: Decided, asked: AskHuman) -> Verdict:
 
 
 def _decided(run: Run[S], key: str, verdict: Verdict) -> Run[S]:
-    turn = run.turn
-    verdicts = tuple(
-        [
-            verdict if call_key(turn.number, index) == key else one
-            for index, one in enumerate(turn.verdicts)
-        ]
-    )
+    turn, place = run.turn, call_place(key)
+    verdicts = (*turn.verdicts[:place], verdict, *turn.verdicts[place + 1 :])
     return evolve(run, turn=evolve(turn, verdicts=verdicts))
 
 

@@ -16,7 +16,7 @@ from typing import Final, Literal, TypeAlias, TypeVar
 from ..contract import Contract
 from ..effects import CallModel, Effect
 from ..errors import GraphError, Problem
-from ..events import EffectFailed, Event, ModelReplied, Steered
+from ..events import EffectFailed, Event, Failure, ModelReplied, Steered
 from ..frozen_fields import FrozenFields
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import (
@@ -31,12 +31,16 @@ from ..outcomes import (
     Truncated,
 )
 from ..run import Ending, EndReason, Run, Turn, ended_by, evolve
+from ..spending import Spent
 from ..steering import hand_over, steered
 from ..values import FinishReason, ModelRequest, Reply, ToolCall
 
-__all__ = ["ModelCall", "ModelCallOutcome"]
+__all__ = ["CALLS_MAX", "ModelCall", "ModelCallOutcome"]
 
 S = TypeVar("S")
+
+CALLS_MAX: Final = 10_000
+"""How many calls a reply may make: a reply with more is refused, and none of its calls runs."""
 
 ModelCallOutcome: TypeAlias = (
     Calls | Answered | Paused | Truncated | Empty | ContextFull | Refused | Failed | Aborted
@@ -81,7 +85,7 @@ class ModelCall(FrozenFields):
             settings = evolve(settings, max_tokens=turn.max_tokens)
         request = ModelRequest(run.messages, turn.tools, turn.tool_choice, settings, setup.output)
         label = turn.model or self.model or setup.model
-        if turn.fallbacks:
+        if 0 < turn.fallbacks <= len(self.fallbacks):
             label = self.fallbacks[turn.fallbacks - 1]
         return Wait(run, (CallModel(run.next_effect, label, request),))
 
@@ -92,6 +96,12 @@ class ModelCall(FrozenFields):
         match event:
             case ModelReplied(reply=reply):
                 turn, calls = run.turn, reply.message.calls
+                if len(calls) > CALLS_MAX:
+                    found = f"`calls`: expected at most {CALLS_MAX:,} in a reply, found "
+                    fix = f"{len(calls):,}. Fix: ask for fewer at once; none of them has run."
+                    failure = Failure("BadReply", found + fix)
+                    spent = Spent(usage=reply.usage)
+                    return self._failed(run, EffectFailed(event.at, event.effect, failure, spent))
                 turn = evolve(
                     turn,
                     reply=reply,
@@ -100,7 +110,7 @@ class ModelCall(FrozenFields):
                     # Nothing that was said of the calls of a reply before it holds of these.
                     verdicts=(),
                     results=(),
-                    unissued=(),
+                    waiting=(),
                     gated=(),
                     given=frozenset(),
                     usage=turn.usage + reply.usage,

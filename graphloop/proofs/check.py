@@ -29,7 +29,7 @@ from .ranking import Ranking
 from .reachability import traps, unreachable
 from .report import Finding, Report, Unknown
 from .serialisable import unwritable
-from .stretches import long_stretches
+from .stretches import led_in_circles, long_stretches
 from .suppression import Ignore, aside_in, claimed, set_aside
 from .temporal import temporal
 
@@ -177,3 +177,4 @@ def _proofs(ground: Ground[S], aside: frozenset[str]) -> Iterator[Finding | Unkn
     yield from misread(ground)
     yield from parked_after_effects(ground)
     yield from unwritable(ground)
+    yield from led_in_circles(ground)

@@ -31,6 +31,7 @@ PROPERTIES: Final[Mapping[str, str]] = {
     "GL10": "nothing effectful precedes a park in the same node",
     "GL11": "state and events are serialisable and versioned",
     "GL12": "the user's own temporal rules hold",
+    "GL13": "a run that was stopped starts nothing, and nothing that started is started again",
 }
 """Every property graphloop means to prove, by code."""
 

@@ -1,7 +1,8 @@
 """stretches: how far a run goes without waiting for anything.
 
 The engine takes a run that passes a thousand nodes so for one that is lost, and breaks it off. What
-is bounded may be bounded by more than that; then GL4 is not proven.
+is bounded may be bounded by more than that; then GL4 is not proven. A run that was stopped waits
+for nothing more, which the engine keeps (GL13): a table can only lead it in a circle.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ from math import isfinite
 from typing import Any, Final, TypeVar, cast
 
 from ..node_protocol import Node, is_node
+from ..nodes.append import Append
 from ..nodes.approve import Approve
 from ..nodes.child import Child
 from ..nodes.critique import Critique
 from ..nodes.fallback import Fallback
 from ..nodes.function import Function
+from ..nodes.limit import Limit
 from ..nodes.map_over import MapOver
 from ..nodes.model_call import ModelCall
 from ..nodes.parallel import Parallel
@@ -23,14 +26,14 @@ from ..nodes.prepare_step import PrepareStep
 from ..nodes.retrying import Retrying
 from ..nodes.router import Router
 from ..nodes.stop_check import StopCheck
-from ..outcomes import Calls, Failed, Outcome, Overflow, Stop, Unplanned
+from ..outcomes import Aborted, Calls, Failed, Outcome, Overflow, Ready, Stop, Unplanned
 from ..step import SETTLE_MAX
-from .ground import named
+from .ground import Ground, Way, named
 from .ranking import Ranking
-from .report import Unknown
+from .report import Finding, Unknown
 from .visits import Visits
 
-__all__ = ["long_stretches"]
+__all__ = ["led_in_circles", "long_stretches"]
 
 S = TypeVar("S")
 
@@ -75,6 +78,42 @@ def long_stretches(ranking: Ranking[S]) -> Iterator[Unknown]:
             "that waits into its way.",
             names[0],
         )
+
+
+def led_in_circles(ground: Ground[S]) -> Iterator[Finding]:
+    """Yield each circle that the rows of a table lead a stopped run into."""
+    ways = {name: _way_once_stopped(ground, name) for name in ground.reached}
+    for name in ground.reached:
+        at, walked = name, list[Way]()
+        while (way := ways.pop(at, None)) is not None:
+            at, walked = way.target, [*walked, way]
+        circle = walked[[*[one.source for one in walked], at].index(at) :]
+        if circle:
+            yield ground.finding(
+                "GL13",
+                "a run that was stopped goes in a circle from here until the engine ends it.",
+                "lead `Aborted` of a node of the circle to an append node, or to END.",
+                node=at,
+                outcome=circle[0].word,
+                walked=(*ground.trail(at), *circle),
+                severity="warning",
+            )
+
+
+def _way_once_stopped(ground: Ground[S], name: str) -> Way | None:
+    """Return the line by which a stopped run leaves a node; None where that is not known."""
+    node = _kernel(ground.graph.nodes[name])
+    outcome: type[Outcome] = Aborted
+    match node:
+        case StopCheck() | Limit():
+            outcome = Stop
+        case PrepareStep(callback=""):
+            outcome = Ready
+        case _ if type(node) is not Append and type(node) not in AT_ONCE:
+            return None
+        case _:
+            pass
+    return next((way for way in ground.ways[name] if way.outcome is outcome), None)
 
 
 def _at_once(node: Node[Any, Outcome]) -> frozenset[type[Outcome]]:

@@ -22,7 +22,7 @@ from .tree import Entry, Items, Value
 
 __all__ = ["CODES", "IGNORE_KEYS", "Findable", "lost", "read_ignored"]
 
-CODES: Final = tuple(f"GL{number}" for number in range(1, 13))
+CODES: Final = tuple(f"GL{number}" for number in range(1, 14))
 """What may be set aside."""
 
 IGNORE_KEYS: Final = ("node", "code", "reason")

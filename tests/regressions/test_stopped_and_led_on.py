@@ -11,6 +11,7 @@ import asyncio
 import pytest
 
 from graphloop import EndReason, Graph, RunStream, check, tool
+from graphloop.events import CallbackReturned, Cancelled, Started, Tripped
 from graphloop.graph import END
 from graphloop.node_protocol import Leave, Node
 from graphloop.nodes import (
@@ -40,21 +41,35 @@ from graphloop.outcomes import (
     Stop,
 )
 from graphloop.run import Ending, evolve
+from graphloop.step import begin, step
 from graphloop.testing import ScriptedModel
-from tests.strategies import call, fresh, reply
+from tests.strategies import QUESTION, SETUP, call, fresh, reply
 
 STOPPED = [EndReason.ABORTED, EndReason.TIMEOUT]
 
 
-@pytest.mark.parametrize("reason", STOPPED)
 @pytest.mark.parametrize("node", [Critique("good?"), Approve(), MapOver("kid", 3)])
 def test_nobody_judges_plans_or_approves_for_a_run_that_was_stopped(
-    node: Node[None, Outcome], reason: EndReason
+    node: Node[None, Outcome],
 ) -> None:
-    """They are passed by, and say that nothing more is wanted."""
+    """Each is left as aborted, by whatever row its table has for that, and says nothing."""
+    bound = StopCheck(callback="enough")
+    graph = Graph[None]("g", bound, {bound: {Stop: node, ...: END}, node: {...: END}})
+    run = begin(graph, Started(0.0, "r", "g", QUESTION, SETUP), None).run
+    run = step(graph, run, Cancelled(1.0, "enough", after_step=True)).run
+
+    taken = step(graph, run, CallbackReturned(2.0, 1, Tripped()))
+
+    assert ((), True, True) == (taken.effects, taken.run.ended, taken.run.was_stopped)
+    assert ((), *QUESTION) == (taken.run.turn.notes, *taken.run.messages)
+
+
+@pytest.mark.parametrize("reason", STOPPED)
+def test_a_run_that_was_stopped_has_no_plan(reason: EndReason) -> None:
+    """What was said last is not looked at."""
     run = evolve(fresh(), ending=Ending(reason, ("somebody",)))
 
-    assert Leave(run, Aborted()) == node.enter(run)
+    assert Leave(run, Aborted()) == MapOver("kid", 3).enter(run)
 
 
 def test_a_run_that_was_stopped_after_a_step_comes_to_its_end() -> None:

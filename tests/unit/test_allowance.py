@@ -15,13 +15,14 @@ from graphloop.allowance import (
     free,
     has_room,
     no_start,
-    specs_of,
+    places_of,
+    queued,
     starts,
     too_deep,
     without_room,
 )
 from graphloop.effects import CallTool, Effect, StartRun
-from graphloop.run import EndReason, Run, Turn, evolve
+from graphloop.run import EndReason, Queue, Run, Turn, evolve
 from graphloop.spending import Budget, Spent
 from graphloop.values import ToolResult, Usage
 from tests.strategies import SETUP, call, fresh, spec
@@ -49,7 +50,7 @@ def calling(
 
 def refused(run: Run[None]) -> dict[int, str]:
     """Return how the calls are answered that have no room."""
-    every = beyond(run, specs_of(run.turn, range(len(run.turn.calls))))
+    every = beyond(run, queued(run.turn, range(len(run.turn.calls))))
     return {place: one.result.status for place, one in every.items()}
 
 
@@ -156,7 +157,7 @@ def test_of_agents_that_take_over_only_the_first_takes_room(
 
     assert expected == refused(run)
     assert len([one for one in names if one == "ask"]) + ("boss" in names) == starts(
-        specs_of(run.turn, range(len(names)))
+        queued(run.turn, range(len(names)))
     )
 
 
@@ -173,7 +174,7 @@ def test_what_was_refused_for_want_of_calls_says_so_for_its_turn(
 ) -> None:
     """A limit that is looked at between turns is told by them."""
     run = calling("read", "ask", budget=budget, spent=spent)
-    found = beyond(run, specs_of(run.turn, (0, 1)))
+    found = beyond(run, queued(run.turn, (0, 1)))
 
     assert set(expected) == set(found)
     for place, limits in expected.items():
@@ -205,15 +206,15 @@ def test_a_call_of_an_agent_takes_room_beside_what_it_may_call_itself() -> None:
 
 
 @pytest.mark.parametrize(
-    ("most", "unissued", "room"), [(None, (0, 1), True), (2, (0, 1), True), (1, (0, 1), False)]
+    ("most", "waiting", "room"), [(None, (0, 1), True), (2, (0, 1), True), (1, (0, 1), False)]
 )
 def test_there_is_room_where_nobody_waits_for_it(
-    most: int | None, unissued: tuple[int, ...], room: bool
+    most: int | None, waiting: tuple[int, ...], room: bool
 ) -> None:
     """Tools wait for their calls, and agents for none."""
     run = calling("read", "ask", budget=Budget(tool_calls=most))
 
-    assert room is has_room(evolve(run, turn=evolve(run.turn, unissued=unissued)))
+    assert room is has_room(evolve(run, turn=evolve(run.turn, waiting=queued(run.turn, waiting))))
 
 
 def test_an_answer_without_a_run_bears_the_key_of_its_call() -> None:
@@ -227,4 +228,14 @@ def test_a_call_of_no_tool_on_offer_is_a_call_of_no_tool() -> None:
     """It has no kind but the plainest, and no lock."""
     turn = calling("read", "nowhere", "ask", budget=Budget()).turn
 
-    assert {2: TOOLS[1], 1: NO_TOOL} == specs_of(turn, [2, 1])
+    assert (Queue(NO_TOOL, (1,)), Queue(TOOLS[1], (2,))) == queued(turn, [1, 2])
+
+
+def test_the_calls_of_one_tool_wait_in_one_queue() -> None:
+    """Whoever asks for the next calls looks at one queue a tool, not at each call."""
+    turn = calling("ask", "read", "ask", "read", budget=Budget()).turn
+
+    queues = queued(turn, range(4))
+
+    assert (Queue(TOOLS[1], (0, 2)), Queue(TOOLS[0], (1, 3))) == queues
+    assert [0, 1, 2, 3] == places_of(queues)

@@ -31,11 +31,12 @@ from graphloop.events import (
 )
 from graphloop.graph import END, Graph
 from graphloop.node_protocol import Kind, Leave, Reaction, Wait
-from graphloop.outcomes import Aborted, Done, Go, Outcome
+from graphloop.nodes import StopCheck
+from graphloop.outcomes import Aborted, Done, Go, Outcome, Stop
 from graphloop.run import Ending, EndReason, Run, Turn, evolve
 from graphloop.spending import Spent
 from graphloop.step import SETTLE_MAX, Step, begin, step
-from graphloop.values import Usage, UserMessage
+from graphloop.values import ToolResult, Usage, UserMessage
 from tests.graphs import Place
 from tests.strategies import QUESTION, call, loop, reply, setup, wrong
 
@@ -546,16 +547,6 @@ def test_an_abort_tells_what_was_used_and_forgets_what_had_begun() -> None:
     assert (SPENT + Spent(tool_calls=1), frozenset[int]()) == (stopped.spent, stopped.begun)
 
 
-def test_an_abort_tells_which_calls_have_not_begun() -> None:
-    """They are as if they had never been wished for; of what is not a call nothing is said."""
-    turn = Turn(number=0, calls=tuple([call()] * 4), unissued=(0,))
-    run = evolve(idle(TOOL, CHILD, CLIENT, WORK), turn=turn)
-
-    stopped = step(graph(Wishing(invoke, Aborted)), run, Cancelled(10.0, unbegun=(6, 4, 1, 99))).run
-
-    assert (0, 2, 3) == stopped.turn.unissued
-
-
 @pytest.mark.parametrize(
     ("timeout", "ending"),
     [
@@ -608,3 +599,140 @@ def test_a_reply_without_a_price_is_counted_as_such() -> None:
     run = step(table, run, ModelReplied(1.0, 1, reply("done"))).run
 
     assert (1, 0, 0.0, 1) == counted(run)
+
+
+@dataclass(frozen=True)
+class Stubborn:
+    """Wishes for a callback when it is entered, and again whatever it hears."""
+
+    name: str = "stubborn"
+    kind: Kind = "pure"
+    outcomes: frozenset[type[Outcome]] = frozenset({Aborted})
+
+    def enter(self, run: Run[None], /) -> Reaction[None, Outcome]:
+        """Wish."""
+        return Wait(run, invoke(run.next_effect))
+
+    def on(
+        self, run: Run[None], event: Event, answered: Effect | None, /
+    ) -> Reaction[None, Outcome]:
+        """Wish again, of a run that says it was never stopped."""
+        return Wait(evolve(run, ending=None), invoke(run.next_effect))
+
+
+def test_a_node_that_wishes_on_though_its_run_was_stopped_gets_nothing() -> None:
+    """Nor can it take back that the run was stopped; the run ends."""
+    table = Graph[None]("g", node := Stubborn(), {node: {...: END}})
+
+    stopped = step(table, begin(table, STARTED, None).run, Cancelled(2.0))
+
+    assert ((), True, {}) == (stopped.effects, stopped.run.ended, stopped.run.pending)
+
+
+def test_a_stopped_run_that_its_table_leads_in_a_circle_ends_as_stopped() -> None:
+    """Each node that would start something is left as aborted, and nothing starts."""
+    one, other = Wishing(invoke, Aborted, "one"), Wishing(invoke, Aborted, "other")
+    table = Graph[None]("g", one, {one: {...: other}, other: {...: one}})
+
+    stopped = step(table, begin(table, STARTED, None).run, Cancelled(2.0, "enough"))
+
+    assert ((), True) == (stopped.effects, stopped.run.ended)
+    assert Ending(EndReason.ABORTED, ("enough",)) == stopped.run.ending
+
+
+def test_a_run_that_stops_after_its_turn_starts_nothing_behind_its_stop_check() -> None:
+    """It was stopped as much as one that was stopped at once."""
+    check, after = StopCheck(callback="enough"), Wishing(invoke, Aborted)
+    table = Graph[None]("g", check, {check: {Stop: after, ...: END}, after: {...: END}})
+    run = begin(table, STARTED, None).run
+    asked = step(table, run, Cancelled(2.0, "later", after_step=True)).run
+
+    stopped = step(table, asked, CallbackReturned(3.0, 1, Tripped()))
+
+    assert ((), True) == (stopped.effects, stopped.run.ended)
+    assert Ending(EndReason.ABORTED, ("later",)) == stopped.run.ending
+
+
+def calls(*keys: str) -> Callable[[int], tuple[Effect, ...]]:
+    """Wish for these calls, and a callback."""
+
+    def wish(number: int) -> tuple[Effect, ...]:
+        started = [CallTool(number + at, key, call()) for at, key in enumerate(keys)]
+        return (*started, Invoke(number + len(keys), "f"))
+
+    return wish
+
+
+def started_twice(turn: Turn, *keys: str) -> Step[None]:
+    """Return what comes of two nodes in a row that wish for these calls of a turn."""
+    one, other = Wishing(calls(*keys), name="one"), Wishing(calls(*keys), name="other")
+    table = Graph[None]("g", one, {one: {...: other}, other: {...: END}})
+    run = evolve(begin(table, STARTED, None).run, turn=turn, pending={1: Invoke(1, "f")})
+    run = evolve(run, node="one", next_effect=2)
+    return step(table, run, CallbackReturned(2.0, 1, Tripped()))
+
+
+TWO_CALLS = Turn(number=0, calls=(call(), call()))
+
+
+def test_a_call_is_started_once_in_its_turn_whichever_node_wishes_for_it() -> None:
+    """Nobody has to see to it but the kernel."""
+    taken = started_twice(TWO_CALLS, "c0.1")
+
+    assert 0b10 == taken.run.turn.started
+    with pytest.raises(GraphError, match=r"wished for call c0\.1, which has started"):
+        started_twice(taken.run.turn, "c0.1")
+
+
+def test_a_call_that_has_its_result_is_not_started() -> None:
+    """A gate has denied it, perhaps."""
+    denied = ToolResult("c0.0", "", "read", "no", "denied")
+
+    with pytest.raises(GraphError, match=r"wished for call c0\.0, which has started or has"):
+        started_twice(evolve(TWO_CALLS, results=(denied, None)), "c0.0")
+
+
+def test_a_call_is_started_again_if_a_person_wants_it_again() -> None:
+    """The one exception; and what is no call of the turn is a node's own affair."""
+    turn = evolve(TWO_CALLS, started=0b11, again=frozenset({1}))
+
+    assert 0b11 == started_twice(turn, "c0.1", "c0.7", "own.1").run.turn.started
+
+
+@dataclass(frozen=True)
+class Adding(Staying):
+    """Stays, and wishes for one more callback with each answer."""
+
+    name: str = "adding"
+
+    def on(
+        self, run: Run[None], event: Event, answered: Effect | None, /
+    ) -> Reaction[None, Outcome]:
+        """Wish for one more."""
+        return Wait(run, invoke(run.next_effect))
+
+
+def test_a_wish_is_pending_beside_what_is_pending_already() -> None:
+    """None is lost, whether others are pending or not, and each has a number of its own."""
+    table = Graph[None]("g", adding := Adding(), {adding: {...: END}})
+    run = evolve(idle(TOOL, WORK), node="adding", next_effect=8)
+
+    taken = step(table, run, ToolReturned(12.0, 6, "x"))
+    again = step(table, taken.run, CallbackReturned(13.0, 1, Tripped()))
+
+    assert (invoke(8), {1: WORK, 8: Invoke(8, "f")}, 9) == (
+        taken.effects,
+        taken.run.pending,
+        taken.run.next_effect,
+    )
+    assert ({8, 9}, 10) == ({*again.run.pending}, again.run.next_effect)
+
+
+def test_to_wait_on_wishes_for_nothing_and_keeps_what_is_pending() -> None:
+    """The number of the next wish stays as it is."""
+    table = Graph[None]("g", staying := Staying(), {staying: {...: END}})
+    run = evolve(idle(TOOL, WORK), node="staying", next_effect=8)
+
+    taken = step(table, run, ToolReturned(12.0, 6, "x"))
+
+    assert ((), {1: WORK}, 8) == (taken.effects, taken.run.pending, taken.run.next_effect)

@@ -53,8 +53,8 @@ def test_a_failure_is_status_1_and_its_command_brings_it_back(
     assert Status.FAILED is fuzz(FuzzRequest(target="own.py", replay=token))
     again = capsys.readouterr().out
 
-    assert "once: call" in text
-    assert "once: call" in again
+    assert "wished for call c0." in text
+    assert "wished for call c0." in again
     assert token in again
 
 

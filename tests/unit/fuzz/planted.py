@@ -327,7 +327,7 @@ BUGS: Mapping[str, tuple[str, Callable[[], Graph[None]]]] = {
     "a turn that is not appended": ("answers", without_append),
     "results in another order": ("history", lambda: twisted("append", Backwards)),
     "results that come twice": ("history", lambda: twisted("append", Twofold)),
-    "a tool that is run again": ("once", lambda: twisted("execute", Hasty)),
+    "a tool that is run again": ("broken", lambda: twisted("execute", Hasty)),
     "a cycle without a bound": ("endless", without_bound),
     "a function that never ends": ("endless", without_end),
     "a bound that is not kept": ("bound", lambda: twisted("stop", Endless)),

@@ -79,7 +79,7 @@ def test_a_node_that_rolls_dice_hides_nothing_else() -> None:
     """What else is wrong is found, and is shrunk as far as the dice let it."""
     report = fuzz(two_faults(), seeds=200)
 
-    assert {"once", "replay"} <= {one.code for each in report.failing for one in each.violations}
+    assert {"broken", "replay"} <= {one.code for each in report.failing for one in each.violations}
 
 
 @pytest.mark.parametrize("leaves", [SystemExit(3), KeyboardInterrupt(), GeneratorExit()])
@@ -153,7 +153,7 @@ def test_a_fault_of_the_fuzzer_costs_one_seed(monkeypatch: pytest.MonkeyPatch) -
     report = fuzzer.search(0, 60)
 
     codes = {one.code for each in report.failing for one in each.violations}
-    assert {"unjudged", "once"} <= codes
+    assert {"unjudged", "broken"} <= codes
     assert "LookupError: lost" in str(report)
 
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graphloop.allowance import places_of
 from graphloop.drivers.sim import ChildAnswer
 from graphloop.effects import AskHuman, CallTool, Effect, HandOver, StartRun
 from graphloop.errors import ConfigError
@@ -23,15 +24,15 @@ from graphloop.events import (
     Steered,
     ToolReturned,
 )
+from graphloop.interruption import interrupted
 from graphloop.loop import Standard
 from graphloop.node_protocol import Leave, Reaction, Wait
-from graphloop.nodes.append import Append
 from graphloop.nodes.execute import Execute, ExecuteOutcome
 from graphloop.nodes.gate import Gate
 from graphloop.outcomes import Aborted, Done, Held
 from graphloop.policy import Rule
 from graphloop.replay import replay_steps
-from graphloop.run import Ending, EndReason, Run, Verdict, evolve
+from graphloop.run import EndReason, Run, Verdict, evolve
 from graphloop.spending import Budget, Spent
 from graphloop.tool_outcome import ToolOutcome
 from graphloop.values import AssistantMessage, ToolResult, ToolSpec, Usage, UserMessage, call_key
@@ -485,9 +486,10 @@ def test_what_waits_to_run_once_more_may_have_run() -> None:
     waiting = told(node, asking, Decided(2.0, wished(asking)[0].id, True))
 
     assert isinstance(waiting, Wait)
-    assert (0,) == waiting.run.turn.unissued
-    left = Append().enter(evolve(waiting.run, ending=Ending(EndReason.ABORTED)))
-    assert "unknown" == left.run.steps[-1].tool_results[0].status
+    assert [0] == places_of(waiting.run.turn.waiting)
+    run = evolve(waiting.run, turn=evolve(waiting.run.turn, started=0b11))
+    stopped = interrupted(run, Cancelled(3.0), run.spent)
+    assert ["unknown", "unknown"] == [one and one.status for one in stopped.turn.results]
 
 
 def test_nobody_is_asked_a_third_time() -> None:
@@ -556,7 +558,7 @@ def test_a_second_approval_waits_for_the_lock() -> None:
         run,
         pending={question: run.pending[question], write.id: write},
         next_effect=run.next_effect + 1,
-        turn=evolve(run.turn, unissued=()),
+        turn=evolve(run.turn, waiting=()),
     )
     approved = node.on(
         evolve(busy, pending={write.id: write}),

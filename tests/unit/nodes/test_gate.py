@@ -30,6 +30,8 @@ from graphloop.outcomes import Aborted, Calls, Held, Outcome, Settled
 from graphloop.policy import Rule
 from graphloop.run import Ending, EndReason, Run, Verdict, evolve
 from graphloop.spending import Budget, Spent
+from graphloop.temporal import AtMost, Rules
+from graphloop.temporal.monitor import Monitor
 from graphloop.tool_outcome import ToolOutcome
 from graphloop.values import ToolChoice, ToolResult
 from tests.strategies import QUESTION, SETUP, call, replied, reply, spec
@@ -758,3 +760,55 @@ def test_the_soonest_of_two_limits_on_a_question_holds() -> None:
 
     assert isinstance(asked, Wait)
     assert [3.0] == [one.expires_at for one in asked.effects if isinstance(one, AskHuman)]
+
+
+def test_only_a_call_that_somebody_is_asked_about_says_since_when() -> None:
+    """How long a decision took is counted from there; of the others nobody took any time."""
+    asked = checked(FREE, ASK, CallCheck("bad"))
+
+    assert isinstance(asked, Wait)
+    since = [one and one.asked_at for one in asked.run.turn.verdicts]
+    assert [None, asked.run.at, None] == since
+
+
+ONCE_AN_APPROVAL = Monitor.of(Rules((AtMost("tool:write", 1, "approval:read"),)))
+
+
+@pytest.mark.parametrize(
+    ("reads", "writes", "expected"),
+    [
+        # A person may approve the reading, which allows the writing behind it.
+        (ASK, ASK, ["run", "held", "held"]),
+        # Nobody will; the writing that needs nobody's word is left to the last gate.
+        (FREE, ASK, ["run", "run", "deny"]),
+        (CallCheck("bad"), ASK, ["run", "invalid", "deny"]),
+        (CallCheck("bad"), FREE, ["run", "invalid", "run"]),
+        # What was refused stays refused for its own reason.
+        (FREE, CallCheck("bad"), ["run", "run", "invalid"]),
+    ],
+)
+def test_only_a_call_that_needs_a_person_is_denied_before_the_person_is_asked(
+    reads: CallCheck, writes: CallCheck, expected: list[str]
+) -> None:
+    """A person's time is not spent on a call that a rule forbids whatever they say."""
+    calls = call("write"), call("read"), call("write")
+    run = evolve(replied(reply(*calls)), watch=ONCE_AN_APPROVAL)
+    entered = Gate().enter(run)
+    assert isinstance(entered, Wait)
+
+    event = CallsChecked(1.0, 1, (FREE, reads, writes))
+    reaction = Gate().on(entered.run, event, entered.effects[0])
+
+    assert expected == [one and one.kind for one in reaction.run.turn.verdicts]
+
+
+def test_a_call_that_was_refused_though_a_person_was_asked_allows_no_other() -> None:
+    """Another gate has refused it: its approval never comes, so the writing behind it is denied."""
+    refused = Verdict("deny", "no", asked=True)
+    run = evolve(replied(reply(call("read"), call("write")), refused, None), watch=ONCE_AN_APPROVAL)
+    entered = Gate().enter(run)
+    assert isinstance(entered, Wait)
+
+    reaction = Gate().on(entered.run, CallsChecked(1.0, 1, (ASK,)), entered.effects[0])
+
+    assert [refused.kind, "deny"] == [one and one.kind for one in reaction.run.turn.verdicts]

@@ -9,7 +9,7 @@ from graphloop.errors import GraphError
 from graphloop.events import Cancelled, EffectFailed, Event, Failure, ModelReplied, Steered
 from graphloop.node_protocol import Leave, Reaction, Wait
 from graphloop.nodes.append import Append
-from graphloop.nodes.model_call import ModelCall
+from graphloop.nodes.model_call import CALLS_MAX, ModelCall
 from graphloop.outcomes import (
     Aborted,
     Answered,
@@ -22,10 +22,10 @@ from graphloop.outcomes import (
     Refused,
     Truncated,
 )
-from graphloop.run import EndReason, Run, Turn, Verdict, evolve
+from graphloop.run import EndReason, Queue, Run, Turn, Verdict, evolve
 from graphloop.spending import Spent
 from graphloop.values import FinishReason, OutputSpec, Reply, Usage, UserMessage
-from tests.strategies import SETUP, call, fresh, replied, reply, said
+from tests.strategies import SETUP, call, fresh, replied, reply, said, spec
 
 F = FinishReason
 
@@ -100,7 +100,8 @@ def test_a_reply_leads_to_one_outcome(answer: Reply, outcome: type[Outcome]) -> 
 def test_nothing_that_was_said_of_another_reply_holds_of_a_new_one() -> None:
     """A verdict on a call that was cut would let the call run that comes in its place."""
     before = replied(reply(call("read")), Verdict("run"))
-    turn = evolve(before.turn, unissued=(0,), given=frozenset({0}), reply=None, calls=())
+    queue = Queue(spec("read"), (0,))
+    turn = evolve(before.turn, waiting=(queue,), given=frozenset({0}), reply=None, calls=())
 
     reaction = ModelCall().on(
         evolve(before, turn=turn), ModelReplied(1.0, 1, reply(call("write"))), None
@@ -108,7 +109,7 @@ def test_nothing_that_was_said_of_another_reply_holds_of_a_new_one() -> None:
 
     assert isinstance(reaction, Leave)
     after = reaction.run.turn
-    assert ((), (), (), frozenset()) == (after.verdicts, after.results, after.unissued, after.given)
+    assert ((), (), (), frozenset()) == (after.verdicts, after.results, after.waiting, after.given)
 
 
 @pytest.mark.parametrize("number", [-1, 0])
@@ -258,3 +259,28 @@ def test_the_form_of_the_answer_is_sent_along() -> None:
 def test_an_abort_is_passed_on() -> None:
     """Whatever the model would have said is void."""
     assert isinstance(left(Cancelled(1.0)).outcome, Aborted)
+
+
+def test_a_reply_with_more_calls_than_anybody_would_run_is_refused() -> None:
+    """None of them runs, and none of them is in the history; the reply is on the bill."""
+    storm = reply(*[call()] * (CALLS_MAX + 1))
+
+    reaction = ModelCall().on(fresh(), ModelReplied(1.0, 1, storm), None)
+
+    assert isinstance(reaction, Leave)
+    assert isinstance(reaction.outcome, Failed)
+    turn, ending = reaction.run.turn, reaction.run.ending
+    assert ((), None, storm.usage) == (turn.calls, turn.reply, turn.usage)
+    assert ending is not None
+    assert ending.failure is not None
+    assert ("BadReply", False) == (ending.failure.error, ending.failure.retryable)
+    expected = "`calls`: expected at most 10,000 in a reply, found 10,001."
+    assert ending.failure.message.startswith(expected)
+
+
+def test_as_many_calls_as_a_reply_may_make_are_taken() -> None:
+    """The bound is the bound."""
+    reaction = ModelCall().on(fresh(), ModelReplied(1.0, 1, reply(*[call()] * CALLS_MAX)), None)
+
+    assert isinstance(reaction, Leave)
+    assert isinstance(reaction.outcome, Calls)

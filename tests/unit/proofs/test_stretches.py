@@ -9,20 +9,23 @@ import pytest
 
 from graphloop.drivers.sim import World, simulate
 from graphloop.errors import GraphError
-from graphloop.events import Decided
+from graphloop.events import Cancelled, Decided, Started
 from graphloop.front.graph import Graph as Front
 from graphloop.front.sub_graph import sub_graph
 from graphloop.graph import END, Edges, Graph
 from graphloop.node_protocol import Leave, Node, Reaction
 from graphloop.nodes import (
+    Append,
     Approve,
     Branch,
     Child,
+    Critique,
     Execute,
     Fallback,
     Gate,
     Limit,
     MapOver,
+    ModelCall,
     Parallel,
     PrepareStep,
     Retrying,
@@ -30,6 +33,7 @@ from graphloop.nodes import (
     Verify,
 )
 from graphloop.outcomes import (
+    Aborted,
     Accepted,
     Answered,
     Done,
@@ -46,9 +50,9 @@ from graphloop.proofs.check import check
 from graphloop.proofs.ground import Ground
 from graphloop.proofs.ranking import Ranking
 from graphloop.proofs.report import Unknown
-from graphloop.proofs.stretches import long_stretches
+from graphloop.proofs.stretches import led_in_circles, long_stretches
 from graphloop.run import Run
-from graphloop.step import SETTLE_MAX, step
+from graphloop.step import SETTLE_MAX, begin, step
 from graphloop.tool_outcome import ToolOutcome
 from graphloop.topology.included import with_graphs
 from graphloop.values import AssistantMessage, TextPart, evolve
@@ -243,3 +247,51 @@ def test_the_engine_goes_along_with_it(graph: Graph[None]) -> None:
     simulation = simulate(graph, QUESTION, NOBODY, None, setup=SETUP)
 
     assert simulation.run.ending is not None
+
+
+def critic_led_to(target: str) -> Graph[None]:
+    """Return a loop whose critic, and whose model behind a reply, lead `Aborted` to a node."""
+    prepare, model, critic = PrepareStep(), ModelCall(), Critique("Good?")
+    append, bound = Append(), Limit(2)
+    nodes = {one.name: one for one in (prepare, model, critic, append, bound)}
+    return Graph(
+        "circled",
+        prepare,
+        {
+            prepare: {Ready: model, ...: END},
+            model: {Answered: append, Aborted: critic, ...: append},
+            append: {...: critic, Aborted: END},
+            critic: {Rejected: bound, Aborted: nodes.get(target, END), ...: END},
+            bound: {Go: prepare, Stop: END},
+        },
+    )
+
+
+def test_rows_that_lead_a_stopped_run_in_a_circle_are_told() -> None:
+    """The engine ends it there; whoever wrote the row meant something else."""
+    graph = critic_led_to("prepare_step")
+
+    (found,) = led_in_circles(Ground(graph))
+
+    assert ("GL13", "warning", "prepare_step") == (found.code, found.severity, found.node)
+    expected = "prepare_step -ready-> model_call -aborted-> critique -aborted-> prepare_step"
+    assert expected == found.path
+    assert "GL13" not in check(graph).proven
+
+
+def test_a_run_takes_the_circle_that_is_told() -> None:
+    """It is a run, which was stopped; it starts nothing, and ends as stopped."""
+    graph = critic_led_to("prepare_step")
+    run = begin(graph, Started(0.0, "r", "circled", QUESTION, SETUP), None).run
+
+    stopped = step(graph, run, Cancelled(1.0, "enough"))
+
+    assert ((), True, True) == (stopped.effects, stopped.run.ended, stopped.run.was_stopped)
+    assert SETTLE_MAX / 10 < stopped.run.turn.number
+
+
+@pytest.mark.parametrize("target", ["append", "limit", "END"])
+def test_rows_that_lead_a_stopped_run_to_its_end_are_proven(target: str) -> None:
+    """On the way no node starts anything."""
+    assert "GL13" in check(graph_of(standard())).proven
+    assert "GL13" in check(critic_led_to(target)).proven

@@ -1,0 +1,74 @@
+"""interruption: what a stop makes of the calls that were under way."""
+
+from __future__ import annotations
+
+import pytest
+
+from graphloop.effects import AskHuman, CallTool, Effect, StartRun
+from graphloop.events import Cancelled
+from graphloop.interruption import INTERRUPTED, STOPPED, interrupted
+from graphloop.run import EndReason, Turn, evolve
+from graphloop.spending import Spent
+from graphloop.values import ToolResult
+from tests.strategies import call, fresh, spec
+
+FINE = ToolResult("c0.0", "", "read", "fine")
+TURN = Turn(
+    number=0,
+    tools=(spec("read"), spec("ask", "agent")),
+    calls=(call(), call("ask"), call(), call()),
+    started=0b0111,
+    results=(FINE, None, None, None),
+)
+CHILD = StartRun(4, "c0.1", "ask", "{}", ())
+TOOL = CallTool(5, "c0.2", call())
+AGAIN = AskHuman(5, "c0.2", call(), unknown=True)
+
+
+def results(turn: Turn, stop: Cancelled, *pending: Effect) -> list[str]:
+    """Return the status of each result that a stop leaves."""
+    run = evolve(fresh(turn), pending={one.id: one for one in pending})
+    return [one.status if one else "" for one in interrupted(run, stop, Spent()).turn.results]
+
+
+@pytest.mark.parametrize(
+    ("turn", "unbegun", "pending", "expected"),
+    [
+        (TURN, (), (CHILD, TOOL), ["ok", "unknown", "unknown", ""]),
+        (TURN, (4,), (CHILD, TOOL), ["ok", "", "unknown", ""]),
+        (TURN, (4, 5, 99), (CHILD, TOOL), ["ok", "", "", ""]),
+        # A person is asked whether it is to run again, or wants it: it may have run before.
+        (TURN, (4,), (CHILD, AGAIN), ["ok", "", "unknown", ""]),
+        (evolve(TURN, again=frozenset({2})), (4, 5), (CHILD, TOOL), ["ok", "", "unknown", ""]),
+        (evolve(TURN, again=frozenset({2})), (4,), (CHILD,), ["ok", "", "unknown", ""]),
+        # Another node wished for them, and kept no results.
+        (evolve(TURN, results=()), (), (CHILD, TOOL), ["unknown", "unknown", "unknown", ""]),
+        (evolve(TURN, results=(), started=0), (), (), []),
+    ],
+)
+def test_a_call_that_may_have_run_has_its_result_once_its_run_is_stopped(
+    turn: Turn, unbegun: tuple[int, ...], pending: tuple[Effect, ...], expected: list[str]
+) -> None:
+    """What surely has not started is left for whoever says why."""
+    assert expected == results(turn, Cancelled(1.0, unbegun=unbegun), *pending)
+
+
+def test_an_agent_that_was_stopped_is_told_apart_from_a_tool() -> None:
+    """What it has done until then is known to be done."""
+    run = evolve(fresh(TURN), pending={4: CHILD, 5: TOOL})
+
+    told = interrupted(run, Cancelled(1.0), Spent()).turn.results
+
+    assert [FINE.content, STOPPED, INTERRUPTED, None] == [one and one.content for one in told]
+
+
+def test_nothing_is_pending_once_a_run_is_stopped() -> None:
+    """The events that could answer it come too late."""
+    run = evolve(fresh(TURN), pending={4: CHILD}, unwanted=frozenset({4}), begun=frozenset({4}))
+
+    stopped = interrupted(run, Cancelled(1.0, "enough"), Spent(seconds=2.0))
+
+    assert ({}, frozenset(), frozenset()) == (stopped.pending, stopped.unwanted, stopped.begun)
+    assert Spent(seconds=2.0, agent_calls=1) == stopped.spent
+    assert stopped.ending is not None
+    assert (EndReason.ABORTED, ("enough",)) == (stopped.ending.reason, stopped.ending.stopped_by)
