@@ -102,7 +102,7 @@ CHECK: Final = """Prove what can be proven of a graph, and tell what is wrong wi
 
 \b
 What nobody can decide is unknown, and no error: with --proven these codes
-have to be proven; all are GL1 to GL13, but for GL12, which is about your rules.
+have to be proven; all are GL1 to GL13, but for GL12 (about your rules).
 
 \b
 Exit status: 0 nothing is wrong, 1 something is, or is not proven that has to

@@ -311,8 +311,7 @@ class Agent:
     ) -> Literal["accepted", "duplicate", "answered"]:
         """Answer a call that a parked run waits for, without driving the run.
 
-        The answer waits in the store until somebody resumes the run; `graphloop approve` does the
-        same. Of several answers to one call, the first counts.
+        The answer waits in the store until the run is resumed. Of several, the first counts.
 
         Args:
             run_id: the run's id in this agent's store.
@@ -320,12 +319,10 @@ class Agent:
             answer: the decision; an `Approval` without a token gets the one that the store keeps.
 
         Returns:
-            "accepted", "duplicate" (the answer has an id, and was accepted before), or "answered"
-            (another answer was).
+            "accepted", "duplicate" (this answer, by its id, was before), "answered" (another was).
 
         Raises:
-            ConfigError: the run does not wait for this, or not any more, or the store keeps no
-                answers.
+            ConfigError: the run does not wait for this, or the store keeps no answers.
             UnknownRun: there is no such run.
         """
         return await self._runner.approve(run_id, key, answer)

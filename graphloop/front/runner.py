@@ -118,9 +118,8 @@ class Runner(Generic[S]):
         self._keeper = Keeper(options.get("store"), Codec(), self.world.disconnect)
         below = [one.opener.keepers for one in self.world.children.values()]
         self.keepers = dict.fromkeys([*chain.from_iterable(below), self._keeper])
-        one_at_a_time = any(
-            isinstance(node, Execute) and node.concurrency == 1 for node in graph.nodes.values()
-        )
+        runners = [node for node in graph.nodes.values() if isinstance(node, Execute)]
+        one_at_a_time = any(node.concurrency == 1 for node in runners)
         self.setup = Setup(
             model=self.world.label,
             tools=self.world.toolbox.specs,
@@ -158,8 +157,7 @@ class Runner(Generic[S]):
     async def aclose(self, *, given: bool = True) -> None:
         """Close the connections to all models, and the store; they can be used again.
 
-        What a run needs that goes on is closed when the last such run ends, or parks. Without
-        `given`, models that were given as objects keep theirs.
+        Runs that go on keep theirs, and models given as objects do, without `given`.
         """
         await close_all(self.keepers, given=given)
 

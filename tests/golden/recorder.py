@@ -157,8 +157,8 @@ def _text(content: object) -> object:
     return content if isinstance(content, str) else msgspec.to_builtins(content)
 
 
-def _usage(usage: Usage) -> list[int | None]:
-    return [usage.input_tokens, usage.output_tokens]
+def _usage(usage: Usage | None) -> list[int] | None:
+    return None if usage is None else [usage.input_tokens, usage.output_tokens]
 
 
 def _part(part: Part) -> object:

@@ -164,13 +164,17 @@ def test_a_child_that_is_not_needed_any_more_is_waited_for_while_another_process
 
     async def scenario() -> tuple[RunResult[None], RunResult[None], list[str]]:
         mine, theirs = store_at(tmp_path), store_at(tmp_path)
-        await graph.run(None, prompt="go", agents=agents, store=mine, run_id="r")
+        await graph.run(None, prompt="go", agents=agents, store=mine, run_id="r", max_agent_depth=2)
         await theirs.claim(busy)
         parked = await graph.resume(
-            "r", agents=agents, store=mine, tool_results={"parallel.2/c0.0": "told"}
+            "r",
+            agents=agents,
+            store=mine,
+            tool_results={"parallel.2/c0.0": "told"},
+            max_agent_depth=2,
         )
         await theirs.release(busy, "suspended", ())
-        result = await graph.resume("r", agents=agents, store=mine)
+        result = await graph.resume("r", agents=agents, store=mine, max_agent_depth=2)
         ends = [type((await mine.load(one))[-1]).__name__ for one in sorted({busy, "r/parallel.1"})]
         await mine.aclose()
         await theirs.aclose()

@@ -217,7 +217,8 @@ def test_an_agent_that_is_shared_on_many_levels_is_closed_once(
     one = Agent(ScriptedModel(["done"], label="lowest"))
     for level in range(16):
         tools = [one.as_tool(name=name, description="helps") for name in ("one", "other")]
-        one = Agent(ScriptedModel(["done"], label=str(level)), tools=tools)
+        model = ScriptedModel(["done"], label=str(level))
+        one = Agent(model, tools=tools, max_agent_depth=16)
 
     assert "done" == one.generate_sync("go").text
     assert ["lowest", *map(str, range(16))] == closed

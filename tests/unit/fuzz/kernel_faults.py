@@ -421,7 +421,7 @@ FAULTS: Final[Mapping[str, tuple[Fault, frozenset[str]]]] = {
         "a no is taken for a yes": (hearing(Gate, approving), "gate"),
         "an approval that comes too late counts": (hearing(Gate, patient), "gate"),
         "an edited call is not checked": (deciding(Gate, unchecked), "gate"),
-        "a failed call runs again": (deciding(Execute, run_again), "once"),
+        "a failed call runs again": (deciding(Execute, run_again), "broken"),
         "a client's batch is not held": (
             being(Execute, lambda node: replace(node, hold=False)),
             "room",

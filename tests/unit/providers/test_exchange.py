@@ -307,8 +307,7 @@ def test_a_reply_without_end_is_refused_once_it_is_too_long(
     async def main() -> None:
         endless = Answer([*sse('{"text": "Ha"}') * 600])
         async with WireServer([endless]) as server:
-            with pytest.raises(BadReply, match="REPLY_BYTES_MAX") as caught:
+            with pytest.raises(BadReply, match="REPLY_BYTES_MAX"):
                 await Talk(server).ask()
-            assert caught.value.content_seen
 
     asyncio.run(main())
