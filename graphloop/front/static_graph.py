@@ -156,13 +156,9 @@ class StaticGraph(Graph[S]):
             max_tokens=max_tokens,
             context_window=context_window,
             price=price,
-            agents={**self._agent_bounds(), **(agents or {})},
+            agents=agents,
         )
         return bound
-
-    def _agent_bounds(self) -> Mapping[str, Bound]:
-        """Return the bounds of the agents that the graph itself knows more of than their graphs."""
-        return {}
 
     @cached_property
     def endless(self) -> tuple[Endless, ...]:

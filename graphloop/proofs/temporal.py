@@ -10,6 +10,7 @@ it; of any other, only the monitor can keep the run to it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -191,12 +192,8 @@ class _Most(Generic[S]):
         """The most visits of each node that runs arrive at."""
         ranking = Ranking(self.ground)
         names, ways = ranking.whole()
-        stay = Visits(ranking, dict.fromkeys(names, 0.0)).among(names, ways)
-        visits: dict[str, float] = {}
-        for place, count in stay.visits.items():
-            node = ranking.node(place)
-            visits[node] = visits.get(node, 0.0) + count
-        return visits
+        counted = Visits(ranking, dict.fromkeys(names, 0.0))
+        return counted.by_node(counted.among(names, ways))
 
     def keeps(self, rule: TemporalRule) -> bool:
         """Whether a rule that counts can never be broken, as nothing comes so often."""
@@ -271,13 +268,16 @@ class _Product(Generic[S]):
 
     def refused(self, walked: Trail) -> _Bounded | None:
         """Return the first bound that a node on a way promises and the way does not keep to."""
-        counts: tuple[int, ...] = (0,) * len(self.caps)
-        for way in walked:
-            after = self.counted(self.caps, way, counts)
+        taken_so_often = Counter((way.source, way.outcome) for way in walked)
+        # A bound can be exceeded only by a line that is taken more often than it allows.
+        caps = tuple([cap for cap in self.caps if taken_so_often[cap[:2]] > cap[2].times])
+        counts: tuple[int, ...] = (0,) * len(caps)
+        for way in walked if caps else ():
+            after = self.counted(caps, way, counts)
             if after is None:
                 return next(
                     cap
-                    for cap, count in zip(self.caps, counts, strict=True)
+                    for cap, count in zip(caps, counts, strict=True)
                     if self.counted((cap,), way, (count,)) is None
                 )
             counts = after
