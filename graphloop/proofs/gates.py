@@ -7,30 +7,36 @@ model answered, is the witness.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TypeVar
 
 from .calls import CallWalk
-from .report import Finding
+from .ground import Trail
+from .report import Finding, Unknown
+from .walker import Barred
 
 __all__ = ["ungated"]
 
 S = TypeVar("S")
 
 
-def ungated(walk: CallWalk[S]) -> Iterator[Finding]:
+def ungated(walk: CallWalk[S]) -> Iterator[Finding | Unknown]:
     """Yield every node that may run tools before a gate has spoken."""
-    told: set[str] = set()
-    for place in walk.found:
-        if place.gated or place.node in told or not walk.runs_tools(place.node):
-            continue
-        told.add(place.node)
-        walked = walk.trail(place)
-        last = walked[-1].source if walked else ""
-        before = f"the way from {last!r}" if last else "the start"
-        yield walk.ground.finding(
-            "GL2",
-            "tools may run here that no gate has spoken about since the model was last asked.",
-            f"put a Gate into {before}, and lead its `Settled` to {place.node!r}.",
-            node=place.node,
-            walked=walked,
-        )
+    open_ = [one.node for one in walk.found if not one.gated and walk.runs_tools(one.node)]
+    for node in dict.fromkeys(open_):
+        yield walk.ground.told(partial(_ungated, walk, node), partial(_told, walk, node))
+
+
+def _ungated(walk: CallWalk[S], node: str, barred: Barred) -> Trail | None:
+    return walk.led_to(lambda at, _: at.node == node and not at.gated, barred)
+
+
+def _told(walk: CallWalk[S], node: str, walked: Trail) -> Finding:
+    before = f"the way from {walked[-1].source!r}" if walked else "the start"
+    return walk.ground.finding(
+        "GL2",
+        "tools may run here that no gate has spoken about since the model was last asked.",
+        f"put a Gate into {before}, and lead its `Settled` to {node!r}.",
+        node=node,
+        walked=walked,
+    )

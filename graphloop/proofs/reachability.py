@@ -16,10 +16,7 @@ S = TypeVar("S")
 
 
 def unreachable(ground: Ground[S]) -> Iterator[Finding]:
-    """Yield every node that no run arrives at.
-
-    The witness leads to the node from where its part of the graph would have to be entered.
-    """
+    """Yield every node that no run arrives at."""
     graph, ways = ground.graph, _all_ways(ground.graph)
     seen = search([graph.start], lambda name: _steps(ways, name))
     lost = [name for name in ways if name not in seen and name != END]
@@ -38,7 +35,6 @@ def unreachable(ground: Ground[S]) -> Iterator[Finding]:
             f"no run arrives here: no way leads from the start {graph.start!r} to {name!r}.",
             f"lead an outcome of a node that runs arrive at to {head!r}, or remove {name!r}.",
             node=name,
-            walked=walked,
         )
 
 
@@ -82,7 +78,7 @@ def _trap(
         f"a run that arrives here never ends: no outcome leads out of {names}.",
         f"lead an outcome of {names} to END, or to a node from which END can be reached.",
         node=into,
-        walked=walked if first is None else (*walked, first, *back),
+        walked=ground.run(walked if first is None else (*walked, first, *back)),
     )
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from math import inf
 from typing import Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar, final
 
@@ -23,11 +23,12 @@ from ..outcomes import Outcome
 from ..temporal import AtMost, Followed, Rules, TemporalRule, describe_rule, words_of
 from ..temporal.automata import Automaton, automaton_of, entered, taken
 from ..temporal_names import to_be_brought
-from .ground import END, Ground, Trail, Way, search, trail
+from .ground import END, Ground, Trail, Way, led_to, search, trail
 from .ranking import Ranking
 from .report import Finding, Unknown
 from .unseen import Unseen
 from .visits import Visits
+from .walker import Barred
 
 __all__ = ["LINES_MAX", "RULES", "Decision", "Status", "decided", "rules_given", "temporal"]
 
@@ -82,25 +83,38 @@ def rules_given(graph: Graph[S]) -> Rules:
 
 def temporal(ground: Ground[S], rules: Rules) -> tuple[tuple[Finding, ...], tuple[Unknown, ...]]:
     """Return the findings about rules that can be broken, and what only the monitor can decide."""
-    findings: list[Finding] = []
-    unknowns: list[Unknown] = []
+    told: list[Finding | Unknown] = []
     for one in decided(ground, rules):
-        said = describe_rule(one.rule)
         if one.status == "violated":
-            findings.append(
-                ground.finding(
-                    "GL12",
-                    f"the rule {said!r} can be broken.",
-                    f"lead every way to {one.node!r} so that the rule holds, or change the rule.",
-                    node=one.node if one.node in ground.graph.nodes else "",
-                    walked=one.walked,
-                    place=f"node {one.node!r}",
-                )
+            told.append(
+                ground.told(partial(_broken, ground, one), partial(_told, ground, one.rule))
             )
         elif one.status == "unknown":
             reason = f"{one.reason}{to_be_brought(one.rule, ground.graph)}"
-            unknowns.append(Unknown("GL12", f"rule {said!r}: {reason}"))
-    return tuple(findings), tuple(unknowns)
+            told.append(Unknown("GL12", f"rule {describe_rule(one.rule)!r}: {reason}"))
+    findings = tuple([one for one in told if isinstance(one, Finding)])
+    return findings, tuple([one for one in told if isinstance(one, Unknown)])
+
+
+def _broken(ground: Ground[S], decision: Decision, barred: Barred) -> Trail | None:
+    """Return a shortest way that breaks a rule without what is barred."""
+    if not barred:
+        return decision.walked
+    product = _Product(ground, automaton_of(decision.rule), LINES_MIN, barred)
+    found = product.walk(tools=False)
+    return None if found.breach is None else found.walked
+
+
+def _told(ground: Ground[S], rule: TemporalRule, walked: Trail) -> Finding:
+    node = walked[-1].target if walked else ground.graph.start
+    return ground.finding(
+        "GL12",
+        f"the rule {describe_rule(rule)!r} can be broken.",
+        f"lead every way to {node!r} so that the rule holds, or change the rule.",
+        node=node if node in ground.graph.nodes else "",
+        walked=walked,
+        place=f"node {node!r}",
+    )
 
 
 def decided(ground: Ground[S], rules: Rules) -> tuple[Decision, ...]:
@@ -213,12 +227,15 @@ class _Most(Generic[S]):
 class _Product(Generic[S]):
     """A graph and a rule, walked side by side over so many lines at most."""
 
-    def __init__(self, ground: Ground[S], automaton: Automaton, lines: int) -> None:
+    def __init__(
+        self, ground: Ground[S], automaton: Automaton, lines: int, barred: Barred = frozenset()
+    ) -> None:
         self.ground = ground
         self.automaton = automaton
         self.unseen = Unseen(automaton)
         self.caps = _caps(ground)
         self.lines = lines
+        self.barred = barred
 
     def walk(self, *, tools: bool, begun: Collection[int] | None = None) -> _Walk:
         """Walk all ways, the shortest first, until one breaks the rule that nodes may go.
@@ -243,11 +260,13 @@ class _Product(Generic[S]):
         node, counts = self.ground.graph.start, (0,) * len(caps)
         states = [self.automaton.after(one, entered(node)) for one in starts]
         walk = _Steps(self, caps, tools=tools)
-        found = search([_Place(node, state, counts) for state in states], walk.steps)
-        for place in found:
-            if self.breaks(place, tools=tools):
-                return _Walk(place.node, trail(found, place), walk.cut)
-        return _Walk(None, (), walk.cut)
+        places = [_Place(node, state, counts) for state in states]
+        walked = led_to(
+            places, walk.steps, lambda place, _: self.breaks(place, tools=tools), self.barred
+        )
+        if walked is None:
+            return _Walk(None, (), walk.cut)
+        return _Walk(walked[-1].target if walked else node, walked, walk.cut)
 
     def repeated(self) -> _Walk | None:
         """Return the shortest way that visits a node too often, unless a bound rules it out."""
