@@ -95,6 +95,7 @@ def _reply(*parts: AssistantPart, finish: FinishReason, tokens: int = 1) -> Repl
 REPLIES: Final = (
     _reply(TextPart("done"), finish=FinishReason.STOP),
     _reply(CALL, finish=FinishReason.TOOL_CALLS),
+    _reply(CALL, CALL, finish=FinishReason.TOOL_CALLS),
     _reply(TextPart("half"), evolve(CALL, arguments="{"), finish=FinishReason.LENGTH),
     _reply(finish=FinishReason.STOP),
     _reply(TextPart("on"), finish=FinishReason.PAUSE),
