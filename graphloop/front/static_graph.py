@@ -59,9 +59,9 @@ class StaticGraph(Graph[S]):
         try:
             super().__init__(name, start, edges)
         except GraphError as error:
-            raise GraphError(name, (*error.problems, *odd)) from None
+            raise GraphError(name, (*error.problems, *odd), error.written) from None
         if odd:
-            raise GraphError(name, odd)
+            raise GraphError(name, odd, str(self.source or ""))
         _refuse_odd_agents(self.nodes)
         self._ignore = _reasoned(ignore or {})
 

@@ -7,7 +7,7 @@ Calls are told apart by the number of their turn, so a model has to be asked in 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TypeAlias, TypeVar
 
@@ -16,7 +16,7 @@ from .ground import END, Trail, Way
 from .report import Finding, Unknown
 from .walker import Barred
 
-__all__ = ["misanswered"]
+__all__ = ["misanswered", "wronged"]
 
 S = TypeVar("S")
 
@@ -26,16 +26,19 @@ _Wrong: TypeAlias = tuple[str, str, str]
 
 def misanswered(walk: CallWalk[S]) -> Iterator[Finding | Unknown]:
     """Yield every place where calls are lost, run again, or run though they were cut."""
-    told: set[tuple[str, str]] = set()
+    for node, wrong in wronged(walk):
+        found = partial(_misanswered, walk, node, wrong)
+        yield walk.ground.told(found, partial(_told, walk, wrong))
+
+
+def wronged(walk: CallWalk[S]) -> Iterable[tuple[str, _Wrong]]:
+    """Return the nodes where something is wrong, and what, the nearest first."""
+    found: dict[tuple[str, _Wrong], None] = {}
     for place, come in walk.found.items():
         wrong = _wrong(walk, place)
-        if wrong is None:
-            continue
-        node = _at(place, None if come is None else come[0])
-        if (node, wrong[0]) not in told:
-            told.add((node, wrong[0]))
-            found = partial(_misanswered, walk, node, wrong)
-            yield walk.ground.told(found, partial(_told, walk, wrong))
+        if wrong is not None:
+            found[_at(place, None if come is None else come[0]), wrong] = None
+    return found
 
 
 def _at(place: Place, last: Way | None) -> str:

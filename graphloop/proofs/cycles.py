@@ -14,6 +14,8 @@ from math import inf
 from typing import Final, Generic, TypeAlias, TypeVar, final
 
 from ..contract import Moves
+from ..node_protocol import Kind
+from ..nodes.function import Function
 from .calls import CallWalk, Place
 from .ground import Trail, Way, named, trail
 from .ranking import Part, Ranking
@@ -39,6 +41,9 @@ CYCLES_MIN: Final = 5
 
 ROUNDS_MAX: Final = 30
 """How often a run goes round a cycle to show that nothing bounds it, whatever is on it."""
+
+TURNS: Final[frozenset[Kind]] = frozenset({"prepare", "model", "stop"})
+"""The kinds of nodes whose cycles a StopCheck bounds: they go from turn to turn."""
 
 STOP: Final = (
     "lead the cycle through a StopCheck, and through a PrepareStep, which opens the turns that it "
@@ -402,6 +407,7 @@ def _counted(ranking: Ranking[S], cycle: Trail) -> str:
 
 def _reason(ranking: Ranking[S], cycle: Trail) -> tuple[str, str]:
     """Return why nothing bounds a cycle, and what would."""
+    fix = f"{_fix(ranking, cycle)}."
     for way in cycle:
         cap = ranking.cap(way)
         if cap is not None and cap.counts:
@@ -413,6 +419,16 @@ def _reason(ranking: Ranking[S], cycle: Trail) -> tuple[str, str]:
             return (
                 f"{way.word!r} of {way.source!r} is bounded, and what it counts begins anew "
                 "on a way round",
-                f"{STOP}.",
+                fix,
             )
-    return "no outcome on it is bounded", f"{STOP}."
+    return "no outcome on it is bounded", fix
+
+
+def _fix(ranking: Ranking[S], cycle: Trail) -> str:
+    """Return what bounds a cycle of such nodes."""
+    nodes = [ranking.ground.graph.nodes[way.source] for way in cycle]
+    if any(node.kind in TURNS for node in nodes):
+        return STOP
+    own = next((node.name for node in nodes if isinstance(node, Function)), "")
+    cap = f", or give an outcome of {own!r} on it a `cap=`" if own else ""
+    return f"lead the cycle through a Limit, which counts its rounds{cap}"

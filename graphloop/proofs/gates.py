@@ -6,7 +6,7 @@ model answered, is the witness.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TypeVar
 
@@ -15,16 +15,21 @@ from .ground import Trail
 from .report import Finding, Unknown
 from .walker import Barred
 
-__all__ = ["ungated"]
+__all__ = ["open_nodes", "ungated"]
 
 S = TypeVar("S")
 
 
 def ungated(walk: CallWalk[S]) -> Iterator[Finding | Unknown]:
     """Yield every node that may run tools before a gate has spoken."""
-    open_ = [one.node for one in walk.found if not one.gated and walk.runs_tools(one.node)]
-    for node in dict.fromkeys(open_):
+    for node in open_nodes(walk):
         yield walk.ground.told(partial(_ungated, walk, node), partial(_told, walk, node))
+
+
+def open_nodes(walk: CallWalk[S]) -> Iterable[str]:
+    """Return the nodes that may run tools before a gate has spoken, the nearest first."""
+    found = [one.node for one in walk.found if not one.gated and walk.runs_tools(one.node)]
+    return dict.fromkeys(found)
 
 
 def _ungated(walk: CallWalk[S], node: str, barred: Barred) -> Trail | None:

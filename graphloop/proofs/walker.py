@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar, cast, final
 
@@ -103,7 +104,7 @@ class Walker(Generic[S]):
 
     def _along(self, started: Started, lines: Sequence[_Line], last: int) -> int:
         """Return how many lines a run takes that begins so."""
-        first = self._after(lambda: begin(self._heard, started, self._state), lines)
+        first = self._after(partial(begin, self._heard, started, self._state), lines)
         todo, best = [first], first[0]
         gone_on: Counter[int] = Counter()
         while todo and best < len(lines) and self.tries > max(0, last):
@@ -114,10 +115,7 @@ class Walker(Generic[S]):
             after: list[tuple[int, Run[S] | None]] = []
             for event in answers(self.graph, run):
                 self.tries -= 1
-                length, reached = self._after(
-                    lambda: step(self._heard, run, event),  # noqa: B023 - called at once
-                    lines[at:],
-                )
+                length, reached = self._after(partial(step, self._heard, run, event), lines[at:])
                 best = max(best, at + length)
                 if reached is not None:
                     after.append((at + length, reached))
