@@ -13,10 +13,8 @@ from itertools import pairwise
 from math import inf
 from typing import Final, Generic, TypeAlias, TypeVar, final
 
-from ..contract import Moves
-from ..node_protocol import Kind
-from ..nodes.function import Function
 from .calls import CallWalk, Place
+from .cycle_reasons import STOP, may_count, reason, what_counts
 from .ground import Trail, Way, named, trail
 from .ranking import Part, Ranking
 from .report import Finding, Unknown
@@ -41,14 +39,6 @@ CYCLES_MIN: Final = 5
 
 ROUNDS_MAX: Final = 30
 """How often a run goes round a cycle to show that nothing bounds it, whatever is on it."""
-
-TURNS: Final[frozenset[Kind]] = frozenset({"prepare", "model", "stop"})
-"""The kinds of nodes whose cycles a StopCheck bounds: they go from turn to turn."""
-
-STOP: Final = (
-    "lead the cycle through a StopCheck, and through a PrepareStep, which opens the turns that it "
-    "counts"
-)
 
 
 @final
@@ -159,11 +149,11 @@ def circling(
                 names[0],
             )
             continue
-        if opened and _may_count(ranking, cycle.around):
+        if opened and may_count(ranking, cycle.around):
             yield Unknown(
                 "GL4",
                 f"a stop check is on {cycle.words}, and nobody can tell whether each round adds a "
-                f"step: {_counted(ranking, cycle.around)}.",
+                f"step: {what_counts(ranking, cycle.around)}.",
                 names[0],
             )
             continue
@@ -176,7 +166,7 @@ def circling(
             )
             continue
         run = _gone_round(ranking, walk, cycle)
-        why, fix = _reason(ranking, (run or cycle).around)
+        why, fix = reason(ranking, (run or cycle).around)
         if run is None:
             yield Unknown(
                 "GL4",
@@ -377,58 +367,3 @@ def _rows(ways: Sequence[Way]) -> dict[str, list[Way]]:
 def _held_again(ranking: Ranking[S], cycle: Trail) -> str:
     """Return the node that holds calls on a cycle though nobody is asked of them, if any."""
     return next((way.source for way in cycle if way in ranking.held_again(cycle)), "")
-
-
-def _may_count(ranking: Ranking[S], cycle: Trail) -> bool:
-    """Whether a counter on a cycle may be moved by it, though not for sure.
-
-    Steps are recorded of turns: without any turn, none ever is.
-    """
-    none: frozenset[Moves] = frozenset()
-    caps = [cap for way in cycle if (cap := ranking.cap(way)) is not None]
-    counted = none.union(*(cap.counts for cap in caps))
-    return any(counted & ranking.may_move(way) for way in cycle)
-
-
-def _counted(ranking: Ranking[S], cycle: Trail) -> str:
-    """Return what would make each round of a cycle count."""
-    if not ranking.opens_again and any("turn" in ranking.moved(way) for way in cycle):
-        return (
-            "a PrepareStep that fails, or is stopped, opens no turn. Lead what has failed, was "
-            "stopped or is over to END"
-        )
-    if any("turn" in ranking.moved(way) for way in cycle):
-        return (
-            "a turn that is opened once more, as a Compact asks for, is no other one. Close it "
-            "on the way by an Append, or lead what has failed, was stopped or is over to END"
-        )
-    return "lead the cycle through a PrepareStep, which opens a turn"
-
-
-def _reason(ranking: Ranking[S], cycle: Trail) -> tuple[str, str]:
-    """Return why nothing bounds a cycle, and what would."""
-    fix = f"{_fix(ranking, cycle)}."
-    for way in cycle:
-        cap = ranking.cap(way)
-        if cap is not None and cap.counts:
-            return (
-                f"{way.source!r} counts turns, and a run can come round without opening one",
-                "lead the cycle through a PrepareStep, which opens a turn.",
-            )
-        if cap is not None:
-            return (
-                f"{way.word!r} of {way.source!r} is bounded, and what it counts begins anew "
-                "on a way round",
-                fix,
-            )
-    return "no outcome on it is bounded", fix
-
-
-def _fix(ranking: Ranking[S], cycle: Trail) -> str:
-    """Return what bounds a cycle of such nodes."""
-    nodes = [ranking.ground.graph.nodes[way.source] for way in cycle]
-    if any(node.kind in TURNS for node in nodes):
-        return STOP
-    own = next((node.name for node in nodes if isinstance(node, Function)), "")
-    cap = f", or give an outcome of {own!r} on it a `cap=`" if own else ""
-    return f"lead the cycle through a Limit, which counts its rounds{cap}"

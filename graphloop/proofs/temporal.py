@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
-from math import inf
+from functools import partial
 from typing import Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar, final
 
 from ..contract import Cap, Contract
@@ -24,10 +23,9 @@ from ..temporal import AtMost, Followed, Rules, TemporalRule, describe_rule, wor
 from ..temporal.automata import Automaton, automaton_of, entered, taken
 from ..temporal_names import to_be_brought
 from .ground import END, Ground, Trail, Way, led_to, search, trail
-from .ranking import Ranking
 from .report import Finding, Unknown
+from .rule_visits import Most
 from .unseen import Unseen
-from .visits import Visits
 from .walker import Barred
 
 __all__ = ["LINES_MAX", "RULES", "Decision", "Status", "decided", "rules_given", "temporal"]
@@ -124,11 +122,11 @@ def decided(ground: Ground[S], rules: Rules) -> tuple[Decision, ...]:
         ConfigError: a word has not been looked up (`temporal_names.resolve`).
     """
     lines = max(LINES_MIN, LINES_MAX // max(1, len(rules)))
-    most = _Most(ground)
+    most = Most(ground)
     return tuple([_decided(_Product(ground, automaton_of(rule), lines), most) for rule in rules])
 
 
-def _decided(product: _Product[S], most: _Most[S]) -> Decision:
+def _decided(product: _Product[S], most: Most[S]) -> Decision:
     """Decide a rule: first by what is known of visits, then by walking."""
     rule = product.automaton.rule
     certain = product.repeated()
@@ -193,35 +191,6 @@ class _Walk(NamedTuple):
     def holds(self) -> bool:
         """Whether every way was walked, and none breaks the rule."""
         return self.breach is None and not self.cut
-
-
-class _Most(Generic[S]):
-    """How often nodes are visited at most, and so left, by the bounds that nodes promise."""
-
-    def __init__(self, ground: Ground[S]) -> None:
-        self.ground = ground
-
-    @cached_property
-    def visits(self) -> Mapping[str, float]:
-        """The most visits of each node that runs arrive at."""
-        ranking = Ranking(self.ground)
-        names, ways = ranking.whole()
-        counted = Visits(ranking, dict.fromkeys(names, 0.0))
-        return counted.by_node(counted.among(names, ways))
-
-    def keeps(self, rule: TemporalRule) -> bool:
-        """Whether a rule that counts can never be broken, as nothing comes so often."""
-        return isinstance(rule, AtMost) and not rule.per and self._happens(rule.what) <= rule.times
-
-    def _happens(self, word: str) -> float:
-        """Return how often a node is entered, or an outcome taken, at most."""
-        if word.startswith("node:"):
-            return self.visits.get(word.removeprefix("node:"), inf)
-        if not word.startswith("outcome:"):
-            return inf
-        ways = [way for name in self.ground.reached for way in self.ground.ways[name]]
-        nodes = {way.source for way in ways if word in taken(way.source, way.word).words}
-        return sum(self.visits[node] for node in nodes)
 
 
 class _Product(Generic[S]):

@@ -105,18 +105,3 @@ def test_what_leaves_feedback_where_it_is_may_stand_before_the_append(
 def test_what_may_take_feedback_away_bounds_nothing() -> None:
     """What is tried again has lost what was noted in its name."""
     assert {"GL4"} == behind_a_rejection(Retrying(LOG, times=1), Logged)
-
-
-def test_the_fix_names_nodes_that_fit_the_cycle() -> None:
-    """A StopCheck counts turns: it bounds no cycle that opens none."""
-    edges: dict[Any, dict[Any, Any]] = {LOG: {Logged: LOG, ...: END}}
-    (own,) = check(Graph("own", LOG, edges)).findings
-    topology = standard()
-    topology["edges"]["append"]["answered_calls"] = "prepare"
-    fixes = [one.fix for one in check(graph_of(topology)).findings if one.code == "GL4"]
-
-    assert "Limit" in own.fix
-    assert "cap=" in own.fix
-    assert "StopCheck" not in own.fix
-    assert all("StopCheck" in fix for fix in fixes)
-    assert fixes
