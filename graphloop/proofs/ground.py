@@ -28,6 +28,9 @@ S = TypeVar("S")
 Q = TypeVar("Q")
 
 END: Final = "END"
+PATH_MAX: Final = 30
+"""How many lines of a way a reason names."""
+
 NAMED_MAX: Final = 3
 """How many nodes a reason names before it says how many more there are."""
 
@@ -132,7 +135,9 @@ class Ground(Generic[S]):
         if walked is not None:
             return tell(walked)
         wrong = tell(found(frozenset()) or ())
-        reason = f"{wrong.place}: {wrong.message} But {NO_RUN}: {wrong.path}. {wrong.fix}"
+        long = len(wrong.outcomes) > PATH_MAX
+        path = f"{len(wrong.outcomes):,} lines to {wrong.witness[-1]}" if long else wrong.path
+        reason = f"{wrong.place}: {wrong.message} But {NO_RUN}: {path}. Fix: {wrong.fix}"
         return Unknown(wrong.code, reason, wrong.node)
 
     def silent(self) -> tuple[str, ...]:

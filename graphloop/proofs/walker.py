@@ -8,10 +8,10 @@ A way that no run takes is told to the search, which looks for another.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import product
+from itertools import islice, product
 from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar, cast, final
 
 from ..errors import GraphError
@@ -104,28 +104,27 @@ class Walker(Generic[S]):
 
     def _along(self, started: Started, lines: Sequence[_Line], last: int) -> int:
         """Return how many lines a run takes that begins so."""
-        first = self._after(partial(begin, self._heard, started, self._state), lines)
-        todo, best = [first], first[0]
-        gone_on: Counter[int] = Counter()
+        best, begun = self._after(partial(begin, self._heard, started, self._state), lines)
+        met = Counter([best])
+        todo = [] if begun is None or begun.ended else [(best, begun, answers(self.graph, begun))]
         while todo and best < len(lines) and self.tries > max(0, last):
-            at, run = todo.pop()
-            gone_on[at] += 1
-            if run is None or run.ended or gone_on[at] > HERE_MAX:
+            at, run, events = todo[-1]
+            event = next(events, None)
+            if event is None:
+                todo.pop()
                 continue
-            after: list[tuple[int, Run[S] | None]] = []
-            for event in answers(self.graph, run):
-                self.tries -= 1
-                length, reached = self._after(partial(step, self._heard, run, event), lines[at:])
-                best = max(best, at + length)
-                if reached is not None:
-                    after.append((at + length, reached))
-                if best == len(lines):
-                    break
-            todo += reversed(after)
+            self.tries -= 1
+            length, reached = self._after(
+                partial(step, self._heard, run, event), islice(lines, at, None)
+            )
+            best = max(best, at + length)
+            met[at + length] += reached is not None
+            if reached is not None and not reached.ended and met[at + length] <= HERE_MAX:
+                todo.append((at + length, reached, answers(self.graph, reached)))
         return best
 
     def _after(
-        self, apply: Callable[[], Step[S]], lines: Sequence[_Line]
+        self, apply: Callable[[], Step[S]], lines: Iterable[_Line]
     ) -> tuple[int, Run[S] | None]:
         """Return how many lines are taken at once, and the run, if it is still on the way."""
         self._taken.clear()

@@ -13,37 +13,8 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from ..effects import (
-    AskHuman,
-    CallModel,
-    CallTool,
-    CheckCalls,
-    Effect,
-    HandOver,
-    Invoke,
-    StartRun,
-)
-from ..events import (
-    Answer,
-    CallbackReturned,
-    CallCheck,
-    CallsChecked,
-    Cancelled,
-    Changes,
-    ChildEnded,
-    Decided,
-    EffectFailed,
-    Event,
-    Failure,
-    Joined,
-    Judged,
-    Left,
-    ModelReplied,
-    Setup,
-    Steered,
-    ToolReturned,
-    Tripped,
-)
+from .. import effects, events
+from ..events import CallCheck, Event, Failure, Left
 from ..graph import Graph
 from ..node_protocol import unwrapped
 from ..nodes.function import Function
@@ -74,7 +45,7 @@ TOKENS: Final = 5_000
 
 TOOLS: Final = (ToolSpec("read", "Read.", '{"type": "object"}'),)
 SETUPS: Final = tuple(
-    Setup("model", TOOLS, budget=Budget(tokens=TOKENS, tool_calls=calls), attended=attended)
+    events.Setup("model", TOOLS, budget=Budget(tokens=TOKENS, tool_calls=calls), attended=attended)
     for attended, calls in product((False, True), (None, 1))
 )
 """A caller that has its say, or none; a budget that one call of a tool has spent, or none."""
@@ -106,14 +77,14 @@ REPLIES: Final = (
     _reply(CALL, finish=FinishReason.TOOL_CALLS, tokens=TOKENS),
 )
 FAILURES: Final = (Failure("ServerError", "down"), Failure("ContextOverflow", "full"))
-SAID: Final[tuple[Answer, ...]] = (
-    Changes(),
-    Tripped(),
-    Tripped(("stop",)),
-    Judged(accepted=True),
-    Judged(accepted=False, feedback="no"),
-    Judged(accepted=False, feedback="no", retry=False),
-    Joined("all"),
+SAID: Final[tuple[events.Answer, ...]] = (
+    events.Changes(),
+    events.Tripped(),
+    events.Tripped(("stop",)),
+    events.Judged(accepted=True),
+    events.Judged(accepted=False, feedback="no"),
+    events.Judged(accepted=False, feedback="no", retry=False),
+    events.Joined("all"),
 )
 
 
@@ -121,39 +92,39 @@ def answers(graph: Graph[S], run: Run[S]) -> Iterator[Event]:
     """Yield what may happen next to a run that waits."""
     effect, at = run.pending[min(run.pending)], run.at + 1
     yield from _answered(graph, effect, at)
-    yield EffectFailed(at, effect.id, FAILURES[0])
-    yield Cancelled(at, "simulated")
+    yield events.EffectFailed(at, effect.id, FAILURES[0])
+    yield events.Cancelled(at, "simulated")
 
 
-def _answered(graph: Graph[S], effect: Effect, at: float) -> Iterator[Event]:  # noqa: C901 - one case an effect
+def _answered(graph: Graph[S], effect: effects.Effect, at: float) -> Iterator[Event]:  # noqa: C901 - one case an effect
     match effect:
-        case CallModel():
+        case effects.CallModel():
             for reply in _replies(effect):
-                yield ModelReplied(at, effect.id, reply, 0.0)
-            yield EffectFailed(at, effect.id, FAILURES[1])
-        case CheckCalls(calls=calls):
+                yield events.ModelReplied(at, effect.id, reply, 0.0)
+            yield events.EffectFailed(at, effect.id, FAILURES[1])
+        case effects.CheckCalls(calls=calls):
             for asked in dict.fromkeys((0, len(calls), 1)):
                 checks = [CallCheck("", place < asked) for place in range(len(calls))]
-                yield CallsChecked(at, effect.id, tuple(checks))
-            yield CallsChecked(at, effect.id, (CallCheck("does not fit"),) * len(calls))
-        case AskHuman():
+                yield events.CallsChecked(at, effect.id, tuple(checks))
+            yield events.CallsChecked(at, effect.id, (CallCheck("does not fit"),) * len(calls))
+        case effects.AskHuman():
             for approved in (True, False):
-                yield Decided(at, effect.id, approved)
-        case CallTool():
-            yield ToolReturned(at, effect.id, "fine")
-        case Invoke(callback=callback):
+                yield events.Decided(at, effect.id, approved)
+        case effects.CallTool():
+            yield events.ToolReturned(at, effect.id, "fine")
+        case effects.Invoke(callback=callback):
             for answer in (*_left(graph, callback), *SAID):
-                yield CallbackReturned(at, effect.id, answer)
-        case StartRun():
+                yield events.CallbackReturned(at, effect.id, answer)
+        case effects.StartRun():
             for text in ("42", '["a", "b"]'):
-                yield ChildEnded(at, effect.id, text)
-            yield ChildEnded(at, effect.id, "bad", "error")
-        case HandOver():
-            yield Steered(at, effect.id)
-            yield Steered(at, effect.id, append=(UserMessage("more"),))
+                yield events.ChildEnded(at, effect.id, text)
+            yield events.ChildEnded(at, effect.id, "bad", "error")
+        case effects.HandOver():
+            yield events.Steered(at, effect.id)
+            yield events.Steered(at, effect.id, append=(UserMessage("more"),))
 
 
-def _replies(effect: CallModel) -> Iterator[Reply]:
+def _replies(effect: effects.CallModel) -> Iterator[Reply]:
     """Yield what a model answers; where it has to use a tool, each of the tool's choices first."""
     if effect.request.tool_choice.mode == "tool":
         for tool in effect.request.tools:
