@@ -108,17 +108,22 @@ class Problem:
 
 
 class GraphError(ConfigError):
-    """A graph's nodes and table do not fit together; `problems` holds every finding."""
+    """A graph's nodes and table do not fit together.
 
-    def __init__(self, graph: str, problems: Iterable[Problem]) -> None:
+    `problems` holds every finding; `written` is the `file:line` of a program that made the graph.
+    """
+
+    def __init__(self, graph: str, problems: Iterable[Problem], written: str = "") -> None:
         self.graph = graph
         self.problems = tuple(problems)
+        self.written = written
         lines = "\n".join(f"  {number}. {one}" for number, one in enumerate(self.problems, 1))
-        super().__init__(f"graph {graph!r} has {len(self.problems)} problem(s):\n{lines}")
+        where = f" ({written})" if written else ""
+        super().__init__(f"graph {graph!r}{where} has {len(self.problems)} problem(s):\n{lines}")
 
-    def __reduce__(self) -> tuple[type[GraphError], tuple[str, tuple[Problem, ...]]]:
+    def __reduce__(self) -> tuple[type[GraphError], tuple[object, ...]]:
         """Tell pickle what to build it from: process pools send errors home that way."""
-        return GraphError, (self.graph, self.problems)
+        return GraphError, (self.graph, self.problems, self.written)
 
 
 _MISTAKES: Final = (

@@ -71,7 +71,7 @@ class Graph(Generic[S]):
             for one in _problems(name, start, edges)
         ]
         if problems:
-            raise GraphError(name, problems)
+            raise GraphError(name, problems, str(called_from() or ""))
         self.start = start.name
         self.nodes: Mapping[str, Node[S, Outcome]] = {node.name: node for node in edges}
         self.table: Mapping[str, Mapping[type[Outcome], str]] = {

@@ -33,6 +33,9 @@ class TableSource:
     rows: Mapping[tuple[str, str], int] | None = None
     rules: Mapping[str, int] | None = None
 
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
 
 def called_from() -> TableSource | None:
     """Return the line of a program that this package was called from; None if there is none."""

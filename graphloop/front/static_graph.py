@@ -59,9 +59,9 @@ class StaticGraph(Graph[S]):
         try:
             super().__init__(name, start, edges)
         except GraphError as error:
-            raise GraphError(name, (*error.problems, *odd)) from None
+            raise GraphError(name, (*error.problems, *odd), error.written) from None
         if odd:
-            raise GraphError(name, odd)
+            raise GraphError(name, odd, str(self.source or ""))
         _refuse_odd_agents(self.nodes)
         self._ignore = _reasoned(ignore or {})
 
@@ -163,13 +163,9 @@ class StaticGraph(Graph[S]):
             max_tokens=max_tokens,
             context_window=context_window,
             price=price,
-            agents={**self._agent_bounds(), **(agents or {})},
+            agents=agents,
         )
         return bound
-
-    def _agent_bounds(self) -> Mapping[str, Bound]:
-        """Return the bounds of the agents that the graph itself knows more of than their graphs."""
-        return {}
 
     @cached_property
     def endless(self) -> tuple[Endless, ...]:

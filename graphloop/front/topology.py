@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast, final
+from typing import Any, Final, cast, final
 
 from .. import graph as kernel
 from ..contract import contract_of
@@ -41,9 +41,6 @@ from .known import facts_of, registered_agents
 from .options import RunOptions, ToolInput, Tools
 from .runner import Runner
 from .told import Model
-
-if TYPE_CHECKING:
-    from ..proofs.most import Bound
 
 __all__ = ["Topology", "dump", "dump_agent_spec", "fingerprint", "load", "load_agent_spec"]
 
@@ -167,9 +164,6 @@ class Topology(Graph[Any]):
         names = [name for name in self.document.tools if name not in self._agents]
         own = {name: cast("ToolInput", self._found("tool", name)) for name in names}
         return _joined(own, given)
-
-    def _agent_bounds(self) -> Mapping[str, Bound]:
-        return {name: one.bound() for name, one in self._agents.items()}
 
     def _runner(
         self,

@@ -7,46 +7,65 @@ Calls are told apart by the number of their turn, so a model has to be asked in 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TypeVar
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import TypeAlias, TypeVar
 
 from .calls import OWED, CallWalk, Place
-from .ground import END
-from .report import Finding
+from .ground import END, Trail, Way
+from .report import Finding, Unknown
+from .walker import Barred
 
-__all__ = ["misanswered"]
+__all__ = ["misanswered", "wronged"]
 
 S = TypeVar("S")
 
+_Wrong: TypeAlias = tuple[str, str, str]
+"""What is wrong at a place: what it is, in words, and the fix."""
 
-def misanswered(walk: CallWalk[S]) -> Iterator[Finding]:
+
+def misanswered(walk: CallWalk[S]) -> Iterator[Finding | Unknown]:
     """Yield every place where calls are lost, run again, or run though they were cut."""
-    told: set[tuple[str, str]] = set()
-    for place in walk.found:
+    for node, wrong in wronged(walk):
+        found = partial(_misanswered, walk, node, wrong)
+        yield walk.ground.told(found, partial(_told, walk, wrong))
+
+
+def wronged(walk: CallWalk[S]) -> Iterable[tuple[str, _Wrong]]:
+    """Return the nodes where something is wrong, and what, the nearest first."""
+    found: dict[tuple[str, _Wrong], None] = {}
+    for place, come in walk.found.items():
         wrong = _wrong(walk, place)
-        if wrong is None:
-            continue
-        walked = walk.trail(place)
-        last = walked[-1] if walked else None
-        what, message, fix = wrong
-        # At END it is the line into it that is wrong, and there may be several.
-        ends = place.node == END and last is not None
-        node = last.source if ends and last is not None else place.node
-        if (node, what) in told:
-            continue
-        told.add((node, what))
-        yield walk.ground.finding(
-            "GL3",
-            message,
-            fix,
-            node=node,
-            walked=walked,
-            outcome=last.word if ends and last is not None else "",
-            place=f"{node!r} -{last.word}-> END" if ends and last is not None else "",
-        )
+        if wrong is not None:
+            found[_at(place, None if come is None else come[0]), wrong] = None
+    return found
 
 
-def _wrong(walk: CallWalk[S], place: Place) -> tuple[str, str, str] | None:
+def _at(place: Place, last: Way | None) -> str:
+    """Return the node that a place is told of: at END the line into it is wrong."""
+    return last.source if place.node == END and last is not None else place.node
+
+
+def _misanswered(walk: CallWalk[S], node: str, wrong: _Wrong, barred: Barred) -> Trail | None:
+    return walk.led_to(lambda at, last: _at(at, last) == node and _wrong(walk, at) == wrong, barred)
+
+
+def _told(walk: CallWalk[S], wrong: _Wrong, walked: Trail) -> Finding:
+    last = walked[-1] if walked else None
+    node = walk.ground.graph.start if last is None else last.target
+    line = last if last is not None and node == END else None
+    return walk.ground.finding(
+        "GL3",
+        wrong[1],
+        wrong[2],
+        node=node if line is None else line.source,
+        walked=walked,
+        outcome="" if line is None else line.word,
+        place="" if line is None else f"{line.source!r} -{line.word}-> END",
+    )
+
+
+def _wrong(walk: CallWalk[S], place: Place) -> _Wrong | None:
     """Return what is wrong at a place: what it is, in words, and the fix."""
     node, duty = place.node, place.duty
     if duty in OWED and (node == END or walk.loses(node)):

@@ -28,7 +28,7 @@ from .calls import CallWalk
 from .cycles import unbounded
 from .ground import Ground, Way
 from .most import Bound, Called
-from .nested import NEST_MAX, Nested, nested, nobody_knows
+from .nested import NEST_MAX, Nested, known_child, nested, nobody_knows
 from .ranking import Ranking
 from .tool_calls import tool_calls_most
 from .visits import Visits
@@ -182,10 +182,7 @@ def _count(
     # After the last check that lets it go on, a run still does what needs no other check.
     turn = counted.among(names, [way for way in ways if not _is_checked(ground, way)])
     reasons = dict.fromkeys(reason for _, reason in asked.values() if reason)
-    visits = dict.fromkeys(ground.reached, 0.0)
-    for place in names:
-        visits[ranking.node(place)] += stay.visits[place]
-    whole = {name: _whole(count) for name, count in visits.items()}
+    whole = {name: _whole(count) for name, count in counted.by_node(stay).items()}
     return Asked(stay.weight, turn.weight, stay.why, " ".join(reasons)), whole
 
 
@@ -196,12 +193,9 @@ def _cycles_below(bounds: Iterable[tuple[str, Bound]]) -> Iterable[str]:
 def _begun(ground: Ground[S], known: _Known, depth: int) -> list[tuple[str, Bound]]:
     """Return the bounds of what nodes begin, as far as they are known, by name."""
     contracts = [one for one in map(ground.contracts.get, ground.reached) if one is not None]
-    begun = [
-        (child.name, _child_bound(child, known, depth))
-        for one in contracts
-        for child in one.children
-    ]
-    begun += [(name, known.agents.get(name)) for one in contracts for name in one.agents]
+    named = [(*one.children, *map(ChildContract, one.agents)) for one in contracts]
+    children = [known_child(ground.graph, child) for some in named for child in some]
+    begun = [(child.name, _child_bound(child, known, depth)) for child in children]
     return [(name, found) for name, found in begun if found is not None]
 
 
@@ -215,7 +209,7 @@ def _asked(ground: Ground[S], name: str, known: _Known, depth: int) -> tuple[flo
     calls: float = contract.model_calls
     for more, why in (
         _called(ground.graph.nodes[name], contract, known),
-        _below(name, contract, known, depth),
+        _below(ground.graph, name, contract, known, depth),
     ):
         if why:
             return inf, why
@@ -223,14 +217,16 @@ def _asked(ground: Ground[S], name: str, known: _Known, depth: int) -> tuple[flo
     return calls, ""
 
 
-def _below(name: str, contract: Contract, known: _Known, depth: int) -> tuple[int, str]:
+def _below(
+    graph: Graph[S], name: str, contract: Contract, known: _Known, depth: int
+) -> tuple[int, str]:
     """Return how many models the agents and the children of one visit ask at most."""
     calls = 0
     children = {child.name for child in contract.children}
     for agent in contract.agents:
         if agent in children:
             continue
-        found = known.agents.get(agent)
+        found = _child_bound(known_child(graph, ChildContract(agent)), known, depth)
         if found is None:
             return 0, f"the bound of the agent {agent!r} is not known: give it with `agents`."
         most = known.calls(found)
@@ -238,7 +234,7 @@ def _below(name: str, contract: Contract, known: _Known, depth: int) -> tuple[in
             return 0, f"the agent {agent!r}: {found.missing['model_calls']}"
         calls += most
     for child in contract.children:
-        inner = _child_bound(child, known, depth)
+        inner = _child_bound(known_child(graph, child), known, depth)
         if inner is None or child.runs is None:
             what = "its graph" if inner is None else "how often it runs"
             return 0, f"of the child {child.name!r} of {name!r} nobody knows {what}."

@@ -15,7 +15,7 @@ caller of an iterated run puts in their place.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
@@ -36,7 +36,8 @@ from ..outcomes import (
     Settled,
     Truncated,
 )
-from .ground import END, Ground, Trail, Way, search, trail
+from .ground import END, Ground, Trail, Way, led_to, search, trail
+from .walker import Barred
 
 __all__ = ["OWED", "CallWalk", "Duty", "Place"]
 
@@ -125,6 +126,11 @@ class CallWalk(Generic[S]):
     def trail(self, place: Place) -> Trail:
         """Return a shortest way from the start to a place."""
         return trail(self.found, place)
+
+    def led_to(self, is_goal: Callable[[Place, Way | None], bool], barred: Barred) -> Trail | None:
+        """Return a shortest way to a place, come to by a line, without what is barred."""
+        start = Place(self.ground.graph.start, gated=False, duty="idle")
+        return led_to([start], self.steps, is_goal, barred)
 
     def steps(self, place: Place) -> Iterator[tuple[Way, Place]]:
         """Yield where a run may go from a place."""

@@ -17,6 +17,7 @@ from ..temporal_names import names_of, resolve
 from .agreement import disagreements
 from .answers import misanswered
 from .arguments import graph_given, reasons
+from .blame import Blame
 from .calls import CallWalk
 from .children import quarrels
 from .cycles import circling
@@ -125,7 +126,7 @@ def _proven(
         by_rules = key, rules.rules
         ground = grounds[key]
         if key not in known:
-            known[key] = [_written(found, ground) for found in _proofs(ground, aside)]
+            known[key] = _blamed([*_proofs(ground, aside)], ground)
         if from_above not in known:
             known[from_above] = list(quarrels(ground, one.budget, one.gates))
         if by_rules not in known:
@@ -133,6 +134,14 @@ def _proven(
             known[by_rules] = [*(_written(found, ground) for found in wrong), *open_]
         found = (*known[key], *known[from_above], *nobody_knows(one), *known[by_rules])
         yield [*map(one.told, found)]
+
+
+def _blamed(found: list[Finding | Unknown], ground: Ground[Any]) -> list[Finding | Unknown]:
+    """Return findings with the lines to blame, and where they stand."""
+    if any(isinstance(one, Finding) for one in found):
+        blame = Blame(ground)
+        found = [blame.told(one) if isinstance(one, Finding) else one for one in found]
+    return [_written(one, ground) for one in found]
 
 
 def _written(found: F, ground: Ground[Any]) -> F:

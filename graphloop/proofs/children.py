@@ -75,7 +75,7 @@ def _writers(ground: Ground[S], name: str, contract: Contract) -> Iterator[Findi
                 "side.",
                 f"declare a reducer for {field!r}, or let only one child write it.",
                 node=name,
-                walked=ground.trail(name),
+                walked=ground.run_to(name),
             )
 
 
@@ -92,7 +92,7 @@ def _join(ground: Ground[S], name: str, contract: Contract) -> Iterator[Finding]
             f"waits for {needs} of its children, and there are {most}.",
             f"wait for {most} at most.",
             node=name,
-            walked=ground.trail(name),
+            walked=ground.run_to(name),
         )
 
 
@@ -110,7 +110,7 @@ def _budget(
                 f"the child {child.name!r} may spend {own:,} {limit}, its parent {above:,}.",
                 f"give the child a budget of at most {above:,} {limit}.",
                 node=name,
-                walked=ground.trail(name),
+                walked=ground.run_to(name),
             )
 
 
@@ -140,7 +140,7 @@ def _gate(
                 f"parent would {verdicts[1]}.",
                 "let the child's gate be as strict as its parent's, or give it none.",
                 node=name,
-                walked=ground.trail(name),
+                walked=ground.run_to(name),
             )
         elif any(
             WILDCARDS & set(one) and one != "*" for rule in (*own, *rules) for one in rule.tools

@@ -7,15 +7,18 @@ has no bound. The witness leads from the start into a shortest such cycle and on
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import pairwise
 from math import inf
 from typing import Final, Generic, TypeAlias, TypeVar, final
 
-from ..contract import Moves
 from .calls import CallWalk, Place
+from .cycle_reasons import STOP, may_count, reason, what_counts
 from .ground import Trail, Way, named, trail
 from .ranking import Part, Ranking
 from .report import Finding, Unknown
+from .walker import NO_RUN, TRIES, Barred
 
 __all__ = ["Cycle", "circling", "unbounded"]
 
@@ -34,10 +37,8 @@ CYCLES_MAX: Final = 50
 CYCLES_MIN: Final = 5
 """How many are told of a graph so large that looking for more would take long."""
 
-STOP: Final = (
-    "lead the cycle through a StopCheck, and through a PrepareStep, which opens the turns that it "
-    "counts"
-)
+ROUNDS_MAX: Final = 30
+"""How often a run goes round a cycle to show that nothing bounds it, whatever is on it."""
 
 
 @final
@@ -64,6 +65,8 @@ class Cycle:
 
     into: Trail
     around: Trail
+    ways: Sequence[Way] = field(default=(), compare=False, repr=False)
+    """The lines of the part that it is in, between places of the ranking."""
 
     @property
     def node(self) -> str:
@@ -83,6 +86,7 @@ def unbounded(
     aside: Container[str] = frozenset(),
     *,
     every: bool = False,
+    among: Iterable[Part] | None = None,
 ) -> tuple[Cycle, ...]:
     """Return a shortest cycle of each part of the graph that nothing bounds, nearest first.
 
@@ -91,8 +95,9 @@ def unbounded(
         walk: its calls.
         aside: the nodes whose cycles are excused: those are returned beside the most that are told.
         every: to return all of them, however many there are.
+        among: the parts to look at, if not all.
     """
-    todo = list(ranking.parts(*ranking.whole()))
+    todo = list(ranking.parts(*ranking.whole()) if among is None else among)
     found: list[Cycle] = []
     excused: list[Part] = []
     search = _Search()
@@ -144,11 +149,11 @@ def circling(
                 names[0],
             )
             continue
-        if opened and _may_count(ranking, cycle.around):
+        if opened and may_count(ranking, cycle.around):
             yield Unknown(
                 "GL4",
                 f"a stop check is on {cycle.words}, and nobody can tell whether each round adds a "
-                f"step: {_counted(ranking, cycle.around)}.",
+                f"step: {what_counts(ranking, cycle.around)}.",
                 names[0],
             )
             continue
@@ -160,15 +165,59 @@ def circling(
                 names[0],
             )
             continue
-        why, fix = _reason(ranking, cycle.around)
+        run = _gone_round(ranking, walk, cycle)
+        why, fix = reason(ranking, (run or cycle).around)
+        if run is None:
+            yield Unknown(
+                "GL4",
+                f"nothing is known to bound the cycle {cycle.words}: {why}. But {NO_RUN} again "
+                f"and again. Fix: {fix}",
+                names[0],
+            )
+            continue
         yield ground.finding(
             "GL4",
-            f"nothing bounds the cycle {cycle.words}: {why}.",
+            f"nothing bounds the cycle {run.words}: {why}.",
             fix,
             node=names[0],
-            walked=(*cycle.into, *cycle.around),
-            outcome=cycle.around[-1].word,
+            walked=(*run.into, *run.around),
+            outcome=run.around[-1].word,
         )
+
+
+def _gone_round(ranking: Ranking[S], walk: CallWalk[S], cycle: Cycle) -> Cycle | None:
+    """Return a cycle that a run goes round again and again: this one, or another of its part."""
+    walker, found, ways = walk.ground.walker, cycle, cycle.ways
+    for _ in range(TRIES):
+        caps = [cap.times for way in found.around if (cap := ranking.cap(way)) is not None]
+        # By the bounds on it no run would go round it so often.
+        around = found.around * min(ROUNDS_MAX, 2 + max(caps, default=2))
+        run = walker.first(partial(_led_round, walk, found, around))
+        if run is not None:
+            return replace(found, into=run[: -len(around)])
+        length = walker.walk((*found.into, *around)) - len(found.into)
+        missed = around[max(0, length)]
+        ways = [way for way in ways if ranking.drawn(way) != missed]
+        names = dict.fromkeys(name for way in ways for name in (way.source, way.target))
+        others = unbounded(ranking, walk, among=ranking.parts(names, ways))
+        if not others:
+            return None
+        found = others[0]
+    return None
+
+
+def _led_round(walk: CallWalk[S], cycle: Cycle, around: Trail, barred: Barred) -> Trail | None:
+    """Return a shortest way to a cycle, and around, without what is barred."""
+    if not barred:
+        return (*cycle.into, *around)
+    if not barred.isdisjoint(pairwise(around)):
+        return None
+
+    def begins(at: Place, last: Way | None) -> bool:
+        return at.node == cycle.node and (last, around[0]) not in barred
+
+    into = walk.led_to(begins, barred)
+    return None if into is None else (*into, *around)
 
 
 def _beside(
@@ -196,7 +245,7 @@ class _Cycles(Generic[S]):
         # A line whose own bound begins anew elsewhere goes round only with what sets it back.
         free = [way for way in ways if (cap := ranking.cap(way)) is None or cap.counts]
         self._ranking, self._ground, self._search = ranking, walk.ground, search
-        self._rows = _rows(ways)
+        self._ways, self._rows = ways, _rows(ways)
         self._alone = _Repeated(walk, ranking, _rows(free), search)
         self._together = _Repeated(walk, ranking, self._rows, search)
 
@@ -212,8 +261,8 @@ class _Cycles(Generic[S]):
             at = min(starts, key=lambda one: self._ground.order.get(node(around[one].source), 0))
             around = (*around[at:], *around[:at])
             into = self._ground.trail(node(around[0].source))
-        drawn = tuple(Way(node(way.source), way.outcome, node(way.target)) for way in around)
-        return Cycle(into, drawn), frozenset(way.source for way in around)
+        drawn = tuple(map(self._ranking.drawn, around))
+        return Cycle(into, drawn, self._ways), frozenset(way.source for way in around)
 
     def _as_far_as_the_lines_go(self, names: Sequence[str]) -> Trail:
         best: Trail = ()
@@ -318,47 +367,3 @@ def _rows(ways: Sequence[Way]) -> dict[str, list[Way]]:
 def _held_again(ranking: Ranking[S], cycle: Trail) -> str:
     """Return the node that holds calls on a cycle though nobody is asked of them, if any."""
     return next((way.source for way in cycle if way in ranking.held_again(cycle)), "")
-
-
-def _may_count(ranking: Ranking[S], cycle: Trail) -> bool:
-    """Whether a counter on a cycle may be moved by it, though not for sure.
-
-    Steps are recorded of turns: without any turn, none ever is.
-    """
-    none: frozenset[Moves] = frozenset()
-    caps = [cap for way in cycle if (cap := ranking.cap(way)) is not None]
-    counted = none.union(*(cap.counts for cap in caps))
-    return any(counted & ranking.may_move(way) for way in cycle)
-
-
-def _counted(ranking: Ranking[S], cycle: Trail) -> str:
-    """Return what would make each round of a cycle count."""
-    if not ranking.opens_again and any("turn" in ranking.moved(way) for way in cycle):
-        return (
-            "a PrepareStep that fails, or is stopped, opens no turn. Lead what has failed, was "
-            "stopped or is over to END"
-        )
-    if any("turn" in ranking.moved(way) for way in cycle):
-        return (
-            "a turn that is opened once more, as a Compact asks for, is no other one. Close it "
-            "on the way by an Append, or lead what has failed, was stopped or is over to END"
-        )
-    return "lead the cycle through a PrepareStep, which opens a turn"
-
-
-def _reason(ranking: Ranking[S], cycle: Trail) -> tuple[str, str]:
-    """Return why nothing bounds a cycle, and what would."""
-    for way in cycle:
-        cap = ranking.cap(way)
-        if cap is not None and cap.counts:
-            return (
-                f"{way.source!r} counts turns, and a run can come round without opening one",
-                "lead the cycle through a PrepareStep, which opens a turn.",
-            )
-        if cap is not None:
-            return (
-                f"{way.word!r} of {way.source!r} is bounded, and what it counts begins anew "
-                "on a way round",
-                f"{STOP}.",
-            )
-    return "no outcome on it is bounded", f"{STOP}."

@@ -17,8 +17,9 @@ from pydantic import BaseModel
 
 from ..contract import Contract
 from ..outcomes import Aborted, Failed
-from .ground import END, Ground, Way, named, search, trail
+from .ground import END, Ground, Trail, Way, led_to, named, search
 from .report import Finding, Unknown
+from .walker import Barred
 
 __all__ = ["misread", "unwritten_at_first"]
 
@@ -80,20 +81,28 @@ def unwritten_at_first(state_type: type[object]) -> tuple[str, ...]:
 
 def _too_early(
     ground: Ground[S], field: str, reads: Fields, known: Mapping[str, Contract]
-) -> Iterator[Finding]:
-    found = search(
-        [ground.graph.start],
-        lambda name: [(way, way.target) for way in _unwritten(ground, name, field, known)],
-    )
-    for name in found:
-        if name != END and field in reads[name]:
-            yield ground.finding(
+) -> Iterator[Finding | Unknown]:
+    def steps(name: str) -> list[tuple[Way, str]]:
+        return [(way, way.target) for way in _unwritten(ground, name, field, known)]
+
+    starts = [ground.graph.start]
+    for reader in search(starts, steps):
+        if reader == END or field not in reads[reader]:
+            continue
+
+        def found(barred: Barred, reader: str = reader) -> Trail | None:
+            return led_to(starts, steps, lambda name, _: name == reader, barred)
+
+        def tell(walked: Trail, reader: str = reader) -> Finding:
+            return ground.finding(
                 "GL6",
                 f"reads {field!r} of the state, which nothing has written on this way.",
-                f"write {field!r} on the way to {name!r}, or give it a default other than None.",
-                node=name,
-                walked=trail(found, name),
+                f"write {field!r} on the way to {reader!r}, or give it a default other than None.",
+                node=reader,
+                walked=walked,
             )
+
+        yield ground.told(found, tell)
 
 
 def _unwritten(

@@ -7,68 +7,92 @@ model answered, is the witness. A node that acts by itself (`act`) needs as much
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import TypeVar
 
 from ..errors import nearest
 from ..node_protocol import unwrapped
 from ..nodes.gate import Gate
-from ..outcomes import Accepted, Held, Settled
+from ..outcomes import Accepted, Held, Settled, outcome_name
 from ..policy import unmatched
 from .calls import CallWalk, Place
-from .ground import END, Way, search, trail
-from .report import Finding
+from .ground import END, Trail, Way, led_to, search
+from .report import Finding, Unknown
+from .walker import Barred
 
-__all__ = ["unapproved", "unasked", "ungated", "unruled"]
+__all__ = ["open_nodes", "unapproved", "unasked", "ungated", "unruled"]
 
 S = TypeVar("S")
 
 
-def ungated(walk: CallWalk[S]) -> Iterator[Finding]:
+def ungated(walk: CallWalk[S]) -> Iterator[Finding | Unknown]:
     """Yield every node that may run tools before a gate has spoken."""
-    told: set[str] = set()
-    for place in walk.found:
-        if place.gated or place.node in told or not walk.runs_tools(place.node):
-            continue
-        told.add(place.node)
-        walked = walk.trail(place)
-        last = walked[-1].source if walked else ""
-        before = f"the way from {last!r}" if last else "the start"
-        yield walk.ground.finding(
-            "GL2",
-            "tools may run here that no gate has spoken about since the model was last asked.",
-            f"put a Gate into {before}, and lead its `Settled` to {place.node!r}.",
-            node=place.node,
-            walked=walked,
-        )
+    for node in open_nodes(walk):
+        yield walk.ground.told(partial(_ungated, walk, node), partial(_told, walk, node))
 
 
-def unapproved(walk: CallWalk[S]) -> Iterator[Finding]:
+def open_nodes(walk: CallWalk[S]) -> Iterable[str]:
+    """Return the nodes that may run tools before a gate has spoken, the nearest first."""
+    found = [one.node for one in walk.found if not one.gated and walk.runs_tools(one.node)]
+    return dict.fromkeys(found)
+
+
+def _ungated(walk: CallWalk[S], node: str, barred: Barred) -> Trail | None:
+    return walk.led_to(lambda at, _: at.node == node and not at.gated, barred)
+
+
+def _told(walk: CallWalk[S], node: str, walked: Trail) -> Finding:
+    before = f"the way from {walked[-1].source!r}" if walked else "the start"
+    return walk.ground.finding(
+        "GL2",
+        "tools may run here that no gate has spoken about since the model was last asked.",
+        f"put a Gate into {before}, and lead its `Settled` to {node!r}.",
+        node=node,
+        walked=walked,
+    )
+
+
+def unapproved(walk: CallWalk[S]) -> Iterator[Finding | Unknown]:
     """Yield every node that acts before a person or a gate has let it since the last reply."""
-    ground = walk.ground
-    acting = {name for name, node in ground.graph.nodes.items() if node.kind == "act"}
+    acting = {name for name, node in walk.ground.graph.nodes.items() if node.kind == "act"}
     if not acting:
         return
+    found = search(_start(walk), partial(_approving, walk))
+    for node in dict.fromkeys(at.node for at, approved in found if not approved):
+        if node in acting:
+            yield walk.ground.told(partial(_acting, walk, node), partial(_acts, walk, node))
 
-    def steps(at: tuple[Place, bool]) -> Iterator[tuple[Way, tuple[Place, bool]]]:
-        for way, place in walk.steps(at[0]):
-            yield way, (place, _approved(walk, way, before=at[1]))
 
-    found = search(
-        [(place, False) for place, parent in walk.found.items() if parent is None], steps
+def _start(walk: CallWalk[S]) -> list[tuple[Place, bool]]:
+    return [(next(iter(walk.found)), False)]
+
+
+def _approving(
+    walk: CallWalk[S], at: tuple[Place, bool]
+) -> Iterator[tuple[Way, tuple[Place, bool]]]:
+    for way, place in walk.steps(at[0]):
+        yield way, (place, _approved(walk, way, before=at[1]))
+
+
+def _acting(walk: CallWalk[S], node: str, barred: Barred) -> Trail | None:
+    return led_to(
+        _start(walk),
+        partial(_approving, walk),
+        lambda at, _: at[0].node == node and not at[1],
+        barred,
     )
-    for at in found:
-        (node, *_), approved = at
-        if node in acting and not approved:
-            acting.remove(node)
-            yield ground.finding(
-                "GL2",
-                "acts, and no person and no gate has let it since the model was last asked.",
-                f"put an Approve before it, and lead only its `Accepted` to {node!r}; or set it "
-                "aside with a reason (`ignore`).",
-                node=node,
-                walked=trail(found, at),
-            )
+
+
+def _acts(walk: CallWalk[S], node: str, walked: Trail) -> Finding:
+    return walk.ground.finding(
+        "GL2",
+        "acts, and no person and no gate has let it since the model was last asked.",
+        f"put an Approve before it, and lead only its `Accepted` to {node!r}; or set it aside with "
+        "a reason (`ignore`).",
+        node=node,
+        walked=walked,
+    )
 
 
 def _approved(walk: CallWalk[S], way: Way, *, before: bool) -> bool:
@@ -82,29 +106,39 @@ def _approved(walk: CallWalk[S], way: Way, *, before: bool) -> bool:
     return before or asked
 
 
-def unasked(walk: CallWalk[S]) -> Iterator[Finding]:
+def unasked(walk: CallWalk[S]) -> Iterator[Finding | Unknown]:
     """Yield every node whose held calls may be appended before a person is asked about them."""
     nodes = walk.ground.graph.nodes
     if all(one.hold for one in unwrapped(nodes.values()) if isinstance(one, Gate)):
         return
-    told: set[str] = set()
-    for place in walk.found:
-        for way, after in () if place.node in told else walk.steps(place):
-            if not (walk.runs_tools(place.node) and issubclass(way.outcome, Held)):
-                continue
-            led = search(
-                [after], lambda one: [] if walk.kind(one.node) == "gate" else walk.steps(one)
-            )
-            if any(one.node == END or walk.kind(one.node) == "append" for one in led):
-                told.add(place.node)
-                yield walk.ground.finding(
-                    "GL2",
-                    "calls that a gate holds for a person are appended, and nobody is ever asked.",
-                    "lead `Held` back to the Gate, which asks; or leave out its `hold=False`.",
-                    node=place.node,
-                    walked=(*walk.trail(place), way),
-                    outcome=way.word,
-                )
+    for node in nodes:
+        if walk.runs_tools(node) and _unasked(walk, node, frozenset()) is not None:
+            yield walk.ground.told(partial(_unasked, walk, node), partial(_passes, walk, node))
+
+
+def _unasked(walk: CallWalk[S], node: str, barred: Barred) -> Trail | None:
+    """Return a shortest way on which what `node` sends back for a person meets no gate."""
+
+    def steps(at: tuple[Place, bool]) -> Iterator[tuple[Way, tuple[Place, bool]]]:
+        for way, place in walk.steps(at[0]):
+            held = at[1] or (way.source == node and issubclass(way.outcome, Held))
+            yield way, (place, held and walk.kind(place.node) != "gate")
+
+    def is_goal(at: tuple[Place, bool], _: Way | None) -> bool:
+        return at[1] and (at[0].node == END or walk.kind(at[0].node) == "append")
+
+    return led_to(_start(walk), steps, is_goal, barred)
+
+
+def _passes(walk: CallWalk[S], node: str, walked: Trail) -> Finding:
+    return walk.ground.finding(
+        "GL2",
+        "calls that a gate holds for a person are appended, and nobody is ever asked.",
+        "lead `Held` back to the Gate, which asks; or leave out its `hold=False`.",
+        node=node,
+        walked=walked,
+        outcome=outcome_name(Held),
+    )
 
 
 def unruled(walk: CallWalk[S], tools: tuple[str, ...]) -> Iterator[Finding]:

@@ -20,13 +20,17 @@ from ..graph import Graph
 from ..outcomes import Outcome, outcome_name
 from .places import Places, shortened
 from .report import Finding, Severity, Unknown
+from .walker import NO_RUN, Barred, Walker
 
-__all__ = ["END", "Ground", "Trail", "Way", "named", "search", "trail"]
+__all__ = ["END", "Ground", "Trail", "Way", "led_to", "named", "search", "trail"]
 
 S = TypeVar("S")
 Q = TypeVar("Q")
 
 END: Final = "END"
+PATH_MAX: Final = 30
+"""How many lines of a way a reason names."""
+
 NAMED_MAX: Final = 3
 """How many nodes a reason names before it says how many more there are."""
 
@@ -80,6 +84,11 @@ class Ground(Generic[S]):
         return Places(self.graph)
 
     @cached_property
+    def walker(self) -> Walker[S]:
+        """What looks for runs that take a way."""
+        return Walker(self.graph)
+
+    @cached_property
     def order(self) -> Mapping[str, int]:
         """How soon runs arrive at each node, compared with others."""
         return {name: number for number, name in enumerate(self.parents)}
@@ -100,6 +109,36 @@ class Ground(Generic[S]):
     def trail(self, node: str) -> Trail:
         """Return a shortest way from the start to `node`."""
         return trail(self.parents, node)
+
+    def run_to(self, node: str) -> Trail:
+        """Return a short way to `node` that a run takes; empty if none is found."""
+        start = self.graph.start
+        found = self.walker.first(
+            lambda barred: led_to([start], self._steps, lambda name, _: name == node, barred)
+        )
+        return found or ()
+
+    def run(self, walked: Trail) -> Trail:
+        """Return a way as far as a run takes it."""
+        return walked[: self.walker.walk(walked)]
+
+    def told(
+        self, found: Callable[[Barred], Trail | None], tell: Callable[[Trail], Finding]
+    ) -> Finding | Unknown:
+        """Return what is told of the first way that a run takes, or that there is none.
+
+        Args:
+            found: returns a shortest way that shows what is wrong, without what is barred.
+            tell: returns the finding that a way shows.
+        """
+        walked = self.walker.first(found)
+        if walked is not None:
+            return tell(walked)
+        wrong = tell(found(frozenset()) or ())
+        long = len(wrong.outcomes) > PATH_MAX
+        path = f"{len(wrong.outcomes):,} lines to {wrong.witness[-1]}" if long else wrong.path
+        reason = f"{wrong.place}: {wrong.message} But {NO_RUN}: {path}. Fix: {wrong.fix}"
+        return Unknown(wrong.code, reason, wrong.node)
 
     def silent(self) -> tuple[str, ...]:
         """Return the nodes that runs arrive at and that promise nothing."""
@@ -196,3 +235,37 @@ def trail(found: Mapping[Q, tuple[Way, Q] | None], place: Q) -> Trail:
         walked.append(at[0])
         at = found[at[1]]
     return tuple(reversed(walked))
+
+
+def led_to(
+    starts: Iterable[Q],
+    steps: Callable[[Q], Iterable[tuple[Way, Q]]],
+    is_goal: Callable[[Q, Way | None], bool],
+    barred: Barred,
+) -> Trail | None:
+    """Return a shortest way to a goal on which no line follows one that it is barred after.
+
+    Args:
+        starts: where a way may begin.
+        steps: the lines out of a place, and where they lead.
+        is_goal: whether a place that is come to by a line is what is looked for.
+        barred: lines that must not follow each other; None stands for the start.
+    """
+    firsts = {before for before, _ in barred}
+
+    def led(at: tuple[Q, Way | None]) -> Iterable[tuple[Way, tuple[Q, Way | None]]]:
+        for way, there in steps(at[0]):
+            if (at[1], way) not in barred:
+                yield way, (there, way if way in firsts or way.target == END else _ELSE)
+
+    begun: list[tuple[Q, Way | None]] = [(one, None) for one in starts]
+    found = search(begun, led)
+    for at in found:
+        last = found[at]
+        if is_goal(at[0], None if last is None else last[0]):
+            return trail(found, at)
+    return None
+
+
+_ELSE: Final = Way("", Outcome, "")
+"""A line that nothing is barred after."""

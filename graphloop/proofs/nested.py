@@ -23,7 +23,16 @@ from ..temporal import Rules
 from .report import PROPERTIES, Finding, Unknown
 from .temporal import rules_given
 
-__all__ = ["NEST_MAX", "Nested", "Uses", "children_of", "gate_rules", "nested", "nobody_knows"]
+__all__ = [
+    "NEST_MAX",
+    "Nested",
+    "Uses",
+    "children_of",
+    "gate_rules",
+    "known_child",
+    "nested",
+    "nobody_knows",
+]
 
 S = TypeVar("S")
 
@@ -223,13 +232,17 @@ def children_of(graph: Graph[Any]) -> Iterator[tuple[str, ChildContract]]:
     """
     called = [ChildContract(name, graph.agents.get(name)) for name in sorted(graph.called)]
     for name, node in graph.nodes.items():
-        for child in _of(node):
-            known = graph.agents.get(child.name)
-            # A node may bring another graph that happens to have the name of an agent.
-            same = known is not None and (child.graph is None or child.graph == known)
-            yield name, replace(child, graph=known) if same else child
+        yield from ((name, known_child(graph, child)) for child in _of(node))
         if node.kind == "execute":
             yield from ((name, child) for child in called)
+
+
+def known_child(graph: Graph[Any], child: ChildContract) -> ChildContract:
+    """Return a child with the graph that its parent knows by the child's name."""
+    known = graph.agents.get(child.name)
+    # A node may bring another graph that happens to have the name of an agent.
+    same = known is not None and (child.graph is None or child.graph == known)
+    return replace(child, graph=known) if same else child
 
 
 def _graphs(graph: Graph[Any]) -> Iterator[tuple[ChildContract, Graph[Any]]]:

@@ -33,5 +33,5 @@ def parked_after_effects(ground: Ground[S]) -> Iterator[Finding | Unknown]:
                 f"{'acts' if acts else 'runs tools'} and waits for a person in one visit.",
                 "ask in a node of its own before, or leave by `Held` to a gate that asks.",
                 node=name,
-                walked=ground.trail(name),
+                walked=ground.run_to(name),
             )

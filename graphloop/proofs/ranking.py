@@ -73,6 +73,10 @@ class Ranking(Generic[S]):
         """Return the node that a place is, however a run has come to it."""
         return place.partition(AS)[0]
 
+    def drawn(self, way: Way) -> Way:
+        """Return a line between places as the line of the table that it is."""
+        return Way(self.node(way.source), way.outcome, self.node(way.target))
+
     def whole(self) -> tuple[tuple[str, ...], list[Way]]:
         """Return all places that runs arrive at, and the lines between."""
         ways = [way for name in self.ways for way in self.ways[name]]

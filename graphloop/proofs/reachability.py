@@ -10,16 +10,27 @@ from .ground import END, Ground, Way, search, trail
 from .lines import groups
 from .report import Finding
 
-__all__ = ["traps", "unreachable"]
+__all__ = ["islands", "shut", "traps", "unreachable"]
 
 S = TypeVar("S")
 
 
 def unreachable(ground: Ground[S]) -> Iterator[Finding]:
-    """Yield every node that no run arrives at.
+    """Yield every node that no run arrives at."""
+    start = ground.graph.start
+    for island in islands(ground):
+        for name in island:
+            yield ground.finding(
+                "GL1",
+                f"no run arrives here: no way leads from the start {start!r} to {name!r}.",
+                f"lead an outcome of a node that runs arrive at to {island[0]!r}, or remove "
+                f"{name!r}.",
+                node=name,
+            )
 
-    The witness leads to the node from where its part of the graph would have to be entered.
-    """
+
+def islands(ground: Ground[S]) -> list[tuple[str, ...]]:
+    """Return what no run arrives at: each time where to enter it, and what that leads to."""
     graph, ways = ground.graph, _all_ways(ground.graph)
     seen = search([graph.start], lambda name: _steps(ways, name))
     lost = [name for name in ways if name not in seen and name != END]
@@ -30,16 +41,11 @@ def unreachable(ground: Ground[S]) -> Iterator[Finding]:
     after = {part_of[target] for source, target in inside if part_of[source] != part_of[target]}
     heads = [part[0] for place, part in enumerate(parts) if place not in after]
     found = search(heads, lambda name: [one for one in _steps(ways, name) if one[1] not in seen])
+    led: dict[str, list[str]] = {head: [] for head in heads}
     for name in lost:
         walked = trail(found, name)
-        head = walked[0].source if walked else name
-        yield ground.finding(
-            "GL1",
-            f"no run arrives here: no way leads from the start {graph.start!r} to {name!r}.",
-            f"lead an outcome of a node that runs arrive at to {head!r}, or remove {name!r}.",
-            node=name,
-            walked=walked,
-        )
+        led[walked[0].source if walked else name].append(name)
+    return [(head, *[name for name in names if name != head]) for head, names in led.items()]
 
 
 def traps(ground: Ground[S]) -> Iterator[Finding]:
@@ -47,20 +53,26 @@ def traps(ground: Ground[S]) -> Iterator[Finding]:
 
     The witness leads from the start into the part and once around in it.
     """
-    graph, ways = ground.graph, _all_ways(ground.graph)
+    ways = _all_ways(ground.graph)
+    seen = search([ground.graph.start], lambda name: _steps(ways, name))
+    for group in shut(ground):
+        yield _trap(ground, ways, group, seen)
+
+
+def shut(ground: Ground[S]) -> Iterator[tuple[str, ...]]:
+    """Yield the innermost parts of a graph that have no way out."""
+    ways = _all_ways(ground.graph)
     back: dict[str, list[Way]] = {}
     for row in ways.values():
         for way in row:
             back.setdefault(way.target, []).append(way)
     home = search([END], lambda name: ((way, way.source) for way in back.get(name, ())))
-    seen = search([graph.start], lambda name: _steps(ways, name))
-    shut = [name for name in ways if name not in home]
-    lines = [(way.source, way.target) for name in shut for way in ways[name]]
-    for group in groups(shut, lines):
+    closed = [name for name in ways if name not in home]
+    lines = [(way.source, way.target) for name in closed for way in ways[name]]
+    for group in groups(closed, lines):
         within = set(group)
-        if any(way.target not in within for name in group for way in ways[name]):
-            continue
-        yield _trap(ground, ways, group, seen)
+        if not any(way.target not in within for name in group for way in ways[name]):
+            yield group
 
 
 def _trap(
@@ -82,7 +94,7 @@ def _trap(
         f"a run that arrives here never ends: no outcome leads out of {names}.",
         f"lead an outcome of {names} to END, or to a node from which END can be reached.",
         node=into,
-        walked=walked if first is None else (*walked, first, *back),
+        walked=ground.run(walked if first is None else (*walked, first, *back)),
     )
 
 

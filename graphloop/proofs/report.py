@@ -54,6 +54,8 @@ class Finding:
         location: the file and line where the node's class or function is defined, if known.
         written: the file and line of the row of the table, or of the cell, if known; else those of
             the graph.
+        rows: the lines of the table to blame, as nodes and outcomes: it is gone once one of them
+            leads elsewhere; empty where none is known.
     """
 
     code: str
@@ -67,6 +69,7 @@ class Finding:
     outcome: str = ""
     location: str | None = None
     written: str | None = None
+    rows: tuple[tuple[str, str], ...] = ()
 
     @property
     def path(self) -> str:
@@ -81,6 +84,9 @@ class Finding:
         lines = [f"{self.severity} {self.code} at {self.place}: {self.message}"]
         if self.written:
             lines.append(f"  written: {self.written}")
+        if self.rows:
+            told = ", ".join(f"{node}.{outcome}" for node, outcome in self.rows)
+            lines.append(f"  to blame: {told}")
         if self.location:
             lines.append(f"  defined: {self.location}")
         if self.witness:
@@ -129,7 +135,15 @@ class Report:
     def from_error(cls, error: GraphError) -> Report:
         """Return what a graph that could not be built is known to lack; nothing is proven."""
         findings = tuple(
-            Finding(problem.code, "error", problem.place, problem.found, (), problem.fix)
+            Finding(
+                problem.code,
+                "error",
+                problem.place,
+                problem.found,
+                (),
+                problem.fix,
+                written=error.written or None,
+            )
             for problem in error.problems
         )
         found = {one.code for one in findings}

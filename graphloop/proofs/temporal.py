@@ -10,10 +10,10 @@ it; of any other, only the monitor can keep the run to it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from math import inf
+from functools import partial
 from typing import Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar, final
 
 from ..contract import Cap, Contract
@@ -22,11 +22,11 @@ from ..outcomes import Outcome
 from ..temporal import AtMost, Followed, Rules, TemporalRule, describe_rule, words_of
 from ..temporal.automata import Automaton, automaton_of, entered, taken
 from ..temporal_names import to_be_brought
-from .ground import END, Ground, Trail, Way, search, trail
-from .ranking import Ranking
+from .ground import END, Ground, Trail, Way, led_to, search, trail
 from .report import Finding, Unknown
+from .rule_visits import Most
 from .unseen import Unseen
-from .visits import Visits
+from .walker import Barred
 
 __all__ = ["LINES_MAX", "RULES", "Decision", "Status", "decided", "rules_given", "temporal"]
 
@@ -81,25 +81,38 @@ def rules_given(graph: Graph[S]) -> Rules:
 
 def temporal(ground: Ground[S], rules: Rules) -> tuple[tuple[Finding, ...], tuple[Unknown, ...]]:
     """Return the findings about rules that can be broken, and what only the monitor can decide."""
-    findings: list[Finding] = []
-    unknowns: list[Unknown] = []
+    told: list[Finding | Unknown] = []
     for one in decided(ground, rules):
-        said = describe_rule(one.rule)
         if one.status == "violated":
-            findings.append(
-                ground.finding(
-                    "GL12",
-                    f"the rule {said!r} can be broken.",
-                    f"lead every way to {one.node!r} so that the rule holds, or change the rule.",
-                    node=one.node if one.node in ground.graph.nodes else "",
-                    walked=one.walked,
-                    place=f"node {one.node!r}",
-                )
+            told.append(
+                ground.told(partial(_broken, ground, one), partial(_told, ground, one.rule))
             )
         elif one.status == "unknown":
             reason = f"{one.reason}{to_be_brought(one.rule, ground.graph)}"
-            unknowns.append(Unknown("GL12", f"rule {said!r}: {reason}"))
-    return tuple(findings), tuple(unknowns)
+            told.append(Unknown("GL12", f"rule {describe_rule(one.rule)!r}: {reason}"))
+    findings = tuple([one for one in told if isinstance(one, Finding)])
+    return findings, tuple([one for one in told if isinstance(one, Unknown)])
+
+
+def _broken(ground: Ground[S], decision: Decision, barred: Barred) -> Trail | None:
+    """Return a shortest way that breaks a rule without what is barred."""
+    if not barred:
+        return decision.walked
+    product = _Product(ground, automaton_of(decision.rule), LINES_MIN, barred)
+    found = product.walk(tools=False)
+    return None if found.breach is None else found.walked
+
+
+def _told(ground: Ground[S], rule: TemporalRule, walked: Trail) -> Finding:
+    node = walked[-1].target if walked else ground.graph.start
+    return ground.finding(
+        "GL12",
+        f"the rule {describe_rule(rule)!r} can be broken.",
+        f"lead every way to {node!r} so that the rule holds, or change the rule.",
+        node=node if node in ground.graph.nodes else "",
+        walked=walked,
+        place=f"node {node!r}",
+    )
 
 
 def decided(ground: Ground[S], rules: Rules) -> tuple[Decision, ...]:
@@ -109,11 +122,11 @@ def decided(ground: Ground[S], rules: Rules) -> tuple[Decision, ...]:
         ConfigError: a word has not been looked up (`temporal_names.resolve`).
     """
     lines = max(LINES_MIN, LINES_MAX // max(1, len(rules)))
-    most = _Most(ground)
+    most = Most(ground)
     return tuple([_decided(_Product(ground, automaton_of(rule), lines), most) for rule in rules])
 
 
-def _decided(product: _Product[S], most: _Most[S]) -> Decision:
+def _decided(product: _Product[S], most: Most[S]) -> Decision:
     """Decide a rule: first by what is known of visits, then by walking."""
     rule = product.automaton.rule
     certain = product.repeated()
@@ -180,48 +193,18 @@ class _Walk(NamedTuple):
         return self.breach is None and not self.cut
 
 
-class _Most(Generic[S]):
-    """How often nodes are visited at most, and so left, by the bounds that nodes promise."""
-
-    def __init__(self, ground: Ground[S]) -> None:
-        self.ground = ground
-
-    @cached_property
-    def visits(self) -> Mapping[str, float]:
-        """The most visits of each node that runs arrive at."""
-        ranking = Ranking(self.ground)
-        names, ways = ranking.whole()
-        stay = Visits(ranking, dict.fromkeys(names, 0.0)).among(names, ways)
-        visits: dict[str, float] = {}
-        for place, count in stay.visits.items():
-            node = ranking.node(place)
-            visits[node] = visits.get(node, 0.0) + count
-        return visits
-
-    def keeps(self, rule: TemporalRule) -> bool:
-        """Whether a rule that counts can never be broken, as nothing comes so often."""
-        return isinstance(rule, AtMost) and not rule.per and self._happens(rule.what) <= rule.times
-
-    def _happens(self, word: str) -> float:
-        """Return how often a node is entered, or an outcome taken, at most."""
-        if word.startswith("node:"):
-            return self.visits.get(word.removeprefix("node:"), inf)
-        if not word.startswith("outcome:"):
-            return inf
-        ways = [way for name in self.ground.reached for way in self.ground.ways[name]]
-        nodes = {way.source for way in ways if word in taken(way.source, way.word).words}
-        return sum(self.visits[node] for node in nodes)
-
-
 class _Product(Generic[S]):
     """A graph and a rule, walked side by side over so many lines at most."""
 
-    def __init__(self, ground: Ground[S], automaton: Automaton, lines: int) -> None:
+    def __init__(
+        self, ground: Ground[S], automaton: Automaton, lines: int, barred: Barred = frozenset()
+    ) -> None:
         self.ground = ground
         self.automaton = automaton
         self.unseen = Unseen(automaton)
         self.caps = _caps(ground)
         self.lines = lines
+        self.barred = barred
 
     def walk(self, *, tools: bool, begun: Collection[int] | None = None) -> _Walk:
         """Walk all ways, the shortest first, until one breaks the rule that nodes may go.
@@ -246,11 +229,13 @@ class _Product(Generic[S]):
         node, counts = self.ground.graph.start, (0,) * len(caps)
         states = [self.automaton.after(one, entered(node)) for one in starts]
         walk = _Steps(self, caps, tools=tools)
-        found = search([_Place(node, state, counts) for state in states], walk.steps)
-        for place in found:
-            if self.breaks(place, tools=tools):
-                return _Walk(place.node, trail(found, place), walk.cut)
-        return _Walk(None, (), walk.cut)
+        places = [_Place(node, state, counts) for state in states]
+        walked = led_to(
+            places, walk.steps, lambda place, _: self.breaks(place, tools=tools), self.barred
+        )
+        if walked is None:
+            return _Walk(None, (), walk.cut)
+        return _Walk(walked[-1].target if walked else node, walked, walk.cut)
 
     def repeated(self) -> _Walk | None:
         """Return the shortest way that visits a node too often, unless a bound rules it out."""
@@ -271,13 +256,16 @@ class _Product(Generic[S]):
 
     def refused(self, walked: Trail) -> _Bounded | None:
         """Return the first bound that a node on a way promises and the way does not keep to."""
-        counts: tuple[int, ...] = (0,) * len(self.caps)
-        for way in walked:
-            after = self.counted(self.caps, way, counts)
+        taken_so_often = Counter((way.source, way.outcome) for way in walked)
+        # A bound can be exceeded only by a line that is taken more often than it allows.
+        caps = tuple([cap for cap in self.caps if taken_so_often[cap[:2]] > cap[2].times])
+        counts: tuple[int, ...] = (0,) * len(caps)
+        for way in walked if caps else ():
+            after = self.counted(caps, way, counts)
             if after is None:
                 return next(
                     cap
-                    for cap, count in zip(self.caps, counts, strict=True)
+                    for cap, count in zip(caps, counts, strict=True)
                     if self.counted((cap,), way, (count,)) is None
                 )
             counts = after

@@ -80,6 +80,16 @@ class Visits(Generic[S]):
         visits = {name: inside[name].visits[name] if name in inside else 1.0 for name in every}
         return Stay(visits, weight, why)
 
+    def by_node(self, stay: Stay) -> dict[str, float]:
+        """Return the visits of every node that the table leads to, however a run comes to it.
+
+        A node that the table leads to and no run arrives at is visited 0 times.
+        """
+        visits = dict.fromkeys(self._ranking.ground.reached, 0.0)
+        for place, count in stay.visits.items():
+            visits[self._ranking.node(place)] += count
+        return visits
+
     def _within(self, part: Part) -> Stay:
         names, ways = part
         bounded = self._ranking.bounded(ways)

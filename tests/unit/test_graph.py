@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import pickle
 
 import pytest
 from hypothesis import given
@@ -267,3 +268,13 @@ def test_no_message_drives_a_terminal() -> None:
         Graph[None]("g", odd, {A: {...: odd}})
 
     assert str(refused.value).replace("\n", "").isprintable()
+
+
+def test_what_is_wrong_with_a_graph_names_the_line_that_made_it() -> None:
+    """A program may make many graphs, and some of them in one function."""
+    with pytest.raises(GraphError, match=r"test_graph\.py:\d+\) has 1 problem") as caught:
+        Graph[None]("lost", Place("a", frozenset({Go})), {})
+
+    again = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 - made above
+    assert str(again) == str(caught.value)
+    assert "test_graph.py:" in again.written

@@ -26,9 +26,9 @@ def test_the_line_that_leads_back_without_a_bound_is_marked() -> None:
     graph = changed(unbounded)
     marks = proof_marks(graph, check(graph))
 
-    assert "[4] (no bound)" == marks.ways["append", "answered_calls"]
+    assert "[5] (no bound)" == marks.ways["append", "answered_calls"]
     assert "alarm" == marks.way_tones["append", "answered_calls"]
-    assert "[1, 5]" == marks.ways["prepare_step", "calls"]
+    assert "[1, 6]" == marks.ways["prepare_step", "ready"]
 
 
 def test_what_lies_behind_a_gate_is_shaded() -> None:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from typing import Any
 
 import pytest
 
+from graphloop.front.agent import Agent
 from graphloop.front.graph import Graph
 from graphloop.front.with_agents import with_agents
-from graphloop.graph import END
+from graphloop.graph import END, Edges
 from graphloop.model_price import ModelPrice
 from graphloop.nodes import Append, Child
 from graphloop.nodes.compact import SUMMARY_TOKENS
 from graphloop.proofs.bound import Called, bound
+from graphloop.proofs.ground import Ground
 from graphloop.proofs.most import Bound
+from graphloop.proofs.ranking import Ranking
+from graphloop.providers.script import ScriptedModel
 from graphloop.spending import Budget
 from tests.nested_graphs import shared, ungated
 from tests.topology_data import MUTANTS, graph_of, standard
@@ -260,3 +265,32 @@ def test_a_bound_above_its_budget_says_what_the_rest_is() -> None:
     assert "  usd: 3.4\n    the budget's 1, and up to 2.4 more" in str(known)
     assert {"usd"} == {*known.beyond}
     assert str(free).endswith("usd: 23.76")
+
+
+def test_agents_that_graphs_know_by_three_names_are_bounded_once_a_level(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Three uses a level are 3 to the power of the levels, and none of them says anything new."""
+    inner: Graph[None] = Agent(ScriptedModel(()), name="leaf").graph
+    levels = 9
+    for _ in range(levels):
+        uses = [Child(f"desk-{at}", f"use-{at}") for at in range(3)]
+        edges: Edges[None] = {
+            uses[0]: {...: uses[1]},
+            uses[1]: {...: uses[2]},
+            uses[2]: {...: END},
+        }
+        plain: Graph[None] = Graph("level", uses[0], edges)
+        inner = with_agents(plain, {f"desk-{at}": inner for at in range(3)})
+    looked: list[Ground[Any]] = []
+
+    def counted(ground: Ground[Any]) -> Ranking[Any]:
+        looked.append(ground)
+        return Ranking(ground)
+
+    monkeypatch.setattr(import_module("graphloop.proofs.bound"), "Ranking", counted)
+    found = inner.bound()
+
+    # The names of the innermost level are three copies of one graph.
+    assert levels + 3 == len(looked)
+    assert 40 * 3**levels == found.model_calls

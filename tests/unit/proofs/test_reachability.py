@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphloop.graph import Graph
-from graphloop.proofs.ground import Ground
+from graphloop.proofs.ground import Ground, Trail
 from graphloop.proofs.reachability import traps, unreachable
 from graphloop.proofs.report import Finding
 from tests.graphs import any_graphs, build, good_graphs
@@ -23,9 +23,16 @@ def reach(ways: Mapping[str, set[str]], start: str) -> set[str]:
     return seen
 
 
+class Bare(Ground[None]):
+    """A graph whose nodes do nothing: what its runs take is not looked at."""
+
+    def run(self, walked: Trail) -> Trail:
+        return walked
+
+
 def found(graph: Graph[None]) -> tuple[Finding, ...]:
     """Return what is unreachable, and what is a trap."""
-    ground = Ground(graph)
+    ground = Bare(graph)
     return (*unreachable(ground), *traps(ground))
 
 
@@ -146,5 +153,5 @@ def test_the_fix_of_an_unreachable_part_names_where_to_enter_it() -> None:
 
     findings = found(graph)
 
-    assert [one.witness for one in findings] == [("x",), ("x", "y"), ("x", "y", "z")]
+    assert [one.witness for one in findings] == [("x",), ("y",), ("z",)]
     assert all("arrive at to 'x'" in one.fix for one in findings)

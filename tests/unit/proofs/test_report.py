@@ -104,6 +104,7 @@ def test_json_holds_every_field() -> None:
         "outcome": "go",
         "location": "own.py:3",
         "written": None,
+        "rows": [],
     } == found["findings"][0]
 
 

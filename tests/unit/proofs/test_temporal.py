@@ -11,8 +11,8 @@ import pytest
 
 from graphloop.contract import Cap, Contract
 from graphloop.graph import END, Edges, Graph
-from graphloop.nodes import Approve, Gate, Limit
-from graphloop.outcomes import Accepted, Answered, Calls, Done, Go, Outcome
+from graphloop.nodes import Append, Approve, Gate, Limit
+from graphloop.outcomes import Aborted, Accepted, Answered, Calls, Done, Final, Go, Outcome
 from graphloop.proofs import temporal as module
 from graphloop.proofs.ground import Ground
 from graphloop.proofs.temporal import Decision, decided, temporal
@@ -344,3 +344,17 @@ def test_what_can_be_said_of_the_standard_loop_before_it_runs() -> None:
     }
 
     assert ["proven", "proven", "proven", "unknown", "violated"] == list(statuses.values())
+
+
+def test_a_node_that_only_the_table_leads_to_is_visited_no_time() -> None:
+    """A run that was stopped leaves its Append by `aborted` alone: the limit is never entered."""
+    gate, append, limit = Gate(), Append(), Limit(1)
+    edges: Edges[None] = {
+        gate: {Aborted: append, ...: END},
+        append: {Final: limit, ...: END},
+        limit: {...: END},
+    }
+    of = Graph[None]("stopped", gate, edges)
+
+    assert "proven" == decide(of, at_most("outcome:limit.go", 1)).status
+    assert "proven" == decide(of, at_most("node:limit", 1)).status

@@ -1,0 +1,136 @@
+"""blame: which lines of a table to change, so that what was found is gone.
+
+A witness ends where something goes wrong, which is seldom the line that is wrong. So lines are led
+elsewhere, one at a time, and what speaks against the graph is decided again: to blame is the line
+by whose change most of that is gone. Runs are not looked for again: what is asked is the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from copy import copy
+from dataclasses import replace
+from itertools import islice
+from typing import Final, Generic, TypeAlias, TypeVar, final
+
+from ..outcomes import Aborted, Failed, Outcome, outcome_name
+from .answers import wronged
+from .calls import CallWalk
+from .cycles import unbounded
+from .gates import open_nodes
+from .ground import END, Ground
+from .ranking import Ranking
+from .reachability import islands, shut
+from .report import Finding
+
+__all__ = ["Blame"]
+
+S = TypeVar("S")
+
+LINES_MAX: Final = 40_000
+"""How many lines of changed tables are looked at for one finding."""
+
+LINES_ALL: Final = 400_000
+"""How many are looked at for all findings of one graph."""
+
+ROWS_MAX: Final = 3
+"""How many lines are told of one finding."""
+
+DECIDED: Final = frozenset({"GL1", "GL2", "GL3", "GL4"})
+"""The properties that hang on where the lines lead."""
+
+_Cell: TypeAlias = tuple[str, type[Outcome]]
+_Wrong: TypeAlias = frozenset[tuple[str, Hashable]]
+
+
+@final
+class Blame(Generic[S]):
+    """Tells the lines to blame for the findings of one graph.
+
+    Args:
+        ground: the graph.
+    """
+
+    def __init__(self, ground: Ground[S]) -> None:
+        self._ground = ground
+        self._graph = ground.graph
+        size = sum(map(len, self._graph.table.values()))
+        self._tries, self._all = LINES_MAX // max(1, size), LINES_ALL // max(1, size)
+        self._before = _wrong(ground) if self._tries else frozenset[tuple[str, Hashable]]()
+        self._known: dict[tuple[_Cell, str], _Wrong] = {}
+        self._order = {name: at for at, name in enumerate(self._graph.table)}
+        self._heads = [names[0] for names in islands(ground)]
+
+    def told(self, finding: Finding) -> Finding:
+        """Return a finding with the lines to blame for it, and where the first of them stands."""
+        if finding.code not in DECIDED or finding.severity != "error":
+            return finding
+        before = self._before
+        scored: dict[_Cell, int] = {}
+        for cell, target in islice(self._changes(finding), min(self._tries, self._all)):
+            left = self._left(cell, target)
+            mended = len(_of(before, finding.code)) > len(_of(left, finding.code))
+            if mended and len(left) < scored.get(cell, len(before)):
+                scored[cell] = len(left)
+        if not scored:
+            return finding
+        least = min(scored.values())
+        cells = [cell for cell, score in scored.items() if score == least][:ROWS_MAX]
+        rows = tuple([(node, outcome_name(outcome)) for node, outcome in cells])
+        return replace(finding, rows=rows, written=self._ground.places.at(*rows[0]))
+
+    def _changes(self, finding: Finding) -> Iterator[tuple[_Cell, str]]:
+        """Yield lines, and where they might lead instead, the likeliest first."""
+        names = finding.witness[:-1] if finding.outcomes else ()
+        onway = [
+            (node, outcome)
+            for node, word in zip(names, finding.outcomes, strict=False)
+            for outcome in self._graph.table[node]
+            if outcome_name(outcome) == word
+        ]
+        elsewhere = [*self._heads, END, *self._graph.nodes]
+        cells = list(dict.fromkeys(reversed(onway)))
+        yield from ((cell, to) for cell in cells for to in self._heads)
+        yield from ((cell, to) for to in elsewhere for cell in cells)
+        if not onway:
+            for head in self._heads:
+                yield from ((cell, head) for cell in self._above(head))
+
+    def _above(self, head: str) -> Iterable[_Cell]:
+        """Return the lines that might have led to a node, those of the rows above it first."""
+        cells = [
+            (node, outcome)
+            for node in self._ground.reached
+            for outcome in self._graph.table[node]
+            if outcome not in {Failed, Aborted}
+        ]
+        place = self._order.get(head, 0)
+        return sorted(cells, key=lambda cell: abs(place - 1 - self._order[cell[0]]))
+
+    def _left(self, cell: _Cell, target: str) -> _Wrong:
+        """Return what is wrong once a line leads elsewhere."""
+        if (cell, target) not in self._known:
+            self._all -= 1
+            node, outcome = cell
+            table = {**self._graph.table}
+            table[node] = {**table[node], outcome: target}
+            changed = copy(self._graph)
+            changed.table = table
+            self._known[cell, target] = _wrong(Ground(changed))
+        return self._known[cell, target]
+
+
+def _of(wrong: _Wrong, code: str) -> list[Hashable]:
+    return [what for one, what in wrong if one == code]
+
+
+def _wrong(ground: Ground[S]) -> _Wrong:
+    """Return what speaks against a graph, by code, whether or not a run shows it."""
+    walk = CallWalk(ground)
+    found: list[tuple[str, Hashable]] = [
+        *(("GL1", name) for names in (*islands(ground), *shut(ground)) for name in names),
+        *(("GL2", node) for node in open_nodes(walk)),
+        *(("GL3", what) for what in wronged(walk)),
+        *(("GL4", cycle.words) for cycle in unbounded(Ranking(ground), walk)),
+    ]
+    return frozenset(found)

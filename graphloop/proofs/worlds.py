@@ -1,0 +1,160 @@
+"""worlds: what may be answered to an effect, so that a run can be led along a witness.
+
+Each answer is an event as a driver would journal it, the ordinary ones first. No function of the
+user is called: every outcome that a function declares is an answer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from itertools import product
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from .. import effects, events
+from ..events import CallCheck, Event, Failure, Left
+from ..graph import Graph
+from ..node_protocol import unwrapped
+from ..nodes.function import Function
+from ..outcomes import Aborted, Failed, Outcome
+from ..run import Run
+from ..spending import Budget
+from ..values import (
+    AssistantMessage,
+    AssistantPart,
+    FinishReason,
+    Message,
+    Reply,
+    TextPart,
+    ToolCall,
+    ToolSpec,
+    Usage,
+    UserMessage,
+    evolve,
+)
+from .samples import sample
+
+__all__ = ["CONVERSATIONS", "SETUPS", "answers"]
+
+S = TypeVar("S")
+
+TOKENS: Final = 5_000
+"""A reply may use as much as the budget, so that a StopCheck stops."""
+
+TOOLS: Final = (ToolSpec("read", "Read.", '{"type": "object"}'),)
+SETUPS: Final = tuple(
+    events.Setup("model", TOOLS, budget=Budget(tokens=TOKENS, tool_calls=calls), attended=attended)
+    for attended, calls in product((False, True), (None, 1))
+)
+"""A caller that has its say, or none; a budget that one call of a tool has spent, or none."""
+
+CALL: Final = ToolCall("", "read", "{}")
+CONVERSATIONS: Final[Mapping[str, tuple[Message, ...]]] = {
+    "": (UserMessage("Go."),),
+    "calls": (UserMessage("Go."), AssistantMessage((CALL, CALL))),
+    "overflow": (UserMessage("x" * 4_000_000),),
+}
+"""What a run begins with, by the outcome that asks for it: calls that are open, or many words."""
+
+
+def _reply(*parts: AssistantPart, finish: FinishReason, tokens: int = 1) -> Reply:
+    return Reply(AssistantMessage(parts), finish, Usage(tokens, 1))
+
+
+REPLIES: Final = (
+    _reply(TextPart("done"), finish=FinishReason.STOP),
+    _reply(CALL, finish=FinishReason.TOOL_CALLS),
+    _reply(CALL, CALL, finish=FinishReason.TOOL_CALLS),
+    _reply(TextPart("half"), evolve(CALL, arguments="{"), finish=FinishReason.LENGTH),
+    _reply(finish=FinishReason.STOP),
+    _reply(TextPart("on"), finish=FinishReason.PAUSE),
+    _reply(TextPart("no"), finish=FinishReason.REFUSAL),
+    _reply(TextPart("full"), finish=FinishReason.CONTEXT_WINDOW),
+    _reply(TextPart('["a", "b"]'), finish=FinishReason.STOP),
+    _reply(TextPart("done"), finish=FinishReason.STOP, tokens=TOKENS),
+    _reply(CALL, finish=FinishReason.TOOL_CALLS, tokens=TOKENS),
+)
+FAILURES: Final = (Failure("ServerError", "down"), Failure("ContextOverflow", "full"))
+SAID: Final[tuple[events.Answer, ...]] = (
+    events.Changes(),
+    events.Tripped(),
+    events.Tripped(("stop",)),
+    events.Judged(accepted=True),
+    events.Judged(accepted=False, feedback="no"),
+    events.Judged(accepted=False, feedback="no", retry=False),
+    events.Joined("all"),
+)
+
+
+def answers(graph: Graph[S], run: Run[S]) -> Iterator[Event]:
+    """Yield what may happen next to a run that waits."""
+    effect, at = run.pending[min(run.pending)], run.at + 1
+    yield from _answered(graph, effect, at)
+    yield events.EffectFailed(at, effect.id, FAILURES[0])
+    yield events.Cancelled(at, "simulated")
+
+
+def _answered(graph: Graph[S], effect: effects.Effect, at: float) -> Iterator[Event]:  # noqa: C901 - one case an effect
+    match effect:
+        case effects.CallModel():
+            for reply in _replies(effect):
+                yield events.ModelReplied(at, effect.id, reply, 0.0)
+            yield events.EffectFailed(at, effect.id, FAILURES[1])
+        case effects.CheckCalls(calls=calls):
+            for asked in dict.fromkeys((0, len(calls), 1)):
+                checks = [CallCheck("", place < asked) for place in range(len(calls))]
+                yield events.CallsChecked(at, effect.id, tuple(checks))
+            yield events.CallsChecked(at, effect.id, (CallCheck("does not fit"),) * len(calls))
+        case effects.AskHuman():
+            for approved in (True, False):
+                yield events.Decided(at, effect.id, approved)
+        case effects.CallTool():
+            yield events.ToolReturned(at, effect.id, "fine")
+        case effects.Invoke(callback=callback):
+            for answer in (*_left(graph, callback), *SAID):
+                yield events.CallbackReturned(at, effect.id, answer)
+        case effects.StartRun():
+            for text in ("42", '["a", "b"]'):
+                yield events.ChildEnded(at, effect.id, text)
+            yield events.ChildEnded(at, effect.id, "bad", "error")
+        case effects.HandOver():
+            yield events.Steered(at, effect.id)
+            yield events.Steered(at, effect.id, append=(UserMessage("more"),))
+
+
+def _replies(effect: effects.CallModel) -> Iterator[Reply]:
+    """Yield what a model answers; where it has to use a tool, each of the tool's choices first."""
+    if effect.request.tool_choice.mode == "tool":
+        for tool in effect.request.tools:
+            for arguments in _arguments(tool):
+                call = ToolCall("", tool.name, arguments)
+                yield _reply(call, finish=FinishReason.TOOL_CALLS)
+    yield from REPLIES
+
+
+def _arguments(tool: ToolSpec) -> Iterator[str]:
+    properties: Mapping[str, Mapping[str, Any]] = json.loads(tool.parameters)["properties"]
+    values = [
+        one.get("enum") or ([True, False] if one.get("type") == "boolean" else ["no"])
+        for one in properties.values()
+    ]
+    for chosen in product(*values):
+        yield json.dumps(dict(zip(properties, chosen, strict=True)))
+
+
+def _left(graph: Graph[S], callback: str) -> Iterator[Left]:
+    """Yield the outcomes that the function of that name may leave by."""
+    for node in unwrapped(graph.nodes.values()):
+        if isinstance(node, Function) and node.callback == callback:
+            for outcome in sorted(node.outcomes - {Failed, Aborted}, key=lambda one: one.__name__):
+                yield Left(outcome.__name__, fields=_fields(outcome))
+
+
+def _fields(outcome: type[Outcome]) -> str:
+    """Return fields of an outcome as JSON; none where no value of them is known."""
+    try:
+        return msgspec.json.encode(sample(outcome)).decode()
+    except Exception:  # noqa: BLE001 - the class is the user's
+        return ""

@@ -1,0 +1,54 @@
+"""The line to blame is the one by whose change the finding is gone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from graphloop.proofs import blame
+from graphloop.proofs.blame import Blame
+from graphloop.proofs.check import check
+from graphloop.proofs.ground import Ground
+from graphloop.proofs.report import Finding
+from tests.topology_data import graph_of, standard
+
+
+def spoilt(node: str, outcome: str, target: str) -> dict[str, Any]:
+    topology = standard(hold=False)
+    topology["edges"][node][outcome] = target
+    return topology
+
+
+@pytest.mark.parametrize(
+    ("line", "target", "code"),
+    [
+        (("gate", "aborted"), "END", "GL3"),
+        (("model", "answered"), "execute", "GL2"),
+        (("append", "answered_calls"), "prepare", "GL4"),
+    ],
+)
+def test_the_line_that_was_changed_is_told(line: tuple[str, str], target: str, code: str) -> None:
+    """Also where the witness ends at another node."""
+    report = check(graph_of(spoilt(*line, target)))
+
+    (rows,) = {one.rows for one in report.findings if one.code == code}
+    assert line in rows
+    assert "to blame: " + ".".join(rows[0]) in str(report)
+
+
+def test_what_does_not_hang_on_lines_has_no_line_to_blame() -> None:
+    """Nor has a warning; both are told as they are."""
+    told = Blame(Ground(graph_of(spoilt("gate", "aborted", "END")))).told
+    other = Finding("GL11", "error", "state", "cannot be written.", (), "keep it as text.")
+
+    assert told(other) == other
+
+
+def test_a_large_graph_is_told_without_trying(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each line that is led elsewhere is another graph to prove."""
+    monkeypatch.setattr(blame, "LINES_MAX", 1)
+    report = check(graph_of(spoilt("gate", "aborted", "END")))
+
+    assert not report.ok
+    assert {()} == {one.rows for one in report.findings}

@@ -1,0 +1,145 @@
+"""What is told as a counterexample is a run; what no run takes is told as that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphloop.graph import END, Edges, Graph
+from graphloop.nodes import Append, Approve, Execute, Function, Gate, Limit, ModelCall, PrepareStep
+from graphloop.outcomes import (
+    Aborted,
+    Answered,
+    AnsweredCalls,
+    Calls,
+    Done,
+    Failed,
+    Go,
+    Outcome,
+    Ready,
+    Resend,
+    Settled,
+    Stop,
+)
+from graphloop.proofs.check import check
+from graphloop.proofs.ground import Ground, Way
+from graphloop.proofs.report import Finding
+from graphloop.proofs.walker import Walker
+from tests.witness import is_run
+
+
+class Onward(Outcome):
+    """A function of one's own is done."""
+
+    note: str
+
+
+def way(graph: Graph[Any], *lines: tuple[str, type[Outcome]]) -> tuple[Way, ...]:
+    return tuple(Way(node, outcome, graph.table[node][outcome]) for node, outcome in lines)
+
+
+def loop() -> Graph[None]:
+    """Return a loop that nothing bounds, with a gate."""
+    prepare, model, gate, execute, append = (
+        PrepareStep(),
+        ModelCall(),
+        Gate(),
+        Execute(),
+        Append(),
+    )
+    edges: Edges[None] = {
+        prepare: {Ready: model, Calls: gate, ...: END},
+        model: {Calls: gate, Failed: END, ...: append},
+        gate: {Settled: execute, Aborted: append},
+        execute: {...: append},
+        append: {AnsweredCalls: prepare, ...: END},
+    }
+    return Graph("loop", prepare, edges)
+
+
+def test_a_way_that_a_run_takes_is_walked_to_its_end() -> None:
+    """The ordinary turn, twice."""
+    graph = loop()
+    turn = (
+        ("prepare_step", Ready),
+        ("model_call", Calls),
+        ("gate", Settled),
+        ("execute", Done),
+        ("append", AnsweredCalls),
+    )
+
+    assert 10 == Walker(graph).walk(way(graph, *turn, *turn))
+
+
+def test_calls_are_handed_in_once() -> None:
+    """A second turn takes up no calls: nobody has handed any in."""
+    graph = loop()
+    first = (("prepare_step", Calls), ("gate", Settled), ("execute", Done))
+    walked = way(graph, *first, ("append", AnsweredCalls), *first)
+
+    assert 4 == Walker(graph).walk(walked)
+
+
+def test_a_function_leaves_by_each_of_its_outcomes() -> None:
+    """Also by one with fields, of which a sample is made; the function is not called."""
+    own = Function("own", frozenset({Onward}))
+    edges: Edges[None] = {own: {Onward: own, ...: END}}
+    graph = Graph[None]("own", own, edges)
+
+    assert 3 == Walker(graph).walk(way(graph, *[("own", Onward)] * 3))
+
+
+def test_a_cycle_that_no_run_goes_round_is_unknown() -> None:
+    """An Append that has sent on what it had has nothing to send again."""
+    approve, append = Approve(), Append()
+    edges: Edges[None] = {
+        approve: {...: append},
+        append: {Resend: append, ...: END},
+    }
+    report = check(Graph[None]("again", approve, edges))
+
+    assert "GL4" not in {one.code for one in report.findings}
+    (unknown,) = (one.reason for one in report.unknown if one.code == "GL4")
+    assert "no run" in unknown
+
+
+def test_a_witness_that_no_run_takes_gives_way_to_one_that_does() -> None:
+    """Calls that are handed in come first in the table, and only at the start of a run."""
+    prepare, model, execute, append = PrepareStep(), ModelCall(), Execute(), Append()
+    between = Approve("between")
+    edges: Edges[None] = {
+        model: {Answered: between, ...: END},
+        between: {...: prepare},
+        prepare: {Calls: execute, Ready: append, ...: END},
+        execute: {...: append},
+        append: {...: END},
+    }
+    graph = Graph[None]("late", model, edges)
+
+    report = check(graph)
+
+    for one in report.findings:
+        assert is_run(graph, one), one.path
+    assert "GL2" not in report.proven
+
+
+def test_the_tries_of_a_graph_come_to_an_end() -> None:
+    """A graph with thousands of findings is told in bounded time."""
+    graph = loop()
+    walker = Walker(graph, tries=3)
+
+    assert walker.walk(way(graph, ("prepare_step", Ready), ("model_call", Answered))) <= 2
+    assert walker.tries <= 3
+
+
+def test_what_cannot_be_reached_by_a_run_has_no_way_there() -> None:
+    """A finding about a node stands; the way to it is told where a run takes it."""
+    gate, append, limit = Gate(), Append(), Limit(1)
+    edges: Edges[None] = {
+        gate: {Aborted: append, ...: END},
+        append: {AnsweredCalls: limit, ...: END},
+        limit: {Go: END, Stop: END},
+    }
+    ground = Ground(Graph[None]("stopped", gate, edges))
+
+    assert ground.run_to("limit") == ()
+    assert isinstance(ground.finding("GL1", "", "", node="limit"), Finding)
