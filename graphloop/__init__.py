@@ -29,10 +29,8 @@ if TYPE_CHECKING:
     from .front.topology import (
         Topology,
         dump,
-        dump_agent_spec,
         fingerprint,
         load,
-        load_agent_spec,
     )
     from .front.turn_in_hand import TurnInHand
     from .front.with_agents import with_agents
@@ -53,7 +51,6 @@ if TYPE_CHECKING:
     from .spending import Budget, budget
     from .tool_effects import NOT_DONE, UNKNOWN, Found
     from .tools import Tool, ToolContext, tool
-    from .topology.agent_spec.findings import AgentSpecFinding, AgentSpecReport
     from .topology.registration import Registry, registry
     from .values import FinishReason, ToolChoice, Usage
 
@@ -62,8 +59,6 @@ __all__ = [
     "NOT_DONE",
     "UNKNOWN",
     "Agent",
-    "AgentSpecFinding",
-    "AgentSpecReport",
     "AgentTool",
     "AnswerInfo",
     "Approval",
@@ -118,7 +113,6 @@ __all__ = [
     "decline",
     "deny",
     "dump",
-    "dump_agent_spec",
     "fallback",
     "fingerprint",
     "generate_object",
@@ -126,7 +120,6 @@ __all__ = [
     "generate_text",
     "generate_text_sync",
     "load",
-    "load_agent_spec",
     "loop_until",
     "map_over",
     "node",
@@ -169,10 +162,8 @@ _HOMES = {
     ".front.topology": (
         "Topology",
         "dump",
-        "dump_agent_spec",
         "fingerprint",
         "load",
-        "load_agent_spec",
     ),
     ".front.turn_in_hand": ("TurnInHand",),
     ".front.with_agents": ("with_agents",),
@@ -192,7 +183,6 @@ _HOMES = {
     ".run": ("EndReason", "StepResult"),
     ".tool_effects": ("NOT_DONE", "UNKNOWN", "Found"),
     ".tools": ("Tool", "ToolContext", "tool"),
-    ".topology.agent_spec.findings": ("AgentSpecFinding", "AgentSpecReport"),
     ".topology.registration": ("Registry", "registry"),
     ".values": ("FinishReason", "ToolChoice", "Usage"),
 }

@@ -29,7 +29,7 @@ from .arguments import (
     Theme,
     Unbounded,
 )
-from .request import Approve, DrawRequest, FuzzRequest, Notation, ResumeRequest, RunRequest
+from .request import Approve, DrawRequest, FuzzRequest, ResumeRequest, RunRequest
 from .status import Status, delivered, guarded
 
 __all__ = ["main"]
@@ -266,26 +266,6 @@ def _schema(
 ) -> None:
     """Do `graphloop schema`."""
     _exit("schema", registers, output=output, closed=bool(registers))
-
-
-@app.command("convert", help=manual.CONVERT, short_help="Read or write Open Agent Spec.")
-def _convert(
-    source: Annotated[str, typer.Argument(metavar="FILE", help="A file; Python is executed.")],
-    *,
-    to: Annotated[Notation, typer.Option(help="What to write.")] = Notation.TOPOLOGY,
-    output: Annotated[
-        Text, typer.Option("-o", "--output", metavar="FILE", help="The file; - is stdout.")
-    ] = None,
-    registers: Annotated[
-        Text, typer.Option("--with", metavar="FILE.py", help="Executed; registers what it names.")
-    ] = None,
-    allow_refused: Annotated[
-        bool, typer.Option("--allow-refused", help="Leave out what has no counterpart.")
-    ] = False,
-) -> None:
-    """Do `graphloop convert`."""
-    given = {"to": to, "output": output, "registers": registers, "allow_refused": allow_refused}
-    _exit("convert", source=source, **given)
 
 
 @app.command("runs", help=manual.RUNS, short_help="List runs that are kept in a store.")

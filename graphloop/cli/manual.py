@@ -7,7 +7,6 @@ from typing import Final
 __all__ = [
     "APPROVE",
     "CHECK",
-    "CONVERT",
     "DIFF",
     "DRAW",
     "FORK",
@@ -220,24 +219,6 @@ FORK: Final = """Copy a run up to one of its events, to go on differently; print
 The original stays as it is. Answers that were not taken up by event N stay
 behind; child runs that began later do, too. A copy that would act on what a
 person approved before N is refused: fork before it, or say --share-approvals.
-"""
-
-CONVERT: Final = """Read or write Open Agent Spec, and say what is exact and what is not.
-
-\b
-  graphloop convert flow.json -o topology.yaml
-  graphloop convert flow.json --with tools.py -o topology.yaml
-  graphloop convert topology.yaml --to agent-spec -o flow.json
-  graphloop convert topology.py --to agent-spec -o flow.json
-
-\b
-A topology travels along in the metadata of what is written, and is read back
-from there; --with names a .py file that registers its nodes and tools. The
-report goes to stdout; without -o the document does, and the report to stderr.
-
-\b
-Exit status: 0 converted; 1 something is refused: nothing is written, unless
---allow-refused is given, which leaves it out (a run ends where it stood).
 """
 
 SCHEMA: Final = """Print the JSON Schema of topology files, for editors.

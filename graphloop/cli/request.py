@@ -13,19 +13,11 @@ __all__ = [
     "Approve",
     "DrawRequest",
     "FuzzRequest",
-    "Notation",
     "ResumeRequest",
     "RunRequest",
     "refuse_blanks",
     "refuse_twice",
 ]
-
-
-class Notation(StrEnum):
-    """How a topology is written down."""
-
-    TOPOLOGY = "topology"
-    AGENT_SPEC = "agent-spec"
 
 
 class Approve(StrEnum):

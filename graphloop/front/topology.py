@@ -27,7 +27,6 @@ from ..outcomes import Outcome
 from ..policy import Condition, Policy
 from ..temporal import Rules
 from ..tool_name import legal_name
-from ..topology.agent_spec import AgentSpecReport, read_agent_spec, write_agent_spec
 from ..topology.document import Document, document_of
 from ..topology.reader import read_path, read_text
 from ..topology.registration import Names, Registry, registry
@@ -42,7 +41,7 @@ from .options import RunOptions, ToolInput, Tools
 from .runner import Runner
 from .told import Model
 
-__all__ = ["Topology", "dump", "dump_agent_spec", "fingerprint", "load", "load_agent_spec"]
+__all__ = ["Topology", "dump", "fingerprint", "load"]
 
 PASSED_ON: Final = ("api_key", "base_url", "timeouts", "retries", "price", "prices", "clock")
 """The options of a run that hold for the agents of its file as well: how the model is asked."""
@@ -271,49 +270,6 @@ def load(
     given = text_or_path(source)
     read = read_path(given, names) if isinstance(given, Path) else read_text(given, names)
     return Topology(read, names)
-
-
-def load_agent_spec(
-    source: str | Path, *, registry: Registry = registry, allow_refused: bool = False
-) -> tuple[Topology, AgentSpecReport]:
-    """Return the topology that a flow or an agent of Open Agent Spec is, and how well it fits.
-
-    A tool that needs a confirmation there is asked about by a gate here, or is refused.
-
-    Args:
-        source: the path of the document, JSON or YAML; or its text, which has a line break or
-            begins with a brace.
-        registry: what the document may name: its tools, and the functions of its tool nodes.
-        allow_refused: whether what has no counterpart is left out: a run ends where it stood, and
-            a model is not offered the tool. A topology that travels along in the metadata is taken
-            as it stands, with what the rest of the document does not show.
-
-    Raises:
-        TopologyError: the document is wrong, or something in it is refused; with every problem.
-        ConfigError: neither a path nor a text is given.
-    """
-    names = Names(registry)
-    read = read_agent_spec(text_or_path(source), names, allow_refused=allow_refused)
-    return Topology(read.document, names), read.report
-
-
-def dump_agent_spec(
-    graph: kernel.Graph[Any], *, registry: Registry = registry
-) -> tuple[str, AgentSpecReport]:
-    """Return a graph as JSON of Open Agent Spec, and what other tools will not see of it.
-
-    The topology itself travels along in the document's metadata: `load_agent_spec` reads it back
-    as an equal one, if nobody has changed the rest; what is refused in the report has to be
-    allowed there, for others do not see it.
-
-    Args:
-        graph: a graph, from a file or from Python.
-        registry: what its file may name.
-
-    Raises:
-        GraphError: naming each node that no file can hold, or no way leads to its end.
-    """
-    return write_agent_spec(_document(graph), Names(registry))
 
 
 def dump(graph: kernel.Graph[Any], *, registry: Registry = registry) -> str:

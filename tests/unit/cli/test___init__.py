@@ -34,7 +34,6 @@ COMMANDS = (
     "diff",
     "fuzz",
     "schema",
-    "convert",
     "runs",
     "approve",
     "resume",

@@ -17,10 +17,8 @@ from graphloop.front.own_node import node
 from graphloop.front.topology import (
     Topology,
     dump,
-    dump_agent_spec,
     fingerprint,
     load,
-    load_agent_spec,
 )
 from graphloop.node_protocol import Kind, Leave, Reaction, Wait
 from graphloop.outcomes import Outcome
@@ -210,25 +208,6 @@ def test_the_instructions_of_the_file_are_the_system_message(desk: Topology) -> 
     assert brief == load(dump(brief, registry=REGISTRY), registry=REGISTRY) != desk
 
 
-def test_a_topology_goes_through_agent_spec(tmp_path: Path) -> None:
-    """As text and as a file it comes back equal, and the report says what others do not see."""
-    path = tmp_path / "flow.json"
-    (tmp_path / "writer.yaml").write_text(WRITER)
-    (tmp_path / "desk.yaml").write_text(DESK)
-    desk = load(tmp_path / "desk.yaml", registry=REGISTRY)
-
-    text, report = dump_agent_spec(desk, registry=REGISTRY)
-    path.write_text(text)
-
-    assert report.refused
-    for source in (text, path, str(path)):
-        with pytest.raises(TopologyError, match="does not show"):
-            load_agent_spec(source, registry=REGISTRY)
-        found, told = load_agent_spec(source, registry=REGISTRY, allow_refused=True)
-        assert desk == found
-        assert len(report.refused) == len(told.refused)
-
-
 ENDLESS = """\
 graphloop: 1
 name: t
@@ -300,8 +279,6 @@ def test_a_text_is_told_from_a_path_by_any_line_break() -> None:
     given: object = WRITER.encode()
     with pytest.raises(ConfigError, match=r"found bytes\. Fix: decode"):
         load(given)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    with pytest.raises(ConfigError, match=r"found bytes\. Fix: decode"):
-        load_agent_spec(given)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 def test_a_text_with_a_nul_character_is_refused_in_words() -> None:
