@@ -60,6 +60,7 @@ def test_prices_by_model_reach_children_of_children() -> None:
     result = boss.generate_sync("Go")
 
     used = result.total_usage
+    assert used is not None
     assert result.cost_usd == pytest.approx(used.input_tokens + used.output_tokens)
 
 
