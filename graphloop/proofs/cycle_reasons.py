@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, TypeVar
 
 from ..contract import Moves
-from ..node_protocol import Kind
+from ..node_protocol import Kind, unwrapped
 from ..nodes.function import Function
 from .ground import Trail
 from .ranking import Ranking
@@ -73,6 +73,6 @@ def _fix(ranking: Ranking[S], cycle: Trail) -> str:
     nodes = [ranking.ground.graph.nodes[way.source] for way in cycle]
     if any(node.kind in TURNS for node in nodes):
         return STOP
-    own = next((node.name for node in nodes if isinstance(node, Function)), "")
+    own = next((node.name for node in unwrapped(nodes) if isinstance(node, Function)), "")
     cap = f", or give an outcome of {own!r} on it a `cap=`" if own else ""
     return f"lead the cycle through a Limit, which counts its rounds{cap}"

@@ -131,10 +131,18 @@ def circling(
     aside: Container[str] = frozenset(),
     *,
     every: bool = False,
+    shown: bool = True,
 ) -> Iterator[Finding | Unknown]:
     """Yield a finding for every cycle without a bound, or that nobody can tell.
 
-    The arguments are those of `unbounded`.
+    The other arguments are those of `unbounded`.
+
+    Args:
+        ranking: what bounds the graph's cycles.
+        walk: its calls.
+        aside: the nodes whose cycles are excused.
+        every: to return all of them.
+        shown: whether a finding has to be shown by a run.
     """
     ground = ranking.ground
     opened = any("turn" in ranking.may_move(way) for row in ranking.ways.values() for way in row)
@@ -165,7 +173,7 @@ def circling(
                 names[0],
             )
             continue
-        run = _gone_round(ranking, walk, cycle)
+        run = _gone_round(ranking, walk, cycle) if shown else cycle
         why, fix = reason(ranking, (run or cycle).around)
         if run is None:
             yield Unknown(

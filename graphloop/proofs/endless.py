@@ -45,7 +45,7 @@ def endless(graph: Graph[S], *, every: bool = False) -> tuple[Endless, ...]:
     if not ground.reached:
         return ()
     aside = aside_in(graph.ignore)
-    found = circling(Ranking(ground), CallWalk(ground), aside, every=every)
+    found = circling(Ranking(ground), CallWalk(ground), aside, every=every, shown=False)
     return tuple(
         [
             Endless(

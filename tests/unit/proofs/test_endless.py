@@ -23,7 +23,8 @@ def test_a_cycle_without_a_bound_is_told_with_what_would_bound_it() -> None:
 
     assert "poll" == found.node
     assert "nothing bounds the cycle poll -> poll" in found.words
-    assert "StopCheck" in found.words
+    assert "Limit" in found.words
+    assert "`cap=`" in found.words
 
 
 def test_a_reason_for_the_cycle_is_a_reason_to_go_on() -> None:
