@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
@@ -27,6 +28,7 @@ from graphloop.effects import (
     Invoke,
     StartRun,
 )
+from graphloop.errors import ConfigError
 from graphloop.events import (
     Answer,
     Asked,
@@ -58,7 +60,7 @@ from graphloop.history import History
 from graphloop.loop import Standard, standard_edges
 from graphloop.nodes.prepare_step import PrepareStep
 from graphloop.nodes.stop_check import StopCheck
-from graphloop.policy import Rule
+from graphloop.policy import Rule, refuse_shadowed
 from graphloop.run import Run, Turn, Verdict
 from graphloop.spending import Budget, Spent
 from graphloop.tool_outcome import ToolOutcome
@@ -107,6 +109,7 @@ __all__ = [
     "said",
     "setup",
     "spec",
+    "unshadowed",
     "wrong",
 ]
 
@@ -583,3 +586,13 @@ def valid_json(text: str) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
+
+
+def unshadowed(given: Iterable[Rule]) -> tuple[Rule, ...]:
+    """Return the rules without those that no call can reach: a gate refuses these."""
+    kept: list[Rule] = []
+    for rule in given:
+        with suppress(ConfigError):
+            refuse_shadowed([*kept, rule], len(kept))
+            kept.append(rule)
+    return tuple(kept)

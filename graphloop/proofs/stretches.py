@@ -89,13 +89,14 @@ def led_in_circles(ground: Ground[S]) -> Iterator[Finding]:
             at, walked = way.target, [*walked, way]
         circle = walked[[*[one.source for one in walked], at].index(at) :]
         if circle:
+            names = " -> ".join([*[way.source for way in circle], at])
+            # The circle is the table's; how a run comes to be stopped on it is no part of it.
             yield ground.finding(
                 "GL13",
-                "a run that was stopped goes in a circle from here until the engine ends it.",
+                f"a run that was stopped goes in a circle until the engine ends it: {names}.",
                 "lead `Aborted` of a node of the circle to an append node, or to END.",
                 node=at,
                 outcome=circle[0].word,
-                walked=(*ground.trail(at), *circle),
                 severity="warning",
             )
 

@@ -26,6 +26,7 @@ from graphloop.proofs.verdict import consequences
 from tests.changed_loop import changed
 from tests.honest_graphs import Table, graph_of
 from tests.sizes import sized
+from tests.strategies import unshadowed
 
 Letter: TypeAlias = tuple[str, int]
 Verdict: TypeAlias = Literal["allow", "ask", "deny"]
@@ -215,8 +216,8 @@ NAMES: Final = ["".join(letters) for size in range(1, 6) for letters in product(
 
 
 def rules_of(rng: Random) -> tuple[Rule, ...]:
-    """Return rules of a gate, any of which may be in vain."""
-    return tuple(
+    """Return rules of a gate."""
+    return unshadowed(
         [
             Rule(
                 verdict,
@@ -238,7 +239,7 @@ def edited(rng: Random, rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
             new.insert(rng.randint(0, len(new)), rules_of(rng)[0])
         else:
             rng.shuffle(new)
-    return tuple(new) or rules
+    return unshadowed(new) or rules
 
 
 def is_open_longer(was: Rule, now: Rule) -> bool:

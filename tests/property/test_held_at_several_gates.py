@@ -34,7 +34,7 @@ from graphloop.policy import Rule
 from graphloop.proofs.bound import bound
 from tests.contract_monitor import broken_promises, visits_of
 from tests.sizes import sized
-from tests.strategies import Adversary, call, reply, spec
+from tests.strategies import Adversary, call, reply, spec, unshadowed
 
 EVENTS_MAX: Final = 400
 STEPS_MAX: Final = 3
@@ -87,7 +87,7 @@ def rows(draw: st.DrawFn) -> Row:
     for at in range(draw(st.integers(1, 3))):
         asks, denies = draw(some), draw(some)
         rules = (Rule("ask", tuple(asks)), Rule("deny", tuple(denies[:1])), Rule("allow", ("*",)))
-        given = tuple([one for one in rules if one.tools])
+        given = unshadowed([one for one in rules if one.tools])
         gates.append(Gate(f"gate_{at}", given, draw(st.booleans())))
     execute = Execute(concurrency=draw(st.integers(1, 3)), hold=draw(st.booleans()))
     return Row(tuple(gates), draw(st.integers(0, 2)), execute)

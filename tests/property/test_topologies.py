@@ -63,6 +63,7 @@ from graphloop.topology.reader import read_text
 from graphloop.topology.registration import Names, Registry
 from graphloop.topology.writer import data_of, fingerprint_of, yaml_of
 from graphloop.values import ToolChoice
+from tests.strategies import unshadowed
 from tests.topology_forms import is_valid
 
 AnyNode: TypeAlias = Node[Any, Outcome]
@@ -181,7 +182,7 @@ WHOLE: Final[Mapping[str, Callable[[str], st.SearchStrategy[AnyNode]]]] = {
         reads=st.none() | st.frozensets(words, max_size=2),
     ),
     "gate": lambda name: st.builds(
-        Gate, st.just(name), st.lists(rules(), max_size=3).map(tuple), st.booleans()
+        Gate, st.just(name), st.lists(rules(), max_size=3).map(unshadowed), st.booleans()
     ),
     "limit": lambda name: st.builds(Limit, numbers, st.just(name)),
     "map_over": lambda name: st.builds(

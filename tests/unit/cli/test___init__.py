@@ -233,7 +233,7 @@ def test_the_commands_on_a_store_are_done_with_their_options(
 
 
 @pytest.mark.parametrize(
-    "command", ["run", "draw", "check", "diff", "fuzz", "schema", "convert", "resume", "replay"]
+    "command", ["run", "draw", "check", "diff", "fuzz", "schema", "resume", "replay"]
 )
 def test_every_command_that_loads_python_says_that_it_is_executed(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -109,8 +109,11 @@ async def claim_and_fork(path: Path) -> None:
     store = leasing(path)
     await store.claim("r")
     await store.append("r", 1, Cancelled(1.0, "first"))
+    lives, here = os.pipe()
     if (child := os.fork()) == 0:
+        os.write(here, b".")  # It has let go of what it does not own.
         signal.pause()
+    os.read(lives, 1)
     say(child)
     sys.stdin.readline()
 
