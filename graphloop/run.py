@@ -31,7 +31,6 @@ from .values import (
     ToolSpec,
     Usage,
     UserMessage,
-    call_key,
     call_place,
     evolve,
 )
@@ -226,10 +225,9 @@ class Turn(Struct, frozen=True):
 
     def place_of(self, key: str) -> int | None:
         """Return the place of the turn's call of this key; None for what a node wished for."""
-        place = key.rpartition(".")[2]
-        if not place.isdecimal() or int(place) >= len(self.calls):
-            return None
-        return int(place) if key == call_key(self.number, int(place)) else None
+        turn, _, tail = key.rpartition(".")
+        place = int(tail) if tail.isdecimal() and turn == f"c{self.number}" else len(self.calls)
+        return place if place < len(self.calls) and tail == str(place) else None
 
     def has_call(self, key: str) -> bool:
         """Whether this is the key of one of the turn's calls."""

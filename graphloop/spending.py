@@ -39,10 +39,10 @@ class Spent(Struct, frozen=True, gc=False):
         return None if 0 < self.model_calls == self.unreported_calls else self.usage
 
     @classmethod
-    def on(cls, usage: Usage, cost_usd: float | None) -> Spent:
+    def on(cls, usage: Usage, cost_usd: float | None, seconds: float = 0.0) -> Spent:
         """Return what one model call has spent; a call takes tokens, so 0 of them was not told."""
         unpriced, untold = int(cost_usd is None), int(not usage.total_tokens)
-        return cls(1, 0, usage, cost_usd or 0.0, unpriced, unreported_calls=untold)
+        return cls(1, 0, usage, cost_usd or 0.0, unpriced, seconds, 0, untold)
 
     def __add__(self, other: Spent) -> Spent:
         return Spent(

@@ -78,6 +78,9 @@ ANSWERS: Final[Mapping[type[Effect], type[Event]]] = {
 }
 """What a wish that came true is answered by; any wish may be answered by `EffectFailed`."""
 
+OF_CALLS: Final = frozenset({CallTool, StartRun})
+"""What runs a call of the turn, or a child that a node wished for."""
+
 ELSEWHERE: Final = frozenset({AskHuman, HandOver, StartRun})
 """Wishes whose time is not this run's: people take theirs, and child runs count their own."""
 
@@ -215,7 +218,7 @@ def _timed(run: Run[S], event: Event) -> Spent:
 def _spend(run: Run[S], event: Answering, answered: Effect) -> Spent:
     spent, seconds = run.spent, run.spent.seconds + _seconds(run, event)
     if isinstance(event, ModelReplied):
-        return evolve(spent, seconds=seconds) + Spent.on(event.reply.usage, event.cost_usd)
+        return spent + Spent.on(event.reply.usage, event.cost_usd, seconds - spent.seconds)
     if isinstance(answered, CallTool):
         # A tool that failed has run, or may have.
         return evolve(spent, tool_calls=spent.tool_calls + 1, seconds=seconds)
@@ -303,7 +306,7 @@ def _wait(graph: Graph[S], event: Event, node: str, wait: Wait[S]) -> Step[S]:
         if type(effect) not in ANSWERS or effect.id != number:
             raise _broken(graph, node, *_unfit_effect(effect, number))
         pending[number] = effect
-        if isinstance(effect, CallTool | StartRun) and turn.calls:
+        if type(effect) in OF_CALLS and turn.calls:
             turn = _started(graph, node, turn, effect)
     if not pending:
         raise _broken(graph, node, "waits for nothing.", "ask for an effect, or leave.")
@@ -313,8 +316,9 @@ def _wait(graph: Graph[S], event: Event, node: str, wait: Wait[S]) -> Step[S]:
     return Step(event, waiting, effects)
 
 
-def _started(graph: Graph[S], node: str, turn: Turn, effect: CallTool | StartRun) -> Turn:
+def _started(graph: Graph[S], node: str, turn: Turn, effect: Effect) -> Turn:
     """Return the turn with a call of it started, unless a node wished for something else."""
+    assert isinstance(effect, CallTool | StartRun), "it was looked at before"
     place = turn.place_of(effect.key)
     if place is None:
         return turn

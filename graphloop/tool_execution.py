@@ -36,6 +36,8 @@ class _Context(Protocol):
     @property
     def aborted(self) -> Event: ...
 
+    def of_a_thread(self) -> _Context: ...
+
 
 class _TooLate(TimeoutError):
     """A function has been given up: another `TimeoutError` is its own."""
@@ -129,6 +131,7 @@ async def _outcome(call: Caller, policy: Policy, value: object, context: _Contex
 
 async def _called(call: Caller, value: object, context: _Context, *, in_thread: bool) -> object:
     if in_thread:
+        context = context.of_a_thread()
         try:
             result = await asyncio.to_thread(_in_thread, call, value, context)
         except asyncio.CancelledError:

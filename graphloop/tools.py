@@ -14,9 +14,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 from threading import Event
-from typing import Generic, Literal, TypeAlias, Unpack, cast, final, overload
+from typing import Final, Generic, Literal, TypeAlias, Unpack, cast, final, overload
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import asdict
 from pydantic import BaseModel
 from typing_extensions import ParamSpec, TypeVar
@@ -32,7 +32,7 @@ from .tool_kinds import definition_text, kind_of
 from .tool_name import check_name
 from .tool_options import Approval, ToolOptions, policy_of, reject_unknown
 from .tool_outcome import ToolOutcome, rejection, result_content
-from .values import Message, ToolKind, ToolSpec
+from .values import Message, ToolKind, ToolSpec, evolve
 
 __all__ = [
     "AnyTool",
@@ -51,6 +51,10 @@ Q = ParamSpec("Q")
 T = TypeVar("T")
 
 
+NEVER: Final = Event()
+"""The `aborted` of calls that are cancelled when they are given up."""
+
+
 class ToolContext(Struct, frozen=True):
     """What a tool may know of the call it serves; a parameter of this type receives it.
 
@@ -66,7 +70,11 @@ class ToolContext(Struct, frozen=True):
     turn: int
     messages: Sequence[Message]
     path: tuple[str, ...] = ()
-    aborted: Event = field(default_factory=Event)
+    aborted: Event = NEVER
+
+    def of_a_thread(self) -> ToolContext:
+        """Return the context for a call in a thread of its own, which may be given up."""
+        return evolve(self, aborted=Event())
 
     @property
     def idempotency_key(self) -> str:

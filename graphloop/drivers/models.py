@@ -31,6 +31,9 @@ S = TypeVar("S")
 
 DELTAS: Final = (TextDelta, ReasoningDelta, ToolCallDelta, Restarted)
 
+NOTHING_YET: Final = Reply(AssistantMessage(()), FinishReason.OTHER)
+"""A call whose server has told no usage: whatever model it asks, its price is not known."""
+
 
 class Models(Generic[S]):
     """Asks the models of one run; `said` is the text of a reply that has not ended.
@@ -52,7 +55,7 @@ class Models(Generic[S]):
     ) -> AsyncGenerator[Live | ModelReplied | EffectFailed, None]:
         """Yield a model's deltas and, last, the event that it replied or failed."""
         seen = False
-        self._so_far[effect.id] = _so_far(effect.model, Usage())
+        self._so_far[effect.id] = NOTHING_YET
         self.said.clear()
         try:
             async with aclosing(self._session(effect.model).stream(effect.request)) as stream:

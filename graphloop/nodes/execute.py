@@ -228,6 +228,8 @@ def _fitting(queues: Sequence[Queue], room: int, taken: set[str]) -> dict[int, T
 def _without(queues: tuple[Queue, ...], ready: Mapping[int, ToolSpec]) -> tuple[Queue, ...]:
     """Return the queues once these calls have left: they stood in front."""
     left: list[Queue] = []
+    if len(queues) == 1 and len(ready) == len(queues[0].places):
+        return ()
     for queue in queues:
         size = len(ready.keys() & queue.places[: len(ready)])
         if size < len(queue.places):
