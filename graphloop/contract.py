@@ -157,6 +157,11 @@ class Contract:
     reducers: frozenset[str] = frozenset()
     functions: tuple[str, ...] = ()
 
+    def never(self, outcome: type[Outcome]) -> bool:
+        """Return whether no visit ever leaves by `outcome`."""
+        cap = self.caps.get(outcome)
+        return cap is not None and cap.never
+
     def may_move(self, outcome: type[Outcome]) -> frozenset[Moves]:
         """Return what a visit that leaves by `outcome` may have moved on."""
         return self.moves | self.moves_by.get(outcome, frozenset()) | self.moved(outcome)

@@ -87,7 +87,8 @@ def check(
     findings, aside = set_aside([one for one in found if isinstance(one, Finding)], excuses, told)
     findings = tuple([_written(one, ground) for one in findings])
     unknown = [one for one in found if isinstance(one, Unknown)]
-    return Report.of(graph.name, findings, unknown, aside)
+    report = Report.of(graph.name, findings, unknown, aside)
+    return replace(report, never_taken=ground.never_taken)
 
 
 def _grounds(graphs: Iterable[Nested]) -> dict[Hashable, Ground[Any]]:

@@ -95,8 +95,7 @@ class Ground(Generic[S]):
 
     def _is_never(self, name: str, outcome: type[Outcome]) -> bool:
         contract = self.contracts.get(name)
-        cap = None if contract is None else contract.caps.get(outcome)
-        return cap is not None and cap.never
+        return contract is not None and contract.never(outcome)
 
     def _steps(self, name: str) -> Iterable[tuple[Way, str]]:
         return ((way, way.target) for way in self.ways.get(name, ()))
@@ -139,6 +138,16 @@ class Ground(Generic[S]):
         path = f"{len(wrong.outcomes):,} lines to {wrong.witness[-1]}" if long else wrong.path
         reason = f"{wrong.place}: {wrong.message} But {NO_RUN}: {path}. Fix: {wrong.fix}"
         return Unknown(wrong.code, reason, wrong.node)
+
+    @property
+    def never_taken(self) -> tuple[tuple[str, str], ...]:
+        """The lines of the table that its nodes never take, as nodes and outcomes."""
+        return tuple(
+            (name, outcome_name(outcome))
+            for name, row in self.graph.table.items()
+            for outcome in row
+            if self._is_never(name, outcome)
+        )
 
     def silent(self) -> tuple[str, ...]:
         """Return the nodes that runs arrive at and that promise nothing."""

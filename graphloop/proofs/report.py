@@ -123,13 +123,24 @@ class Suppressed:
 @final
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What is known of the graph of that name; print it to read it."""
+    """What is known of the graph of that name; print it to read it.
+
+    Attributes:
+        graph: the graph's name.
+        findings: what is wrong.
+        proven: the codes of the properties that hold.
+        unknown: the properties that cannot be decided.
+        suppressed: the findings that somebody has set aside.
+        never_taken: the lines of its own table that no run takes, as nodes and outcomes: the
+            parameters of their nodes rule them out.
+    """
 
     graph: str
     findings: tuple[Finding, ...]
     proven: tuple[str, ...]
     unknown: tuple[Unknown, ...]
     suppressed: tuple[Suppressed, ...] = ()
+    never_taken: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def from_error(cls, error: GraphError) -> Report:
@@ -196,6 +207,9 @@ class Report:
         for unknown in self.unknown:
             open_.setdefault(unknown.reason, []).append(unknown.code)
         lines += [f"  unknown {', '.join(codes)}: {reason}" for reason, codes in open_.items()]
+        if self.never_taken:
+            count = len(self.never_taken)
+            lines.append(f"  lines of the table that these parameters never take: {count}")
         return "\n".join(lines)
 
     def _verdict(self) -> str:

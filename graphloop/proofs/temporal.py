@@ -82,10 +82,11 @@ def rules_given(graph: Graph[S]) -> Rules:
 def temporal(ground: Ground[S], rules: Rules) -> tuple[tuple[Finding, ...], tuple[Unknown, ...]]:
     """Return the findings about rules that can be broken, and what only the monitor can decide."""
     told: list[Finding | Unknown] = []
+    lines = _lines(rules)
     for one in decided(ground, rules):
         if one.status == "violated":
             told.append(
-                ground.told(partial(_broken, ground, one), partial(_told, ground, one.rule))
+                ground.told(partial(_broken, ground, one, lines), partial(_told, ground, one.rule))
             )
         elif one.status == "unknown":
             reason = f"{one.reason}{to_be_brought(one.rule, ground.graph)}"
@@ -94,11 +95,11 @@ def temporal(ground: Ground[S], rules: Rules) -> tuple[tuple[Finding, ...], tupl
     return findings, tuple([one for one in told if isinstance(one, Unknown)])
 
 
-def _broken(ground: Ground[S], decision: Decision, barred: Barred) -> Trail | None:
+def _broken(ground: Ground[S], decision: Decision, lines: int, barred: Barred) -> Trail | None:
     """Return a shortest way that breaks a rule without what is barred."""
     if not barred:
         return decision.walked
-    product = _Product(ground, automaton_of(decision.rule), LINES_MIN, barred)
+    product = _Product(ground, automaton_of(decision.rule), lines, barred)
     found = product.walk(tools=False)
     return None if found.breach is None else found.walked
 
@@ -121,9 +122,14 @@ def decided(ground: Ground[S], rules: Rules) -> tuple[Decision, ...]:
     Raises:
         ConfigError: a word has not been looked up (`temporal_names.resolve`).
     """
-    lines = max(LINES_MIN, LINES_MAX // max(1, len(rules)))
+    lines = _lines(rules)
     most = Most(ground)
     return tuple([_decided(_Product(ground, automaton_of(rule), lines), most) for rule in rules])
+
+
+def _lines(rules: Rules) -> int:
+    """Return how many lines are walked for each of some rules, whenever a way is looked for."""
+    return max(LINES_MIN, LINES_MAX // max(1, len(rules)))
 
 
 def _decided(product: _Product[S], most: Most[S]) -> Decision:

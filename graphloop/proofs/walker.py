@@ -80,7 +80,7 @@ class Walker(Generic[S]):
         barred: Barred = frozenset()
         for _ in range(TRIES):
             walked = found(barred)
-            if walked is None:
+            if walked is None or self.tries <= 0:
                 return None
             length = self.walk(walked)
             if length == len(walked):

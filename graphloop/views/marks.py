@@ -18,8 +18,8 @@ __all__ = ["TONES", "Marks", "Tone", "Way", "loudest"]
 Tone: TypeAlias = Literal["weak", "strong", "lit", "added", "removed", "alarm"]
 """How something is drawn.
 
-Pale, as what never happened; thick, as a path to follow; lit up, as where a run stands; green or
-dashed red, as what is new or gone; or red, as what is wrong.
+Pale, as what never happened or never can; thick, as a path to follow; lit up, as where a run
+stands; green or dashed red, as what is new or gone; or red, as what is wrong.
 """
 
 _LOUD: Final[tuple[Tone, ...]] = ("alarm", "removed", "added", "lit", "strong")

@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias, TypeVar, final
 
+from ..contract import contract_of
 from ..graph import Graph
+from ..outcomes import outcome_name
 from .drawing import PALETTE, Look, Role, lines, notes
 from .family import Family, kin
-from .marks import Marks, Tone
+from .marks import Marks, Tone, Way
 
 __all__ = [
     "Draw",
@@ -168,9 +170,22 @@ def family_picture(
         draw: draws one graph.
         prefix: what ids begin with.
     """
-    drawn, ids = draw(family.graph, marks, prefix)
+    drawn, ids = draw(family.graph, _paled(family.graph, marks), prefix)
     inner = _inner(family, marks, expand, ids, draw, prefix) if expand > 0 else ()
     return replace(drawn, inner=tuple(inner))
+
+
+def _paled(graph: Graph[Any], marks: Marks) -> Marks:
+    """Return marks by which the lines are pale, too, that the nodes never take."""
+    promised = {name: contract_of(node) for name, node in graph.nodes.items()}
+    pale: dict[Way, Tone] = {
+        (name, outcome_name(outcome)): "weak"
+        for name, row in graph.table.items()
+        if (contract := promised[name]) is not None
+        for outcome in row
+        if contract.never(outcome)
+    }
+    return replace(marks, way_tones={**pale, **marks.way_tones}) if pale else marks
 
 
 def _inner(

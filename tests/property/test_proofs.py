@@ -109,6 +109,25 @@ def test_what_is_proven_holds_in_every_run(
     assert len(left) <= len(entered)
 
 
+def _harmless(mutant: Mutant, topology: Topology) -> bool:
+    """Whether no run takes what the mutant changes, which the tables alone do not show."""
+    loops = [name for name in topology["nodes"] if name.endswith("stop")]
+    last = topology["nodes"][loops[-1]]
+    gate = topology["nodes"][loops[-1].removesuffix("stop") + "gate"]
+    match mutant.name:
+        case "gate bypassed by a conversation" | "handed-in calls skipped":
+            # Calls that a conversation brings along are answered in the first loop.
+            return len(loops) > 1
+        case "held calls not asked about":
+            # Such a gate holds the whole batch until a person has spoken: it leaves none held.
+            return bool(gate["hold"])
+        case "turn not opened":
+            # Each loop before has taken a step, and this loop another: none is left to go on.
+            return bool(last["max_steps"] <= len(loops))
+        case _:
+            return False
+
+
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda one: one.name)
 @settings(max_examples=sized(6, 200), deadline=None)
 @given(topology=safe_topologies())
@@ -116,14 +135,12 @@ def test_every_mutant_is_found(mutant: Mutant, topology: Topology) -> None:
     """What nobody has ever seen the checker find, it may as well not look for."""
     _, report = checked(mutant.of(topology))
 
-    # Behind another loop no calls are handed in; a gate that holds the batch leaves none held.
-    harmless = "two-append" in topology["nodes"] or any(
-        one.get("hold") for one in topology["nodes"].values()
-    )
-    assert not report.ok or mutant.warns or harmless
     found = {one.code for one in report.findings}
-    told = found | {one.code for one in report.unknown}
-    assert mutant.code in (told if harmless else found)
+    if _harmless(mutant, topology):
+        assert mutant.code in found | {one.code for one in report.unknown}
+    else:
+        assert not report.ok or mutant.warns
+        assert mutant.code in found
     assert mutant.code not in report.proven
 
 

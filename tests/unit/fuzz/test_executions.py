@@ -144,6 +144,13 @@ def led_on() -> Graph[None]:
     return Graph("led_on", prepare, edges)
 
 
+def test_a_run_that_was_stopped_starts_nothing_wherever_its_table_leads() -> None:
+    """The kernel sees to it, whatever the table says."""
+    report = fuzz(led_on(), seeds=200)
+
+    assert report.ok, str(report)
+
+
 def test_a_run_that_was_stopped_asks_for_nothing_wherever_its_table_leads(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

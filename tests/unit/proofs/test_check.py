@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,26 @@ def test_the_standard_loop_is_proven() -> None:
     assert () == report.findings
     assert ["GL12"] == [one.code for one in report.unknown]
     assert {*PROPERTIES} == {*report.proven, "GL12"}
+
+
+def test_lines_that_can_never_be_taken_are_counted_and_named() -> None:
+    """Its parameters decide which: without a compaction, nothing is ever too long."""
+    report = check(agent())
+
+    assert ("prepare_step", "overflow") in report.never_taken
+    assert ("prepare_step", "ready") not in report.never_taken
+    count = len(report.never_taken)
+    told = f"  lines of the table that these parameters never take: {count}"
+    assert told in str(report).splitlines()
+    assert len(json.loads(report.to_json())["never_taken"]) == count
+
+
+def test_of_a_table_whose_lines_can_all_be_taken_nothing_is_counted() -> None:
+    """No empty headings."""
+    report = check(around(Child("kid")))
+
+    assert () == report.never_taken
+    assert "never take" not in str(report)
 
 
 @given(any_graphs())

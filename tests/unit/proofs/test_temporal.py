@@ -6,6 +6,7 @@ That nothing is ever proven wrongly is in tests/property/test_temporal_proofs.py
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 import pytest
 
@@ -26,6 +27,7 @@ from graphloop.temporal import (
 from graphloop.temporal_names import names_of, resolve
 from tests.graphs import agent
 from tests.property.test_temporal_proofs import Spot
+from tests.topology_data import graph_of, standard
 
 BOTH: tuple[type[Outcome], ...] = (Calls, Answered)
 GATE = Gate()
@@ -358,3 +360,20 @@ def test_a_node_that_only_the_table_leads_to_is_visited_no_time() -> None:
 
     assert "proven" == decide(of, at_most("outcome:limit.go", 1)).status
     assert "proven" == decide(of, at_most("node:limit", 1)).status
+
+
+def test_a_rule_that_is_broken_far_down_a_large_graph_is_shown_by_a_run() -> None:
+    """The nearest way there is none that a run takes, and others are as far."""
+    loops = [standard(prefix=f"l{at}-", max_steps=5_000) for at in range(600)]
+    whole = loops[0]
+    for before, after in pairwise(loops):
+        verify = next(name for name in before["nodes"] if name.endswith("verify"))
+        before["edges"][verify]["accepted"] = after["start"]
+    for one in loops[1:]:
+        whole["nodes"] |= one["nodes"]
+        whole["edges"] |= one["edges"]
+
+    findings, unknown = temporal(Ground(graph_of(whole)), at_most("node:l599-stop", 1))
+
+    assert () == unknown
+    assert ["l599-stop"] == [one.node for one in findings]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from graphloop.contract import ChildContract, Contract
-from graphloop.graph import END, Graph
+from graphloop.contract import Cap, ChildContract, Contract
+from graphloop.graph import END, Edges, Graph
+from graphloop.outcomes import outcome_name
 from graphloop.views.dot import dot
 from graphloop.views.marks import Marks
 from graphloop.views.mermaid import mermaid
@@ -48,6 +49,28 @@ def test_words_stand_beside_the_outcomes_they_are_about() -> None:
 
     assert (Word("calls", "3"),) == drawn.strokes[0].words
     assert "calls 3" == str(drawn.strokes[0].words[0])
+
+
+@dataclass(frozen=True)
+class Capped(Place):
+    """A node that never leaves by its first outcome."""
+
+    @property
+    def contract(self) -> Contract:
+        return Contract(caps={OUTCOMES[0]: Cap(0)})
+
+
+def test_a_line_that_can_never_be_taken_is_pale_unless_it_is_marked() -> None:
+    """A reader need not follow it."""
+    first, second = OUTCOMES[:2]
+    node, after = Capped("a", frozenset((first, second))), Place("b", frozenset((first,)))
+    edges: Edges[None] = {node: {first: END, second: after}, after: {first: END}}
+    graph = Graph("g", node, edges)
+    way = ("a", outcome_name(first))
+
+    assert ["weak", None, None] == [one.tone for one in picture(graph).strokes]
+    marked = picture(graph, Marks(way_tones={way: "alarm"}))
+    assert ["alarm", None, None] == [one.tone for one in marked.strokes]
 
 
 def test_children_are_drawn_only_if_asked_for_and_as_deep_as_asked_for() -> None:

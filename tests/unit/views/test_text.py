@@ -23,7 +23,7 @@ def test_the_standard_loop_fits_into_a_terminal() -> None:
         "",
         "▱ prepare_step  (prepare)",
         "├━━━ ready ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━▶ model_call ↓",
-        "├─── overflow ──────────────────────────▶ compact ↓",
+        "├─·─ overflow ──────────────────────────▶ compact ↓",
         "├─── calls ─────────────────────────────▶ gate ↓",
     ]
     assert "├━━━ go ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━▶ prepare_step ↑" in lines
