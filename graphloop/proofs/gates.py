@@ -102,8 +102,9 @@ def _approved(walk: CallWalk[S], way: Way, *, before: bool) -> bool:
         return True
     if contract is None or contract.model_calls != 0 or contract.agents or contract.children:
         return False
-    asked = contract.asks and kind != "gate" and issubclass(way.outcome, Accepted)
-    return before or asked
+    if contract.asks and kind not in {"gate", "execute"}:
+        return issubclass(way.outcome, Accepted)  # The last word counts: a no undoes a yes.
+    return before
 
 
 def unasked(walk: CallWalk[S]) -> Iterator[Finding | Unknown]:
