@@ -105,10 +105,10 @@ class RunResult(Generic[S]):
     def usage(self) -> Usage | None:
         """Tokens of this leg: since the start, or since the run was resumed."""
         spent, earlier = spent_by(self.run, self.children), self.before
-        untold = spent.unreported_calls - earlier.unreported_calls
-        if 0 < spent.model_calls - earlier.model_calls == untold:
-            return None
         total, before = spent.usage, earlier.usage
+        untold = spent.unreported_calls - earlier.unreported_calls
+        if untold and total.total_tokens == before.total_tokens:
+            return None
         return Usage(
             total.input_tokens - before.input_tokens,
             total.output_tokens - before.output_tokens,
@@ -116,6 +116,7 @@ class RunResult(Generic[S]):
             total.cache_write_tokens - before.cache_write_tokens,
             total.reasoning_tokens - before.reasoning_tokens,
             total.server_tool_calls - before.server_tool_calls,
+            total.untold_attempts - before.untold_attempts,
         )
 
     @property

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from graphloop import END, Agent, EndReason, Graph, budget, retry
+from graphloop import END, Agent, EndReason, Graph, RunResult, budget, retry
 from graphloop.errors import ConnectionFailed, RequestRejected
 from graphloop.nodes import Append, ModelCall, PrepareStep
 from graphloop.outcomes import Answered, Ready
@@ -20,7 +20,7 @@ from graphloop.views.parts import Part, StepRetry, SubAgent, TextDelta
 from tests.echo_wire import HI, Talk
 from tests.regressions.worlds import call, calls, counting
 from tests.unit.cli.command_line import called
-from tests.wire_server import Answer, WireServer
+from tests.wire_server import Answer, WireServer, sse
 
 BROKEN = Answer(HI, cut_after=1)
 
@@ -43,6 +43,26 @@ def answered(*answers: Answer, attempts: int = 3, fallback: bool = False) -> str
 def test_a_buffered_answer_that_breaks_off_is_asked_again() -> None:
     """Nobody has seen the half of it that came."""
     assert answered(BROKEN, Answer(HI)) == "Hi there"
+
+
+def test_an_attempt_whose_usage_is_unknown_ends_a_run_that_refuses_such() -> None:
+    """A run that cannot count what it spends must not seem to have spent nothing."""
+
+    async def main() -> RunResult[str]:
+        whole = sse('{"text": "b", "spent": 5}', "[DONE]")
+        async with WireServer([BROKEN, Answer(whole)]) as server:
+            provider = Talk(server, retries=Retries(attempts_max=3)).provider()
+            result = await Agent(provider, budget=budget(tokens=100)).generate("Hello")
+            await provider.aclose()
+            return result
+
+    result = asyncio.run(main())
+
+    assert result.total_usage == Usage(5, untold_attempts=1)
+    assert any("told no usage" in one for one in result.warnings)
+    assert result.cost_usd is None
+    refusing = budget(tokens=100, refuse_uncounted=True)
+    assert refusing.tripped(result.run.spent) == ("budget.uncounted",)
 
 
 def test_a_line_that_always_breaks_leads_to_the_next_model() -> None:

@@ -19,12 +19,15 @@ from graphloop.errors import (
     StreamTruncated,
 )
 from graphloop.providers import exchange as module
-from graphloop.providers.base import Restarted, TextDelta
+from graphloop.providers.base import Restarted, TextDelta, UsageSoFar
 from graphloop.providers.exchange import Exchange
 from graphloop.providers.http import Retries, Timeouts
 from graphloop.providers.timeouts import Watch
+from graphloop.values import Usage
 from tests.echo_wire import ASK, HI, KEY, PING, EchoWire, Talk, spoken
 from tests.wire_server import Answer, WireServer, json_answer, sse
+
+UNTOLD = UsageSoFar(Usage(untold_attempts=1))
 
 
 @pytest.mark.parametrize(
@@ -188,7 +191,8 @@ def test_an_error_within_the_first_content_is_asked_again_like_any_other() -> No
         async with WireServer(
             [Answer(sse('{"text": "Hi", "error": "late"}')), Answer(HI)]
         ) as server:
-            first, *rest = await Talk(server).ask()
+            told, first, *rest = await Talk(server).ask()
+            assert told == UNTOLD
             assert first == Restarted()
             assert spoken(rest) == "Hi there"
 
@@ -204,6 +208,7 @@ def test_what_came_before_an_error_in_the_same_chunk_is_shown() -> None:
             provider = Talk(server).provider()
             stream = provider.session().stream(ASK)
             assert await anext(stream) == TextDelta("Hi")
+            assert await anext(stream) == UNTOLD
             assert await anext(stream) == Restarted()
             assert await anext(stream) == TextDelta("Hi")
             await stream.aclose()
