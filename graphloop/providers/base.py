@@ -112,8 +112,10 @@ class Encoder(Protocol):
 class Decoder(Protocol):
     """Decodes the events of one stream."""
 
-    def feed(self, event: ServerEvent) -> Iterable[Delta | UsageSoFar]:
+    def feed(self, event: ServerEvent) -> Iterable[Live | UsageSoFar]:
         """Take one event; return what the listener may see at once, and what is spent if told.
+
+        `Restarted` makes void what the same stream has shown before it.
 
         Raises:
             BadReply: the event's JSON does not parse or is not of this wire.

@@ -21,7 +21,7 @@ from ..errors import (
     StreamTruncated,
 )
 from ..values import Usage
-from .base import Delta, ServerEvent, UsageSoFar, Wire
+from .base import Live, ServerEvent, UsageSoFar, Wire
 from .refusals import is_report
 from .retries import retry_after_s
 from .sse import SseDecoder
@@ -67,7 +67,7 @@ class Exchange:
 
     def __init__(self, wire: Wire, watch: Watch) -> None:
         self.decoder = wire.decoder()
-        self.items: list[Delta | UsageSoFar] = []
+        self.items: list[Live | UsageSoFar] = []
         self.events: list[ServerEvent] = []
         self.spent = Usage()
         self.ended = False
