@@ -278,6 +278,17 @@ def test_the_wait_of_a_server_that_is_too_long_is_told_with_the_error() -> None:
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("encoding", ["", "Identity", " IDENTITY"])
+def test_an_encoding_that_changes_nothing_is_read(encoding: str) -> None:
+    """Names of encodings have no case, and some proxies send the header empty."""
+
+    async def main() -> None:
+        async with WireServer([Answer(HI, headers={"content-encoding": encoding})]) as server:
+            assert "Hi there" == spoken(await Talk(server).ask())
+
+    asyncio.run(main())
+
+
 def test_a_refusal_in_an_encoding_keeps_its_status() -> None:
     """A proxy that compresses its error page is still overloaded."""
 
