@@ -214,9 +214,10 @@ def unseen_costs(graph: Graph[S], run: Run[S]) -> tuple[str, ...]:
                     bounds += [(f"stop.total_tokens_exceed({one.tokens_max})", untold)]
     why = "a server told no usage" if untold else "a price is not known"
     fix = "bound the run by steps or seconds" if untold else "give `prices=` or `price=`"
+    if not limit.refuse_uncounted:
+        fix += ", or end such a run by budget(refuse_uncounted=True)"
     return tuple(
-        f"{bound} cannot count all model calls: {why}. Fix: {fix}, or end such a run by "
-        "budget(refuse_uncounted=True)"
+        f"{bound} cannot count all model calls: {why}. Fix: {fix}"
         for bound, unseen in bounds
         if unseen
     )
