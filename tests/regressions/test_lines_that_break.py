@@ -171,7 +171,7 @@ class Costly:
         """Return itself: it remembers nothing."""
         return self
 
-    async def stream(self, _: ModelRequest) -> AsyncGenerator[StreamItem, None]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
         """Tell what is spent, and fail."""
         yield UsageSoFar(Usage(self._tokens))
         raise down()
