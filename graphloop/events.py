@@ -128,10 +128,12 @@ class Begun(Struct, frozen=True, tag=True, gc=False):
 
     Journaled before the effects begin (DURABLE §6.4): a run that is folded from a journal in which
     one of them has begun and not been answered does not know whether it happened.
+    `spent` is what an attempt at them has used that has answered nothing: the run is interrupted.
     """
 
     at: float
     effects: tuple[int, ...]
+    spent: Spent = Spent()
 
 
 class CallCheck(Struct, frozen=True, gc=False):

@@ -13,7 +13,7 @@ import typing
 from collections.abc import Callable, Mapping
 
 import docstring_parser
-from pydantic import PydanticUserError, TypeAdapter
+from pydantic import ConfigDict, PydanticUserError, TypeAdapter
 from pydantic.fields import FieldInfo
 from pydantic_core import to_jsonable_python
 from typing_extensions import TypedDict
@@ -23,6 +23,9 @@ from .errors import ToolDefinitionError
 from .parameters import JsonSchema, Parameters, arguments_parser, schema_of, schema_text
 
 __all__ = ["function_parameters"]
+
+FINITE: typing.Final = ConfigDict(allow_inf_nan=False)
+"""JSON has no number that is none; neither has a text which stands for a number."""
 
 
 def function_parameters(function: Callable[..., object], injected: type) -> Parameters:
@@ -145,7 +148,11 @@ def _compile(
 def _typed_dict(fields: Mapping[str, object]) -> type:
     # The class form, because type checkers accept the call form with literals only.
     return types.new_class(
-        "Arguments", (TypedDict,), exec_body=lambda body: body.update(__annotations__=dict(fields))
+        "Arguments",
+        (TypedDict,),
+        exec_body=lambda body: body.update(
+            __annotations__=dict(fields), __pydantic_config__=FINITE
+        ),
     )
 
 

@@ -21,7 +21,8 @@ class Spent(Struct, frozen=True, gc=False):
     run's own events: waiting for people counts nothing, and child runs count each for itself.
     `tool_calls` has those that were stopped in the middle: they have run, or may have.
     `agent_calls` are the child runs that calls of models have started, and none that nodes have.
-    `unreported_calls` counts model calls whose server told no usage; `usage` lacks them.
+    `unreported_calls` counts model calls with an attempt whose server told no usage; `usage` lacks
+    that, and `cost_usd` does.
     """
 
     model_calls: int = 0
@@ -36,12 +37,13 @@ class Spent(Struct, frozen=True, gc=False):
     @property
     def told_usage(self) -> Usage | None:
         """The usage as far as servers told it; None where model calls were made and none did."""
-        return None if 0 < self.model_calls == self.unreported_calls else self.usage
+        return None if self.unreported_calls and not self.usage.total_tokens else self.usage
 
     @classmethod
     def on(cls, usage: Usage, cost_usd: float | None, seconds: float = 0.0) -> Spent:
         """Return what one model call has spent; a call takes tokens, so 0 of them was not told."""
-        unpriced, untold = int(cost_usd is None), int(not usage.total_tokens)
+        unpriced = int(cost_usd is None or usage.untold_attempts > 0)
+        untold = int(usage.untold_attempts > 0 or not usage.total_tokens)
         return cls(1, 0, usage, cost_usd or 0.0, unpriced, seconds, 0, untold)
 
     def __add__(self, other: Spent) -> Spent:

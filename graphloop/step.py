@@ -193,14 +193,14 @@ def _noted(run: Run[S], event: Started | Resumed | Begun | Queued | Cancelled) -
             return evolve(run, steering=(*run.steering, message))
         case Cancelled(reason=reason):
             return evolve(run, stopping=reason)
-        case Begun(effects=effects):
+        case Begun(effects=effects, spent=used):
             strangers = [one for one in effects if one not in run.pending]
             if strangers:
                 raise IllegalEvent(
                     f"Begun names effects {strangers} of run {run.id!r}, "
                     f"which waits for {sorted(run.pending) or 'nothing'}"
                 )
-            return evolve(run, begun=run.begun.union(effects))
+            return evolve(run, begun=run.begun.union(effects), spent=run.spent + used)
 
 
 def _seconds(run: Run[S], event: Event) -> float:

@@ -237,6 +237,7 @@ class Usage(Struct, frozen=True, gc=False):
     `input_tokens` excludes what was read from or written to a prompt cache; `output_tokens`
     includes `reasoning_tokens` (CONTRACT §5.9; providers differ, codecs normalise).
     `server_tool_calls` counts the tools that the provider ran itself; they are no tokens.
+    `untold_attempts` counts attempts whose server showed content, and told no usage.
     """
 
     input_tokens: int = 0
@@ -245,6 +246,7 @@ class Usage(Struct, frozen=True, gc=False):
     cache_write_tokens: int = 0
     reasoning_tokens: int = 0
     server_tool_calls: int = 0
+    untold_attempts: int = 0
 
     @property
     def total_tokens(self) -> int:
@@ -264,6 +266,7 @@ class Usage(Struct, frozen=True, gc=False):
             self.cache_write_tokens + other.cache_write_tokens,
             self.reasoning_tokens + other.reasoning_tokens,
             self.server_tool_calls + other.server_tool_calls,
+            self.untold_attempts + other.untold_attempts,
         )
 
 

@@ -27,6 +27,7 @@ __all__ = [
     "WIRE",
     "block_delta",
     "block_start",
+    "block_stop",
     "body",
     "content",
     "message_delta",
@@ -63,6 +64,10 @@ def block_start(index: int, **block: object) -> ServerEvent:
 
 def block_delta(index: int, **delta: object) -> ServerEvent:
     return event({"type": "content_block_delta", "index": index, "delta": delta})
+
+
+def block_stop(index: int) -> ServerEvent:
+    return event({"type": "content_block_stop", "index": index})
 
 
 def message_delta(usage: object = None, **delta: object) -> ServerEvent:

@@ -250,7 +250,7 @@ event_kinds: dict[type[Event], st.SearchStrategy[Event]] = {
     ),
     ModelReplied: st.builds(ModelReplied, finite, effect_ids, replies, st.none() | finite),
     Resumed: st.builds(Resumed, finite),
-    Begun: st.builds(Begun, finite, st.lists(effect_ids, max_size=3).map(tuple)),
+    Begun: st.builds(Begun, finite, st.lists(effect_ids, max_size=3).map(tuple), spents),
     CallsChecked: st.builds(
         CallsChecked, finite, effect_ids, st.lists(checks, max_size=3).map(tuple)
     ),

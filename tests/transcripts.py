@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from graphloop.providers.base import Delta, ServerEvent, UsageSoFar, Wire
+from graphloop.providers.base import Delta, Restarted, ServerEvent, UsageSoFar, Wire
 from graphloop.providers.sse import SseDecoder
 from graphloop.values import Reply
 
@@ -38,7 +38,7 @@ def heard(wire: Wire, events: Iterable[ServerEvent]) -> tuple[list[Delta], Reply
     """Return what a stream of `events` shows, and the answer it ends with."""
     decoder = wire.decoder()
     items = [item for one in events for item in decoder.feed(one)]
-    return [item for item in items if not isinstance(item, UsageSoFar)], decoder.reply()
+    return [item for item in items if not isinstance(item, UsageSoFar | Restarted)], decoder.reply()
 
 
 def decoded(wire: Wire, *chunks: bytes) -> tuple[list[Delta], Reply]:

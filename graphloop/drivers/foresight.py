@@ -57,8 +57,13 @@ def ends(taken: Step[S] | Exception) -> bool:
 
 
 def is_interrupted(run: Run[S] | None, event: Event, ended: Run[S]) -> bool:
-    """Whether a run ends in an error by a failed model call that may succeed later."""
+    """Whether a run ends in an error by a failed model call that may succeed later.
+
+    Once the budget is spent, nothing is asked again: the failure stands.
+    """
     if run is None or not isinstance(event, EffectFailed) or not event.failure.retryable:
+        return False
+    if ended.setup.budget.tripped(ended.spent):
         return False
     failed = ended.ended and ended.ending is not None and ended.ending.reason is EndReason.ERROR
     return failed and isinstance(run.pending.get(event.effect), CallModel)

@@ -102,7 +102,7 @@ class Models(Generic[S]):
 
     def _failed(self, effect: CallModel, error: Exception, *, seen: bool) -> EffectFailed:
         failed = self._performer.fail(effect, error)
-        if not (seen or self._so_far[effect.id].usage.total_tokens):
+        if not seen and self._so_far[effect.id].usage == Usage():
             del self._so_far[effect.id]  # No server bills a refusal.
         return evolve(failed, spent=self._used(effect.id), content_seen=seen)
 

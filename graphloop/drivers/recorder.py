@@ -15,8 +15,8 @@ from contextlib import suppress
 from typing import Generic, TypeVar
 
 from ..codec import typed_events
-from ..errors import Fenced, IllegalEvent, RunBusy, StoreError, UnknownRun
-from ..events import Event, Started
+from ..errors import Fenced, IllegalEvent, ProviderError, RunBusy, StoreError, UnknownRun
+from ..events import Begun, EffectFailed, Event, Started
 from ..graph import Graph
 from ..replay import replay_steps
 from ..run import Run
@@ -91,26 +91,32 @@ class Recorder(Generic[S]):
 
     async def take(
         self, event: Event, *, going: bool = False
-    ) -> tuple[Step[S], CancelledError | None]:
+    ) -> tuple[Step[S], CancelledError | ProviderError | None]:
         """Journal an event, then step: the order that makes a run survive its process.
+
+        A failure of a model call that would end the run, and may pass, is not journaled, only what
+        it has used. The call stays pending, as after a crash, and a resume performs it again.
 
         Args:
             event: what happened.
             going: whether the caller is on their way already.
 
         Returns:
-            The step, and the cancellation that came meanwhile, to be raised by whoever is told.
+            The step, and what the caller raises then: a cancellation that came meanwhile, or the
+            failure that interrupts the run.
 
         Raises:
             RunBusy: another driver has taken the run further than is known here.
             StoreError: the event was not kept, for another reason.
-            ProviderError: the run would end by this failure, which may pass. Nothing is journaled:
-                the model call stays pending, as after a crash, and a resume performs it again.
         """
         place = place_of(self.run, event)
         taken = foreseen(self._graph, self.run, event, self._state)
         if self._ports.kept and not (self._ports.path or isinstance(taken, Exception)):
-            self._refuse_interrupted(event, taken.run)
+            failed = self._interruption(event, taken.run)
+            if failed is not None and isinstance(event, EffectFailed):
+                begun = Begun(event.at, (event.effect,), event.spent)
+                taken, cut = await self.take(begun, going=going)
+                return taken, cut or failed
         self._is_torn, self._ends = True, ends(taken)
         try:
             cut = await journaled(self._ports.store, place, event, self._caller, going=going)
@@ -125,11 +131,13 @@ class Recorder(Generic[S]):
         self.run = taken.run
         return taken, cut
 
-    def _refuse_interrupted(self, event: Event, ended: Run[S]) -> None:
+    def _interruption(self, event: Event, ended: Run[S]) -> ProviderError | None:
+        """Return the failure that interrupts the run in place of ending it."""
         raised = self._performer.exception_behind(ended)
-        if raised is not None and is_interrupted(self.run, event, ended):
-            raised.add_note(f"run {ended.id!r} is interrupted, not over: resume it to try again")
-            raise raised
+        if not (isinstance(raised, ProviderError) and is_interrupted(self.run, event, ended)):
+            return None
+        raised.add_note(f"run {ended.id!r} is interrupted, not over: resume it to try again")
+        return raised
 
     async def refuse_outrun(self, run_id: str, refused: Event | None = None) -> None:
         """Refuse to go on with a run that another driver has taken further than is known here.

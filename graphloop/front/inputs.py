@@ -131,8 +131,11 @@ def _message(at: int, message: MessageInput) -> Message:
             return UserMessage(parts)
         case "assistant":
             said, details = _assistant(place, message), _details(place, message)
-            # Reasoning goes back to the wire that it came from, and to no other.
-            own = details or any(isinstance(part, ReasoningPart) for part in said)
+            # What a server gave along goes back to the wire that it came from, and to no other.
+            own = details or any(
+                isinstance(part, ReasoningPart) or (isinstance(part, ToolCall) and part.extra)
+                for part in said
+            )
             return AssistantMessage(tuple(said), WIRE if own else "", details)
         case _:  # "tool", the last of the roles.
             failed = message.get("is_error", False)
@@ -214,16 +217,26 @@ def _assistant(place: str, message: Mapping[str, object]) -> list[AssistantPart]
         match call:
             case {"id": str(id_), "function": {"name": str(name), "arguments": str(arguments)}}:
                 here = f"{place}.tool_calls[{at}]"
-                _nothing_else(here, call, ("id", "type", "index", "function"))
                 function = _fields(call)["function"]
                 _nothing_else(f"{here}.function", function, ("name", "arguments"))
-                parts.append(ToolCall(id_, name, arguments))
+                parts.append(ToolCall(id_, name, arguments, _extra(here, _fields(call))))
             case _:
                 raise ConfigError(
                     f"{place}.tool_calls[{at}]: expected id and function with name and "
                     f"arguments (a JSON string); found {call!r:.80}"
                 )
     return parts
+
+
+def _extra(place: str, call: Mapping[str, object]) -> str:
+    """Return what a server gave along with a call, as a turn of the chat wire keeps it."""
+    known = ("id", "type", "index", "function")
+    extra = {name: value for name, value in call.items() if value and name not in known}
+    try:
+        return json_text(extra) if extra else ""
+    except (TypeError, ValueError) as error:
+        found = ", ".join(map(repr, extra))
+        raise ConfigError(f"{place}: expected JSON in {found}, found {error}") from error
 
 
 def _details(place: str, message: Mapping[str, object]) -> str:

@@ -105,10 +105,10 @@ class RunResult(Generic[S]):
     def usage(self) -> Usage | None:
         """Tokens of this leg: since the start, or since the run was resumed."""
         spent, earlier = spent_by(self.run, self.children), self.before
-        untold = spent.unreported_calls - earlier.unreported_calls
-        if 0 < spent.model_calls - earlier.model_calls == untold:
-            return None
         total, before = spent.usage, earlier.usage
+        untold = spent.unreported_calls - earlier.unreported_calls
+        if untold and total.total_tokens == before.total_tokens:
+            return None
         return Usage(
             total.input_tokens - before.input_tokens,
             total.output_tokens - before.output_tokens,
@@ -116,6 +116,7 @@ class RunResult(Generic[S]):
             total.cache_write_tokens - before.cache_write_tokens,
             total.reasoning_tokens - before.reasoning_tokens,
             total.server_tool_calls - before.server_tool_calls,
+            total.untold_attempts - before.untold_attempts,
         )
 
     @property
@@ -213,9 +214,10 @@ def unseen_costs(graph: Graph[S], run: Run[S]) -> tuple[str, ...]:
                     bounds += [(f"stop.total_tokens_exceed({one.tokens_max})", untold)]
     why = "a server told no usage" if untold else "a price is not known"
     fix = "bound the run by steps or seconds" if untold else "give `prices=` or `price=`"
+    if not limit.refuse_uncounted:
+        fix += ", or end such a run by budget(refuse_uncounted=True)"
     return tuple(
-        f"{bound} cannot count all model calls: {why}. Fix: {fix}, or end such a run by "
-        "budget(refuse_uncounted=True)"
+        f"{bound} cannot count all model calls: {why}. Fix: {fix}"
         for bound, unseen in bounds
         if unseen
     )

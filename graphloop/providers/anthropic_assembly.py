@@ -12,7 +12,7 @@ from typing import Protocol, final
 from ..values import AssistantPart, OpaquePart, ReasoningPart, TextPart, ToolCall
 from .base import Delta, ReasoningDelta, TextDelta, ToolCallDelta
 from .text import TextJoiner, whole_text
-from .wire_json import JsonObject, is_list, json_text, object_or_empty
+from .wire_json import JsonObject, is_list, is_object_text, json_text, object_or_empty
 
 __all__ = ["Block", "CallBlock", "OpaqueBlock", "TextBlock", "string", "text_or_thinking"]
 
@@ -177,6 +177,11 @@ class CallBlock:
         self._closed = True
         rest = self._joiner.flush()
         return self._shown(rest if self._joiner.text else self._arguments())
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its end has come, or its arguments are an object: nothing can follow that."""
+        return self._closed or is_object_text(self._joiner.text)
 
     def part(self) -> ToolCall:
         """Return the call, its arguments valid or not."""

@@ -1,8 +1,9 @@
 """The decoder of the Anthropic Messages wire: server-sent events to deltas and one reply.
 
 Blocks are assembled by their index, for servers let them overlap. The stream is an answer only
-after `message_stop`, and only if it said why it stopped; what comes before `message_start` or after
-the stop is noise of proxies and is ignored, and a second `message_start` starts the answer over.
+after `message_stop`, and only if each call is whole and it said why it stopped. What comes before
+`message_start` or after the stop is noise of proxies and is ignored, and a second `message_start`
+starts the answer over.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from .anthropic_assembly import (
 from .anthropic_blocks import WIRE
 from .anthropic_container import kept_container
 from .anthropic_flow import more_text
-from .base import Delta, ServerEvent, TextDelta, UsageSoFar
+from .base import Delta, Live, Restarted, ServerEvent, TextDelta, UsageSoFar
 from .finish_words import ANTHROPIC, meaning
 from .refusals import stream_error
 from .text import TextJoiner
@@ -31,7 +32,7 @@ from .wire_json import JsonObject, is_list, is_object, json_text, parse_object, 
 
 __all__ = ["AnthropicDecoder"]
 
-_Shown: TypeAlias = Iterable[Delta | UsageSoFar]
+_Shown: TypeAlias = Iterable[Live | UsageSoFar]
 
 _METADATA = ("id", "stop_sequence", "stop_details", "container", "context_management")
 
@@ -67,7 +68,7 @@ class AnthropicDecoder:
         self._flowing: TextJoiner | None = None
         self._flowing_index = 0
 
-    def feed(self, event: ServerEvent) -> Iterable[Delta | UsageSoFar]:
+    def feed(self, event: ServerEvent) -> _Shown:
         """Take one event; return what the listener may see at once, and what is spent if told.
 
         Raises:
@@ -145,10 +146,11 @@ class AnthropicDecoder:
         if not is_object(fields["message"]):
             raise TypeError(f"message: expected an object, found {fields['message']!r}")
         message = dict(fields["message"])
+        again = (Restarted(),) if self._started and self._content_started else ()
         self._reset(message)
         for key in ("id", "model", "stop_reason"):
             string(message, key)
-        return self._merge_usage(message.get("usage"))
+        return (*again, *self._merge_usage(message.get("usage")))
 
     def _on_block_start(self, fields: JsonObject) -> _Shown:
         if not self._started:
@@ -212,6 +214,11 @@ class AnthropicDecoder:
     def _on_message_stop(self, fields: JsonObject) -> _Shown:  # noqa: ARG002 - says nothing
         if not self._started:
             return ()
+        if any(isinstance(one, CallBlock) and not one.is_whole for _, one in self._blocks):
+            raise StreamTruncated(
+                "tool_use: expected content_block_stop before message_stop, found none: the "
+                "arguments may go on. Fix: ask again; what came is not an answer."
+            )
         self._complete = True
         rest = (block.closed() for _, block in self._blocks)
         return tuple(delta for delta in rest if delta is not None)

@@ -77,7 +77,8 @@ class UsageSoFar(Struct, frozen=True, tag_field="type", tag="usage-so-far", gc=F
     """What a stream has cost until now, told before its end: for turns that never have one.
 
     Each replaces the one before it. A decoder counts its own stream; a session counts the attempts
-    that failed before it as well. It is no delta: nobody is shown it.
+    that failed before it as well, and so does an attempt that failed and told no usage of its own.
+    It is no delta: nobody is shown it.
     """
 
     usage: Usage
@@ -111,8 +112,10 @@ class Encoder(Protocol):
 class Decoder(Protocol):
     """Decodes the events of one stream."""
 
-    def feed(self, event: ServerEvent) -> Iterable[Delta | UsageSoFar]:
+    def feed(self, event: ServerEvent) -> Iterable[Live | UsageSoFar]:
         """Take one event; return what the listener may see at once, and what is spent if told.
+
+        `Restarted` makes void what the same stream has shown before it.
 
         Raises:
             BadReply: the event's JSON does not parse or is not of this wire.

@@ -21,7 +21,7 @@ from ..errors import (
     StreamTruncated,
 )
 from ..values import Usage
-from .base import Delta, ServerEvent, UsageSoFar, Wire
+from .base import Live, ServerEvent, UsageSoFar, Wire
 from .refusals import is_report
 from .retries import retry_after_s
 from .sse import SseDecoder
@@ -67,7 +67,7 @@ class Exchange:
 
     def __init__(self, wire: Wire, watch: Watch) -> None:
         self.decoder = wire.decoder()
-        self.items: list[Delta | UsageSoFar] = []
+        self.items: list[Live | UsageSoFar] = []
         self.events: list[ServerEvent] = []
         self.spent = Usage()
         self.ended = False
@@ -95,9 +95,9 @@ class Exchange:
         self._response = response
         self._status, self._headers = response.status_code, response.headers
         self._read = response.aiter_raw().__anext__
-        encoding = response.headers.get("content-encoding", "identity")
+        encoding = response.headers.get("content-encoding", "").strip()
         # Nothing is decoded: 2 kB of an encoding that was not asked for can become gigabytes.
-        if encoding != "identity":
+        if encoding.lower() not in {"", "identity"}:
             found = f"content-encoding: expected 'identity', as asked for, found {encoding!r}"
             if response.is_success:
                 raise BadReply(f"{found}. Fix: have the server, or its proxy, not compress.")

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from ..errors import StreamTruncated
 from ..values import FinishReason
 
-__all__ = ["ANTHROPIC", "CHAT", "Word", "meaning"]
+__all__ = ["ANTHROPIC", "CHAT", "Word", "meaning", "worst"]
 
 
 class Word(NamedTuple):
@@ -55,6 +55,8 @@ CHAT: Final[Mapping[str, Word]] = {
     "malformed_function_call": Word(None, "Gemini behind a gateway"),
 }
 
+UNKNOWN: Final = Word(FinishReason.OTHER, "")
+
 ANTHROPIC: Final[Mapping[str, Word]] = {
     "end_turn": Word(FinishReason.STOP, "Anthropic, llama.cpp, vLLM"),
     "stop_sequence": Word(FinishReason.STOP_SEQUENCE, "Anthropic"),
@@ -67,13 +69,32 @@ ANTHROPIC: Final[Mapping[str, Word]] = {
 }
 
 
+BADNESS: Final[Mapping[FinishReason | None, int]] = {
+    FinishReason.OTHER: 1,
+    FinishReason.LENGTH: 2,
+    FinishReason.CONTEXT_WINDOW: 2,
+    FinishReason.REFUSAL: 3,
+    FinishReason.CONTENT_FILTER: 3,
+    None: 4,
+}
+"""How bad a word's meaning is; those that are not here end an answer well."""
+
+
+def worst(words: Mapping[str, Word], said: str, word: str) -> str:
+    """Return the worse of two words of one answer, the later one where they are alike."""
+    before, after = [
+        BADNESS.get(words.get(one.lower(), UNKNOWN).means, 0) for one in (said or word, word)
+    ]
+    return said if before > after else word
+
+
 def meaning(words: Mapping[str, Word], raw: str) -> FinishReason:
     """Return what a server's last word means; the empty one stands for none.
 
     Raises:
         StreamTruncated: the server broke off.
     """
-    word = words.get(raw.lower(), Word(FinishReason.OTHER, ""))
+    word = words.get(raw.lower(), UNKNOWN)
     if word.means is None or not raw:
         raise StreamTruncated(
             f"finish reason: expected a word that ends an answer, found {raw!r}: the server broke "

@@ -30,6 +30,8 @@ from .timeouts import Timeouts, Watch
 
 __all__ = ["Endpoint", "HttpProvider", "HttpSession", "Retries", "Timeouts", "World"]
 
+_UNTOLD = Usage(untold_attempts=1)
+
 _KEY_PART_MIN = 8
 """So many characters of a key are too much; a key of fewer is a word like any other."""
 
@@ -255,20 +257,23 @@ class HttpSession:
                     while not await exchange.begin():
                         yield attempts.counted(UsageSoFar(exchange.spent))
                     decoder, early = exchange.decoder, map(attempts.counted, exchange.items)
-                    items: Iterable[StreamItem] = chain(
+                    items: Iterable[StreamItem] | None = chain(
                         early, attempts.decoded(decoder, exchange.events)
                     )
-                    while True:
+                    while items is not None:
                         for item in items:
                             yield item
-                        if decoder.complete or exchange.ended:
-                            break
-                        items = attempts.decoded(decoder, await exchange.receive())
+                        ended = decoder.complete or exchange.ended
+                        items = (
+                            None if ended else attempts.decoded(decoder, await exchange.receive())
+                        )
                     reply = decoder.reply()
                     await exchange.drain()
                     yield attempts.counted(reply)
                 except ProviderError as error:
                     seen = attempts.content_started
+                    if attempts.is_untold:
+                        yield attempts.counted(UsageSoFar(_UNTOLD))
                     if not await attempts.again(error):
                         self._provider.hide_key(error)
                         raise
@@ -296,6 +301,12 @@ class _Attempts:
     def content_started(self) -> bool:
         """Whether any content of the attempt under way has come."""
         return self._exchange is not None and self._exchange.decoder.content_started
+
+    @property
+    def is_untold(self) -> bool:
+        """Whether the attempt under way has shown content, and its server told no usage."""
+        exchange = self._exchange
+        return exchange is not None and self.content_started and exchange.spent == Usage()
 
     async def open(self) -> Exchange:
         """Return the next attempt, which the server has agreed to answer.
@@ -330,8 +341,12 @@ class _Attempts:
             case UsageSoFar() if self._exchange is not None:
                 self._exchange.spent = item.usage
                 return UsageSoFar(self._spent + item.usage)
+            case Reply() if self._spent == Usage():
+                return item
             case Reply():
-                return evolve(item, usage=self._spent + item.usage)
+                # Alone, a usage of nothing says so itself.
+                told = item.usage if item.usage.total_tokens else item.usage + _UNTOLD
+                return evolve(item, usage=self._spent + told)
             case _:
                 return item
 

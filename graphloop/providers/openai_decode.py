@@ -1,7 +1,8 @@
 """Streams of the OpenAI chat wire: server-sent chunks become deltas and one reply.
 
 The answer is over at its finish reason, which `[DONE]` follows on most servers. A stream without a
-finish reason is truncated, whatever it said before, and even where `[DONE]` came.
+finish reason is truncated, whatever it said before, and even where `[DONE]` came. Of several
+finish reasons the worst counts: a later one takes nothing back.
 Only the first choice is read. What a chunk's delta says beyond this wire's words is kept as it is.
 """
 
@@ -21,7 +22,7 @@ from ..values import (
     Usage,
 )
 from .base import Delta, ReasoningDelta, ServerEvent, TextDelta, UsageSoFar
-from .finish_words import CHAT, meaning
+from .finish_words import CHAT, meaning, worst
 from .openai_calls import CallAssembler, CallDraft, add_field
 from .openai_flow import more_text
 from .openai_messages import REASONING_EXTRA, THINKING_EXTRA, WIRE
@@ -181,7 +182,8 @@ class ChatDecoder:
                 self._take_field(name, value, deltas)
         finish = choice.get("finish_reason")
         if finish:
-            self._finish = whole_text(finish) if isinstance(finish, str) else "other"
+            word = whole_text(finish) if isinstance(finish, str) else "other"
+            self._finish = worst(CHAT, self._finish, word)
 
     def _take_field(self, name: str, value: object, deltas: list[Delta]) -> None:
         match name, value:

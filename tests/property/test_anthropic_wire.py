@@ -28,7 +28,7 @@ from graphloop.values import (
     ToolSpec,
     UserMessage,
 )
-from tests.anthropic_talk import START, STOP, WIRE, block_delta, block_start
+from tests.anthropic_talk import START, STOP, WIRE, block_delta, block_start, block_stop
 from tests.transcripts import ANTHROPIC, any_text, decoded, event, heard, in_pieces
 
 END = b"event: message_stop"
@@ -260,6 +260,7 @@ def test_any_reply_can_be_kept_and_sent_back(
     events = [START]
     for index, (block, deltas) in enumerate(said):
         events += [block_start(index, **block), *(block_delta(index, **delta) for delta in deltas)]
+        events += [block_stop(index)]
     events += [event({"type": "message_delta", "delta": ending, "usage": usage}), STOP]
 
     assert_it_can_be_kept_and_sent(heard(WIRE, events)[1])

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
 
-from graphloop import END, Agent, EndReason, Graph, retry
+from graphloop import END, Agent, EndReason, Graph, RunResult, budget, retry
 from graphloop.errors import ConnectionFailed, RequestRejected
 from graphloop.nodes import Append, ModelCall, PrepareStep
 from graphloop.outcomes import Answered, Ready
+from graphloop.providers.base import StreamItem, UsageSoFar
 from graphloop.providers.http import HttpProvider, Retries
 from graphloop.testing import ScriptedModel
+from graphloop.values import ModelRequest, Usage
 from graphloop.views.parts import Part, StepRetry, SubAgent, TextDelta
 from tests.echo_wire import HI, Talk
 from tests.regressions.worlds import call, calls, counting
 from tests.unit.cli.command_line import called
-from tests.wire_server import Answer, WireServer
+from tests.wire_server import Answer, WireServer, sse
 
 BROKEN = Answer(HI, cut_after=1)
 
@@ -40,6 +43,26 @@ def answered(*answers: Answer, attempts: int = 3, fallback: bool = False) -> str
 def test_a_buffered_answer_that_breaks_off_is_asked_again() -> None:
     """Nobody has seen the half of it that came."""
     assert answered(BROKEN, Answer(HI)) == "Hi there"
+
+
+def test_an_attempt_whose_usage_is_unknown_ends_a_run_that_refuses_such() -> None:
+    """A run that cannot count what it spends must not seem to have spent nothing."""
+
+    async def main() -> RunResult[None]:
+        whole = sse('{"text": "b", "spent": 5}', "[DONE]")
+        async with WireServer([BROKEN, Answer(whole)]) as server:
+            provider = Talk(server, retries=Retries(attempts_max=3)).provider()
+            result = await Agent(provider, budget=budget(tokens=100)).generate("Hello")
+            await provider.aclose()
+            return result
+
+    result = asyncio.run(main())
+
+    assert result.total_usage == Usage(5, untold_attempts=1)
+    assert any("told no usage" in one for one in result.warnings)
+    assert result.cost_usd is None
+    refusing = budget(tokens=100, refuse_uncounted=True)
+    assert refusing.tripped(result.run.spent) == ("budget.uncounted",)
 
 
 def test_a_line_that_always_breaks_leads_to_the_next_model() -> None:
@@ -110,6 +133,51 @@ def test_a_stored_run_whose_model_cannot_be_reached_is_interrupted_and_tries_aga
     assert (result.text, result.end_reason) == ("done", EndReason.COMPLETED)
     assert ran == ["pay 1"]
     assert "'r' is interrupted" in caught.value.__notes__[0]
+
+
+def test_what_interrupted_attempts_have_used_counts_until_the_budget_ends_the_run(
+    tmp_path: Path,
+) -> None:
+    """The server reads the whole prompt again at each resume."""
+    agents = [
+        Agent(limited, store=str(tmp_path / "runs.db"), budget=budget(tokens=12))
+        for limited in (Costly(5), Costly(5), Costly(5))
+    ]
+    with pytest.raises(ConnectionFailed):
+        agents[0].generate_sync("Hi", run_id="r")
+    first = asyncio.run(agents[0].replay("r"))
+    with pytest.raises(ConnectionFailed):
+        agents[1].resume_sync("r")
+    second = asyncio.run(agents[1].replay("r"))
+    with pytest.raises(ConnectionFailed) as caught:
+        agents[2].resume_sync("r")
+    third = asyncio.run(agents[2].replay("r"))
+
+    assert [5, 10, 15] == [one.spent.usage.total_tokens for one in (first, second, third)]
+    assert [1, 2, 3] == [one.spent.model_calls for one in (first, second, third)]
+    assert [False, False, True] == [one.ended for one in (first, second, third)]
+    assert not hasattr(caught.value, "__notes__")
+
+
+class Costly:
+    """A model whose server reads the prompt, tells so, and goes down."""
+
+    label = "costly"
+
+    def __init__(self, tokens: int) -> None:
+        self._tokens = tokens
+
+    def session(self) -> Costly:
+        """Return itself: it remembers nothing."""
+        return self
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
+        """Tell what is spent, and fail."""
+        yield UsageSoFar(Usage(self._tokens))
+        raise down()
+
+    async def aclose(self) -> None:
+        """Release nothing."""
 
 
 def test_an_interrupted_run_is_listed_as_such_and_can_be_cancelled(tmp_path: Path) -> None:

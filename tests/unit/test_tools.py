@@ -696,3 +696,16 @@ def test_importing_tools_does_not_import_jsonschema() -> None:
     code = "import sys, graphloop.tools; sys.exit('jsonschema' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("text", ["Infinity", "-inf", "NaN"])
+def test_a_text_that_says_no_number_is_none_for_a_float(text: str) -> None:
+    """JSON has neither, and a model that writes one in quotes has made the same mistake."""
+
+    @tool
+    def pay(amount: float) -> str:
+        """Pay."""
+        return str(amount)
+
+    assert "finite number" in (pay.validate(json.dumps({"amount": text})) or "")
+    assert pay.validate('{"amount": "1.5"}') is None

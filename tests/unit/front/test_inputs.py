@@ -25,6 +25,7 @@ from graphloop.values import (
     ToolResult,
     UserMessage,
 )
+from tests.openai_talk import sent
 from tests.strategies import wrong
 
 CALL = {"id": "a", "type": "function", "function": {"name": "read", "arguments": "{}"}}
@@ -171,8 +172,8 @@ FLAWED: list[tuple[object, str]] = [
         "messages[0].content[0]: unknown field 'n'",
     ),
     (
-        {"role": "assistant", "tool_calls": [{**CALL, "extra_content": {"a": 1}}]},
-        "messages[0].tool_calls[0]: unknown field 'extra_content'",
+        {"role": "assistant", "tool_calls": [{**CALL, "extra_content": object()}]},
+        "messages[0].tool_calls[0]: expected JSON in 'extra_content'",
     ),
     (
         {
@@ -191,6 +192,19 @@ FLAWED: list[tuple[object, str]] = [
         "arguments (a JSON string)",
     ),
 ]
+
+
+def test_what_a_server_gave_along_with_a_call_goes_back_to_it() -> None:
+    """Gemini refuses a call that has lost its thought signature."""
+    signed = {"google": {"thought_signature": "c2ln"}}
+    call = {**CALL, "index": 0, "extra_content": signed, "note": None}
+
+    (found,) = messages_of([{"role": "assistant", "tool_calls": [call]}])
+
+    assert isinstance(found, AssistantMessage)
+    assert found.wire == "openai"
+    assert json.loads(found.calls[0].extra) == {"extra_content": signed}
+    assert sent(UserMessage("Hi"), found)[1]["tool_calls"][0]["extra_content"] == signed
 
 
 @pytest.mark.parametrize(("given", "found"), FLAWED)

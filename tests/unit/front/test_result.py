@@ -110,6 +110,19 @@ def test_a_bound_on_the_cost_tells_what_it_could_not_see(
     assert all(one.startswith("stop.cost_exceeds(1.5) cannot count all") for one in found)
 
 
+@pytest.mark.parametrize("refused", [True, False])
+def test_a_warning_does_not_advise_what_the_run_has_already(refused: bool) -> None:
+    """Its last answer ended the run before the budget could."""
+    nodes, limit = Standard(), budget(tokens=9, refuse_uncounted=refused)
+    setup = evolve(DONE.setup, budget=limit)
+    run = evolve(DONE, setup=setup, spent=Spent(1, unreported_calls=1))
+
+    (found,) = unseen_costs(Graph("agent", nodes.prepare, standard_edges(nodes)), run)
+
+    assert ("refuse_uncounted=True" in found) is not refused
+    assert found.startswith("budget(tokens=9) cannot count all model calls: a server told no usage")
+
+
 def test_a_cost_that_is_not_wholly_known_is_unknown() -> None:
     """A sum that leaves something out is no sum."""
     assert 0.0 == result(DONE).cost_usd

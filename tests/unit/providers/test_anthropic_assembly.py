@@ -22,6 +22,7 @@ from tests.anthropic_talk import (
     STOP,
     block_delta,
     block_start,
+    block_stop,
     message_delta,
     recorded,
     reply_to,
@@ -102,6 +103,7 @@ def test_invalid_arguments_stay_verbatim() -> None:
     reply = reply_to(
         block_start(0, type="tool_use", id="a", name="f", input={}),
         block_delta(0, type="input_json_delta", partial_json='{"unit": celsius"}'),
+        block_stop(0),
         message_delta(stop_reason="tool_use"),
     )
 
@@ -133,6 +135,7 @@ def test_unknown_fields_of_known_blocks_are_kept() -> None:
     """Tomorrow's fields must survive the round trip through today's library."""
     reply = reply_to(
         block_start(0, type="tool_use", id="a", name="f", input={}, caller={"type": "direct"}),
+        block_stop(0),
         block_start(1, type="thinking", thinking="", signature="", depth=2),
     )
 
@@ -150,6 +153,7 @@ def test_deltas_of_an_unknown_kind_change_no_known_block() -> None:
         block_start(2, type="redacted_thinking", data="c"),
         block_start(3, type="tool_use", id="d", name="f", input={}),
         *(block_delta(index, type="glitter_delta", glitter=1) for index in range(4)),
+        block_stop(3),
     )
 
     assert reply.message.parts == (
@@ -223,6 +227,7 @@ def test_halves_of_characters_are_joined_wherever_they_stand() -> None:
         block_delta(0, type="compaction_delta", content="a\ud83d"),
         block_delta(0, type="compaction_delta", content="\udc69b"),
         block_start(1, type="tool_use", id="i\ud83d", name="\udc69n", caller="\ud83d"),
+        block_stop(1),
         block_start(2, type="thinking", thinking="", signature="s\ud83d"),
         block_start(3, type="redacted_thinking", data="\ud83dd"),
         block_start(4, type="text", text="t"),

@@ -15,6 +15,7 @@ from graphloop.errors import (
 from graphloop.providers.anthropic_decode import AnthropicDecoder
 from graphloop.providers.base import (
     ReasoningDelta,
+    Restarted,
     ServerEvent,
     TextDelta,
     ToolCallDelta,
@@ -33,6 +34,7 @@ from tests.anthropic_talk import (
     WIRE,
     block_delta,
     block_start,
+    block_stop,
     message_delta,
     recorded,
     reply_to,
@@ -150,6 +152,26 @@ def test_a_second_message_start_starts_over() -> None:
     assert json.loads(reply.metadata) == {"id": "msg_new"}
 
 
+def test_a_listener_is_told_that_an_answer_which_starts_over_is_void() -> None:
+    """Else half an answer would stand before the whole one; where nothing came, nothing is void."""
+    text = block_start(0, type="text", text="Half")
+    decoder = WIRE.decoder()
+
+    shown = [list(decoder.feed(one)) for one in (START, START, text, START, text)]
+
+    assert [Restarted() in items for items in shown] == [False, False, False, True, False]
+
+
+@pytest.mark.parametrize("arguments", [(), ('{"x": 1',)])
+def test_a_call_whose_block_has_no_end_is_no_answer(arguments: tuple[str, ...]) -> None:
+    """Its arguments may go on: a call without any would run as if it took none."""
+    block = block_start(0, type="tool_use", id="a", name="f", input={})
+    pieces = [block_delta(0, type="input_json_delta", partial_json=one) for one in arguments]
+
+    with pytest.raises(StreamTruncated, match="content_block_stop"):
+        heard(WIRE, (START, block, *pieces, message_delta(stop_reason="tool_use"), STOP))
+
+
 def test_no_two_calls_are_shown_under_one_number() -> None:
     """Who shows calls live would append one's arguments to another's."""
     call = (
@@ -222,7 +244,7 @@ def test_a_stream_that_says_no_reason_to_stop_is_no_answer(ending: tuple[ServerE
     call = block_start(0, type="tool_use", id="a", name="f", input={})
 
     with pytest.raises(StreamTruncated, match=r"finish reason.*found ''"):
-        heard(WIRE, (START, call, *ending, STOP))
+        heard(WIRE, (START, call, block_stop(0), *ending, STOP))
 
 
 def test_the_reason_to_stop_may_stand_in_the_start() -> None:

@@ -19,12 +19,15 @@ from graphloop.errors import (
     StreamTruncated,
 )
 from graphloop.providers import exchange as module
-from graphloop.providers.base import Restarted, TextDelta
+from graphloop.providers.base import Restarted, TextDelta, UsageSoFar
 from graphloop.providers.exchange import Exchange
 from graphloop.providers.http import Retries, Timeouts
 from graphloop.providers.timeouts import Watch
+from graphloop.values import Usage
 from tests.echo_wire import ASK, HI, KEY, PING, EchoWire, Talk, spoken
 from tests.wire_server import Answer, WireServer, json_answer, sse
+
+UNTOLD = UsageSoFar(Usage(untold_attempts=1))
 
 
 @pytest.mark.parametrize(
@@ -188,7 +191,8 @@ def test_an_error_within_the_first_content_is_asked_again_like_any_other() -> No
         async with WireServer(
             [Answer(sse('{"text": "Hi", "error": "late"}')), Answer(HI)]
         ) as server:
-            first, *rest = await Talk(server).ask()
+            told, first, *rest = await Talk(server).ask()
+            assert told == UNTOLD
             assert first == Restarted()
             assert spoken(rest) == "Hi there"
 
@@ -204,6 +208,7 @@ def test_what_came_before_an_error_in_the_same_chunk_is_shown() -> None:
             provider = Talk(server).provider()
             stream = provider.session().stream(ASK)
             assert await anext(stream) == TextDelta("Hi")
+            assert await anext(stream) == UNTOLD
             assert await anext(stream) == Restarted()
             assert await anext(stream) == TextDelta("Hi")
             await stream.aclose()
@@ -269,6 +274,17 @@ def test_the_wait_of_a_server_that_is_too_long_is_told_with_the_error() -> None:
                 await talk.ask()
             assert 60.0 == caught.value.retry_after_s
             assert [] == talk.slept.seconds
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("encoding", ["", "Identity", " IDENTITY"])
+def test_an_encoding_that_changes_nothing_is_read(encoding: str) -> None:
+    """Names of encodings have no case, and some proxies send the header empty."""
+
+    async def main() -> None:
+        async with WireServer([Answer(HI, headers={"content-encoding": encoding})]) as server:
+            assert "Hi there" == spoken(await Talk(server).ask())
 
     asyncio.run(main())
 

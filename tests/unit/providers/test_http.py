@@ -17,9 +17,11 @@ from graphloop.errors import (
     ConnectionFailed,
     Overloaded,
     ProviderError,
+    StreamTruncated,
 )
 from graphloop.providers.base import Restarted, StreamItem, TextDelta, UsageSoFar
 from graphloop.providers.http import Endpoint, HttpProvider, Retries, Timeouts, World
+from graphloop.spending import Spent
 from graphloop.values import Reply, Usage
 from tests.echo_wire import ASK, HI, KEY, PING, EchoWire, Talk, spoken
 from tests.wire_server import Answer, WireServer, json_answer, sse
@@ -377,6 +379,40 @@ def test_an_attempt_that_broke_off_after_content_is_paid_for_as_well() -> None:
     ]
     assert isinstance(reply, Reply)
     assert reply.usage == Usage(13)
+
+
+@pytest.mark.parametrize("last", [SPENT, "{}"])
+@pytest.mark.parametrize("first", [SPENT, "{}"])
+def test_an_attempt_with_content_that_told_no_usage_is_counted_as_untold(
+    first: str, last: str
+) -> None:
+    """Its server bills it like the others: nothing is not what it has cost."""
+    items, error = asked(
+        Answer(sse(first, '{"text": "a"}')), Answer(sse(last, '{"text": "b"}', "[DONE]"))
+    )
+
+    reply = items[-1]
+    assert error is None
+    assert isinstance(reply, Reply)
+    told = [first, last].count(SPENT)
+    assert reply.usage == Usage(5 * told, untold_attempts=2 - told)
+    spent = Spent.on(reply.usage, 0.1)
+    assert (spent.unreported_calls, spent.unpriced_calls) == (int(told < 2), int(told < 2))
+    assert (spent.told_usage is None) is (told == 0)
+
+
+def test_a_call_that_fails_for_good_tells_the_attempts_whose_usage_is_unknown() -> None:
+    """There is no reply to read it from, and a later failure hides none of them."""
+    broken = Answer(sse('{"text": "a"}'))
+
+    items, error = asked(broken, Answer(sse(SPENT, DOWN)), broken)
+
+    assert isinstance(error, StreamTruncated)
+    assert [one for one in items if isinstance(one, UsageSoFar)] == [
+        UsageSoFar(Usage(untold_attempts=1)),
+        UsageSoFar(Usage(5, untold_attempts=1)),
+        UsageSoFar(Usage(5, untold_attempts=2)),
+    ]
 
 
 def test_a_usage_that_comes_with_the_content_is_told_behind_it() -> None:

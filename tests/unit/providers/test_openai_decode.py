@@ -49,6 +49,36 @@ def test_content_deltas_are_shown_and_joined(first: str | None) -> None:
     assert (found.finish_reason, found.raw_finish_reason) == (FinishReason.STOP, "stop")
 
 
+@pytest.mark.parametrize(
+    ("words", "means"),
+    [
+        (("length", "stop"), FinishReason.LENGTH),
+        (("length", "tool_calls"), FinishReason.LENGTH),
+        (("unheard_of", "stop"), FinishReason.OTHER),
+        (("content_filter", "length"), FinishReason.CONTENT_FILTER),
+        (("length", "content_filter", "stop"), FinishReason.CONTENT_FILTER),
+        (("stop", "tool_calls"), FinishReason.TOOL_CALLS),
+    ],
+)
+def test_the_worst_of_several_finish_reasons_counts(
+    words: tuple[str, ...], means: FinishReason
+) -> None:
+    """A later word takes nothing back: a call that was cut must not run."""
+    call = fragment(0, "a", "f", "{}")
+
+    _, found = heard_from(
+        chunk({"tool_calls": [call]}, words[0]), *[chunk({}, word) for word in words[1:]], DONE
+    )
+
+    assert found.finish_reason is means
+
+
+def test_a_server_that_broke_off_has_not_answered_whatever_it_says_later() -> None:
+    """It said so itself."""
+    with pytest.raises(StreamTruncated, match="'error'"):
+        reply(chunk({"content": "Half"}, "error"), chunk({}, "stop"), DONE)
+
+
 def test_content_has_started_with_the_first_content_and_not_before() -> None:
     """Until then a retry repeats nothing anyone has seen."""
     assert not fed(chunk({"role": "assistant", "content": ""})).content_started

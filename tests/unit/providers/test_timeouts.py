@@ -9,7 +9,7 @@ from contextlib import aclosing
 import pytest
 
 from graphloop.errors import ConfigError, Overloaded, ProviderTimeout
-from graphloop.providers.base import StreamItem, TextDelta
+from graphloop.providers.base import StreamItem, TextDelta, UsageSoFar
 from graphloop.providers.http import Timeouts
 from graphloop.providers.timeouts import Watch
 from graphloop.values import Reply
@@ -48,7 +48,7 @@ async def failure(stream: AsyncGenerator[StreamItem, None]) -> ProviderTimeout:
     task = asyncio.current_task()
     assert task is not None
     with pytest.raises(ProviderTimeout) as caught:
-        await anext(stream)
+        [_ async for _ in stream if not isinstance(_, UsageSoFar)]
     assert task.cancelling() == 0
     return caught.value
 
