@@ -107,3 +107,15 @@ def test_a_rule_that_only_the_known_tools_show_to_be_shadowed_is_refused() -> No
         for one in open_file.check(tools=["refund", "refund_all"]).findings
         if "has no effect" in str(one)
     ]
+
+
+def test_a_gate_of_a_file_has_a_rule_or_says_none() -> None:
+    """An empty list is no policy, in Python as in a file: everything would run."""
+    names = Registry()
+    names.tool(refund)
+    before, _, after = FILE.partition("    rules:\n")
+    nodes = after[after.index("  execute:") :]
+
+    with pytest.raises(TopologyError, match="a list with something in it was expected"):
+        load(f"{before}    rules: []\n{nodes}", registry=names)
+    load(f"{before}{nodes}", registry=names)
