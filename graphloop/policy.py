@@ -9,7 +9,7 @@ and whoever decides says which names hold. So a policy can be drawn, proven, and
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Literal, Protocol, TypeAlias, final
@@ -20,6 +20,7 @@ from .errors import ConfigError
 from .limits import positive_number
 
 __all__ = [
+    "NARROWER",
     "Condition",
     "Named",
     "Policy",
@@ -34,6 +35,7 @@ __all__ = [
     "may_ask",
     "policy_of",
     "refuse_shadowed",
+    "shadowed",
     "unmatched",
     "untold",
 ]
@@ -42,6 +44,9 @@ Condition: TypeAlias = Callable[..., bool | Awaitable[bool]]
 """A user's function of (arguments, context) that says whether a rule is about this call."""
 
 WILDCARDS = frozenset("*?[")
+
+NARROWER = "put the narrower rule first, or leave it out."
+"""What to do about a rule that no call can reach."""
 
 
 class Named(Protocol):
@@ -228,11 +233,29 @@ def unmatched(rules: Iterable[Rule], names: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name in every if name not in known and WILDCARDS.isdisjoint(name))
 
 
+def shadowed(rules: Iterable[Rule], names: Collection[str]) -> Iterator[tuple[Rule, str]]:
+    """Yield each rule whose tools among `names` are all decided before it, and what is wrong.
+
+    A rule about every tool is for those that come later, too.
+    """
+    decided: dict[str, Rule] = {}
+    for rule in rules:
+        tools = [name for name in names if rule.covers(name)]
+        if tools and all(one in decided for one in tools) and not any(map(_is_every, rule.tools)):
+            yield (
+                rule,
+                f"the rule `{_line(rule)}` has no effect: the tools that it matches "
+                f"({', '.join(tools)}) are decided by `{_line(decided[tools[0]])}` before it.",
+            )
+        if not rule.condition:
+            decided = {**dict.fromkeys(tools, rule), **decided}
+
+
 def describe(rules: Iterable[Rule]) -> tuple[str, ...]:
     """Return one short line a rule, and one for the default where a call can reach it."""
     every = tuple(rules)
     lines = [_line(rule) for rule in every]
-    total = any("*" in rule.tools and not rule.condition for rule in every)
+    total = any(any(map(_is_every, rule.tools)) and not rule.condition for rule in every)
     return tuple(lines if total else [*lines, "deny *"])
 
 
@@ -305,7 +328,7 @@ def refuse_shadowed(rules: Sequence[Rule], first: int = 0) -> None:
         if deciding is not None:
             raise ConfigError(
                 f"the rule `{_line(rule)}` has no effect: `{_line(deciding)}` before it decides. "
-                "Fix: put the narrower rule first, or leave it out."
+                f"Fix: {NARROWER}"
             )
 
 
@@ -333,8 +356,21 @@ def _deciding(rule: Rule, before: Sequence[Rule]) -> Rule | None:
 
 def _is_within(pattern: str, rule: Rule) -> bool:
     """Whether a rule is about every tool that a pattern is about, as far as it can be told."""
-    exact = WILDCARDS.isdisjoint(pattern)
-    return "*" in rule.tools or pattern in rule.tools or (exact and rule.covers(pattern))
+    if WILDCARDS.isdisjoint(pattern):
+        return rule.covers(pattern)
+    return any(one == pattern or _contains(one, pattern) for one in rule.tools)
+
+
+def _contains(wide: str, pattern: str) -> bool:
+    """Whether a pattern matches all that another does; one with `?` or `[` is not looked into."""
+    if _is_every(wide):
+        return True
+    return "[" not in pattern and {"?", "["}.isdisjoint(wide) and fnmatchcase(pattern, wide)
+
+
+def _is_every(pattern: str) -> bool:
+    """Whether a pattern matches every name there is: `*`, `**`, `?*`."""
+    return "*" in pattern and pattern.replace("*", "") in {"", "?"}
 
 
 def _holds(rule: Rule, held: Collection[str], failed: Collection[str]) -> bool:

@@ -17,7 +17,7 @@ from .tool_effects import Reconcile
 from .tool_options import Policy
 from .tool_outcome import ToolOutcome, error_text, result_content
 
-__all__ = ["GRACE_S", "execute_call", "leave", "look_up", "raised"]
+__all__ = ["GRACE_S", "TooLate", "execute_call", "leave", "look_up", "raised", "within"]
 
 LOG: Final = logging.getLogger("graphloop")
 
@@ -39,7 +39,7 @@ class _Context(Protocol):
     def of_a_thread(self) -> _Context: ...
 
 
-class _TooLate(TimeoutError):
+class TooLate(TimeoutError):
     """A function has been given up: another `TimeoutError` is its own."""
 
 
@@ -48,8 +48,8 @@ async def execute_call(
 ) -> ToolOutcome:
     """Run one call of the tool `name` and return its outcome, or that it took too long."""
     try:
-        return await _within(policy, _outcome(call, policy, value, context), name)
-    except _TooLate:
+        return await within(policy.timeout_s, _outcome(call, policy, value, context), name)
+    except TooLate:
         return ToolOutcome(
             f"Tool {name!r} gave no result within {policy.timeout_s:g} seconds and was given up. "
             "What it had begun may have happened.",
@@ -71,7 +71,7 @@ async def look_up(reconcile: Reconcile, policy: Policy, value: object, context: 
     """
     in_thread = policy.thread and not is_async(reconcile)
     work = _called(reconcile, value, context, in_thread=in_thread)
-    return await _within(policy, work, "reconcile")
+    return await within(policy.timeout_s, work, "reconcile")
 
 
 def leave(tasks: Iterable[asyncio.Task[T]]) -> None:
@@ -93,17 +93,17 @@ def _forget(task: asyncio.Task[T]) -> None:
         task.exception()  # Else asyncio would tell that nobody has asked.
 
 
-async def _within(policy: Policy, work: Coroutine[object, object, T], name: str) -> T:
+async def within(timeout_s: float | None, work: Coroutine[object, object, T], name: str) -> T:
     """Await work for the time that there is, in a task of its own that can be left behind.
 
     Raises:
-        TimeoutError: it took longer.
+        TooLate: it took longer.
     """
-    if policy.timeout_s is None:
+    if timeout_s is None:
         return await work
     task = asyncio.create_task(work, name=name)
     try:
-        await asyncio.wait((task,), timeout=policy.timeout_s)
+        await asyncio.wait((task,), timeout=timeout_s)
     except asyncio.CancelledError:
         await _give_up(task)
         if not task.done() or task.cancelled():
@@ -111,7 +111,7 @@ async def _within(policy: Policy, work: Coroutine[object, object, T], name: str)
     else:
         if not task.done():
             await _give_up(task)
-            raise _TooLate
+            raise TooLate
     return task.result()
 
 

@@ -3,7 +3,8 @@
 The form is that of the parts in `graphloop.views.parts`: `type` first, then the part's fields under
 their Python names, values as JSON (an enum is its string). One part differs, since an exception is
 no JSON: `error` has `error`, the exception's class name, and `message`. The last line is of type
-`finish` or `error`; of a graph that carries a state, a line of type `state` stands before `finish`.
+`finish`, with the run's answer as `text`, or `error`; of a graph that carries a state, a line of
+type `state` stands before `finish`.
 Kinds and fields may be added, none is renamed: ignore what you do not know.
 """
 
@@ -13,10 +14,12 @@ import sys
 from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from typing import TextIO, final
 
+from msgspec import to_builtins
 from msgspec.json import encode
 from pydantic_core import to_json
 
 from ..front.result import RunResult
+from ..latest_answer import latest_answer
 from ..run import Run
 from ..views.parts import ErrorPart, Finish, Part
 from .lines import safe_json
@@ -57,6 +60,8 @@ class JsonScreen:
             error = part.error
             told = {"type": part.type, "error": type(error).__name__, "message": str(error)}
             self._write(encode(told))
+        elif isinstance(part, Finish) and run is not None:
+            self._write(encode({**to_builtins(part), "text": latest_answer(run)}))
         else:
             self._write(encode(part))
 

@@ -13,13 +13,15 @@ from ..drivers.asks import Pending
 from ..front.final_answer import FINAL_ANSWER, NOT_TAKEN
 from ..front.result import RunResult
 from ..naming import turns_direction
-from ..run import Run
+from ..providers.base import TextDelta
+from ..run import EndReason, Run
 from ..stores.base import Ask
 from ..values import ToolResult, Usage, UserMessage
-from ..views.parts import SubAgent
+from ..views.parts import Part, StepRetry, StepStart, SubAgent, ToolResultPart
 
 __all__ = [
     "ASKED_MAX",
+    "Shown",
     "agents_text",
     "ask_text",
     "below",
@@ -134,6 +136,32 @@ def final_answer(result: ToolResult) -> str | None:
     if result.name != FINAL_ANSWER or result.status != "ok" or result.text == NOT_TAKEN:
         return None
     return clean(result.text)
+
+
+class Shown:
+    """The text of a run's last step that a screen has shown."""
+
+    def __init__(self) -> None:
+        """Begin with nothing shown."""
+        self._text = ""
+
+    def add(self, part: Part) -> None:
+        """Take up a part that is shown."""
+        match part:
+            case TextDelta():
+                self._text += part.text
+            case ToolResultPart():
+                self._text += final_answer(part.result) or ""
+            case StepStart() | StepRetry():
+                self._text = ""
+            case _:
+                pass
+
+    def missing(self, result: RunResult[S]) -> str:
+        """Return the run's answer if it is not shown: a person wrote it, or an earlier process."""
+        answer = clean(result.text).strip()
+        is_answer = result.end_reason is EndReason.COMPLETED
+        return answer if is_answer and answer not in clean(self._text) else ""
 
 
 def mark(result: ToolResult) -> str:

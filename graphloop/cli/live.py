@@ -31,6 +31,7 @@ from ..views.parts import (
     Warned,
 )
 from .lines import (
+    Shown,
     agents_text,
     below,
     call_in,
@@ -66,6 +67,7 @@ class LiveScreen:
         self._line_style = ""
         self._block = ""
         self._calls: dict[str, Text] = {}
+        self._shown = Shown()
         self._spinner = Spinner("dots", style="cyan")
         self._live = self._bottom_lines()
 
@@ -102,6 +104,7 @@ class LiveScreen:
     def show(self, part: Part, run: Run[None] | None, /) -> None:
         """Draw what the part says."""
         self._run = run
+        self._shown.add(part)
         match part:
             case TextDelta() | ReasoningDelta():
                 style = "dim italic" if isinstance(part, ReasoningDelta) else ""
@@ -129,8 +132,10 @@ class LiveScreen:
                 pass
 
     def finish(self, result: RunResult[None], kept: str) -> None:
-        """Print the state, if the graph carries one, and the last line."""
+        """Print the answer if it was not streamed, the state if there is one, and the last line."""
         self._end_line()
+        if answer := self._shown.missing(result):
+            self._print("text ", Text(answer))
         if said := state_text(result.run):
             self._print("state", Text(said))
         reason, *rest = end_facts(result)

@@ -23,6 +23,7 @@ from ..views.parts import (
     Warned,
 )
 from .lines import (
+    Shown,
     agents_text,
     below,
     call_in,
@@ -50,6 +51,7 @@ class PlainScreen:
         self._out = out
         self._mid_line = False
         self._calls: dict[str, str] = {}
+        self._shown = Shown()
 
     def open(self) -> AbstractContextManager[object]:
         """Need nothing."""
@@ -71,6 +73,7 @@ class PlainScreen:
 
     def show(self, part: Part, run: Run[None] | None, /) -> None:
         """Write what the part says."""
+        self._shown.add(part)
         match part:
             case TextDelta():
                 self._text(clean(part.text))
@@ -94,7 +97,9 @@ class PlainScreen:
                 pass
 
     def finish(self, result: RunResult[None], kept: str) -> None:
-        """Write the state, if the graph carries one, and the last line."""
+        """Write the answer if it was not streamed, the state if there is one, and the last line."""
+        if answer := self._shown.missing(result):
+            self._line(answer)
         if said := state_text(result.run):
             self._line(said)
         self._line(" · ".join([*end_facts(result), kept] if kept else end_facts(result)))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from ..approvals import Approval, Capability, approve, decline, digest, issue, refuse_edit
 from ..effects import AskHuman, CallTool, StartRun
-from ..errors import ToolDefinitionError
+from ..errors import ToolDefinitionError, nearest
 from ..run import Run
 from ..schemas import parameters_of as compiled
 from ..stores.base import Ask
@@ -27,6 +27,9 @@ __all__ = [
     "question_of",
     "unfit",
 ]
+
+ELSEWHERE: Final = frozenset({"$ref", "allOf", "anyOf", "oneOf", "patternProperties"})
+"""The keywords of a schema that may tell of properties beside its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +144,10 @@ def bad_edit(name: str, takes: str, edit: str, toolbox: Toolbox) -> str | None:
     if takes:
         return unfit(name, takes, edit)
     tool = toolbox.get(name)
-    problem = None if tool is None else tool.validate(edit)
-    return problem and _to_person(problem)
+    if tool is None:
+        return None
+    problem = tool.validate(edit)
+    return _to_person(problem) if problem else _unknown(name, tool.spec.parameters, edit)
 
 
 def unfit(name: str, parameters: str, edit: str) -> str | None:
@@ -158,7 +163,27 @@ def unfit(name: str, parameters: str, edit: str) -> str | None:
         parse(edit)
     except Exception as error:  # noqa: BLE001 - whatever a validator raises, it does not fit
         return _to_person(rejection(name, edit, error))
-    return None
+    return _unknown(name, parameters, edit)
+
+
+def _unknown(name: str, parameters: str, edit: str) -> str | None:
+    """Return which arguments of an edit a tool does not have; None where all are known.
+
+    Most validators drop an argument that is misspelt, and the tool would run with its default.
+    """
+    schema: dict[str, Any] = json.loads(parameters)
+    if "properties" not in schema or not ELSEWHERE.isdisjoint(schema):
+        return None
+    if schema.get("additionalProperties", False) is not False:
+        return None
+    known, given = list(schema["properties"]), json.loads(edit.strip() or "{}")
+    unknown = [one for one in given if one not in known]
+    if not unknown:
+        return None
+    return (
+        f"{name!r}: expected arguments among {', '.join(known) or 'none'}, "
+        f"found {', '.join(unknown)}. Fix: name what the tool takes.{nearest(unknown[0], known)}"
+    )
 
 
 def _to_person(problem: str) -> str:

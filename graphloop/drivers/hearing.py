@@ -18,7 +18,7 @@ from weakref import WeakSet
 
 from msgspec import Struct
 
-from ..effects import AskHuman, CallModel, CallTool, Effect, Invoke, StartRun
+from ..effects import AskHuman, CallModel, CallTool, CheckCalls, Effect, Invoke, StartRun
 from ..errors import ToolError
 from ..events import Answering
 from ..providers.base import Live
@@ -72,7 +72,7 @@ WATCHED: Final = (CallModel, StartRun)
 """What there is something to see of on the way."""
 
 OF_THE_USER: Final = (CallTool, AskHuman, Invoke)
-"""What calls functions that may not heed their cancellation."""
+"""What always calls functions that may not heed their cancellation; a check of calls may."""
 
 
 class Hearing(Generic[S]):
@@ -92,7 +92,7 @@ class Hearing(Generic[S]):
         self._performer = performer
         self._listen = listen
         self._caller = caller
-        self._in_tasks = OF_THE_USER if stoppable else ()
+        self._stoppable = stoppable
         self._source: AsyncGenerator[Item, None] | None = None
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._inbox: Inbox = asyncio.Queue()
@@ -121,7 +121,7 @@ class Hearing(Generic[S]):
 
     async def _hear(self, run: Run[S]) -> Live | Nested | Answering | None:
         alone = self._source is None and len(self.todo) == 1 and not self._tasks
-        if alone and not isinstance(self.todo[0], self._in_tasks):
+        if alone and not (self._stoppable and self._calls_user(self.todo[0], run)):
             effect = self.todo.pop()
             if not isinstance(effect, WATCHED):
                 try:
@@ -144,6 +144,12 @@ class Hearing(Generic[S]):
             if self._tasks.pop(heard.effect, None) and not isinstance(heard, Parked):
                 return heard
         return None
+
+    def _calls_user(self, effect: Effect, run: Run[S]) -> bool:
+        """Whether an effect calls a function that may not heed its cancellation."""
+        if isinstance(effect, CheckCalls):
+            return self._performer.asks_user(effect, run)
+        return isinstance(effect, OF_THE_USER)
 
     async def drop(self, effect: Effect) -> None:
         """End one of several effects; nothing more is heard of it."""

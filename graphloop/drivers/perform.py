@@ -292,6 +292,16 @@ class Performer(Generic[S]):
         ]
         return CallsChecked(self._ports.clock(), effect.id, tuple(checks))
 
+    def asks_user(self, effect: CheckCalls, run: Run[S]) -> bool:
+        """Whether functions of the user's are among what is asked about these calls."""
+        own, (recorded, added) = self._ports.own, self._gates(run)
+        gates = [one for one in (*recorded, *added, own) if one is not None and one.conditions]
+        return any(
+            callable(tool.needs_approval) or any(gate.asked(tool.name) for gate in gates)
+            for tool in [self._ports.toolbox.get(call.name) for call in effect.calls]
+            if tool is not None
+        )
+
     def _gates(self, run: Run[S]) -> Gates:
         return gates_of(run.setup.rules, self._ports.gates)
 

@@ -119,24 +119,43 @@ async def fork_run(
     if within and not share:
         _refuse_approved(run_id, graph, events[:at])
         for child in known:
-            if child.removeprefix(f"{run_id}/").partition("/")[0] in children:
-                _refuse_approved(child, None, await store.load(child))
+            key = child.removeprefix(f"{run_id}/").partition("/")[0]
+            if graph is not None and key in children:
+                begun = _begun(graph, events[:at], key)
+                _refuse_approved(child, None, await store.load(child), begun)
     await fork(store, run_id, at=at, new_id=copy, children=children)
     if isinstance(store, Catalog) and (target := (await _record(store, run_id)).target):
         await store.set_target(copy, target)
     return copy
 
 
-def _refuse_approved(run_id: str, graph: Graph[Any] | None, events: Sequence[Event]) -> None:
+def _begun(graph: Graph[Any], events: Sequence[Event], key: str) -> int:
+    """Return after which event of a run its child that is running now had not begun yet."""
+    before = range(len(events) - 1, 0, -1)
+    return next((at for at in before if key not in children_at(graph, events, at)), 1)
+
+
+def _refuse_approved(
+    run_id: str, graph: Graph[Any] | None, events: Sequence[Event], begun: int = 0
+) -> None:
     """Refuse a copy that would act on what a person has approved of the run.
 
-    An approved call that has its result acts no more; without a graph, no result can be told.
+    An approved call that has its result acts no more, nor does a run that is over; without a graph,
+    neither can be told.
+
+    Args:
+        run_id: the run.
+        graph: its graph; None for a child's.
+        events: its events.
+        begun: of a child, the last event of the run that is forked before the child began.
     """
     said = enumerate(events)
     given = {at: one.effect for at, one in said if isinstance(one, Decided) and one.approved}
     if not given:
         return
     runs = [] if graph is None else [one.run for one in replay_steps(graph, typed(graph, events))]
+    if runs and runs[-1].ending is not None:
+        return
     for at, effect in given.items():
         what = ""
         if runs:
@@ -147,8 +166,8 @@ def _refuse_approved(run_id: str, graph: Graph[Any] | None, events: Sequence[Eve
             what = f" ({asked.key} {asked.call.name})"
         raise ConfigError(
             f"event {at + 1} of run {run_id!r} approved what the copy would do again{what}. Fix: "
-            f"fork at={at} or before, and the person is asked again; or say share_approvals=True "
-            "(--share-approvals)."
+            f"fork at={begun or at} or before, and the person is asked again; or say "
+            "share_approvals=True (--share-approvals)."
         )
 
 

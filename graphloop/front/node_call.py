@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, fields
 from typing import Any, cast, final
@@ -15,6 +14,7 @@ from ..errors import ConfigError, NotDeterministic
 from ..events import Asked, Left
 from ..outcomes import Outcome, outcome_name
 from ..run import Run
+from ..tool_execution import TooLate, within
 from .differences import changed_fields, same_state
 from .generator_call import Returned, played
 from .node_context import NodeContext
@@ -78,18 +78,17 @@ class NodeCall:
             exchanges = run.dialogue.exchanges if run.dialogue is not None else ()
             found = played(self.function(*given), exchanges, name)
             return found.value if isinstance(found, Returned) else found
-        limit = asyncio.timeout(self.timeout_s)
         try:
-            async with limit:
-                answer = self.function(*given)
-                if isinstance(answer, Awaitable):
-                    return await cast("Awaitable[object]", answer)  # isinstance cannot tell of what
-                return answer
-        except TimeoutError as error:
-            if not limit.expired():
-                raise
+            return await within(self.timeout_s, self._called(given), f"node {name!r}")
+        except TooLate as error:
             seconds = f"{self.timeout_s:g}"
             raise TimeoutError(f"node {name!r} gave no answer within {seconds} seconds") from error
+
+    async def _called(self, given: tuple[object, ...]) -> object:
+        answer = self.function(*given)
+        if isinstance(answer, Awaitable):
+            return await cast("Awaitable[object]", answer)  # isinstance cannot tell of what
+        return answer
 
     def _left(self, answer: object, state: object, given: object, notes: tuple[Note, ...]) -> Left:
         """Return the answer as a fact."""

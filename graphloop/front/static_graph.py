@@ -16,6 +16,7 @@ from ..model_price import ModelPrice
 from ..naming import flaw_of
 from ..node_protocol import Node
 from ..outcomes import Outcome
+from ..policy import Named
 from ..spending import Budget
 from ..temporal import Rules
 from ..views.dot import dot
@@ -123,14 +124,14 @@ class StaticGraph(Graph[S]):
         *,
         rules: Rules | Iterable[Rules] = (),
         ignore: Ignore | None = None,
-        tools: Iterable[str] = (),
+        tools: Iterable[str | Named] = (),
     ) -> Report:
         """Prove what can be proven of the graph; see `graphloop.check`.
 
         Args:
             rules: temporal rules of your own.
             ignore: reasons to set findings aside, by node and code, beside the graph's own.
-            tools: the names of all tools that its runs may call.
+            tools: all tools, or their names, that its runs may call.
         """
         module = import_module("graphloop.proofs.check")
         report: Report = module.check(self, rules=rules, ignore=ignore or {}, tools=tools)

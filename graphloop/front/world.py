@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from os import environ
 from typing import TypeAlias, cast
@@ -10,7 +10,7 @@ from typing import TypeAlias, cast
 from ..callables import accepts
 from ..drivers.ports import Price, unpriced
 from ..errors import ConfigError, not_among
-from ..policy import Policy, Rule, allow, unmatched
+from ..policy import NARROWER, Policy, Rule, allow, shadowed, unmatched
 from ..providers.base import Provider
 from ..providers.registry import resolve
 from ..tools import Tool, Toolbox
@@ -180,11 +180,12 @@ def check_gate(gate: Policy, known: Sequence[str]) -> None:
     check_rules(gate.rules, known, "`gate`")
 
 
-def check_rules(rules: Iterable[Rule], known: Sequence[str], title: str) -> None:
-    """Refuse rules about tools that do not exist; `title` says whose rules they are.
+def check_rules(rules: Sequence[Rule], known: Sequence[str], title: str) -> None:
+    """Refuse rules that protect nothing here; `title` says whose rules they are.
 
     Raises:
-        ConfigError: naming each such tool, with the nearest that exists.
+        ConfigError: naming each tool that does not exist, with the nearest that does; or the rule
+            whose tools are all decided before it.
     """
     unknown = unmatched(rules, known)
     if unknown:
@@ -193,6 +194,8 @@ def check_rules(rules: Iterable[Rule], known: Sequence[str], title: str) -> None
             f"{title} names what is not among the tools ({', '.join(known) or 'none'}): {found} "
             "For tools that come later, give a pattern"
         )
+    for _, problem in shadowed(rules, known):
+        raise ConfigError(f"{title}: {problem} Fix: {NARROWER}")
 
 
 def split_tools(tools: Tools) -> tuple[OwnTools, dict[str, AgentTool]]:

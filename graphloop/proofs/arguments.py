@@ -7,9 +7,10 @@ from typing import TypeVar, cast
 
 from ..errors import ConfigError, nearest
 from ..graph import Graph
+from ..policy import Named
 from .report import PROPERTIES
 
-__all__ = ["codes", "graph_given", "reasons"]
+__all__ = ["codes", "graph_given", "reasons", "tool_names"]
 
 S = TypeVar("S")
 
@@ -84,3 +85,25 @@ def codes(asking: str, given: Iterable[str]) -> tuple[str, ...]:
                 f"{nearest(str(one), PROPERTIES)}"
             )
     return told
+
+
+def tool_names(asking: str, given: Iterable[str | Named]) -> tuple[str, ...]:
+    """Return the names of tools that are given as such, or as tools.
+
+    Raises:
+        ConfigError: it is one text, or one of them has no name.
+    """
+    found = cast("object", given)
+    if isinstance(found, str) or not isinstance(found, Iterable):
+        raise ConfigError(
+            f"{asking}: expected tools or their names, found {found!r:.80}. Fix: tools=[...]"
+        )
+    told: list[str] = []
+    for one in given:
+        name = one if isinstance(one, str) else getattr(cast("object", one), "name", None)
+        if not isinstance(name, str):
+            raise ConfigError(
+                f"{asking}: expected a tool or its name, found {one!r:.80}. Fix: tools=[...]"
+            )
+        told.append(name)
+    return tuple(told)

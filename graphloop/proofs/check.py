@@ -11,12 +11,13 @@ from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from ..graph import Graph
+from ..policy import Named
 from ..spending import Budget
 from ..temporal import Rules, rules_of
 from ..temporal_names import names_of, resolve
 from .agreement import disagreements
 from .answers import misanswered
-from .arguments import graph_given, reasons
+from .arguments import graph_given, reasons, tool_names
 from .blame import Blame
 from .calls import CallWalk
 from .children import quarrels
@@ -48,7 +49,7 @@ def check(
     *,
     ignore: Ignore | None = None,
     budget: Budget | None = None,
-    tools: Iterable[str] = (),
+    tools: Iterable[str | Named] = (),
 ) -> Report:
     """Return what is proven about `graph`, and a shortest witness for what does not hold.
 
@@ -59,7 +60,7 @@ def check(
             beside what the graph says itself. A node of a child is `child/node`; an empty name is
             the graph as a whole, and `child/` a child as a whole.
         budget: what a run may spend, for what its children claim.
-        tools: the names of all tools that its runs may call, where the graph does not know them:
+        tools: all tools, or their names, that its runs may call, if the graph does not know them:
             then the names in rules are looked up.
 
     Raises:
@@ -75,7 +76,7 @@ def check(
     } | asked
     grounds = _grounds(uses.told)
     ground = grounds[uses.told[0].graph_key]
-    known = tuple(tools)
+    known = tool_names("check: `tools`", tools)
     kept = _kept(uses.told, rules_of(rules), known)
     found: list[Finding | Unknown] = [*unruled(CallWalk(ground), known)] if known else []
     found += [one for use in _proven(uses.told, grounds, kept, aside_in(excuses)) for one in use]

@@ -15,7 +15,7 @@ from ..errors import nearest
 from ..node_protocol import unwrapped
 from ..nodes.gate import Gate
 from ..outcomes import Accepted, Held, Settled, outcome_name
-from ..policy import unmatched
+from ..policy import NARROWER, shadowed, unmatched
 from .calls import CallWalk, Place
 from .ground import END, Trail, Way, led_to, search
 from .report import Finding, Unknown
@@ -143,11 +143,13 @@ def _passes(walk: CallWalk[S], node: str, walked: Trail) -> Finding:
 
 
 def unruled(walk: CallWalk[S], tools: tuple[str, ...]) -> Iterator[Finding]:
-    """Yield every gate with a rule about a tool that is none of these; none are known if empty."""
+    """Yield every gate with a rule that protects none of these tools; none are known if empty."""
     for name, node in walk.ground.graph.nodes.items():
         for one in unwrapped([node]):
-            missing = unmatched(one.rules, tools) if tools and isinstance(one, Gate) else ()
-            for tool in missing:
+            rules = one.rules if tools and isinstance(one, Gate) else ()
+            for _, problem in shadowed(rules, tools):
+                yield walk.ground.finding("GL2", problem, NARROWER, node=name)
+            for tool in unmatched(rules, tools):
                 yield walk.ground.finding(
                     "GL2",
                     f"a rule names {tool!r}, which is none of the tools.{nearest(tool, tools)}",

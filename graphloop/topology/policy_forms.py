@@ -86,7 +86,7 @@ def _reached(rules: list[object]) -> None:
     refuse_shadowed(cast("list[Rule]", rules), len(rules) - 1)  # The form has read them.
 
 
-RULES: Final = Many(RuleForm(), fits=_reached)
+RULES: Final = Many(RuleForm(), least=1, fits=_reached)
 """The rules of one gate."""
 
 

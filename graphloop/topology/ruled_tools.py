@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from ..node_protocol import Node
+from ..node_protocol import Node, unwrapped
+from ..nodes.gate import Gate
 from ..outcomes import Outcome
-from ..policy import WILDCARDS
+from ..policy import NARROWER, WILDCARDS, shadowed
 from .document import AgentEntry, Document, documents_below
 from .forms import NamedTool, Reading
 from .included import graphs_run
@@ -25,13 +26,13 @@ SPELLED: Final = "tool:"
 
 
 def refuse_unruled(
-    ruled: Iterable[NamedTool],
+    ruled: Sequence[NamedTool],
     tools: Sequence[str],
     agents: Mapping[str, AgentEntry],
     nodes: Mapping[str, Node[Any, Outcome] | None],
     to: Reading,
 ) -> None:
-    """Note the names that are those of no tool, if the file knows its tools.
+    """Note the names of no tool, and the rules that protect none, if the file knows its tools.
 
     Args:
         ruled: what the file's nodes name: rules those of all runs below as well, other options
@@ -56,6 +57,10 @@ def refuse_unruled(
             f"{name + '*'!r}."
         )
         to.complaints.note(mark, found, f"name one of {', '.join(known)}; {fix}")
+    for gate in unwrapped([one for one in nodes.values() if one is not None]):
+        for rule, problem in shadowed(gate.rules, below or ()) if isinstance(gate, Gate) else ():
+            marks = [mark for name, mark, option in ruled if not option and name in rule.tools]
+            to.complaints.note(marks[-1], problem.rstrip("."), NARROWER)
 
 
 def known_tools(document: Document, names: Names) -> tuple[str, ...] | None:

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import pytest
 
-from graphloop import Agent, EndReason, RunResult, RunStream, Tool, ToolContext
+from graphloop import Agent, EndReason, RunResult, RunStream, Tool, ToolContext, allow, ask
 from graphloop import tool_execution as execution
 from graphloop.drivers import hearing
 from graphloop.events import ToolReturned
@@ -48,7 +48,7 @@ class Deserter:
         """Return an agent whose first turn calls these tools, or one above it."""
         free: dict[str, object] = {"type": "object"}
         tools = [
-            Tool(name="stay", parameters=free, execute=self._stay, timeout_s=self._timeout_s),
+            Tool(name="stay", parameters=free, execute=self.stay, timeout_s=self._timeout_s),
             Tool(name="fine", parameters=free, execute=self._fine),
         ]
         calls = reply(*[call(name) for name in names])
@@ -63,7 +63,8 @@ class Deserter:
     async def _fine(self, arguments: dict[str, object]) -> str:
         return "fine"
 
-    async def _stay(self, arguments: dict[str, object]) -> str:
+    async def stay(self, arguments: dict[str, object]) -> str:
+        """Stay, and answer late."""
         self.ran += 1
         self.inside.set()
         try:
@@ -231,7 +232,7 @@ def repeatable(one: Deserter) -> list[Tool[..., object]]:
     """Return the deserter as a tool that may simply run again."""
     free: dict[str, object] = {"type": "object"}
     return [
-        Tool(name="stay", parameters=free, execute=one._stay, effect="pure"),  # pyright: ignore[reportPrivateUsage]
+        Tool(name="stay", parameters=free, execute=one.stay, effect="pure"),
         Tool(name="fine", parameters=free, execute=one._fine),  # pyright: ignore[reportPrivateUsage]
     ]
 
@@ -281,3 +282,56 @@ def test_events_of_a_deserter_are_none_of_the_journal() -> None:
         return [type(event).__name__ for event in await one.store.load("r")]
 
     assert ToolReturned.__name__ not in within(scenario())
+
+
+@pytest.mark.parametrize(
+    ("where", "why"),
+    [
+        ("needs_approval", "abort"),
+        ("needs_approval", "step_timeout_s"),
+        ("gate", "abort"),
+        ("gate", "step_timeout_s"),
+        ("gate above", "abort"),
+    ],
+)
+def test_a_run_that_is_stopped_ends_while_a_condition_of_its_gate_stays(
+    where: str, why: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is a function of the user's as a tool's own is: the call it was asked about never runs."""
+
+    async def scenario() -> tuple[RunResult[None], int]:
+        one = Deserter()
+
+        async def stay(arguments: dict[str, object], _: ToolContext) -> bool:
+            await one.stay(arguments)
+            return False
+
+        limit_s = 0.05 if why == "step_timeout_s" else None
+        async with quiet(one):
+            stream = _gated(where, stay, limit_s).stream("go")
+            result = await stopped(one, stream, abort if why == "abort" else nothing)
+        return result, one.ran
+
+    result, ran = within(scenario())
+
+    assert (EndReason.ABORTED if why == "abort" else EndReason.TIMEOUT) is result.end_reason
+    assert 1 == ran
+    assert "left behind" in caplog.text
+
+
+def _gated(
+    where: str, stay: Callable[..., Coroutine[object, object, bool]], step_timeout_s: float | None
+) -> Agent:
+    """Return an agent that asks this function about a call, here or for the agent below it."""
+    free: dict[str, object] = {"type": "object"}
+    own = stay if where == "needs_approval" else False
+    fine = Tool(name="fine", parameters=free, execute=lambda _: "fine", needs_approval=own)
+    model = ScriptedModel([reply(call("fine")), "done"])
+    gate = ask("fine", when=stay) | allow("*")
+    if where == "gate above":
+        kid = Agent(model, tools=[fine], name="kid").as_tool(description="runs it")
+        above = ScriptedModel([{"calls": [{"name": "kid", "arguments": {"prompt": "x"}}]}, "done"])
+        return Agent(above, tools=[kid], gate=gate, step_timeout_s=step_timeout_s)
+    if where == "gate":
+        return Agent(model, tools=[fine], gate=gate, step_timeout_s=step_timeout_s)
+    return Agent(model, tools=[fine], step_timeout_s=step_timeout_s)

@@ -6,6 +6,7 @@ A fork behind an approval had that of the original: one approval, two payments.
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,7 @@ def test_an_approved_plan_is_approved_for_one_run(tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match=r"approved .*approve\.\d+.*share_approvals"):
             await graph.fork("r", store=store, at=done.run.seq - 1)
         await graph.fork("r", store=store, at=done.run.seq - 1, share_approvals=True)
+        await graph.fork("r", store=store, at=done.run.seq)  # It is over: nothing acts any more.
 
     asyncio.run(forked())
 
@@ -125,8 +127,14 @@ def test_the_approvals_of_children_that_are_copied_count_as_well(tmp_path: Path)
         PAID.clear()
         parked = await top.generate("go", run_id="r")
         await top.resume("r", approvals={"c0.0/c0.0": True})
-        with pytest.raises(ConfigError, match=r"run 'r/c0\.0'.*share_approvals"):
+        with pytest.raises(ConfigError, match=r"run 'r/c0\.0'.*share_approvals") as refused:
             await top.fork("r", at=parked.run.seq)
+        # The number is of the run that is forked: the last event before the child began.
+        (at,) = re.findall(r"at=(\d+)", str(refused.value))
+        copy = await top.fork("r", at=int(at))
+        assert EndReason.PARKED is (await top.resume(copy)).end_reason
+        with pytest.raises(ConfigError, match="share_approvals"):
+            await top.fork("r", at=int(at) + 1)
 
     asyncio.run(forked())
     assert [5] == PAID

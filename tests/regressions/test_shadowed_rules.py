@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import pytest
 
-from graphloop import allow, ask, load, tool
+from graphloop import Agent, allow, ask, load, tool
 from graphloop.errors import ConfigError
 from graphloop.nodes import Gate
 from graphloop.policy import Rule
+from graphloop.testing import ScriptedModel
 from graphloop.topology.problems import TopologyError
 from graphloop.topology.registration import Registry
 
@@ -77,3 +78,44 @@ def test_a_gate_node_and_a_policy_refuse_the_same_rules() -> None:
     with pytest.raises(ConfigError, match=SAID):
         _ = allow("*") | ask("refund")
     assert rules[::-1] == Gate(rules=rules[::-1]).rules
+
+
+KNOWN = r"the rule `ask refund\*` has no effect: the tools that it matches \(refund\) are decided"
+
+
+def test_a_rule_that_only_the_known_tools_show_to_be_shadowed_is_refused() -> None:
+    """By an agent, by a file that lists its tools, and by a proof that is told of them."""
+    names = Registry()
+    names.tool(refund)
+    names.predicate(much)
+    file = FILE.replace("{ask: refund, when: much}", "{allow: refund}")
+    file = file.replace('      - {allow: "*"}\n', "").replace(
+        "- {ask: refund}", '- {ask: "refund*"}'
+    )
+    gate = allow("refund") | ask("refund*")
+
+    with pytest.raises(ConfigError, match=KNOWN):
+        Agent(ScriptedModel([]), tools=[refund], gate=gate)
+    with pytest.raises(TopologyError, match=KNOWN) as refused:
+        load(file, registry=names)
+    assert ":12:" in str(refused.value)
+    open_file = load(file.replace("tools: [refund]\n", ""), registry=names)
+    found = open_file.check(tools=["refund"]).findings
+    assert "GL2" in {one.code for one in found if "`ask refund*` has no effect" in str(one)}
+    assert not [
+        one
+        for one in open_file.check(tools=["refund", "refund_all"]).findings
+        if "has no effect" in str(one)
+    ]
+
+
+def test_a_gate_of_a_file_has_a_rule_or_says_none() -> None:
+    """An empty list is no policy, in Python as in a file: everything would run."""
+    names = Registry()
+    names.tool(refund)
+    before, _, after = FILE.partition("    rules:\n")
+    nodes = after[after.index("  execute:") :]
+
+    with pytest.raises(TopologyError, match="a list with something in it was expected"):
+        load(f"{before}    rules: []\n{nodes}", registry=names)
+    load(f"{before}{nodes}", registry=names)

@@ -24,6 +24,7 @@ from graphloop.policy import (
     deny,
     describe,
     may_ask,
+    shadowed,
 )
 
 
@@ -232,6 +233,10 @@ def test_conditions_stop_being_asked_where_a_rule_needs_none() -> None:
         ([allow("db_*"), deny("db_*")], r"`deny db_\*` has no effect"),
         ([allow("a"), ask("b"), deny("a", "b")], "`deny a, b` has no effect: `allow a` before"),
         ([allow("*"), deny("d_*", reason="never")], r"`deny d_\*` has no effect"),
+        ([allow("**"), ask("refund*")], r"`ask refund\*` has no effect"),
+        ([allow("?*"), ask("*")], r"`ask \*` has no effect"),
+        ([allow("re*"), ask("refund*")], r"`ask refund\*` has no effect"),
+        ([allow("*_db_*"), deny("x_db_?")], r"`deny x_db_\?` has no effect"),
     ],
 )
 def test_a_rule_that_no_call_can_reach_is_refused(rules: list[Policy], message: str) -> None:
@@ -414,3 +419,23 @@ def test_a_rule_whose_function_is_missing_is_refused() -> None:
 def test_whether_anybody_may_be_asked_is_known_without_asking(policy: Policy, asks: bool) -> None:
     """A condition may hold or not; what comes behind one that decides does not count."""
     assert asks is may_ask(policy.rules, "pay")
+
+
+def test_a_pattern_that_another_does_not_surely_contain_is_no_shadowed_rule() -> None:
+    """What cannot be told without the tools is told where they are known."""
+    for wide, pattern in [("??*", "*"), ("*a*", "[ab]"), ("r?", "r*"), ("re*", "r*"), ("?", "*")]:
+        assert 2 == len((allow(wide) | ask(pattern)).rules)
+
+
+def test_a_rule_whose_tools_are_all_decided_before_it_is_shadowed() -> None:
+    """Only what decides whatever its call is counts, and a rule for all tools is for later ones."""
+    rules = (allow("refund") | ask("refund*") | deny("*")).rules
+
+    found = list(shadowed(rules, ["refund", "read"]))
+
+    assert [rules[1]] == [rule for rule, _ in found]
+    assert "(refund) are decided by `allow refund` before it" in found[0][1]
+    assert [] == list(shadowed(rules, ["refund", "refund_all"]))
+    assert [] == list(shadowed(rules, []))
+    conditional = (allow("refund", when=at_night) | ask("refund*")).rules
+    assert [] == list(shadowed(conditional, ["refund"]))

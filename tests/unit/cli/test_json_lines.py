@@ -8,10 +8,11 @@ import typing
 
 import pytest
 
-from graphloop import EndReason, Usage
+from graphloop import Agent, EndReason, Usage
 from graphloop.cli.json_lines import JsonScreen
 from graphloop.errors import Overloaded
 from graphloop.providers.base import TextDelta
+from graphloop.testing import ScriptedModel
 from graphloop.values import FinishReason, ToolResult
 from graphloop.views.parts import ErrorPart, Finish, Part, ToolResultPart
 
@@ -73,3 +74,14 @@ def test_what_a_tool_prints_does_not_break_the_lines(capsys: pytest.CaptureFixtu
 
     assert out.getvalue() == '{"type":"text-delta","text":"a"}\n'
     assert capsys.readouterr() == ("", "from a tool\na note\n")
+
+
+def test_the_last_line_has_the_answer() -> None:
+    """It need not have been streamed: a person may have written it."""
+    result = Agent(ScriptedModel(["It is done."])).generate_sync("x")
+    screen = JsonScreen(out := io.StringIO())
+
+    screen.show(Finish(FinishReason.STOP, EndReason.COMPLETED, (), Usage(1, 2)), result.run)
+
+    told = json.loads(out.getvalue())
+    assert ("finish", "It is done.") == (told["type"], told["text"])

@@ -6,12 +6,13 @@ import io
 
 import pytest
 
-from graphloop import Usage
+from graphloop import Agent, Usage
 from graphloop.cli.plain import PlainScreen
 from graphloop.events import Setup
 from graphloop.history import History
 from graphloop.providers.base import ReasoningDelta, TextDelta
 from graphloop.run import Run
+from graphloop.testing import ScriptedModel
 from graphloop.values import FinishReason, Message, ToolResult, UserMessage
 from graphloop.views.parts import (
     Part,
@@ -128,3 +129,21 @@ def test_an_answer_by_a_tool_is_told_as_the_answer() -> None:
 
     assert shown(taken) == f'["{"x" * 999}"]\n'
     assert shown(refused) == "✗ final_answer: Not taken.\n"
+
+
+def test_an_answer_that_was_not_streamed_is_written_at_the_end() -> None:
+    """A person wrote it in place of the model's, or an earlier process had it."""
+    result = Agent(ScriptedModel(["It is done."])).generate_sync("x")
+
+    def finished(*parts: Part) -> str:
+        screen = PlainScreen(out := io.StringIO())
+        for part in parts:
+            screen.show(part, result.run)
+        screen.finish(result, "")
+        return out.getvalue()
+
+    told = "It is done.\ncompleted · 1 step"
+    assert finished().startswith(told)
+    assert finished(TextDelta("It is "), TextDelta("done.")).startswith(told)
+    assert finished(TextDelta("A draft.")).startswith(f"A draft.\n{told}")
+    assert finished(TextDelta("It is done."), StepStart(1)).count("It is done.") == 2

@@ -96,14 +96,14 @@ def test_a_rule_can_answer_what_is_open(capsys: pytest.CaptureFixture[str]) -> N
 
 @pytest.mark.usefixtures("pay_desk")
 def test_a_run_that_is_over_tells_how_it_ended(capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing is asked or run again."""
+    """And what it answered; nothing is asked or run again."""
     run(RunRequest(target="pay", store="runs.db", approve=Approve.ALWAYS))
     (run_id,) = run_ids("runs.db")
     capsys.readouterr()
 
     assert resume(ResumeRequest(run=run_id, store="runs.db")) is Status.OK
 
-    assert capsys.readouterr().out.startswith("completed · 2 steps · ")
+    assert capsys.readouterr().out.startswith("Done.\ncompleted · 2 steps · ")
     assert Path("paid").read_text(encoding="utf-8") == "5\n"
 
 

@@ -7,12 +7,13 @@ import re
 import pytest
 
 from graphloop.approvals import Approval, issue, verify
-from graphloop.drivers.asks import Pending, ask_key, capability_of, pending_of, unfit
+from graphloop.drivers.asks import Pending, ask_key, bad_edit, capability_of, pending_of, unfit
 from graphloop.effects import IN_WORDS, AskHuman, CallModel, CallTool, Effect, StartRun
 from graphloop.errors import ConfigError
 from graphloop.nodes.approve import EDITED
 from graphloop.run import Run, evolve
 from graphloop.stores.base import Ask
+from graphloop.tools import Toolbox, tool
 from graphloop.values import ModelRequest
 from tests.strategies import call, fresh
 
@@ -163,3 +164,30 @@ def test_an_edit_of_a_node_s_question_is_refused_at_once(edit: str) -> None:
     assert "Invalid arguments" in (unfit("approve the plan!", EDITED, edit) or "")
     assert unfit("approve the plan!", EDITED, '{"answer": "Do it."}') is None
     assert unfit("approve the plan!", IN_WORDS, '{"question": "Well?", "answer": ""}') is None
+
+
+def refund(order: int, amount: int = 100) -> str:
+    """Pay back."""
+    return f"{order}: {amount}"
+
+
+def test_an_edit_names_only_arguments_that_the_tool_has() -> None:
+    """One that is misspelt would be dropped, and the default would run."""
+    made = tool(refund)
+    edit = '{"order": 7, "ammount": 5}'
+    said = "found ammount.*Did you mean 'amount'"
+
+    assert re.search(said, bad_edit("refund", "", edit, Toolbox([made])) or "")
+    assert re.search(said, unfit("refund", made.spec.parameters, edit) or "")
+    assert bad_edit("refund", "", '{"order": 7, "amount": 5}', Toolbox([made])) is None
+
+
+@pytest.mark.parametrize(
+    "more", ['"properties": {}, "additionalProperties": true', '"properties": {}, "allOf": []', ""]
+)
+def test_an_edit_may_name_anything_where_the_schema_leaves_that_open(more: str) -> None:
+    """It says so, tells of properties elsewhere, or of none."""
+    schema = f'{{"type": "object"{"," if more else ""} {more}}}'
+
+    assert unfit("pay", schema, '{"other": 1}') is None
+    assert unfit("pay", schema.replace("true", "false"), "{}") is None

@@ -9,7 +9,7 @@ from itertools import count
 
 import pytest
 
-from graphloop import Asking, NodeContext, ask_model
+from graphloop import Asking, NodeContext, ask_model, tool_execution
 from graphloop.asks import AskModel
 from graphloop.errors import ConfigError, NotDeterministic
 from graphloop.events import Asked, Left
@@ -205,6 +205,36 @@ def test_a_function_that_takes_too_long_is_given_up() -> None:
         called(own_limit, timeout_s=9)
 
     assert Left("Technical") == called(slow, timeout_s=0.01, raises=((TimeoutError, Technical),))
+
+
+@pytest.mark.parametrize("late", [True, False], ids=["answers late", "never answers"])
+def test_a_function_that_keeps_its_cancellation_to_itself_is_too_late_all_the_same(
+    late: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has a grace, and is left behind then; nothing that it answers counts."""
+    monkeypatch.setattr(tool_execution, "GRACE_S", 0.01)
+    tasks: list[asyncio.Task[object]] = []
+
+    async def deaf(ticket: Ticket) -> Billing:
+        end = asyncio.Event()
+        while True:
+            try:
+                await end.wait()
+            except asyncio.CancelledError:
+                if late or tool_execution.LEFT_BEHIND:
+                    return Billing()
+
+    async def scenario() -> None:
+        try:
+            run: Run[object] = wrong(evolve(fresh(), state=wrong(TICKET)))
+            await NodeCall(deaf, signature_of(deaf), timeout_s=0.01)(run)
+        finally:
+            tasks.extend(tool_execution.LEFT_BEHIND)
+
+    with pytest.raises(TimeoutError, match="node 'deaf' gave no answer within"):
+        asyncio.run(asyncio.wait_for(scenario(), 5))
+
+    assert ([] if late else ["node 'deaf'"]) == [one.get_name() for one in tasks]
 
 
 def asking(ticket: Ticket) -> Asking[Billing]:

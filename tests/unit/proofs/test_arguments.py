@@ -11,7 +11,7 @@ from graphloop.errors import ConfigError
 from graphloop.front.agent import Agent
 from graphloop.front.graph import Graph
 from graphloop.nodes import PrepareStep
-from graphloop.proofs.arguments import codes, graph_given, reasons
+from graphloop.proofs.arguments import codes, graph_given, reasons, tool_names
 from graphloop.proofs.bound import bound
 from graphloop.proofs.check import check
 from graphloop.providers.script import ScriptedModel
@@ -76,3 +76,20 @@ def test_codes_are_those_of_properties() -> None:
             codes("proven", wrong(given))
     with pytest.raises(ConfigError, match=r"no property \['GL1'\]"):
         codes("proven", wrong([["GL1"]]))
+
+
+class Refund:
+    """What has a name, as a tool does."""
+
+    name = "refund"
+
+
+def test_tools_are_given_as_tools_or_by_name() -> None:
+    """A bare text would be read by its letters."""
+    assert ("refund", "read") == tool_names("check", [Refund(), "read"])
+    for bad in ("refund", 5, [5], None):
+        with pytest.raises(ConfigError, match=r"check: expected .*Fix: tools=\["):
+            tool_names("check", wrong(bad))
+    assert () == check(agent(), tools=[Refund()]).findings
+    with pytest.raises(ConfigError, match="check: `tools`: expected tools or their names"):
+        check(agent(), tools="refund")

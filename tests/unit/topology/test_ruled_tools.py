@@ -147,7 +147,7 @@ agents:
   writer:
     description: writes
     graph:
-      {INNER.replace("[{allow: *}]", "[]")}
+      {INNER.replace("[{allow: *}]", "[{allow: '*'}]")}
       tools: [search]
 tools: [refund, writer]
 """
@@ -174,7 +174,7 @@ def test_rules_hold_for_the_tools_of_agents_below() -> None:
 
 def test_an_agent_s_gate_knows_the_tools_of_its_own_file_only() -> None:
     """Rules do not hold for what stands above."""
-    inner = WRITER.replace("rules: []", "rules: [{ask: refund}]")
+    inner = WRITER.replace("rules: [{allow: '*'}]", "rules: [{ask: refund}]")
 
     with pytest.raises(TopologyError, match="'refund', and there is no such tool"):
         read_text(gated("{ask: search}", inner), names())
