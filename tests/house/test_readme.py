@@ -94,7 +94,7 @@ def test_the_lines_about_streams_run_as_they_stand(
     paid: list[int] = []
 
     @tool(needs_approval=True)
-    async def refund(amount: int) -> str:
+    async def refund(amount: int, order: int = 0) -> str:
         """Pay back."""
         paid.append(amount)
         return "paid"
