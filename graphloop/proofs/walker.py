@@ -23,7 +23,7 @@ from ..overheard import overheard
 from ..run import Run
 from ..step import Step, begin, step
 from .samples import sample
-from .worlds import CONVERSATIONS, SETUPS, answers
+from .worlds import CONVERSATIONS, SETUPS, answers, functions_of
 
 if TYPE_CHECKING:
     from .ground import Trail, Way
@@ -70,6 +70,7 @@ class Walker(Generic[S]):
 
         self._heard = overheard(self.graph, hear)
         self._state = _state(self.graph)
+        self._functions = functions_of(self.graph)
 
     def first(self, found: Callable[[Barred], Trail | None]) -> Trail | None:
         """Return the first way that a run takes, of those that a search finds.
@@ -106,7 +107,9 @@ class Walker(Generic[S]):
         """Return how many lines a run takes that begins so."""
         best, begun = self._after(partial(begin, self._heard, started, self._state), lines)
         met = Counter([best])
-        todo = [] if begun is None or begun.ended else [(best, begun, answers(self.graph, begun))]
+        todo = (
+            [] if begun is None or begun.ended else [(best, begun, answers(self._functions, begun))]
+        )
         while todo and best < len(lines) and self.tries > max(0, last):
             at, run, events = todo[-1]
             event = next(events, None)
@@ -120,7 +123,7 @@ class Walker(Generic[S]):
             best = max(best, at + length)
             met[at + length] += reached is not None
             if reached is not None and not reached.ended and met[at + length] <= HERE_MAX:
-                todo.append((at + length, reached, answers(self.graph, reached)))
+                todo.append((at + length, reached, answers(self._functions, reached)))
         return best
 
     def _after(

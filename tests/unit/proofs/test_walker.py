@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from cProfile import Profile
 from typing import Any
 
 from graphloop.graph import END, Edges, Graph
-from graphloop.nodes import Append, Approve, Execute, Function, Gate, Limit, ModelCall, PrepareStep
+from graphloop.nodes import (
+    Append,
+    Approve,
+    Execute,
+    Function,
+    Gate,
+    Limit,
+    ModelCall,
+    PrepareStep,
+)
 from graphloop.outcomes import (
     Aborted,
     Answered,
@@ -89,17 +99,30 @@ def test_a_function_leaves_by_each_of_its_outcomes() -> None:
 
 
 def test_a_cycle_that_no_run_goes_round_is_unknown() -> None:
-    """An Append that has sent on what it had has nothing to send again."""
+    """An Append that has added the answers of calls has none to add again."""
     approve, append = Approve(), Append()
     edges: Edges[None] = {
         approve: {...: append},
-        append: {Resend: append, ...: END},
+        append: {AnsweredCalls: append, ...: END},
     }
     report = check(Graph[None]("again", approve, edges))
 
     assert "GL4" not in {one.code for one in report.findings}
     (unknown,) = (one.reason for one in report.unknown if one.code == "GL4")
     assert "no run" in unknown
+
+
+def test_a_message_that_no_turn_takes_up_is_sent_on_for_ever() -> None:
+    """A person steers the run, and no PrepareStep is on the cycle: a run goes round it."""
+    approve, append = Approve(), Append()
+    edges: Edges[None] = {
+        approve: {...: append},
+        append: {Resend: append, ...: END},
+    }
+    graph = Graph[None]("again", approve, edges)
+
+    (found,) = (one for one in check(graph).findings if one.code == "GL4")
+    assert is_run(graph, found, repeated=9), found.path
 
 
 def test_a_witness_that_no_run_takes_gives_way_to_one_that_does() -> None:
@@ -143,3 +166,22 @@ def test_what_cannot_be_reached_by_a_run_has_no_way_there() -> None:
 
     assert ground.run_to("limit") == ()
     assert isinstance(ground.finding("GL1", "", "", node="limit"), Finding)
+
+
+def test_a_way_through_very_many_functions_is_walked_in_time_that_grows_with_it() -> None:
+    """What a function may answer is looked up, not looked for among all nodes."""
+
+    def calls(count: int) -> int:
+        nodes = [Function(f"w{at}", frozenset({Onward})) for at in range(count)]
+        edges: Edges[None] = {
+            node: {Onward: after, ...: END}
+            for node, after in zip(nodes, [*nodes[1:], END], strict=True)
+        }
+        graph = Graph[None]("many", nodes[0], edges)
+        walker = Walker(graph)
+        lines = way(graph, *[(node.name, Onward) for node in nodes])
+        profile = Profile()
+        assert count == profile.runcall(walker.walk, lines)
+        return sum(one.callcount for one in profile.getstats())
+
+    assert calls(400) <= 5 * calls(100)
