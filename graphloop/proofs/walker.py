@@ -163,8 +163,8 @@ class Walker(Generic[S]):
 
     def _paired(self, barred: Barred, walked: Trail) -> Barred:
         """Leave out the last line of a way wherever it follows the one before it."""
-        before = walked[-2] if len(walked) > 1 else None
-        return replace(barred, pairs=barred.pairs | {(before, walked[-1])})
+        before, way = (None, *walked)[-2:]
+        return replace(barred, pairs=barred.pairs | {(before, way)})
 
     def _late(self, barred: Barred, walked: Trail) -> Barred:
         """Leave out no more than a way, or its last line until the bounds beside it are reached."""
@@ -183,20 +183,19 @@ class Walker(Generic[S]):
         begun = [messages for word, messages in CONVERSATIONS.items() if word in words]
         last = self.tries - STEPS_MAX
         best = 0
-        for messages, setup in product(reversed(begun), SETUPS):
+        for said, messages, setup in product((False, True), reversed(begun), SETUPS):
             if best == len(lines) or self.tries <= max(0, last):
                 break
             started = Started(0.0, "witness", self.graph.name, messages, setup, self._state)
-            best = max(best, self._along(started, lines, last))
+            best = max(best, self._along(started, lines, last, said=said))
         return best
 
-    def _along(self, started: Started, lines: Sequence[_Line], last: int) -> int:
-        """Return how many lines a run takes that begins so."""
+    def _along(self, started: Started, lines: Sequence[_Line], last: int, *, said: bool) -> int:
+        """Return how many lines a run takes that begins so, where a person says more or not."""
+        world = partial(answers, self._functions, said=said)
         best, begun = self._after(partial(begin, self._heard, started, self._state), lines)
         met = Counter([best])
-        todo = (
-            [] if begun is None or begun.ended else [(best, begun, answers(self._functions, begun))]
-        )
+        todo = [] if begun is None or begun.ended else [(best, begun, world(begun))]
         while todo and best < len(lines) and self.tries > max(0, last):
             at, run, events = todo[-1]
             event = next(events, None)
@@ -210,7 +209,7 @@ class Walker(Generic[S]):
             best = max(best, at + length)
             met[at + length] += reached is not None
             if reached is not None and not reached.ended and met[at + length] <= HERE_MAX:
-                todo.append((at + length, reached, answers(self._functions, reached)))
+                todo.append((at + length, reached, world(reached)))
         return best
 
     def _after(
