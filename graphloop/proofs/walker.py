@@ -163,7 +163,8 @@ class Walker(Generic[S]):
 
     def _paired(self, barred: Barred, walked: Trail) -> Barred:
         """Leave out the last line of a way wherever it follows the one before it."""
-        before, way = (None, *walked)[-2:]
+        way = walked[-1]
+        before = walked[-2] if len(walked) > 1 else None
         return replace(barred, pairs=barred.pairs | {(before, way)})
 
     def _late(self, barred: Barred, walked: Trail) -> Barred:
