@@ -31,6 +31,9 @@ END: Final = "END"
 PATH_MAX: Final = 30
 """How many lines of a way a reason names."""
 
+FAIL_CLOSED: Final = frozenset({"GL2", "GL3"})
+"""The properties of which a way that lacks them fails a report, though no run of it was found."""
+
 NAMED_MAX: Final = 3
 """How many nodes a reason names before it says how many more there are."""
 
@@ -137,7 +140,7 @@ class Ground(Generic[S]):
         long = len(wrong.outcomes) > PATH_MAX
         path = f"{len(wrong.outcomes):,} lines to {wrong.witness[-1]}" if long else wrong.path
         reason = f"{wrong.place}: {wrong.message} But {NO_RUN}: {path}. Fix: {wrong.fix}"
-        return Unknown(wrong.code, reason, wrong.node)
+        return Unknown(wrong.code, reason, wrong.node, fails=wrong.code in FAIL_CLOSED)
 
     @property
     def never_taken(self) -> tuple[tuple[str, str], ...]:

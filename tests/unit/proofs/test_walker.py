@@ -32,6 +32,7 @@ from graphloop.outcomes import (
     FollowUp,
     GiveUp,
     Go,
+    Held,
     Outcome,
     Ready,
     Resend,
@@ -246,3 +247,22 @@ def test_a_fault_behind_a_second_cut_reply_is_an_error_with_a_run(code: str, to:
 
     found = next(one for one in check(graph).findings if one.code == code)
     assert is_run(graph, found), found.path
+
+
+def test_a_way_to_a_lost_call_fails_the_report_though_no_run_of_it_is_found() -> None:
+    """What is not shown to be safe does not read like a pass; no witness is told."""
+    prepare, model, gate, execute, append = loop().nodes.values()
+    edges: Edges[None] = {
+        prepare: {Ready: model, Calls: gate, ...: END},
+        model: {Calls: gate, Failed: END, ...: append},
+        gate: {Settled: execute, Aborted: append},
+        execute: {Held: END, ...: append},
+        append: {...: END},
+    }
+    report = check(Graph[None]("held", prepare, edges))
+
+    (unknown,) = (one for one in report.unknown if one.code == "GL3")
+    assert "no run of this way was found" in unknown.reason
+    assert () == report.findings
+    assert not report.ok
+    assert "no problem found" not in str(report)
