@@ -127,10 +127,12 @@ class CallWalk(Generic[S]):
         """Return a shortest way from the start to a place."""
         return trail(self.found, place)
 
-    def led_to(self, is_goal: Callable[[Place, Way | None], bool], barred: Barred) -> Trail | None:
+    def led_to(
+        self, is_goal: Callable[[Place, Way | None], bool], barred: Barred, then: Trail = ()
+    ) -> Trail | None:
         """Return a shortest way to a place, come to by a line, without what is barred."""
         start = Place(self.ground.graph.start, gated=False, duty="idle")
-        return led_to([start], self.steps, is_goal, barred)
+        return led_to([start], self.steps, is_goal, barred, then)
 
     def steps(self, place: Place) -> Iterator[tuple[Way, Place]]:
         """Yield where a run may go from a place."""

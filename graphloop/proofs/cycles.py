@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import pairwise
 from math import inf
 from typing import Final, Generic, TypeAlias, TypeVar, final
 
@@ -218,13 +217,7 @@ def _led_round(walk: CallWalk[S], cycle: Cycle, around: Trail, barred: Barred) -
     """Return a shortest way to a cycle, and around, without what is barred."""
     if not barred:
         return (*cycle.into, *around)
-    if not barred.isdisjoint(pairwise(around)):
-        return None
-
-    def begins(at: Place, last: Way | None) -> bool:
-        return at.node == cycle.node and (last, around[0]) not in barred
-
-    into = walk.led_to(begins, barred)
+    into = walk.led_to(lambda at, _: at.node == cycle.node, barred, around)
     return None if into is None else (*into, *around)
 
 

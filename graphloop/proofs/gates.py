@@ -113,7 +113,7 @@ def unasked(walk: CallWalk[S]) -> Iterator[Finding | Unknown]:
     if all(one.hold for one in unwrapped(nodes.values()) if isinstance(one, Gate)):
         return
     for node in nodes:
-        if walk.runs_tools(node) and _unasked(walk, node, frozenset()) is not None:
+        if walk.runs_tools(node) and _unasked(walk, node, Barred()) is not None:
             yield walk.ground.told(partial(_unasked, walk, node), partial(_passes, walk, node))
 
 

@@ -20,7 +20,7 @@ from ..graph import Graph
 from ..outcomes import Outcome, outcome_name
 from .places import Places, shortened
 from .report import Finding, Severity, Unknown
-from .walker import NO_RUN, Barred, Walker
+from .walker import NO_RUN, Barred, Mark, Walker
 
 __all__ = ["END", "Ground", "Trail", "Way", "led_to", "named", "search", "trail"]
 
@@ -30,6 +30,9 @@ Q = TypeVar("Q")
 END: Final = "END"
 PATH_MAX: Final = 30
 """How many lines of a way a reason names."""
+
+FAIL_CLOSED: Final = frozenset({"GL2", "GL3"})
+"""The properties of which a way that lacks them fails a report, though no run of it was found."""
 
 NAMED_MAX: Final = 3
 """How many nodes a reason names before it says how many more there are."""
@@ -133,11 +136,11 @@ class Ground(Generic[S]):
         walked = self.walker.first(found)
         if walked is not None:
             return tell(walked)
-        wrong = tell(found(frozenset()) or ())
+        wrong = tell(found(Barred()) or ())
         long = len(wrong.outcomes) > PATH_MAX
         path = f"{len(wrong.outcomes):,} lines to {wrong.witness[-1]}" if long else wrong.path
         reason = f"{wrong.place}: {wrong.message} But {NO_RUN}: {path}. Fix: {wrong.fix}"
-        return Unknown(wrong.code, reason, wrong.node)
+        return Unknown(wrong.code, reason, wrong.node, fails=wrong.code in FAIL_CLOSED)
 
     @property
     def never_taken(self) -> tuple[tuple[str, str], ...]:
@@ -251,30 +254,28 @@ def led_to(
     steps: Callable[[Q], Iterable[tuple[Way, Q]]],
     is_goal: Callable[[Q, Way | None], bool],
     barred: Barred,
+    then: Trail = (),
 ) -> Trail | None:
-    """Return a shortest way to a goal on which no line follows one that it is barred after.
+    """Return a shortest way to a goal, without what is barred.
 
     Args:
         starts: where a way may begin.
         steps: the lines out of a place, and where they lead.
         is_goal: whether a place that is come to by a line is what is looked for.
-        barred: lines that must not follow each other; None stands for the start.
+        barred: what is left out.
+        then: the lines that follow the way, and are no part of it.
     """
-    firsts = {before for before, _ in barred}
 
-    def led(at: tuple[Q, Way | None]) -> Iterable[tuple[Way, tuple[Q, Way | None]]]:
+    def led(at: tuple[Q, Mark]) -> Iterable[tuple[Way, tuple[Q, Mark]]]:
         for way, there in steps(at[0]):
-            if (at[1], way) not in barred:
-                yield way, (there, way if way in firsts or way.target == END else _ELSE)
+            mark = barred.then(at[1], way)
+            if mark is not None:
+                yield way, (there, mark)
 
-    begun: list[tuple[Q, Way | None]] = [(one, None) for one in starts]
+    begun = [(one, barred.start) for one in starts]
     found = search(begun, led)
     for at in found:
         last = found[at]
-        if is_goal(at[0], None if last is None else last[0]):
+        if is_goal(at[0], None if last is None else last[0]) and barred.allows(at[1], then):
             return trail(found, at)
     return None
-
-
-_ELSE: Final = Way("", Outcome, "")
-"""A line that nothing is barred after."""

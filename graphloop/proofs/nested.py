@@ -107,7 +107,7 @@ class Nested:
         if isinstance(found, Unknown):
             inner = "".join(f"in the child {name!r}: " for name in self.path)
             node = f"{self.prefix}{found.node}" if found.node else ""
-            return Unknown(found.code, f"{inner}{found.reason}", node)
+            return Unknown(found.code, f"{inner}{found.reason}", node, found.fails)
         inner = "".join(f" of the child {name!r}" for name in reversed(self.path))
         return replace(found, node=f"{self.prefix}{found.node}", place=f"{found.place}{inner}")
 

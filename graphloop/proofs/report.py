@@ -104,11 +104,14 @@ class Unknown:
         code: the property.
         reason: why, and what would decide it.
         node: the node that it is about, within its graph; empty for none.
+        fails: whether the report is not ok: the table has a way to a fault, of which no run was
+            found.
     """
 
     code: str
     reason: str
     node: str = ""
+    fails: bool = False
 
 
 @final
@@ -187,8 +190,9 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether no finding is an error. Says nothing about what is in `unknown`."""
-        return all(finding.severity != "error" for finding in self.findings)
+        """Whether no finding is an error, and no unknown property fails."""
+        wrong = any(finding.severity == "error" for finding in self.findings)
+        return not wrong and not any(one.fails for one in self.unknown)
 
     def to_json(self) -> str:
         """Return the report as a JSON object, with `ok` and the fields of this class."""
@@ -214,6 +218,8 @@ class Report:
 
     def _verdict(self) -> str:
         match len(self.findings):
+            case 0 if not self.ok:
+                return "no problem is shown, and a way to one is not ruled out"
             case 0 if not self.proven:
                 return "nothing is proven, and no problem found"
             case 0:

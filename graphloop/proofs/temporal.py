@@ -203,14 +203,14 @@ class _Product(Generic[S]):
     """A graph and a rule, walked side by side over so many lines at most."""
 
     def __init__(
-        self, ground: Ground[S], automaton: Automaton, lines: int, barred: Barred = frozenset()
+        self, ground: Ground[S], automaton: Automaton, lines: int, barred: Barred | None = None
     ) -> None:
         self.ground = ground
         self.automaton = automaton
         self.unseen = Unseen(automaton)
         self.caps = _caps(ground)
         self.lines = lines
-        self.barred = barred
+        self.barred = barred or Barred()
 
     def walk(self, *, tools: bool, begun: Collection[int] | None = None) -> _Walk:
         """Walk all ways, the shortest first, until one breaks the rule that nodes may go.

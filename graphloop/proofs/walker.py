@@ -8,12 +8,13 @@ A way that no run takes is told to the search, which looks for another.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice, product
 from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar, cast, final
 
+from ..contract import Cap, contract_of
 from ..errors import GraphError
 from ..events import Started
 from ..graph import Graph
@@ -23,12 +24,12 @@ from ..overheard import overheard
 from ..run import Run
 from ..step import Step, begin, step
 from .samples import sample
-from .worlds import CONVERSATIONS, SETUPS, answers
+from .worlds import CONVERSATIONS, SETUPS, answers, functions_of
 
 if TYPE_CHECKING:
     from .ground import Trail, Way
 
-__all__ = ["NO_RUN", "TRIES", "Barred", "Walker"]
+__all__ = ["NO_RUN", "TRIES", "Barred", "Mark", "Walker"]
 
 S = TypeVar("S")
 
@@ -46,10 +47,80 @@ HERE_MAX: Final = 8
 
 NO_RUN: Final = "no run of this way was found"
 
-Barred: TypeAlias = "frozenset[tuple[Way | None, Way]]"
-"""Lines that no run takes straight after another; None for the start."""
+COUNTED_MAX: Final = 30
+"""How often a run goes on at a bound, so that the bound is reached."""
+
+NO_CAPS: Final[Mapping[type[Outcome], Cap]] = {}
+
+_ELSE: Final = ""
+"""A line that nothing is barred after."""
+
+Mark: TypeAlias = "tuple[Way | str | None, int, tuple[int, ...]]"
+"""What a search has to know of a way: its last line, how far it is a barred one, its counts."""
 
 _Line: TypeAlias = tuple[str, type[Outcome]]
+
+
+@final
+@dataclass
+class Barred:
+    """What a search leaves out, since no run was found that takes it.
+
+    Attributes:
+        pairs: lines that do not come straight after another; None for the start.
+        begun: whole ways, from the start.
+        after: lines that come only once a node went on so often by other outcomes, its bounds.
+    """
+
+    pairs: frozenset[tuple[Way | None, Way]] = frozenset()
+    begun: tuple[Trail, ...] = ()
+    after: Mapping[Way, tuple[frozenset[type[Outcome]], int]] = field(
+        default_factory=dict["Way", tuple[frozenset[type[Outcome]], int]]
+    )
+
+    def __post_init__(self) -> None:
+        """Number the places of the barred ways: 0 is their start, -1 is off all of them."""
+        self._firsts = {before for before, _ in self.pairs}
+        self._steps: dict[tuple[int, Way], int] = {}
+        self._ends: set[int] = set()
+        for walked in self.begun:
+            at = 0
+            for way in walked:
+                at = self._steps.setdefault((at, way), len(self._steps) + 1)
+            self._ends.add(at)
+
+    def __bool__(self) -> bool:
+        """Whether anything is left out."""
+        return bool(self.pairs or self.begun or self.after)
+
+    @property
+    def start(self) -> Mark:
+        """The mark of a way that has no line yet."""
+        return None, 0 if self.begun else -1, (0,) * len(self.after)
+
+    def then(self, mark: Mark, way: Way) -> Mark | None:
+        """Return the mark of a way with one line more; None if that is left out."""
+        last, at, counts = mark
+        if (last, way) in self.pairs:
+            return None
+        at = self._steps.get((at, way), -1)
+        if at in self._ends:
+            return None
+        if self.after:
+            needed = self.after.get(way)
+            if needed and counts[[*self.after].index(way)] < needed[1]:
+                return None
+            counts = tuple(
+                min(times, count + (way.source == late.source and way.outcome in bounded))
+                for count, (late, (bounded, times)) in zip(counts, self.after.items(), strict=True)
+            )
+        return (way if way in self._firsts or way.target == "END" else _ELSE), at, counts
+
+    def allows(self, mark: Mark | None, walked: Trail) -> bool:
+        """Whether lines may follow."""
+        for way in walked:
+            mark = None if mark is None else self.then(mark, way)
+        return mark is not None
 
 
 @final
@@ -70,6 +141,7 @@ class Walker(Generic[S]):
 
         self._heard = overheard(self.graph, hear)
         self._state = _state(self.graph)
+        self._functions = functions_of(self.graph)
 
     def first(self, found: Callable[[Barred], Trail | None]) -> Trail | None:
         """Return the first way that a run takes, of those that a search finds.
@@ -77,16 +149,33 @@ class Walker(Generic[S]):
         Args:
             found: returns the next way without what is barred; None where there is none.
         """
-        barred: Barred = frozenset()
-        for _ in range(TRIES):
-            walked = found(barred)
-            if walked is None or self.tries <= 0:
-                return None
-            length = self.walk(walked)
-            if length == len(walked):
-                return walked
-            barred |= {(walked[length - 1] if length else None, walked[length])}
+        for missed in (self._paired, self._late):
+            barred = Barred()
+            for _ in range(TRIES):
+                walked = found(barred)
+                if walked is None or self.tries <= 0:
+                    break
+                length = self.walk(walked)
+                if length == len(walked):
+                    return walked
+                barred = missed(barred, walked[: length + 1])
         return None
+
+    def _paired(self, barred: Barred, walked: Trail) -> Barred:
+        """Leave out the last line of a way wherever it follows the one before it."""
+        way = walked[-1]
+        before = walked[-2] if len(walked) > 1 else None
+        return replace(barred, pairs=barred.pairs | {(before, way)})
+
+    def _late(self, barred: Barred, walked: Trail) -> Barred:
+        """Leave out no more than a way, or its last line until the bounds beside it are reached."""
+        way = walked[-1]
+        contract = contract_of(self.graph.nodes[way.source])
+        caps = NO_CAPS if contract is None else contract.caps
+        times = sum(cap.times for cap in caps.values())
+        if way in barred.after or way.outcome in caps or not 0 < times <= COUNTED_MAX:
+            return replace(barred, begun=(*barred.begun, walked))
+        return replace(barred, after={**barred.after, way: (frozenset(caps), times)})
 
     def walk(self, walked: Trail) -> int:
         """Return how many lines of a way, from the start, a run takes."""
@@ -95,18 +184,19 @@ class Walker(Generic[S]):
         begun = [messages for word, messages in CONVERSATIONS.items() if word in words]
         last = self.tries - STEPS_MAX
         best = 0
-        for messages, setup in product(reversed(begun), SETUPS):
+        for said, messages, setup in product((False, True), reversed(begun), SETUPS):
             if best == len(lines) or self.tries <= max(0, last):
                 break
             started = Started(0.0, "witness", self.graph.name, messages, setup, self._state)
-            best = max(best, self._along(started, lines, last))
+            best = max(best, self._along(started, lines, last, said=said))
         return best
 
-    def _along(self, started: Started, lines: Sequence[_Line], last: int) -> int:
-        """Return how many lines a run takes that begins so."""
+    def _along(self, started: Started, lines: Sequence[_Line], last: int, *, said: bool) -> int:
+        """Return how many lines a run takes that begins so, where a person says more or not."""
+        world = partial(answers, self._functions, said=said)
         best, begun = self._after(partial(begin, self._heard, started, self._state), lines)
         met = Counter([best])
-        todo = [] if begun is None or begun.ended else [(best, begun, answers(self.graph, begun))]
+        todo = [] if begun is None or begun.ended else [(best, begun, world(begun))]
         while todo and best < len(lines) and self.tries > max(0, last):
             at, run, events = todo[-1]
             event = next(events, None)
@@ -120,7 +210,7 @@ class Walker(Generic[S]):
             best = max(best, at + length)
             met[at + length] += reached is not None
             if reached is not None and not reached.ended and met[at + length] <= HERE_MAX:
-                todo.append((at + length, reached, answers(self.graph, reached)))
+                todo.append((at + length, reached, world(reached)))
         return best
 
     def _after(

@@ -7,9 +7,9 @@ user is called: every outcome that a function declares is an answer.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
@@ -36,9 +36,12 @@ from ..values import (
 )
 from .samples import sample
 
-__all__ = ["CONVERSATIONS", "SETUPS", "answers"]
+__all__ = ["CONVERSATIONS", "SETUPS", "Functions", "answers", "functions_of"]
 
 S = TypeVar("S")
+
+Functions: TypeAlias = Mapping[str, Sequence[Function]]
+"""The nodes of a graph that call a function, by its name."""
 
 TOKENS: Final = 5_000
 """A reply may use as much as the budget, so that a StopCheck stops."""
@@ -88,15 +91,28 @@ SAID: Final[tuple[events.Answer, ...]] = (
 )
 
 
-def answers(graph: Graph[S], run: Run[S]) -> Iterator[Event]:
-    """Yield what may happen next to a run that waits."""
+def functions_of(graph: Graph[S]) -> Functions:
+    """Return the nodes of a graph that call a function."""
+    found: dict[str, list[Function]] = {}
+    for node in unwrapped(graph.nodes.values()):
+        if isinstance(node, Function):
+            found.setdefault(node.callback, []).append(node)
+    return found
+
+
+def answers(functions: Functions, run: Run[S], *, said: bool = True) -> Iterator[Event]:
+    """Yield what may happen next to a run that waits; with `said`, a person may say more."""
     effect, at = run.pending[min(run.pending)], run.at + 1
-    yield from _answered(graph, effect, at)
+    yield from _answered(functions, effect, at)
+    if said and not run.follow_ups:
+        yield events.Queued(at, UserMessage("more"), follow_up=True)
+    if said and not run.steering:
+        yield events.Queued(at, UserMessage("wait"))
     yield events.EffectFailed(at, effect.id, FAILURES[0])
     yield events.Cancelled(at, "simulated")
 
 
-def _answered(graph: Graph[S], effect: effects.Effect, at: float) -> Iterator[Event]:  # noqa: C901 - one case an effect
+def _answered(functions: Functions, effect: effects.Effect, at: float) -> Iterator[Event]:  # noqa: C901 - one case an effect
     match effect:
         case effects.CallModel():
             for reply in _replies(effect):
@@ -113,7 +129,7 @@ def _answered(graph: Graph[S], effect: effects.Effect, at: float) -> Iterator[Ev
         case effects.CallTool():
             yield events.ToolReturned(at, effect.id, "fine")
         case effects.Invoke(callback=callback):
-            for answer in (*_left(graph, callback), *SAID):
+            for answer in (*_left(functions, callback), *SAID):
                 yield events.CallbackReturned(at, effect.id, answer)
         case effects.StartRun():
             for text in ("42", '["a", "b"]'):
@@ -144,12 +160,11 @@ def _arguments(tool: ToolSpec) -> Iterator[str]:
         yield json.dumps(dict(zip(properties, chosen, strict=True)))
 
 
-def _left(graph: Graph[S], callback: str) -> Iterator[Left]:
+def _left(functions: Functions, callback: str) -> Iterator[Left]:
     """Yield the outcomes that the function of that name may leave by."""
-    for node in unwrapped(graph.nodes.values()):
-        if isinstance(node, Function) and node.callback == callback:
-            for outcome in sorted(node.outcomes - {Failed, Aborted}, key=lambda one: one.__name__):
-                yield Left(outcome.__name__, fields=_fields(outcome))
+    for node in functions.get(callback, ()):
+        for outcome in sorted(node.outcomes - {Failed, Aborted}, key=lambda one: one.__name__):
+            yield Left(outcome.__name__, fields=_fields(outcome))
 
 
 def _fields(outcome: type[Outcome]) -> str:

@@ -90,7 +90,9 @@ def test_json_holds_every_field() -> None:
     found = json.loads(Report.of("gräph", (FINDING,), (OPEN,), (ASIDE,)).to_json())
 
     assert (False, "gräph") == (found["ok"], found["graph"])
-    assert [{"code": "GL4", "reason": "nobody says.", "node": ""}] == found["unknown"]
+    assert [{"code": "GL4", "reason": "nobody says.", "node": "", "fails": False}] == found[
+        "unknown"
+    ]
     assert found["suppressed"][0]["reason"] == "known"
     assert {
         "code": "GL1",

@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+from cProfile import Profile
+from itertools import pairwise
 from typing import Any
 
+import pytest
+
 from graphloop.graph import END, Edges, Graph
-from graphloop.nodes import Append, Approve, Execute, Function, Gate, Limit, ModelCall, PrepareStep
+from graphloop.nodes import (
+    Append,
+    Approve,
+    Execute,
+    Extend,
+    Function,
+    Gate,
+    Limit,
+    ModelCall,
+    PrepareStep,
+    Verify,
+)
 from graphloop.outcomes import (
     Aborted,
     Answered,
@@ -13,12 +28,18 @@ from graphloop.outcomes import (
     Calls,
     Done,
     Failed,
+    Final,
+    FollowUp,
+    GiveUp,
     Go,
+    Held,
     Outcome,
     Ready,
     Resend,
+    Retry,
     Settled,
     Stop,
+    Truncated,
 )
 from graphloop.proofs.check import check
 from graphloop.proofs.ground import Ground, Way
@@ -89,17 +110,30 @@ def test_a_function_leaves_by_each_of_its_outcomes() -> None:
 
 
 def test_a_cycle_that_no_run_goes_round_is_unknown() -> None:
-    """An Append that has sent on what it had has nothing to send again."""
+    """An Append that has added the answers of calls has none to add again."""
     approve, append = Approve(), Append()
     edges: Edges[None] = {
         approve: {...: append},
-        append: {Resend: append, ...: END},
+        append: {AnsweredCalls: append, ...: END},
     }
     report = check(Graph[None]("again", approve, edges))
 
     assert "GL4" not in {one.code for one in report.findings}
     (unknown,) = (one.reason for one in report.unknown if one.code == "GL4")
     assert "no run" in unknown
+
+
+def test_a_message_that_no_turn_takes_up_is_sent_on_for_ever() -> None:
+    """A person steers the run, and no PrepareStep is on the cycle: a run goes round it."""
+    approve, append = Approve(), Append()
+    edges: Edges[None] = {
+        approve: {...: append},
+        append: {Resend: append, ...: END},
+    }
+    graph = Graph[None]("again", approve, edges)
+
+    (found,) = (one for one in check(graph).findings if one.code == "GL4")
+    assert is_run(graph, found, repeated=9), found.path
 
 
 def test_a_witness_that_no_run_takes_gives_way_to_one_that_does() -> None:
@@ -143,3 +177,92 @@ def test_what_cannot_be_reached_by_a_run_has_no_way_there() -> None:
 
     assert ground.run_to("limit") == ()
     assert isinstance(ground.finding("GL1", "", "", node="limit"), Finding)
+
+
+def test_a_fault_behind_a_follow_up_is_an_error_with_a_run() -> None:
+    """A person may say more before the run has its answer."""
+    prepare, model, append, verify = PrepareStep(), ModelCall(), Append(), Verify()
+    publish = Function("publish", frozenset({Onward}), kind="act")
+    edges: Edges[None] = {
+        prepare: {Ready: model, Calls: append, ...: END},
+        model: {Failed: END, ...: append},
+        append: {Final: verify, ...: END},
+        verify: {FollowUp: publish, ...: END},
+        publish: {...: END},
+    }
+    graph = Graph[None]("more", prepare, edges)
+
+    (found,) = (one for one in check(graph).findings if one.code == "GL2")
+    assert is_run(graph, found), found.path
+
+
+def test_a_way_through_very_many_functions_is_walked_in_time_that_grows_with_it() -> None:
+    """What a function may answer is looked up, not looked for among all nodes."""
+
+    def calls(count: int) -> int:
+        nodes = [Function(f"w{at}", frozenset({Onward})) for at in range(count)]
+        edges: Edges[None] = {node: {Onward: after, ...: END} for node, after in pairwise(nodes)}
+        edges = {**edges, nodes[-1]: {...: END}}
+        graph = Graph[None]("many", nodes[0], edges)
+        walker = Walker(graph)
+        lines = way(graph, *[(node.name, Onward) for node in nodes])
+        profile = Profile()
+        assert count == profile.runcall(walker.walk, lines)
+        return sum(one.callcount for one in profile.getstats())
+
+    assert calls(400) <= 5 * calls(100)
+
+
+@pytest.mark.parametrize("times", [1, 2, 9])
+def test_a_fault_behind_a_bound_is_an_error_with_a_run_that_reaches_the_bound(times: int) -> None:
+    """A line that is not taken at first is taken once its node has gone on so often."""
+    poll, limit = Function("poll", frozenset({Onward})), Limit(times)
+    publish = Function("publish", frozenset({Onward}), kind="act")
+    edges: Edges[None] = {
+        poll: {Onward: limit, ...: END},
+        limit: {Go: poll, Stop: publish},
+        publish: {...: END},
+    }
+    graph = Graph[None]("polled", poll, edges)
+
+    (found,) = (one for one in check(graph).findings if one.code == "GL2")
+    assert is_run(graph, found), found.path
+    assert times == found.outcomes.count("go")
+
+
+@pytest.mark.parametrize(("code", "to"), [("GL4", "model_call"), ("GL2", "execute")])
+def test_a_fault_behind_a_second_cut_reply_is_an_error_with_a_run(code: str, to: str) -> None:
+    """An Extend asks once more before it gives up."""
+    prepare, model, extend, gate = PrepareStep(), ModelCall(), Extend(), Gate()
+    execute, append = Execute(), Append()
+    edges: Edges[None] = {
+        prepare: {Ready: model, Calls: gate, ...: END},
+        model: {Truncated: extend, Calls: gate, Failed: END, ...: append},
+        extend: {Retry: model, GiveUp: {one.name: one for one in (model, execute)}[to]},
+        gate: {Settled: execute, Aborted: append},
+        execute: {...: append},
+        append: {...: END},
+    }
+    graph = Graph[None]("cut", prepare, edges)
+
+    found = next(one for one in check(graph).findings if one.code == code)
+    assert is_run(graph, found), found.path
+
+
+def test_a_way_to_a_lost_call_fails_the_report_though_no_run_of_it_is_found() -> None:
+    """What is not shown to be safe does not read like a pass; no witness is told."""
+    prepare, model, gate, execute, append = loop().nodes.values()
+    edges: Edges[None] = {
+        prepare: {Ready: model, Calls: gate, ...: END},
+        model: {Calls: gate, Failed: END, ...: append},
+        gate: {Settled: execute, Aborted: append},
+        execute: {Held: END, ...: append},
+        append: {...: END},
+    }
+    report = check(Graph[None]("held", prepare, edges))
+
+    (unknown,) = (one for one in report.unknown if one.code == "GL3")
+    assert "no run of this way was found" in unknown.reason
+    assert () == report.findings
+    assert not report.ok
+    assert "no problem found" not in str(report)

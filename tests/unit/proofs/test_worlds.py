@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from graphloop.events import Cancelled, EffectFailed, ModelReplied, Started
-from graphloop.proofs.worlds import CONVERSATIONS, SETUPS, answers
-from graphloop.step import begin
+from graphloop.events import Cancelled, EffectFailed, ModelReplied, Queued, Started
+from graphloop.proofs.worlds import CONVERSATIONS, SETUPS, answers, functions_of
+from graphloop.step import begin, step
 from graphloop.values import FinishReason
 from tests.graphs import agent
 
@@ -14,7 +14,7 @@ def test_a_model_may_answer_by_every_finish_reason_or_not_at_all() -> None:
     graph = agent()
     started = Started(0.0, "r", graph.name, CONVERSATIONS[""], SETUPS[0], None)
 
-    events = list(answers(graph, begin(graph, started, None).run))
+    events = list(answers(functions_of(graph), begin(graph, started, None).run))
 
     reasons = {one.reply.finish_reason for one in events if isinstance(one, ModelReplied)}
     assert {
@@ -27,3 +27,16 @@ def test_a_model_may_answer_by_every_finish_reason_or_not_at_all() -> None:
     } <= reasons
     assert any(isinstance(one, EffectFailed) for one in events)
     assert isinstance(events[-1], Cancelled)
+
+
+def test_a_person_may_say_more_while_a_run_waits_and_does_so_once() -> None:
+    """A message to steer by, and one to follow up with; the run reads it before another comes."""
+    graph = agent()
+    started = Started(0.0, "r", graph.name, CONVERSATIONS[""], SETUPS[0], None)
+    run = begin(graph, started, None).run
+
+    said = [one for one in answers({}, run) if isinstance(one, Queued)]
+    assert {False, True} == {one.follow_up for one in said}
+    for one in said:
+        run = step(graph, run, one).run
+    assert not any(isinstance(one, Queued) for one in answers({}, run))
