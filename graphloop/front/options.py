@@ -66,7 +66,8 @@ class RunOptions(TypedDict, total=False):
     forbids is denied, with the rule named to the model. Child runs are denied the tools they name.
     `max_agent_depth`: how many agents may stand below the run (default 2); agents that are deeper
         are refused, unless it is given.
-    `step_timeout_s`: after how many seconds a turn, its tools included, is given up.
+    `step_timeout_s`: after how many seconds a turn, its tools included, is given up; the time of
+    an agent that it waits for counts by that agent's own limit.
     `on_bad_history`: `"repair"` (default) or `"refuse"` a conversation with calls that have no
     result, or results that have no call.
     `agents`: agents by name, for the `Child` nodes of a graph of your own.

@@ -1,0 +1,154 @@
+"""How much of the house a stranger has to walk: numbers that may fall and never rise.
+
+Each cap is what the code measured when it was last made smaller. A change that makes a number
+smaller lowers its cap in the same commit. The aim stands beside the cap.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from pathlib import Path
+from types import CodeType, FrameType
+
+import pytest
+
+import graphloop
+from graphloop import Agent, tool
+from graphloop.contract import Contract
+from graphloop.run import Run
+from graphloop.testing import ScriptedModel
+
+PACKAGE = Path(graphloop.__file__).parent
+
+FUNCTIONS_MAX, FILES_MAX = 257, 60  # aim 120 and 30, then 90 and 25
+ROOM_MAX = 67  # files; aim 28
+FAN_OUT_MAX = 44  # imports of one file; aim 15
+LONELY_MAX = 36  # files of fewer than 80 lines with one importer; aim 0
+RUN_FIELDS_MAX = 31  # aim 17
+CONTRACT_FIELDS_MAX = 26  # aim 9
+PUBLIC_MAX = 79  # aim 55
+TWICE_MAX = 54  # public names that several modules define; aim 0
+ODD_SENTENCES_MAX = 537  # sentences that name no actor; aim 0
+
+ODD = re.compile(
+    r"(?:^|(?<=[.:;] ))(?:What|Who|Whoever|Whatever|Nobody|Somebody|None of them|One) [a-z]"
+    r"|\b(?:nobody|somebody|whoever)\b"
+)
+
+
+@tool
+async def read(x: int) -> str:
+    """Read something."""
+    return f"read {x}"
+
+
+def test_a_tool_turn_enters_few_functions_in_few_files() -> None:
+    """A stranger who follows one call has to open each of these files."""
+    calls = [{"name": "read", "arguments": {"x": 1}}]
+    model = ScriptedModel([{"calls": calls}, "Done."] * 2)
+    agent = Agent(model, tools=[read])
+    agent.generate_sync("warm")
+
+    entered = _entered(lambda: agent.generate_sync("again"))
+
+    assert len(entered) <= FUNCTIONS_MAX
+    assert len({code.co_filename for code in entered}) <= FILES_MAX
+
+
+def _entered(work: Callable[[], object]) -> set[CodeType]:
+    """Return the named functions of the package that run in this work."""
+    entered: set[CodeType] = set()
+
+    def seen(frame: FrameType, event: str, _: object) -> None:
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(str(PACKAGE)) and code.co_name[0] != "<":
+            entered.add(code)
+
+    sys.setprofile(seen)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return entered
+
+
+def test_a_room_has_few_files(trees: Mapping[str, ast.Module]) -> None:
+    """A folder that nobody can name the contents of is a heap."""
+    rooms = Counter(path.rpartition("/")[0] for path in trees)
+
+    assert max(rooms.values()) <= ROOM_MAX
+
+
+def test_a_file_knows_few_others(imports: Mapping[str, frozenset[str]]) -> None:
+    """A hub has to be read, and changed, with everything that it knows."""
+    assert max(len(known) for known in imports.values()) <= FAN_OUT_MAX
+
+
+def test_few_small_files_serve_one_other(root: Path, imports: Mapping[str, frozenset[str]]) -> None:
+    """A small file with one importer is a part of that file, and costs a hop."""
+    importers: defaultdict[str, set[str]] = defaultdict(set)
+    for path, known in imports.items():
+        for other in known:
+            importers[other].add(path)
+    lonely = [
+        path
+        for path, known in importers.items()
+        if len(known) == 1 and len((root / path).read_text("utf-8").splitlines()) < 80
+    ]
+
+    assert len(lonely) <= LONELY_MAX
+
+
+def test_values_stay_small() -> None:
+    """A value of thirty fields is several values that have not been named."""
+    assert len(Run.__struct_fields__) <= RUN_FIELDS_MAX
+    assert len(fields(Contract)) <= CONTRACT_FIELDS_MAX
+    assert len(graphloop.__all__) <= PUBLIC_MAX
+
+
+def test_a_public_name_has_one_meaning(trees: Mapping[str, ast.Module]) -> None:
+    """A name that two modules define has to be told apart by every reader."""
+    homes: defaultdict[str, set[str]] = defaultdict(set)
+    for path, tree in trees.items():
+        for each in tree.body:
+            if isinstance(each, ast.ClassDef | ast.FunctionDef) and each.name[0] != "_":
+                homes[each.name].add(path)
+
+    assert len([name for name, paths in homes.items() if len(paths) > 1]) <= TWICE_MAX
+
+
+def test_docstrings_name_their_actor(trees: Mapping[str, ast.Module]) -> None:
+    """A sentence about nobody in particular has to be read twice."""
+    odd = sum(
+        len(ODD.findall(ast.get_docstring(each) or ""))
+        for tree in trees.values()
+        for each in ast.walk(tree)
+        if isinstance(each, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+    )
+
+    assert odd <= ODD_SENTENCES_MAX
+
+
+@pytest.fixture(scope="module")
+def imports(trees: Mapping[str, ast.Module]) -> Mapping[str, frozenset[str]]:
+    """Return which files of the package each file imports."""
+    return {path: _imported(path, tree, frozenset(trees)) for path, tree in trees.items()}
+
+
+def _imported(path: str, tree: ast.Module, known: frozenset[str]) -> frozenset[str]:
+    found: set[str] = set()
+    for each in ast.walk(tree):
+        if isinstance(each, ast.ImportFrom) and each.level:
+            folder = Path(path).parents[each.level - 1]
+            base = folder / (each.module or "").replace(".", "/")
+            targets = [base, *(base / name.name for name in each.names)]
+            for target in targets:
+                for file in (f"{target.as_posix()}.py", f"{target.as_posix()}/__init__.py"):
+                    if file in known:
+                        found.add(file)
+    return frozenset(found - {path})
