@@ -325,7 +325,7 @@ def _gated(
     """Return an agent that asks this function about a call, here or for the agent below it."""
     free: dict[str, object] = {"type": "object"}
     own = stay if where == "needs_approval" else False
-    fine = Tool(name="fine", parameters=free, execute=lambda _: "fine", needs_approval=own)
+    fine = Tool(name="fine", parameters=free, execute=_is_fine, needs_approval=own)
     model = ScriptedModel([reply(call("fine")), "done"])
     gate = ask("fine", when=stay) | allow("*")
     if where == "gate above":
@@ -335,3 +335,7 @@ def _gated(
     if where == "gate":
         return Agent(model, tools=[fine], gate=gate, step_timeout_s=step_timeout_s)
     return Agent(model, tools=[fine], step_timeout_s=step_timeout_s)
+
+
+def _is_fine(_: dict[str, object]) -> str:
+    return "fine"
