@@ -214,7 +214,9 @@ class AnthropicDecoder:
     def _on_message_stop(self, fields: JsonObject) -> _Shown:  # noqa: ARG002 - says nothing
         if not self._started:
             return ()
-        if any(isinstance(one, CallBlock) and not one.is_whole for _, one in self._blocks):
+        is_open = any(isinstance(one, CallBlock) and not one.is_whole for _, one in self._blocks)
+        # The calls of a reply that says itself that it was cut never run.
+        if is_open and self._message.get("stop_reason") != "max_tokens":
             raise StreamTruncated(
                 "tool_use: expected content_block_stop before message_stop, found none: the "
                 "arguments may go on. Fix: ask again; what came is not an answer."

@@ -143,7 +143,7 @@ def test_a_recorded_stream_crosses_a_socket_unharmed(case: Case, name: str) -> N
             for _ in range(2):
                 heard = Heard(case)
                 assert await heard.ask(server) == reply
-                assert heard.deltas == deltas
+                assert [one for one in heard.deltas if not isinstance(one, Restarted)] == deltas
                 assert heard.spent[-1:] == ([reply.usage] if reply.usage != Usage() else [])
             (request, _) = server.requests
             name_of_header, value = KEY_HEADERS[case.wire.name]
