@@ -24,7 +24,7 @@ from graphloop.errors import (
     StreamTruncated,
 )
 from graphloop.providers.anthropic import AnthropicMessages
-from graphloop.providers.base import Live, UsageSoFar, Wire
+from graphloop.providers.base import Live, Restarted, UsageSoFar, Wire
 from graphloop.providers.http import Endpoint, HttpProvider, Retries, Timeouts, World
 from graphloop.providers.openai_chat import OpenAIChat
 from graphloop.providers.sse import SseDecoder
