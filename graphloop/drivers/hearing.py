@@ -187,7 +187,7 @@ class Hearing(Generic[S]):
         if source is not None:
             await source.aclose()
         tasks, self._tasks = self._tasks, {}
-        inbox, self._inbox = self._inbox, asyncio.Queue()  # What is left behind tells the old one.
+        inbox, self._inbox = self._inbox, asyncio.Queue()  # A task left behind tells the old one.
         self._ended.update(tasks.values())
         # What ends late, because it did not heed its cancellation, must not wait for a reader.
         self._closing = True
@@ -246,7 +246,7 @@ class Hearing(Generic[S]):
 async def _end(left: set[asyncio.Task[None]], watched: set[asyncio.Task[None]]) -> None:
     """Cancel tasks, and wait until they have ended; for those that are not watched, for a while.
 
-    Who is cancelled meanwhile passes that on, and waits for none of them longer than that.
+    A caller that is cancelled meanwhile passes that on, and waits for no task longer than that.
     """
     cut, until = None, monotonic() + LEAVE_S
     for task in left:

@@ -70,7 +70,7 @@ class Ports(Generic[S]):
         resumable: whether somebody could take the run up again that was left in the middle of a
             tool: then what must not repeat is journaled before it begins. False only where nobody
             else can reach the store.
-        stoppable: whether somebody may abort the run: a lone tool has a task of its own then, to be
+        stoppable: whether a caller may abort the run: a lone tool has a task of its own then, to be
             left behind in, which costs a little.
         state_type: the type of the graph's state; None where nobody knows it.
         kept: whether the journal is written down, so that every state in it has to be readable.

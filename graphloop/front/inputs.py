@@ -131,7 +131,7 @@ def _message(at: int, message: MessageInput) -> Message:
             return UserMessage(parts)
         case "assistant":
             said, details = _assistant(place, message), _details(place, message)
-            # What a server gave along goes back to the wire that it came from, and to no other.
+            # Fields that a server added go back to the wire that they came from, and to no other.
             own = details or any(
                 isinstance(part, ReasoningPart) or (isinstance(part, ToolCall) and part.extra)
                 for part in said
