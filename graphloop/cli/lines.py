@@ -124,7 +124,7 @@ def call_in(run: Run[S] | None, key: str, length_max: int = ARGUMENTS_MAX) -> st
     turn, place = int(found[1]), int(found[2])
     calls = run.turn.calls if run.turn.number == turn else ()
     # A result is often told after its turn was closed.
-    step = next((one for one in reversed(run.steps) if one.index == turn), None)
+    step = next((one for one in reversed(run.record.steps) if one.index == turn), None)
     calls = calls if step is None else step.tool_calls
     if place >= len(calls):
         return None

@@ -86,7 +86,7 @@ def _json_lines(
             "seq": run.seq,
             "node": run.node,
             "end_reason": ending.reason if ending is not None else None,
-            "steps": len(run.steps),
+            "steps": len(run.record.steps),
             "messages": len(run.messages),
             "total_tokens": run.spent.usage.total_tokens,
             "pending": [one.key for one in pending_of(run, {}, None)],
@@ -115,7 +115,7 @@ def _state_lines(run: Run[None]) -> Iterator[str]:
         where = f"ended, {run.ending.reason}"
     facts = [
         where,
-        counted(len(run.steps), "step"),
+        counted(len(run.record.steps), "step"),
         counted(len(run.messages), "message"),
         tokens_text(run.spent.told_usage),
     ]

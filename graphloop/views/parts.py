@@ -270,7 +270,7 @@ class PartView(Generic[S]):
                     reason = FinishReason.CONTEXT_WINDOW if full else FinishReason.OTHER
                     yield StepRetry(self._turn, reason)
             case CallbackReturned(answer=Judged() as judged), Invoke(callback=check):
-                attempt = before.rejections.get(check, 0) + 1
+                attempt = before.counters.rejections.get(check, 0) + 1
                 yield VerifyPart(check, attempt, judged.accepted, judged.feedback)
             case Steered(), _:
                 yield from self._steered(before, event, run)
@@ -344,15 +344,17 @@ class PartView(Generic[S]):
         if before is not None:
             yield from self._taken_in(before, run)
         elif isinstance(event, Started):
-            for message in event.steering[: len(event.steering) - len(run.steering)]:
+            for message in event.steering[: len(event.steering) - len(run.inbox.steering)]:
                 yield MessageInjected(message, "steering")
 
     def _taken_in(self, before: Run[S], run: Run[S]) -> Iterator[Part]:
         """Yield the messages that came from the queues into the conversation."""
-        following = before.follow_ups[: len(before.follow_ups) - len(run.follow_ups)]
+        following = before.inbox.follow_ups[
+            : len(before.inbox.follow_ups) - len(run.inbox.follow_ups)
+        ]
         self._following += following
-        waiting = (*before.steering, *following)
-        for message in waiting[: len(waiting) - len(run.steering)]:
+        waiting = (*before.inbox.steering, *following)
+        for message in waiting[: len(waiting) - len(run.inbox.steering)]:
             origin: Literal["steering", "follow_up"] = "steering"
             if message in self._following:
                 origin = "follow_up"

@@ -130,12 +130,10 @@ def test_what_the_graph_says_and_what_it_costs_is_shown() -> None:
     note = UserMessage("Shorter.", origin="critique")
     run = Run(
         id="r",
-        graph="g",
         node="model_call",
         state=None,
         setup=Setup("m"),
         at=0.0,
-        started_at=0.0,
         messages=History((note,)),
         spent=Spent(cost_usd=0.25),
     )

@@ -34,12 +34,10 @@ def shown(*parts: Part, messages: tuple[Message, ...] = ()) -> str:
     screen = PlainScreen(out)
     run = Run(
         id="r",
-        graph="g",
         node="n",
         state=None,
         setup=Setup("script"),
         at=0.0,
-        started_at=0.0,
         messages=History(messages),
     )
     for part in parts:
