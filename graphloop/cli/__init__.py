@@ -49,7 +49,7 @@ you trust. A topology file is data; nothing of it runs.
 """
 
 
-class Command(TyperCommand):
+class _Command(TyperCommand):
     """A command that refuses blank arguments, tells errors in words, and exits with its status."""
 
     # Any: by its version, typer brings a click of its own, or takes the installed click.
@@ -58,13 +58,13 @@ class Command(TyperCommand):
 
         def status() -> Status:
             _refuse_blanks(self.params, ctx.params)
-            done: Status = super(Command, self).invoke(ctx)
+            done: Status = super(_Command, self).invoke(ctx)
             return done
 
         raise typer.Exit(guarded(status))
 
 
-class Commands(TyperGroup):
+class _Commands(TyperGroup):
     """The commands, of which only the one that is called is loaded."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - as above
@@ -83,7 +83,7 @@ def _help(text: str | None) -> str:
 
 
 app = typer.Typer(
-    cls=Commands,
+    cls=_Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -131,7 +131,7 @@ def _loaded(name: str) -> object:
     module = import_module(f".{name}", __package__)
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
     settings = _settings()
-    single.command(name, cls=Command, help=_help(module.__doc__), context_settings=settings)(
+    single.command(name, cls=_Command, help=_help(module.__doc__), context_settings=settings)(
         getattr(module, name)
     )
     return typer.main.get_command(single)

@@ -7,8 +7,9 @@
   graphloop draw --run 4f2a --sequence --text
   graphloop draw my_package.desk:graph --check -o proof.svg
 
-A file's suffix says how it is drawn: svg, png, pdf, mmd (Mermaid), dot, txt, scxml, xstate.json; a
---sequence is mmd or txt only. `-` is stdout; -.txt, -.dot, -.svg and so on say in which notation.
+Without TARGET, the standard loop is drawn, or the graph of --run. A file's suffix says how it is
+drawn: svg, png, pdf, mmd (Mermaid), dot, txt, scxml, xstate.json; a --sequence is mmd or txt only.
+`-` is stdout; -.txt, -.dot, -.svg and so on say in which notation.
 """
 
 from __future__ import annotations
@@ -73,7 +74,10 @@ Expand: TypeAlias = Annotated[
     bool, typer.Option("--expand", help="Draw the graphs that nodes run, too.")
 ]
 Check: TypeAlias = Annotated[
-    bool, typer.Option("--check", help="Number a witness, shade what is gated.")
+    bool,
+    typer.Option(
+        "--check", help="Draw what check finds: gated nodes shaded, a way to a fault numbered."
+    ),
 ]
 Runs: TypeAlias = Annotated[
     list[str] | None,

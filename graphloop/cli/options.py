@@ -11,6 +11,7 @@ __all__ = [
     "STORE",
     "Approve",
     "BaseUrl",
+    "Decision",
     "Json",
     "Level",
     "MaxSteps",
@@ -97,6 +98,10 @@ MaxSteps: TypeAlias = Annotated[
 ]
 BaseUrl: TypeAlias = Annotated[
     Text, typer.Option(metavar="URL", help="A server of your own that speaks the wire.")
+]
+Decision: TypeAlias = Annotated[
+    Approve | None,
+    typer.Option("--approve", help="Calls that need approval; without a terminal, ask parks them."),
 ]
 Unbounded: TypeAlias = Annotated[
     Text,

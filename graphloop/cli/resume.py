@@ -15,9 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import Annotated, TypeAlias
-
-import typer
 
 from ..errors import ConfigError, StoreError
 from ..events import ModelReplied, Started
@@ -29,8 +26,8 @@ from ..providers.script import ScriptedModel
 from .approval import approver
 from .errors import Status
 from .options import (
-    Approve,
     BaseUrl,
+    Decision,
     Json,
     MaxSteps,
     Registers,
@@ -45,10 +42,6 @@ from .watch import screen_for, watch
 
 __all__ = ["resume"]
 
-Decider: TypeAlias = Annotated[
-    Approve | None, typer.Option(help="Calls without an answer yet: see run --help.")
-]
-
 
 def resume(  # noqa: PLR0913 - the options of a command are its parameters
     run: RunId,
@@ -57,7 +50,7 @@ def resume(  # noqa: PLR0913 - the options of a command are its parameters
     target: TargetOption = None,
     base_url: BaseUrl = None,
     max_steps: MaxSteps = None,
-    approve: Decider = None,
+    approve: Decision = None,
     unbounded: Unbounded = None,
     registers: Registers = None,
     as_json: Json = False,

@@ -60,8 +60,8 @@ from ..providers.registry import resolve
 from .approval import approver
 from .errors import Status, tell
 from .options import (
-    Approve,
     BaseUrl,
+    Decision,
     Json,
     MaxSteps,
     Registers,
@@ -106,10 +106,6 @@ Script: TypeAlias = Annotated[
     Text, typer.Option(metavar="FILE", help="Replay recorded replies instead of a model.")
 ]
 Instructions: TypeAlias = Annotated[Text, typer.Option(metavar="TEXT", help="The system message.")]
-Decider: TypeAlias = Annotated[
-    Approve | None,
-    typer.Option(help="Calls that need approval: ask (default; parks without a terminal)."),
-]
 Explain: TypeAlias = Annotated[
     bool, typer.Option("--explain", help="First tell the most that the run can come to.")
 ]
@@ -125,7 +121,7 @@ def run(  # noqa: PLR0913 - the options of a command are its parameters
     instructions: Instructions = None,
     max_steps: MaxSteps = None,
     store: StorePath = None,
-    approve: Decider = None,
+    approve: Decision = None,
     explain: Explain = False,
     unbounded: Unbounded = None,
     registers: Registers = None,
@@ -139,6 +135,8 @@ def run(  # noqa: PLR0913 - the options of a command are its parameters
     register(registers)
     if store is not None:
         refuse_unreachable(store)
+    if target == STANDARD and names_target(target):
+        target = f"./{target}"  # A folder has the name of the standard loop.
     found, question = _question(target, prompt)
     screen = screen_for(as_json=as_json)
     given = {"--model": model, "--script": script, "--base-url": base_url}

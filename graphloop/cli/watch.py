@@ -70,13 +70,13 @@ async def watch(
             try:
                 failure = await _shown(stream, screen, origin, asked, interrupt)
             except BrokenPipeError:  # `| head` has read enough, and leaves the run.
-                _tell_unfinished(stream, origin, "no reader is left")
+                _tell_unfinished(stream, origin, "has no reader left")
                 raise
         if failure is None:
             status = await _finished(stream, origin, screen)
         else:
             status = complain(failure)
-            _tell_unfinished(stream, origin, "the run is not over")
+            _tell_unfinished(stream, origin, "is not over")
     return _interrupted() if interrupt.came else status
 
 
@@ -107,7 +107,7 @@ def _tell_unfinished(stream: RunStream[None], origin: Origin | None, why: str) -
     """Tell how to go on with a run that is kept and not over."""
     run = stream.run
     if origin is not None and origin.path and run is not None and not run.ended:
-        tell(f"interrupted: {why}. Go on with: {origin.resume_command(run.id)}")
+        tell(f"interrupted: run {run.id} {why}. Go on with: {origin.resume_command(run.id)}")
 
 
 async def _finished(stream: RunStream[None], origin: Origin | None, screen: Screen) -> Status:

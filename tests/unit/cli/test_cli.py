@@ -159,7 +159,8 @@ def test_a_reader_that_has_read_enough_leaves_a_run_that_can_be_resumed(
     listed = json.loads(shell("graphloop runs --json --store runs.db", tmp_path).stdout)
 
     last = left.stderr.splitlines()[-1]
-    assert last.startswith("interrupted: no reader is left. Go on with: graphloop resume ")
+    run_id = listed["run_id"]
+    assert last.startswith(f"interrupted: run {run_id} has no reader left. Go on with: graphloop ")
     assert "interrupted" == listed["status"]
     assert shell(last.partition("with: ")[2], tmp_path).returncode == Status.OK
 

@@ -185,6 +185,18 @@ def test_a_ready_agent_runs_with_the_model_it_has(desk: Path) -> None:
     assert here("run", "ready.py", "Hi?").stdout.startswith("Ready.\n")
 
 
+def test_a_folder_may_have_the_name_of_the_standard_loop(gated: str) -> None:
+    """Its run goes on as what it was started as."""
+    Path(gated).rename("agent")
+
+    run = here("run", "agent", "--store", "runs.db")
+    (run_id,) = run_ids("runs.db")
+    done = here("resume", run_id, "--approve", "always", "--store", "runs.db")
+
+    assert run.returncode == Status.PARKED
+    assert "✓ pay(amount=5): 5 paid" in done.stdout
+
+
 def test_a_graph_runs_with_its_tools(desk: Path) -> None:
     """TOOLS are what its model is offered."""
     text = (
