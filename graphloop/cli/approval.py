@@ -25,9 +25,9 @@ from .options import Approve
 from .screen import Screen
 from .text import ASKED_MAX, agents_text, call_text, clean
 
-__all__ = ["Decide", "approver", "json_object"]
+__all__ = ["approver", "json_object"]
 
-Decide: TypeAlias = Callable[[Pending], Awaitable[Approval]]
+_Decide: TypeAlias = Callable[[Pending], Awaitable[Approval]]
 
 LINE_BYTES_MAX: Final = 65_536
 EDIT: Final = ("e", "edit")
@@ -41,7 +41,7 @@ UNKNOWN: Final = (
 )
 
 
-def approver(mode: Approve | None, screen: Screen, *, kept: bool) -> Decide | None:
+def approver(mode: Approve | None, screen: Screen, *, kept: bool) -> _Decide | None:
     """Return what decides; None without a terminal to ask at, so that the run parks.
 
     Args:
@@ -85,7 +85,7 @@ async def _never(_: Pending) -> Approval:
     return Approval(approved=False, reason="--approve never")
 
 
-def _asker(screen: Screen, *, kept: bool) -> Decide:
+def _asker(screen: Screen, *, kept: bool) -> _Decide:
     one_at_a_time = asyncio.Lock()
 
     async def ask(pending: Pending) -> Approval:

@@ -42,7 +42,7 @@ from ..views.sequence_text import sequence_text
 from ..views.theme import THEMES
 from ..views.trace import Trace, family_trace, trace_marks
 from .errors import Status
-from .options import Level, Near, Registers, StorePath, Text, Theme, Themed
+from .options import TARGET, Level, Near, Registers, StorePath, Text, Theme, Themed
 from .output import MACHINES, PICTURES, print_file, stdout_suffix, write_file
 from .stored import Journal, answers_text, opened, read
 from .target import STANDARD, load_target, refuse_options, register
@@ -52,14 +52,6 @@ __all__ = ["draw"]
 SEQUENCES: Final = (".mmd", ".txt")
 """The notations of a sequence."""
 
-Target: TypeAlias = Annotated[
-    Text,
-    typer.Argument(
-        metavar="TARGET",
-        help="`agent` (the standard loop), a directory, a .py or .yaml file, or module:name. "
-        "Python is executed.",
-    ),
-]
 Output: TypeAlias = Annotated[
     Text,
     typer.Option(
@@ -89,7 +81,7 @@ InOrder: TypeAlias = Annotated[
 
 
 def draw(  # noqa: PLR0913 - the options of a command are its parameters
-    target: Target = None,
+    target: Annotated[Text, TARGET] = None,
     output: Output = None,
     *,
     text: AsText = False,

@@ -8,7 +8,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 __all__ = [
-    "STORE",
+    "TARGET",
     "Approve",
     "BaseUrl",
     "Decision",
@@ -27,8 +27,6 @@ __all__ = [
     "Themed",
     "Unbounded",
 ]
-
-STORE = "GRAPHLOOP_STORE"
 
 Text: TypeAlias = str | None
 
@@ -56,14 +54,12 @@ class Level(StrEnum):
     DETAIL = "detail"
 
 
-TargetArgument: TypeAlias = Annotated[
-    str,
-    typer.Argument(
-        metavar="TARGET",
-        help="`agent` (the standard loop), a directory, a .py or .yaml file, or module:name. "
-        "Python is executed.",
-    ),
-]
+TARGET = typer.Argument(
+    metavar="TARGET",
+    help="`agent` (the standard loop), a directory, a .py or .yaml file, or module:name. "
+    "Python is executed.",
+)
+TargetArgument: TypeAlias = Annotated[str, TARGET]
 TargetOption: TypeAlias = Annotated[
     Text,
     typer.Option(
@@ -78,7 +74,10 @@ RunId: TypeAlias = Annotated[
 StorePath: TypeAlias = Annotated[
     Text,
     typer.Option(
-        "--store", metavar="PATH", envvar=STORE, help="Where runs are kept: runs.db, or a folder."
+        "--store",
+        metavar="PATH",
+        envvar="GRAPHLOOP_STORE",
+        help="Where runs are kept: runs.db, or a folder.",
     ),
 ]
 Registers: TypeAlias = Annotated[

@@ -42,7 +42,6 @@ __all__ = [
     "STANDARD",
     "Loop",
     "Target",
-    "execute",
     "limited",
     "load_graph",
     "load_loop",
@@ -205,7 +204,7 @@ def register(given: Iterable[str] | None) -> None:
             if not _exists(text):
                 raise _not_found(text)
             if not _is_executed(Path(text)):
-                execute(Path(text))
+                _execute(Path(text))
         elif MODULE.fullmatch(text):
             _imported(text, f"--with {text}")
         else:
@@ -214,7 +213,7 @@ def register(given: Iterable[str] | None) -> None:
             )
 
 
-def execute(file: Path) -> ModuleType:
+def _execute(file: Path) -> ModuleType:
     """Run a .py file, which is the user's own, and return it as a module.
 
     Raises:
@@ -256,7 +255,7 @@ def _from_path(path: Path) -> Target:
     if file.suffix in TOPOLOGIES:
         graph = load(file)
         return Target(str(file), ready=graph, prompt=graph.prompt or None, script=script_or_none)
-    module = execute(file)
+    module = _execute(file)
     name = next((name for name in NAMES if hasattr(module, name)), None)
     if name is None:
         raise ConfigError(
