@@ -276,10 +276,8 @@ class TextScreen:
     def _bottom(self) -> RenderableType:
         assert self._console is not None, "only a terminal has a bottom"
         rows = Text(self._line, self._style).wrap(self._console, self._console.width)
-        lines = [
-            *rows[-WRITING_MAX:],
-            *[Text(f"→ {call}", "cyan") for call in self._calls.values()],
-        ]
+        calls = list(self._calls.values())  # The terminal is redrawn from a thread of its own.
+        lines = [*rows[-WRITING_MAX:], *[Text(f"→ {call}", "cyan") for call in calls]]
         self._spinner.update(text=Text(" · ".join(self._facts()), "dim"))
         return Group(*lines, self._spinner)
 
