@@ -23,7 +23,7 @@ from ..errors import ConfigError
 from .errors import tell
 from .options import Approve
 from .screen import Screen
-from .text import ASKED_MAX, agents_text, call_text, clean
+from .text import ASKED_MAX, agents_text, call_text, clean, wrapped
 
 __all__ = ["approver", "json_object"]
 
@@ -31,9 +31,9 @@ _Decide: TypeAlias = Callable[[Pending], Awaitable[Approval]]
 
 LINE_BYTES_MAX: Final = 65_536
 EDIT: Final = ("e", "edit")
-ALLOW: Final = "  allow it? y, n, e to edit the arguments, or the reason why not ({end}): "
-WORDS: Final = "  your answer in words, or y, n ({end}): "
-AGAIN: Final = "  run it again? y, n, or the reason why not ({end}): "
+ALLOW: Final = "  allow it? y, n, e to edit the arguments, or the reason why not ({end}):"
+WORDS: Final = "  your answer in words, or y, n ({end}):"
+AGAIN: Final = "  run it again? y, n, or the reason why not ({end}):"
 LATER: Final = "Ctrl-D: decide later"
 NO: Final = "Ctrl-D: no"
 UNKNOWN: Final = (
@@ -146,7 +146,7 @@ async def _edit(pending: Pending) -> Approval | None:
         tell(f"  {AS_IT_WAS}")
         return None
     tell(f"  in place of {clean(pending.arguments)}")
-    text = (await _typed("  arguments as JSON (empty: go back): ")).strip()
+    text = (await _typed("  arguments as JSON (empty: go back):")).strip()
     if not text:
         return None
     try:
@@ -161,7 +161,7 @@ async def _edit(pending: Pending) -> Approval | None:
 
 async def _typed(prompt: str) -> str:
     """Return the line that is typed, with its end; nothing at the end of input."""
-    sys.stderr.write(prompt)
+    sys.stderr.write(f"{wrapped(prompt, sys.stderr)} ")
     sys.stderr.flush()
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[str] = loop.create_future()

@@ -61,7 +61,7 @@ def test_arguments_can_be_edited(pay_desk: Path) -> None:
 def test_the_end_of_input_leaves_a_question_of_a_kept_run_open(pay_desk: Path) -> None:
     """It is also what a lost terminal gives, and is no denial."""
     with Terminal("run", "pay", "--store", "runs.db", cwd=pay_desk) as terminal:
-        terminal.until("(Ctrl-D: decide later): ")
+        terminal.until("later): ")
         terminal.type(CTRL_D)
         assert terminal.end() == Status.PARKED
 
