@@ -170,7 +170,7 @@ def _answered(run: Run[S], event: Answering) -> tuple[Effect, Run[S]]:
         )
     spent, pending = _spend(run, event, answered), NOTHING
     if len(run.pending) > 1:
-        pending = {id: effect for id, effect in run.pending.items() if id != event.effect}
+        pending = {at: effect for at, effect in run.pending.items() if at != event.effect}
     if run.begun or run.unwanted:
         begun, unwanted = run.begun - {event.effect}, run.unwanted - {event.effect}
         run = evolve(run, begun=begun, unwanted=unwanted)

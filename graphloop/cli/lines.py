@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TypeVar, cast
 from unicodedata import category
 
-from ..drivers.asks import Pending
+from ..drivers.pending import Pending
 from ..front.final_answer import FINAL_ANSWER, NOT_TAKEN
 from ..front.result import RunResult
 from ..naming import turns_direction

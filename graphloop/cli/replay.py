@@ -11,7 +11,7 @@ from typing import Final
 from pydantic_core import to_jsonable_python
 
 from ..codec import Codec
-from ..drivers.asks import pending_of
+from ..drivers.pending import pending_of
 from ..effects import Effect, StartRun
 from ..errors import GraphloopError
 from ..front.graph import Graph

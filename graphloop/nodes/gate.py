@@ -79,7 +79,8 @@ class Gate(FrozenFields):
     def enter(self, run: Run[S], /) -> Reaction[S, GateOutcome]:
         """Refuse what is not on offer, and have the rest checked; or ask about what was held."""
         turn, offered = run.turn, _callable(run.turn)
-        if not (turn.verdicts or turn.results) and all([one.name in offered for one in turn.calls]):
+        unknown = [call for call in turn.calls if call.name not in offered]
+        if not (unknown or turn.verdicts or turn.results):
             return self._check(run, turn.calls, tuple(range(len(turn.calls))))
         if any(
             one is not None and one.kind == "held" and one.gate == self.name
@@ -139,7 +140,7 @@ class Gate(FrozenFields):
 
     def _checked(self, run: Run[S], checks: tuple[CallCheck, ...]) -> Reaction[S, GateOutcome]:
         turn = run.turn
-        if _is_ungated(run) and not turn.verdicts and all([one == CLEAR for one in checks]):
+        if not turn.verdicts and checks.count(CLEAR) == len(turn.calls) and _is_ungated(run):
             turn = evolve(turn, verdicts=(RUN,) * len(checks))
             return Leave(evolve(run, turn=turn), SETTLED)
         remaining = iter(checks)
