@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 from threading import Event
 from typing import Final, Generic, Literal, TypeAlias, Unpack, cast, final, overload
@@ -27,7 +27,7 @@ from .parameters import Parameters
 from .schemas import parameters_of
 from .signatures import function_parameters
 from .tool_effects import NOT_DONE, REPEATABLE, EffectPolicy, Found
-from .tool_execution import execute_call, look_up, raised
+from .tool_execution import UNREAD, execute_call, look_up, raised
 from .tool_kinds import definition_text, kind_of
 from .tool_name import check_name
 from .tool_options import Approval, ToolOptions, policy_of, reject_unknown
@@ -35,6 +35,7 @@ from .tool_outcome import ToolOutcome, rejection, result_content
 from .values import Message, ToolKind, ToolSpec, evolve
 
 __all__ = [
+    "UNREAD",
     "AnyTool",
     "Approval",
     "Tool",
@@ -49,7 +50,6 @@ P = ParamSpec("P", default=...)
 R_co = TypeVar("R_co", default=object, covariant=True)
 Q = ParamSpec("Q")
 T = TypeVar("T")
-
 
 NEVER: Final = Event()
 """The `aborted` of calls that are cancelled when they are given up."""
@@ -196,11 +196,14 @@ class Tool(Generic[P, R_co]):
 
     def validate(self, arguments: str) -> str | None:
         """Return None if a call with these arguments may run, else the message for the model."""
+        return self.read(arguments)[1]
+
+    def read(self, arguments: str) -> tuple[object, str | None]:
+        """Return what these arguments come to, and what `validate` says of them."""
         try:
-            self._parameters.parse(arguments)
+            return self._parameters.parse(arguments), None
         except Exception as error:  # noqa: BLE001 - validators are user code: the boundary.
-            return rejection(self.name, arguments, error)
-        return None
+            return UNREAD, rejection(self._spec.name, arguments, error)
 
     async def holds(
         self, condition: Callable[..., object], arguments: str, context: ToolContext
@@ -213,21 +216,26 @@ class Tool(Generic[P, R_co]):
         """
         return yes_or_no(await awaited(condition(self._parameters.parse(arguments), context)))
 
-    async def run(self, arguments: str, context: ToolContext) -> ToolOutcome:
-        """Check the arguments once more and execute the call; never raises an `Exception`.
+    async def run(self, arguments: str, context: ToolContext, read: object = UNREAD) -> ToolOutcome:
+        """Execute a call, with what `read` made of its arguments; never raises an `Exception`.
 
         A plain function blocks the event loop unless the tool has `thread=True`. What cannot be
         stopped, a thread or what keeps its cancellation to itself, runs on unheard.
         """
-        try:
-            value = self._parameters.parse(arguments)
-        except Exception as error:  # noqa: BLE001 - validators are user code: the boundary.
-            return ToolOutcome(rejection(self.name, arguments, error), "invalid")
-        call = self._call
+        if read is UNREAD:
+            read, problem = self.read(arguments)
+            if problem is not None:
+                return ToolOutcome(problem, "invalid")
+        call, policy = self._call, self._policy
         if call is None:
             return ToolOutcome(f"Tool {self.name!r} is not run in this process.", "not_run")
         try:
-            return await execute_call(self.name, call, self._policy, value, context)
+            if policy.timeout_s is not None or policy.thread:
+                return await execute_call(self.name, call, policy, read, context)
+            result = call(read, context)
+            if isinstance(result, Awaitable):
+                result = await cast("Awaitable[object]", result)  # isinstance cannot tell of what.
+            return ToolOutcome(result_content(result, policy.result_chars_max), "ok")
         except Exception as error:  # noqa: BLE001 - a tool is user code: the boundary.
             return raised(self.name, error)
 

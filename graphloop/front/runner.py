@@ -12,9 +12,8 @@ from uuid import uuid4
 
 from ..approvals import Approval, secret_of
 from ..codec import Codec
-from ..drivers.aio import AsyncDriver
-from ..drivers.children import Resumption
-from ..drivers.ports import Callback, ChildRun, Ports, unpriced
+from ..drivers.driver import AsyncDriver
+from ..drivers.ports import Callback, ChildRun, Ports, Resumption, unpriced
 from ..effects import StartRun
 from ..errors import ConfigError
 from ..events import Setup, Started

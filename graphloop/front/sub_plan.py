@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, final
 
-from ..drivers.facts import check_state, refuse_awaitable
+from ..drivers.callback_results import check_state, refuse_awaitable
 from ..drivers.ports import ChildRun, Ports
 from ..effects import StartRun
 from ..errors import ConfigError
