@@ -211,13 +211,12 @@ def _diff(  # noqa: PLR0913 - the options of a command are its parameters
         typer.Option("-o", "--output", metavar="FILE", help="Draw it: svg, png, pdf, mmd, dot."),
     ] = None,
     theme: Theme = "light",
-    level: Level = "node",
     rule: RuleTexts = None,
     registers: Registers = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> None:
     """Do `graphloop diff`."""
-    given = {"as_json": as_json, "output": output, "theme": theme, "level": level}
+    given = {"as_json": as_json, "output": output, "theme": theme}
     _exit("diff", registers, before=before, after=after, rules=tuple(rule or ()), **given)
 
 

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..errors import ConfigError
 from ..front.agent import Agent
 from ..front.graph import Graph
 from ..overlays.changes import changes_picture
-from ..overlays.levels import level_of
-from ..proofs.difference import difference
-from ..proofs.rule_changes import refuse_unknown
-from ..temporal import Rules, rules_of
+from ..proofs.compare import compare
 from ..topology.registration import registry
 from ..topology.temporal_form import rules_of_texts
 from ..views.render import save_picture, written
@@ -25,25 +21,23 @@ from .target import load_loop
 __all__ = ["diff"]
 
 
-def diff(  # noqa: PLR0913 - the options of a command are its parameters
+def diff(
     before: str,
     after: str,
     *,
     as_json: bool = False,
     output: str | None = None,
     theme: str = "light",
-    level: str = "node",
     rules: Sequence[str] = (),
 ) -> Status:
     """Print how the graph `after` differs from the graph `before`; failed if it promises less.
 
     Args:
         before: the earlier graph, as a target.
-        after: the later one.
-        as_json: whether the difference is printed as JSON.
-        output: a file to draw it into; on stdout, and the difference is told on stderr then.
+        after: the later graph.
+        as_json: whether the comparison is printed as JSON.
+        output: a file to draw it into; on stdout, and the comparison is told on stderr then.
         theme: the name of the drawing's theme.
-        level: how near the drawing is seen.
         rules: temporal rules that are decided on both graphs, each a text.
 
     Raises:
@@ -52,21 +46,14 @@ def diff(  # noqa: PLR0913 - the options of a command are its parameters
     """
     refuse_blanks({"BEFORE": before, "AFTER": after, "--output": output})
     refuse_blanks({f"--rule {at}": one for at, one in enumerate(rules, 1)})
-    colours, seen = theme_of(theme), level_of(level)
-    if output is None and seen != "node":
-        raise ConfigError("--level would have no effect without a picture: name a file with -o.")
+    colours = theme_of(theme)
     drawn = printed("-o", output, PICTURES)
     refuse_mixed({"--json": as_json, "-o": drawn is not None})
     own = rules_of_texts(rules, "--rule")
-    # Both may register tools of the same names.
-    with registry.set_back():
-        old, of_old = _loaded(before)
-    with registry.set_back():
-        new, of_new = _loaded(after)
-    refuse_unknown(old, new, own)
-    found = difference(old, new, of_new & own, rules_before=of_old & own)
+    old, new = _loaded(before), _loaded(after)
+    found = compare(old, new, own)
     if output is not None:
-        shown = changes_picture(old, new, found, seen)
+        shown = changes_picture(old, new, found)
         if drawn is None:
             save_picture(shown, output, colours)
         else:
@@ -75,9 +62,8 @@ def diff(  # noqa: PLR0913 - the options of a command are its parameters
     return Status.FAILED if found.weaker else Status.OK
 
 
-def _loaded(text: str) -> tuple[Graph[None], Rules]:
-    """Load what `text` names, with the temporal rules that an agent has among its options."""
-    loop = load_loop(text)
-    if isinstance(loop, Agent):
-        return loop.graph, rules_of(loop.options.get("rules", ()))
-    return loop, Rules()
+def _loaded(text: str) -> Graph[None]:
+    # Both targets may register tools of the same names.
+    with registry.set_back():
+        loop = load_loop(text)
+    return loop.graph if isinstance(loop, Agent) else loop

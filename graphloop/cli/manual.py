@@ -112,14 +112,14 @@ DIFF: Final = """Tell how a graph differs from an earlier one, and what that mea
 
 \b
   graphloop diff old.yaml new.yaml
-  graphloop diff old/desk.py desk.py -o changes.svg --level phase
+  graphloop diff old/desk.py desk.py -o changes.svg
   graphloop diff old.yaml new.yaml --rule '{never: pay, before: review}'
 
 \b
-The proofs of both decide: what can be reached without what it always came
-after, which cycle has lost its bound, how far the worst case has moved, which
-rules let through more; and whether a --rule that held can be broken now.
-Names are identity: a renamed node is another node.
+Told are rows and parameters, and what the later graph promises less: a guard
+that can be passed by, a gate that lets through more, a bound that grew, a rule
+that is gone or can be broken, an act, a tool or an agent that is new.
+A renamed node is another node; what two functions do is not compared.
 
 \b
 Exit status: 0 nothing got weaker, 1 something did, 2 wrong usage.
