@@ -13,7 +13,7 @@ from .effects import AskHuman, Effect
 from .events import Decided, Event
 from .graph import Graph
 from .outcomes import Outcome
-from .run import Run, RuleState, evolve
+from .run import RuleState, Run, evolve
 from .temporal import Rules, TemporalRule
 from .temporal.automata import Happening, entered
 from .temporal.monitor import Monitor

@@ -17,7 +17,6 @@ from threading import Event
 from typing import Final, Generic, Literal, TypeAlias, Unpack, cast, final, overload
 
 from msgspec import Struct
-from msgspec.structs import asdict
 from pydantic import BaseModel
 from typing_extensions import ParamSpec, TypeVar
 
@@ -30,7 +29,7 @@ from .tool_effects import NOT_DONE, REPEATABLE, EffectPolicy, Found
 from .tool_execution import UNREAD, execute_call, look_up, raised
 from .tool_kinds import definition_text, kind_of
 from .tool_name import check_name
-from .tool_options import Approval, ToolOptions, policy_of, reject_unknown
+from .tool_options import Approval, Policy, ToolOptions, policy_of, reject_unknown
 from .tool_outcome import ToolOutcome, rejection, result_content
 from .values import Message, ToolKind, ToolSpec, evolve
 
@@ -172,11 +171,9 @@ class Tool(Generic[P, R_co]):
         return self._spec.lock
 
     @property
-    def facts(self) -> Mapping[str, object]:
-        """What it says, for whoever compares it with another; but for who must agree to a call."""
-        told = ("effect", "reconcile", "timeout_s", "thread", "result_chars_max")
-        policy = {name: getattr(self._policy, name) for name in told}
-        return {**asdict(self._spec), **policy, **self._parameters.facts, "execute": self._execute}
+    def policy(self) -> Policy:
+        """How it is run: its options, with their defaults."""
+        return self._policy
 
     def renamed(self, name: str) -> Tool[P, R_co]:
         """Return the same tool under another name.

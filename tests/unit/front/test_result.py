@@ -24,7 +24,7 @@ from graphloop.front.handed_in import conversation_digest
 from graphloop.front.result import unkept_rules, unseen_costs
 from graphloop.loop import Standard, standard_edges
 from graphloop.nodes import StopCheck
-from graphloop.run import Run, Spent, RuleState, evolve
+from graphloop.run import RuleState, Run, Spent, evolve
 from graphloop.stop import Condition
 from graphloop.stores.memory import MemoryStore
 from graphloop.temporal import Followed, Never, always_followed_by, never
