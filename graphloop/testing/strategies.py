@@ -26,10 +26,10 @@ from ..effects import CallModel
 from ..front.agent import Agent
 from ..front.options import Tools
 from ..fuzz.choices import Choices
-from ..fuzz.fuzzing import EVENTS_MAX, subject_of
+from ..fuzz.fuzzing import EVENTS_MAX
 from ..fuzz.replies import answered_by_a_model
-from ..fuzz.subject import Subject
-from ..fuzz.trials import tried
+from ..fuzz.subject import Subject, subject_of
+from ..fuzz.trial import tried
 from ..graph import Graph
 from ..values import ModelRequest, Reply, ToolSpec, UserMessage
 
