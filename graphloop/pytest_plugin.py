@@ -22,7 +22,7 @@ OPTION = "--graphloop-seeds"
 
 
 class FuzzGraph(Protocol):
-    """What the fixture `fuzz_graph` is: a function."""
+    """The function that the fixture `fuzz_graph` returns."""
 
     def __call__(
         self,
@@ -37,7 +37,7 @@ class FuzzGraph(Protocol):
         """Fuzz a graph as `graphloop.testing.fuzz` does, and return the report.
 
         Raises:
-            AssertionError: something was found; with the whole report.
+            AssertionError: with the whole report, if a run failed.
         """
         ...
 
@@ -52,7 +52,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def fuzz_graph(request: pytest.FixtureRequest) -> FuzzGraph:
-    """Return a function that fuzzes a graph, and fails the test where something is found."""
+    """Return a function that fuzzes a graph, and fails the test if a run fails."""
     # pytest does not type its options; this one is declared above, with its type.
     default = cast("int", request.config.getoption(OPTION))
 

@@ -96,7 +96,7 @@ def from_token(token: str) -> tuple[Values, int]:
     values, mark = tuple(content[MARK_BYTES:]), int.from_bytes(content[:MARK_BYTES])
     if len(content) < MARK_BYTES or to_token(values, mark) != token.strip():
         raise ConfigError(
-            f"token: expected a word that `graphloop fuzz` has printed ({VERSION}-…), "
+            f"token: expected a token that `graphloop fuzz` has printed ({VERSION}-…), "
             f"found {token!r:.80}. Fix: copy it whole."
         )
     return values, mark

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from json import dumps, loads
-from typing import Final, TypeAlias, cast, final
+from typing import Any, Final, cast, final
 
 from ..effects import CallModel
 from ..errors import ConnectionFailed, ContextOverflow, Overloaded, RequestRejected
@@ -20,7 +20,7 @@ from ..values import (
     ToolSpec,
     Usage,
 )
-from .choices import Choices
+from .choices import COUNT_MAX, Choices
 
 __all__ = ["answered_by_a_model", "fitting", "is_object", "unanswered_calls", "unfit"]
 
@@ -38,6 +38,17 @@ REFUSING: Final = (
 )
 CALLING: Final = (FinishReason.TOOL_CALLS, FinishReason.STOP, FinishReason.STOP_SEQUENCE)
 """Servers differ in the finish reason of a reply that calls tools."""
+FREE: Final = (
+    *("done", "one", "some", "stranger", "strange", "storm"),
+    *("empty", "paused", "cut", "refused", "listed", "failed"),
+    *("one", "one", "some", "done", "listed", "one"),
+)
+"""Answers of a model that no request forces; common answers stand here more than once."""
+FORCED: Final = (
+    *("one", "done", "some", "stranger", "cut", "refused", "empty", "failed"),
+    *("one", "one", "one", "one", "one", "one"),
+)
+"""Answers of a model that has to call one tool."""
 
 
 def answered_by_a_model(effect: CallModel, choices: Choices) -> Reply:
@@ -47,7 +58,12 @@ def answered_by_a_model(effect: CallModel, choices: Choices) -> Reply:
         Exception: the request failed.
     """
     forced = effect.request.tool_choice.mode == "tool" and len(effect.request.tools) == 1
-    return choices.pick(FORCED if forced else FREE)(_Model(effect, choices))
+    kind = choices.pick(FORCED if forced else FREE)
+    if kind == "failed":
+        raise choices.pick(FAILURES)("the adversary")
+    parts, finish = _Model(effect, choices).answer(kind)
+    usage = Usage(10 * len(effect.request.messages), 5)
+    return Reply(AssistantMessage(parts), finish, usage)
 
 
 def unanswered_calls(tools: tuple[ToolSpec, ...], choices: Choices) -> AssistantMessage:
@@ -69,37 +85,57 @@ class _Model:
     effect: CallModel
     choices: Choices
 
-    @property
-    def text(self) -> TextPart:
-        """Text that no other reply of the run has."""
-        return TextPart(f"Reply {self.effect.id}.")
+    def answer(  # noqa: C901, PLR0911 - one case for each kind
+        self, kind: str
+    ) -> tuple[tuple[AssistantPart, ...], FinishReason]:
+        """Return the parts and the finish reason of an answer of this kind."""
+        draw, pick, call, stranger = (
+            *(self.choices.draw, self.choices.pick, self._call, self._stranger),
+        )
+        text = TextPart(f"Reply {self.effect.id}.")  # No other reply of the run has it.
+        match kind:
+            case "one":
+                return (call(),), pick(CALLING)
+            case "some":
+                return (text, *[call() for _ in range(2 + draw(3))]), pick(CALLING)
+            case "stranger":
+                return (stranger(),), FinishReason.TOOL_CALLS
+            case "strange":
+                strangers = [stranger() for _ in range(1 + draw(2))]
+                return (*strangers, call()), FinishReason.TOOL_CALLS
+            case "storm":
+                return (text, *[call()] * (5 + draw(STORM_MAX - 4))), FinishReason.TOOL_CALLS
+            case "empty":
+                return pick(((), (TextPart(" "),))), FinishReason.STOP
+            case "paused":
+                return pick(((OpaquePart("{}"),), (), (text, call()))), FinishReason.PAUSE
+            case "cut":
+                finish, cut = pick(CUT), call()
+                half = ToolCall(cut.id, cut.name, cut.arguments[: len(cut.arguments) // 2])
+                return pick(((text, half), (text,), (call(), half))), finish
+            case "refused":
+                return pick(((text,), (), (text, call()))), pick(REFUSING)
+            case "listed":  # Some nodes read answers of these forms.
+                items = [f"item {at}" for at in range(1 + draw(3))]
+                told = pick((dumps(items), "\n".join(items), dumps({"answer": items[0]})))
+                return (TextPart(told),), FinishReason.STOP
+            case _:
+                return (text,), FinishReason.STOP
 
-    def call(self) -> ToolCall:
+    def _call(self) -> ToolCall:
         """Return a call of a tool on offer, with arguments that fit."""
         if not self._offered:
-            return self.stranger()
+            return self._stranger()
         tool = self.choices.pick(self._offered)
         return ToolCall(self._call_id(), tool.name, fitting(tool.parameters, self.choices))
 
-    def stranger(self) -> ToolCall:
+    def _stranger(self) -> ToolCall:
         """Return a call that cannot run: an unknown tool, or arguments that do not fit."""
         name = self.choices.pick(("nowhere", "", *[one.name for one in self._offered]))
         return ToolCall(self._call_id(), name, unfit(self.choices))
 
-    def said(self, *parts: AssistantPart, finish: FinishReason = FinishReason.STOP) -> Reply:
-        """Return a reply of these parts."""
-        usage = Usage(10 * len(self.effect.request.messages), 5)
-        return Reply(AssistantMessage(parts), finish, usage)
-
-    def chosen(
-        self, *options: tuple[AssistantPart, ...], finish: FinishReason = FinishReason.STOP
-    ) -> Reply:
-        """Return a reply of one of these lists of parts."""
-        return self.said(*self.choices.pick(options), finish=finish)
-
     @property
     def _offered(self) -> tuple[ToolSpec, ...]:
-        """The tools that may be called."""
         tools = tuple([one for one in self.effect.request.tools if one.kind != "provider"])
         forced = self.effect.request.tool_choice
         named = tuple([one for one in tools if one.name == forced.name])
@@ -108,81 +144,6 @@ class _Model:
     def _call_id(self) -> str:
         chosen = self.choices.pick(IDS)
         return chosen if chosen != "own" else f"call_{self.effect.id}_{len(self.choices.taken)}"
-
-
-def _done(model: _Model) -> Reply:
-    return model.said(model.text)
-
-
-def _one(model: _Model) -> Reply:
-    return model.said(model.call(), finish=model.choices.pick(CALLING))
-
-
-def _some(model: _Model) -> Reply:
-    calls = [model.call() for _ in range(2 + model.choices.draw(3))]
-    return model.said(model.text, *calls, finish=model.choices.pick(CALLING))
-
-
-def _strange(model: _Model) -> Reply:
-    calls = [model.stranger() for _ in range(1 + model.choices.draw(2))]
-    return model.said(*calls, model.call(), finish=FinishReason.TOOL_CALLS)
-
-
-def _stranger(model: _Model) -> Reply:
-    return model.said(model.stranger(), finish=FinishReason.TOOL_CALLS)
-
-
-def _storm(model: _Model) -> Reply:
-    call = model.call()
-    calls = [call] * (5 + model.choices.draw(STORM_MAX - 4))
-    return model.said(model.text, *calls, finish=FinishReason.TOOL_CALLS)
-
-
-def _empty(model: _Model) -> Reply:
-    return model.chosen((), (TextPart(" "),))
-
-
-def _paused(model: _Model) -> Reply:
-    options = ((OpaquePart("{}"),), (), (model.text, model.call()))
-    return model.chosen(*options, finish=FinishReason.PAUSE)
-
-
-def _cut(model: _Model) -> Reply:
-    finish, cut = model.choices.pick(CUT), model.call()
-    call = ToolCall(cut.id, cut.name, cut.arguments[: len(cut.arguments) // 2])
-    return model.chosen((model.text, call), (model.text,), (model.call(), call), finish=finish)
-
-
-def _refused(model: _Model) -> Reply:
-    parts = model.choices.pick(((model.text,), (), (model.text, model.call())))
-    return model.said(*parts, finish=model.choices.pick(REFUSING))
-
-
-def _listed(model: _Model) -> Reply:
-    """Answer in a form that some nodes read."""
-    items = [f"item {at}" for at in range(1 + model.choices.draw(3))]
-    texts = (dumps(items), "\n".join(items), dumps({"answer": items[0]}))
-    return model.said(TextPart(model.choices.pick(texts)))
-
-
-def _failed(model: _Model) -> Reply:
-    raise model.choices.pick(FAILURES)("the adversary")
-
-
-Move: TypeAlias = Callable[[_Model], Reply]
-
-FREE: Final[tuple[Move, ...]] = (
-    *(_done, _one, _some, _stranger, _strange, _storm),
-    *(_empty, _paused, _cut, _refused, _listed, _failed),
-    *(_one, _one, _some, _done, _listed, _one),
-)
-"""Answers of a model that no request forces; common answers stand here more than once."""
-
-FORCED: Final[tuple[Move, ...]] = (
-    *(_one, _done, _some, _stranger, _cut, _refused, _empty, _failed),
-    *(_one, _one, _one, _one, _one, _one),
-)
-"""Answers of a model that has to call one tool."""
 
 
 def fitting(schema: str, choices: Choices) -> str:
@@ -207,43 +168,34 @@ def is_object(arguments: str) -> bool:
         return False
 
 
-def _value(schema: object, choices: Choices, depth: int) -> object:
-    if not isinstance(schema, Mapping) or depth > DEPTH_MAX:
+def _value(  # noqa: PLR0911 - one case for each type of JSON
+    schema: object, choices: Choices, depth: int
+) -> object:
+    if not isinstance(schema, dict) or depth > DEPTH_MAX:
         return "deep"
-    told = cast("Mapping[str, object]", schema)  # A key of JSON is a string.
-    if "const" in told:
-        return told["const"]
-    for key in ("enum", "anyOf", "oneOf"):
-        options = told.get(key)
-        if isinstance(options, Sequence) and options and not isinstance(options, str):
-            chosen = choices.pick(cast("Sequence[object]", options[:255]))
-            return chosen if key == "enum" else _value(chosen, choices, depth + 1)
-    return _typed(told, choices, depth)
-
-
-def _typed(schema: Mapping[str, object], choices: Choices, depth: int) -> object:
-    match schema.get("type"):
-        case "object":
-            return _object(schema, choices, depth)
-        case "array":
-            items = schema.get("items", {"type": "string"})
+    told = cast("dict[str, Any]", schema)  # Keys of JSON are texts.
+    match told:
+        case {"const": constant}:
+            return constant
+        case {"enum": [_, *_] as options}:
+            return choices.pick(options[:COUNT_MAX])
+        case {"anyOf": [_, *_] as options} | {"oneOf": [_, *_] as options}:
+            return _value(choices.pick(options[:COUNT_MAX]), choices, depth + 1)
+        case {"type": "object"}:
+            needed = told.get("required", ())
+            return {
+                name: _value(one, choices, depth + 1)
+                for name, one in told.get("properties", {}).items()
+                if name in needed or choices.chance(2)
+            }
+        case {"type": "array"}:
+            items = told.get("items", {"type": "string"})
             return [_value(items, choices, depth + 1) for _ in range(choices.draw(4))]
-        case "boolean":
+        case {"type": "boolean"}:
             return not choices.draw(2)  # Yes ends most loops, so it is the simpler one.
-        case "integer" | "number":
+        case {"type": "integer" | "number"}:
             return choices.pick((0, 1, -1, 7, 10**9))
-        case "null":
+        case {"type": "null"}:
             return None
         case _:
             return choices.pick(TEXTS)
-
-
-def _object(schema: Mapping[str, object], choices: Choices, depth: int) -> dict[str, object]:
-    # A schema whose keywords have other types than these is refused where a tool is made.
-    properties = cast("Mapping[str, object]", schema.get("properties", {}))
-    needed = cast("Sequence[object]", schema.get("required", ()))
-    return {
-        name: _value(one, choices, depth + 1)
-        for name, one in properties.items()
-        if name in needed or choices.chance(2)
-    }

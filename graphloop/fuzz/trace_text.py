@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from ..effects import AskHuman, CallModel, CallTool, Effect, Invoke, StartRun
 from ..events import (
-    Begun,
     CallbackReturned,
     CallsChecked,
     ChildEnded,
@@ -19,7 +18,7 @@ from ..events import (
     Resumed,
     ToolReturned,
 )
-from .trace import Trace, Transition
+from .trace import Trace
 
 __all__ = ["trace_lines"]
 
@@ -30,14 +29,18 @@ TRANSITIONS_MAX: Final = 8
 def trace_lines(trace: Trace[Any]) -> Iterator[str]:
     """Yield a line for each event: the event, the transitions, and the effects asked for."""
     for number, one in enumerate(trace.steps, 1):
+        ways, more = one.transitions, len(one.transitions) - TRANSITIONS_MAX
+        passed = [*map(str, ways[:TRANSITIONS_MAX]), *([f"{more} more"] if more > 0 else [])]
         asked = ", ".join(f"{effect.id}={_name(effect)}" for effect in one.effects)
-        line = f"{number:>3} {_event(one.event, one.answered)}{_transitions(one.transitions)}"
-        yield f"{line}; asks for {asked}" if asked else line
+        happened = [_event(one.event, one.answered), *passed]
+        yield f"{number:>3} {'; '.join([*happened, *([f'asks for {asked}'] if asked else [])])}"
     if trace.broken is not None and trace.last is not None:
         yield f"{len(trace.steps) + 1:>3} {_event(trace.last, None)}"
 
 
-def _event(event: Event, answered: Effect | None) -> str:
+def _event(  # noqa: PLR0911 - one case for each kind of event
+    event: Event, answered: Effect | None
+) -> str:
     match event:
         case ModelReplied(reply=reply):
             calls = ", ".join(f"{one.name}({_cut(one.arguments)})" for one in reply.message.calls)
@@ -51,32 +54,15 @@ def _event(event: Event, answered: Effect | None) -> str:
             late = " too late" if limit is not None and event.at >= limit else ""
             edited = f", with {_cut(event.arguments)}" if event.arguments else ""
             return f"decided: {'approved' if event.approved else 'denied'}{late}{edited}"
-        case Begun(effects=effects):
-            return f"begun: {', '.join(map(str, effects))}"
-        case Resumed():
-            return "the process died; resumed"
-        case _:
-            end = _end(event)
-            return f"{_name(answered)}: {end}" if end else type(event).__name__.lower()
-
-
-def _end(event: Event) -> str:
-    """Return the end of an effect; empty for an event that answers none."""
-    match event:
-        case ToolReturned(status=status) | ChildEnded(status=status):
-            return status
+        case ToolReturned(status=end) | ChildEnded(status=end):
+            return f"{_name(answered)}: {end}"
         case CallbackReturned(answer=answer):
-            return answer.outcome if isinstance(answer, Left) else type(answer).__name__
+            word = answer.outcome if isinstance(answer, Left) else type(answer).__name__
+            return f"{_name(answered)}: {word}"
         case EffectFailed(failure=failure):
-            return f"failed with {failure.error}"
+            return f"{_name(answered)}: failed with {failure.error}"
         case _:
-            return ""
-
-
-def _transitions(transitions: tuple[Transition, ...]) -> str:
-    more = len(transitions) - TRANSITIONS_MAX
-    shown = "".join(f"; {one}" for one in transitions[:TRANSITIONS_MAX])
-    return f"{shown}; {more} more" if more > 0 else shown
+            return "the process died; resumed" if isinstance(event, Resumed) else _type(event)
 
 
 def _name(effect: Effect | None) -> str:
@@ -89,10 +75,12 @@ def _name(effect: Effect | None) -> str:
             return f"function {callback}"
         case CallModel():
             return "model"
-        case None:
-            return "answer"
         case _:
-            return type(effect).__name__
+            return "answer" if effect is None else type(effect).__name__
+
+
+def _type(event: Event) -> str:
+    return type(event).__name__.lower()
 
 
 def _cut(text: str) -> str:

@@ -66,7 +66,7 @@ def test_a_token_is_the_list_without_the_zeros_at_its_end(
 )
 def test_what_is_no_token_is_refused(token: str) -> None:
     """A token that lost its end must not run another world."""
-    with pytest.raises(ConfigError, match="token: expected a word"):
+    with pytest.raises(ConfigError, match="expected a token"):
         from_token(token)
 
 
