@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from graphloop.errors import ConfigError
 from graphloop.fuzz.choices import Choices
 from graphloop.fuzz.fuzzing import Fuzzer
-from graphloop.fuzz.trial import Trial
 from graphloop.fuzz.subject import Subject
+from graphloop.fuzz.trial import Trial
 from graphloop.graph import Graph
 from graphloop.outcomes import outcome_name
 from graphloop.proofs.ground import Ground

@@ -14,8 +14,7 @@ from graphloop.cli.request import FuzzRequest
 from graphloop.cli.status import Status
 from graphloop.errors import ConfigError
 from graphloop.fuzz import fuzzing
-from graphloop.fuzz.report import Coverage
-from graphloop.fuzz.report import FuzzReport
+from graphloop.fuzz.report import Coverage, FuzzReport
 from tests.unit.cli.command_line import called
 
 BROKEN = """
