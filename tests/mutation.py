@@ -52,7 +52,7 @@ SQL: Final = re.compile(r"\bAND\b|(?<=[=<>+-] )\d+")
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One fault: where it is, and which operator plants it."""
+    """A fault: where it is, and which operator plants it."""
 
     path: str
     function: str
@@ -92,7 +92,7 @@ def _replaced(lines: Sequence[bytes], node: ast.expr | ast.stmt, text: str) -> s
 
 
 class _Sites(ast.NodeVisitor):
-    """What can be changed inside the functions of a file, in the order of the file."""
+    """The changes that are possible inside the functions of a file, in the order of the file."""
 
     def __init__(self) -> None:
         self.found: list[tuple[str, Change]] = []

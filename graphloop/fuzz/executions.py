@@ -148,7 +148,7 @@ class _Desk:
         asked = words.count("ask")
         if sum(not one for one in ran.values()) > free:
             if asked:
-                return "and nobody has approved it"
+                return "and no person has approved it"
             if "invalid" in words:
                 return "although its check found it invalid"
             return "although its gate's rules deny it"

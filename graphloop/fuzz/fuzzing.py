@@ -201,14 +201,13 @@ class Fuzzer(Generic[S]):
             mark: the mark of the subject that they were made for.
         """
         graph, coverage = self.subject.graph, Coverage.of(self.subject.graph)
-        failing: tuple[Failing, ...] = ()
+        failing: list[Failing] = []
         interrupted = False
         try:
             trial, wrong = self.tried(Choices.given(values))
             coverage.add(graph, trial.trace)
-            if wrong:
-                found = _Found(None, replace(trial, choices=values), wrong)
-                failing = (self._failing(wrong[0].code, found),)
+            found = _Found(None, replace(trial, choices=values), wrong)
+            failing += [self._failing(one.code, found) for one in wrong[:1]]
         except KeyboardInterrupt:
             interrupted = True
         differs = mark ^ self.subject.mark
@@ -217,7 +216,7 @@ class Fuzzer(Generic[S]):
             graph.name,
             coverage.runs,
             0,
-            failing,
+            tuple(failing),
             len(failing),
             coverage,
             tuple([note for note, matters in notes.items() if matters]),

@@ -150,7 +150,7 @@ def recorded(graph: Graph[S], recording: Recording) -> Graph[S]:
 @final
 @dataclass(frozen=True)
 class TraceStep(Generic[S]):
-    """One event: the effect that it answered, the node that heard it, and its consequences.
+    """An event: the effect that it answered, the node that heard it, and its consequences.
 
     `node` is empty for `Started`. `run` is the run afterwards.
     """
@@ -210,7 +210,7 @@ def traced(subject: Subject[S], events: Iterable[Event]) -> Trace[S]:
 @final
 @dataclass(frozen=True, slots=True)
 class Move(Generic[S]):
-    """One decision of a node, with the run before it.
+    """A decision of a node, with the run before it.
 
     Args:
         number: the event, counted from 1.

@@ -58,7 +58,7 @@ EXCHANGES: Final = 6
 @final
 @dataclass(frozen=True)
 class Trial(Generic[S]):
-    """One simulated run: its choices, its journal and its trace.
+    """A simulated run: its choices, its journal and its trace.
 
     `simulation` is None if the simulation raised `error`; `endless` is set if it was given up.
     `decisions` are those of the simulation; `parted` tells where the replay of the journal

@@ -67,8 +67,8 @@ def test_what_a_real_gate_lets_through_is_never_complained_of(
         (deny("*"), CallCheck(), DECISIONS[0], "its gate's rules deny it"),
         (allow("read"), CallCheck(), DECISIONS[0], "its gate's rules deny it"),
         (allow("*"), CallCheck("bad"), DECISIONS[0], "its check found it invalid"),
-        (ask("*"), CallCheck(), DECISIONS[1], "nobody has approved it"),
-        (None, CallCheck(needs_approval=True), DECISIONS[1], "nobody has approved it"),
+        (ask("*"), CallCheck(), DECISIONS[1], "no person has approved it"),
+        (None, CallCheck(needs_approval=True), DECISIONS[1], "no person has approved it"),
         (ask("*"), CallCheck(), Approval(approved=True, arguments='{"a": 1}'), "approved"),
     ],
 )
