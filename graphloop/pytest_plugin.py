@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .graph import Graph
     from .temporal import Rules
 
-__all__ = ["FuzzGraph", "fuzz_graph", "pytest_addoption"]
+__all__ = ["FuzzGraph", "FuzzOptions", "fuzz_graph", "pytest_addoption"]
 
 OPTION = "--graphloop-seeds"
 

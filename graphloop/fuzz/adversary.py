@@ -18,7 +18,7 @@ from ..tool_outcome import ToolOutcome, unknown_outcome
 from ..values import Message, Reply, ToolCall, ToolResult, Usage, UserMessage, call_key, evolve
 from .callbacks import answered_by_a_callback
 from .choices import Choices
-from .replies import answered_by_a_model, is_object, unfit
+from .replies import answered_by_a_model, are_arguments, unfit_arguments
 from .subject import rules_of_gate
 
 __all__ = ["Adversary", "steered_by_a_caller"]
@@ -121,7 +121,7 @@ class Adversary:
         return tuple([self._checked(call, levels) for call in effect.calls])
 
     def _checked(self, call: ToolCall, levels: tuple[tuple[Rule, ...], ...]) -> CallCheck:
-        if self.choices.chance(6) or not is_object(call.arguments):
+        if self.choices.chance(6) or not are_arguments(call.arguments):
             return CallCheck("The arguments do not fit.")
         always = self.approvals.get(call.name)
         # A condition holds, does not, or raises (None).
@@ -185,7 +185,7 @@ def steered_by_a_caller(run: Run[Any], choices: Choices) -> Steered:
 
     The caller adds a message, answers calls, replaces the conversation, or withdraws tools.
     """
-    said = (UserMessage(f"And {unfit(choices)!a}?"),) if choices.chance(3) else ()
+    said = (UserMessage(f"And {unfit_arguments(choices)!a}?"),) if choices.chance(3) else ()
     fewer = evolve(run.setup, tools=run.setup.tools[:1]) if choices.chance(16) else None
     another: tuple[Message, ...] | None = None
     if choices.chance(12):

@@ -22,7 +22,13 @@ from ..values import (
 )
 from .choices import COUNT_MAX, Choices
 
-__all__ = ["answered_by_a_model", "fitting", "is_object", "unanswered_calls", "unfit"]
+__all__ = [
+    "answered_by_a_model",
+    "are_arguments",
+    "fitting",
+    "unanswered_calls",
+    "unfit_arguments",
+]
 
 STORM_MAX: Final = 40
 DEPTH_MAX: Final = 4
@@ -132,7 +138,7 @@ class _Model:
     def _stranger(self) -> ToolCall:
         """Return a call that cannot run: an unknown tool, or arguments that do not fit."""
         name = self.choices.pick(("nowhere", "", *[one.name for one in self._offered]))
-        return ToolCall(self._call_id(), name, unfit(self.choices))
+        return ToolCall(self._call_id(), name, unfit_arguments(self.choices))
 
     @property
     def _offered(self) -> tuple[ToolSpec, ...]:
@@ -155,12 +161,12 @@ def fitting(schema: str, choices: Choices) -> str:
     return dumps(_value(loads(schema), choices, 0))
 
 
-def unfit(choices: Choices) -> str:
+def unfit_arguments(choices: Choices) -> str:
     """Return arguments that fit hardly any schema."""
     return choices.pick(UNFIT)
 
 
-def is_object(arguments: str) -> bool:
+def are_arguments(arguments: str) -> bool:
     """Whether arguments are a JSON object."""
     try:
         return isinstance(loads(arguments), dict)

@@ -37,7 +37,7 @@ __all__ = [
     "moves",
     "new_in",
     "parted",
-    "recorded",
+    "recorded_graph",
     "traced",
 ]
 
@@ -126,7 +126,7 @@ class Recording:
         self.busy = ""
 
 
-def recorded(graph: Graph[S], recording: Recording) -> Graph[S]:
+def recorded_graph(graph: Graph[S], recording: Recording) -> Graph[S]:
     """Return a graph that runs as `graph` does, and adds each decision to the recording."""
 
     def add(node: Node[S, Outcome], reaction: Reaction[S, Outcome]) -> None:
@@ -188,7 +188,7 @@ def traced(subject: Subject[S], events: Iterable[Event]) -> Trace[S]:
     """Return the trace of a journal, which is replayed: nothing is performed."""
     so_far, steps = list[Event](), list[TraceStep[S]]()
     recording = Recording(so_far)
-    graph = recorded(subject.graph, recording)
+    graph = recorded_graph(subject.graph, recording)
     run: Run[S] | None = None
     for event in events:
         so_far.append(event)

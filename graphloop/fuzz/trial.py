@@ -26,7 +26,7 @@ from .adversary import Adversary
 from .choices import Choices
 from .replies import unanswered_calls
 from .subject import Subject
-from .trace import Decision, Recording, Trace, lived, parted, recorded, traced
+from .trace import Decision, Recording, Trace, lived, parted, recorded_graph, traced
 from .violation import Violation
 
 __all__ = ["Trial", "tried"]
@@ -117,7 +117,7 @@ def tried(
     error: Exception | None = None
     try:
         simulation = simulate(
-            recorded(subject.graph, recording),
+            recorded_graph(subject.graph, recording),
             messages,
             adversary.world,
             subject.state,

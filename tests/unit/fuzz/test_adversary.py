@@ -19,8 +19,13 @@ from graphloop.events import Answer, Asked, Changes, Joined, Judged, Left, Tripp
 from graphloop.fuzz.adversary import Adversary, steered_by_a_caller
 from graphloop.fuzz.callbacks import answered_by_a_callback
 from graphloop.fuzz.choices import Choices
-from graphloop.fuzz.replies import answered_by_a_model, fitting, is_object, unfit
-from graphloop.fuzz.trace import Recording, recorded
+from graphloop.fuzz.replies import (
+    answered_by_a_model,
+    are_arguments,
+    fitting,
+    unfit_arguments,
+)
+from graphloop.fuzz.trace import Recording, recorded_graph
 from graphloop.node_protocol import Node
 from graphloop.nodes import Gate, PrepareStep, StopCheck
 from graphloop.nodes.function import Function
@@ -56,7 +61,7 @@ def played(seed: int, *, stubborn: bool = False) -> Simulation[None]:
     """Return a run of the standard loop against the adversary."""
     notes, graph = Recording(), loop()
     world = Adversary(graph, Choices.seeded(seed), stubborn=stubborn, askers=notes.askers).world
-    return simulate(recorded(graph, notes), QUESTION, world, None, setup=SETUP)
+    return simulate(recorded_graph(graph, notes), QUESTION, world, None, setup=SETUP)
 
 
 def test_the_same_choices_make_the_same_run() -> None:
@@ -251,9 +256,9 @@ def test_a_schema_that_goes_round_in_circles_ends() -> None:
 
 def test_unfit_arguments_are_of_all_kinds() -> None:
     """Valid JSON that is no object, halves, and nothing."""
-    every = [unfit(Choices.given((at,))) for at in range(8)]
+    every = [unfit_arguments(Choices.given((at,))) for at in range(8)]
 
-    assert {True, False} == {is_object(one) for one in every}
+    assert {True, False} == {are_arguments(one) for one in every}
     assert "" in every
 
 

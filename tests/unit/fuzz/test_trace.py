@@ -21,7 +21,7 @@ from graphloop.fuzz.trace import (
     moves,
     new_in,
     parted,
-    recorded,
+    recorded_graph,
     traced,
 )
 from graphloop.fuzz.trace_text import trace_lines
@@ -102,13 +102,14 @@ def test_a_watched_graph_runs_as_the_graph_does() -> None:
     """Watching must not be seen."""
     recording, graph = Recording(), loop()
 
-    watched = ADVERSARY.run(recorded(graph, recording))
+    watched = ADVERSARY.run(recorded_graph(graph, recording))
 
     plain = ADVERSARY.run(graph)
     assert (plain.events, plain.run) == (watched.events, watched.run)
-    assert graph.table == recorded(graph, recording).table
+    assert graph.table == recorded_graph(graph, recording).table
     assert [(one.name, one.kind, one.outcomes) for one in graph.nodes.values()] == [
-        (one.name, one.kind, one.outcomes) for one in recorded(graph, recording).nodes.values()
+        (one.name, one.kind, one.outcomes)
+        for one in recorded_graph(graph, recording).nodes.values()
     ]
 
 
@@ -116,7 +117,7 @@ def test_transitions_and_wishers_are_noted() -> None:
     """Who left by what, and who wished for which effect."""
     recording = Recording()
 
-    ADVERSARY.run(recorded(loop(), recording))
+    ADVERSARY.run(recorded_graph(loop(), recording))
 
     transitions = [one.transition for one in recording.decisions if one.transition is not None]
     assert Transition("prepare_step", "ready", "model_call") == transitions[0]
@@ -203,7 +204,7 @@ def test_each_life_of_a_process_decides_all_over_again(crashes: tuple[int, ...])
     """After a crash, every node is asked again about everything."""
     recording, graph = Recording(), loop()
 
-    events = ADVERSARY.run(recorded(graph, recording), crash_after=crashes).events
+    events = ADVERSARY.run(recorded_graph(graph, recording), crash_after=crashes).events
 
     trace = traced(Subject(graph, None, SETUP), events)
     assert parted(recording.decisions, lived(trace, crashes), "") is None
