@@ -9,8 +9,7 @@ import pytest
 
 from graphloop.cli.errors import Status
 from graphloop.fuzz import fuzzing
-from graphloop.fuzz.coverage import Coverage
-from graphloop.fuzz.report import FuzzReport
+from graphloop.fuzz.report import Coverage, FuzzReport
 from tests.unit.cli.command_line import here, refused
 
 BROKEN = """

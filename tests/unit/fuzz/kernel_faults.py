@@ -16,7 +16,7 @@ from graphloop import replay
 from graphloop.drivers import sim
 from graphloop.effects import AskHuman, CallModel, CallTool, CheckCalls, Effect, StartRun
 from graphloop.events import Cancelled, Decided, Event
-from graphloop.fuzz import story
+from graphloop.fuzz import trace
 from graphloop.graph import Graph
 from graphloop.history import History
 from graphloop.node_protocol import Leave, Reaction, Wait
@@ -130,7 +130,7 @@ def stepping(change: Callable[[Run[Any], Step[Any]], Step[Any]]) -> Fault:
         return change(run, step(graph, run, event))
 
     def plant(patch: pytest.MonkeyPatch) -> None:
-        for module in (sim, story, replay):
+        for module in (sim, trace, replay):
             patch.setattr(module, "step", wrong)
 
     return plant

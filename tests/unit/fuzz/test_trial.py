@@ -9,7 +9,8 @@ from graphloop.codec import Codec
 from graphloop.events import Setup, Started
 from graphloop.fuzz.choices import Choices
 from graphloop.fuzz.subject import Subject, invented_tools
-from graphloop.fuzz.trials import tried
+from graphloop.fuzz.trace_text import trace_lines
+from graphloop.fuzz.trial import tried
 from tests.strategies import loop
 
 GRAPH = loop()
@@ -37,7 +38,7 @@ def test_crashes_aborts_callers_and_late_approvals_come() -> None:
     ends = set[str]()
     for seed in range(300):
         trial = tried(SUBJECT, Choices.seeded(seed), 5_000)
-        started, run = trial.events[0], trial.story.run
+        started, run = trial.events[0], trial.trace.run
         assert isinstance(started, Started)
         assert run is not None
         ends |= {run.ending.reason} if run.ending else set()
@@ -49,7 +50,7 @@ def test_crashes_aborts_callers_and_late_approvals_come() -> None:
             else set()
         )
         kinds |= {type(one).__name__ for one in trial.events}
-        late = late or any("too late" in line for line in trial.story.lines())
+        late = late or any("too late" in line for line in trace_lines(trial.trace))
 
     assert {
         *("Started", "ModelReplied", "CallsChecked", "Begun", "ToolReturned", "Decided"),
@@ -64,4 +65,4 @@ def test_a_run_that_goes_on_is_given_up_and_its_journal_is_there() -> None:
     trial = tried(SUBJECT, Choices.given([0] * 9 + [1] * 40), 5)
 
     assert trial.endless
-    assert 5 == len(trial.events) == len(trial.story.chapters)
+    assert 5 == len(trial.events) == len(trial.trace.steps)

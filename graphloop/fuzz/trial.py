@@ -1,10 +1,10 @@
-"""Trials: one simulated run, as a function of choices."""
+"""Trial: one simulated run, as a function of choices."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import Final, TypeVar
+from dataclasses import dataclass, replace
+from typing import Final, Generic, TypeVar, final
 
 from ..contract import contract_of
 from ..drivers.sim import Simulation, simulate
@@ -24,14 +24,12 @@ from ..values import (
 )
 from .adversary import Adversary
 from .choices import Choices
-from .differences import within_run
-from .oracle import Trial
 from .replies import unanswered_calls
-from .story import told
 from .subject import Subject
-from .watching import Notes, watched_graph
+from .trace import Decision, Recording, Trace, lived, parted, recorded_graph, traced
+from .violation import Violation
 
-__all__ = ["tried"]
+__all__ = ["Trial", "tried"]
 
 S = TypeVar("S")
 
@@ -41,6 +39,11 @@ CUTS: Final = (4, 8, 16, 64)
 TTLS: Final = (None, None, None, 5.0)
 """A simulated answer takes up to ten seconds: some come too late."""
 INTERJECTIONS: Final = (0, 0, 0, 1, 2)
+SAID: Final[tuple[Queued | Cancelled, ...]] = (
+    Queued(0.0, UserMessage("Wait.")),
+    Queued(0.0, UserMessage("One more thing."), follow_up=True),
+    Cancelled(0.0, "enough", after_step=True),
+)
 NO_BUDGET: Final = Budget()
 BUDGETS: Final = (
     *(NO_BUDGET, NO_BUDGET, NO_BUDGET, NO_BUDGET),
@@ -49,24 +52,43 @@ BUDGETS: Final = (
     *(Budget(usd=0.5), Budget(tokens=900, usd=2.0, seconds=90.0, tool_calls=3)),
 )
 EXCHANGES: Final = 6
-"""How many times a long conversation went to and fro before the run."""
+"""How many exchanges a long conversation had before the run."""
+
+
+@final
+@dataclass(frozen=True)
+class Trial(Generic[S]):
+    """A simulated run: its choices, its journal and its trace.
+
+    `simulation` is None if the simulation raised `error`; `endless` is set if it was given up.
+    `decisions` are those of the simulation; `parted` tells where the replay of the journal
+    differs.
+    """
+
+    choices: tuple[int, ...]
+    events: tuple[Event, ...]
+    trace: Trace[S]
+    simulation: Simulation[S] | None = None
+    error: Exception | None = None
+    endless: bool = False
+    decisions: tuple[Decision, ...] = ()
+    parted: Violation | None = None
 
 
 def tried(
-    subject: Subject[S], choices: Choices, events_max: int, notes: Notes | None = None
+    subject: Subject[S], choices: Choices, events_max: int, recording: Recording | None = None
 ) -> Trial[S]:
-    """Return the run of a subject in the world that these choices make.
+    """Return the run of a subject in the world that the choices make.
 
     Args:
-        subject: what runs.
-        choices: what makes the world.
-        events_max: after how many events it is given up.
-        notes: taken while it runs, to be read also if somebody ends it.
+        subject: the graph, with the input of its runs.
+        choices: make the world.
+        events_max: after how many events the run is given up.
+        recording: filled while the run goes on, to be read also after Ctrl-C.
     """
     journal = list[Event]()
-    notes = Notes() if notes is None else notes
-    notes.journal = journal
-    graph = watched_graph(subject.graph, notes)
+    recording = recording or Recording()
+    recording.journal = journal
     seed = choices.draw(256)
     mood = choices.draw(8)
     stubborn = mood == 7
@@ -79,7 +101,7 @@ def tried(
         attended=subject.iterated and choices.chance(8),
         budget=choices.pick(BUDGETS) if own == NO_BUDGET else own,
     )
-    said = [_interjection(choices) for _ in range(choices.pick(INTERJECTIONS))]
+    said = [(_event(choices), choices.pick(SAID)) for _ in range(choices.pick(INTERJECTIONS))]
     messages = _conversation(subject, choices)
     adversary = Adversary(
         subject.graph,
@@ -87,7 +109,7 @@ def tried(
         stubborn=stubborn,
         wordy=mood == 6,
         repeatable=choices.chance(3),
-        wishers=notes.wishers,
+        askers=recording.askers,
         outer=setup.rules,
         approvals=subject.approvals,
     )
@@ -95,7 +117,7 @@ def tried(
     error: Exception | None = None
     try:
         simulation = simulate(
-            graph,
+            recorded_graph(subject.graph, recording),
             messages,
             adversary.world,
             subject.state,
@@ -107,17 +129,17 @@ def tried(
             events_max=events_max,
             journal=journal,
         )
-    except Exception as raised:  # noqa: BLE001 - a node is the user's own, and what is tested.
+    except Exception as raised:  # noqa: BLE001 - a node is the user's own, and under test.
         error = raised
     endless = isinstance(error, GraphloopError) and len(journal) >= events_max
-    again = Notes(interrupts=notes.interrupts)
-    story = told(subject, journal, again)
-    taken, events, deeds = tuple(choices.taken), tuple(journal), tuple(notes.deeds)
-    trial = Trial(taken, events, story, simulation, error, endless, deeds)
-    parts = simulation is None or simulation.run != story.run
-    if not (parts or story.broken) or endless:
+    trace, taken = traced(subject, journal), tuple(choices.taken)
+    decisions = tuple(recording.decisions)
+    trial = Trial(taken, tuple(journal), trace, simulation, error, endless, decisions)
+    differs = simulation is None or simulation.run != trace.run or trace.broken is not None
+    if endless or not differs:
         return trial
-    return replace(trial, difference=within_run(notes.deeds, again.deeds, crashes))
+    reason = "a node depends on more than its run"
+    return replace(trial, parted=parted(decisions, lived(trace, crashes), reason))
 
 
 def _event(choices: Choices) -> int:
@@ -125,32 +147,23 @@ def _event(choices: Choices) -> int:
     return 1 + choices.draw(choices.pick(CUTS))
 
 
-def _interjection(choices: Choices) -> tuple[int, Queued | Cancelled]:
-    """Return what somebody says or wants while the run goes on, and after which event."""
-    said: tuple[Queued | Cancelled, ...] = (
-        Queued(0.0, UserMessage("Wait.")),
-        Queued(0.0, UserMessage("One more thing."), follow_up=True),
-        Cancelled(0.0, "enough", after_step=True),
-    )
-    return _event(choices), choices.pick(said)
-
-
 def _conversation(subject: Subject[S], choices: Choices) -> tuple[Message, ...]:
-    """Return what a run begins with: also calls of before that nobody has answered."""
+    """Return the input of a run: now and then with unanswered calls, or a long past."""
     start = contract_of(subject.graph.nodes[subject.graph.start])
     if start is None or not start.settles:
         return subject.messages
-    before = choices.draw(8)
-    if before == 6:
-        return (*_long_ago(subject.setup.tools), *subject.messages)
-    if before != 7:
-        return subject.messages
-    unanswered = unanswered_calls(subject.setup.tools, choices)
-    return (*subject.messages, unanswered) if unanswered.calls else subject.messages
+    match choices.draw(8):
+        case 6:
+            return (*_long_ago(subject.setup.tools), *subject.messages)
+        case 7:
+            unanswered = unanswered_calls(subject.setup.tools, choices)
+            return (*subject.messages, *((unanswered,) if unanswered.calls else ()))
+        case _:
+            return subject.messages
 
 
 def _long_ago(tools: Sequence[ToolSpec]) -> Iterator[Message]:
-    """Yield a long conversation that is over: what is made shorter where it has to be."""
+    """Yield a long conversation that is over, for nodes that shorten it."""
     name = next((one.name for one in tools if one.kind == "function"), "gone")
     for at in range(EXCHANGES):
         call = ToolCall(f"old_{at}", name, "{}")

@@ -14,10 +14,11 @@ import pytest
 from graphloop import END, Agent, Compaction, Edges, Graph, tool
 from graphloop.effects import Effect
 from graphloop.events import Event, ToolReturned
-from graphloop.fuzz.additions import untrue_additions
+from graphloop.fuzz.answers import untrue_additions
 from graphloop.fuzz.choices import Choices
-from graphloop.fuzz.fuzzing import fuzz, subject_of
-from graphloop.fuzz.trials import tried
+from graphloop.fuzz.fuzzing import Fuzzer, fuzz
+from graphloop.fuzz.subject import subject_of
+from graphloop.fuzz.trial import tried
 from graphloop.history import History
 from graphloop.node_protocol import Kind, Leave, Node, Reaction
 from graphloop.nodes import Append, Compact, Execute, Gate, ModelCall, PrepareStep, StopCheck
@@ -195,12 +196,12 @@ class Turning(Around):
 )
 def test_a_call_that_was_refused_is_never_a_success(status: str, who: str) -> None:
     """The person's no stands in the journal: nobody has paid."""
-    report = fuzz(
-        twisted("execute", lambda node: Turning(node, frozenset({status}))), seeds=200, tools=[pay]
-    )
+    graph = twisted("execute", lambda node: Turning(node, frozenset({status})))
+    fuzzer = Fuzzer(subject_of(graph, [pay]))
 
-    told = [one.what for each in report.failing for one in each.violations]
-    assert any(f"and {who} has refused it, by node 'execute'" in one for one in told), str(report)
+    told = [one.what for at in range(100) for one in fuzzer.tried(Choices.seeded(at))[1]]
+
+    assert any(f"and {who} has refused it, by node 'execute'" in one for one in told)
 
 
 def compacting(bug: Bug) -> Graph[None]:
@@ -283,10 +284,10 @@ def test_a_node_of_one_s_own_may_answer_before_a_call_runs(kind: Kind, node: Bug
     answered = 0
 
     for seed in range(200):
-        story = tried(subject, Choices.seeded(seed), 2_000).story
-        assert [] == list(untrue_additions(subject, story))
-        assert story.run is not None
-        answered += any(isinstance(one, ToolResult) for one in story.run.record.added)
+        trace = tried(subject, Choices.seeded(seed), 2_000).trace
+        assert [] == list(untrue_additions(subject, trace))
+        assert trace.run is not None
+        answered += any(isinstance(one, ToolResult) for one in trace.run.record.added)
 
     assert answered > 50
 

@@ -1,4 +1,4 @@
-"""Past: who may change what stands in a conversation, and who may not."""
+"""Conversations: whether calls pair, the past stays, and requests grow."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from graphloop import Agent, Compaction, Graph, tool
 from graphloop.effects import CallModel, Effect
 from graphloop.events import CallbackReturned, Changes, Event, Setup, Started, Steered
 from graphloop.fuzz.choices import Choices
-from graphloop.fuzz.fuzzing import fuzz, subject_of
-from graphloop.fuzz.past import rewritten, untrue_requests
-from graphloop.fuzz.story import Chapter, Story
-from graphloop.fuzz.subject import Subject
-from graphloop.fuzz.trials import tried
-from graphloop.fuzz.watching import Deed
+from graphloop.fuzz.conversations import rewritten, unpaired, untrue_requests
+from graphloop.fuzz.fuzzing import fuzz
+from graphloop.fuzz.subject import Subject, subject_of
+from graphloop.fuzz.trace import Decision, Trace, TraceStep
+from graphloop.fuzz.trial import tried
 from graphloop.history import History
 from graphloop.node_protocol import Node, Reaction, Wait
 from graphloop.nodes import Retrying
@@ -24,7 +23,37 @@ from graphloop.run import Run, evolve
 from graphloop.testing import ScriptedModel
 from graphloop.values import AssistantMessage, Message, ToolCall, ToolResult, UserMessage
 from tests.runs import changed as with_facts
+from tests.strategies import call, said
 from tests.unit.fuzz.planted import Around, as_it_is, table, twisted
+
+ASKED = said(call("read", "1"), call("write", "2"))
+FIRST, SECOND = ToolResult("c0.0", "1", "read", "a"), ToolResult("c0.1", "2", "write", "b")
+USER = UserMessage("Go.")
+
+
+@pytest.mark.parametrize(
+    "history", [(), (USER,), (USER, ASKED, FIRST, SECOND), (ASKED, FIRST, SECOND, USER, said("x"))]
+)
+def test_a_paired_history_is_in_order(history: tuple[Message, ...]) -> None:
+    """Nothing is found where nothing is wrong."""
+    assert [] == list(unpaired(history))
+
+
+@pytest.mark.parametrize(
+    ("history", "found"),
+    [
+        ((ASKED,), "call 1 of 'read' has no result"),
+        ((ASKED, FIRST), "call 2 of 'write' has no result"),
+        ((ASKED, FIRST, USER, SECOND), "call 2 of 'write' has no result"),
+        ((ASKED, SECOND, FIRST), "a result of 'write' answers a call of 'read'"),
+        ((ASKED, FIRST, SECOND, SECOND), "message 4: the result of 'write' answers no call"),
+        ((FIRST,), "the result of 'read' answers no call"),
+    ],
+)
+def test_every_way_to_be_unpaired_is_found(history: tuple[Message, ...], found: str) -> None:
+    """One orphan, and providers refuse the whole conversation for ever."""
+    assert found in "\n".join(unpaired(history))
+
 
 ANOTHER = UserMessage("rewritten")
 
@@ -132,10 +161,10 @@ def test_an_agent_that_compacts_is_not_complained_of() -> None:
     shortened = 0
 
     for seed in range(200):
-        story = tried(subject, Choices.seeded(seed), 2_000).story
-        assert [] == list(rewritten(subject, story))
+        trace = tried(subject, Choices.seeded(seed), 2_000).trace
+        assert [] == list(rewritten(subject, trace))
         shortened += any(
-            one.outcome == "compacted" for chapter in story.chapters for one in chapter.passages
+            one.outcome == "compacted" for taken in trace.steps for one in taken.transitions
         )
 
     assert shortened
@@ -159,8 +188,8 @@ def two_moves(
     before: tuple[Message, ...] = (UserMessage("a"), UserMessage("b")),
     told: tuple[Message, ...] = (),
     after: tuple[Message, ...] = (ANOTHER,),
-) -> tuple[Subject[None], Story[None]]:
-    """Return a story of a node that tells something, and by this event leaves another history."""
+) -> tuple[Subject[None], Trace[None]]:
+    """Return a trace of a node that tells something, and by this event leaves another history."""
 
     def placed(one: Node[None, Outcome]) -> Node[None, Outcome]:
         return one if node is None or one.kind != node.kind else node
@@ -177,12 +206,12 @@ def two_moves(
         messages=History(before + told),
     )
     later = evolve(run, messages=History(after))
-    first, second = Deed(1, name, Wait(run)), Deed(2, name, Wait(later))
-    chapters = (
-        Chapter(started, None, "", (first,), (), run),
-        Chapter(event, None, name, (second,), (), later),
+    first, second = Decision(1, name, Wait(run)), Decision(2, name, Wait(later))
+    steps = (
+        TraceStep(started, None, "", (first,), (), run),
+        TraceStep(event, None, name, (second,), (), later),
     )
-    return Subject(graph, None, Setup()), Story(chapters)
+    return Subject(graph, None, Setup()), Trace(steps)
 
 
 def test_who_may_change_the_conversation_may() -> None:
@@ -199,8 +228,8 @@ def test_who_may_change_the_conversation_may() -> None:
 
     assert ["past"] == [one.code for one in rewritten(*two_moves(plain))]
     assert ["past"] == [one.code for one in rewritten(*two_moves(plain, Rewriting(append)))]
-    for subject, story in allowed:
-        assert [] == list(rewritten(subject, story))
+    for subject, trace in allowed:
+        assert [] == list(rewritten(subject, trace))
 
 
 def test_a_node_that_tries_again_takes_back_what_it_has_told_and_no_more() -> None:
@@ -276,5 +305,5 @@ def test_an_agent_that_compacts_sends_what_there_is() -> None:
     subject = subject_of(Agent(ScriptedModel(()), tools=[read], compaction=compaction))
 
     for seed in range(200):
-        story = tried(subject, Choices.seeded(seed), 2_000).story
-        assert [] == list(untrue_requests(subject, story))
+        trace = tried(subject, Choices.seeded(seed), 2_000).trace
+        assert [] == list(untrue_requests(subject, trace))
