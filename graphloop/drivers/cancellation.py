@@ -8,17 +8,19 @@ wait for ever. `asyncio.timeout` tells them apart by `Task.cancelling`, and so d
 
 from __future__ import annotations
 
-from asyncio import CancelledError, Task, current_task, get_running_loop
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from asyncio import CancelledError, Task, TimerHandle, current_task, get_running_loop, isfuture
+from asyncio.tasks import _enter_task, _leave_task  # pyright: ignore[reportPrivateUsage]
+from collections.abc import Callable, Coroutine, Generator
+from contextvars import copy_context
 from time import monotonic
+from types import TracebackType
 from typing import Any, Final, TypeAlias
 
 from ..errors import GraphloopError, ToolError
 from ..run import Run
 from ..step import ELSEWHERE
 
-__all__ = ["GRACE_S", "INSIDE", "CancelScope", "StepTimer", "cancelled_inside"]
+__all__ = ["GRACE_S", "INSIDE", "CancelScope", "StepTimer", "cancelled_inside", "started_task"]
 
 Awaiting: TypeAlias = "Task[object]"
 
@@ -122,26 +124,26 @@ class StepTimer:
         self._limit_s = limit_s
         self._expire = expire
         self._turn: int | None = None
-        self._remaining_s = 0.0
+        self._remaining_s = self._began_at = 0.0
+        self._handle: TimerHandle | None = None
 
-    @contextmanager
-    def counting(self, run: Run[Any]) -> Generator[None, None, None]:
-        """Count, if what the run waits for is this process's work."""
+    def begin(self, run: Run[Any]) -> None:
+        """Count from now on, if what the run waits for is this process's work."""
         limit_s, turn = self._limit_s, run.turn.number
         if turn != self._turn:
             self._turn, self._remaining_s = turn, limit_s
         if all(type(effect) in ELSEWHERE for effect in run.pending.values()):
-            yield
             return
-        began_at = monotonic()
+        self._began_at, remaining_s = monotonic(), max(0.0, self._remaining_s)
         reason = f"turn {turn} took more than {limit_s:g} seconds"
-        remaining_s = max(0.0, self._remaining_s)
-        handle = get_running_loop().call_later(remaining_s, self._expire, reason)
-        try:
-            yield
-        finally:
-            handle.cancel()
-            self._remaining_s -= monotonic() - began_at
+        self._handle = get_running_loop().call_later(remaining_s, self._expire, reason)
+
+    def end(self) -> None:
+        """Stop counting until `begin`."""
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+            self._remaining_s -= monotonic() - self._began_at
 
 
 def cancelled_inside(
@@ -156,3 +158,79 @@ def cancelled_inside(
     if task is not None and task.cancelling():
         raise error
     return kind(INSIDE)
+
+
+class _Entered(Coroutine[Any, Any, None]):
+    """The work of a task that takes its first step before the event loop comes to the task.
+
+    A task costs two rounds of the event loop; most tools of tests and examples, and all plain
+    functions, end in their first step. (Python 3.12 has this as `eager_start`.) The step is the
+    task's own from the beginning: `asyncio.timeout` and cancel scopes hold on to the task that
+    they are entered in.
+    """
+
+    def __init__(self, work: Coroutine[Any, Any, None]) -> None:
+        self._work = work
+        self._awaited: object = None
+        self._waits = self._is_over = False
+
+    def enter(self) -> None:
+        """Take the first step."""
+        try:
+            self._awaited = self._work.send(None)
+            self._waits = True
+        except StopIteration:
+            self._is_over = True
+
+    def send(self, value: object) -> object:
+        """Go on; the first time, the event loop is given what the first step waits for."""
+        if self._is_over:
+            raise StopIteration
+        if self._waits:
+            self._waits = False
+            return self._awaited
+        return self._work.send(value)
+
+    def throw(
+        self,
+        kind: type[BaseException] | BaseException,
+        value: BaseException | object = None,
+        trace: TracebackType | None = None,
+    ) -> object:
+        """Be cancelled: what the first step waits for is cancelled first, as a task does."""
+        del value, trace
+        if self._is_over:
+            raise StopIteration
+        awaited, waits, self._waits = self._awaited, self._waits, False
+        if waits and isfuture(awaited) and awaited.cancel():
+            return awaited
+        assert isinstance(kind, BaseException), "tasks throw exceptions, not their classes"
+        return self._work.throw(kind)
+
+    def close(self) -> None:
+        """Give the work up."""
+        self._work.close()
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        """Be awaited like the work."""
+        return self._work.__await__()
+
+
+def started_task(work: Coroutine[Any, Any, None], name: str) -> Task[None]:
+    """Return a task that has taken its first step.
+
+    The two private functions are what asyncio keeps for other event loops to do the same.
+    """
+    loop, current, context = get_running_loop(), current_task(), copy_context()
+    entered = _Entered(work)
+    task = Task(entered, loop=loop, name=name, context=context)
+    if current is not None:
+        _leave_task(loop, current)
+    _enter_task(loop, task)
+    try:
+        context.run(entered.enter)
+    finally:
+        _leave_task(loop, task)
+        if current is not None:
+            _enter_task(loop, current)
+    return task

@@ -89,9 +89,10 @@ class AsyncDriver(Generic[S]):
         self._performer = Performer(ports)
         self._models = Models(ports, self._performer)
         self._children = ChildRuns(ports, self._performer, self._driver_of)
-        self._timer = None if ports.step_s is None else StepTimer(ports.step_s, self._expire)
-        stoppable = ports.stoppable or self._timer is not None
-        self._in_flight = InFlight(self._performer, self._listen, self._scope, stoppable=stoppable)
+        timer = None if ports.step_s is None else StepTimer(ports.step_s, self._expire)
+        self._in_flight = InFlight(
+            self._performer, self._listen, self._scope, timer, stoppable=ports.stoppable
+        )
         self._recorder = Recorder(graph, ports, state, self._scope, self._performer)
         self._asides: list[Event] = []
         self._heard: list[Event] = []
@@ -305,6 +306,9 @@ class AsyncDriver(Generic[S]):
     async def _next(self, run: Run[S]) -> Live | Nested | Event | None:
         """Return what happens next: something to see, or an event; None when the run parks.
 
+        An abort cancels the wait for effects, and nothing else: never a journal being written.
+        Any other cancellation passes through, even one that comes together with an abort.
+
         A message that was queued while an effect was in flight comes before its answer: it is to be
         read in the very next turn, and the answer may be the run's last event.
         """
@@ -318,7 +322,10 @@ class AsyncDriver(Generic[S]):
                 todo = self._in_flight.todo
                 if todo and not stopping and (started := self._started(todo, run)):
                     return started
-                item = await (self._stopped() if stopping else self._hear(run))
+                item: Live | Nested | Event | None
+                item = None if stopping else await self._in_flight.next(run)
+                if item is None and (self._left or self._abort is not None):
+                    item = await self._stopped()
                 if not self._asides or isinstance(item, SEEN):
                     return item
                 if item is not None:
@@ -333,21 +340,6 @@ class AsyncDriver(Generic[S]):
         """
         risky = self._performer.risky(todo, run) if self._ports.resumable else ()
         return Begun(self._ports.clock(), risky) if risky else None
-
-    async def _hear(self, run: Run[S]) -> Live | Nested | Event | None:
-        """Wait for what the effects in flight say.
-
-        An abort cancels what is awaited here, and nothing else: never a journal being written.
-        Any other cancellation passes through, even one that comes together with an abort.
-        """
-        if self._timer is None:
-            item = await self._in_flight.next(run)
-        else:
-            with self._timer.counting(run):
-                item = await self._in_flight.next(run)
-        if item is None and (self._left or self._abort is not None):
-            return await self._stopped()
-        return item
 
     async def _stopped(self) -> Event | None:
         if self._abort is None:

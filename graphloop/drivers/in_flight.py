@@ -11,12 +11,9 @@ question that is left open) ends unheard.
 from __future__ import annotations
 
 import asyncio
-from asyncio.tasks import _enter_task, _leave_task  # pyright: ignore[reportPrivateUsage] - see below
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import aclosing
-from contextvars import copy_context
 from time import monotonic
-from types import TracebackType
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 from weakref import WeakSet
 
@@ -26,7 +23,14 @@ from ..events import Answering
 from ..providers.base import Live
 from ..run import Run
 from ..tool_execution import leave
-from .cancellation import GRACE_S, INSIDE, CancelScope, cancelled_inside
+from .cancellation import (
+    GRACE_S,
+    INSIDE,
+    CancelScope,
+    StepTimer,
+    cancelled_inside,
+    started_task,
+)
 from .models import DELTAS
 from .performer import Performed, Performer
 from .ports import LeftOpen, Nested, Parked
@@ -63,6 +67,10 @@ SEEN: Final = (*DELTAS, Nested)
 """What is shown and then forgotten; everything else answers an effect."""
 
 
+WATCHED: Final = (CallModel, StartRun)
+"""Effects with something to see on the way."""
+
+
 class Source(Protocol):
     """An effect with something to see on the way: iterated up to its answer, and then closed."""
 
@@ -80,6 +88,7 @@ class InFlight(Generic[S]):
         performer: performs the effects that come to an answer at once.
         listen: starts the others: models and child runs.
         scope: tells whether the caller was cancelled.
+        timer: the time limit of a turn, if there is one.
         stoppable: whether the run may be stopped on its way, by anything but that.
     """
 
@@ -88,6 +97,7 @@ class InFlight(Generic[S]):
         performer: Performer[S],
         listen: Callable[[CallModel | StartRun], Source],
         scope: CancelScope,
+        timer: StepTimer | None = None,
         *,
         stoppable: bool = False,
     ) -> None:
@@ -95,7 +105,8 @@ class InFlight(Generic[S]):
         self._performer = performer
         self._listen = listen
         self._scope = scope
-        self._stoppable = stoppable
+        self._timer = timer
+        self._stoppable = stoppable or timer is not None
         self._source: Source | None = None
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._inbox: Inbox = asyncio.Queue()
@@ -107,11 +118,14 @@ class InFlight(Generic[S]):
 
     def start(self, effects: Iterable[Effect], run: Run[S]) -> None:
         """Start effects with the next wait, as far as this process can answer them."""
-        self.todo += self._performer.performable(effects, run)
+        for effect in effects:
+            if self._performer.can_perform(effect, run):
+                self.todo.append(effect)
 
     def restart(self, run: Run[S]) -> None:
         """Start all that a run waits for with the next wait: nothing of it has started here."""
-        self.todo = self._performer.performable(run.pending.values(), run)
+        self.todo = []
+        self.start(run.pending.values(), run)
 
     async def next(self, run: Run[S]) -> Live | Nested | Answering | None:
         """Start what is to do, and return what is heard first; None when nothing will be.
@@ -127,11 +141,11 @@ class InFlight(Generic[S]):
         """
         scope, source, todo, swallowed = self._scope, self._source, self.todo, False
         heard: Item | None = None
-        scope.wait()
+        self._wait(run)
         try:
             if source is None and len(todo) == 1 and not self._tasks:
                 effect = todo.pop()
-                if isinstance(effect, CallModel | StartRun):
+                if isinstance(effect, WATCHED):
                     source = self._source = self._listen(effect)
                 elif self._stoppable and self._performer.calls_user(effect, run):
                     await self._start_alone(effect, run)
@@ -147,11 +161,22 @@ class InFlight(Generic[S]):
             if not scope.take_interrupt():
                 raise
         finally:
-            swallowed = scope.resume()
+            swallowed = self._resumed()
         if swallowed:
             self._unheard += [heard] if isinstance(heard, Answering) else []
             raise asyncio.CancelledError
         return None if isinstance(heard, Parked) else heard
+
+    def _wait(self, run: Run[S]) -> None:
+        if self._timer is not None:
+            self._timer.begin(run)
+        self._scope.wait()
+
+    def _resumed(self) -> bool:
+        """End the wait; tell whether a caller's cancellation was swallowed."""
+        if self._timer is not None:
+            self._timer.end()
+        return self._scope.resume()
 
     async def drop(self, effect: Effect) -> None:
         """End one of several effects; nothing more is heard of it."""
@@ -220,7 +245,7 @@ class InFlight(Generic[S]):
 
     async def _start_alone(self, effect: Performed, run: Run[S]) -> None:
         """Start a task for an effect that calls a function of the user's, with its first step."""
-        task = _started(self._work(effect, run, self._inbox), _name(effect))
+        task = started_task(self._work(effect, run, self._inbox), _name(effect))
         if self._inbox.empty():
             self._add(effect, task)
         else:
@@ -230,14 +255,14 @@ class InFlight(Generic[S]):
 
     def _add(self, effect: Effect, task: asyncio.Task[None]) -> None:
         self._tasks[effect.id] = task
-        if isinstance(effect, CallModel | StartRun):
+        if isinstance(effect, WATCHED):
             self._watched.add(task)
         IN_FLIGHT.add(task)
         task.add_done_callback(IN_FLIGHT.discard)
 
     async def _work(self, effect: Effect, run: Run[S], inbox: Inbox) -> None:
         try:
-            if isinstance(effect, CallModel | StartRun):
+            if isinstance(effect, WATCHED):
                 await self._watch(self._listen(effect), inbox)
             else:
                 inbox.put_nowait(await self._performer.perform(effect, run))
@@ -245,7 +270,7 @@ class InFlight(Generic[S]):
             if asyncio.current_task() in self._ended:
                 raise
             # What it awaits, or it itself, has cancelled its task: as some time limits do.
-            inside, watched = ToolError(INSIDE), isinstance(effect, CallModel | StartRun)
+            inside, watched = ToolError(INSIDE), isinstance(effect, WATCHED)
             inbox.put_nowait(inside if watched else self._performer.fail(effect, inside))
         except LeftOpen:
             inbox.put_nowait(Parked(effect.id))
@@ -268,79 +293,6 @@ class InFlight(Generic[S]):
                 if ahead and not self._closing:
                     self._wanted.clear()
                     await self._wanted.wait()
-
-
-class _Entered(Coroutine[Any, Any, None]):
-    """The work of a task that takes its first step before the event loop comes to the task.
-
-    A task costs two rounds of the event loop; most tools of tests and examples, and all plain
-    functions, end in their first step. (Python 3.12 has this as `eager_start`.) The step is the
-    task's own from the beginning: `asyncio.timeout` and cancel scopes hold on to the task that
-    they are entered in.
-    """
-
-    def __init__(self, work: Coroutine[Any, Any, None]) -> None:
-        self._work = work
-        self._awaited: object = None
-        self._waits = self._is_over = False
-
-    def enter(self) -> None:
-        """Take the first step."""
-        try:
-            self._awaited = self._work.send(None)
-            self._waits = True
-        except StopIteration:
-            self._is_over = True
-
-    def send(self, value: object) -> object:
-        """Go on; the first time, the event loop is given what the first step waits for."""
-        if self._is_over:
-            raise StopIteration
-        if self._waits:
-            self._waits = False
-            return self._awaited
-        return self._work.send(value)
-
-    def throw(
-        self,
-        kind: type[BaseException] | BaseException,
-        value: BaseException | object = None,
-        trace: TracebackType | None = None,
-    ) -> object:
-        """Be cancelled: what the first step waits for is cancelled first, as a task does."""
-        del value, trace
-        if self._is_over:
-            raise StopIteration
-        awaited, waits, self._waits = self._awaited, self._waits, False
-        if waits and asyncio.isfuture(awaited) and awaited.cancel():
-            return awaited
-        assert isinstance(kind, BaseException), "tasks throw exceptions, not their classes"
-        return self._work.throw(kind)
-
-    def close(self) -> None:
-        """Give the work up."""
-        self._work.close()
-
-    def __await__(self) -> Generator[Any, Any, None]:
-        """Be awaited like the work."""
-        return self._work.__await__()
-
-
-def _started(work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-    """Return a task that has taken its first step."""
-    loop, current, context = asyncio.get_running_loop(), asyncio.current_task(), copy_context()
-    entered = _Entered(work)
-    task = asyncio.Task(entered, loop=loop, name=name, context=context)
-    if current is not None:
-        _leave_task(loop, current)
-    _enter_task(loop, task)
-    try:
-        context.run(entered.enter)
-    finally:
-        _leave_task(loop, task)
-        if current is not None:
-            _enter_task(loop, current)
-    return task
 
 
 def _name(effect: Effect) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 from typing import Final, Generic, Literal, TypeAlias, TypeVar, assert_never
 
 from ..approvals import Approval, verify
@@ -28,7 +28,7 @@ from ..events import (
     Steered,
     ToolReturned,
 )
-from ..policy import denial
+from ..policy import Policy, denial
 from ..run import Run
 from ..tool_effects import REPEATABLE
 from ..tool_outcome import ToolOutcome, unknown_outcome
@@ -59,9 +59,6 @@ UNGATED: Final = CallCheck()
 HANDED_IN: Final = call_key(-1, 0).removesuffix("0")
 """How the keys of the calls begin that came with a given conversation."""
 
-ALWAYS_HERE: Final = frozenset({CallModel, CheckCalls, Invoke, StartRun})
-"""Effects that every process can answer, if only by a failure."""
-
 OF_THE_USER: Final = frozenset({CallTool, AskHuman, Invoke})
 """Effects that always call functions of the user's; a check of calls may."""
 
@@ -76,20 +73,15 @@ class Performer(Generic[S]):
         self._values: dict[str, tuple[str, object]] = {}
         self.exception: Exception | None = None
 
-    def performable(self, effects: Iterable[Effect], run: Run[S]) -> list[Effect]:
-        """Return the effects that this process can answer; a run parks with others."""
-        return [
-            effect
-            for effect in effects
-            if type(effect) in ALWAYS_HERE or self._can_perform(effect, run)
-        ]
-
-    def _can_perform(self, effect: Effect, run: Run[S]) -> bool:
+    def can_perform(self, effect: Effect, run: Run[S]) -> bool:
+        """Whether this process can answer an effect; a run parks with others."""
         match effect:
             case CallTool(client=True):
                 # A gate that is new since the run was resumed may refuse it still.
                 new = effect.id >= self._first_id and bool(self._gates(run).added)
                 return new or self._is_handed_in(effect.key)
+            case CallTool() | CallModel() | CheckCalls():
+                return True
             case AskHuman():
                 return self._ports.approve is not None or self._is_handed_in(effect.key)
             case HandOver():
@@ -154,12 +146,16 @@ class Performer(Generic[S]):
         """Whether an effect calls a function that may not heed its cancellation."""
         if not isinstance(effect, CheckCalls):
             return type(effect) in OF_THE_USER
-        own, (recorded, added) = self._ports.own, self._gates(run)
-        gates = [gate for gate in (*recorded, *added, own) if gate is not None and gate.conditions]
+        own, given = self._ports.own, self._gates(run)
+        gates: Sequence[Policy] = ()
+        if own is not None or given is not NO_GATES:
+            known = (*given.recorded, *given.added, own)
+            gates = [gate for gate in known if gate is not None and gate.conditions]
         for call in effect.calls:
             tool = self._ports.toolbox.get(call.name)
             if tool is not None and (
-                callable(tool.needs_approval) or any(gate.asked(tool.name) for gate in gates)
+                callable(tool.needs_approval)
+                or (gates and any(gate.asked(tool.name) for gate in gates))
             ):
                 return True
         return False

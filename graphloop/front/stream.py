@@ -237,7 +237,7 @@ class RunStream(Generic[S]):
             if self._opened is not None:
                 self._opened.driver.leave()
             await self._wheel.given_up()
-        with self._wheel.held():
+        with self._wheel:
             if self._opened is not None:
                 await self._opened.seen.aclose()
             if self._result is None and self._error is None:
@@ -274,7 +274,7 @@ class RunStream(Generic[S]):
         if self._wheel.is_held:
             await self._wheel.given_up()
             return
-        with self._wheel.held():
+        with self._wheel:
             try:
                 opened = self._opened or await self._open()
                 await self._drive(opened, known)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator
-from contextlib import contextmanager
 from typing import final
 
 __all__ = ["Wheel"]
@@ -23,18 +21,17 @@ class Wheel:
         """Whether somebody drives."""
         return self._is_held
 
-    @contextmanager
-    def held(self) -> Generator[None, None, None]:
-        """Drive; whoever waits looks again afterwards."""
+    def __enter__(self) -> None:
+        """Drive; every other looker looks again afterwards."""
         assert not self._is_held, "one drives at a time"
         self._is_held = True
-        try:
-            yield
-        finally:
-            self._is_held = False
-            for one in self._waiting:
-                one.set()
-            self._waiting.clear()
+
+    def __exit__(self, *_: object) -> None:
+        """Drive no more."""
+        self._is_held = False
+        for one in self._waiting:
+            one.set()
+        self._waiting.clear()
 
     async def given_up(self) -> None:
         """Wait until whoever drives has seen something, and drives no more."""

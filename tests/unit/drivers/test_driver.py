@@ -1036,3 +1036,73 @@ def test_a_run_that_is_taken_up_again_is_under_way() -> None:
         return [*found, one.state]
 
     assert [DriverState.PARKED, DriverState.RUNNING, DriverState.PARKED] == asyncio.run(scenario())
+
+
+def first_result(execute: Execute) -> ToolResult:
+    """Return the result of a call that is alone in a run that could be stopped."""
+
+    async def scenario() -> RunResult[None]:
+        looped = agent(tool_of("one", execute), script=reply(call("one")))
+        return await looped.stream("go").result()
+
+    return within(scenario()).steps[0].tool_results[0]
+
+
+def test_a_tool_that_is_alone_stays_in_the_task_of_its_first_step() -> None:
+    """Time limits and cancel scopes hold on to the task that they are entered in."""
+
+    async def limited(arguments: dict[str, object]) -> str:
+        before = asyncio.current_task()
+        async with asyncio.timeout(DEADLINE_S):
+            await asyncio.sleep(0)
+        return "same" if before is asyncio.current_task() else "other"
+
+    async def late(arguments: dict[str, object]) -> str:
+        async with asyncio.timeout(0.001):
+            await asyncio.Event().wait()
+        return "never"
+
+    assert "same" == first_result(limited).text
+    assert "TimeoutError" == first_result(late).text
+
+
+@pytest.mark.parametrize("ever", [False, True], ids=["for the loop", "for ever"])
+def test_a_tool_that_cancels_its_task_in_the_first_step_has_failed(ever: bool) -> None:
+    """As one does that cancels it later: the run goes on."""
+
+    async def cancelling(arguments: dict[str, object]) -> str:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await (asyncio.Event().wait() if ever else asyncio.sleep(0))
+        return "never"
+
+    result = first_result(cancelling)
+
+    assert "error" == result.status
+    assert "cancelled from inside" in result.text
+
+
+@pytest.mark.parametrize("waits", [False, True], ids=["and ends", "and waits"])
+def test_a_tool_that_stops_its_run_in_the_first_step_is_heard(waits: bool) -> None:
+    """What it has done is done; what it still waits for is cancelled."""
+
+    async def scenario() -> RunResult[None]:
+        async def stop(arguments: dict[str, object]) -> str:
+            stream.abort("enough")
+            if waits:
+                await asyncio.Event().wait()
+            return "stopped"
+
+        looped = agent(tool_of("one", stop), script=reply(call("one")))
+        stream = looped.stream("go")
+        result = await stream.result()
+        task = asyncio.current_task()
+        assert task is not None
+        assert 0 == task.cancelling()
+        return result
+
+    result = within(scenario())
+
+    assert EndReason.ABORTED is result.end_reason
+    assert ["unknown" if waits else "ok"] == statuses(result)

@@ -21,7 +21,7 @@ def test_who_waits_goes_on_once_the_wheel_is_given_up() -> None:
             went_on.append(number)
 
         async with asyncio.TaskGroup() as group:
-            with suppress(ValueError), wheel.held():
+            with suppress(ValueError), wheel:
                 group.create_task(wait(1))
                 group.create_task(wait(2))
                 await asyncio.sleep(0)
@@ -29,7 +29,7 @@ def test_who_waits_goes_on_once_the_wheel_is_given_up() -> None:
                 assert not went_on
                 raise ValueError("the road ends")
         assert not wheel.is_held
-        with wheel.held():
+        with wheel:
             assert wheel.is_held
         return went_on
 
@@ -40,5 +40,5 @@ def test_nobody_takes_a_wheel_that_is_held() -> None:
     """Two who drive one run break it for all."""
     wheel = Wheel()
 
-    with wheel.held(), pytest.raises(AssertionError), wheel.held():
+    with wheel, pytest.raises(AssertionError), wheel:
         pass
