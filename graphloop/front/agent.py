@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Literal, Unpack, final
+from typing import TYPE_CHECKING, Literal, Self, Unpack, final
 
 from ..approvals import Approval
 from ..drivers.sync import run_sync
@@ -336,8 +336,7 @@ class Agent:
             StoreError: there is no such run or event.
             IllegalEvent: an event does not fit: the agent has changed since.
         """
-        async with self._runner.using() as store:
-            return state_after(self.graph, await store.load(run_id), upto)
+        return state_after(self.graph, await self._runner.store.load(run_id), upto)
 
     async def fork(
         self, run_id: str, *, at: int, new_id: str | None = None, share_approvals: bool = False
@@ -356,15 +355,25 @@ class Agent:
             StoreError: there is no such run or event, or the new id is taken.
             ConfigError: the copy would act on an approval, and may not.
         """
-        async with self._runner.using() as store:
-            return await fork_run(self.graph, store, run_id, at, new_id, share=share_approvals)
+        store = self._runner.store
+        return await fork_run(self.graph, store, run_id, at, new_id, share=share_approvals)
 
-    async def aclose(self) -> None:
-        """Close the connections to the agent's models, and its store; it can be used again.
+    async def __aenter__(self) -> Self:
+        return self
 
-        It harms no run that goes on: what runs need is closed when the last of them ends or parks.
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self, *, shared: bool = True) -> None:
+        """Close the agent's store, and its connections to models; it can be used again.
+
+        Close it once its runs are over: a run that goes on in this event loop fails.
+
+        Args:
+            shared: whether to close what others may use as well: models that were given as
+                objects, and the agents that it may call.
         """
-        await self._runner.aclose()
+        await self._runner.aclose(shared=shared)
 
     async def _closing(self, ask: Callable[[], Awaitable[RunResult[None]]]) -> RunResult[None]:
         """Close connections before the event loop of a synchronous call does.

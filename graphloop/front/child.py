@@ -25,7 +25,7 @@ from ..schemas import model_parameters
 from ..tool_options import Approval
 from ..tools import Tool
 from ..values import Message, UserMessage
-from .keeper import Keeper
+from .resources import SharedResources
 
 if TYPE_CHECKING:
     from ..proofs.most import Bound
@@ -84,8 +84,13 @@ class Opener(Protocol):
         ...
 
     @property
-    def keepers(self) -> Collection[Keeper]:
-        """What keeps open what the agent needs, and the agents that it may call."""
+    def resources(self) -> Collection[SharedResources]:
+        """What the agent, and the agents that it may call, share among their runs."""
+        ...
+
+    @property
+    def own_resources(self) -> Collection[SharedResources]:
+        """Those of the agent itself, and of the agents that were made for its runs only."""
         ...
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Unpack
 
@@ -57,7 +57,7 @@ async def generate_text(
         )
     finally:
         if isinstance(model, str):
-            await agent.aclose()
+            await agent.aclose(shared=False)
 
 
 def generate_text_sync(
@@ -70,10 +70,20 @@ def generate_text_sync(
     **options: Unpack[AgentOptions],
 ) -> RunResult[None]:
     """Do what `generate_text` does, for callers without an event loop."""
-    work = generate_text(
-        model, prompt, messages=messages, approvals=approvals, tool_results=tool_results, **options
+    agent = Agent(model, **options)
+    ask = partial(
+        agent.generate, prompt, messages=messages, approvals=approvals, tool_results=tool_results
     )
-    return run_sync(work, "generate_text")
+    return run_sync(_closing(agent, ask), "generate_text")
+
+
+async def _closing(agent: Agent, ask: Callable[[], Awaitable[RunResult[None]]]) -> RunResult[None]:
+    """Close what was opened by name before the event loop of a synchronous call ends."""
+    try:
+        return await ask()
+    finally:
+        if isinstance(agent.model, str):
+            await agent.aclose()
 
 
 def stream_chat(
@@ -98,7 +108,7 @@ def stream_chat(
     except Exception as error:  # noqa: BLE001 - it is raised again by `result`
         return RunStream(partial(_refuse, error))
     if isinstance(model, str):
-        stream.on_over = agent.aclose
+        stream.on_over = partial(agent.aclose, shared=False)
     return stream
 
 

@@ -139,7 +139,7 @@ async def generate_object(
         result = await agent.generate(prompt, messages=messages)
     finally:
         if isinstance(model, str):
-            await agent.aclose()
+            await agent.aclose(shared=False)
     if result.end_reason is not EndReason.COMPLETED:
         raise OutputInvalid(
             f"the model gave no answer; the run ended by {result.end_reason.value}",

@@ -367,5 +367,5 @@ class Graph(StaticGraph[S]):
 
 def _closing(stream: RunStream[S], runner: Runner[S]) -> RunStream[S]:
     """Have the stream close what was opened for it; a provider that was given stays open."""
-    stream.on_over = partial(runner.aclose, given=False)
+    stream.on_over = partial(runner.aclose, shared=False)
     return stream

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from itertools import chain
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from uuid import uuid4
 
 from ..approvals import Approval, secret_of
-from ..codec import Codec
 from ..drivers.aio import AsyncDriver
 from ..drivers.children import Resumption
 from ..drivers.ports import Callback, ChildRun, Ports, unpriced
@@ -38,11 +36,11 @@ from .final_answer import FinalAnswer
 from .handed_in import HandedIn
 from .inputs import conversation
 from .journals import answer_call, open_ask, opening_of, recorded_asks, root_of, state_after
-from .keeper import Hold, Keeper, close_all
 from .nesting import DEPTH_MAX, nesting_of
 from .opened import Opened
 from .options import RunOptions, Tools
 from .question import Question
+from .resources import SharedResources, close_all
 from .result import RunResult, spent_by
 from .resuming import descendants, not_over, refuse_edits, refuse_unattended, resumption, waiting
 from .run_bound import reply_max, run_bound
@@ -114,10 +112,10 @@ class Runner(Generic[S]):
                 f"agent {unsigned[0]!r} takes signed approvals only, and a child run takes those "
                 "of the run above it: give `approval_secret` to this one, too"
             )
-        # Runs below this one have states of other types: what is read is told by each graph.
-        self._keeper = Keeper(options.get("store"), Codec(), self.world.disconnect)
-        below = [one.opener.keepers for one in self.world.children.values()]
-        self.keepers = dict.fromkeys([*chain.from_iterable(below), self._keeper])
+        self._shared = SharedResources(options.get("store"), self.world.disconnect)
+        below = [one.opener.resources for one in self.world.children.values()]
+        self.resources = dict.fromkeys([*chain.from_iterable(below), self._shared])
+        self.own_resources: tuple[SharedResources, ...] = (self._shared,)
         runners = [node for node in graph.nodes.values() if isinstance(node, Execute)]
         one_at_a_time = any(node.concurrency == 1 for node in runners)
         self.setup = Setup(
@@ -154,25 +152,23 @@ class Runner(Generic[S]):
         """Return the time as runs see it."""
         return self._clock()
 
-    async def aclose(self, *, given: bool = True) -> None:
-        """Close the connections to all models, and the store; they can be used again.
-
-        Runs that go on keep theirs, and models given as objects do, without `given`.
-        """
-        await close_all(self.keepers, given=given)
-
-    @asynccontextmanager
-    async def using(self) -> AsyncGenerator[Store, None]:
-        """Keep the store of the options open for a while, for runs known by their id only.
+    @property
+    def store(self) -> Store:
+        """The store of the options, open, for runs known by their id only.
 
         Raises:
             ConfigError: there is none, so there are no such runs.
         """
-        held = Hold(self.keepers)
-        try:
-            yield self._keeper.own()
-        finally:
-            await held.release()
+        return self._shared.stored()
+
+    async def aclose(self, *, shared: bool = True) -> None:
+        """Close the store and the connections to the models; they can be used again.
+
+        Args:
+            shared: whether to close what others may use as well: models that were given as
+                objects, and the agents that it may call.
+        """
+        await close_all(self.resources if shared else self.own_resources, given=shared)
 
     def start(self, question: Question, state: S, *, keep: bool = True) -> RunStream[S]:
         """Return the stream of a new run; nothing happens until it is looked at.
@@ -189,7 +185,7 @@ class Runner(Generic[S]):
             if isinstance(given, ConfigError):
                 raise given
             messages, warnings = given
-            store = self._keeper.store()
+            store = self._shared.store()
             run_id = uuid4().hex if question.run_id is None else question.run_id
             handed = self._handed_in(question, messages)
             if handed is not None:
@@ -227,11 +223,11 @@ class Runner(Generic[S]):
 
         async def open_run() -> Opened[S]:
             if isinstance(run, RunResult):
-                store, known, added = self._keeper.again(run.store), run.run, run.added
+                store, known, added = self._shared.reopened(run.store), run.run, run.added
                 opening = run.opening
                 await not_over(run.run, store, self.graph)
             else:
-                store, added = self._keeper.own(), ()
+                store, added = self._shared.stored(), ()
                 events = await store.load(run)
                 known, opening = state_after(self.graph, events), opening_of(events)
             refuse_other_rules(known, self.setup.watch)
@@ -248,16 +244,8 @@ class Runner(Generic[S]):
     def _stream(
         self, open_run: Callable[[], Awaitable[Opened[S]]], *, keep: bool = True
     ) -> RunStream[S]:
-        async def held() -> Opened[S]:
-            hold = Hold(self.keepers)
-            try:
-                return replace(await open_run(), hold=hold)
-            except BaseException:
-                await hold.release()
-                raise
-
         return RunStream(
-            held,
+            open_run,
             keep=keep,
             has_objects=self._final is not None,
             has_follow_ups=any(FollowUp in row for row in self.graph.table.values()),
@@ -266,16 +254,16 @@ class Runner(Generic[S]):
     async def approve(self, run_id: str, key: str, answer: bool | Approval) -> Posted:  # noqa: FBT001 - as callbacks answer
         """Answer a call that a run waits for, without driving it; see `Agent.approve`."""
         run_id, key = root_of(run_id, key)
-        async with self.using() as store:
-            asks = await recorded_asks(store, run_id)
-            if asks is None:
-                run = state_after(self.graph, await store.load(run_id))
-                asks = tuple(one.ask for one in await waiting(run, self.ports(store)))
-            ask, now, secret = open_ask(asks, run_id, key), self.now(), self._secret
-            if approval_of(answer).edit:
-                run = state_after(self.graph, await store.load(run_id))
-                await refuse_edits(run, self.ports(store), Answers({key: answer}))
-            return await answer_call(store, run_id, ask, answer=answer, now=now, secret=secret)
+        store = self.store
+        asks = await recorded_asks(store, run_id)
+        if asks is None:
+            run = state_after(self.graph, await store.load(run_id))
+            asks = tuple(one.ask for one in await waiting(run, self.ports(store)))
+        ask, now, secret = open_ask(asks, run_id, key), self.now(), self._secret
+        if approval_of(answer).edit:
+            run = state_after(self.graph, await store.load(run_id))
+            await refuse_edits(run, self.ports(store), Answers({key: answer}))
+        return await answer_call(store, run_id, ask, answer=answer, now=now, secret=secret)
 
     def child(
         self, brief: Callable[[], Brief], effect: StartRun, parent: Run[Any], ports: Ports[Any]

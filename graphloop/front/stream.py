@@ -7,7 +7,8 @@ it. All lookers see all parts, in the same order; a buffered result is the drain
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Generic, TypeVar, final
 
@@ -17,13 +18,13 @@ from ..events import Steered
 from ..providers.base import TextDelta
 from ..run import EndReason, Run, StepResult
 from ..step import Step
+from ..stores.claims import running_loop
 from ..values import UserMessage
 from ..views.objects import ObjectView
 from ..views.parts import ErrorPart, Finish, ObjectDelta, Part, PartView, RunStart, Warned
 from .informing import inform
 from .opened import Opened
 from .result import RunResult, unseen_costs
-from .wheel import Wheel
 
 __all__ = ["RunStream"]
 
@@ -73,7 +74,8 @@ class RunStream(Generic[S]):
         self._talking = False
         self._uncounted = (False, False)
         self._reported = 0
-        self._wheel = Wheel()
+        self._idle = asyncio.Event()
+        self._idle.set()
         self._over = self._closed = self._waits = self._cut = False
         self._say: Steered | None = None
         self._asides: list[Callable[[AsyncDriver[S]], None]] = []
@@ -200,8 +202,8 @@ class RunStream(Generic[S]):
             answer: answers what the run waits for; None where it has not begun, or is to stop.
             on_part: told of each part as it comes; what it raises becomes a warning.
         """
-        while self._wheel.is_held:
-            await self._wheel.given_up()
+        while not self._idle.is_set():
+            await self._idle.wait()
         if self._opened is not None and not self._over:
             self._opened, self._cut = self._opened.again(answer, cut=self._cut), False
         self._waits, self._say = False, answer
@@ -232,11 +234,11 @@ class RunStream(Generic[S]):
     async def aclose(self) -> None:
         """Stop watching: what was said and what has ended is journaled, the run can be resumed."""
         self._closed = True
-        while self._wheel.is_held:
+        while not self._idle.is_set():
             if self._opened is not None:
                 self._opened.driver.leave()
-            await self._wheel.given_up()
-        with self._wheel.held():
+            await self._idle.wait()
+        with self._driving():
             if self._opened is not None:
                 await self._opened.seen.aclose()
             if self._result is None and self._error is None:
@@ -270,10 +272,10 @@ class RunStream(Generic[S]):
 
     async def _pull(self, known: int, *, iterated: bool = False) -> None:
         """Drive the run until there is more than `known` parts, or let another looker do it."""
-        if self._wheel.is_held:
-            await self._wheel.given_up()
+        if not self._idle.is_set():
+            await self._idle.wait()
             return
-        with self._wheel.held():
+        with self._driving():
             try:
                 opened = self._opened or await self._open()
                 await self._drive(opened, known)
@@ -290,7 +292,21 @@ class RunStream(Generic[S]):
                     await self._end()
                 raise
 
+    @contextmanager
+    def _driving(self) -> Generator[None]:
+        """Drive the run; other lookers wait, and look again afterwards."""
+        self._idle.clear()
+        try:
+            yield
+        finally:
+            self._idle.set()
+
     async def _open(self) -> Opened[S]:
+        if running_loop() is None:
+            raise ConfigError(
+                "a run: expected a running event loop of asyncio, found none (trio has its own). "
+                "Fix: await it under `asyncio.run`, or call its synchronous twin in a thread."
+            )
         opened = self._opened = await self._open_run()
         self.found = opened.driver.run
         for tell in self._asides:
@@ -380,12 +396,8 @@ class RunStream(Generic[S]):
 
     async def _end(self) -> None:
         try:
-            try:
-                if not self._over and self._opened is not None:
-                    await self._opened.release()
-            finally:
-                if not self._over and self.on_over is not None:
-                    await self.on_over()
+            if not self._over and self.on_over is not None:
+                await self.on_over()
         except Exception as error:  # A run that has ended keeps its result.
             if self._result is None:
                 raise

@@ -177,7 +177,12 @@ class Topology(Graph[Any]):
         if self.document.instructions:
             merged.setdefault("instructions", self.document.instructions)
         functions = {**self._functions(), **(callbacks or {})}
-        return super()._runner(model, functions, merged, child_state)
+        runner = super()._runner(model, functions, merged, child_state)
+        made = [{**tools, **agents}[name] for name in self._agents]
+        for one in made:
+            assert isinstance(one, AgentTool), "an agent of the file was made for these runs"
+            runner.own_resources += tuple(one.opener.own_resources)
+        return runner
 
     def _own_gates(self) -> Policy | None:
         """Return the conditional rules of the gates, with the predicates that they name.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from importlib import import_module
 from os import environ
 from typing import TypeAlias, cast
@@ -156,17 +157,12 @@ class World:
             given: whether to those that were given as objects, too; else their makers close them.
 
         Raises:
-            Exception: the first that one could not be closed for, once the others are.
+            Exception: what one of them could not be closed for, once the others are.
         """
-        failed: Exception | None = None
-        for label, provider in self.models.items():
-            if given or label in self._named:
-                try:
-                    await provider.aclose()
-                except Exception as error:  # noqa: BLE001 - it is raised once the rest is closed
-                    failed = failed or error
-        if failed is not None:
-            raise failed
+        async with AsyncExitStack() as closing:
+            for label, provider in self.models.items():
+                if given or label in self._named:
+                    closing.push_async_callback(provider.aclose)
 
 
 def check_gate(gate: Policy, known: Sequence[str]) -> None:
