@@ -48,8 +48,8 @@ class Agent:
         agent = Agent("anthropic:claude-opus-4-8", tools=[get_weather], max_steps=5)
         result = agent.generate_sync("What's the weather in NYC and London?")
 
-    An agent holds no conversation and is never changed by a run; ask it from as many tasks as you
-    like. To go on with a conversation, pass `messages=[*history, *result.messages, …]`.
+    An agent holds no conversation, and no run changes it: ask it from as many tasks as you like.
+    To go on with a conversation, pass `messages=[*history, *result.messages, …]`.
 
     Args:
         model: `"provider:model"`, or a provider.
@@ -156,10 +156,10 @@ class Agent:
             prompt: the question, or
             messages: the conversation so far.
             run_id: the run's id in the store; made up if not given.
-            approvals: decisions about the calls that `messages` ends in, by the call's id: to take
-                up a parked conversation by itself. What is not decided is denied. A token is good
-                for its call at the end of its conversation, and an `approval_secret` demands one.
-                A `store` sees to it that approvals count once; without one, nothing does.
+            approvals: decisions about the calls that `messages` ends in, by the call's id; a call
+                without one is denied. A token is good for its call at the end of its conversation,
+                and an `approval_secret` demands one. An approval counts as often as its
+                conversation is handed in: to count once, it is given to the run, by `resume`.
             tool_results: what client tools returned to those calls, by the call's id.
         """
         question = Question(prompt, messages, Answers.if_given(approvals, tool_results), run_id)
@@ -285,19 +285,12 @@ class Agent:
     ) -> ToolRunner:
         """Return a run that `iter` began, taken up to be iterated and steered as before.
 
-        The turn that was in hand when the process died is in hand again: what was not journaled is
-        to be said again, and tools that had run do not run again. A turn that the run has gone on
-        from (it parked on an approval in it, say) is not; its tools run, and the next turn follows.
+        The turn that was pending when the process died is pending again: repeat what was not
+        journaled; tools that had run do not run again. A turn that the run has left (it parked on
+        an approval in it, say) is not; its tools run, and the next turn follows. The first look
+        raises where `iter` has not started the run, or an answer names no call that it waits for.
 
-        Args:
-            run: the run's id in this agent's store, or the result of the leg that parked.
-            approvals: as for `resume_stream`.
-            tool_results: as for `resume_stream`.
-            on_part: as for `iter`.
-
-        Returns:
-            The run; that it cannot be iterated (`iter` has not begun it), or that an answer names
-            no call that it waits for, is told on the first look.
+        The arguments are those of `resume_stream`, and `on_part` of `iter`.
         """
         answers = Answers.given(approvals, tool_results)
         stream = self._runner.resume(run, answers, attended=True, keep=on_part is not None)
@@ -376,10 +369,7 @@ class Agent:
         await self._runner.aclose(shared=shared)
 
     async def _closing(self, ask: Callable[[], Awaitable[RunResult[None]]]) -> RunResult[None]:
-        """Close connections before the event loop of a synchronous call does.
-
-        Nothing is asked before this is awaited, so that nothing is left behind where it cannot be.
-        """
+        """Close connections before the event loop of a synchronous call ends."""
         try:
             return await ask()
         finally:

@@ -14,8 +14,8 @@ __all__ = ["inform"]
 T = TypeVar("T")
 
 
-async def inform(name: str, listener: Callable[[T], object], told: T) -> str:
-    """Tell a listener, and return a warning if it failed.
+async def inform(name: str, listener: Callable[[T], object], told: T) -> tuple[str, ...]:
+    """Call a listener, and return a warning if it failed.
 
     Args:
         name: what the listener is called in warnings.
@@ -27,7 +27,7 @@ async def inform(name: str, listener: Callable[[T], object], told: T) -> str:
         if inspect.isawaitable(answer):
             await cast("Awaitable[object]", answer)
     except asyncio.CancelledError as error:
-        return f"{name} was {cancelled_inside(error)}"
+        return (f"{name} was {cancelled_inside(error)}",)
     except Exception as error:  # noqa: BLE001 - a listener cannot fail a run
-        return f"{name} raised {type(error).__name__}: {error}"
-    return ""
+        return (f"{name} raised {type(error).__name__}: {error}",)
+    return ()

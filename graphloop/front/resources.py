@@ -16,11 +16,12 @@ from weakref import WeakKeyDictionary
 from ..codec import Codec
 from ..errors import ConfigError
 from ..stores.base import Store
+from ..stores.claims import running_loop
 from ..stores.memory import MemoryStore
 from ..stores.opening import open_store
 from ..stores.sqlite import SqliteStore
 
-__all__ = ["SharedResources", "close_all"]
+__all__ = ["SharedResources", "close_all", "require_asyncio"]
 
 
 @final
@@ -85,6 +86,19 @@ class SharedResources:
             if isinstance(store, SqliteStore):
                 closing.push_async_callback(store.aclose)
             closing.push_async_callback(self._disconnect, given)
+
+
+def require_asyncio() -> None:
+    """Refuse a run that another loop than asyncio's drives.
+
+    Raises:
+        ConfigError: no event loop of asyncio runs here.
+    """
+    if running_loop() is None:
+        raise ConfigError(
+            "a run: expected a running event loop of asyncio, found none (trio has its own). "
+            "Fix: await it under `asyncio.run`, or call its synchronous twin in a thread."
+        )
 
 
 async def close_all(resources: Iterable[SharedResources], *, given: bool = True) -> None:

@@ -28,7 +28,6 @@ from ..stores.memory import MemoryStore
 from ..tools import AnyTool, Toolbox
 from ..values import Message, SystemMessage, evolve
 from .answers import Answers, approval_of
-from .begun import refuse_begun
 from .carried import needs_messages
 from .checking import check_kinds, check_run_id, clock_of, settings_of
 from .child import Brief
@@ -188,10 +187,6 @@ class Runner(Generic[S]):
             store = self._shared.store()
             run_id = uuid4().hex if question.run_id is None else question.run_id
             handed = self._handed_in(question, messages)
-            if handed is not None:
-                await refuse_begun(handed, store, self.graph, self.world)
-            if handed is not None and handed.approves and self.options.get("store") is not None:
-                run_id, handed = handed.run_id, await handed.once(store)
             ports = replace(
                 self.ports(store),
                 attended=question.attended,
@@ -359,12 +354,7 @@ class Runner(Generic[S]):
         )
         handed = self._handed_in(question, given[0])
         if handed is not None:
-            handed.check(self.world.toolbox)
-            if handed.approves and run_id is not None and self.options.get("store") is not None:
-                raise ConfigError(
-                    "`run_id` cannot be given with `approvals`: they count once in a `store`, "
-                    "which makes the run's id of the conversation. Leave `run_id` out"
-                )
+            handed.check(self.world.toolbox, self.world.children)
         return given
 
     def _opened(

@@ -18,18 +18,17 @@ from ..events import Steered
 from ..providers.base import TextDelta
 from ..run import EndReason, Run, StepResult
 from ..step import Step
-from ..stores.claims import running_loop
 from ..values import UserMessage
 from ..views.objects import ObjectView
 from ..views.parts import ErrorPart, Finish, ObjectDelta, Part, PartView, RunStart, Warned
 from .informing import inform
 from .opened import Opened
+from .resources import require_asyncio
 from .result import RunResult, unseen_costs
 
 __all__ = ["RunStream"]
 
 S = TypeVar("S")
-T = TypeVar("T")
 
 LEFT = "the stream was left before the run ended; a run with a store can be resumed by its id"
 
@@ -38,9 +37,8 @@ LEFT = "the stream was left before the run ended; a run with a store can be resu
 class RunStream(Generic[S]):
     """The live view of one run.
 
-    Who stops looking early stops driving, and may look again or ask for the `result` later; to give
-    the run up and free its connection at once, `abort` it, or `aclose` the stream. A looker that is
-    cancelled while it drives ends the stream for the others too.
+    A reader that stops early stops driving, and may read on or ask for the `result` later; `abort`
+    or `aclose` gives the run up at once. A reader cancelled while it drives ends the stream.
 
     Args:
         open_run: prepares the run; called on the first look. What it raises becomes the
@@ -154,8 +152,7 @@ class RunStream(Generic[S]):
     def abort(self, reason: str = "", *, after_step: bool = False) -> None:
         """Stop the run: it ends as `aborted`, with a history in which every call is answered.
 
-        A stream that is over has nothing to stop; a run that parked is aborted by aborting what
-        `agent.resume_stream` returns.
+        A run that parked is aborted by aborting what `agent.resume_stream` returns.
 
         Args:
             reason: why, for the record.
@@ -177,8 +174,8 @@ class RunStream(Generic[S]):
     def follow_up(self, message: str) -> None:
         """Say something that the model reads once it would be done; one at a time, in order.
 
-        Each answer passes the checks of a final answer before what follows it is read. A run that
-        has no step left for it ends by `max_steps`: it has an answer, the follow-up has none.
+        Each answer passes its checks before the model reads what follows. A run without a step
+        left for it ends by `max_steps`: it has an answer, the follow-up has none.
 
         Raises:
             ConfigError: no text, or the stream is over, or no node (`Verify`) hears follow-ups.
@@ -196,7 +193,7 @@ class RunStream(Generic[S]):
     ) -> None:
         """Drive the run until it ends, or waits for the caller who iterates it.
 
-        Who is cancelled meanwhile leaves the run where it is: the next to go on takes it up there.
+        A cancelled caller leaves the run where it is; the next call goes on there.
 
         Args:
             answer: answers what the run waits for; None where it has not begun, or is to stop.
@@ -212,7 +209,7 @@ class RunStream(Generic[S]):
             await self._pull(known, iterated=True)
             if on_part is not None:
                 for part in self._parts[known:]:
-                    await self._inform("on_part", on_part, part)
+                    self._warn(*await inform("on_part", on_part, part))
 
     def _said(self, name: str, message: object, origin: str) -> UserMessage:
         if not isinstance(message, str):
@@ -302,11 +299,7 @@ class RunStream(Generic[S]):
             self._idle.set()
 
     async def _open(self) -> Opened[S]:
-        if running_loop() is None:
-            raise ConfigError(
-                "a run: expected a running event loop of asyncio, found none (trio has its own). "
-                "Fix: await it under `asyncio.run`, or call its synchronous twin in a thread."
-            )
+        require_asyncio()
         opened = self._opened = await self._open_run()
         self.found = opened.driver.run
         for tell in self._asides:
@@ -365,11 +358,7 @@ class RunStream(Generic[S]):
         """Tell of the turns that have closed."""
         reported, self._reported = self._reported, len(run.steps)
         for result in run.steps[reported:]:
-            await self._inform("on_step_finish", listener, result)
-
-    async def _inform(self, name: str, listener: Callable[[T], object], told: T) -> None:
-        if warning := await inform(name, listener, told):
-            self._warn(warning)
+            self._warn(*await inform("on_step_finish", listener, result))
 
     def _warn(self, *messages: str) -> None:
         self._warnings += messages

@@ -119,14 +119,6 @@ class World:
         return tuple([one for one in self.toolbox.specs if one.name != self._final])
 
     @property
-    def asked(self) -> tuple[str, ...]:
-        """The agents that a human is asked about before they are called, whoever calls them."""
-        if self._options.get("gate") is not None:
-            return ()
-        agents = {name: one for name, one in self.children.items() if isinstance(one, AgentTool)}
-        return tuple([name for name, one in agents.items() if one.tool.needs_approval is True])
-
-    @property
     def own_names(self) -> tuple[str, ...]:
         """The names of all tools that may be called in a run itself."""
         agents = [name for name, one in self.children.items() if isinstance(one, AgentTool)]
