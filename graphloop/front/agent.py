@@ -17,14 +17,13 @@ from ..tool_options import Approval as NeedsApproval
 from ..views.parts import Part
 from .answers import Answers
 from .callbacks import agent_callbacks
-from .checking import check_kinds, check_model, reject_unknown
 from .child import AgentTool, as_agent_tool
 from .final_answer import FinalAnswer
 from .graph import Graph
 from .inputs import MessageInput
 from .journals import fork_run, state_after
 from .known import tell
-from .options import AgentOptions
+from .options import AgentOptions, Checks, group, reject_unknown
 from .question import Question
 from .result import RunResult
 from .runner import Runner
@@ -61,8 +60,6 @@ class Agent:
 
     def __init__(self, model: Model, **options: Unpack[AgentOptions]) -> None:
         reject_unknown(options, AgentOptions, "an agent")
-        check_kinds(options)
-        check_model(model)
         self.model = model
         self._options = _kept(options)
         if options.get("agents"):
@@ -388,12 +385,8 @@ def _kept(options: AgentOptions) -> AgentOptions:
 
 
 def _final_answer(options: AgentOptions, labels: Sequence[str]) -> FinalAnswer | None:
-    kind = options.get("output_type")
-    if kind is None:
+    checks = group(options, Checks)
+    if checks.output_type is None:
         return None
-    return FinalAnswer(
-        kind,
-        options.get("output_mode", "auto"),
-        labels,
-        own_server=options.get("base_url") is not None,
-    )
+    own_server = options.get("base_url") is not None
+    return FinalAnswer(checks.output_type, checks.output_mode, labels, own_server=own_server)

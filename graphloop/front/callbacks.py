@@ -20,11 +20,11 @@ from ..run import Run
 from ..stop import StopInfo
 from ..tools import Toolbox
 from ..values import Message, ToolSpec
-from .checking import choice_from_now, choice_of, known_tools
 from .final_answer import FinalAnswer
 from .inputs import MessageInput, messages_of
 from .options import AgentOptions, Predicate
 from .told import AnswerInfo, StepChanges, StepInfo, Verdict
+from .tool_choice import choice_from_now, choice_of, known_tools, offered
 from .watched import added_under
 from .world import World
 
@@ -37,7 +37,6 @@ __all__ = [
     "VERIFY",
     "active_names",
     "agent_callbacks",
-    "offered",
 ]
 
 T = TypeVar("T")
@@ -90,11 +89,6 @@ def active_names(given: Sequence[str], tools: Sequence[ToolSpec], world: World) 
     """
     known = known_tools("active_tools", given, tools)
     return (*known, *(name for name in world.own if name not in known))
-
-
-def offered(tools: Sequence[ToolSpec], active: Sequence[str] | None) -> tuple[ToolSpec, ...]:
-    """Return the tools that are active; None is all of them."""
-    return tuple(one for one in tools if active is None or one.name in active)
 
 
 def _prepare(

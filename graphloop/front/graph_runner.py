@@ -16,12 +16,11 @@ from ..nodes.stop_check import StopCheck
 from ..outcomes import Outcome
 from ..policy import Policy
 from ..stop import HasToolCall, parts_of
-from .callbacks import offered
 from .carried import agents_named, asks_model, carried_by, functions_named, models_named
-from .checking import check_kinds, choice_of, known_tools, reject_unknown
-from .options import RunOptions
+from .options import RunOptions, reject_unknown
 from .runner import Runner
 from .told import Model
+from .tool_choice import choice_of, known_tools, offered
 from .world import World, check_rules
 
 if TYPE_CHECKING:
@@ -50,7 +49,6 @@ def runner_of(
         ConfigError: an option, the model or a tool cannot work.
     """
     reject_unknown(options, RunOptions, f"graph {graph.name!r}")
-    check_kinds(options)
     outer, carried = options.get("gate"), carried_by(graph.nodes.values())
     brought = carried.joined(callbacks)
     world = World(model, options, options.get("tools", ()), carried.agents)

@@ -26,7 +26,7 @@ from ..stores.opening import open_store
 from ..stores.sqlite import SqliteStore
 from ..values import Message
 from .answers import Answers, approval_of, check_answer
-from .checking import check_run_id
+from .inputs import check_run_id
 from .state_types import known_state_type
 
 __all__ = [

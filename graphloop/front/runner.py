@@ -9,7 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from uuid import uuid4
 
-from ..approvals import Approval, secret_of
+from ..approvals import Approval
 from ..drivers.aio import AsyncDriver
 from ..drivers.children import Resumption
 from ..drivers.ports import Callback, ChildRun, Ports, unpriced
@@ -29,15 +29,14 @@ from ..tools import AnyTool, Toolbox
 from ..values import Message, SystemMessage, evolve
 from .answers import Answers, approval_of
 from .carried import needs_messages
-from .checking import check_kinds, check_run_id, clock_of, settings_of
 from .child import Brief
 from .final_answer import FinalAnswer
 from .handed_in import HandedIn
-from .inputs import conversation
+from .inputs import check_run_id, conversation
 from .journals import answer_call, open_ask, opening_of, recorded_asks, root_of, state_after
 from .nesting import DEPTH_MAX, nesting_of
 from .opened import Opened
-from .options import RunOptions, Tools
+from .options import Limits, Permissions, RunOptions, Sampling, Tools, clock_of, group
 from .question import Question
 from .resources import SharedResources, close_all
 from .result import RunResult, spent_by
@@ -92,19 +91,19 @@ class Runner(Generic[S]):
         final: FinalAnswer | None = None,
         child_state: S | None = None,
     ) -> None:
-        check_kinds(options)
         self.graph, self.options = graph, options
         self.given: Mapping[str, object] | None = None  # See `given_to`, which asks it once.
         self.world = World(model, options, tools) if world is None else world
         self._callbacks = callbacks
         self._gates, self._own_gates = gates, own_gates
         self._final = final
-        decide = options.get("approve_tool_call")
+        limits, permissions = group(options, Limits), group(options, Permissions)
+        decide = permissions.approve_tool_call
         rules = tuple([gate.rules for gate in gates])
         self._approve = None if decide is None else ToolApprover(decide, own=rules)
-        self._child_state = child_state
+        self._child_state, self._step_s = child_state, limits.step_timeout_s
         self._clock = clock_of(options)
-        self._secret = secret_of(options.get("approval_secret"))
+        self._secret = permissions.secret
         unsigned = [name for name, one in self.world.children.items() if one.opener.is_signed]
         if unsigned and self._secret is None:
             raise ConfigError(
@@ -120,18 +119,18 @@ class Runner(Generic[S]):
         self.setup = Setup(
             model=self.world.label,
             tools=self.world.toolbox.specs,
-            settings=settings_of(options, one_at_a_time=one_at_a_time),
-            budget=options.get("budget") or Budget(),
+            settings=group(options, Sampling).settings(one_at_a_time=one_at_a_time),
+            budget=limits.budget or Budget(),
             output=None if final is None else final.spec,
             rules=rules,
             watch=watched(options, graph, self.world),
             own=self.world.own,
-            depth_max=options.get("max_agent_depth", DEPTH_MAX),
+            depth_max=DEPTH_MAX if limits.max_agent_depth is None else limits.max_agent_depth,
             signed=self._secret is not None,
-            approval_ttl_s=options.get("approval_ttl_s"),
+            approval_ttl_s=permissions.approval_ttl_s,
         )
         self.tool_names = self.world.callable_names
-        self.nesting = nesting_of(graph, self.world.children, options.get("max_agent_depth"))
+        self.nesting = nesting_of(graph, self.world.children, limits.max_agent_depth)
         self.reply_max = reply_max(self.setup, self.world)
         # An agent that is shared on many levels is looked at once.
         self._bound = cache(partial(run_bound, graph, self.setup, self.world))
@@ -330,7 +329,7 @@ class Runner(Generic[S]):
             state_type=known_state_type(self.graph),
             kept=type(store) is not MemoryStore,
             secret=self._secret,
-            step_s=self.options.get("step_timeout_s"),
+            step_s=self._step_s,
             price=self._price,
             clock=self._clock,
         )

@@ -25,10 +25,9 @@ from .callbacks import (
     STOP_WHEN,
     VERIFY,
     active_names,
-    offered,
 )
-from .checking import choice_of, known_tools
-from .options import AgentOptions, Predicate, StopInput
+from .options import AgentOptions, Checks, Limits, Permissions, Predicate, StopInput, group
+from .tool_choice import choice_of, known_tools, offered
 from .world import World
 
 __all__ = ["standard_nodes", "stop_input"]
@@ -46,7 +45,12 @@ def standard_nodes(
     options: AgentOptions, world: World, conditions: tuple[Condition, ...], *, predicates: bool
 ) -> Standard:
     """Return the nodes of the standard loop as the options want them."""
-    specs, gate = world.toolbox.specs, options.get("gate")
+    specs, limits, permissions = (
+        world.toolbox.specs,
+        group(options, Limits),
+        group(options, Permissions),
+    )
+    gate = permissions.gate
     fallbacks = tuple([world.add_model(one) for one in options.get("fallback_models", ())])
     compaction = _summarizing(options.get("compaction"), world)
     parts = [part for one in conditions for part in parts_of(one)]
@@ -80,7 +84,7 @@ def standard_nodes(
             "takes: leave it out, or say output_mode='native'"
         )
     callback = PREPARE_STEP if options.get("prepare_step") else ""
-    hold = not options.get("run_ungated", False)
+    hold = not permissions.run_ungated
     return Standard(
         PrepareStep(
             active_tools=active, tool_choice=choice, callback=callback, compaction=compaction
@@ -88,12 +92,12 @@ def standard_nodes(
         Compact(compaction=compaction, callback=compact),
         ModelCall(fallbacks=fallbacks),
         Gate(rules=() if gate is None else (*world.allowed, *gate.rules), hold=hold),
-        Execute(concurrency=options.get("max_tool_concurrency", 5), hold=hold),
+        Execute(concurrency=limits.max_tool_concurrency, hold=hold),
         Verify(_checks(options)),
         StopCheck(
-            max_steps=options.get("max_steps", 20),
-            max_tool_errors=options.get("max_consecutive_tool_errors", 3),
-            max_denials=options.get("max_consecutive_denials", 5),
+            max_steps=limits.max_steps,
+            max_tool_errors=limits.max_consecutive_tool_errors,
+            max_denials=limits.max_consecutive_denials,
             conditions=conditions,
             callback=STOP_WHEN if predicates else "",
         ),
@@ -126,16 +130,13 @@ def _check_approvals(options: AgentOptions, world: World) -> None:
 
 
 def _checks(options: AgentOptions) -> tuple[AnswerCheck, ...]:
-    checks: list[AnswerCheck] = []
-    if options.get("output_type") is not None:
-        retries = options.get("max_output_retries", 2)
-        checks.append(AnswerCheck(OUTPUT, retries, failure="OutputInvalid"))
-    if options.get("done_when") is not None:
-        retries = options.get("max_done_retries", 2)
-        checks.append(AnswerCheck(DONE_WHEN, retries, given_up="false_finish"))
-    if options.get("verify") is not None:
-        retries = options.get("max_verify_retries", 2)
-        checks.append(AnswerCheck(VERIFY, retries, given_up="unverified"))
+    given, checks = group(options, Checks), list[AnswerCheck]()
+    if given.output_type is not None:
+        checks.append(AnswerCheck(OUTPUT, given.max_output_retries, failure="OutputInvalid"))
+    if given.done_when is not None:
+        checks.append(AnswerCheck(DONE_WHEN, given.max_done_retries, given_up="false_finish"))
+    if given.verify is not None:
+        checks.append(AnswerCheck(VERIFY, given.max_verify_retries, given_up="unverified"))
     for option, needed in LONE.items():
         if option in options and options.get(needed) is None:
             raise ConfigError(f"`{option}` has no effect without `{needed}`: give both, or neither")

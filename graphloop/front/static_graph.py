@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from ..contract import contract_of
-from ..errors import ConfigError, GraphError
+from ..errors import ConfigError
 from ..graph import Edges, Graph
 from ..model_price import ModelPrice
 from ..naming import flaw_of
@@ -21,7 +21,6 @@ from ..spending import Budget
 from ..temporal import Rules
 from ..views.dot import dot
 from ..views.mermaid import mermaid
-from .node_parameters import odd_parameters
 
 if TYPE_CHECKING:
     from ..overlays.levels import Level
@@ -56,13 +55,7 @@ class StaticGraph(Graph[S]):
     def __init__(
         self, name: str, start: Node[S, Outcome], edges: Edges[S], ignore: Ignore | None = None
     ) -> None:
-        odd = tuple(odd_parameters(edges))
-        try:
-            super().__init__(name, start, edges)
-        except GraphError as error:
-            raise GraphError(name, (*error.problems, *odd), error.written) from None
-        if odd:
-            raise GraphError(name, odd, str(self.source or ""))
+        super().__init__(name, start, edges)
         _refuse_odd_agents(self.nodes)
         self._ignore = _reasoned(ignore or {})
 

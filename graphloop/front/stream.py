@@ -1,7 +1,7 @@
 """RunStream: one run, watched while it goes on.
 
-Nothing happens until somebody looks: the first look starts the run, and every further look drives
-it. All lookers see all parts, in the same order; a buffered result is the drained stream.
+The first reader starts the run, and each further read drives it. All readers see all parts in the
+same order; a buffered result is the drained stream.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class RunStream(Generic[S]):
     Args:
         open_run: prepares the run; called on the first look. What it raises becomes the
             stream's error part and the error of `result`.
-        keep: whether parts are kept for everybody who looks (a buffered call needs none).
+        keep: whether parts are kept for all readers (a buffered call needs none).
         has_objects: whether the answer has an `output_type`.
-        has_follow_ups: whether the graph hears what is said once it would be done.
+        has_follow_ups: whether a node of the graph takes follow-ups.
 
     `on_over` is awaited once, when the stream is over: to close what was opened for it. `found` is
-    the run as it was taken up; None of a new one.
+    the run as it was resumed; None of a new one.
     """
 
     def __init__(
@@ -161,9 +161,9 @@ class RunStream(Generic[S]):
         self._tell(lambda driver: driver.abort(str(reason), after_step=after_step))
 
     def steer(self, message: str) -> None:
-        """Say something that the model reads in its next turn, whatever it does now.
+        """Say something that the model reads in its next turn.
 
-        It outweighs stop conditions, never a bound; a run that is at its end goes on for it.
+        It outweighs stop conditions, never a bound; a run at its end goes on for it.
 
         Raises:
             ConfigError: it is no text, or the stream is over, so nobody would read it.
@@ -172,7 +172,7 @@ class RunStream(Generic[S]):
         self._tell(lambda driver: driver.queue(said, follow_up=False))
 
     def follow_up(self, message: str) -> None:
-        """Say something that the model reads once it would be done; one at a time, in order.
+        """Say something that the model reads once it would be done, in order.
 
         Each answer passes its checks before the model reads what follows. A run without a step
         left for it ends by `max_steps`: it has an answer, the follow-up has none.
@@ -371,13 +371,11 @@ class RunStream(Generic[S]):
         """Tell what the run has come to; if nobody drives it any more, that it was left."""
         run = None if opened is None or not opened.rests else opened.driver.run
         if opened is None or run is None:
-            self._fail(RunFailed(LEFT))
-            return
+            return self._fail(RunFailed(LEFT))
         self._warn(*[one for one in opened.findings(run) if one not in self._warnings])
         result = opened.ended(run, self._warnings)
         if isinstance(result, Exception):
-            self._fail(result)
-            return
+            return self._fail(result)
         self._result = result
         if self._keep:
             ends = (result.finish_reason, result.end_reason, result.stopped_by)

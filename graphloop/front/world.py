@@ -16,9 +16,8 @@ from ..providers.base import Provider
 from ..providers.registry import resolve
 from ..tools import Tool, Toolbox
 from ..values import Reply, ToolSpec
-from .checking import check_model
 from .child import AgentTool, Plan
-from .options import RunOptions, Tools
+from .options import Access, RunOptions, Tools, group
 from .told import Model
 
 OwnTools: TypeAlias = Mapping[str, Callable[..., object]] | Sequence[Callable[..., object]]
@@ -46,7 +45,7 @@ class World:
         tools: Tools,
         carried: Mapping[str, Plan] | None = None,
     ) -> None:
-        self._options = options
+        self._access = group(options, Access)
         self._final = ""
         self.models: dict[str, Provider] = {}
         self._named: set[str] = set()
@@ -65,18 +64,16 @@ class World:
 
         The options' key and URL are the default model's: another provider never sees them.
         """
-        check_model(model)
         first = next(iter(self.models), None)
         same = isinstance(model, str) and _prefix(model) == _prefix(first or model)
         asked = first is None or (isinstance(model, str) and _prefix(model) != "script")
-        access: RunOptions = self._options if first is None or same else {}
-        limits: RunOptions = self._options if asked else {}
+        own = self._access if first is None or same else Access()
         provider = resolve(
             model,
-            api_key=access.get("api_key"),
-            base_url=access.get("base_url"),
-            timeouts=limits.get("timeouts"),
-            retries=limits.get("retries"),
+            api_key=own.api_key,
+            base_url=own.base_url,
+            timeouts=self._access.timeouts if asked else None,
+            retries=self._access.retries if asked else None,
             environ=environ,
         )
         if isinstance(model, str) and provider.label not in self.models:
@@ -210,13 +207,10 @@ def split_tools(tools: Tools) -> tuple[OwnTools, dict[str, AgentTool]]:
 
 def price_of(options: RunOptions, provider: Provider) -> Price:
     """Return what prices replies; the table costs its import only where a real model is asked."""
-    own, table = options.get("price"), options.get("prices", {})
-    if own is not None and table:
-        raise ConfigError(
-            "`prices` has no effect beside `price`, which prices every reply: give one of them"
-        )
-    if own is not None:
-        return own
+    access = group(options, Access)
+    table = access.prices
+    if access.price is not None:
+        return access.price
     if not table and _prefix(provider.label) not in {"anthropic", "openai"}:
         return unpriced
     prices = import_module("graphloop.prices")

@@ -30,7 +30,7 @@ def test_a_listener_that_is_asynchronous_is_waited_for() -> None:
         await asyncio.sleep(0)
         told.append(number)
 
-    async def informed() -> str:
+    async def informed() -> tuple[str, ...]:
         warning = await inform("on_part", listen, 3)
         assert [3] == told
         return warning

@@ -177,7 +177,7 @@ def test_a_run_that_was_aborted_can_be_forked_before_that() -> None:
 @pytest.mark.parametrize("new_id", ["", "a/b"])
 def test_a_fork_has_an_id_that_a_run_can_have(new_id: str) -> None:
     """A slash sets child runs apart."""
-    with pytest.raises(ConfigError, match="`new_id` is some text without a slash"):
+    with pytest.raises(ConfigError, match="`new_id`: expected some text without a slash"):
         done(payer(MemoryStore(), PAY).fork("r", at=1, new_id=new_id))
 
 
