@@ -15,7 +15,8 @@ from typing import Final
 
 from ..approvals import Approval
 from ..errors import ConfigError, StoreError, nearest
-from ..front.journals import answer_call, open_ask, recorded_asks, root_of
+from ..front.journals import root_of
+from ..front.runs import answer_call, open_ask, recorded_asks
 from ..stores.base import Ask, Mailbox
 from .edits import edited
 from .lines import ask_text, call_text

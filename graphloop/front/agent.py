@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Literal, Self, Unpack, final
+from typing import TYPE_CHECKING, Self, Unpack, final
 
 from ..approvals import Approval
 from ..drivers.sync import run_sync
@@ -13,6 +13,7 @@ from ..errors import ConfigError
 from ..loop import standard_edges
 from ..model_price import ModelPrice
 from ..run import Run
+from ..stores.base import Posted
 from ..tool_options import Approval as NeedsApproval
 from ..views.parts import Part
 from .answers import Answers
@@ -21,12 +22,12 @@ from .child import AgentTool, as_agent_tool
 from .final_answer import FinalAnswer
 from .graph import Graph
 from .inputs import MessageInput
-from .journals import fork_run, state_after
 from .known import tell
 from .options import AgentOptions, Checks, group, reject_unknown
 from .question import Question
 from .result import RunResult
 from .runner import Runner
+from .runs import Runs
 from .signalled import result_of
 from .standard import standard_nodes, stop_input
 from .stream import RunStream
@@ -293,60 +294,33 @@ class Agent:
         stream = self._runner.resume(run, answers, attended=True, keep=on_part is not None)
         return ToolRunner(self._runner, stream, on_part, is_new=False)
 
+    @property
+    def runs(self) -> Runs[None]:
+        """The runs in the agent's store, by their ids; use it inside an event loop.
+
+        Raises:
+            ConfigError: the agent has no `store`.
+        """
+        return self._runner.runs
+
     async def approve(
         self,
         run_id: str,
         key: str,
         answer: bool | Approval = True,  # noqa: FBT001, FBT002 - `approve(run, key, False)` denies
-    ) -> Literal["accepted", "duplicate", "answered"]:
-        """Answer a call that a parked run waits for, without driving the run.
-
-        The answer waits in the store until the run is resumed. Of several, the first counts.
-
-        Args:
-            run_id: the run's id in this agent's store.
-            key: the key of the pending call.
-            answer: the decision; an `Approval` without a token gets the one that the store keeps.
-
-        Returns:
-            "accepted", "duplicate" (this answer, by its id, was before), "answered" (another was).
-
-        Raises:
-            ConfigError: the run does not wait for this, or the store keeps no answers.
-            UnknownRun: there is no such run.
-        """
-        return await self._runner.approve(run_id, key, answer)
+    ) -> Posted:
+        """Answer a call that a parked run waits for, without driving it; see `Runs.approve`."""
+        return await self.runs.approve(run_id, key, answer)
 
     async def replay(self, run_id: str, *, upto: int | None = None) -> Run[None]:
-        """Return a run as it stood after event `upto`, or after the last: time travel.
-
-        It is read from the journal: no model is asked, no tool runs, nothing is written.
-
-        Raises:
-            StoreError: there is no such run or event.
-            IllegalEvent: an event does not fit: the agent has changed since.
-        """
-        return state_after(self.graph, await self._runner.store.load(run_id), upto)
+        """Return a run as it stood after event `upto`, or after the last; see `Runs.replay`."""
+        return await self.runs.replay(run_id, upto=upto)
 
     async def fork(
         self, run_id: str, *, at: int, new_id: str | None = None, share_approvals: bool = False
     ) -> str:
-        """Copy a run up to event `at`, to go on differently; return the id to `resume`.
-
-        Child runs that began later are not copied; those that were running are, as they are now.
-
-        Args:
-            run_id: the run's id in this agent's store.
-            at: after which event the copy goes on.
-            new_id: the copy's id; made up if not given.
-            share_approvals: whether the copy may act on what people have approved of the run.
-
-        Raises:
-            StoreError: there is no such run or event, or the new id is taken.
-            ConfigError: the copy would act on an approval, and may not.
-        """
-        store = self._runner.store
-        return await fork_run(self.graph, store, run_id, at, new_id, share=share_approvals)
+        """Copy a run up to event `at`, and return the id to `resume`; see `Runs.fork`."""
+        return await self.runs.fork(run_id, at=at, new_id=new_id, share_approvals=share_approvals)
 
     async def __aenter__(self) -> Self:
         return self

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from time import time
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 
 from ..approvals import Approval
 from ..drivers.ports import Callback
@@ -20,18 +19,18 @@ from ..node_protocol import Node
 from ..outcomes import Outcome
 from ..policy import Policy
 from ..run import Run
-from ..stores.base import Store
+from ..stores.base import Posted, Store
 from ..tool_options import Approval as NeedsApproval
 from .answers import Answers
 from .carried import check_carried
 from .child import AgentTool, as_agent_tool
 from .graph_runner import refusal, runner_of
 from .inputs import MessageInput
-from .journals import answer_recorded, fork_run, opened_store, state_after
 from .options import RunOptions
 from .question import Question
 from .result import RunResult
 from .runner import Runner
+from .runs import Runs
 from .state_types import state_type_of
 from .static_graph import StaticGraph
 from .stream import RunStream
@@ -278,24 +277,8 @@ class Graph(StaticGraph[S]):
         store: Store | str | Path | None = None,
         upto: int | None = None,
     ) -> Run[S]:
-        """Return a run of this graph as it stood after event `upto`, or after the last.
-
-        Nothing is performed, and nothing is written.
-
-        Args:
-            run: the run's id in `store`, or its events.
-            store: a `Store`, or the path of one.
-            upto: after which event.
-
-        Raises:
-            StoreError: there is no such run or event.
-            IllegalEvent: an event does not fit: the graph has changed since.
-            ConfigError: there is an id, and no store.
-        """
-        if not isinstance(run, str):
-            return state_after(self, run, upto)
-        async with opened_store(store) as opened:
-            return state_after(self, await opened.load(run), upto)
+        """Return a run of this graph as it stood after event `upto`; see `Runs.replay`."""
+        return await Runs(store, self).replay(run, upto=upto)
 
     async def fork(
         self,
@@ -306,14 +289,9 @@ class Graph(StaticGraph[S]):
         new_id: str | None = None,
         share_approvals: bool = False,
     ) -> str:
-        """Copy a run of this graph up to event `at`; return the id to `resume`; see `Agent.fork`.
-
-        Raises:
-            StoreError: there is no such run or event, or the new id is taken.
-            ConfigError: the copy would act on an approval, and may not.
-        """
-        async with opened_store(store) as opened:
-            return await fork_run(self, opened, run_id, at, new_id, share=share_approvals)
+        """Copy a run of this graph up to event `at`, and return the new id; see `Runs.fork`."""
+        runs = Runs(store, self)
+        return await runs.fork(run_id, at=at, new_id=new_id, share_approvals=share_approvals)
 
     async def approve(
         self,
@@ -322,17 +300,9 @@ class Graph(StaticGraph[S]):
         answer: bool | Approval = True,  # noqa: FBT001, FBT002 - `approve(run, key, False)` denies
         *,
         store: Store | str | Path,
-    ) -> Literal["accepted", "duplicate", "answered"]:
-        """Answer a call that a parked run waits for, without driving it; see `Agent.approve`.
-
-        Raises:
-            ConfigError: the run does not wait for this, or not any more, or the tool does not take
-                the edited arguments, or the store keeps no answers, or does not know what runs
-                wait for.
-            UnknownRun: there is no such run.
-        """
-        async with opened_store(store) as opened:
-            return await answer_recorded(opened, run_id, key, answer=answer, now=time())
+    ) -> Posted:
+        """Answer a call that a parked run waits for, without driving it; see `Runs.approve`."""
+        return await Runs(store, self).approve(run_id, key, answer)
 
     def _runner(
         self,

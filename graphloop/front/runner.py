@@ -9,7 +9,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from uuid import uuid4
 
-from ..approvals import Approval
 from ..drivers.aio import AsyncDriver
 from ..drivers.children import Resumption
 from ..drivers.ports import Callback, ChildRun, Ports, unpriced
@@ -23,25 +22,26 @@ from ..outcomes import FollowUp
 from ..policy import Policy
 from ..run import Run
 from ..spending import Budget
-from ..stores.base import Posted, Store
+from ..stores.base import Store
 from ..stores.memory import MemoryStore
 from ..tools import AnyTool, Toolbox
 from ..values import Message, SystemMessage, evolve
-from .answers import Answers, approval_of
+from .answers import Answers
 from .carried import needs_messages
 from .child import Brief
 from .final_answer import FinalAnswer
 from .handed_in import HandedIn
 from .inputs import check_run_id, conversation
-from .journals import answer_call, open_ask, opening_of, recorded_asks, root_of, state_after
+from .journals import opening_of, state_after
 from .nesting import DEPTH_MAX, nesting_of
 from .opened import Opened
 from .options import Limits, Permissions, RunOptions, Sampling, Tools, clock_of, group
 from .question import Question
 from .resources import SharedResources, close_all
 from .result import RunResult, spent_by
-from .resuming import descendants, not_over, refuse_edits, refuse_unattended, resumption, waiting
+from .resuming import descendants, not_over, refuse_unattended, resumption
 from .run_bound import reply_max, run_bound
+from .runs import Runs
 from .setup_below import gates_below, setup_below
 from .state_types import check_first, known_state_type
 from .stream import RunStream
@@ -103,9 +103,9 @@ class Runner(Generic[S]):
         self._approve = None if decide is None else ToolApprover(decide, own=rules)
         self._child_state, self._step_s = child_state, limits.step_timeout_s
         self._clock = clock_of(options)
-        self._secret = permissions.secret
+        self.secret = permissions.secret
         unsigned = [name for name, one in self.world.children.items() if one.opener.is_signed]
-        if unsigned and self._secret is None:
+        if unsigned and self.secret is None:
             raise ConfigError(
                 f"agent {unsigned[0]!r} takes signed approvals only, and a child run takes those "
                 "of the run above it: give `approval_secret` to this one, too"
@@ -126,7 +126,7 @@ class Runner(Generic[S]):
             watch=watched(options, graph, self.world),
             own=self.world.own,
             depth_max=DEPTH_MAX if limits.max_agent_depth is None else limits.max_agent_depth,
-            signed=self._secret is not None,
+            signed=self.secret is not None,
             approval_ttl_s=permissions.approval_ttl_s,
         )
         self.tool_names = self.world.callable_names
@@ -140,7 +140,7 @@ class Runner(Generic[S]):
     @property
     def is_signed(self) -> bool:
         """Whether approvals have to be signed."""
-        return self._secret is not None
+        return self.secret is not None
 
     def bound(self, *, context_window: int | None = None, price: ModelPrice | None = None) -> Bound:
         """Return the most that one run can come to, with the agents that it may call."""
@@ -149,15 +149,6 @@ class Runner(Generic[S]):
     def now(self) -> float:
         """Return the time as runs see it."""
         return self._clock()
-
-    @property
-    def store(self) -> Store:
-        """The store of the options, open, for runs known by their id only.
-
-        Raises:
-            ConfigError: there is none, so there are no such runs.
-        """
-        return self._shared.stored()
 
     async def aclose(self, *, shared: bool = True) -> None:
         """Close the store and the connections to the models; they can be used again.
@@ -245,19 +236,10 @@ class Runner(Generic[S]):
             has_follow_ups=any(FollowUp in row for row in self.graph.table.values()),
         )
 
-    async def approve(self, run_id: str, key: str, answer: bool | Approval) -> Posted:  # noqa: FBT001 - as callbacks answer
-        """Answer a call that a run waits for, without driving it; see `Agent.approve`."""
-        run_id, key = root_of(run_id, key)
-        store = self.store
-        asks = await recorded_asks(store, run_id)
-        if asks is None:
-            run = state_after(self.graph, await store.load(run_id))
-            asks = tuple(one.ask for one in await waiting(run, self.ports(store)))
-        ask, now, secret = open_ask(asks, run_id, key), self.now(), self._secret
-        if approval_of(answer).edit:
-            run = state_after(self.graph, await store.load(run_id))
-            await refuse_edits(run, self.ports(store), Answers({key: answer}))
-        return await answer_call(store, run_id, ask, answer=answer, now=now, secret=secret)
+    @property
+    def runs(self) -> Runs[S]:
+        """The runs in the store of the options."""
+        return Runs(self._shared.stored(), driver=self)
 
     def child(
         self, brief: Callable[[], Brief], effect: StartRun, parent: Run[Any], ports: Ports[Any]
@@ -328,7 +310,7 @@ class Runner(Generic[S]):
             own=self._own_gates,
             state_type=known_state_type(self.graph),
             kept=type(store) is not MemoryStore,
-            secret=self._secret,
+            secret=self.secret,
             step_s=self._step_s,
             price=self._price,
             clock=self._clock,
@@ -337,7 +319,7 @@ class Runner(Generic[S]):
     def _handed_in(self, question: Question, messages: tuple[Message, ...]) -> HandedIn | None:
         if question.answers is None:
             return None
-        return HandedIn(messages, question.answers, self._secret, self.now)
+        return HandedIn(messages, question.answers, self.secret, self.now)
 
     def _conversation(self, question: Question) -> tuple[tuple[Message, ...], tuple[str, ...]]:
         run_id = question.run_id

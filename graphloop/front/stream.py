@@ -69,9 +69,8 @@ class RunStream(Generic[S]):
         self._opened: Opened[S] | None = None
         self._view: PartView[S] | None = None
         self._objects: ObjectView | None = None
-        self._talking = False
+        self._talking, self._reported = False, 0
         self._uncounted = (False, False)
-        self._reported = 0
         self._idle = asyncio.Event()
         self._idle.set()
         self._over = self._closed = self._waits = self._cut = False
@@ -99,8 +98,8 @@ class RunStream(Generic[S]):
     def object_stream(self) -> AsyncIterator[object]:
         """The answer of an agent with an `output_type`: growing JSON and, last, its value.
 
-        Only the last one is checked. An answer that is sent back is followed by another from its
-        beginning; a run that does not complete has no last one.
+        Only the last is checked. A rejected answer is followed by another from its beginning; a
+        run that does not complete has no last one.
 
         Raises:
             ConfigError: the agent has no `output_type`; nothing has begun.
@@ -127,7 +126,7 @@ class RunStream(Generic[S]):
 
     @property
     def over(self) -> bool:
-        """Whether nothing more will happen here: there is a result, or an error."""
+        """Whether there is a result, or an error."""
         return self._over
 
     async def result(self) -> RunResult[S]:
@@ -145,7 +144,7 @@ class RunStream(Generic[S]):
         return self._result
 
     async def consume(self) -> None:
-        """Drive the run to its end, whatever that is; never raises an `Exception`."""
+        """Drive the run to its end; never raises an `Exception`."""
         while not self._over:
             await self._pull(len(self._parts))
 
@@ -368,14 +367,16 @@ class RunStream(Generic[S]):
             self._parts += map(Warned, messages)
 
     def _finish(self, opened: Opened[S] | None) -> None:
-        """Tell what the run has come to; if nobody drives it any more, that it was left."""
+        """Tell the result of the run, or that it was left."""
         run = None if opened is None or not opened.rests else opened.driver.run
         if opened is None or run is None:
-            return self._fail(RunFailed(LEFT))
+            self._fail(RunFailed(LEFT))
+            return
         self._warn(*[one for one in opened.findings(run) if one not in self._warnings])
         result = opened.ended(run, self._warnings)
         if isinstance(result, Exception):
-            return self._fail(result)
+            self._fail(result)
+            return
         self._result = result
         if self._keep:
             ends = (result.finish_reason, result.end_reason, result.stopped_by)
@@ -388,8 +389,8 @@ class RunStream(Generic[S]):
         except Exception as error:  # A run that has ended keeps its result.
             if self._result is None:
                 raise
-            self._warnings.append(f"after the run: {type(error).__name__}: {error}")
-            self._result = replace(self._result, warnings=tuple(self._warnings))
+            self._keep = False  # The last part has been shown.
+            self._warn(f"after the run: {type(error).__name__}: {error}")
         finally:
             self._over = True
 
