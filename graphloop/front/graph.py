@@ -5,26 +5,34 @@ The table and its rules are the kernel's (`graphloop.graph`); this adds the door
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, cast, overload
 
+from .. import front
+from .. import graph as kernel
 from ..approvals import Approval
 from ..drivers.ports import Callback
+from ..errors import ConfigError
 from ..events import Event
 from ..graph import Edges
 from ..model_price import ModelPrice
 from ..node_protocol import Node
 from ..outcomes import Outcome
-from ..policy import Policy
+from ..policy import Named, Policy
 from ..run import Run
+from ..spending import Budget
 from ..stores.base import Posted, Store
+from ..temporal import Rules
 from ..tool_options import Approval as NeedsApproval
+from ..views.dot import dot
+from ..views.mermaid import mermaid
 from .answers import Answers
 from .carried import check_carried
 from .child import AgentTool, as_agent_tool
-from .graph_runner import refusal, runner_of
+from .graph_runner import reasoned, refuse_odd_agents, runner_of
 from .inputs import MessageInput
 from .options import RunOptions
 from .question import Question
@@ -32,12 +40,15 @@ from .result import RunResult
 from .runner import Runner
 from .runs import Runs
 from .state_types import state_type_of
-from .static_graph import StaticGraph
 from .stream import RunStream
 from .told import Model
 
 if TYPE_CHECKING:
+    from ..overlays.levels import Level
+    from ..proofs.difference import Difference
+    from ..proofs.endless import Endless
     from ..proofs.most import Bound
+    from ..proofs.report import Report
     from ..proofs.suppression import Ignore
 
 __all__ = ["Graph"]
@@ -45,7 +56,7 @@ __all__ = ["Graph"]
 S = TypeVar("S")
 
 
-class Graph(StaticGraph[S]):
+class Graph(kernel.Graph[S]):
     """A topology: nodes, and for each of their outcomes where it leads.
 
     In a row, `...` stands for every outcome not named there.
@@ -98,15 +109,102 @@ class Graph(StaticGraph[S]):
         ignore: Ignore | None = None,
     ) -> None:
         # The overloads bind the state type; one implementation cannot say "S or None".
-        super().__init__(name, start, edges, ignore)
+        super().__init__(name, start, edges)
+        refuse_odd_agents(self.nodes)
+        self._ignore = reasoned(ignore or {})
         check_carried(self)
-        # A node tells it as a value; that it is of the state's type, `Stateful` says.
         self.state_type = cast("type[S] | None", state_type_of(self, state_type))
 
     @property
     def prompt(self) -> str:
         """What is asked when nobody asks anything else; empty, unless its file says something."""
         return ""
+
+    @property
+    def ignore(self) -> Ignore:
+        """Why findings of the checker are set aside, by node and code."""
+        return self._ignore
+
+    def unbounded(self, reason: str) -> Self:
+        """Return this graph with its cycles without a bound (GL4) set aside, so that it runs.
+
+        Raises:
+            ConfigError: there is no reason, or nothing to be set aside.
+        """
+        if not self.endless:
+            raise ConfigError(f"graph {self.name!r} is bounded: it needs no reason to run")
+        every = front.endless.endless(self, every=True)
+        reasons = {(one.node, "GL4"): reason for one in every}
+        changed = copy(self)
+        changed._ignore = reasoned({**self._ignore, **reasons})
+        del changed.__dict__["endless"]
+        return changed
+
+    def mermaid(self) -> str:
+        """Return the graph as a Mermaid flowchart."""
+        return mermaid(self)
+
+    def dot(self) -> str:
+        """Return the graph in Graphviz' language."""
+        return dot(self)
+
+    def save(self, path: str | Path, *, level: Level = "node") -> Path:
+        """Draw the graph into a file, by its suffix: svg, png, pdf, mmd, dot or txt.
+
+        `phase` folds loops, agents or the phases of a loop into boxes; `detail` tells what each
+        node promises, and draws the graphs that nodes run.
+        """
+        front.levels.draw(self, path, level=level)
+        return Path(path)
+
+    def diff(self, later: kernel.Graph[S], *, rules: Rules | Iterable[Rules] = ()) -> Difference:
+        """Return how a later graph differs from this one, and what it promises less.
+
+        `rules` come beside those of both graphs.
+        """
+        return front.difference.difference(self, later, rules)
+
+    def check(
+        self,
+        *,
+        rules: Rules | Iterable[Rules] = (),
+        ignore: Ignore | None = None,
+        tools: Iterable[str | Named] = (),
+    ) -> Report:
+        """Prove what can be proven of the graph; see `graphloop.check`.
+
+        `ignore` comes beside the graph's own reasons.
+        """
+        return front.check.check(self, rules=rules, ignore=ignore or {}, tools=tools)
+
+    def bound(
+        self,
+        *,
+        budget: Budget | None = None,
+        max_tokens: int | None = None,
+        context_window: int | None = None,
+        price: ModelPrice | None = None,
+        agents: Mapping[str, Bound] | None = None,
+    ) -> Bound:
+        """Return the most that one run can come to, or what has no bound and how to give it one.
+
+        Agents that models call as tools count where the graph knows them; see `run_bound`. Counted
+        are `max_tokens` of one reply, the largest `context_window`, the dearest `price`, and
+        `agents` that are known by name only.
+        """
+        return front.bound.bound(
+            self,
+            budget=budget,
+            max_tokens=max_tokens,
+            context_window=context_window,
+            price=price,
+            agents=agents,
+        )
+
+    @cached_property
+    def endless(self) -> tuple[Endless, ...]:
+        """The cycles without a bound that are not set aside: with one, the graph does not run."""
+        return front.endless.endless(self)
 
     def run_bound(
         self,
@@ -119,15 +217,7 @@ class Graph(StaticGraph[S]):
     ) -> Bound:
         """Return the most that a run with these options can come to, with the agents it may call.
 
-        Args:
-            model: as for `stream`.
-            callbacks: as for `stream`.
-            context_window: how many tokens the largest of the models' windows holds.
-            model_price: the price of the dearest of the models.
-            options: as for `stream`.
-
-        Raises:
-            ConfigError: an option, the model or a tool cannot work.
+        `model`, `callbacks` and the options are those of `stream`; the rest is of `bound`.
         """
         runner = self._runner(model, callbacks, options)
         return runner.bound(context_window=context_window, price=model_price)
@@ -151,13 +241,9 @@ class Graph(StaticGraph[S]):
             prompt: the question, or
             messages: the conversation so far; neither is needed where no node asks a model, or
                 the graph's file has a `prompt`.
-            callbacks: your functions that nodes invoke, plain or asynchronous, by the names the
-                nodes give; those made with `@node` bring theirs along.
+            callbacks: the functions that nodes invoke by name; those of `@node` come along.
             run_id: the run's id in the store; made up if not given.
             options: see `RunOptions`.
-
-        Raises:
-            ConfigError: an option, the model or a tool cannot work.
         """
         runner = self._runner(model, callbacks, options)
         return _closing(runner.start(self._question(prompt, messages, run_id), state), runner)
@@ -173,12 +259,7 @@ class Graph(StaticGraph[S]):
         run_id: str | None = None,
         **options: Unpack[RunOptions],
     ) -> RunResult[S]:
-        """Run this graph to its end; the arguments are those of `stream`.
-
-        Raises:
-            ConfigError: an option, the model or a tool cannot work; nothing has been sent.
-            ProviderError: a model could not be asked, or did not answer completely.
-        """
+        """Run this graph to its end; arguments as for `stream`, errors as for `Agent.generate`."""
         runner = self._runner(model, callbacks, options)
         stream = runner.start(self._question(prompt, messages, run_id), state)
         return await _closing(stream, runner).result()
@@ -195,17 +276,9 @@ class Graph(StaticGraph[S]):
     ) -> RunResult[S]:
         """Take up a run of this graph that parked, or whose process died.
 
-        Args:
-            run: the run's id in the `store` among the options, or the result that parked.
-            model: the model that the run was started with.
-            approvals: decisions by the key of the pending call.
-            tool_results: what client tools returned, by the key of the pending call.
-            callbacks: as for `stream`.
-            options: as for `stream`; the tools are those that the run was started with.
-
-        Raises:
-            StoreError: there is no such run, or its journal cannot be read.
-            ConfigError: an answer, the model or a tool does not fit; nothing has changed.
+        `run` is its id in the `store` among the options, or the result that parked; `approvals`
+        and `tool_results` answer by the key of the pending call. `model`, `callbacks` and the
+        options are those that the run started with. Errors are those of `Agent.resume`.
         """
         stream = self.resume_stream(
             run,
@@ -231,21 +304,8 @@ class Graph(StaticGraph[S]):
     ) -> AgentTool:
         """Return this graph as a tool of agents, or as the agent of a `Child` node.
 
-        Each call is a child run.
-
-        Args:
-            state: the state that each child run begins with.
-            model: the model of every node that names none; not needed where no node asks one.
-            description: what it is for; the calling model decides by this.
-            name: the tool's name; the graph's if not given.
-            needs_approval: whether a human must agree to a call.
-            takes_over: a handoff: the graph reads the whole conversation, and its answer is the
-                calling run's.
-            callbacks: as for `stream`.
-            options: as for `stream`.
-
-        Raises:
-            ConfigError: an option, the model, a tool or the name cannot work.
+        Each call is a child run, which begins with `state`. `model`, `callbacks` and the options
+        are those of `stream`, the rest is of `Agent.as_tool`.
         """
         return as_agent_tool(
             self._runner(model, callbacks, options, state),
@@ -311,8 +371,6 @@ class Graph(StaticGraph[S]):
         options: RunOptions,
         child_state: S | None = None,
     ) -> Runner[S]:
-        if self.endless:
-            raise refusal(self, self.endless)
         return runner_of(
             self,
             model,
@@ -320,6 +378,7 @@ class Graph(StaticGraph[S]):
             options,
             own_gates=self._own_gates(),
             child_state=child_state,
+            endless=self.endless,
         )
 
     def _question(
@@ -331,7 +390,7 @@ class Graph(StaticGraph[S]):
         return Question(prompt, messages, None, run_id)
 
     def _own_gates(self) -> Policy | None:
-        """Return the rules of the graph's gates that have conditions; None where there are none."""
+        """Return the gates' rules that have conditions; None where there are none."""
         return None
 
 

@@ -5,10 +5,9 @@ A graph alone does not know which tools are agents. Who runs it does.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
+from .. import front
 from ..events import Setup
 from ..graph import Graph
 from ..model_price import ModelPrice
@@ -49,10 +48,8 @@ def run_bound(
         for name, plan in world.children.items()
     }
     called = [one for one in setup.tools if one.kind == "agent" and setup.depth_max > 0]
-    # Who only runs agents never loads the proofs.
-    proofs = import_module("graphloop.proofs.bound")
-    look = cast("Callable[..., Bound]", proofs.bound)
-    return look(
+    proofs = front.bound
+    return proofs.bound(
         graph,
         budget=setup.budget,
         max_tokens=reply_max(setup, world),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from importlib import import_module
 from os import environ
 from typing import TypeAlias, cast
 
+from .. import front
 from ..callables import accepts
 from ..drivers.ports import Price, unpriced
 from ..errors import ConfigError, not_among
@@ -213,8 +213,7 @@ def price_of(options: RunOptions, provider: Provider) -> Price:
         return access.price
     if not table and _prefix(provider.label) not in {"anthropic", "openai"}:
         return unpriced
-    prices = import_module("graphloop.prices")
-    return cast("Price", prices.price_with(table) if table else prices.price)
+    return front.prices.price_with(table) if table else front.prices.price
 
 
 def price_below(options: RunOptions, own: Price, above: Price) -> Price:
