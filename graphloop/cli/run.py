@@ -11,7 +11,7 @@ from typing import cast
 
 from ..errors import ConfigError
 from ..front.agent import Agent
-from ..front.carried import asks_model
+from ..front.bindings import asks_model
 from ..front.graph import Graph
 from ..front.options import RunOptions
 from ..front.topology import Topology

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Self, Unpack, final
+from typing import TYPE_CHECKING, Self, TypeVar, Unpack, final
 
 from ..approvals import Approval
 from ..drivers.sync import run_sync
@@ -17,28 +17,28 @@ from ..stores.base import Posted
 from ..tool_options import Approval as NeedsApproval
 from ..views.parts import Part
 from .answers import Answers
-from .callbacks import agent_callbacks
-from .child import AgentTool, as_agent_tool
 from .final_answer import FinalAnswer
 from .graph import Graph
+from .hooks import Model
 from .inputs import MessageInput
 from .known import tell
 from .options import AgentOptions, Checks, group, reject_unknown
-from .question import Question
 from .result import RunResult
-from .runner import Runner
+from .runner import Question, Runner
 from .runs import Runs
-from .signalled import result_of
-from .standard import standard_nodes, stop_input
+from .standard import agent_callbacks, standard_nodes, stop_input
 from .stream import RunStream
-from .told import Model
+from .sub_agents import AgentTool, as_agent_tool
 from .tool_runner import ToolRunner
 from .world import World
 
 if TYPE_CHECKING:
     from ..proofs.most import Bound
 
-__all__ = ["Agent"]
+__all__ = [
+    "Agent",
+    "result_of",
+]
 
 
 @final
@@ -364,3 +364,27 @@ def _final_answer(options: AgentOptions, labels: Sequence[str]) -> FinalAnswer |
         return None
     own_server = options.get("base_url") is not None
     return FinalAnswer(checks.output_type, checks.output_mode, labels, own_server=own_server)
+
+
+S = TypeVar("S")
+
+
+async def result_of(stream: RunStream[S], signal: asyncio.Event | None) -> RunResult[S]:
+    """Return a run's result, which is of an abort once the signal is set.
+
+    Raises:
+        Exception: what `RunStream.result` raises.
+    """
+    if signal is None:
+        return await stream.result()
+    watching = asyncio.create_task(_abort(stream, signal))
+    await asyncio.sleep(0)  # A signal that is set already is heeded before the run begins.
+    try:
+        return await stream.result()
+    finally:
+        watching.cancel()
+
+
+async def _abort(stream: RunStream[S], signal: asyncio.Event) -> None:
+    await signal.wait()
+    stream.abort("the signal was set")

@@ -30,18 +30,17 @@ from ..tool_options import Approval as NeedsApproval
 from ..views.dot import dot
 from ..views.mermaid import mermaid
 from .answers import Answers
-from .carried import check_carried
-from .child import AgentTool, as_agent_tool
+from .bindings import check_carried
 from .graph_runner import reasoned, refuse_odd_agents, runner_of
+from .hooks import Model
 from .inputs import MessageInput
 from .options import RunOptions
-from .question import Question
 from .result import RunResult
-from .runner import Runner
+from .runner import Question, Runner
 from .runs import Runs
-from .state_types import state_type_of
+from .states import state_type_of
 from .stream import RunStream
-from .told import Model
+from .sub_agents import AgentTool, as_agent_tool
 
 if TYPE_CHECKING:
     from ..overlays.levels import Level

@@ -18,10 +18,10 @@ from ..nodes.stop_check import StopCheck
 from ..outcomes import Outcome
 from ..policy import Policy
 from ..stop import HasToolCall, parts_of
-from .carried import agents_named, asks_model, carried_by, functions_named, models_named
+from .bindings import agents_named, asks_model, carried_by, functions_named, models_named
+from .hooks import Model
 from .options import RunOptions, reject_unknown
 from .runner import Runner
-from .told import Model
 from .tool_choice import choice_of, known_tools, offered
 from .world import World, check_rules
 

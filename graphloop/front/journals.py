@@ -19,7 +19,7 @@ from ..stores.fork import fork
 from ..stores.journals import those_within
 from ..values import Message
 from .inputs import check_run_id
-from .state_types import known_state_type
+from .states import known_state_type
 
 __all__ = [
     "children_at",

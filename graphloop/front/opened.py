@@ -15,9 +15,9 @@ from ..events import Steered
 from ..graph import Graph
 from ..run import EndReason, Run, Spent, StepResult
 from ..values import Message
-from .callbacks import OUTPUT
 from .final_answer import FinalAnswer
 from .result import RunResult, unkept_rules, unknown_words, unseen_costs
+from .standard import OUTPUT
 
 __all__ = ["Opened"]
 

@@ -28,9 +28,9 @@ from ..stores.base import Store
 from ..temporal import Rules
 from ..tools import AnyTool
 from ..values import Settings
-from .child import AgentTool
+from .hooks import AnswerInfo, ChoiceInput, Model, StepChanges, StepInfo, Verdict
 from .inputs import MessageInput
-from .told import AnswerInfo, ChoiceInput, Model, StepChanges, StepInfo, Verdict
+from .sub_agents import AgentTool
 
 if TYPE_CHECKING:
     # An agent whose model is not asked over HTTP loads no part of that way.

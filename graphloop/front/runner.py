@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 from uuid import uuid4
 
 from ..drivers.aio import AsyncDriver
@@ -26,34 +26,40 @@ from ..stores.base import Store
 from ..stores.memory import MemoryStore
 from ..tools import AnyTool, Toolbox
 from ..values import Message, SystemMessage, evolve
-from .answers import Answers
-from .carried import needs_messages
-from .child import Brief
+from .answers import Answers, ToolApprover, approver_alone, approver_below
+from .bindings import DEPTH_MAX, needs_messages, nesting_of
 from .final_answer import FinalAnswer
 from .handed_in import HandedIn
-from .inputs import check_run_id, conversation
+from .hooks import Model
+from .inherited_limits import (
+    beyond_watch,
+    gates_below,
+    refuse_other_rules,
+    reply_max,
+    run_bound,
+    setup_below,
+    watched,
+)
+from .inputs import MessageInput, check_run_id, conversation
 from .journals import opening_of, state_after
-from .nesting import DEPTH_MAX, nesting_of
 from .opened import Opened
 from .options import Limits, Permissions, RunOptions, Sampling, Tools, clock_of, group
-from .question import Question
 from .resources import SharedResources, close_all
 from .result import RunResult, spent_by
 from .resuming import descendants, not_over, refuse_unattended, resumption
-from .run_bound import reply_max, run_bound
 from .runs import Runs
-from .setup_below import gates_below, setup_below
-from .state_types import check_first, known_state_type
+from .states import check_first, known_state_type
 from .stream import RunStream
-from .told import Model
-from .tool_approver import ToolApprover, approver_alone, approver_below
-from .watched import beyond_watch, refuse_other_rules, watched
+from .sub_agents import Brief
 from .world import World, price_below, price_of
 
 if TYPE_CHECKING:
     from ..proofs.most import Bound
 
-__all__ = ["Runner"]
+__all__ = [
+    "Question",
+    "Runner",
+]
 
 S = TypeVar("S")
 
@@ -357,3 +363,24 @@ class Runner(Generic[S]):
         seen = driver.resume(run, taken_up.answers, taken_up.children)
         spent, reported = spent_by(run, below), len(run.steps)
         return opened(self.graph, ports, driver, seen, spent, reported, children=below)
+
+
+@final
+@dataclass(frozen=True)
+class Question:
+    """What a run begins with: a conversation, and answers to the calls that it ends in.
+
+    Args:
+        prompt: the question, or
+        messages: the conversation so far.
+        answers: who approves the calls that the conversation ends in, and what client tools
+            returned; None for a conversation that waits for nothing.
+        run_id: the run's id in the store; made up if not given.
+        attended: whether the caller iterates the run.
+    """
+
+    prompt: str | None = None
+    messages: Sequence[MessageInput] | None = None
+    answers: Answers | None = None
+    run_id: str | None = None
+    attended: bool = False

@@ -21,7 +21,7 @@ from ..step import Step
 from ..values import UserMessage
 from ..views.objects import ObjectView
 from ..views.parts import ErrorPart, Finish, ObjectDelta, Part, PartView, RunStart, Warned
-from .informing import inform
+from .hooks import inform
 from .opened import Opened
 from .resources import require_asyncio
 from .result import RunResult, unseen_costs

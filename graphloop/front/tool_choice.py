@@ -7,8 +7,8 @@ from typing import Final
 
 from ..errors import ConfigError, nearest
 from ..values import ToolChoice, ToolSpec
+from .hooks import ChoiceInput
 from .options import strings
-from .told import ChoiceInput
 
 __all__ = ["choice_from_now", "choice_of", "known_tools", "offered"]
 

@@ -33,13 +33,13 @@ from ..topology.registration import Names, Registry, registry
 from ..topology.ruled_tools import known_tools
 from ..topology.source import text_or_path
 from ..topology.writer import fingerprint_of, topology_text
-from .carried import asks_model, functions_named
-from .child import AgentTool
+from .bindings import asks_model, functions_named
 from .graph import Graph
+from .hooks import Model
 from .known import facts_of, registered_agents
 from .options import RunOptions, ToolInput, Tools
 from .runner import Runner
-from .told import Model
+from .sub_agents import AgentTool
 
 __all__ = ["Topology", "dump", "fingerprint", "load"]
 

@@ -28,9 +28,9 @@ from ..values import (
     evolve,
 )
 from .answers import outcome_of
+from .hooks import ChoiceInput
 from .inputs import MessageInput, messages_of
 from .options import RunOptions, Sampling, group
-from .told import ChoiceInput
 from .tool_choice import choice_from_now
 
 __all__ = ["FAILED", "OVER", "WAITS", "Iterated", "TurnInHand"]

@@ -26,7 +26,7 @@ from ..topology.document import Document, document_of
 from ..topology.ignored import Findable, lost
 from ..topology.included import with_graphs
 from ..topology.registration import Names, Registry
-from .carried import carried_by
+from .bindings import carried_by
 from .graph import Graph
 from .topology import Topology
 

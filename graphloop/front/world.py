@@ -16,9 +16,9 @@ from ..providers.base import Provider
 from ..providers.registry import resolve
 from ..tools import Tool, Toolbox
 from ..values import Reply, ToolSpec
-from .child import AgentTool, Plan
+from .hooks import Model
 from .options import Access, RunOptions, Tools, group
-from .told import Model
+from .sub_agents import AgentTool, Plan
 
 OwnTools: TypeAlias = Mapping[str, Callable[..., object]] | Sequence[Callable[..., object]]
 

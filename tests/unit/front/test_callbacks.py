@@ -21,7 +21,7 @@ from graphloop import (
     tool,
 )
 from graphloop.errors import ConfigError
-from graphloop.front.callbacks import NOT_DONE, NOT_GOOD
+from graphloop.front.standard import NOT_DONE, NOT_GOOD
 from graphloop.front.tool_choice import offered
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel

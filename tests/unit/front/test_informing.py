@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from graphloop.front.informing import inform
+from graphloop.front.hooks import inform
 
 
 def test_a_listener_is_told_and_leaves_no_warning() -> None:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from graphloop import Agent, agent_tool, budget, sub_graph, tool
-from graphloop.front.child import AgentTool
 from graphloop.front.graph import Graph
 from graphloop.front.known import graph_of
+from graphloop.front.sub_agents import AgentTool
 from graphloop.front.topology import load
 from graphloop.graph import END
 from graphloop.nodes import Append

@@ -6,7 +6,7 @@ import pytest
 
 from graphloop.effects import Invoke
 from graphloop.errors import ConfigError
-from graphloop.front.node_context import NodeContext
+from graphloop.front.node_signature import NodeContext
 from graphloop.run import Dialogue, Turn, evolve
 from graphloop.values import FinishReason, Reply, Usage, UserMessage
 from tests.strategies import QUESTION, fresh, said, wrong

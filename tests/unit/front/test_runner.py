@@ -14,8 +14,7 @@ from graphloop.codec import Codec
 from graphloop.errors import ConfigError, RunFailed, StoreError, ToolError
 from graphloop.front.inputs import MessageInput
 from graphloop.front.options import AgentOptions
-from graphloop.front.question import Question
-from graphloop.front.runner import Runner
+from graphloop.front.runner import Question, Runner
 from graphloop.providers.script import Entry
 from graphloop.run import Spent
 from graphloop.stores.base import Store

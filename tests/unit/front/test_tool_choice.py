@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphloop.errors import ConfigError
-from graphloop.front.told import ChoiceInput
+from graphloop.front.hooks import ChoiceInput
 from graphloop.front.tool_choice import choice_of, known_tools
 from graphloop.values import ToolChoice
 from tests.strategies import spec

@@ -13,7 +13,7 @@ from graphloop.front.agent import Agent
 from graphloop.front.asking import Asking, ask_agent, tell
 from graphloop.front.compose import fallback, retry
 from graphloop.front.graph import Graph
-from graphloop.front.own_node import node
+from graphloop.front.node_decorator import node
 from graphloop.front.sub_graph import sub_graph
 from graphloop.front.topology import Topology, dump, load
 from graphloop.front.with_agents import with_agents

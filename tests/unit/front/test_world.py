@@ -9,8 +9,8 @@ import pytest
 
 from graphloop import Agent, ModelPrice, Retries, Timeouts, Tool, allow, deny
 from graphloop.errors import ConfigError
-from graphloop.front.child import AgentTool
 from graphloop.front.options import RunOptions, ToolInput
+from graphloop.front.sub_agents import AgentTool
 from graphloop.front.world import World, price_of, split_tools
 from graphloop.providers.http import HttpProvider
 from graphloop.testing import ScriptedModel

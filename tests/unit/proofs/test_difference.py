@@ -11,8 +11,8 @@ from typing_extensions import Unpack
 
 from graphloop.contract import ChildContract, Contract
 from graphloop.front.agent import Agent
+from graphloop.front.hooks import AnswerInfo
 from graphloop.front.options import AgentOptions
-from graphloop.front.told import AnswerInfo
 from graphloop.front.topology import load
 from graphloop.graph import END, Graph
 from graphloop.loop import Standard

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing_extensions import Unpack
 
 from graphloop.front.agent import Agent
+from graphloop.front.hooks import AnswerInfo
 from graphloop.front.options import AgentOptions
-from graphloop.front.told import AnswerInfo
 from graphloop.graph import END, Graph
 from graphloop.node_protocol import Kind, Node
 from graphloop.nodes import Append, Approve

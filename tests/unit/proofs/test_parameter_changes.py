@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from graphloop.contract import Cap, Contract
-from graphloop.front.own_node import node
+from graphloop.front.node_decorator import node
 from graphloop.graph import END, Graph
 from graphloop.node_protocol import Node
 from graphloop.nodes import (

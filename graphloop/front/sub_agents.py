@@ -29,9 +29,8 @@ from .resources import SharedResources
 
 if TYPE_CHECKING:
     from ..proofs.most import Bound
-    from .nesting import Nesting  # It looks at nodes that bring such plans along.
 
-__all__ = ["AgentTool", "Brief", "Opener", "Plan", "as_agent_tool"]
+__all__ = ["AgentTool", "Brief", "Nesting", "Opener", "Plan", "as_agent_tool"]
 
 TASK: Final = "The task, with everything that is needed to do it."
 NOTHING_ELSE: Final = ConfigDict(extra="forbid")
@@ -44,6 +43,22 @@ class Brief:
 
     messages: tuple[Message, ...]
     state: object = None
+
+
+@final
+@dataclass(frozen=True)
+class Nesting:
+    """How deep a graph's nodes begin runs.
+
+    Attributes:
+        path: the agents of one of the deepest ways, outermost first.
+        problem: why a run would go too deep, in words; empty if none would.
+        called: the agents of one of the deepest ways by nodes and by calls, outermost first.
+    """
+
+    path: tuple[str, ...] = ()
+    problem: str = ""
+    called: tuple[str, ...] = ()
 
 
 class Opener(Protocol):
