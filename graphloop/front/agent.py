@@ -14,6 +14,7 @@ from ..loop import standard_edges
 from ..model_price import ModelPrice
 from ..run import Run
 from ..stores.base import Posted
+from ..tool_name import legal_name
 from ..tool_options import Approval as NeedsApproval
 from ..views.parts import Part
 from .answers import Answers
@@ -134,6 +135,15 @@ class Agent:
             needs_approval=needs_approval,
             takes_over=takes_over,
         )
+
+    def as_sub_agent(
+        self,
+        name: str,
+        model: Model | None,  # noqa: ARG002 - an agent has its own
+        options: Mapping[str, object],  # noqa: ARG002 - the same
+    ) -> AgentTool:
+        """Return this agent, with its own model, for the nodes of a graph that name it."""
+        return as_agent_tool(self._runner, name=legal_name(name), description="")
 
     def bound(self, *, context_window: int | None = None, price: ModelPrice | None = None) -> Bound:
         """Return the most that one run can come to; see `Graph.bound`."""

@@ -26,6 +26,7 @@ from ..run import Run
 from ..spending import Budget
 from ..stores.base import Posted, Store
 from ..temporal import Rules
+from ..tool_name import legal_name
 from ..tool_options import Approval as NeedsApproval
 from ..views.dot import dot
 from ..views.mermaid import mermaid
@@ -34,7 +35,7 @@ from .bindings import check_carried
 from .graph_runner import reasoned, refuse_odd_agents, runner_of
 from .hooks import Model
 from .inputs import MessageInput
-from .options import RunOptions
+from .options import PASSED_ON, RunOptions
 from .result import RunResult
 from .runner import Question, Runner
 from .runs import Runs
@@ -116,7 +117,7 @@ class Graph(kernel.Graph[S]):
 
     @property
     def prompt(self) -> str:
-        """What is asked when nobody asks anything else; empty, unless its file says something."""
+        """The prompt of a run without one; empty, unless its file says it."""
         return ""
 
     @property
@@ -125,11 +126,7 @@ class Graph(kernel.Graph[S]):
         return self._ignore
 
     def unbounded(self, reason: str) -> Self:
-        """Return this graph with its cycles without a bound (GL4) set aside, so that it runs.
-
-        Raises:
-            ConfigError: there is no reason, or nothing to be set aside.
-        """
+        """Return this graph with its cycles without a bound (GL4) set aside, so that it runs."""
         if not self.endless:
             raise ConfigError(f"graph {self.name!r} is bounded: it needs no reason to run")
         every = front.endless.endless(self, every=True)
@@ -170,10 +167,7 @@ class Graph(kernel.Graph[S]):
         ignore: Ignore | None = None,
         tools: Iterable[str | Named] = (),
     ) -> Report:
-        """Prove what can be proven of the graph; see `graphloop.check`.
-
-        `ignore` comes beside the graph's own reasons.
-        """
+        """Prove what can be proven of the graph; see `graphloop.check`."""
         return front.check.check(self, rules=rules, ignore=ignore or {}, tools=tools)
 
     def bound(
@@ -275,9 +269,8 @@ class Graph(kernel.Graph[S]):
     ) -> RunResult[S]:
         """Take up a run of this graph that parked, or whose process died.
 
-        `run` is its id in the `store` among the options, or the result that parked; `approvals`
-        and `tool_results` answer by the key of the pending call. `model`, `callbacks` and the
-        options are those that the run started with. Errors are those of `Agent.resume`.
+        `run` is its id in the `store` of the options, or the result that parked. `model`,
+        `callbacks` and options are those it started with; the rest is of `Agent.resume`.
         """
         stream = self.resume_stream(
             run,
@@ -313,6 +306,14 @@ class Graph(kernel.Graph[S]):
             needs_approval=needs_approval,
             takes_over=takes_over,
         )
+
+    def as_sub_agent(
+        self, name: str, model: Model | None, options: Mapping[str, object]
+    ) -> AgentTool:
+        """Return this graph, which asks the run's model, for the nodes that name it."""
+        passed = cast("RunOptions", {key: options[key] for key in PASSED_ON if key in options})
+        runner = self._runner(model, None, passed)
+        return as_agent_tool(runner, name=legal_name(name), description="")
 
     def resume_stream(
         self,
@@ -383,13 +384,11 @@ class Graph(kernel.Graph[S]):
     def _question(
         self, prompt: str | None, messages: Sequence[MessageInput] | None, run_id: str | None
     ) -> Question:
-        """Return what a run begins with: what is given, else what the graph's file asks."""
         if prompt is None and messages is None:
             prompt = self.prompt or None
         return Question(prompt, messages, None, run_id)
 
     def _own_gates(self) -> Policy | None:
-        """Return the gates' rules that have conditions; None where there are none."""
         return None
 
 

@@ -30,7 +30,7 @@ from ..tools import AnyTool
 from ..values import Settings
 from .hooks import AnswerInfo, ChoiceInput, Model, StepChanges, StepInfo, Verdict
 from .inputs import MessageInput
-from .sub_agents import AgentTool
+from .sub_agents import AgentTool, SubAgent
 
 if TYPE_CHECKING:
     # An agent whose model is not asked over HTTP loads no part of that way.
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ..providers.timeouts import Timeouts
 
 __all__ = [
+    "PASSED_ON",
     "Access",
     "AgentOptions",
     "Checks",
@@ -61,6 +62,9 @@ Predicate: TypeAlias = Callable[[StopInfo], bool | Awaitable[bool]]
 StopInput: TypeAlias = Condition | Predicate | Sequence[Condition | Predicate]
 
 G = TypeVar("G")
+
+PASSED_ON: Final = ("api_key", "base_url", "timeouts", "retries", "price", "prices", "clock")
+"""The options of a run that hold for the graphs that it runs by name: how the model is asked."""
 
 SEED: Final = -(2**63)
 """The least seed that JSON readers take for a whole number."""
@@ -91,7 +95,8 @@ class RunOptions(TypedDict, total=False):
     an agent that it waits for counts by that agent's own limit.
     `on_bad_history`: `"repair"` (default) or `"refuse"` a conversation with calls that have no
     result, or results that have no call.
-    `agents`: agents by name, for the `Child` nodes of a graph of your own.
+    `agents`: agents and graphs by name, for the nodes of a graph that run agents by name. An agent
+    keeps its own model; a graph asks the model of the run.
     `on_step_finish`: told of each finished turn; what it raises becomes a warning.
     `store`: where the journal goes: a `Store`, a database file (`runs.db`), or a directory for
     JSON-lines files; without one it is kept in memory.
@@ -121,7 +126,7 @@ class RunOptions(TypedDict, total=False):
     max_agent_depth: int
     step_timeout_s: float | None
     on_bad_history: Literal["repair", "refuse"]
-    agents: Mapping[str, AgentTool]
+    agents: Mapping[str, SubAgent]
     on_step_finish: Callable[[StepResult], object] | None
     store: Store | str | None
     api_key: str | None

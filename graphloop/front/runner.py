@@ -119,7 +119,8 @@ class Runner(Generic[S]):
         self._shared = SharedResources(options.get("store"), self.world.disconnect)
         below = [one.opener.resources for one in self.world.children.values()]
         self.resources = dict.fromkeys([*chain.from_iterable(below), self._shared])
-        self.own_resources: tuple[SharedResources, ...] = (self._shared,)
+        made = [one.opener.own_resources for one in self.world.made]
+        self.own_resources = (*chain.from_iterable(made), self._shared)
         runners = [node for node in graph.nodes.values() if isinstance(node, Execute)]
         one_at_a_time = any(node.concurrency == 1 for node in runners)
         self.setup = Setup(

@@ -8,7 +8,7 @@ do nothing that its parent may not (DESIGN §6, GL9).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Protocol, final
@@ -25,12 +25,13 @@ from ..schemas import model_parameters
 from ..tool_options import Approval
 from ..tools import Tool
 from ..values import Message, UserMessage
+from .hooks import Model
 from .resources import SharedResources
 
 if TYPE_CHECKING:
     from ..proofs.most import Bound
 
-__all__ = ["AgentTool", "Brief", "Nesting", "Opener", "Plan", "as_agent_tool"]
+__all__ = ["AgentTool", "Brief", "Nesting", "Opener", "Plan", "SubAgent", "as_agent_tool"]
 
 TASK: Final = "The task, with everything that is needed to do it."
 NOTHING_ELSE: Final = ConfigDict(extra="forbid")
@@ -122,6 +123,16 @@ class Plan(Protocol):
         ...
 
 
+class SubAgent(Protocol):
+    """An agent or a graph, as runs are given it by a name (`agents={"writer": writer}`)."""
+
+    def as_sub_agent(
+        self, name: str, model: Model | None, options: Mapping[str, object]
+    ) -> AgentTool:
+        """Return it for one run; a graph is asked with the model and the access of that run."""
+        ...
+
+
 @final
 @dataclass(frozen=True)
 class AgentTool:
@@ -143,6 +154,15 @@ class AgentTool:
     def name(self) -> str:
         """The name that the calling model calls it by."""
         return self.tool.name
+
+    def as_sub_agent(
+        self,
+        name: str,  # noqa: ARG002 - a node runs it by the name that it is given by
+        model: Model | None,  # noqa: ARG002 - an agent has its own
+        options: Mapping[str, object],  # noqa: ARG002 - the same
+    ) -> AgentTool:
+        """Return the agent itself."""
+        return self
 
     def renamed(self, name: str) -> AgentTool:
         """Return the same agent under another name."""

@@ -52,7 +52,9 @@ class World:
         self.label = "" if model is None else self.add_model(model)
         own, agents = split_tools(tools)
         self.toolbox = Toolbox(own)
-        named = options.get("agents", {})
+        given = options.get("agents", {})
+        named = {name: one.as_sub_agent(name, model, {**options}) for name, one in given.items()}
+        self.made = tuple([one for name, one in named.items() if one is not given[name]])
         brought = carried or {}
         twice = sorted({*agents} & {*named} | {*agents, *named} & {*brought})
         if twice:
