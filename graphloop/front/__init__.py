@@ -4,28 +4,33 @@ Proofs, pictures and prices load when they are first asked for: to run an agent 
 """
 
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .. import prices
-    from ..overlays import levels
-    from ..proofs import bound, check, difference, endless
+    from ..overlays.levels import draw
+    from ..prices import price, price_with
+    from ..proofs.bound import Called, bound
+    from ..proofs.check import check
+    from ..proofs.difference import difference
+    from ..proofs.endless import endless
 
-__all__ = ["bound", "check", "difference", "endless", "levels", "prices"]
+__all__ = ["Called", "bound", "check", "difference", "draw", "endless", "price", "price_with"]
 
 _HOMES = {
+    "Called": "..proofs.bound",
     "bound": "..proofs.bound",
     "check": "..proofs.check",
     "difference": "..proofs.difference",
+    "draw": "..overlays.levels",
     "endless": "..proofs.endless",
-    "levels": "..overlays.levels",
-    "prices": "..prices",
+    "price": "..prices",
+    "price_with": "..prices",
 }
 
 
-def __getattr__(name: str) -> ModuleType:
-    """Load a module on its first use."""
+def __getattr__(name: str) -> object:
+    """Load a name from its home on its first use."""
     if name in _HOMES:
-        return import_module(_HOMES[name], __name__)
+        value: object = getattr(import_module(_HOMES[name], __name__), name)
+        return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -129,7 +129,7 @@ class Graph(kernel.Graph[S]):
         """Return this graph with its cycles without a bound (GL4) set aside, so that it runs."""
         if not self.endless:
             raise ConfigError(f"graph {self.name!r} is bounded: it needs no reason to run")
-        every = front.endless.endless(self, every=True)
+        every = front.endless(self, every=True)
         reasons = {(one.node, "GL4"): reason for one in every}
         changed = copy(self)
         changed._ignore = reasoned({**self._ignore, **reasons})
@@ -150,7 +150,7 @@ class Graph(kernel.Graph[S]):
         `phase` folds loops, agents or the phases of a loop into boxes; `detail` tells what each
         node promises, and draws the graphs that nodes run.
         """
-        front.levels.draw(self, path, level=level)
+        front.draw(self, path, level=level)
         return Path(path)
 
     def diff(self, later: kernel.Graph[S], *, rules: Rules | Iterable[Rules] = ()) -> Difference:
@@ -158,7 +158,7 @@ class Graph(kernel.Graph[S]):
 
         `rules` come beside those of both graphs.
         """
-        return front.difference.difference(self, later, rules)
+        return front.difference(self, later, rules)
 
     def check(
         self,
@@ -168,7 +168,7 @@ class Graph(kernel.Graph[S]):
         tools: Iterable[str | Named] = (),
     ) -> Report:
         """Prove what can be proven of the graph; see `graphloop.check`."""
-        return front.check.check(self, rules=rules, ignore=ignore or {}, tools=tools)
+        return front.check(self, rules=rules, ignore=ignore or {}, tools=tools)
 
     def bound(
         self,
@@ -185,7 +185,7 @@ class Graph(kernel.Graph[S]):
         are `max_tokens` of one reply, the largest `context_window`, the dearest `price`, and
         `agents` that are known by name only.
         """
-        return front.bound.bound(
+        return front.bound(
             self,
             budget=budget,
             max_tokens=max_tokens,
@@ -197,7 +197,7 @@ class Graph(kernel.Graph[S]):
     @cached_property
     def endless(self) -> tuple[Endless, ...]:
         """The cycles without a bound that are not set aside: with one, the graph does not run."""
-        return front.endless.endless(self)
+        return front.endless(self)
 
     def run_bound(
         self,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..proofs.endless import Endless
     from ..proofs.suppression import Ignore
 
-__all__ = ["GATED", "reasoned", "refusal", "refuse_odd_agents", "runner_of"]
+__all__ = ["GATED", "endless_refusal", "reasoned", "refuse_odd_agents", "runner_of"]
 
 GATED: Final = ("gate", "graph")
 """The kinds of nodes that heed the rules of a gate."""
@@ -53,7 +53,7 @@ def runner_of(  # noqa: PLR0913 - what a run needs but its question
         ConfigError: an option, the model or a tool cannot work.
     """
     if endless:
-        raise refusal(graph, endless)
+        raise endless_refusal(graph, endless)
     reject_unknown(options, RunOptions, f"graph {graph.name!r}")
     outer, carried = options.get("gate"), carried_by(graph.nodes.values())
     brought = carried.joined(callbacks)
@@ -79,7 +79,7 @@ def runner_of(  # noqa: PLR0913 - what a run needs but its question
     )
 
 
-def refusal(graph: Graph[Any], found: tuple[Endless, ...]) -> ConfigError:
+def endless_refusal(graph: Graph[Any], found: tuple[Endless, ...]) -> ConfigError:
     """Return why a graph does not run that nothing bounds, and the two ways out."""
     reasons = ", ".join(f'({one.node!r}, "GL4"): "why"' for one in found)
     return ConfigError(

@@ -34,7 +34,7 @@ from ..values import (
 )
 from .answers import Answers, approval_of, outcome_of
 
-__all__ = ["HandedIn", "bound", "conversation_digest"]
+__all__ = ["HandedIn", "bind_token", "conversation_digest"]
 
 FOREIGN: Final = ("of another call", "for other arguments", "of another conversation")
 """The refusals of a token that is good, and stands beside something else."""
@@ -184,7 +184,7 @@ def conversation_digest(messages: Sequence[Message]) -> str:
     return digest(json.dumps([_told(one) for one in whole]))
 
 
-def bound(pending: Pending, conversation: str, secret: bytes | None) -> Pending:
+def bind_token(pending: Pending, conversation: str, secret: bytes | None) -> Pending:
     """Return what is asked with a token that is good for this conversation, too."""
     claim = claimed(pending.token)
     if claim is None or pending.agents:

@@ -250,15 +250,14 @@ def run_bound(
         for name, plan in world.children.items()
     }
     called = [one for one in setup.tools if one.kind == "agent" and setup.depth_max > 0]
-    proofs = front.bound
-    return proofs.bound(
+    return front.bound(
         graph,
         budget=setup.budget,
         max_tokens=reply_max(setup, world),
         context_window=context_window,
         price=price,
         agents=agents,
-        called=proofs.Called(
+        called=front.Called(
             {one.name: agents[one.name] for one in called if not one.takes_over},
             {one.name: agents[one.name] for one in called if one.takes_over},
         ),

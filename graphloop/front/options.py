@@ -30,7 +30,7 @@ from ..tools import AnyTool
 from ..values import Settings
 from .hooks import AnswerInfo, ChoiceInput, Model, StepChanges, StepInfo, Verdict
 from .inputs import MessageInput
-from .sub_agents import AgentTool, SubAgent
+from .sub_agents import AgentTool, NamedAgent
 
 if TYPE_CHECKING:
     # An agent whose model is not asked over HTTP loads no part of that way.
@@ -126,7 +126,7 @@ class RunOptions(TypedDict, total=False):
     max_agent_depth: int
     step_timeout_s: float | None
     on_bad_history: Literal["repair", "refuse"]
-    agents: Mapping[str, SubAgent]
+    agents: Mapping[str, NamedAgent]
     on_step_finish: Callable[[StepResult], object] | None
     store: Store | str | None
     api_key: str | None

@@ -120,7 +120,7 @@ class Runner(Generic[S]):
         below = [one.opener.resources for one in self.world.children.values()]
         self.resources = dict.fromkeys([*chain.from_iterable(below), self._shared])
         made = [one.opener.own_resources for one in self.world.made]
-        self.own_resources = (*chain.from_iterable(made), self._shared)
+        self.own_resources: tuple[SharedResources, ...] = (*chain.from_iterable(made), self._shared)
         runners = [node for node in graph.nodes.values() if isinstance(node, Execute)]
         one_at_a_time = any(node.concurrency == 1 for node in runners)
         self.setup = Setup(

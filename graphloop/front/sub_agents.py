@@ -31,7 +31,7 @@ from .resources import SharedResources
 if TYPE_CHECKING:
     from ..proofs.most import Bound
 
-__all__ = ["AgentTool", "Brief", "Nesting", "Opener", "Plan", "SubAgent", "as_agent_tool"]
+__all__ = ["AgentTool", "Brief", "NamedAgent", "Nesting", "Opener", "Plan", "as_agent_tool"]
 
 TASK: Final = "The task, with everything that is needed to do it."
 NOTHING_ELSE: Final = ConfigDict(extra="forbid")
@@ -123,7 +123,7 @@ class Plan(Protocol):
         ...
 
 
-class SubAgent(Protocol):
+class NamedAgent(Protocol):
     """An agent or a graph, as runs are given it by a name (`agents={"writer": writer}`)."""
 
     def as_sub_agent(

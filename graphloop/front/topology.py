@@ -60,7 +60,7 @@ class Topology(Graph[Any]):
         made: dict[int, Topology] | None = None,
         given: Mapping[str, Agent | Topology] | None = None,
     ) -> None:
-        self._given = given or {}
+        self.given = given or {}
         # An agent that is used at many places is one graph.
         made = {} if made is None else made
         graph = document.graph
@@ -70,7 +70,7 @@ class Topology(Graph[Any]):
         self._names = names
         self._agents = {
             name: _agent(
-                _told(one.document, name, document.ignore), names, made, self._given.get(name)
+                _told(one.document, name, document.ignore), names, made, self.given.get(name)
             )
             for name, one in document.agents.items()
             if one.document is not None
@@ -142,11 +142,11 @@ class Topology(Graph[Any]):
         self, document: Document, given: Mapping[str, Agent | Topology] | None = None
     ) -> Topology:
         """Return what another document says, whose names mean what they mean in this one."""
-        return Topology(document, self._names, given={**self._given, **(given or {})})
+        return Topology(document, self._names, given={**self.given, **(given or {})})
 
     def _has_model(self, name: str) -> bool:
         """Whether an agent asks its own model."""
-        return isinstance(self._given.get(name), Agent)
+        return isinstance(self.given.get(name), Agent)
 
     def _excused(self, reason: str, made: dict[int, Document]) -> Document:
         """Return the document with the reason, made once of each graph."""
@@ -243,7 +243,7 @@ class Topology(Graph[Any]):
         return {name: self._agent(name, model, options) for name in others}
 
     def _agent(self, name: str, model: Model | None, options: RunOptions) -> AgentTool:
-        entry, own = self.document.agents[name], self._given.get(name)
+        entry, own = self.document.agents[name], self.given.get(name)
         if isinstance(own, Agent):
             return own.as_tool(
                 name=legal_name(name), description=entry.description, takes_over=entry.takes_over
@@ -344,7 +344,7 @@ def _agent(
 ) -> Topology:
     """Return the graph of an agent, made once of each document."""
     if id(document) not in made:
-        known = given._given if isinstance(given, Topology) else None
+        known = given.given if isinstance(given, Topology) else None
         made[id(document)] = Topology(document, names, made, known)
     return made[id(document)]
 

@@ -215,7 +215,7 @@ def price_of(options: RunOptions, provider: Provider) -> Price:
         return access.price
     if not table and _prefix(provider.label) not in {"anthropic", "openai"}:
         return unpriced
-    return front.prices.price_with(table) if table else front.prices.price
+    return front.price_with(table) if table else front.price
 
 
 def price_below(options: RunOptions, own: Price, above: Price) -> Price:

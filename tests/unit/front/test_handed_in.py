@@ -14,7 +14,7 @@ from graphloop.drivers.asks import Pending, capability_of
 from graphloop.effects import AskHuman, CallTool
 from graphloop.errors import ConfigError
 from graphloop.front.answers import Answers
-from graphloop.front.handed_in import HandedIn, bound, conversation_digest
+from graphloop.front.handed_in import HandedIn, bind_token, conversation_digest
 from graphloop.front.inputs import MessageInput, messages_of
 from graphloop.providers.script import Entry
 from graphloop.run import evolve
@@ -193,8 +193,8 @@ def test_what_a_child_asks_is_in_no_conversation() -> None:
     below = Pending("approval", "c0.0/c0.0", "p", "pay", "{}", ("kid",), token)
     client = Pending("client_tool", "c0.0", "p", "pay", "{}")
 
-    assert (below, client) == (bound(below, "d", None), bound(client, "d", None))
-    assert own != bound(own, "d", None)
+    assert (below, client) == (bind_token(below, "d", None), bind_token(client, "d", None))
+    assert own != bind_token(own, "d", None)
 
 
 def agent(
