@@ -22,7 +22,8 @@ import typer
 
 from ..approvals import Approval
 from ..errors import ConfigError, StoreError, nearest
-from ..front.journals import answer_call, open_ask, recorded_asks, root_of
+from ..front.journals import root_of
+from ..front.runs import answer_call, open_ask, recorded_asks
 from ..stores.base import Ask, Mailbox
 from .approval import json_object
 from .errors import Status, tell

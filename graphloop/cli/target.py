@@ -29,10 +29,10 @@ from typing import Final, TypeAlias, cast, final
 
 from ..errors import ConfigError, GraphloopError, nearest
 from ..front.agent import Agent
-from ..front.carried import asks_model
+from ..front.bindings import asks_model
 from ..front.graph import Graph
+from ..front.hooks import Model
 from ..front.options import Tools
-from ..front.told import Model
 from ..front.topology import Topology, load
 from ..providers.script import ScriptedModel
 from ..topology.source import SUFFIXES as TOPOLOGIES

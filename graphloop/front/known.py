@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from ..graph import Graph
 from ..spending import Budget
 from ..temporal import rules_of
-from .child import AgentTool, Opener, Plan
 from .options import AgentOptions, RunOptions, StopInput
 from .runner import Runner
 from .standard import stop_input
+from .sub_agents import AgentTool, Opener, Plan
 from .world import World
 
 if TYPE_CHECKING:

@@ -15,10 +15,9 @@ from ..graph import Graph
 from ..run import EndReason, Run, Spent
 from ..turn import StepResult
 from ..values import Message
-from .callbacks import OUTPUT
 from .final_answer import FinalAnswer
-from .keeper import Hold
 from .result import RunResult, unkept_rules, unknown_words, unseen_costs
+from .standard import OUTPUT
 
 __all__ = ["Opened"]
 
@@ -44,7 +43,6 @@ class Opened(Generic[S]):
         children: the runs below it that began in earlier legs, by their ids.
         final: how its final answer is given, where it has a form.
         opening: the conversation that it began with.
-        hold: keeps open what it shares with others.
     """
 
     graph: Graph[S]
@@ -58,7 +56,6 @@ class Opened(Generic[S]):
     children: Mapping[str, Run[Any]] = field(default_factory=dict[str, Run[Any]])
     final: FinalAnswer | None = None
     opening: tuple[Message, ...] = ()
-    hold: Hold | None = None
 
     @property
     def waits(self) -> bool:
@@ -87,11 +84,6 @@ class Opened(Generic[S]):
         assert run is not None, "what is driven further has started"
         answers = () if answer is None else (answer,)
         return replace(self, seen=self.driver.resume(run, answers, at_once=not cut))
-
-    async def release(self) -> None:
-        """Need what is shared with others no longer."""
-        if self.hold is not None:
-            await self.hold.release()
 
     def findings(self, run: Run[S]) -> tuple[str, ...]:
         """Return what the caller must know of a run that was driven, beside its result."""

@@ -20,7 +20,7 @@ from ..temporal import TemporalRule, describe_rule
 from ..tools import AnyTool
 from ..turn import StepResult
 from ..values import FinishReason, Message, Usage
-from .handed_in import bound, conversation_digest
+from .handed_in import bind_token, conversation_digest
 
 __all__ = ["RunResult", "spent_by", "unkept_rules", "unknown_words", "unseen_costs"]
 
@@ -162,7 +162,7 @@ class RunResult(Generic[S]):
             return ()
         asked = tuple(pending_of(self.run, self.children, self.secret))
         conversation = conversation_digest((*self.opening, *self.messages)) if asked else ""
-        return tuple([bound(one, conversation, self.secret) for one in asked])
+        return tuple([bind_token(one, conversation, self.secret) for one in asked])
 
     @property
     def provider_metadata(self) -> str:

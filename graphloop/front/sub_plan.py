@@ -19,10 +19,10 @@ from ..policy import Policy
 from ..run import EndReason, Run
 from ..spending import Budget
 from ..values import Message, Usage, UserMessage, evolve
-from .child import Brief, Opener
 from .differences import changed_fields
 from .inputs import MessageInput, messages_of
 from .states import lent
+from .sub_agents import Brief, Opener
 
 __all__ = ["ChildResult", "SubPlan"]
 

@@ -26,8 +26,8 @@ from graphloop.drivers.pending import Pending, ask_key
 from graphloop.effects import AskHuman, CallTool, StartRun
 from graphloop.events import Cancelled, ChildEnded, Decided, Event, Queued, Started, ToolReturned
 from graphloop.front.answers import RESULT, Answers
-from graphloop.front.child import AgentTool
 from graphloop.front.options import ToolInput
+from graphloop.front.sub_agents import AgentTool
 from graphloop.replay import replay, replay_steps
 from graphloop.run import Run, Spent
 from graphloop.schemas import parameters_of

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from graphloop.compaction import LAYERS, Compaction
 from graphloop.errors import GraphError, Problem
 from graphloop.front import graph as front
-from graphloop.front.own_node import node
+from graphloop.front.node_decorator import node
 from graphloop.front.topology import dump, fingerprint, load
 from graphloop.front.with_agents import with_agents
 from graphloop.graph import END, EndType, Graph

@@ -26,8 +26,8 @@ from graphloop import (
 from graphloop.drivers.ports import Ports
 from graphloop.effects import StartRun
 from graphloop.errors import ConfigError
-from graphloop.front.child import AgentTool
 from graphloop.front.options import AgentOptions, RunOptions
+from graphloop.front.sub_agents import AgentTool
 from graphloop.loop import Standard, standard_edges
 from graphloop.providers.base import TextDelta
 from graphloop.providers.script import Entry

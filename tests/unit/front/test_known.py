@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from graphloop import Agent, agent_tool, sub_graph, tool
-from graphloop.front.child import AgentTool
 from graphloop.front.graph import Graph
 from graphloop.front.known import graph_of
+from graphloop.front.sub_agents import AgentTool
 from graphloop.front.topology import load
 from graphloop.graph import END
 from graphloop.nodes import Append

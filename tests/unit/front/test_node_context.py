@@ -6,7 +6,7 @@ import pytest
 
 from graphloop.effects import Invoke
 from graphloop.errors import ConfigError
-from graphloop.front.node_context import NodeContext
+from graphloop.front.node_signature import NodeContext
 from graphloop.run import evolve
 from graphloop.turn import Dialogue, Turn
 from graphloop.values import FinishReason, Reply, Usage, UserMessage

@@ -9,7 +9,7 @@ import pytest
 from graphloop import Agent, tool
 from graphloop.errors import ConfigError
 from graphloop.events import Setup
-from graphloop.front.watched import (
+from graphloop.front.inherited_limits import (
     REASON,
     beyond_watch,
     offered_below,

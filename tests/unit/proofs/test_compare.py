@@ -14,8 +14,8 @@ from typing_extensions import Unpack
 from graphloop import Agent, budget, sub_graph, tool
 from graphloop.contract import ChildContract, Contract
 from graphloop.errors import ConfigError
+from graphloop.front.hooks import AnswerInfo
 from graphloop.front.options import AgentOptions
-from graphloop.front.told import AnswerInfo
 from graphloop.front.topology import load
 from graphloop.graph import END, Graph
 from graphloop.loop import Standard

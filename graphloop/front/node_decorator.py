@@ -24,13 +24,16 @@ from ..node_protocol import Kind, Node, OwnKind, Reaction
 from ..nodes.function import Function
 from ..outcomes import Aborted, Failed, Outcome
 from ..run import Run
-from .carried import Carried
+from .bindings import Carried
 from .node_call import NodeCall
-from .node_context import NodeContext
 from .node_options import NodeOptions
-from .node_signature import signature_of
+from .node_signature import NodeContext, signature_of
 
-__all__ = ["NodeMaker", "OwnNode", "node"]
+__all__ = [
+    "NodeMaker",
+    "OwnNode",
+    "node",
+]
 
 S = TypeVar("S")
 R = TypeVar("R")

@@ -8,7 +8,7 @@ do nothing that its parent may not (DESIGN §6, GL9).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Protocol, final
@@ -25,13 +25,13 @@ from ..schemas import model_parameters
 from ..tool_options import Approval
 from ..tools import Tool
 from ..values import Message, UserMessage
-from .keeper import Keeper
+from .hooks import Model
+from .resources import SharedResources
 
 if TYPE_CHECKING:
     from ..proofs.most import Bound
-    from .nesting import Nesting  # It looks at nodes that bring such plans along.
 
-__all__ = ["AgentTool", "Brief", "Opener", "Plan", "as_agent_tool"]
+__all__ = ["AgentTool", "Brief", "NamedAgent", "Nesting", "Opener", "Plan", "as_agent_tool"]
 
 TASK: Final = "The task, with everything that is needed to do it."
 NOTHING_ELSE: Final = ConfigDict(extra="forbid")
@@ -44,6 +44,22 @@ class Brief:
 
     messages: tuple[Message, ...]
     state: object = None
+
+
+@final
+@dataclass(frozen=True)
+class Nesting:
+    """How deep a graph's nodes begin runs.
+
+    Attributes:
+        path: the agents of one of the deepest ways, outermost first.
+        problem: why a run would go too deep, in words; empty if none would.
+        called: the agents of one of the deepest ways by nodes and by calls, outermost first.
+    """
+
+    path: tuple[str, ...] = ()
+    problem: str = ""
+    called: tuple[str, ...] = ()
 
 
 class Opener(Protocol):
@@ -84,8 +100,13 @@ class Opener(Protocol):
         ...
 
     @property
-    def keepers(self) -> Collection[Keeper]:
-        """What keeps open what the agent needs, and the agents that it may call."""
+    def resources(self) -> Collection[SharedResources]:
+        """What the agent, and the agents that it may call, share among their runs."""
+        ...
+
+    @property
+    def own_resources(self) -> Collection[SharedResources]:
+        """Those of the agent itself, and of the agents that were made for its runs only."""
         ...
 
 
@@ -99,6 +120,16 @@ class Plan(Protocol):
 
     def open(self, effect: StartRun, run: Run[Any], ports: Ports[Any]) -> ChildRun[Any]:
         """Return the child run that is wished for."""
+        ...
+
+
+class NamedAgent(Protocol):
+    """An agent or a graph, as runs are given it by a name (`agents={"writer": writer}`)."""
+
+    def as_sub_agent(
+        self, name: str, model: Model | None, options: Mapping[str, object]
+    ) -> AgentTool:
+        """Return it for one run; a graph is asked with the model and the access of that run."""
         ...
 
 
@@ -123,6 +154,15 @@ class AgentTool:
     def name(self) -> str:
         """The name that the calling model calls it by."""
         return self.tool.name
+
+    def as_sub_agent(
+        self,
+        name: str,  # noqa: ARG002 - a node runs it by the name that it is given by
+        model: Model | None,  # noqa: ARG002 - an agent has its own
+        options: Mapping[str, object],  # noqa: ARG002 - the same
+    ) -> AgentTool:
+        """Return the agent itself."""
+        return self
 
     def renamed(self, name: str) -> AgentTool:
         """Return the same agent under another name."""

@@ -1,14 +1,20 @@
-"""Watched: the temporal rules that a run is given, and what they mean for its child runs."""
+"""What holds for a run and for its child runs: rules, gates, budgets and the bound of all."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from .. import front
+from ..drivers.callback_results import gates_of
+from ..drivers.ports import Ports
+from ..effects import StartRun
 from ..errors import ConfigError
 from ..events import Setup
 from ..graph import Graph
-from ..policy import Policy, allow, deny
+from ..limits import stricter
+from ..model_price import ModelPrice
+from ..policy import Condition, Policy, allow, deny, policy_of
 from ..run import Run
 from ..temporal import Rules, TemporalRule, describe_rule, rules_of, words_of
 from ..temporal_names import guarded_tools, names_of, resolve
@@ -16,7 +22,68 @@ from ..values import ToolSpec, evolve
 from .options import RunOptions
 from .world import World
 
-__all__ = ["added_under", "beyond_watch", "offered_below", "refuse_other_rules", "watched"]
+if TYPE_CHECKING:
+    from ..proofs.most import Bound
+
+__all__ = [
+    "added_under",
+    "beyond_watch",
+    "gates_below",
+    "offered_below",
+    "refuse_other_rules",
+    "reply_max",
+    "run_bound",
+    "setup_below",
+    "watched",
+]
+
+
+def setup_below(own: Setup, effect: StartRun, parent: Run[Any], above: Sequence[Policy]) -> Setup:
+    """Return the setup of a child run.
+
+    Args:
+        own: that of a run of the same graph at the top.
+        effect: the wish for the child, with its budget.
+        parent: the run that wishes for it.
+        above: the rules of the gates above it, outermost first.
+    """
+    setup = parent.setup
+    return evolve(
+        own,
+        tools=offered_below(own.tools, setup),
+        budget=own.budget.tightened(effect.budget),
+        rules=(*(gate.rules for gate in above), *own.rules),
+        depth=setup.depth + 1,
+        depth_max=min(own.depth_max + setup.depth + 1, setup.depth_max),
+        signed=setup.signed,
+        approval_ttl_s=stricter(setup.approval_ttl_s, own.approval_ttl_s),
+    )
+
+
+def gates_below(effect: StartRun, parent: Run[Any], ports: Ports[Any]) -> tuple[Policy, ...]:
+    """Return the gates that a child run is held to, outermost first.
+
+    Those of its parent hold below it; and of the parent's own graph those that have let the call
+    pass which starts the child, for it works in that call's name. A child that a node starts has
+    been called by nobody.
+
+    Args:
+        effect: the wish for the child.
+        parent: the run that wishes for it.
+        ports: the parent's world.
+    """
+    recorded, added = gates_of(parent.setup.rules, ports.gates)
+    passed = parent.turn.gated if parent.turn.has_call(effect.key) else ()
+    unknown: Mapping[str, Condition] = {}
+    functions = unknown if ports.own is None else ports.own.conditions
+    # The parent's own tools are no tools of the child, though one may be named alike.
+    answering = allow(*parent.setup.own).rules if parent.setup.own else ()
+    own = [
+        policy_of(one[len(answering) :] if one[:1] == answering else one, functions)
+        for one in passed
+    ]
+    return (*recorded, *added, *own)
+
 
 S = TypeVar("S")
 
@@ -152,3 +219,46 @@ def _kept_below(above: Setup) -> tuple[str, ...]:
     denied = [one for gate in above.rules for one in gate if one.reason == REASON]
     inherited = [name for one in denied if one.verdict == "deny" for name in one.tools]
     return tuple(dict.fromkeys((*inherited, *guarded_tools(Rules(above.watch)))))
+
+
+def reply_max(setup: Setup, world: World) -> int | None:
+    """Return how many tokens one reply may have, also to an agent of the world; None for any."""
+    limits = [setup.settings.max_tokens]
+    limits += [one.opener.reply_max for one in world.children.values()]
+    known = [one for one in limits if one is not None]
+    return max(known) if len(known) == len(limits) else None
+
+
+def run_bound(
+    graph: Graph[Any],
+    setup: Setup,
+    world: World,
+    context_window: int | None,
+    price: ModelPrice | None,
+) -> Bound:
+    """Return the bound of one run of `graph`, with the agents that it may call.
+
+    Args:
+        graph: what runs.
+        setup: the run's budget and limits.
+        world: the agents of the run.
+        context_window: how many tokens the largest of the models' windows holds.
+        price: the price of the dearest of the models.
+    """
+    agents = {
+        name: plan.opener.bound(context_window=context_window, price=price)
+        for name, plan in world.children.items()
+    }
+    called = [one for one in setup.tools if one.kind == "agent" and setup.depth_max > 0]
+    return front.bound(
+        graph,
+        budget=setup.budget,
+        max_tokens=reply_max(setup, world),
+        context_window=context_window,
+        price=price,
+        agents=agents,
+        called=front.Called(
+            {one.name: agents[one.name] for one in called if not one.takes_over},
+            {one.name: agents[one.name] for one in called if one.takes_over},
+        ),
+    )

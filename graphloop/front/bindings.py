@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar, final, runtime_checkable
+from typing import Any, Final, Protocol, TypeVar, final, runtime_checkable
 
+from ..allowance import deeper
 from ..contract import Contract, contract_of
 from ..drivers.ports import Callback
 from ..errors import ConfigError, GraphError, Problem
@@ -17,9 +18,10 @@ from ..nodes.function import Function
 from ..nodes.model_call import ModelCall
 from ..nodes.router import Router
 from ..outcomes import Outcome
-from .child import Plan
+from .sub_agents import Nesting, Plan
 
 __all__ = [
+    "DEPTH_MAX",
     "Carried",
     "Carrier",
     "agents_named",
@@ -29,8 +31,8 @@ __all__ = [
     "functions_named",
     "models_named",
     "needs_messages",
+    "nesting_of",
 ]
-
 
 S = TypeVar("S")
 
@@ -199,3 +201,36 @@ def _asks(node: Node[Any, Outcome]) -> bool:
         return True
     promised = contract_of(node)
     return promised is not None and node.kind != "graph" and promised.model_calls != 0
+
+
+DEPTH_MAX: Final = 2
+"""How deep agents may be below a run of which the caller does not say it."""
+
+
+def nesting_of(graph: Graph[Any], plans: Mapping[str, Plan], given: int | None) -> Nesting:
+    """Return how deep the nodes of a graph begin runs.
+
+    Args:
+        graph: what runs.
+        plans: the agents of its runs.
+        given: how deep agents may be below such a run; None if the caller has not chosen.
+
+    Raises:
+        ConfigError: models could never call some agent, at a depth that the caller has not chosen.
+    """
+    most = DEPTH_MAX if given is None else given
+    path, within = tuple[str, ...](), ""
+    for name in agents_named(graph.nodes.values()) if plans else ():
+        if name in plans:
+            below = plans[name].opener.nesting
+            path, within = max(path, (name, *below.path), key=len), within or below.problem
+    if len(path) > most:
+        within = f"graph {graph.name!r}: {deeper([path[most]], most, len(path))}"
+    ways = [(name, *plan.opener.nesting.called) for name, plan in plans.items()]
+    called = max(ways, key=len, default=tuple[str, ...]())
+    if given is None and (deep := len(called)) > most >= len(path):
+        raise ConfigError(
+            f"agents {' > '.join(map(repr, called))} are {deep} deep, so no model can call "
+            f"{called[most]!r}. Fix: max_agent_depth={deep}, or max_agent_depth={most} if meant"
+        )
+    return Nesting(path, within, called[:most])

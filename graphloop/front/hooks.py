@@ -1,17 +1,28 @@
-"""What an agent's functions are told, and what they may answer."""
+"""What an agent's functions are told and may answer, and how listeners are called."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar, cast
 
+from ..drivers.cancellation import cancelled_inside
 from ..providers.base import Provider
 from ..tools import AnyTool
 from ..values import Message, ToolChoice, Usage
 from .inputs import MessageInput
 
-__all__ = ["AnswerInfo", "ChoiceInput", "Model", "StepChanges", "StepInfo", "Verdict"]
+__all__ = [
+    "AnswerInfo",
+    "ChoiceInput",
+    "Model",
+    "StepChanges",
+    "StepInfo",
+    "Verdict",
+    "inform",
+]
 
 Model: TypeAlias = str | Provider
 ChoiceInput: TypeAlias = Literal["auto", "required", "none"] | ToolChoice
@@ -83,3 +94,25 @@ class Verdict:
     ok: bool
     feedback: str = ""
     retry: bool = True
+
+
+T = TypeVar("T")
+
+
+async def inform(name: str, listener: Callable[[T], object], told: T) -> tuple[str, ...]:
+    """Call a listener, and return a warning if it failed.
+
+    Args:
+        name: what the listener is called in warnings.
+        listener: a function, which may be asynchronous.
+        told: what it is told.
+    """
+    try:
+        answer = listener(told)
+        if inspect.isawaitable(answer):
+            await cast("Awaitable[object]", answer)
+    except asyncio.CancelledError as error:
+        return (f"{name} was {cancelled_inside(error)}",)
+    except Exception as error:  # noqa: BLE001 - a listener cannot fail a run
+        return (f"{name} raised {type(error).__name__}: {error}",)
+    return ()
