@@ -15,7 +15,7 @@ from io import TextIOWrapper
 from typing import TextIO
 
 from ..errors import ConfigError, GraphloopError
-from ..views.plain_signs import in_signs_of
+from ..views.text import in_signs_of
 from .lines import clean
 
 __all__ = ["Status", "complain", "delivered", "guarded", "put_file", "put_picture", "tell"]

@@ -19,8 +19,9 @@ from ..outcomes import Outcome
 from ..policy import Named
 from ..spending import Budget
 from ..temporal import Rules
-from ..views.dot import dot
-from ..views.mermaid import mermaid
+from ..views.dot import dot_of
+from ..views.mermaid import mermaid_of
+from ..views.picture import picture
 from .node_parameters import odd_parameters
 
 if TYPE_CHECKING:
@@ -88,11 +89,11 @@ class StaticGraph(Graph[S]):
 
     def mermaid(self) -> str:
         """Return the graph as a Mermaid flowchart."""
-        return mermaid(self)
+        return mermaid_of(picture(self))
 
     def dot(self) -> str:
         """Return the graph in Graphviz' language."""
-        return dot(self)
+        return dot_of(picture(self))
 
     def save(self, path: str | Path, *, level: Level = "node") -> Path:
         """Draw the graph into a file, by its suffix: svg, png, pdf, mmd, dot or txt.

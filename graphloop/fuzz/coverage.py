@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, final
 
 from ..graph import Graph
-from ..views.marks import Marks, Tone
-from ..views.tally import Tally
+from ..views.marks import Marks, Tally, Tone
 from .story import Story
 
 __all__ = ["Coverage"]

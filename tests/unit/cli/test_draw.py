@@ -171,7 +171,7 @@ def test_what_was_answered_is_not_waited_for(capsys: pytest.CaptureFixture[str])
     shown = drawn(capsys, run_id)
 
     assert "waits for" not in shown
-    assert "pay: approved, not taken up yet" in shown
+    assert "pay: approved, not resumed yet" in shown
 
 
 @pytest.mark.usefixtures("pay_desk")
@@ -183,7 +183,7 @@ def test_what_was_answered_to_a_child_is_not_waited_for(capsys: pytest.CaptureFi
     draw(DrawRequest(runs=(run_id,), store="runs.db", expand=True, text=True))
 
     shown = capsys.readouterr().out
-    assert "pay: denied, not taken up yet" in shown
+    assert "pay: denied, not resumed yet" in shown
     assert "waits for approval" not in shown
 
 
