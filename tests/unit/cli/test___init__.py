@@ -14,7 +14,7 @@ from graphloop.cli import main
 from graphloop.cli.status import Status
 from tests.unit.cli.command_line import COMMAND, ROOT, environment
 
-HEAVY = ("rich", "yaml", "httpx", "networkx", "graphviz")
+HEAVY = ("rich", "yaml", "httpx", "networkx", "fpdf")
 
 
 def called(
