@@ -36,7 +36,7 @@ _NOT_FOLLOWED: Final = _QUIET_OUTCOMES | {"held"}
 @final
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One drawn line: every outcome that leads from one node to one target.
+    """A drawn line: every outcome that leads from a node to a target.
 
     The role decides the look. `main` lines are the path of first outcomes from the start that are
     no failure, no abort and no wait for a person; the `closing` line leads back into it. A

@@ -82,7 +82,7 @@ class Tally:
 @final
 @dataclass(frozen=True, kw_only=True)
 class Marks:
-    """What lies over the diagram of a graph; names that the graph lacks mark nothing.
+    """An overlay on the diagram of a graph; names that the graph lacks mark nothing.
 
     Args:
         title: words behind the graph's name.

@@ -96,7 +96,7 @@ class Inner:
 @final
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """One graph: its title, the id of its first shape, its shapes (END last) and its lines."""
+    """The title, first shape, shapes (END last) and lines of a graph, and its child graphs."""
 
     title: str
     start: str

@@ -82,7 +82,7 @@ class Party:
 @final
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One message, at a time in seconds since the run started; `answers` marks a reply."""
+    """A message, at a time in seconds since the run started; `answers` marks a reply."""
 
     at: float
     source: Party

@@ -42,7 +42,7 @@ def _unanswered(run: Run[Any], ask: AskHuman | CallTool) -> str:  # noqa: ARG001
 @final
 @dataclass(frozen=True)
 class Trace:
-    """What one run has done so far.
+    """The path of one run so far, and its cost.
 
     Attributes:
         visits: how often the run entered each node, and END.
