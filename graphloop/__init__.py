@@ -47,11 +47,12 @@ if TYPE_CHECKING:
     )
     from .providers.retries import Retries
     from .providers.timeouts import Timeouts
-    from .run import EndReason, StepResult
+    from .run import EndReason
     from .spending import Budget, budget
     from .tool_effects import NOT_DONE, UNKNOWN, Found
     from .tools import Tool, ToolContext, tool
     from .topology.registration import Registry, registry
+    from .turn import StepResult
     from .values import FinishReason, ToolChoice, Usage
 
 __all__ = [
@@ -180,7 +181,8 @@ _HOMES = {
     ),
     ".providers.retries": ("Retries",),
     ".providers.timeouts": ("Timeouts",),
-    ".run": ("EndReason", "StepResult"),
+    ".run": ("EndReason",),
+    ".turn": ("StepResult",),
     ".tool_effects": ("NOT_DONE", "UNKNOWN", "Found"),
     ".tools": ("Tool", "ToolContext", "tool"),
     ".topology.registration": ("Registry", "registry"),

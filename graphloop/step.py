@@ -57,8 +57,9 @@ from .history import History
 from .interruption import interrupted
 from .node_protocol import Leave, Wait
 from .outcomes import Outcome, outcome_name
-from .run import Ending, EndReason, Run, Spent, Turn, evolve
+from .run import Ending, EndReason, Inbox, Run, RunRecord, Spent, evolve
 from .temporal_watch import watch_answer, watch_begin, watch_decision, watch_leave, watch_wait
+from .turn import Turn
 
 __all__ = ["ELSEWHERE", "SETTLE_MAX", "Step", "begin", "step"]
 
@@ -112,14 +113,13 @@ def begin(graph: Graph[S], started: Started, state: S) -> Step[S]:
     """
     run: Run[S] = Run(
         id=started.run_id,
-        graph=graph.name,
         node=graph.start,
         state=state,
         setup=started.setup,
         at=started.at,
-        started_at=started.at,
         messages=History(started.messages),
-        steering=started.steering,
+        inbox=Inbox(started.steering),
+        record=RunRecord(started.at),
     )
     if started.setup.watch:
         run = watch_begin(run, started.setup.watch)
@@ -146,7 +146,7 @@ def step(graph: Graph[S], run: Run[S], event: Event) -> Step[S]:
     else:
         return Step(event, _noted(run, event), ())
     heard: Event = event
-    if run.watch.automata:
+    if run.watch.monitor.automata:
         run, heard = watch_answer(run, event, answered), watch_decision(run, event, answered)
     return _settle(graph, run, event, heard, answered)
 
@@ -172,8 +172,7 @@ def _answered(run: Run[S], event: Answering) -> tuple[Effect, Run[S]]:
         seq=run.seq + 1,
         at=event.at,
         pending=pending,
-        begun=run.begun - {event.effect} if run.begun else run.begun,
-        unwanted=run.unwanted - {event.effect} if run.unwanted else run.unwanted,
+        started=run.started - {event.effect} if run.started else run.started,
         spent=_spend(run, event, answered),
     )
 
@@ -188,11 +187,12 @@ def _noted(run: Run[S], event: Started | Resumed | Begun | Queued | Cancelled) -
         case Resumed():
             return run
         case Queued(message=message, follow_up=True):
-            return evolve(run, follow_ups=(*run.follow_ups, message))
+            follow_ups = (*run.inbox.follow_ups, message)
+            return evolve(run, inbox=evolve(run.inbox, follow_ups=follow_ups))
         case Queued(message=message):
-            return evolve(run, steering=(*run.steering, message))
+            return evolve(run, inbox=evolve(run.inbox, steering=(*run.inbox.steering, message)))
         case Cancelled(reason=reason):
-            return evolve(run, stopping=reason)
+            return evolve(run, inbox=evolve(run.inbox, stopping=reason))
         case Begun(effects=effects, spent=used):
             strangers = [one for one in effects if one not in run.pending]
             if strangers:
@@ -200,7 +200,7 @@ def _noted(run: Run[S], event: Started | Resumed | Begun | Queued | Cancelled) -
                     f"Begun names effects {strangers} of run {run.id!r}, "
                     f"which waits for {sorted(run.pending) or 'nothing'}"
                 )
-            return evolve(run, begun=run.begun.union(effects), spent=run.spent + used)
+            return evolve(run, started=run.started.union(effects), spent=run.spent + used)
 
 
 def _seconds(run: Run[S], event: Event) -> float:
@@ -254,14 +254,14 @@ def _settle(
                 # It starts nothing: the node is stopped as if it had waited.
                 run, heard, answered = evolve(run, node=node), Cancelled(run.at), None
                 continue
-            if run.watch.automata:
+            if run.watch.monitor.automata:
                 taken = evolve(taken, run=watch_wait(taken.run, event, answered, taken.effects))
             return taken
         run = reaction.run
         target = graph.table[node].get(type(reaction.outcome))
         if target is None or not isinstance(run, Run):  # pyright: ignore[reportUnnecessaryIsInstance] - types can be ignored
             raise _broken(graph, node, *_unfit_leave(graph.table[node], run, reaction.outcome))
-        if run.watch.automata:
+        if run.watch.monitor.automata:
             run = watch_leave(graph, run, node, type(reaction.outcome), target)
         if target == "END":
             return _end(graph, event, node, run)
@@ -295,10 +295,6 @@ def _wait(graph: Graph[S], event: Event, node: str, wait: Wait[S]) -> Step[S]:
     if not (isinstance(wait, Wait) and isinstance(wait.run, Run) and type(wait.effects) is tuple):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise _broken(graph, node, *_unfit_wait(wait))
     run, effects = wait.run, wait.effects
-    for unwanted in run.unwanted:
-        if not isinstance(run.pending.get(unwanted), StartRun):
-            found = f"wants no answer of effect {unwanted}, which is no child run it waits for."
-            raise _broken(graph, node, found, "name pending `StartRun` effects only.")
     if not effects and run.pending:
         return Step(event, evolve(run, node=node), ())
     pending, turn = dict(run.pending), run.turn

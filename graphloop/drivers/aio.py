@@ -288,7 +288,7 @@ class AsyncDriver(Generic[S]):
         """
         if not self._heard:
             stopping = self._left or self._abort is not None
-            if run.unwanted and not stopping and (ended := await self._unwanted(run)):
+            if run.turn.abandoned and not stopping and (ended := await self._unwanted(run)):
                 return ended
             if stopping or not self._asides:
                 item = await (self._stopped() if stopping else self._hear(run))
@@ -362,10 +362,10 @@ class AsyncDriver(Generic[S]):
 
         Those spend on, so the run waits until they are free.
         """
-        for effect_id in sorted(run.unwanted - self._tried):
+        for effect_id in sorted(run.abandoned - self._tried):
             self._tried.add(effect_id)
             effect = run.pending[effect_id]
-            assert isinstance(effect, StartRun), "the kernel has looked"
+            assert isinstance(effect, StartRun), "a fan-out waits for child runs only"
             await self._hearing.drop(effect)
             event = Cancelled(self._ports.clock(), "not needed any more")
             with suppress(RunBusy):

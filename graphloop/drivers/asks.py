@@ -225,7 +225,7 @@ def pending_of(
             case CallTool(client=True, call=call):
                 key = "/".join((*path, effect.key))
                 yield Pending("client_tool", key, call.id, call.name, call.arguments, agents)
-            case StartRun(key=key, agent=agent) if effect.id not in run.unwanted:
+            case StartRun(key=key, agent=agent) if effect.id not in run.abandoned:
                 child = children.get(f"{run.id}/{key}")
                 if child is not None:
                     below = (*path, key), (*agents, agent)

@@ -70,7 +70,7 @@ def child_ended(at: float, effect: int, run: Run[Any]) -> ChildEnded:
         content = f"The agent failed: {failure.error}: {failure.message}"
     else:
         content = f"The agent gave no answer; it ended by {reason.value}."
-        said = next((one.text for one in reversed(run.steps) if one.text.strip()), "")
+        said = next((one.text for one in reversed(run.record.steps) if one.text.strip()), "")
         content += f" Its last words, which are no answer: {said}" if said else ""
     return ChildEnded(at, effect, content, "error", run.spent, reason)
 
@@ -82,9 +82,9 @@ def child_unwanted(at: float, effect: int, spent: Spent) -> ChildEnded:
 
 def _answer(run: Run[Any], reason: EndReason) -> str:
     """Return what the tools answered that ended a run, or else the run's answer."""
-    if reason is not EndReason.COMPLETED or not run.steps or said_after_calls(run):
+    if reason is not EndReason.COMPLETED or not run.record.steps or said_after_calls(run):
         return latest_answer(run)
-    results = [one.text for one in run.steps[-1].tool_results if one.status == "ok"]
+    results = [one.text for one in run.record.steps[-1].tool_results if one.status == "ok"]
     return "\n".join(results) or latest_answer(run)
 
 

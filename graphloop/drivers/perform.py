@@ -89,13 +89,13 @@ class Performer(Generic[S]):
             effect.id
             for effect in todo
             if isinstance(effect, CallTool)
-            and effect.id not in run.begun
+            and effect.id not in run.started
             and not self.is_repeatable(effect)
         )
 
     def take_up(self, run: Run[S]) -> None:
         """Reckon with what another process may have begun of a run."""
-        self.begun, self._taken_up_at = run.begun, run.next_effect
+        self.begun, self._taken_up_at = run.started, run.next_effect
 
     def unbegun(
         self, todo: Iterable[Effect], run: Run[S], children: Container[str]

@@ -238,8 +238,8 @@ class _Process(Generic[S]):
 
     def hear(self) -> Event | None:
         """Return what happens next, or None if nothing does."""
-        if self._simulation.run.unwanted:
-            return self._unwanted(min(self._simulation.run.unwanted))
+        if abandoned := self._simulation.run.abandoned:
+            return self._unwanted(min(abandoned))
         if self._resuming and self._todo:
             self._resuming = False
             return Resumed(self._clock)
@@ -278,7 +278,7 @@ class _Process(Generic[S]):
         self._resuming = True
         self._clock += self._rng.uniform(0.0, DOWNTIME_MAX_S)
         run = self._simulation.run = replay(self._graph, self._simulation.events)
-        self._interrupted, self._taken_up_at = run.begun, run.next_effect
+        self._interrupted, self._taken_up_at = run.started, run.next_effect
         if not run.ended:
             self.wish(run.pending.values())
 
@@ -287,7 +287,7 @@ class _Process(Generic[S]):
         self._todo = [one for one in self._todo if one.id != effect_id]
         self._flying = [(at, one) for at, one in self._flying if one.id != effect_id]
         effect, spent = self._simulation.run.pending[effect_id], Spent()
-        assert isinstance(effect, StartRun), "the kernel has looked"
+        assert isinstance(effect, StartRun), "a fan-out waits for child runs only"
         with suppress(Exception):
             ended = self._world.child(effect) if self._rng.random() < 0.5 else None
             spent = spent if ended is None else ended[2]
@@ -303,7 +303,7 @@ class _Process(Generic[S]):
         return (
             isinstance(effect, CallTool)
             and not effect.client
-            and effect.id not in self._simulation.run.begun
+            and effect.id not in self._simulation.run.started
             and not self._world.repeatable(effect)
         )
 

@@ -205,7 +205,7 @@ def _judge(
             messages=run.messages,
             usage=run.spent.usage,
             step_index=run.turn.number,
-            attempt=run.rejections.get(name, 0),
+            attempt=run.counters.rejections.get(name, 0),
         )
         verdict = await awaited(judge(info))
         if isinstance(verdict, bool):

@@ -16,7 +16,7 @@ from msgspec.json import Decoder, Encoder
 from ..asks import Ask
 from ..errors import MISTAKES, AskFailed, ConfigError, NotDeterministic
 from ..events import Asked, Failure
-from ..run import Exchange
+from ..turn import Exchange
 
 __all__ = ["Returned", "played"]
 

@@ -75,7 +75,7 @@ class NodeCall:
     async def _answer(self, run: Run[Any], given: tuple[object, ...]) -> object:
         name = self.signature.name
         if self.signature.asks is not None:
-            exchanges = run.dialogue.exchanges if run.dialogue is not None else ()
+            exchanges = run.turn.dialogue.exchanges if run.turn.dialogue is not None else ()
             found = played(self.function(*given), exchanges, name)
             return found.value if isinstance(found, Returned) else found
         try:

@@ -47,7 +47,7 @@ class NodeContext(Struct, frozen=True):
         A generator is told the same each time that it is run again: how things were at first.
         """
         waiting = (one.id for one in run.pending.values() if isinstance(one, Invoke))
-        begun = run.dialogue
+        begun = run.turn.dialogue
         at = next(waiting, run.next_effect) if begun is None else begun.at
         is_longer = begun is not None and begun.messages < len(run.messages)
         return cls(

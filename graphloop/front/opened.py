@@ -13,7 +13,8 @@ from ..effects import HandOver
 from ..errors import OutputInvalid, RunFailed
 from ..events import Steered
 from ..graph import Graph
-from ..run import EndReason, Run, Spent, StepResult
+from ..run import EndReason, Run, Spent
+from ..turn import StepResult
 from ..values import Message
 from .callbacks import OUTPUT
 from .final_answer import FinalAnswer
@@ -103,7 +104,8 @@ class Opened(Generic[S]):
         ]
         reason = run.ending.reason if self.final and run.ended and run.ending else None
         lacking = f"`output` is None: the run ended by `{reason}` before it had one"
-        told = run.warnings if reason in ANSWERED else (lacking, *run.warnings)
+        warned = run.record.warnings
+        told = warned if reason in ANSWERED else (lacking, *warned)
         own = (*unseen_costs(self.graph, run), *unkept_rules(run), *unknown_words(run))
         return (*told, *own, *of_children)
 
@@ -133,8 +135,8 @@ class Opened(Generic[S]):
             return RunFailed("unknown")
         if failure.error != OutputInvalid.__name__:
             return RunFailed(f"{failure.error}: {failure.message}")
-        said = "" if self.final is None or not run.steps else self.final.said(run)
-        times = run.rejections.get(OUTPUT, 0)
+        said = "" if self.final is None or not run.record.steps else self.final.said(run)
+        times = run.counters.rejections.get(OUTPUT, 0)
         return OutputInvalid(
             f"`output_type`: expected an answer of this type, found none; it was sent back "
             f"{times} time(s). As the model reads it: {failure.message}",

@@ -15,12 +15,12 @@ from ..drivers.asks import Pending
 from ..drivers.ports import Price
 from ..model_price import ModelPrice
 from ..policy import Policy
-from ..run import StepResult
 from ..spending import Budget
 from ..stop import Condition, StopInfo
 from ..stores.base import Store
 from ..temporal import Rules
 from ..tools import AnyTool
+from ..turn import StepResult
 from .child import AgentTool
 from .inputs import MessageInput
 from .told import AnswerInfo, ChoiceInput, Model, StepChanges, StepInfo, Verdict

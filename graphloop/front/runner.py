@@ -396,5 +396,5 @@ class Runner(Generic[S]):
         assert taken_up is not None, "a run is started or taken up"
         run, below = taken_up.run, descendants(taken_up)
         seen = driver.resume(run, taken_up.answers, taken_up.children)
-        spent, reported = spent_by(run, below), len(run.steps)
+        spent, reported = spent_by(run, below), len(run.record.steps)
         return opened(self.graph, ports, driver, seen, spent, reported, children=below)

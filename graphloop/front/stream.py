@@ -15,8 +15,9 @@ from ..drivers.aio import AsyncDriver, Nested
 from ..errors import ConfigError, RunFailed
 from ..events import Steered
 from ..providers.base import TextDelta
-from ..run import EndReason, Run, StepResult
+from ..run import EndReason, Run
 from ..step import Step
+from ..turn import StepResult
 from ..values import UserMessage
 from ..views.objects import ObjectView
 from ..views.parts import ErrorPart, Finish, ObjectDelta, Part, PartView, RunStart, Warned
@@ -347,8 +348,8 @@ class RunStream(Generic[S]):
 
     async def _report(self, listener: Callable[[StepResult], object], run: Run[S]) -> None:
         """Tell of the turns that have closed."""
-        reported, self._reported = self._reported, len(run.steps)
-        for result in run.steps[reported:]:
+        reported, self._reported = self._reported, len(run.record.steps)
+        for result in run.record.steps[reported:]:
             await self._inform("on_step_finish", listener, result)
 
     async def _inform(self, name: str, listener: Callable[[T], object], told: T) -> None:

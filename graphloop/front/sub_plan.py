@@ -127,7 +127,7 @@ class SubPlan:
             ended.content,
             lent(child.state),
             child.ending.reason,
-            tuple(child.added),
+            tuple(child.record.added),
             child.spent.usage,
         )
         new, made = self.output(lent(run.state), result), f"`output` of node {self.name!r} returns"

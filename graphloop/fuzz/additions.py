@@ -30,7 +30,7 @@ from ..events import (
 )
 from ..node_protocol import unwrapped
 from ..nodes.execute import Execute
-from ..run import Turn
+from ..turn import Turn
 from ..values import (
     AssistantMessage,
     Message,
@@ -62,7 +62,7 @@ def untrue_additions(subject: Subject[S], story: Story[S]) -> Iterator[Violation
             ledger.hear(chapter)
         heard = move.number
         sent = new_in(move.run.messages, move.before.messages)
-        added = new_in(move.run.added, move.before.added)
+        added = new_in(move.run.record.added, move.before.record.added)
         by = f"node {move.node.name!r}"
         if sent is not None and added is not None and ledger.own(sent) != ledger.own(added):
             found = f"{by} adds other messages to the conversation than to what the run has added"
@@ -79,7 +79,9 @@ def _unread(story: Story[S]) -> Iterator[Violation]:
     """Yield what somebody said meanwhile that was not read once, and does not wait."""
     said = Counter([one.event.message for one in story.chapters if isinstance(one.event, Queued)])
     run = story.run
-    known = Counter([*run.added, *run.steering, *run.follow_ups] if said and run else ())
+    known = Counter(
+        [*run.record.added, *run.inbox.steering, *run.inbox.follow_ups] if said and run else ()
+    )
     for message, times in said.items():
         if known[message] != times:
             found = f"{message.content!r} was said {times} time(s), and read {known[message]}"

@@ -14,8 +14,8 @@ from ..effects import AskHuman, CallTool, CheckCalls, Effect, StartRun
 from ..events import CallCheck, CallsChecked, Cancelled, Decided, ModelReplied
 from ..nodes.execute import Execute
 from ..policy import Rule, decide
-from ..run import Turn
 from ..spending import Budget
+from ..turn import Turn
 from ..values import ToolCall
 from .story import Chapter, Story
 from .subject import Subject, rules_of_gate

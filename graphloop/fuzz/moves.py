@@ -11,7 +11,8 @@ from ..events import Event, Started
 from ..history import History
 from ..node_protocol import Leave, Node, Wait
 from ..outcomes import Outcome
-from ..run import Run, Turn, evolve
+from ..run import Run, evolve
+from ..turn import Turn
 from ..values import Message
 from .story import Story
 from .subject import Subject
@@ -59,7 +60,8 @@ def moves(subject: Subject[S], story: Story[S]) -> Iterator[Move[S]]:
             run: Run[S] = deed.decision.run
             if isinstance(heard, Started):
                 given, heard = History(heard.messages), None
-                before = evolve(run, messages=given, added=History[Message](), turn=Turn())
+                record = evolve(run.record, added=History[Message]())
+                before = evolve(run, messages=given, record=record, turn=Turn())
             entered = before if heard is None else entered
             assert before is not None and entered is not None, "a story begins with a start"  # noqa: PT018
             node, done = subject.graph.nodes[deed.node], deed.decision

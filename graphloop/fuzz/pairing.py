@@ -63,7 +63,9 @@ def unpaired_conversations(story: Story[S]) -> Iterator[Violation]:
                 return
         seen = chapter.run.messages
     run = story.run
-    keys = Counter(one.key for one in (run.added if run else ()) if isinstance(one, ToolResult))
+    keys = Counter(
+        one.key for one in (run.record.added if run else ()) if isinstance(one, ToolResult)
+    )
     for key, count in keys.items():
         if key and count > 1:
             yield Violation("history", f"call {key} has {count} results")
@@ -82,7 +84,7 @@ def lost_calls(subject: Subject[S], story: Story[S]) -> Iterator[Violation]:
                 owed = None  # Its caller has another conversation in its place.
             case _:
                 pass
-        added, known = chapter.run.added, len(chapter.run.added)
+        added, known = chapter.run.record.added, len(chapter.run.record.added)
         asks = any(isinstance(one, CallModel) for one in chapter.effects)
         of_a_model = asks and subject.graph.nodes[chapter.run.node].kind == "model"
         if owed is None or not (of_a_model or chapter.run.ended):

@@ -46,7 +46,7 @@ def rewritten(subject: Subject[S], story: Story[S]) -> Iterator[Violation]:
         # What a failed attempt has told is its own to take back, from both.
         tries = any(isinstance(one, Retrying | Fallback) for one in inner)
         kept = move.entered if tries else move.before
-        changed = list(_changed("what the run has added", kept.added, run.added))
+        changed = list(_changed("what the run has added", kept.record.added, run.record.added))
         if new_in(run.messages, kept.messages) is None:
             if not _may_rewrite(move):
                 changed += _changed("the conversation", kept.messages, run.messages)

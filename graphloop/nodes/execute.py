@@ -33,9 +33,10 @@ from ..frozen_fields import FrozenFields
 from ..limits import whole_number
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Done, Held
-from ..run import Queue, Run, Turn, Verdict, evolve
+from ..run import Run, evolve
 from ..steering import hand_over, steered
 from ..temporal import describe_rule
+from ..turn import Queue, Turn, Verdict
 from ..values import (
     Message,
     ResultStatus,
@@ -114,7 +115,7 @@ class Execute(FrozenFields):
         """Keep a result, and ask for the next call."""
         match event, answered:
             case ToolReturned(status="unknown"), CallTool() if _may_ask(run, answered):
-                if rule := run.watch.forbids(answered.call.name, approved=True):
+                if rule := run.watch.monitor.forbids(answered.call.name, approved=True):
                     content = f"{NOT_AGAIN} Rule: {describe_rule(rule)}."
                     result = _result(answered.key, answered.call, content, "unknown")
                 else:

@@ -24,8 +24,9 @@ from ..frozen_fields import FrozenFields
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Settled
 from ..policy import Rule, decide, denial, refuse_shadowed, untold
-from ..run import Run, Turn, Verdict, evolve
+from ..run import Run, evolve
 from ..temporal.monitor import Wanted, foreseen, refusal
+from ..turn import Turn, Verdict
 from ..values import ToolCall, call_key, call_place
 
 __all__ = ["Gate", "GateOutcome"]
@@ -140,7 +141,7 @@ class Gate(FrozenFields):
                 verdicts.append(self._judge_again(run, call, next(remaining), decided))
             else:
                 verdicts.append(decided)
-        if run.watch.automata:
+        if run.watch.monitor.automata:
             verdicts = _foreseen(run, verdicts)
         turn = evolve(turn, verdicts=tuple(verdicts))
         run = evolve(run, turn=turn)
@@ -251,7 +252,7 @@ def _foreseen(run: Run[S], verdicts: list[Verdict]) -> list[Verdict]:
         for at, one in enumerate(verdicts)
         if one.kind in {"run", "held"} and calls[at].name not in own
         # Another gate may have let it through, and it has counted then.
-        if call_key(run.turn.number, at) not in run.counted
+        if call_key(run.turn.number, at) not in run.watch.counted
     ]
     wanted = [
         Wanted(calls[at].name, asked=verdicts[at].kind == "held" or verdicts[at].asked)
@@ -259,7 +260,7 @@ def _foreseen(run: Run[S], verdicts: list[Verdict]) -> list[Verdict]:
     ]
     denied = {
         at: Verdict("deny", refusal(rule))
-        for at, rule in zip(open_at, foreseen(run.watch, wanted), strict=True)
+        for at, rule in zip(open_at, foreseen(run.watch.monitor, wanted), strict=True)
         if rule is not None and verdicts[at].kind == "held"
     }
     return [denied.get(at, one) for at, one in enumerate(verdicts)]

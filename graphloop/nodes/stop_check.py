@@ -103,7 +103,7 @@ class StopCheck(FrozenFields):
 
     def _decide(self, run: Run[S], asked: tuple[str, ...]) -> Reaction[S, StopCheckOutcome]:
         tripped = self._bounds(run)
-        if not tripped and run.steering:
+        if not tripped and run.inbox.steering:
             return Leave(run, Go())
         conditions = [*self._conditions(run), *asked]
         if not tripped and not conditions:
@@ -115,15 +115,15 @@ class StopCheck(FrozenFields):
     def _bounds(self, run: Run[S]) -> list[tuple[EndReason, str]]:
         """Return every bound that is reached, by rank."""
         tripped: list[tuple[EndReason, str]] = []
-        if run.stopping is not None:
-            tripped.append((EndReason.ABORTED, run.stopping or "aborted"))
-        for tool, count in run.tool_errors.items():
+        if run.inbox.stopping is not None:
+            tripped.append((EndReason.ABORTED, run.inbox.stopping or "aborted"))
+        for tool, count in run.counters.tool_errors.items():
             if count >= self.max_tool_errors:
                 tripped.append((EndReason.TOOL_ERRORS, f"tool_errors:{tool}"))
-        if run.denials >= self.max_denials:
+        if run.counters.denials >= self.max_denials:
             tripped.append((EndReason.DENIALS, "denials"))
         # A turn may end without a reply, and then leaves no step; it was taken all the same.
-        steps = len(run.steps)
+        steps = len(run.record.steps)
         if max(steps, run.turn.number + 1) >= self.max_steps:
             tripped.append((EndReason.MAX_STEPS, "max_steps"))
         if limits := run.setup.budget.tripped(run.spent):
@@ -145,7 +145,7 @@ class StopCheck(FrozenFields):
         """Count the latest turns that paused, no further back than the bound."""
         pauses = 0
         while pauses < min(steps, self.max_pauses + 1):
-            if run.steps[-1 - pauses].finish_reason is not FinishReason.PAUSE:
+            if run.record.steps[-1 - pauses].finish_reason is not FinishReason.PAUSE:
                 break
             pauses += 1
         return pauses

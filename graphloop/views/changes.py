@@ -12,8 +12,9 @@ from typing import NamedTuple, TypeVar
 from ..events import ChildEnded, Event, Started, Steered
 from ..graph import Graph
 from ..nodes.compact import Compact
-from ..run import Run, StepResult
+from ..run import Run
 from ..tokens import estimate
+from ..turn import StepResult
 from ..values import Message, ToolCall, ToolResult, call_key, call_place
 
 __all__ = [
@@ -67,7 +68,7 @@ def latest_turn(graph: Graph[S], run: Run[S]) -> int:
 
 def turn_record(run: Run[S], turn: int) -> StepResult | None:
     """Return the record of the latest turn; None until there is one."""
-    latest = run.steps[-1] if run.steps else None
+    latest = run.record.steps[-1] if run.record.steps else None
     return latest if latest is not None and latest.index == turn else None
 
 
@@ -120,7 +121,7 @@ def results_of(run: Run[S], turn: int) -> Iterator[ToolResult]:
             yield result
     if turn < 0:
         # A conversation that was handed in has no record: only its missing results are new.
-        for message in run.added:
+        for message in run.record.added:
             if isinstance(message, ToolResult) and message.key.startswith(SETTLED):
                 yield message
 
@@ -176,7 +177,7 @@ def _was_compacted(graph: Graph[S], before: Run[S] | None, run: Run[S]) -> bool:
         return run.turn.compacted
     if isinstance(graph.nodes.get(before.node), Compact):
         return True
-    another = len(run.steps) > len(before.steps)
+    another = len(run.record.steps) > len(before.record.steps)
     return run.turn.compacted and (another or not before.turn.compacted)
 
 
@@ -184,8 +185,8 @@ def _uncompacted(before: Run[S] | None, event: Event, run: Run[S]) -> Sequence[M
     """Return the conversation as it would be without a compaction in this step."""
     if before is None:
         handed_in = event.messages if isinstance(event, Started) else ()
-        return (*handed_in, *run.added)
-    added = run.added[len(before.added) :]
+        return (*handed_in, *run.record.added)
+    added = run.record.added[len(before.record.added) :]
     if isinstance(event, Steered) and event.messages is not None:
         return (*event.messages, *added)
     turn = before.turn

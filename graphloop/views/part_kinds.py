@@ -223,7 +223,7 @@ def finish_of(run: Run[Any]) -> Finish:
     """Return the last part of a run that has ended or is parked."""
     ending, spent = run.ending, run.spent
     return Finish(
-        run.steps[-1].finish_reason if run.steps else None,
+        run.record.steps[-1].finish_reason if run.record.steps else None,
         ending.reason if ending is not None and run.ended else EndReason.PARKED,
         ending.stopped_by if ending is not None else (),
         spent.told_usage,

@@ -269,7 +269,7 @@ class PartView(Generic[S]):
                     reason = FinishReason.CONTEXT_WINDOW if full else FinishReason.OTHER
                     yield StepRetry(self._turn, reason)
             case CallbackReturned(answer=Judged() as judged), Invoke(callback=check):
-                attempt = before.rejections.get(check, 0) + 1
+                attempt = before.counters.rejections.get(check, 0) + 1
                 yield VerifyPart(check, attempt, judged.accepted, judged.feedback)
             case Steered(), _:
                 yield from self._steered(before, event, run)
@@ -343,21 +343,20 @@ class PartView(Generic[S]):
         if before is not None:
             yield from self._from_queues(before, run)
         elif isinstance(event, Started):
-            for message in event.steering[: len(event.steering) - len(run.steering)]:
+            for message in event.steering[: len(event.steering) - len(run.inbox.steering)]:
                 yield MessageInjected(message, "steering")
 
     def _from_queues(self, before: Run[S], run: Run[S]) -> Iterator[Part]:
         """Yield the messages that moved from the queues into the conversation."""
-        following = before.follow_ups[: len(before.follow_ups) - len(run.follow_ups)]
+        old, new = before.inbox, run.inbox
+        following = old.follow_ups[: len(old.follow_ups) - len(new.follow_ups)]
         self._following += following
-        waiting = (*before.steering, *following)
-        for message in waiting[: len(waiting) - len(run.steering)]:
+        waiting = (*old.steering, *following)
+        for message in waiting[: len(waiting) - len(new.steering)]:
             origin: Literal["steering", "follow_up"] = "steering"
             if message in self._following:
                 origin = "follow_up"
-                self._following = tuple(
-                    [other for other in self._following if other is not message]
-                )
+                self._following = tuple([m for m in self._following if m is not message])
             yield MessageInjected(message, origin)
 
     def _requested(self, effect: Effect, run: Run[S]) -> Iterator[Part]:

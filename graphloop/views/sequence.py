@@ -119,7 +119,7 @@ def _sequence(graph: Graph[S], events: Sequence[Event]) -> Iterator[Said]:
     before: Run[S] | None = None
     for step in replay_steps(graph, events):
         run, event = step.run, step.event
-        at = run.at - run.started_at
+        at = run.at - run.record.started_at
         effect = None if before is None else before.pending.get(getattr(event, "effect", 0))
         if effect is None:
             if words := _unasked(event):

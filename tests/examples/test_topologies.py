@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from graphloop.cli.status import Status
+from graphloop.cli.errors import Status
 from graphloop.front.agent import Agent
 from graphloop.front.topology import Topology, dump, load
 from graphloop.run import EndReason

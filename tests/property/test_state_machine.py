@@ -185,7 +185,7 @@ class Book:
     def interrupted(self, runs: Mapping[str, Run[None]]) -> None:
         """Note what a dead process had begun: from its journals, for who else could know."""
         for path, run in runs.items():
-            for number in run.begun:
+            for number in run.started:
                 effect = run.pending[number]
                 assert isinstance(effect, CallTool)
                 self.facts.interrupted.setdefault(at(path, effect.key), set()).add(number)
@@ -217,8 +217,8 @@ def assert_read_once(root: Run[None], events: Sequence[Event]) -> None:
     queued.update(
         text_of(word) for one in events if isinstance(one, Started) for word in one.steering
     )
-    read = Counter(text_of(one) for one in root.added if isinstance(one, UserMessage))
-    unread = Counter(text_of(one) for one in (*root.steering, *root.follow_ups))
+    read = Counter(text_of(one) for one in root.record.added if isinstance(one, UserMessage))
+    unread = Counter(text_of(one) for one in (*root.inbox.steering, *root.inbox.follow_ups))
     assert queued == read + unread
 
 
@@ -446,7 +446,7 @@ class Runs(RuleBasedStateMachine):
         found = {
             at(path, result.key): result.status
             for path, run in runs.items()
-            for result in (*run.added, *run.turn.results)
+            for result in (*run.record.added, *run.turn.results)
             if isinstance(result, ToolResult)
         }
         for run in runs.values():

@@ -159,15 +159,17 @@ def test_calls_are_denied_that_would_break_a_rule_and_no_others(seed: int) -> No
         ]
         last = trial.story.run
         if last is not None:
-            assert [rule for rule in rules if breaches(rule, trace)] == list(last.watch.broken)
-            assert [rule for rule in rules if owes(rule, trace)] == list(last.watch.owed)
+            assert [rule for rule in rules if breaches(rule, trace)] == list(
+                last.watch.monitor.broken
+            )
+            assert [rule for rule in rules if owes(rule, trace)] == list(last.watch.monitor.owed)
 
 
 def let_before(before: Run[None] | None, after: Run[None], place: int) -> int:
     """Return how many calls of the same reply were let through right before a call was denied."""
-    old = frozenset[str]() if before is None else before.counted
+    old = frozenset[str]() if before is None else before.watch.counted
     keys = [call_key(after.turn.number, at) for at in range(place)]
-    return sum(key in after.counted and key not in old for key in keys)
+    return sum(key in after.watch.counted and key not in old for key in keys)
 
 
 def asked(before: Run[None] | None, after: Run[None], place: int) -> tuple[bool, ...]:

@@ -220,7 +220,7 @@ def test_nothing_that_was_left_behind_answers_a_run_that_goes_on() -> None:
             await again
         run = runner.run
         assert run is not None
-        return [one.text for one in run.steps[0].tool_results], one.ran
+        return [one.text for one in run.record.steps[0].tool_results], one.ran
 
     texts, ran = within(scenario())
 

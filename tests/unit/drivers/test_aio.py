@@ -943,7 +943,7 @@ def test_an_abort_counts_no_call_that_surely_never_began_in_another_process(note
         result = await stream.result()
         kid = replay(Agent(ScriptedModel([]), name="kid").graph, await disk.load("r/c0.0"))
         assert result.run.spent.tool_calls == kid.spent.tool_calls
-        statuses = [str(one.status) for one in kid.added if isinstance(one, ToolResult)]
+        statuses = [str(one.status) for one in kid.record.added if isinstance(one, ToolResult)]
         return kid.spent.tool_calls, statuses
 
     expected = (2, ["unknown"] * 2) if noted else (0, ["not_run"] * 2)
@@ -964,6 +964,6 @@ def test_an_agent_that_this_driver_was_not_given_fails_its_call() -> None:
 
     assert run is not None
     assert run.ended
-    (result,) = run.steps[0].tool_results
+    (result,) = run.record.steps[0].tool_results
     assert "error" == result.status
     assert "was not given" in result.text

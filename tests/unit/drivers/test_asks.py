@@ -15,6 +15,7 @@ from graphloop.run import Run, evolve
 from graphloop.stores.base import Ask
 from graphloop.tools import Toolbox, tool
 from graphloop.values import ModelRequest
+from tests.runs import changed
 from tests.strategies import call, fresh
 
 PAY = call("pay", "toolu_1", '{"amount": 5}')
@@ -71,7 +72,7 @@ def test_a_child_that_is_not_needed_any_more_waits_for_nobody() -> None:
     root = waiting("r", StartRun(1, "c0.1", "kid", "", ()))
 
     assert 1 == len(pending(root, child))
-    assert [] == pending(evolve(root, unwanted=frozenset({1})), child)
+    assert [] == pending(changed(root, abandoned=True), child)
 
 
 def test_a_child_that_nobody_has_seen_waits_for_nothing_that_is_known() -> None:

@@ -18,11 +18,13 @@ from graphloop.events import Cancelled, ChildEnded, Event, Failure, Started
 from graphloop.history import History
 from graphloop.providers.base import TextDelta
 from graphloop.providers.script import Entry
-from graphloop.run import Ending, Run, Spent, StepResult, evolve
+from graphloop.run import Ending, Run, Spent, evolve
 from graphloop.step import Step
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
+from graphloop.turn import StepResult
 from graphloop.values import FinishReason, Usage
+from tests.runs import changed
 from tests.strategies import QUESTION, call, fresh, reply
 
 
@@ -95,7 +97,7 @@ def test_only_an_end_that_was_wished_for_makes_the_last_turn_an_answer(
     reason: EndReason, last: str, status: str
 ) -> None:
     """And never a turn before it: that was said before the work was done."""
-    run: Run[None] = evolve(
+    run: Run[None] = changed(
         fresh(),
         steps=History([step_of(0, "All is done."), step_of(1, last)]),
         ending=Ending(reason),
@@ -207,7 +209,7 @@ def test_a_failing_tool_of_a_child_is_the_child_s_own_matter() -> None:
     (answer,) = result.steps[0].tool_results
     assert ("it is broken", "ok") == (answer.content, answer.status)
     assert ["error"] == [
-        one.status for one in result.children[f"{result.run_id}/c0.0"].steps[0].tool_results
+        one.status for one in result.children[f"{result.run_id}/c0.0"].record.steps[0].tool_results
     ]
 
 

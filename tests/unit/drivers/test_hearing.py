@@ -21,10 +21,11 @@ from graphloop.errors import ToolError
 from graphloop.events import Answering, ChildEnded, EffectFailed, ModelReplied, ToolReturned
 from graphloop.graph import Graph
 from graphloop.providers.base import TextDelta
-from graphloop.run import Run, Verdict
+from graphloop.run import Run
 from graphloop.step import Step
 from graphloop.stores.memory import MemoryStore
 from graphloop.tools import Toolbox
+from graphloop.turn import Verdict
 from graphloop.values import ModelRequest, evolve
 from tests.strategies import call, fresh, loop, replied, reply
 

@@ -39,10 +39,11 @@ from graphloop.events import (
     ToolReturned,
     Tripped,
 )
-from graphloop.run import Ending, EndReason, Run, Verdict
+from graphloop.run import Ending, EndReason, Run
 from graphloop.stores.memory import MemoryStore
 from graphloop.tool_outcome import ToolOutcome
 from graphloop.tools import Toolbox
+from graphloop.turn import Verdict
 from graphloop.values import ModelRequest, Reply, evolve
 from tests.strategies import call, fresh, replied, reply, wrong
 

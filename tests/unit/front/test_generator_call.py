@@ -11,7 +11,7 @@ from graphloop.errors import AskFailed, ConfigError, NotDeterministic
 from graphloop.events import Asked, Failure
 from graphloop.front.asking import ask_agent, ask_model, ask_person
 from graphloop.front.generator_call import Returned, played
-from graphloop.run import Exchange
+from graphloop.turn import Exchange
 from tests.strategies import reply, wrong
 
 YES = PersonSaid(approved=True)

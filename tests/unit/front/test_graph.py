@@ -483,7 +483,7 @@ def test_the_rules_of_a_run_reach_the_agents_below_it() -> None:
 
     (child,) = [one for one in asyncio.run(store.runs()) if one != "r"]
     below = asyncio.run(agent.with_options(store=store).replay(child))
-    assert ["denied"] == [one.status for one in below.steps[0].tool_results]
+    assert ["denied"] == [one.status for one in below.record.steps[0].tool_results]
 
 
 def test_a_budget_and_signed_approvals_hold_in_a_graph() -> None:

@@ -29,11 +29,12 @@ from graphloop.outcomes import Failed
 from graphloop.providers.base import Delta, ModelSession, TextDelta
 from graphloop.providers.script import Entry
 from graphloop.replay import replay
-from graphloop.run import Ending, StepResult, evolve
+from graphloop.run import Ending, evolve
 from graphloop.stores.base import Ask, ReleaseStatus, Store
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
 from graphloop.tools import Toolbox
+from graphloop.turn import StepResult
 from graphloop.values import FinishReason, ModelRequest, Reply, UserMessage
 from graphloop.views.parts import ErrorPart, Finish, ObjectDelta, Part, RunStart, ToolState
 from tests.agents import drain, fold

@@ -36,6 +36,7 @@ from graphloop.outcomes import (
 from graphloop.run import Run, evolve
 from graphloop.testing import ScriptedModel
 from graphloop.values import Message, ToolResult, call_key
+from tests.runs import changed
 from tests.unit.fuzz.planted import Around, twisted
 
 
@@ -57,11 +58,11 @@ class Appending(Around):
         reaction = super().enter(run)
         assert isinstance(reaction, Leave)
         now = reaction.run
-        messages, added = len(run.messages), len(run.added)
-        now = evolve(
+        messages, added = len(run.messages), len(run.record.added)
+        now = changed(
             now,
             messages=History((*now.messages[:messages], *self.told(now.messages[messages:]))),
-            added=History((*now.added[:added], *self.told(now.added[added:]))),
+            added=History((*now.record.added[:added], *self.told(now.record.added[added:]))),
         )
         return Leave(now, reaction.outcome)
 
@@ -115,8 +116,8 @@ class Secretive(Around):
         reaction = super().enter(run)
         assert isinstance(reaction, Leave)
         now = reaction.run
-        kept = max(len(run.added), len(now.added) - 1)
-        return Leave(evolve(now, added=History(now.added[:kept])), reaction.outcome)
+        kept = max(len(run.record.added), len(now.record.added) - 1)
+        return Leave(changed(now, added=History(now.record.added[:kept])), reaction.outcome)
 
 
 @dataclass(frozen=True)
@@ -285,7 +286,7 @@ def test_a_node_of_one_s_own_may_answer_before_a_call_runs(kind: Kind, node: Bug
         story = tried(subject, Choices.seeded(seed), 2_000).story
         assert [] == list(untrue_additions(subject, story))
         assert story.run is not None
-        answered += any(isinstance(one, ToolResult) for one in story.run.added)
+        answered += any(isinstance(one, ToolResult) for one in story.run.record.added)
 
     assert answered > 50
 

@@ -10,8 +10,9 @@ from graphloop.fuzz.adversary import Adversary, steered_by_a_caller
 from graphloop.fuzz.choices import Choices
 from graphloop.fuzz.watching import Notes, watched_graph
 from graphloop.nodes import Gate
-from graphloop.run import Turn, evolve
+from graphloop.run import evolve
 from graphloop.spending import Budget, Spent
+from graphloop.turn import Turn
 from graphloop.values import call_key
 from tests.strategies import QUESTION, SETUP, call, fresh, loop
 from tests.unit.fuzz.planted import table

@@ -5,15 +5,14 @@ from __future__ import annotations
 import pytest
 
 from graphloop import Agent, allow, tool
-from graphloop.cli.fuzz import fuzz as command
-from graphloop.cli.request import FuzzRequest
-from graphloop.cli.status import Status
+from graphloop.cli.errors import Status
 from graphloop.contract import contract_of
 from graphloop.fuzz.choices import Choices
 from graphloop.fuzz.furnished import furnished
 from graphloop.fuzz.fuzzer import Fuzzer
 from graphloop.fuzz.fuzzing import fuzz, subject_of
 from graphloop.testing import ScriptedModel
+from tests.unit.cli.command_line import called
 from tests.unit.fuzz.kernel_faults import FAULTS
 
 SEEDS = 300
@@ -45,14 +44,14 @@ def test_a_fault_of_the_kernel_is_found(fault: str, monkeypatch: pytest.MonkeyPa
     assert found & codes, found
 
 
-def test_the_command_finds_a_fault_of_the_kernel(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """`graphloop fuzz agent` is what somebody types who has changed the kernel."""
+def test_the_command_finds_a_fault_of_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`graphloop fuzz agent` is what a developer types who has changed the kernel."""
     FAULTS["a denied call runs"][0](monkeypatch)
 
-    assert Status.FAILED is command(FuzzRequest(target="agent", seeds=50))
-    assert "gate: tool " in capsys.readouterr().out
+    done = called("fuzz", "agent", "--seeds", "50")
+
+    assert Status.FAILED == done.returncode
+    assert "gate: tool " in done.stdout
 
 
 @tool

@@ -23,7 +23,7 @@ def test_each_move_begins_where_the_last_one_ended() -> None:
     found = list(moves(SUBJECT, STORY))
 
     assert [UserMessage("Go.")] == list(found[0].before.messages)
-    assert found[-1].run.added
+    assert found[-1].run.record.added
     for one, other in pairwise(found):
         assert one.run == other.before
 

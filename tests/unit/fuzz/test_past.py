@@ -23,6 +23,7 @@ from graphloop.outcomes import Compacted, Outcome
 from graphloop.run import Run, evolve
 from graphloop.testing import ScriptedModel
 from graphloop.values import AssistantMessage, Message, ToolCall, ToolResult, UserMessage
+from tests.runs import changed as with_facts
 from tests.unit.fuzz.planted import Around, as_it_is, table, twisted
 
 ANOTHER = UserMessage("rewritten")
@@ -63,7 +64,7 @@ class Forgetting(Changing):
     """Takes back the last message that the run has added."""
 
     def changed(self, run: Run[None]) -> Run[None]:
-        return evolve(run, added=History(run.added[:-1]))
+        return with_facts(run, added=History(run.record.added[:-1]))
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,9 @@ class Dropping(Changing):
     """Takes back the newest answer, as if it had not been given."""
 
     def changed(self, run: Run[None]) -> Run[None]:
-        return evolve(run, messages=History(run.messages[:-1]), added=History(run.added[:-1]))
+        return with_facts(
+            run, messages=History(run.messages[:-1]), added=History(run.record.added[:-1])
+        )
 
 
 @dataclass(frozen=True)
@@ -79,11 +82,11 @@ class Forging(Changing):
     """Makes the newest result another one, where the conversation stands, and where it is told."""
 
     def changed(self, run: Run[None]) -> Run[None]:
-        if not run.added or not isinstance(newest := run.added[-1], ToolResult):
+        if not run.record.added or not isinstance(newest := run.record.added[-1], ToolResult):
             return run
         forged = evolve(newest, content="forged", status="ok")
-        messages, added = (*run.messages[:-1], forged), (*run.added[:-1], forged)
-        return evolve(run, messages=History(messages), added=History(added))
+        messages, added = (*run.messages[:-1], forged), (*run.record.added[:-1], forged)
+        return with_facts(run, messages=History(messages), added=History(added))
 
 
 @dataclass(frozen=True)
@@ -167,12 +170,10 @@ def two_moves(
     started = Started(0.0, "r", graph.name, before, Setup())
     run: Run[None] = Run(
         id="r",
-        graph=graph.name,
         node=name,
         state=None,
         setup=Setup(),
         at=0.0,
-        started_at=0.0,
         messages=History(before + told),
     )
     later = evolve(run, messages=History(after))

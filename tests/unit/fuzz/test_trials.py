@@ -42,7 +42,7 @@ def test_crashes_aborts_callers_and_late_approvals_come() -> None:
         assert run is not None
         ends |= {run.ending.reason} if run.ending else set()
         ends |= {"handed in"} if len(started.messages) > 1 else set()
-        ends |= {"stopping"} if run.stopping else set()
+        ends |= {"stopping"} if run.inbox.stopping else set()
         ends |= (
             {"follow up"}
             if any(getattr(one, "follow_up", False) for one in trial.events)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphloop.effects import CallModel, HandOver
-from graphloop.errors import GraphError
+from graphloop.errors import ConfigError
 from graphloop.events import Cancelled, EffectFailed, Event, Failure, ModelReplied, Steered
 from graphloop.node_protocol import Leave, Reaction, Wait
 from graphloop.nodes.append import Append
@@ -22,8 +22,9 @@ from graphloop.outcomes import (
     Refused,
     Truncated,
 )
-from graphloop.run import EndReason, Queue, Run, Turn, Verdict, evolve
+from graphloop.run import EndReason, Run, evolve
 from graphloop.spending import Spent
+from graphloop.turn import Queue, Turn, Verdict
 from graphloop.values import FinishReason, OutputSpec, Reply, Usage, UserMessage
 from tests.strategies import SETUP, call, fresh, replied, reply, said, spec
 
@@ -119,7 +120,7 @@ def test_no_model_is_asked_where_no_turn_is_open(number: int) -> None:
     assert isinstance(closed, Leave)
     run = closed.run if number == 0 else fresh(Turn(number))
 
-    with pytest.raises(GraphError, match=r"no turn is open.*PrepareStep"):
+    with pytest.raises(ConfigError, match=r"expected an open turn.*PrepareStep"):
         ModelCall().enter(run)
 
 

@@ -67,7 +67,7 @@ def test_calls_that_were_handed_in_count_as_messages_again_once_they_are_settled
 
     assert sizes is not None
     assert 6 == sizes.messages_before == sizes.messages_after
-    assert estimate((*handed_in, *last.run.added)) == sizes.tokens_before
+    assert estimate((*handed_in, *last.run.record.added)) == sizes.tokens_before
 
 
 def test_the_calls_of_another_turn_are_not_this_one_s() -> None:

@@ -1,4 +1,4 @@
-"""The exit statuses of every command, how an error is told, and how stdout takes what is written.
+"""How a command ends: its exit status, errors as a sentence on stderr, and a stdout that takes all.
 
 A stdout may be closed, full, or of an encoding that lacks what is to be said.
 """
@@ -15,14 +15,13 @@ from io import TextIOWrapper
 from typing import TextIO
 
 from ..errors import ConfigError, GraphloopError
-from ..views.text import in_signs_of
-from .lines import clean
+from .text import clean, wrapped
 
-__all__ = ["Status", "complain", "delivered", "guarded", "put_file", "put_picture", "tell"]
+__all__ = ["Status", "complain", "delivered", "guarded", "tell"]
 
 CLOSED = (
-    "expected stdout to write to, found it closed: send it to a file, or to /dev/null if "
-    "nobody is to read it."
+    "expected stdout to write to, found it closed. Fix: send it to a file, or to /dev/null if no "
+    "reader needs it."
 )
 
 
@@ -40,7 +39,7 @@ def tell(message: str) -> None:
     """Print `message` to stderr; one that is closed or full cannot be told anything."""
     if sys.stderr is not None:
         with suppress(OSError):
-            print(message, file=sys.stderr, flush=True)  # noqa: T201 - a command line talks
+            print(wrapped(clean(message), sys.stderr), file=sys.stderr, flush=True)  # noqa: T201 - a command line talks
 
 
 def complain(error: Exception) -> Status:
@@ -50,7 +49,7 @@ def complain(error: Exception) -> Status:
     if sys.stdout is not None:
         with suppress(OSError):  # `delivered` finds it again, after this error was told.
             sys.stdout.flush()
-    tell(f"error: {clean(message)}")
+    tell(f"error: {message}")
     return Status.USAGE if isinstance(error, ConfigError) else Status.FAILED
 
 
@@ -62,30 +61,12 @@ def guarded(work: Callable[[], Status]) -> Status:
         return complain(error)
 
 
-def put_file(text: str) -> None:
-    """Write what is a file's content to stdout: in UTF-8, as it would stand in the file.
-
-    A terminal that cannot show it all shows `?` for the rest.
-    """
-    out = sys.stdout
-    if hasattr(out, "buffer") and not out.isatty():
-        out.flush()
-        out.buffer.write(text.encode(errors="replace"))
-    else:
-        out.write(text)
-
-
-def put_picture(text: str) -> None:
-    """Write a picture to stdout: in plain signs where its encoding lacks others."""
-    sys.stdout.write(in_signs_of(text, sys.stdout.encoding))
-
-
 def delivered(work: Callable[[], None]) -> None:
     """Do `work`, and see to it that stdout took all that was written.
 
     Raises:
-        SystemExit: stdout is closed (status 2, and `work` is not begun) or did not take it all
-            (status 1); or whatever else `work` exits with.
+        SystemExit: stdout is closed (status 2, before `work`) or did not take it all (status 1); or
+            as `work` exits.
     """
     if sys.stdout is None:
         raise SystemExit(complain(ConfigError(CLOSED)))
