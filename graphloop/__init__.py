@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from .approvals import Approval, approve, decline
     from .asks import PersonSaid
     from .compaction import Compaction
-    from .drivers.asks import Pending
+    from .drivers.pending import Pending
     from .errors import AskFailed, OutputInvalid, ToolError
     from .front.agent import Agent
     from .front.agent_tool import agent_tool
@@ -141,7 +141,7 @@ _HOMES = {
     ".approvals": ("Approval", "approve", "decline"),
     ".spending": ("Budget", "budget"),
     ".compaction": ("Compaction",),
-    ".drivers.asks": ("Pending",),
+    ".drivers.pending": ("Pending",),
     ".asks": ("PersonSaid",),
     ".errors": ("AskFailed", "OutputInvalid", "ToolError"),
     ".front.agent": ("Agent",),

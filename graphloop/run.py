@@ -31,10 +31,10 @@ __all__ = [
     "Ending",
     "Inbox",
     "Measured",
+    "RuleState",
     "Run",
     "RunRecord",
     "Spent",
-    "Watch",
     "ended_by",
     "evolve",
     "with_conversation",
@@ -123,7 +123,7 @@ class Counters(Struct, frozen=True):
     measured: Measured = Measured()
 
 
-class Watch(Struct, frozen=True):
+class RuleState(Struct, frozen=True):
     """Where the temporal rules of a run stand, and the keys of the calls that they know of."""
 
     monitor: Monitor = Monitor()
@@ -185,7 +185,7 @@ class Run(Struct, Generic[S], frozen=True, kw_only=True):
     spent: Spent = Spent()
     inbox: Inbox = Inbox()
     counters: Counters = field(default_factory=Counters)
-    watch: Watch = Watch()
+    watch: RuleState = RuleState()
     record: RunRecord = field(default_factory=RunRecord)
     ending: Ending | None = None
 

@@ -85,6 +85,9 @@ OF_CALLS: Final = frozenset({CallTool, StartRun})
 ELSEWHERE: Final = frozenset({AskHuman, HandOver, StartRun})
 """Wishes whose time is not this run's: people take theirs, and child runs count their own."""
 
+NOTHING: Final[Mapping[int, Effect]] = {}
+"""The effects of a run that waits for none: most events answer the only one there is."""
+
 ANSWERING: Final = (
     ModelReplied,
     CallsChecked,
@@ -165,16 +168,12 @@ def _answered(run: Run[S], event: Answering) -> tuple[Effect, Run[S]]:
             f"{type(answered).__name__} {answered.id} of run {run.id!r} is answered by "
             f"{answer.__name__} or EffectFailed; found {type(event).__name__}"
         )
-    pending = dict(run.pending)
-    del pending[event.effect]
-    return answered, evolve(
-        run,
-        seq=run.seq + 1,
-        at=event.at,
-        pending=pending,
-        started=run.started - {event.effect} if run.started else run.started,
-        spent=_spend(run, event, answered),
-    )
+    spent, pending = _spend(run, event, answered), NOTHING
+    if len(run.pending) > 1:
+        pending = {at: effect for at, effect in run.pending.items() if at != event.effect}
+    if run.started:
+        run = evolve(run, started=run.started - {event.effect})
+    return answered, evolve(run, seq=run.seq + 1, at=event.at, pending=pending, spent=spent)
 
 
 def _noted(run: Run[S], event: Started | Resumed | Begun | Queued | Cancelled) -> Run[S]:
@@ -205,9 +204,12 @@ def _noted(run: Run[S], event: Started | Resumed | Begun | Queued | Cancelled) -
 
 def _seconds(run: Run[S], event: Event) -> float:
     """Return how long the run has worked since its last event."""
+    seconds = event.at - run.at
+    if seconds <= 0.0:
+        return 0.0
     for effect in run.pending.values():
         if type(effect) not in ELSEWHERE and not (isinstance(effect, CallTool) and effect.client):
-            return max(0.0, event.at - run.at)
+            return seconds
     return 0.0
 
 
@@ -216,9 +218,10 @@ def _timed(run: Run[S], event: Event) -> Spent:
 
 
 def _spend(run: Run[S], event: Answering, answered: Effect) -> Spent:
-    spent, seconds = run.spent, run.spent.seconds + _seconds(run, event)
+    spent, elapsed_s = run.spent, _seconds(run, event)
     if isinstance(event, ModelReplied):
-        return spent + Spent.on(event.reply.usage, event.cost_usd, seconds - spent.seconds)
+        return spent.with_model_call(event.reply.usage, event.cost_usd, elapsed_s)
+    seconds = spent.seconds + elapsed_s
     if isinstance(answered, CallTool):
         # A tool that failed has run, or may have.
         return evolve(spent, tool_calls=spent.tool_calls + 1, seconds=seconds)
@@ -296,7 +299,7 @@ def _wait(graph: Graph[S], event: Event, node: str, wait: Wait[S]) -> Step[S]:
         raise _broken(graph, node, *_unfit_wait(wait))
     run, effects = wait.run, wait.effects
     if not effects and run.pending:
-        return Step(event, evolve(run, node=node), ())
+        return Step(event, run if run.node == node else evolve(run, node=node), ())
     pending, turn = dict(run.pending), run.turn
     for number, effect in enumerate(effects, run.next_effect):
         if type(effect) not in ANSWERS or effect.id != number:

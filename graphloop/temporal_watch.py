@@ -13,7 +13,7 @@ from .effects import AskHuman, Effect
 from .events import Decided, Event
 from .graph import Graph
 from .outcomes import Outcome
-from .run import Run, Watch, evolve
+from .run import RuleState, Run, evolve
 from .temporal import Rules, TemporalRule
 from .temporal.automata import Happening, entered
 from .temporal.monitor import Monitor
@@ -40,7 +40,7 @@ S = TypeVar("S")
 
 def watch_begin(run: Run[S], rules: tuple[TemporalRule, ...]) -> Run[S]:
     """Return a run that has entered its first node, with its rules where they begin."""
-    run = evolve(run, watch=Watch(Monitor.of(Rules(rules))))
+    run = evolve(run, watch=RuleState(Monitor.of(Rules(rules))))
     counted = set(run.watch.counted)
     return _told(run, [*before_the_run(run), entered(run.node)], counted)
 
@@ -90,4 +90,4 @@ def _told(run: Run[S], happened: Iterable[Happening], counted: set[str]) -> Run[
     monitor = run.watch.monitor
     for happening in happened:
         monitor = monitor.after(happening)
-    return evolve(run, watch=Watch(monitor, frozenset(counted)))
+    return evolve(run, watch=RuleState(monitor, frozenset(counted)))

@@ -170,7 +170,9 @@ class Turn(Struct, frozen=True):
     def place_of(self, key: str) -> int | None:
         """Return the place of the turn's call of this key; None for what a node wished for."""
         turn, _, tail = key.rpartition(".")
-        place = int(tail) if tail.isdecimal() and turn == f"c{self.number}" else len(self.calls)
+        if turn != f"c{self.number}" or not tail.isdecimal():
+            return None
+        place = int(tail)
         return place if place < len(self.calls) and tail == str(place) else None
 
     def has_call(self, key: str) -> bool:

@@ -6,14 +6,20 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from graphloop.run import Counters, Inbox, Run, RunRecord, Watch
+from graphloop.run import Counters, Inbox, RuleState, Run, RunRecord
 from graphloop.turn import Turn
 
 __all__ = ["changed"]
 
 S = TypeVar("S")
 
-PARTS = {"inbox": Inbox, "counters": Counters, "watch": Watch, "record": RunRecord, "turn": Turn}
+PARTS = {
+    "inbox": Inbox,
+    "counters": Counters,
+    "watch": RuleState,
+    "record": RunRecord,
+    "turn": Turn,
+}
 
 
 def changed(run: Run[S], **facts: Any) -> Run[S]:

@@ -16,7 +16,7 @@ from threading import Thread
 from typing import Final, TypeAlias
 
 from ..approvals import AS_IT_WAS, Approval
-from ..drivers.asks import Pending, unfit
+from ..drivers.pending import Pending, unfit
 from ..drivers.ports import LeftOpen
 from ..effects import IN_WORDS
 from ..errors import ConfigError

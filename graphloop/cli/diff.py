@@ -1,12 +1,13 @@
 """Tell how a graph differs from an earlier one, and what that means.
 
   graphloop diff old.yaml new.yaml
-  graphloop diff old/desk.py desk.py -o changes.svg --level phase
+  graphloop diff old/desk.py desk.py -o changes.svg
   graphloop diff old.yaml new.yaml --rule '{never: pay, before: review}'
 
-The proofs of both decide: what can be reached without what it always came after, which cycle has
-lost its bound, how far the worst case has moved, which rules let through more; and whether a --rule
-that held can be broken now. Names are identity: a renamed node is another node.
+It lists rows and parameters, and what the later graph promises less: a guard that can be passed
+by, a gate that lets through more, a bound that grew, a rule that is gone or can be broken, an act,
+a tool or an agent that is new. A renamed node is another node; the code of functions is not
+compared.
 
 Exit status: 0 nothing got weaker, 1 something did, 2 wrong usage.
 """
@@ -17,19 +18,16 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from ..errors import ConfigError
 from ..front.agent import Agent
 from ..front.graph import Graph
 from ..overlays.changes import changes_picture
-from ..proofs.difference import difference
-from ..proofs.rule_changes import refuse_unknown
-from ..temporal import Rules, rules_of
+from ..proofs.compare import compare
 from ..topology.registration import registry
 from ..topology.temporal_form import rules_of_texts
 from ..views.render import save_picture, written
 from ..views.theme import THEMES
 from .errors import Status
-from .options import Json, Level, Near, Registers, RuleTexts, Text, Theme, Themed
+from .options import Json, Registers, RuleTexts, Text, Theme, Themed
 from .output import PICTURES, print_file, print_report, refuse_mixed, stdout_suffix
 from .target import load_loop, register
 from .text import safe_json
@@ -51,7 +49,6 @@ def diff(  # noqa: PLR0913 - the options of a command are its parameters
     *,
     output: Output = None,
     theme: Themed = Theme.LIGHT,
-    level: Near = Level.NODE,
     rule: RuleTexts = None,
     registers: Registers = None,
     as_json: Json = False,
@@ -63,22 +60,17 @@ def diff(  # noqa: PLR0913 - the options of a command are its parameters
         GraphError: one of the graphs has no correct table.
     """
     register(registers)
-    if output is None and level is not Level.NODE:
-        raise ConfigError(
-            "--level would have no effect without a picture. Fix: name a file with -o."
-        )
     drawn = stdout_suffix("-o", output, PICTURES)
     refuse_mixed({"--json": as_json, "-o": drawn is not None})
     own = rules_of_texts(rule or (), "--rule")
     # Both may register tools of the same names.
     with registry.set_back():
-        old, of_old = _loaded(before)
+        old = _loaded(before)
     with registry.set_back():
-        new, of_new = _loaded(after)
-    refuse_unknown(old, new, own)
-    found = difference(old, new, of_new & own, rules_before=of_old & own)
+        new = _loaded(after)
+    found = compare(old, new, own)
     if output is not None:
-        shown = changes_picture(old, new, found, level.value)
+        shown = changes_picture(old, new, found)
         if drawn is None:
             save_picture(shown, output, THEMES[theme])
         else:
@@ -90,9 +82,6 @@ def diff(  # noqa: PLR0913 - the options of a command are its parameters
     return Status.FAILED if found.weaker else Status.OK
 
 
-def _loaded(text: str) -> tuple[Graph[None], Rules]:
-    """Load what `text` names, with the temporal rules that an agent has among its options."""
+def _loaded(text: str) -> Graph[None]:
     loop = load_loop(text)
-    if isinstance(loop, Agent):
-        return loop.graph, rules_of(loop.options.get("rules", ()))
-    return loop, Rules()
+    return loop.graph if isinstance(loop, Agent) else loop

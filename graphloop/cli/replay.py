@@ -22,7 +22,7 @@ from msgspec import to_builtins
 from pydantic_core import to_jsonable_python
 
 from ..codec import Codec
-from ..drivers.asks import pending_of
+from ..drivers.pending import pending_of
 from ..effects import AskHuman, CallModel, CallTool, Effect, Invoke, StartRun
 from ..errors import GraphloopError
 from ..events import Begun, CallCheck, CallsChecked, Event, ModelReplied, Started

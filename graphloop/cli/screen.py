@@ -22,7 +22,7 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from ..drivers.asks import Pending
+from ..drivers.pending import Pending
 from ..front.final_answer import FINAL_ANSWER, NOT_TAKEN
 from ..front.result import RunResult
 from ..latest_answer import latest_answer

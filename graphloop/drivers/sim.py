@@ -55,7 +55,7 @@ from ..step import begin, step
 from ..tool_outcome import ToolOutcome, unknown_outcome
 from ..values import Message, Reply, ResultStatus, evolve
 from .children import child_unwanted
-from .perform import failed
+from .performer import failed
 
 __all__ = ["ChildAnswer", "Simulation", "World", "simulate"]
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.json import Decoder, Encoder
 
 from ..approvals import AS_IT_WAS, Approval, refuse_edit, verify
-from ..drivers.asks import ask_key, bad_edit, capability_of
+from ..drivers.pending import ask_key, bad_edit, capability_of
 from ..effects import AskHuman, CallTool
 from ..errors import ConfigError, StoreError, nearest
 from ..events import Decided, Event, ToolReturned

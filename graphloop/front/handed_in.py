@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Final, final
 
 from ..approvals import Approval, Capability, claimed, digest, issue, verify
-from ..drivers.asks import Pending, bad_edit
+from ..drivers.pending import Pending, bad_edit
 from ..drivers.ports import Settler
 from ..effects import AskHuman, CallTool
 from ..errors import ConfigError, UnknownRun

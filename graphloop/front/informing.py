@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import TypeVar, cast
 
-from ..drivers.caller import cancelled_inside
+from ..drivers.cancellation import cancelled_inside
 
 __all__ = ["inform"]
 

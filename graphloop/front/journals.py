@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from ..approvals import Approval, claimed, issue, refuse_edit, verify
 from ..codec import typed_events
-from ..drivers.asks import unfit
+from ..drivers.pending import unfit
 from ..effects import AskHuman, StartRun
 from ..errors import ConfigError, StoreError, UnknownRun, nearest
 from ..events import Decided, Event, Started, Steered

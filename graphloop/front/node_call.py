@@ -9,7 +9,7 @@ from typing import Any, cast, final
 from msgspec.json import encode
 
 from ..asks import Note
-from ..drivers.facts import check_kind
+from ..drivers.callback_results import check_kind
 from ..errors import ConfigError, NotDeterministic
 from ..events import Asked, Left
 from ..outcomes import Outcome, outcome_name

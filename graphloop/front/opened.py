@@ -6,9 +6,8 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Generic, TypeVar
 
-from ..drivers.aio import AsyncDriver, Seen
+from ..drivers.driver import AsyncDriver, DriverState, Seen
 from ..drivers.ports import Ports
-from ..drivers.stand import Stand
 from ..effects import HandOver
 from ..errors import OutputInvalid, RunFailed
 from ..events import Steered
@@ -70,7 +69,7 @@ class Opened(Generic[S]):
     @property
     def rests(self) -> bool:
         """Whether the run has ended, or waits for somebody outside: nothing is left undone."""
-        return self.driver.stand in {Stand.ENDED, Stand.PARKED}
+        return self.driver.state in {DriverState.ENDED, DriverState.PARKED}
 
     def has_taken(self, answer: Steered | None) -> bool:
         """Whether the run has begun, and no say in it is lost."""

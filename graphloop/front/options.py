@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
 
 from ..approvals import Approval
 from ..compaction import Compaction
-from ..drivers.asks import Pending
+from ..drivers.pending import Pending
 from ..drivers.ports import Price
 from ..model_price import ModelPrice
 from ..policy import Policy

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, final
 
-from ..drivers.asks import Pending, pending_of
+from ..drivers.pending import Pending, pending_of
 from ..effects import StartRun
 from ..graph import Graph
 from ..latest_answer import latest_answer

@@ -12,9 +12,8 @@ from uuid import uuid4
 
 from ..approvals import Approval, secret_of
 from ..codec import Codec
-from ..drivers.aio import AsyncDriver
-from ..drivers.children import Resumption
-from ..drivers.ports import Callback, ChildRun, Ports, unpriced
+from ..drivers.driver import AsyncDriver
+from ..drivers.ports import Callback, ChildRun, Ports, Resumption, unpriced
 from ..effects import StartRun
 from ..errors import ConfigError
 from ..events import Setup, Started
@@ -97,7 +96,7 @@ class Runner(Generic[S]):
     ) -> None:
         check_kinds(options)
         self.graph, self.options = graph, options
-        self.given: Mapping[str, object] | None = None  # See `given_to`, which asks it once.
+        self.told_graph: Graph[Any] | None = None  # `known.graph_of` makes it once.
         self.world = World(model, options, tools) if world is None else world
         self._callbacks = callbacks
         self._gates, self._own_gates = gates, own_gates

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..drivers.gates import gates_of
+from ..drivers.callback_results import gates_of
 from ..drivers.ports import Ports
 from ..effects import StartRun
 from ..events import Setup

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
-from ..drivers.facts import check_state
+from ..drivers.callback_results import check_state
 from ..errors import GraphError, Problem
 from ..graph import Graph
 from ..node_protocol import Node, unwrapped

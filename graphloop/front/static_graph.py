@@ -26,7 +26,7 @@ from .node_parameters import odd_parameters
 
 if TYPE_CHECKING:
     from ..overlays.levels import Level
-    from ..proofs.difference import Difference
+    from ..proofs.compare import Comparison
     from ..proofs.endless import Endless
     from ..proofs.most import Bound
     from ..proofs.report import Report
@@ -109,16 +109,19 @@ class StaticGraph(Graph[S]):
         import_module("graphloop.overlays.levels").draw(self, path, level=level)
         return Path(path)
 
-    def diff(self, later: Graph[S], *, rules: Rules | Iterable[Rules] = ()) -> Difference:
+    def diff(self, later: Graph[S], *, rules: Rules | Iterable[Rules] = ()) -> Comparison:
         """Return how a later graph differs from this one, and what it promises less.
 
         Args:
             later: what became of this graph.
-            rules: temporal rules of your own, beside those of both.
+            rules: temporal rules of your own, which are decided on both graphs.
+
+        Raises:
+            ConfigError: a rule means nothing in either graph.
         """
-        module = import_module("graphloop.proofs.difference")
-        difference: Difference = module.difference(self, later, rules)
-        return difference
+        module = import_module("graphloop.proofs.compare")
+        comparison: Comparison = module.compare(self, later, rules)
+        return comparison
 
     def check(
         self,

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from typing import Generic, TypeVar, final
 
-from ..drivers.aio import AsyncDriver, Nested
+from ..drivers.driver import AsyncDriver, Nested
 from ..errors import ConfigError, RunFailed
 from ..events import Steered
 from ..providers.base import TextDelta

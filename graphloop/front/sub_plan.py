@@ -6,11 +6,11 @@ the parent's state in the parent's, so that neither a replay nor a resumed run c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, final
 
-from ..drivers.facts import check_state, refuse_awaitable
+from ..drivers.callback_results import check_state, refuse_awaitable
 from ..drivers.ports import ChildRun, Ports
 from ..effects import StartRun
 from ..errors import ConfigError
@@ -22,7 +22,6 @@ from ..values import Message, Usage, UserMessage, evolve
 from .child import Brief, Opener
 from .differences import changed_fields
 from .inputs import MessageInput, messages_of
-from .known import given_to
 from .states import lent
 
 __all__ = ["ChildResult", "SubPlan"]
@@ -74,12 +73,6 @@ class SubPlan:
     gate: Policy | None = None
     budget: Budget | None = None
     writes: frozenset[str] | None = None
-
-    @property
-    def facts(self) -> Mapping[str, object]:
-        """What it says, for whoever compares it with another."""
-        told = ("name", "prompt", "state", "output", "gate", "budget", "writes")
-        return {**given_to(self.opener), **{name: getattr(self, name) for name in told}}
 
     def open(self, effect: StartRun, run: Run[Any], ports: Ports[Any]) -> ChildRun[Any]:
         """Return the child run that the node wishes for."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, final
 
 from ..approvals import Approval, refuse_edit
-from ..drivers.asks import Pending, ask_key, question_of
+from ..drivers.pending import Pending, ask_key, question_of
 from ..drivers.ports import Approver, LeftOpen
 from ..effects import AskHuman
 from ..policy import Policy, Rule, may_ask

@@ -36,7 +36,7 @@ from ..topology.writer import fingerprint_of, topology_text
 from .carried import asks_model, functions_named
 from .child import AgentTool
 from .graph import Graph
-from .known import facts_of, registered_agents
+from .known import registered_agents, tell_document
 from .options import RunOptions, ToolInput, Tools
 from .runner import Runner
 from .told import Model
@@ -83,7 +83,7 @@ class Topology(Graph[Any]):
                 if one.takes_over and name in self.called
             ]
         )
-        self.facts = facts_of(document, names)
+        tell_document(self, document, names)
         if any(node.kind == "execute" for node in graph.nodes.values()):
             run |= self.called
         of_agents = {

@@ -172,6 +172,9 @@ def _with(record: RunRecord, added: Sequence[Message], steps: Sequence[StepResul
 def _paired(turn: Turn, reply: Reply) -> tuple[ToolResult, ...]:
     """Return one result a call: those that came, and a reason for each that did not."""
     slots = turn.results or (None,) * len(turn.calls)
+    known = tuple([one for one in slots if one is not None])
+    if len(known) == len(slots):
+        return known
     # The kernel has answered the calls that may have run.
     content = NOT_RUN.get(reply.finish_reason, CANCELLED)
     results: list[ToolResult] = []

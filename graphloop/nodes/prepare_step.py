@@ -70,7 +70,7 @@ class PrepareStep(FrozenFields):
     def enter(self, run: Run[S], /) -> Reaction[S, PrepareStepOutcome]:
         """Open a turn, and ask the user's function if there is one."""
         last = run.turn
-        if settling := _settling(run):
+        if (last.calls or last.number < 0) and (settling := _settling(run)):
             turn = evolve(settling.turn, tools=_offered(run.setup.tools, self.active_tools))
             return Leave(evolve(settling, turn=turn), Calls())
         if self.compaction is not None and not last.compacted and self._overflows(run):

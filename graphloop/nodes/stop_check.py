@@ -33,6 +33,8 @@ MAX_TOOL_ERRORS = 3
 MAX_DENIALS = 5
 MAX_PAUSES = 10
 
+GO = Go()
+
 
 @dataclass(frozen=True)
 class StopCheck(FrozenFields):
@@ -103,11 +105,11 @@ class StopCheck(FrozenFields):
 
     def _decide(self, run: Run[S], asked: tuple[str, ...]) -> Reaction[S, StopCheckOutcome]:
         tripped = self._bounds(run)
-        if not tripped and run.inbox.steering:
-            return Leave(run, Go())
+        if not tripped and (run.inbox.steering or not (self.conditions or asked)):
+            return Leave(run, GO)
         conditions = [*self._conditions(run), *asked]
         if not tripped and not conditions:
-            return Leave(run, Go())
+            return Leave(run, GO)
         reason = tripped[0][0] if tripped else EndReason.STOP_CONDITION
         ending = Ending(reason, (*[name for _, name in tripped], *conditions))
         return Leave(ended_by(run, ending), Stop())
@@ -129,8 +131,10 @@ class StopCheck(FrozenFields):
         if limits := run.setup.budget.tripped(run.spent):
             tripped += [(EndReason.BUDGET, limit) for limit in limits]
         # All calls used up is no end: the run may have made just those that it needed.
-        tripped += [(EndReason.BUDGET, limit) for limit in run.turn.beyond_budget]
-        if self._pauses(run, steps) > self.max_pauses:
+        if run.turn.beyond_budget:
+            tripped += [(EndReason.BUDGET, limit) for limit in run.turn.beyond_budget]
+        paused = steps and run.record.steps[-1].finish_reason is FinishReason.PAUSE
+        if paused and self._pauses(run, steps) > self.max_pauses:
             tripped.append((EndReason.MAX_PAUSES, "max_pauses"))
         return tripped
 

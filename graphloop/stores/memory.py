@@ -44,6 +44,10 @@ class MemoryStore:
 
     async def append(self, run_id: str, seq: int, event: Event) -> None:
         """Keep `event` as number `seq` of the run."""
+        self.keep(run_id, seq, event)
+
+    def keep(self, run_id: str, seq: int, event: Event) -> None:
+        """Keep `event` at once: `append` for a driver in this process, which need not wait."""
         known = self._kept.get(run_id)
         count = 0 if known is None else len(known.events)
         if seq != count + 1:
@@ -60,8 +64,9 @@ class MemoryStore:
                 self._add(run_id, event)
 
     def _add(self, run_id: str, event: Event) -> None:
-        now = self._clock()
-        kept = self._kept.setdefault(run_id, _Kept(now))
+        now, kept = self._clock(), self._kept.get(run_id)
+        if kept is None:
+            kept = self._kept[run_id] = _Kept(now)
         kept.events.append(event)
         kept.updated_at = now
 

@@ -22,7 +22,7 @@ from pydantic import BaseModel
 
 from graphloop import Agent, EndReason, RunResult, RunStream, Tool, ToolContext
 from graphloop.approvals import Approval
-from graphloop.drivers.asks import Pending, ask_key
+from graphloop.drivers.pending import Pending, ask_key
 from graphloop.effects import AskHuman, CallTool, StartRun
 from graphloop.events import Cancelled, ChildEnded, Decided, Event, Queued, Started, ToolReturned
 from graphloop.front.answers import RESULT, Answers

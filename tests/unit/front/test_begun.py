@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from graphloop import Agent, Approval, EndReason, Policy, Tool, allow, approve, decline
-from graphloop.drivers.asks import Pending
+from graphloop.drivers.pending import Pending
 from graphloop.errors import ConfigError
 from graphloop.front.inputs import MessageInput
 from graphloop.providers.script import Entry

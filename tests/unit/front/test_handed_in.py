@@ -10,7 +10,7 @@ import pytest
 
 from graphloop import Agent, Approval, EndReason, RunResult, Tool, decline, tool
 from graphloop.approvals import issue
-from graphloop.drivers.asks import Pending, capability_of
+from graphloop.drivers.pending import Pending, capability_of
 from graphloop.effects import AskHuman, CallTool
 from graphloop.errors import ConfigError
 from graphloop.front.answers import Answers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphloop import OutputInvalid, RunResult, Usage
-from graphloop.drivers.aio import AsyncDriver
+from graphloop.drivers.driver import AsyncDriver
 from graphloop.drivers.ports import Ports
 from graphloop.errors import RunFailed
 from graphloop.events import Failure

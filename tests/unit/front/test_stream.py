@@ -18,7 +18,7 @@ from typing import Literal, TypeVar
 import pytest
 
 from graphloop import END, Agent, EndReason, Graph, Pending, RunResult, RunStream, Tool
-from graphloop.drivers.aio import AsyncDriver
+from graphloop.drivers.driver import AsyncDriver
 from graphloop.drivers.ports import Ports
 from graphloop.errors import BadReply, ConfigError, RunFailed
 from graphloop.events import Event, ModelReplied, Queued

@@ -28,7 +28,7 @@ from graphloop.nodes.execute import Execute
 from graphloop.nodes.gate import Gate, GateOutcome
 from graphloop.outcomes import Aborted, Calls, Held, Outcome, Settled
 from graphloop.policy import Rule
-from graphloop.run import Ending, EndReason, Run, Watch, evolve
+from graphloop.run import Ending, EndReason, RuleState, Run, evolve
 from graphloop.spending import Budget, Spent
 from graphloop.temporal import AtMost, Rules
 from graphloop.temporal.monitor import Monitor
@@ -793,7 +793,7 @@ def test_only_a_call_that_needs_a_person_is_denied_before_the_person_is_asked(
 ) -> None:
     """A person's time is not spent on a call that a rule forbids whatever they say."""
     calls = call("write"), call("read"), call("write")
-    run = evolve(replied(reply(*calls)), watch=Watch(ONCE_AN_APPROVAL))
+    run = evolve(replied(reply(*calls)), watch=RuleState(ONCE_AN_APPROVAL))
     entered = Gate().enter(run)
     assert isinstance(entered, Wait)
 
@@ -807,7 +807,8 @@ def test_a_call_that_was_refused_though_a_person_was_asked_allows_no_other() -> 
     """Another gate has refused it: its approval never comes, so the writing behind it is denied."""
     refused = Verdict("deny", "no", asked=True)
     run = evolve(
-        replied(reply(call("read"), call("write")), refused, None), watch=Watch(ONCE_AN_APPROVAL)
+        replied(reply(call("read"), call("write")), refused, None),
+        watch=RuleState(ONCE_AN_APPROVAL),
     )
     entered = Gate().enter(run)
     assert isinstance(entered, Wait)

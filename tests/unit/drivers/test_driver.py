@@ -13,7 +13,7 @@ from typing import TypeVar, final
 import pytest
 
 from graphloop import NOT_DONE, UNKNOWN, Agent, EndReason, Found, RunResult, Tool, ToolContext
-from graphloop.drivers.aio import AsyncDriver, Seen
+from graphloop.drivers.driver import AsyncDriver, DriverState, Seen
 from graphloop.drivers.ports import Ports
 from graphloop.effects import CallModel, Effect
 from graphloop.errors import (
@@ -967,3 +967,72 @@ def test_an_agent_that_this_driver_was_not_given_fails_its_call() -> None:
     (result,) = run.record.steps[0].tool_results
     assert "error" == result.status
     assert "was not given" in result.text
+
+
+DONE: Plans = {"go": ["done"]}
+PARKS: Plans = {"go": [batch("client")]}
+WORKS: Plans = {"go": [batch("note"), "done"]}
+
+
+async def stands(plans: Plans, steps: int | None, *, leaves: bool = False) -> list[DriverState]:
+    """Return how a run stands before it is driven, while it is, and afterwards.
+
+    Args:
+        plans: what its agents say.
+        steps: how much of it is looked at before its generator is closed; None for all.
+        leaves: whether the driver is told to leave after the first thing that is seen.
+    """
+    runner = tree(Ledger(), plans)._runner  # pyright: ignore[reportPrivateUsage]
+    one: AsyncDriver[None] = AsyncDriver(runner.graph, runner.ports(MemoryStore()), None)
+    found = [one.state]
+    seen = one.start(Started(0.0, "r", "agent", QUESTION, runner.setup))
+    at = 0
+    async for _ in seen:
+        at += 1
+        if at == 1:
+            found.append(one.state)
+            if leaves:
+                one.leave()
+        if at == steps:
+            break
+    await seen.aclose()
+    return [*found, one.state]
+
+
+@pytest.mark.parametrize(
+    ("plans", "steps", "leaves", "last"),
+    [
+        (DONE, None, False, DriverState.ENDED),
+        (PARKS, None, False, DriverState.PARKED),
+        (WORKS, None, True, DriverState.DETACHED),
+        (WORKS, 1, False, DriverState.DETACHED),
+        (PARKS, 2, False, DriverState.DETACHED),
+    ],
+    ids=["ended", "parked", "told to leave", "closed", "closed before it parks"],
+)
+def test_a_run_stands_as_its_driver_has_brought_it(
+    plans: Plans, steps: int | None, leaves: bool, last: DriverState
+) -> None:
+    """A generator that is exhausted says nothing of why it is."""
+    under_way = DriverState.RUNNING
+
+    assert [under_way, under_way, last] == asyncio.run(stands(plans, steps, leaves=leaves))
+
+
+def test_a_run_that_is_taken_up_again_is_under_way() -> None:
+    """By the same driver, as whoever iterates it does: it parks once more."""
+
+    async def scenario() -> list[DriverState]:
+        runner = tree(Ledger(), PARKS)._runner  # pyright: ignore[reportPrivateUsage]
+        one: AsyncDriver[None] = AsyncDriver(runner.graph, runner.ports(MemoryStore()), None)
+        async for _ in one.start(Started(0.0, "r", "agent", QUESTION, runner.setup)):
+            pass
+        assert one.run is not None
+        found = [one.state]
+        seen = one.resume(one.run, at_once=True)
+        found.append(one.state)
+        async for _ in seen:
+            pass
+        return [*found, one.state]
+
+    assert [DriverState.PARKED, DriverState.RUNNING, DriverState.PARKED] == asyncio.run(scenario())

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from graphloop.approvals import Approval, issue, verify
-from graphloop.drivers.asks import Pending, ask_key, bad_edit, capability_of, pending_of, unfit
+from graphloop.drivers.pending import Pending, ask_key, bad_edit, capability_of, pending_of, unfit
 from graphloop.effects import IN_WORDS, AskHuman, CallModel, CallTool, Effect, StartRun
 from graphloop.errors import ConfigError
 from graphloop.nodes.approve import EDITED

@@ -1,4 +1,4 @@
-"""Performing one effect: every wish but a model call becomes the event that answers it.
+"""Performer: every effect but a model call or a child run becomes the event that answers it.
 
 This is the effect boundary: whatever a user's function raises becomes `EffectFailed`, with its
 traceback kept. Cancellation is not a failure and passes through.
@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Container, Iterable
-from math import isfinite
-from typing import Any, Final, Generic, Literal, TypeVar, assert_never
+from typing import Final, Generic, Literal, TypeAlias, TypeVar, assert_never
 
 from ..approvals import Approval, verify
 from ..callables import awaited
@@ -33,41 +32,64 @@ from ..policy import denial
 from ..run import Run
 from ..tool_effects import REPEATABLE
 from ..tool_outcome import ToolOutcome, unknown_outcome
-from ..tools import AnyTool, ToolContext
-from ..values import Reply, ToolCall, call_key, call_place, evolve
-from .asks import bad_edit, capability_of
-from .caller import cancelled_inside
-from .children import child_ended
-from .facts import check_answer, check_state
-from .gates import Gates, answer_of, conditions_told, gates_of, words_of
-from .ports import ChildRun, LeftOpen, Ports
+from ..tools import UNREAD, ToolContext
+from ..values import ToolCall, call_key, call_place
+from .callback_results import (
+    NO_GATES,
+    Gates,
+    answer_of,
+    check_answer,
+    check_state,
+    conditions_of,
+    gates_of,
+    rules_of,
+)
+from .cancellation import cancelled_inside
+from .pending import bad_edit, capability_of
+from .ports import LeftOpen, Ports
 
-__all__ = ["Performer", "failed"]
+__all__ = ["Performed", "Performer", "failed"]
 
 S = TypeVar("S")
 
+Performed: TypeAlias = CheckCalls | CallTool | AskHuman | Invoke | HandOver
+
+UNGATED: Final = CallCheck()
+
+HANDED_IN: Final = call_key(-1, 0).removesuffix("0")
+"""How the keys of the calls begin that came with a given conversation."""
+
+ALWAYS_HERE: Final = frozenset({CallModel, CheckCalls, Invoke, StartRun})
+"""Effects that every process can answer, if only by a failure."""
+
+OF_THE_USER: Final = frozenset({CallTool, AskHuman, Invoke})
+"""Effects that always call functions of the user's; a check of calls may."""
+
 
 class Performer(Generic[S]):
-    """Performs effects through ports; keeps the last exception for the front door."""
+    """Performs effects through ports; keeps the last exception for the caller."""
 
     def __init__(self, ports: Ports[S]) -> None:
         self._ports = ports
-        self.begun: frozenset[int] = frozenset()
-        self._taken_up_at = 0
+        self._started: frozenset[int] = frozenset()
+        self._first_id = 0
+        self._values: dict[str, tuple[str, object]] = {}
         self.exception: Exception | None = None
 
     def performable(self, effects: Iterable[Effect], run: Run[S]) -> list[Effect]:
-        """Return the effects that somebody in this process can answer; a run parks with others."""
-        return [one for one in effects if self._can_perform(one, run)]
+        """Return the effects that this process can answer; a run parks with others."""
+        return [
+            effect
+            for effect in effects
+            if type(effect) in ALWAYS_HERE or self._can_perform(effect, run)
+        ]
 
     def _can_perform(self, effect: Effect, run: Run[S]) -> bool:
         match effect:
             case CallTool(client=True):
-                # A gate that is new since the run was taken up may refuse it still.
-                new = effect.id >= self._taken_up_at and bool(self._gates(run).added)
+                # A gate that is new since the run was resumed may refuse it still.
+                new = effect.id >= self._first_id and bool(self._gates(run).added)
                 return new or self._is_handed_in(effect.key)
-            case CallModel() | CheckCalls():
-                return True
             case AskHuman():
                 return self._ports.approve is not None or self._is_handed_in(effect.key)
             case HandOver():
@@ -78,7 +100,7 @@ class Performer(Generic[S]):
     def _is_handed_in(self, key: str) -> bool:
         return self._ports.settle is not None and key.startswith(HANDED_IN)
 
-    def is_repeatable(self, effect: CallTool) -> bool:
+    def _is_repeatable(self, effect: CallTool) -> bool:
         """Whether a call may simply run again if its process stops in the middle of it."""
         tool = None if effect.client else self._ports.toolbox.get(effect.call.name)
         return tool is None or tool.effect in REPEATABLE
@@ -86,109 +108,88 @@ class Performer(Generic[S]):
     def risky(self, todo: Iterable[Effect], run: Run[S]) -> tuple[int, ...]:
         """Return the effects that may not simply happen again, and are not known to have begun."""
         return tuple(
-            effect.id
-            for effect in todo
-            if isinstance(effect, CallTool)
-            and effect.id not in run.started
-            and not self.is_repeatable(effect)
+            [
+                effect.id
+                for effect in todo
+                if isinstance(effect, CallTool)
+                and effect.id not in run.started
+                and not self._is_repeatable(effect)
+            ]
         )
 
-    def take_up(self, run: Run[S]) -> None:
-        """Reckon with what another process may have begun of a run."""
-        self.begun, self._taken_up_at = run.started, run.next_effect
+    def resume(self, run: Run[S]) -> None:
+        """Expect that another process may have started effects of a run."""
+        self._started, self._first_id = run.started, run.next_effect
 
-    def unbegun(
+    def not_started(
         self, todo: Iterable[Effect], run: Run[S], children: Container[str]
     ) -> tuple[int, ...]:
-        """Return the calls that surely have not begun, of those that a run waits for.
+        """Return the calls that surely have not started, of those that a run waits for.
 
-        A client's tool may have begun once the run has parked with it, and been taken up again.
+        A client's tool may have started once the run has parked with it, and been resumed.
 
         Args:
-            todo: what has not begun in this process.
+            todo: what has not started in this process.
             run: the run as it stands.
-            children: keys of the child runs that have begun, here or elsewhere.
+            children: keys of the child runs that have started, here or elsewhere.
         """
         todo = tuple(todo)
-        # Of a call that had begun, and may not simply happen again, `Begun` would have told.
-        told = self.risky(todo, run) if self._ports.resumable else ()
+        # Of a call that had started, and may not simply happen again, `Begun` would have told.
+        recorded = self.risky(todo, run) if self._ports.resumable else ()
         here = {effect.id for effect in todo}
         return tuple(
-            effect.id
-            for effect in run.pending.values()
-            if (isinstance(effect, StartRun) and effect.key not in children)
-            or (
-                isinstance(effect, CallTool)
-                and (effect.client or effect.id in here)
-                and (effect.id >= self._taken_up_at or effect.id in told)
-            )
+            [
+                effect.id
+                for effect in run.pending.values()
+                if (isinstance(effect, StartRun) and effect.key not in children)
+                or (
+                    isinstance(effect, CallTool)
+                    and (effect.client or effect.id in here)
+                    and (effect.id >= self._first_id or effect.id in recorded)
+                )
+            ]
         )
 
-    def open_child(self, effect: StartRun, run: Run[S]) -> ChildRun[Any]:
-        """Return the child run that is wished for.
+    def calls_user(self, effect: Performed, run: Run[S]) -> bool:
+        """Whether an effect calls a function that may not heed its cancellation."""
+        if not isinstance(effect, CheckCalls):
+            return type(effect) in OF_THE_USER
+        own, (recorded, added) = self._ports.own, self._gates(run)
+        gates = [gate for gate in (*recorded, *added, own) if gate is not None and gate.conditions]
+        for call in effect.calls:
+            tool = self._ports.toolbox.get(call.name)
+            if tool is not None and (
+                callable(tool.needs_approval) or any(gate.asked(tool.name) for gate in gates)
+            ):
+                return True
+        return False
 
-        Raises:
-            ConfigError: there is no such agent here, or its arguments are no question.
-        """
-        plan = self._ports.children.get(effect.agent)
-        if plan is None:
-            raise ConfigError(
-                f"the run starts agent {effect.agent!r}, which this driver was not given; "
-                f"it has {', '.join(map(repr, self._ports.children)) or 'no agents'}"
-            )
-        return plan.open(effect, run, self._ports)
-
-    def end_child(
-        self, effect: StartRun, opened: ChildRun[Any], run: Run[Any], mistake: Exception | None
-    ) -> ChildEnded | EffectFailed:
-        """Return how a child ended; what its parent makes of that may fail, and is paid for.
-
-        Args:
-            effect: the wish for it.
-            opened: how it was opened.
-            run: the run, which is over.
-            mistake: the developer's, which it ended in: nobody's answer, and told as it is.
-        """
-        if mistake is not None:
-            return evolve(self.fail(effect, mistake), spent=run.spent)
-        try:
-            return opened.end(child_ended(self._ports.clock(), effect.id, run), run)
-        except Exception as error:  # noqa: BLE001 - the effect boundary
-            return evolve(self.fail(effect, error), spent=run.spent)
-
-    async def perform(
-        self, effect: CheckCalls | CallTool | AskHuman | Invoke | HandOver, run: Run[S]
-    ) -> Answering:
+    async def perform(self, effect: Performed, run: Run[S]) -> Answering:
         """Perform one effect and return the event that answers it.
 
         Raises:
             LeftOpen: a person was asked, or a client is to run it, and answers later.
-            NotDeterministic: a run that was taken up meets other code than it began with. That is
-                no fact of the run.
+            NotDeterministic: a resumed run meets other code than it began with. That is no fact
+                of the run.
         """
         try:
-            return await self._performed(effect, run)
+            match effect:
+                case CallTool():
+                    return await self._call_tool(effect, run)
+                case CheckCalls():
+                    return await self._check_calls(effect, run)
+                case _:
+                    return await self._ask(effect, run)
         except asyncio.CancelledError as error:
             return self.fail(effect, cancelled_inside(error))
-        except LeftOpen as error:
-            if isinstance(effect, AskHuman | CallTool):
+        except Exception as error:
+            left_open = isinstance(error, LeftOpen) and isinstance(effect, AskHuman | CallTool)
+            if left_open or (isinstance(error, NotDeterministic) and self._first_id):
                 raise
-            return self.fail(effect, error)
-        except NotDeterministic as error:
-            if self._taken_up_at:
-                raise
-            return self.fail(effect, error)
-        except Exception as error:  # noqa: BLE001 - the effect boundary
             return self.fail(effect, error)
 
-    async def _performed(
-        self, effect: CheckCalls | CallTool | AskHuman | Invoke | HandOver, run: Run[S]
-    ) -> Answering:
+    async def _ask(self, effect: AskHuman | Invoke | HandOver, run: Run[S]) -> Answering:
         match effect:
-            case CallTool():
-                return await self._call_tool(effect, run)
-            case CheckCalls():
-                return await self._check_calls(effect, run)
             case AskHuman():
                 return await self._ask_human(effect, run)
             case Invoke():
@@ -197,18 +198,6 @@ class Performer(Generic[S]):
                 return Steered(self._ports.clock(), effect.id)
             case _:
                 assert_never(effect)
-
-    def price(self, reply: Reply) -> float | None:
-        """Return what a reply cost; a price that cannot be told must not lose the reply."""
-        try:
-            cost_usd: object = self._ports.price(reply)
-        except Exception:  # noqa: BLE001 - the user's own function
-            return None
-        if isinstance(cost_usd, bool) or not isinstance(cost_usd, int | float):
-            return None
-        # Of a usage that no server told, 0 is the price of nothing.
-        told = cost_usd or reply.usage.total_tokens
-        return float(cost_usd) if told and isfinite(cost_usd) else None
 
     def fail(self, effect: Effect, error: Exception) -> EffectFailed:
         """Return the event of an effect that raised, and keep the exception."""
@@ -224,13 +213,13 @@ class Performer(Generic[S]):
         return raised if is_it else None
 
     async def _call_tool(self, effect: CallTool, run: Run[S]) -> Answering:
-        call = effect.call
+        call, ports = effect.call, self._ports
         if effect.client and self._is_handed_in(effect.key):
-            assert self._ports.settle is not None, "it is handed in"
-            given = self._ports.settle(effect)
+            assert ports.settle is not None, "it is handed in"
+            given = ports.settle(effect)
             assert isinstance(given, ToolOutcome), "a client tool is answered with an outcome"
-            return ToolReturned(self._ports.clock(), effect.id, given.content, given.status)
-        tool = self._ports.toolbox.get(call.name)
+            return ToolReturned(ports.clock(), effect.id, given.content, given.status)
+        tool = ports.toolbox.get(call.name)
         if tool is None:
             raise ConfigError(
                 f"the run's tool {call.name!r} is not among the tools given to this driver: "
@@ -244,23 +233,22 @@ class Performer(Generic[S]):
             )
         context = self._context(run, effect.key, call)
         outcome: ToolOutcome | Literal["not_done", "unknown"] = "not_done"
-        if effect.id in self.begun:
+        if effect.id in self._started:
             # Its process stopped in the middle of it.
             outcome = await tool.reconciled(call.arguments, context)
         if outcome == "not_done":
-            outcome = await self._run(tool, effect, context, run)
+            refused = await self._refusal_since(effect.key, call, run) if ports.gates else ""
+            if refused:
+                outcome = ToolOutcome(refused, "denied")
+            elif effect.client:
+                raise LeftOpen
+            else:
+                known, value = self._values.pop(effect.key, ("", UNREAD))
+                value = value if known == call.arguments else UNREAD
+                outcome = await tool.run(call.arguments, context, value)
         if outcome == "unknown":
             outcome = unknown_outcome(call.name)
-        return ToolReturned(self._ports.clock(), effect.id, outcome.content, outcome.status)
-
-    async def _run(
-        self, tool: AnyTool, effect: CallTool, context: ToolContext, run: Run[S]
-    ) -> ToolOutcome:
-        if refused := await self._refusal_since(effect.key, effect.call, run):
-            return ToolOutcome(refused, "denied")
-        if effect.client:
-            raise LeftOpen
-        return await tool.run(effect.call.arguments, context)
+        return ToolReturned(ports.clock(), effect.id, outcome.content, outcome.status)
 
     async def refused_child(self, effect: StartRun, run: Run[S]) -> ChildEnded | None:
         """Return how a child that has not begun ends if a gate that is new refuses its call."""
@@ -270,21 +258,21 @@ class Performer(Generic[S]):
 
     async def _refusal_since(self, key: str, call: ToolCall, run: Run[S]) -> str:
         """Return why a call that was let through does not run, by gates that are new since then."""
-        if not self._ports.gates:
-            return ""
         added, tool = self._gates(run).added, self._ports.toolbox.get(call.name)
         if not added or tool is None or call.name in run.setup.own or not run.turn.has_call(key):
             return ""
         verdict = run.turn.verdicts[call_place(key)]
         context = self._context(run, key, call)
-        for word in await words_of(added, tool, call, context, self._ports.wrong):
-            if word.verdict == "deny":
-                return denial(word.reason)
-            if word.verdict == "ask" and not (verdict is not None and verdict.asked):
+        for rule in await rules_of(added, tool, call, context, self._ports.wrong):
+            if rule.verdict == "deny":
+                return denial(rule.reason)
+            if rule.verdict == "ask" and not (verdict is not None and verdict.asked):
                 return denial("a person is to be asked about it now; call it again.")
         return ""
 
     async def _check_calls(self, effect: CheckCalls, run: Run[S]) -> Answering:
+        if not effect.key:
+            self._values.clear()  # They are another turn's.
         # Two calls may be equal, even the same object: their places tell them apart.
         checks = [
             await self._check(call_key(effect.turn, at), call, run)
@@ -292,26 +280,19 @@ class Performer(Generic[S]):
         ]
         return CallsChecked(self._ports.clock(), effect.id, tuple(checks))
 
-    def asks_user(self, effect: CheckCalls, run: Run[S]) -> bool:
-        """Whether functions of the user's are among what is asked about these calls."""
-        own, (recorded, added) = self._ports.own, self._gates(run)
-        gates = [one for one in (*recorded, *added, own) if one is not None and one.conditions]
-        return any(
-            callable(tool.needs_approval) or any(gate.asked(tool.name) for gate in gates)
-            for tool in [self._ports.toolbox.get(call.name) for call in effect.calls]
-            if tool is not None
-        )
-
     def _gates(self, run: Run[S]) -> Gates:
-        return gates_of(run.setup.rules, self._ports.gates)
+        rules, given = run.setup.rules, self._ports.gates
+        return gates_of(rules, given) if rules or given else NO_GATES
 
     async def _check(self, key: str, call: ToolCall, run: Run[S]) -> CallCheck:
         tool = self._ports.toolbox.get(call.name)
         if tool is None:
             return CallCheck(f"Not run: tool {call.name!r} is not available in this process.")
-        problem = tool.validate(call.arguments)
+        value, problem = tool.read(call.arguments)
         if problem is not None:
             return CallCheck(problem)
+        # Beside the journal, never in it: a process that resumes the run reads the text again.
+        self._values[key] = call.arguments, value
         own = self._ports.own
         gates, added = self._gates(run)
         gates = gates if own is None else (*gates, own)
@@ -320,10 +301,10 @@ class Performer(Generic[S]):
         context = self._context(run, key, call)
         wrong, needed = self._ports.wrong, tool.needs_approval
         asked = await answer_of("needs_approval", needed, tool, call, context, wrong)
-        told = [await conditions_told(gate, tool, call, context, wrong) for gate in gates]
-        held, unmet = tuple(one.held for one in told), tuple(one.unmet for one in told)
-        words = await words_of(added, tool, call, context, wrong)
-        return CallCheck("", asked is not False, held, unmet, words)
+        answers = [await conditions_of(gate, tool, call, context, wrong) for gate in gates]
+        held, unmet = tuple([met for met, _ in answers]), tuple([failed for _, failed in answers])
+        rules = await rules_of(added, tool, call, context, wrong)
+        return CallCheck("", asked is not False, held, unmet, rules)
 
     async def _ask_human(self, effect: AskHuman, run: Run[S]) -> Answering:
         approve, settle = self._ports.approve, self._ports.settle
@@ -379,11 +360,6 @@ class Performer(Generic[S]):
             messages=run.messages,
             path=self._ports.path,
         )
-
-
-UNGATED: Final = CallCheck()
-HANDED_IN: Final = call_key(-1, 0).removesuffix("0")
-"""What the keys of the calls begin with that a conversation was handed in with."""
 
 
 def failed(at: float, effect: Effect, error: Exception) -> EffectFailed:

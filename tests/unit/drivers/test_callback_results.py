@@ -9,9 +9,16 @@ from typing import TypedDict
 import pytest
 from pydantic import BaseModel
 
-from graphloop.drivers.facts import check_answer, check_kind, check_state, refuse_awaitable
+from graphloop.drivers.callback_results import (
+    check_answer,
+    check_kind,
+    check_state,
+    gates_of,
+    refuse_awaitable,
+)
 from graphloop.errors import ConfigError
 from graphloop.events import Answer, Changes, Joined, Judged, Left, Tripped
+from graphloop.policy import allow, deny
 from graphloop.values import UserMessage
 from tests.own_nodes import Ticket
 from tests.strategies import wrong
@@ -139,3 +146,45 @@ def test_what_has_to_be_awaited_is_refused() -> None:
         with pytest.raises(ConfigError, match="found coroutine, which has to be awaited"):
             check_state(later(), None, "`output` of node 'w' returns", kept=False)
     refuse_awaitable("x", "it is")
+
+
+def much(arguments: object, context: object) -> bool:
+    """Whether it is much."""
+    return True
+
+
+def more(arguments: object, context: object) -> bool:
+    """Whether it is more."""
+    return False
+
+
+STRICT = deny("pay", when=much) | allow("*")
+LENIENT = allow("*")
+
+
+def test_functions_are_found_by_the_rules() -> None:
+    """Whatever stands before them; what the journal does not have is added."""
+    assert ((STRICT,), (LENIENT,)) == gates_of([STRICT.rules], [LENIENT, STRICT])
+    assert ((LENIENT, STRICT), ()) == gates_of([LENIENT.rules, STRICT.rules], [STRICT, LENIENT])
+
+
+def test_of_two_gates_that_say_the_same_each_has_its_own_function() -> None:
+    """Two conditions may be named alike, and each gate is looked at once."""
+    more.__name__ = "much"
+    other = deny("pay", when=more) | allow("*")
+    assert other.rules == STRICT.rules
+
+    (first, second), added = gates_of([STRICT.rules] * 2, [other, STRICT])
+
+    assert other.conditions is first.conditions
+    assert STRICT.conditions is second.conditions
+    assert () == added
+
+
+def test_a_condition_that_nobody_knows_cannot_be_told() -> None:
+    """So it counts against the call."""
+    (gate,), _ = gates_of([STRICT.rules], [LENIENT])
+
+    assert STRICT.rules == gate.rules
+    with pytest.raises(ConfigError, match="nobody knows"):
+        gate.conditions["much"]({}, None)

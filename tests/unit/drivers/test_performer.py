@@ -10,8 +10,9 @@ import pytest
 
 from graphloop import Approval, Tool, ToolContext, allow, ask, deny
 from graphloop.approvals import issue
-from graphloop.drivers.asks import capability_of
-from graphloop.drivers.perform import Performer, failed
+from graphloop.drivers.models import Models
+from graphloop.drivers.pending import capability_of
+from graphloop.drivers.performer import Performer, failed
 from graphloop.drivers.ports import Approver, Callback, Ports
 from graphloop.effects import (
     AskHuman,
@@ -269,10 +270,10 @@ def test_what_nobody_was_asked_for_surely_has_not_begun() -> None:
     run = evolve(fresh(), pending={1: client, 2: child}, next_effect=3)
     one = performer()
 
-    assert (1, 2) == one.unbegun((), run, ())
-    assert (1,) == one.unbegun((), run, {"c0.1"})
-    one.take_up(run)
-    assert (2,) == one.unbegun((), run, ())
+    assert (1, 2) == one.not_started((), run, ())
+    assert (1,) == one.not_started((), run, {"c0.1"})
+    one.resume(run)
+    assert (2,) == one.not_started((), run, ())
 
 
 def test_a_callback_may_be_a_plain_function() -> None:
@@ -331,6 +332,7 @@ def test_a_failure_names_the_error_and_keeps_its_trace() -> None:
 
 
 ASK = AskHuman(2, "c0.0", call("write"))
+ASKED = CallModel(1, "m", ModelRequest(()))
 
 
 @pytest.mark.parametrize(
@@ -388,12 +390,6 @@ def test_a_turn_that_nobody_attends_goes_on_by_itself() -> None:
     assert Steered(5.0, 1) == asyncio.run(Performer(evolve_ports()).perform(HandOver(1), fresh()))
 
 
-def test_an_agent_that_is_not_here_is_named() -> None:
-    """With those that are."""
-    with pytest.raises(ConfigError, match=r"starts agent 'kid'.*it has no agents"):
-        Performer(evolve_ports()).open_child(StartRun(1, "c0.0", "kid", "{}", ()), fresh())
-
-
 def test_conditions_are_told_gate_by_gate() -> None:
     """Those that hold and those that fail; the names of one gate mean nothing in another."""
 
@@ -446,10 +442,11 @@ def test_a_price_is_a_finite_number_or_unknown(price: object) -> None:
     def told(answered: Reply) -> object:
         return price
 
-    one = Performer(evolve_ports(price=told))
+    ports = evolve_ports(price=told)
+    one = Models(ports, Performer(ports))
 
     expected = {1: 1.0, 0.5: 0.5}.get(price) if isinstance(price, int | float) else None
-    assert (None if price is True else expected) == one.price(reply("x"))
+    assert (None if price is True else expected) == one.replied(ASKED, reply("x")).cost_usd
 
 
 def test_a_price_that_cannot_be_told_is_unknown() -> None:
@@ -458,4 +455,6 @@ def test_a_price_that_cannot_be_told_is_unknown() -> None:
     def raising(answered: Reply) -> float:
         raise KeyError("model")
 
-    assert Performer(evolve_ports(price=raising)).price(reply("x")) is None
+    ports = evolve_ports(price=raising)
+
+    assert Models(ports, Performer(ports)).replied(ASKED, reply("x")).cost_usd is None

@@ -11,11 +11,10 @@ import pytest
 
 from graphloop import Tool
 from graphloop.approvals import Approval
-from graphloop.drivers.caller import Caller
-from graphloop.drivers.children import Nested
-from graphloop.drivers.hearing import INBOX_MAX, Hearing, Item, Parked
-from graphloop.drivers.perform import Performer
-from graphloop.drivers.ports import LeftOpen, Ports
+from graphloop.drivers.cancellation import CancelScope
+from graphloop.drivers.in_flight import INBOX_MAX, InFlight, Item
+from graphloop.drivers.performer import Performer
+from graphloop.drivers.ports import LeftOpen, Nested, Parked, Ports
 from graphloop.effects import AskHuman, CallModel, CallTool, StartRun
 from graphloop.errors import ToolError
 from graphloop.events import Answering, ChildEnded, EffectFailed, ModelReplied, ToolReturned
@@ -49,8 +48,8 @@ async def later(effect: AskHuman, run: Run[None]) -> Approval:
 def hearing(
     listen: Callable[[CallModel | StartRun], AsyncGenerator[Item, None]],
     execute: Callable[[dict[str, object]], Awaitable[str]] = fine,
-    caller: Caller | None = None,
-) -> Hearing[None]:
+    caller: CancelScope | None = None,
+) -> InFlight[None]:
     """Return a hearing of these models and children, with one tool, and an undecided person."""
     tool = Tool(name="read", parameters={"type": "object"}, execute=execute)
     ports: Ports[None] = Ports(
@@ -60,7 +59,7 @@ def hearing(
         clock=lambda: 0.0,
         approve=later,
     )
-    return Hearing(Performer(ports), listen, caller or Caller())
+    return InFlight(Performer(ports), listen, caller or CancelScope())
 
 
 async def talk(effect: CallModel | StartRun) -> AsyncGenerator[Item, None]:
@@ -72,12 +71,12 @@ async def talk(effect: CallModel | StartRun) -> AsyncGenerator[Item, None]:
     yield SAID
 
 
-async def heard(one: Hearing[None]) -> list[object]:
+async def heard(one: InFlight[None]) -> list[object]:
     """Return all that is heard until nothing more will be."""
     items: list[object] = []
     async with asyncio.timeout(DEADLINE_S):
         while one.todo or not items or items[-1] is not None:
-            items.append(await one.hear(RUN))
+            items.append(await one.next(RUN))
     return items
 
 
@@ -88,11 +87,11 @@ def test_a_single_effect_is_awaited_in_place() -> None:
         one = hearing(talk)
         one.todo = [MODEL]
         before = asyncio.all_tasks()
-        assert TextDelta("a") == await one.hear(RUN)
+        assert TextDelta("a") == await one.next(RUN)
         assert before == asyncio.all_tasks()
-        assert SAID == await one.hear(RUN)
+        assert SAID == await one.next(RUN)
         one.todo = [CallTool(3, "c0.0", call())]
-        assert ToolReturned(0.0, 3, "fine") == await one.hear(RUN)
+        assert ToolReturned(0.0, 3, "fine") == await one.next(RUN)
         assert before == asyncio.all_tasks()
 
     asyncio.run(scenario())
@@ -127,7 +126,7 @@ def test_what_comes_later_joins_what_is_under_way() -> None:
 
         one = hearing(talk, wait)
         one.todo = [CallTool(3, "c0.0", call()), CHILD]
-        hearing_first = asyncio.ensure_future(one.hear(RUN))
+        hearing_first = asyncio.ensure_future(one.next(RUN))
         await asyncio.sleep(0)
         one.todo.append(MODEL)
         gate.set()
@@ -175,7 +174,7 @@ def test_children_go_no_further_while_nobody_listens() -> None:
     async def scenario() -> list[object]:
         one = hearing(work)
         one.todo = [evolve(CHILD, id=number) for number in (2, 3, 4)]
-        first = await one.hear(RUN)
+        first = await one.next(RUN)
         for _ in range(100):
             await asyncio.sleep(0)
         assert [2, 3, 4] == sorted(steps)
@@ -201,7 +200,7 @@ def test_a_child_that_waits_to_be_listened_to_can_be_dropped_or_closed() -> None
     async def scenario() -> None:
         one = hearing(work)
         one.todo = [evolve(CHILD, id=number) for number in (2, 3)]
-        await one.hear(RUN)
+        await one.next(RUN)
         await one.drop(evolve(CHILD, id=2))
         assert [2] == closed
         assert [] == await one.close()
@@ -221,7 +220,7 @@ def test_what_waits_to_be_listened_to_is_not_ended_by_the_garbage_collector() ->
     async def begun() -> int:
         one = hearing(work)
         one.todo = [evolve(CHILD, id=number) for number in (2, 3)]
-        await one.hear(RUN)
+        await one.next(RUN)
         await asyncio.sleep(0)
         return len(asyncio.all_tasks())
 
@@ -249,7 +248,7 @@ def test_an_answer_is_known_however_much_waits_before_it() -> None:
 
         one = hearing(chatter, wait)
         one.todo = [MODEL, CallTool(3, "c0.0", call())]
-        await one.hear(RUN)
+        await one.next(RUN)
         gate.set()
         for _ in range(10):
             await asyncio.sleep(0)
@@ -274,7 +273,7 @@ def test_closing_ends_all_that_is_under_way(beside: bool) -> None:
         one = hearing(hang)
         one.todo = [MODEL, CallModel(5, "m", ModelRequest(()))] if beside else [MODEL]
         before = asyncio.all_tasks()
-        await one.hear(RUN)
+        await one.next(RUN)
         await one.close()
         await one.close()
         assert before == asyncio.all_tasks()
@@ -297,7 +296,7 @@ def test_what_is_no_failure_of_an_effect_is_raised_where_it_is_heard(beside: boo
         one.todo = [MODEL, CallTool(3, "c0.0", call())] if beside else [MODEL]
         try:
             while True:
-                await one.hear(RUN)
+                await one.next(RUN)
         except KeyboardInterrupt:
             await one.close()
             return "raised"
@@ -323,14 +322,13 @@ def test_who_is_cancelled_hears_of_it_whatever_is_made_of_it(deaf: str) -> None:
         yield SAID
 
     async def scenario() -> list[Answering]:
-        caller = Caller()
+        caller = CancelScope()
         one = hearing(model, wait, caller)
         one.todo = [CallTool(3, "c0.0", call())] if deaf == "a tool" else [MODEL]
 
         async def listening() -> None:
-            caller.enters()
-            caller.waits()
-            await one.hear(RUN)
+            caller.enter()
+            await one.next(RUN)
 
         task = asyncio.create_task(listening())
         await began.wait()
@@ -358,7 +356,7 @@ def test_what_somebody_else_cancelled_is_no_end_of_the_listener(beside: bool) ->
         try:
             async with asyncio.timeout(DEADLINE_S):
                 while True:
-                    await one.hear(RUN)
+                    await one.next(RUN)
         finally:
             await one.close()
 
@@ -386,7 +384,7 @@ def test_one_of_several_effects_can_be_dropped() -> None:
         one = hearing(listen)
         late = StartRun(3, "c0.1", "kid", "{}", ())
         one.todo = [MODEL, CHILD, late]
-        assert SAID == await one.hear(RUN)
+        assert SAID == await one.next(RUN)
         one.todo = [StartRun(4, "c0.2", "kid", "{}", ())]
         async with asyncio.timeout(DEADLINE_S):
             for effect in (CHILD, late, one.todo[0], MODEL):
@@ -407,7 +405,7 @@ def test_the_answer_of_a_dropped_effect_is_not_heard() -> None:
     async def scenario() -> list[object]:
         one = hearing(talk)
         one.todo = [MODEL, CHILD]
-        await one.hear(RUN)  # The reply is in the inbox by now, behind the first word.
+        await one.next(RUN)  # The reply is in the inbox by now, behind the first word.
         await asyncio.sleep(0)
         await one.drop(MODEL)
         return await heard(one)
@@ -421,7 +419,7 @@ def test_nor_is_it_among_what_nobody_has_heard() -> None:
     async def scenario() -> list[Answering]:
         one = hearing(talk)
         one.todo = [MODEL, CHILD]
-        await one.hear(RUN)
+        await one.next(RUN)
         await asyncio.sleep(0)
         await one.drop(MODEL)
         return [heard for heard in await one.close() if heard.effect == MODEL.id]
@@ -450,14 +448,13 @@ def test_a_tool_beside_another_may_cancel_its_own_task(keeps: bool) -> None:
         return "timed out"
 
     async def scenario() -> None:
-        caller = Caller()
-        caller.enters()
-        caller.waits()
+        caller = CancelScope()
+        caller.enter()
         one = hearing(talk, limited, caller)
         calls = [CallTool(3, "c0.0", call()), CallTool(4, "c0.1", call())]
         one.todo = [*calls]
         async with asyncio.timeout(DEADLINE_S):
-            answers = [await one.hear(RUN) for _ in [*one.todo]]
+            answers = [await one.next(RUN) for _ in [*one.todo]]
         for at, answer in enumerate(answers):
             if keeps:
                 assert ToolReturned(0.0, 3 + at, "timed out") == answer
@@ -465,7 +462,7 @@ def test_a_tool_beside_another_may_cancel_its_own_task(keeps: bool) -> None:
                 assert isinstance(answer, EffectFailed)
                 assert (3 + at, "ToolError") == (answer.effect, answer.failure.error)
                 assert "cancelled from inside" in answer.failure.message
-        assert not caller.has_left
+        assert not caller.is_left
         assert [] == await one.close()
 
     asyncio.run(scenario())
@@ -485,7 +482,7 @@ def test_what_a_tool_that_is_alone_sets_in_its_context_is_there_afterwards() -> 
         answers: list[object] = []
         for effect in (CallTool(3, "c0.0", call()), CallTool(4, "c0.1", call())):
             one.todo = [effect]
-            answers.append(await one.hear(RUN))
+            answers.append(await one.next(RUN))
         return answers
 
     expected = [ToolReturned(0.0, 3, "nothing"), ToolReturned(0.0, 4, "something")]
@@ -495,7 +492,7 @@ def test_what_a_tool_that_is_alone_sets_in_its_context_is_there_afterwards() -> 
 
 def test_a_tool_that_stops_its_own_run_is_let_finish() -> None:
     """It runs inside the wait of whoever listens."""
-    caller = Caller()
+    caller = CancelScope()
 
     async def stop(arguments: dict[str, object]) -> str:
         caller.interrupt()
@@ -505,9 +502,8 @@ def test_a_tool_that_stops_its_own_run_is_let_finish() -> None:
     async def scenario() -> None:
         one = hearing(talk, stop, caller)
         one.todo = [CallTool(3, "c0.0", call())]
-        caller.enters()
-        caller.waits()
-        assert ToolReturned(0.0, 3, "stopped") == await one.hear(RUN)
-        assert not caller.heeds()
+        caller.enter()
+        assert ToolReturned(0.0, 3, "stopped") == await one.next(RUN)
+        assert not caller.is_interrupted
 
     asyncio.run(scenario())
