@@ -36,9 +36,7 @@ from ..run import Run
 from ..views.family import Family
 from ..views.marks import Marks
 from ..views.render import is_machine, machine, save, save_picture, written
-from ..views.sequence import sequence
-from ..views.sequence_mermaid import sequence_mermaid
-from ..views.sequence_text import sequence_text
+from ..views.sequence import sequence, sequence_mermaid, sequence_text
 from ..views.theme import THEMES
 from ..views.trace import Trace, family_trace, trace_marks
 from .errors import Status

@@ -15,8 +15,8 @@ from ..errors import ConfigError
 from ..graph import Graph
 from ..views.marks import Marks
 from ..views.picture import picture
-from ..views.plain_signs import in_signs_of
 from ..views.render import is_machine, save, written
+from ..views.text import in_signs_of
 from .errors import tell
 from .text import wrapped
 

@@ -1,4 +1,4 @@
-"""family: a loop with all the agents that its runs can start, for whoever draws them."""
+"""family: a loop with all the agents that its runs can start, for diagrams."""
 
 from __future__ import annotations
 

@@ -28,8 +28,9 @@ from ..stores.base import Posted, Store
 from ..temporal import Rules
 from ..tool_name import legal_name
 from ..tool_options import Approval as NeedsApproval
-from ..views.dot import dot
-from ..views.mermaid import mermaid
+from ..views.dot import dot_of
+from ..views.mermaid import mermaid_of
+from ..views.picture import picture
 from .answers import Answers
 from .bindings import check_carried
 from .graph_runner import reasoned, refuse_odd_agents, runner_of
@@ -138,11 +139,11 @@ class Graph(kernel.Graph[S]):
 
     def mermaid(self) -> str:
         """Return the graph as a Mermaid flowchart."""
-        return mermaid(self)
+        return mermaid_of(picture(self))
 
     def dot(self) -> str:
         """Return the graph in Graphviz' language."""
-        return dot(self)
+        return dot_of(picture(self))
 
     def save(self, path: str | Path, *, level: Level = "node") -> Path:
         """Draw the graph into a file, by its suffix: svg, png, pdf, mmd, dot or txt.

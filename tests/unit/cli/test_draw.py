@@ -101,7 +101,7 @@ def test_a_run_is_laid_over_its_own_graph() -> None:
     here("approve", run_id, "pay", *STORE)
     answered = drawn("--run", run_id, "--text", *STORE)
     assert "waits for" not in answered
-    assert "pay: approved, not taken up yet" in answered
+    assert "pay: approved, not resumed yet" in answered
     here("resume", run_id, *STORE)
     runs = ("--run", run_id, "--run", parked())
     assert drawn(*runs, "--text", *STORE).startswith("agent (2 runs: 1 completed, 1 not over)\n")
@@ -121,7 +121,7 @@ def test_what_child_runs_did_is_laid_over_the_agents() -> None:
     assert "waits for approval of pay" in child
     assert "tokens" in child
     here("approve", second, "pay", "--deny", *STORE)
-    assert "pay: denied, not taken up yet" in drawn(*runs)
+    assert "pay: denied, not resumed yet" in drawn(*runs)
     here("resume", first, "--approve", "always", *STORE)
     assert "payer (2 runs: 1 completed, 1 not over)" in drawn(*runs, "--level", "phase")
 

@@ -10,7 +10,8 @@ from graphloop.fuzz.report import Coverage, Failing, FuzzReport
 from graphloop.fuzz.subject import Subject
 from graphloop.fuzz.trial import tried
 from graphloop.fuzz.violation import INVARIANTS, Violation
-from graphloop.views.dot import dot
+from graphloop.views.dot import dot_of
+from graphloop.views.picture import picture
 from tests.strategies import loop
 
 LINES = tuple(f"{number:>3} event" for number in range(1, 101))
@@ -92,7 +93,7 @@ def test_nodes_outcomes_and_endings_are_counted() -> None:
 
 def test_the_counts_are_drawn_on_the_graph() -> None:
     """And what was never seen is pale."""
-    drawn = dot(GRAPH, covered().marks)
+    drawn = dot_of(picture(GRAPH, covered().marks))
 
     assert "(2 runs)" in drawn
     assert 'label="model_call\\n2x"' in drawn

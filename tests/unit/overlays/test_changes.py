@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from graphloop.graph import Graph
 from graphloop.overlays.changes import changes_picture
 from graphloop.proofs.compare import compare
-from graphloop.views.dot import dot, dot_of
+from graphloop.views.dot import dot_of
 from graphloop.views.picture import Picture, picture
 from tests.changed_loop import bypassed, changed, gateless
 from tests.graphs import any_graphs
@@ -57,7 +57,10 @@ def test_only_what_is_new_is_drawn_as_new(before: Graph[None], after: Graph[None
 
 def test_a_graph_beside_itself_is_drawn_as_it_is() -> None:
     """But for its title."""
-    plain, same = dot(changed()).splitlines(), dot_of(drawn(changed(), changed())).splitlines()
+    plain, same = (
+        dot_of(picture(changed())).splitlines(),
+        dot_of(drawn(changed(), changed())).splitlines(),
+    )
 
     assert [line for line in plain if "label=agent" not in line][6:] == same[6:]
     assert "agent (changes: not weaker)" in drawn(changed(), changed()).title
