@@ -155,7 +155,7 @@ class Diagnostics:
             mark = entry.mark
         name = next((part for part in reversed(loc) if isinstance(part, str)), name)
         if details["type"] == FAULT:
-            found = details["msg"]
+            found = str(context["found"])
             return mark or _blamed(value, found), found, str(context["fix"])
         if details["type"] == UNKNOWN_KEY:
             hint = self.nearest(name, context["known"])

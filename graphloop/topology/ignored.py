@@ -120,11 +120,11 @@ def lost(path: str, known: Findable, near: Near = nearest) -> tuple[str, str] | 
 
 def _below(here: Findable | Graph[Any]) -> dict[str, Findable | Graph[Any] | None]:
     """Return what the nodes of a graph run, and its models call; None for an unknown graph."""
-    nodes = [one for one in here.nodes.values() if one is not None]
+    nodes = [node for node in here.nodes.values() if node is not None]
     below: dict[str, Findable | Graph[Any] | None] = {**graphs_run(nodes)}
     if isinstance(here, Graph):
         return {**below, **here.agents}
-    return below | {name: _of(one.document) for name, one in here.agents.items()}
+    return below | {name: _of(entry.document) for name, entry in here.agents.items()}
 
 
 def _of(document: Document | None) -> Findable | None:

@@ -35,7 +35,7 @@ from ..outcomes import LIBRARY_OUTCOMES, Outcome
 from ..route_outcomes import route_outcome
 from .diagnostics import FAULT, UNKNOWN_KEY, Diagnostics, ParseError
 from .registration import FROM_OUTSIDE, Category, Names
-from .tree import Entry, Fields, Loc, Value, described, plain
+from .tree import Entry, Fields, Loc, Value, described, plain_data
 
 __all__ = [
     "ELSE",
@@ -110,7 +110,7 @@ def parse(adapter: TypeAdapter[T], value: Value, to: Reading, name: str = "") ->
         ParseError: the value is not of the type.
     """
     try:
-        return adapter.validate_python(plain(value), context=to)
+        return adapter.validate_python(plain_data(value), context=to)
     except ValidationError as error:
         to.diagnostics.report(error, value, name)
         raise ParseError(name) from error
@@ -119,7 +119,7 @@ def parse(adapter: TypeAdapter[T], value: Value, to: Reading, name: str = "") ->
 def parse_fields(model: Model, value: Value, to: Reading, name: str = "") -> dict[str, Any]:
     """Return the values of a mapping's keys; the arguments are those of `parse`."""
     try:
-        return validated(model, plain(value), to)
+        return validated(model, plain_data(value), to)
     except ValidationError as error:
         to.diagnostics.report(error, value, name)
         raise ParseError(name) from error

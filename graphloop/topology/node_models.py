@@ -35,10 +35,7 @@ from ..attempts import NEVER
 from ..errors import ConfigError, nearest
 from ..joins import Reducer
 from ..node_protocol import Node, OwnKind, is_node
-from ..nodes.fallback import Fallback
-from ..nodes.function import Function
-from ..nodes.parallel import Branch
-from ..nodes.retrying import Retrying
+from ..nodes import Branch, Fallback, Function, Retrying
 from ..outcomes import Failed, Outcome, outcome_name
 from ..values import ToolChoice
 from .conditions import RulesForm, StopForm
@@ -74,10 +71,10 @@ __all__ = [
     "SHORT",
     "NodeKind",
     "Renamed",
-    "fields_of",
-    "kind_of",
+    "class_fields",
     "library_kind",
     "named_model",
+    "node_kind",
 ]
 
 AnyNode: TypeAlias = Node[Any, Outcome]
@@ -152,7 +149,7 @@ def _meant(use: str, to: Reading) -> NodeKind | AnyNode:
     try:
         found = to.names.find("node", use)
         if isinstance(found, type):
-            return kind_of(use, found)
+            return node_kind(use, found)
     except ConfigError as error:
         raise faults({("use",): fault(f"{error}.", "change it in Python.")}) from error
     if is_node(found):
@@ -188,17 +185,17 @@ def named_model(use: str) -> Model:
 
 def library_kind(use: str) -> NodeKind:
     """Return one kind of node of the library."""
-    return kind_of(use, LIBRARY[use])
+    return node_kind(use, LIBRARY[use])
 
 
 @cache
-def kind_of(use: str, made: type) -> NodeKind:
+def node_kind(use: str, made: type) -> NodeKind:
     """Return a kind of node: the library's, or a class that is registered.
 
     Raises:
         ConfigError: a field is of a type that no file can hold, or is named `use`.
     """
-    fields = dict(fields_of(made))
+    fields = dict(class_fields(made))
     if "use" in fields:
         raise ConfigError(
             f"the field 'use' of {made.__name__} has no place in a file, where `use` says which "
@@ -244,7 +241,7 @@ def _outcomes_of(node: AnyNode, after: Iterable[object]) -> frozenset[type[Outco
 
 def _record(made: type, *, is_library: bool) -> Form:
     """Return the type of the values of a class that stand within nodes."""
-    fields, short = dict(fields_of(made)), SHORT.get(made, "")
+    fields, short = dict(class_fields(made)), SHORT.get(made, "")
     forms = _forms(made, fields, is_library=is_library)
     needed = [name for name, must in fields.items() if must]
     model = model_of(made.__name__, forms, needed, _summary(made))
@@ -310,7 +307,7 @@ def _inner_form(origin: Form, arguments: tuple[Form, ...], *, is_library: bool) 
     return OR[inner, None]
 
 
-def fields_of(made: type) -> list[tuple[str, bool]]:
+def class_fields(made: type) -> list[tuple[str, bool]]:
     """Return the fields of a class, and whether each has to be given."""
     if issubclass(made, msgspec.Struct):
         return [(each.name, each.required) for each in msgspec.structs.fields(made)]

@@ -27,9 +27,9 @@ from .node_models import (
     AnyNode,
     NodeKind,
     Renamed,
-    fields_of,
-    kind_of,
+    class_fields,
     library_kind,
+    node_kind,
 )
 from .registration import LIBRARY, Names
 from .tree import DIGITS_MAX
@@ -100,7 +100,7 @@ def _kinds(names: Names) -> Iterator[NodeKind]:
     yield from map(library_kind, LIBRARY)
     for use in names.known("node"):
         if isinstance(found := names.find("node", use), type):
-            yield kind_of(use, found)
+            yield node_kind(use, found)
 
 
 def _registered(names: Names) -> Iterator[tuple[str, AnyNode]]:
@@ -169,10 +169,10 @@ def _made(value: object, names: Names) -> Data:
     if is_node(value):
         return _node(value, names, is_part=True)
     if word := STOP_WORDS.get(made):
-        return {word: _data(getattr(value, fields_of(made)[0][0]), names)}
+        return {word: _data(getattr(value, class_fields(made)[0][0]), names)}
     if not dataclasses.is_dataclass(made) and not issubclass(made, msgspec.Struct):
         raise UnwritableError(f"{value!r:.60} has no form in a file")
-    written = _fields(value, made, dict(fields_of(made)), names)
+    written = _fields(value, made, dict(class_fields(made)), names)
     short = SHORT.get(made, "")
     return written[short] if [*written] == [short] else written
 

@@ -34,7 +34,7 @@ from .schema import AGENT, GRAPH, SOURCES, TOPOLOGY
 from .source import bytes_of, text_of
 from .table import Nodes, Rows, lines_of, read_rows
 from .temporal_form import lines_of_rules, read_rules
-from .tree import Entry, Fields, Items, Mark, Value, entry_at, plain, value_at
+from .tree import Entry, Fields, Items, Mark, Value, entry_at, plain_data, value_at
 
 __all__ = ["NODES_MAX", "read_path", "read_text"]
 
@@ -235,7 +235,7 @@ class _Reader:
         if (name := entry_at(entry.value, "name")) is not None:
             found = f"`name`: the key of the node is its name, {entry.key!r:.60}."
             self._diagnostics.note(name.mark, found, "remove the key.")
-        given = plain(entry.value)
+        given = plain_data(entry.value)
         if isinstance(given, dict):
             # A name that is wrong is noted already.
             given["name"] = "node" if flaw else entry.key
@@ -330,5 +330,5 @@ def _words(name: str, nodes: Nodes, tools: tuple[str, ...]) -> Words | None:
     known = {node: made.outcomes for node, made in nodes.items() if made is not None}
     if len(known) < len(nodes):
         return None
-    outcomes = tuple((node, outcome_name(one)) for node, every in known.items() for one in every)
+    outcomes = tuple((node, outcome_name(out)) for node, every in known.items() for out in every)
     return Words(name, (*known, END.value), outcomes, tools)

@@ -121,7 +121,7 @@ def known_tools(document: Document, names: Names) -> tuple[str, ...] | None:
         document: the file.
         names: what is registered.
     """
-    given = any(one.document is None for one in document.agents.values())
+    given = any(entry.document is None for entry in document.agents.values())
     if given or not document.tools:
         return None
     return tuple(brought_tools(document.tools, document.agents, names))
@@ -133,7 +133,10 @@ def brought_tools(
     """Return the tools of a file, and those that its agents bring, at any depth, each once."""
     below = documents_below(agents)
     known: dict[str, None] = {}
-    for own, own_agents in ((tools, agents), *[(one.tools, one.agents) for one in below]):
+    for own, own_agents in (
+        (tools, agents),
+        *[(document.tools, document.agents) for document in below],
+    ):
         known |= dict.fromkeys(own)
         for name in own:
             # A registered tool that is an agent has tools of its own.
@@ -150,7 +153,7 @@ def _known(
     to: Reading,
 ) -> dict[str, None] | None:
     """Return the tools of the runs and of those below them; None where the file cannot know."""
-    known_nodes = [one for one in nodes.values() if one is not None]
+    known_nodes = [node for node in nodes.values() if node is not None]
     run = _run_tools(agents, known_nodes)
     if not tools or run is None or len(known_nodes) < len(nodes):
         return None
@@ -161,10 +164,10 @@ def _run_tools(
     agents: Mapping[str, AgentEntry], nodes: Iterable[Node[Any, Outcome]]
 ) -> dict[str, None] | None:
     """Return the tools of graphs that nodes bring along, at any depth; None if one is not known."""
-    below = [(one.agents, list(one.graph.nodes.values())) for one in documents_below(agents)]
+    below = [(each.agents, list(each.graph.nodes.values())) for each in documents_below(agents)]
     known: dict[str, None] = {}
     for own, own_nodes in ((agents, nodes), *below):
-        if any(one.document is None for one in own.values()):
+        if any(entry.document is None for entry in own.values()):
             return None
         for name, graph in graphs_run(own_nodes).items():
             brought = None if graph is None else graph.tool_names

@@ -17,7 +17,7 @@ from ..temporal.data import rule_schema
 from .conditions import STOP_MODEL
 from .ignored import IgnoreForm
 from .models import REF, Flag, Form, Model, Said, ToolName, Whole, fault, model_of, reference
-from .node_models import kind_of, library_kind, named_model
+from .node_models import library_kind, named_model, node_kind
 from .registration import LIBRARY, Names
 from .table import ROW_FORM
 
@@ -142,14 +142,18 @@ def schema_of(names: Names, *, open_to_others: bool = False) -> Schema:
     """
     models: dict[str, Model] = {use: library_kind(use).model for use in LIBRARY}
     for use, found in names.items("node"):
-        models[use] = kind_of(use, found).model if isinstance(found, type) else named_model(use)
+        models[use] = node_kind(use, found).model if isinstance(found, type) else named_model(use)
     # What is installed and not loaded has a name; its parameters are the reader's business.
     others: list[Schema] = [{"const": use} for use in names.known("node") if use not in models]
     if open_to_others:
         taken = [*LIBRARY, *names.known("node")]
         others.append({"type": "string", "not": {"enum": taken}})
     parts = {"agent": AGENT, "graph": GRAPH, "stop_condition": STOP_MODEL}
-    every = {"topology": TOPOLOGY, **parts, **{f"use {use}": one for use, one in models.items()}}
+    every = {
+        "topology": TOPOLOGY,
+        **parts,
+        **{f"use {use}": model for use, model in models.items()},
+    }
     # What two models share stands among the definitions once.
     made, shared = TypeAdapter.json_schemas(
         [(key, "validation", model.adapter) for key, model in every.items()]
@@ -162,7 +166,10 @@ def schema_of(names: Names, *, open_to_others: bool = False) -> Schema:
         "node": {"oneOf": nodes},
         "rule": rule_schema(),
     }
-    whole = {"$schema": DIALECT, **schemas["topology"], "$defs": definitions}
+    top = schemas["topology"]
+    if "$ref" in top:
+        top = definitions.pop(str(top["$ref"]).rpartition("/")[2])
+    whole = {"$schema": DIALECT, **top, "$defs": definitions}
     schema: Schema = json.loads(json.dumps(whole).replace(f'"{REF}"', '"$ref"'))
     return schema
 

@@ -11,7 +11,7 @@ from ..temporal.data import rules_from_data
 from ..temporal_names import Names, resolve, spelled_tools
 from .compose import compose
 from .diagnostics import Diagnostics, ParseError
-from .tree import Value, plain
+from .tree import Value, plain_data
 
 __all__ = ["lines_of_rules", "read_rules", "rules_of_texts"]
 
@@ -33,25 +33,25 @@ def read_rules(
             that is not known.
     """
     rules: dict[TemporalRule, None] = {}
-    for number, one in enumerate(values, first):
+    for number, value in enumerate(values, first):
         try:
-            found = rules_from_data([plain(one)])
+            found = rules_from_data([plain_data(value)])
             if words is not None:
                 _refuse_unknown(found, words)
             rules |= dict.fromkeys(found)
         except ConfigError as error:
             said = str(error).replace("rules[0]", f"rule {number}")
             what, _, fix = said.partition(" Fix: ")
-            diagnostics.note(one.mark, what, fix or "mend the rule.")
+            diagnostics.note(value.mark, what, fix or "mend the rule.")
     return Rules(tuple(rules))
 
 
 def lines_of_rules(values: Iterable[Value]) -> dict[str, int]:
     """Return the lines of rules that have been read, by their words."""
     lines: dict[str, int] = {}
-    for one in values:
-        for rule in rules_from_data([plain(one)]):
-            lines.setdefault(describe_rule(rule), one.mark.line)
+    for value in values:
+        for rule in rules_from_data([plain_data(value)]):
+            lines.setdefault(describe_rule(rule), value.mark.line)
     return lines
 
 

@@ -24,7 +24,7 @@ __all__ = [
     "described",
     "entry_at",
     "is_text",
-    "plain",
+    "plain_data",
     "plain_word",
     "value_at",
 ]
@@ -110,15 +110,15 @@ class _Nothing:
 NOTHING: Final = _Nothing()
 
 
-def plain(value: Value) -> object:
+def plain_data(value: Value) -> object:
     """Return a value as plain lists, dicts and words."""
     match value:
         case Scalar():
             return NOTHING if value.value is None and not value.written else value.value
         case Items():
-            return [plain(item) for item in value.items]
+            return [plain_data(item) for item in value.items]
         case Fields():
-            return {entry.key: plain(entry.value) for entry in value.entries}
+            return {entry.key: plain_data(entry.value) for entry in value.entries}
 
 
 def value_at(tree: Value, loc: Loc) -> Value:

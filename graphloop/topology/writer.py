@@ -84,12 +84,12 @@ def topology_text(document: Document, names: Names) -> str:
     except TopologyError as error:
         fix = "change it, or run the graph from Python."
         told = [
-            Problem("the file", f"could not be read: {one.found}", fix) for one in error.problems
+            Problem("the file", f"could not be read: {each.found}", fix) for each in error.problems
         ]
         raise GraphError(name, told) from error
     if read != document:
         nodes = document.graph.nodes
-        other = [one for one, node in nodes.items() if read.graph.nodes[one] != node]
+        other = [name for name, node in nodes.items() if read.graph.nodes[name] != node]
         found = f"reads back as another graph ({', '.join(other) or 'its agents, or its rules'})."
         fix = "give the nodes an `__eq__` by their parameters, as dataclasses have."
         raise GraphError(name, [Problem("the file", found, fix)])
@@ -101,9 +101,9 @@ def _depth(data: Data) -> int:
     levels: list[list[Data]] = [[data]]
     while levels[-1]:
         inner = [
-            [*one.values()] if isinstance(one, dict) else one
-            for one in levels[-1]
-            if isinstance(one, dict | list)
+            [*value.values()] if isinstance(value, dict) else value
+            for value in levels[-1]
+            if isinstance(value, dict | list)
         ]
         levels.append([value for values in inner for value in values])
     return len(levels) - 1
@@ -128,16 +128,17 @@ def _graph_data(document: Document, names: Names, *, shortened: bool) -> dict[st
     data |= {"instructions": document.instructions, "prompt": document.prompt}
     data |= {"start": graph.start, "tools": [*document.tools]}
     agents: dict[str, Data] = {
-        name: _agent_data(one, names, shortened=shortened) for name, one in document.agents.items()
+        name: _agent_data(entry, names, shortened=shortened)
+        for name, entry in document.agents.items()
     }
     data |= {"agents": agents, "nodes": nodes, "edges": _rows(graph, shortened=shortened)}
-    rules: list[Data] = [{**one} for one in rules_to_data(document.rules)]
+    rules: list[Data] = [{**rule} for rule in rules_to_data(document.rules)]
     ignore: list[Data] = [
         {**({"node": node} if node else {}), "code": code, "reason": reason}
         for (node, code), reason in _ordered(document.ignore, shortened=shortened)
     ]
     data |= {"rules": rules, "ignore": ignore}
-    return {key: one for key, one in data.items() if one not in ("", [], {})}
+    return {key: value for key, value in data.items() if value not in ("", [], {})}
 
 
 def _rows(graph: Graph[Any], *, shortened: bool) -> dict[str, Data]:
@@ -199,19 +200,19 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
 
 
 def _mapping(dumper: yaml.SafeDumper, data: dict[str, Data]) -> yaml.Node:
-    flat = not any(_has_table(one) for one in data.values())
+    flat = not any(map(_has_table, data.values()))
     return dumper.represent_mapping("tag:yaml.org,2002:map", data, flow_style=flat)
 
 
 def _listing(dumper: yaml.SafeDumper, data: list[Data]) -> yaml.Node:
-    flat = not any(isinstance(one, dict | list) for one in data)
+    flat = not any(isinstance(item, dict | list) for item in data)
     return dumper.represent_sequence("tag:yaml.org,2002:seq", data, flow_style=flat)
 
 
 def _has_table(data: Data) -> bool:
     """Whether something has its own lines: a mapping, or a list with one in it."""
     if isinstance(data, list):
-        return any(isinstance(one, dict) for one in data)
+        return any(isinstance(item, dict) for item in data)
     return isinstance(data, dict) and bool(data)
 
 

@@ -21,7 +21,7 @@ from graphloop.topology.tree import (
     Scalar,
     described,
     is_text,
-    plain,
+    plain_data,
     plain_word,
 )
 
@@ -163,7 +163,7 @@ def test_what_json_writes_is_read_as_it_was(
     text = json.dumps(data, indent=indent, ensure_ascii=ascii_only)
     diagnostics = Diagnostics("a")
 
-    assert data == plain(compose(text, diagnostics, as_json=True))
+    assert data == plain_data(compose(text, diagnostics, as_json=True))
     assert [] == diagnostics.problems
     assert is_json(text) is isinstance(data, list | dict)
 

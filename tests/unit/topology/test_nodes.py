@@ -37,7 +37,7 @@ from graphloop.nodes import (
 from graphloop.outcomes import Failed, Outcome
 from graphloop.policy import Rule
 from graphloop.route_outcomes import route_outcome
-from graphloop.topology.node_models import kind_of, library_kind
+from graphloop.topology.node_models import library_kind, node_kind
 from graphloop.topology.node_writer import UnwritableError, node_data
 from graphloop.topology.registration import LIBRARY, Names, Registry
 from graphloop.values import ToolChoice
@@ -326,7 +326,7 @@ def test_a_class_that_no_file_can_hold_is_refused() -> None:
     """Where it is named."""
     for made, said in ((Used, "the field 'use' of Used"), (Odd, "'what' of Odd")):
         with pytest.raises(ConfigError, match=said):
-            kind_of("odd", made)
+            node_kind("odd", made)
 
 
 @pytest.mark.parametrize("odd", [Any, int | str, tuple[int, str], dict[str, int], frozenset[Any]])
@@ -337,5 +337,5 @@ def test_types_that_no_file_can_hold_have_no_form(odd: Any) -> None:
     registry.node(made, name="made")
 
     with pytest.raises(ConfigError, match="'what' of Made"):
-        kind_of("made", made)
+        node_kind("made", made)
     assert ("made",) == Names(registry, installed=False).known("node")
