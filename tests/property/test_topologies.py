@@ -57,8 +57,8 @@ from graphloop.stop import (
     StepCountIs,
 )
 from graphloop.temporal import at_most, never
+from graphloop.topology.diagnostics import TopologyError
 from graphloop.topology.document import AgentEntry, Document, document_of
-from graphloop.topology.problems import TopologyError
 from graphloop.topology.reader import read_text
 from graphloop.topology.registration import Names, Registry
 from graphloop.topology.writer import data_of, fingerprint_of, yaml_of
