@@ -125,7 +125,7 @@ class Compact(FrozenFields):
     def _size(self, run: Run[S], *, full: bool) -> tuple[int, Calibration]:
         """Return how long the conversation is, and how far the estimate of it was off."""
         assert self.compaction is not None, "it was looked at before"
-        counted = run.counters.measured
+        counted = run.measured
         known = estimate(run.messages[: counted.messages])
         calibration = Calibration.of(known, counted.tokens)
         new = calibration.corrected(estimate(run.messages[counted.messages :]))

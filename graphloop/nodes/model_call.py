@@ -15,7 +15,7 @@ from typing import Final, Literal, TypeAlias, TypeVar
 
 from ..contract import Contract
 from ..effects import CallModel, Effect
-from ..errors import ConfigError
+from ..errors import GraphError, Problem
 from ..events import EffectFailed, Event, Failure, ModelReplied, Steered
 from ..frozen_fields import FrozenFields
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
@@ -76,14 +76,11 @@ class ModelCall(FrozenFields):
         """Ask.
 
         Raises:
-            ConfigError: no turn is open.
+            GraphError: no turn is open.
         """
         turn, setup = run.turn, run.setup
         if turn.number < 0 or (run.record.steps and run.record.steps[-1].index >= turn.number):
-            raise ConfigError(
-                f"node {self.name!r}: expected an open turn, found none, so its calls could not be "
-                "told from those of another. Fix: lead the way to it through a PrepareStep."
-            )
+            raise GraphError("", [_turnless(self.name)])
         settings = setup.settings
         if turn.max_tokens is not None:
             settings = evolve(settings, max_tokens=turn.max_tokens)
@@ -144,6 +141,14 @@ class ModelCall(FrozenFields):
         if failure.retryable and turn.fallbacks < len(self.fallbacks):
             return self.enter(evolve(run, turn=evolve(run.turn, fallbacks=turn.fallbacks + 1)))
         return Leave(ended_by(run, Ending(EndReason.ERROR, failure=failure)), Failed())
+
+
+def _turnless(name: str) -> Problem:
+    return Problem(
+        f"node {name!r}",
+        "asks a model though no turn is open: its calls could not be told from those of another.",
+        "lead the way to it through a PrepareStep, which opens the next turn.",
+    )
 
 
 OFFERED: Final = (Calls, Answered, Paused, Refused)

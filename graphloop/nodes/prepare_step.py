@@ -93,7 +93,7 @@ class PrepareStep(FrozenFields):
     def _overflows(self, run: Run[S]) -> bool:
         """Whether the conversation is too long, by what the model last counted."""
         assert self.compaction is not None, "it was looked at before"
-        known = run.counters.measured
+        known = run.measured
         tokens = known.tokens + estimate(run.messages[known.messages :])
         return self.compaction.due(tokens)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphloop.effects import CallModel, HandOver
-from graphloop.errors import ConfigError
+from graphloop.errors import GraphError
 from graphloop.events import Cancelled, EffectFailed, Event, Failure, ModelReplied, Steered
 from graphloop.node_protocol import Leave, Reaction, Wait
 from graphloop.nodes.append import Append
@@ -120,7 +120,7 @@ def test_no_model_is_asked_where_no_turn_is_open(number: int) -> None:
     assert isinstance(closed, Leave)
     run = closed.run if number == 0 else fresh(Turn(number))
 
-    with pytest.raises(ConfigError, match=r"expected an open turn.*PrepareStep"):
+    with pytest.raises(GraphError, match=r"no turn is open.*PrepareStep"):
         ModelCall().enter(run)
 
 
