@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from graphloop.front.sub_agents import AgentTool
-
 from graphloop import Tool
+from graphloop.front.sub_agents import AgentTool
 from graphloop.front.topology import Topology, load
 from graphloop.topology.registration import Registry
 

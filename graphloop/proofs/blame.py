@@ -8,7 +8,6 @@ by whose change most of that is gone. Runs are not looked for again: what is ask
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
-from copy import copy
 from dataclasses import replace
 from itertools import islice
 from typing import Final, Generic, TypeAlias, TypeVar, final
@@ -16,7 +15,7 @@ from typing import Final, Generic, TypeAlias, TypeVar, final
 from ..outcomes import Aborted, Failed, Outcome, outcome_name
 from .answers import wronged
 from .calls import CallWalk
-from .cycles import unbounded
+from .cycles import circled
 from .gates import open_nodes
 from .ground import END, Ground
 from .ranking import Ranking
@@ -27,10 +26,10 @@ __all__ = ["Blame"]
 
 S = TypeVar("S")
 
-LINES_MAX: Final = 40_000
+LINES_MAX: Final = 10_000
 """How many lines of changed tables are looked at for one finding."""
 
-LINES_ALL: Final = 400_000
+LINES_ALL: Final = 40_000
 """How many are looked at for all findings of one graph."""
 
 ROWS_MAX: Final = 3
@@ -56,7 +55,8 @@ class Blame(Generic[S]):
         self._graph = ground.graph
         size = sum(map(len, self._graph.table.values()))
         self._tries, self._all = LINES_MAX // max(1, size), LINES_ALL // max(1, size)
-        self._before = _wrong(ground) if self._tries else frozenset[tuple[str, Hashable]]()
+        self._walk = CallWalk(ground)
+        self._before = _wrong(self._walk) if self._tries else frozenset[tuple[str, Hashable]]()
         self._known: dict[tuple[_Cell, str], _Wrong] = {}
         self._order = {name: at for at, name in enumerate(self._graph.table)}
         self._heads = [names[0] for names in islands(ground)]
@@ -112,11 +112,9 @@ class Blame(Generic[S]):
         if (cell, target) not in self._known:
             self._all -= 1
             node, outcome = cell
-            table = {**self._graph.table}
-            table[node] = {**table[node], outcome: target}
-            changed = copy(self._graph)
-            changed.table = table
-            self._known[cell, target] = _wrong(Ground(changed))
+            self._known[cell, target] = _wrong(
+                CallWalk(self._ground.led(node, outcome, target), self._walk)
+            )
         return self._known[cell, target]
 
 
@@ -124,13 +122,13 @@ def _of(wrong: _Wrong, code: str) -> list[Hashable]:
     return [what for one, what in wrong if one == code]
 
 
-def _wrong(ground: Ground[S]) -> _Wrong:
+def _wrong(walk: CallWalk[S]) -> _Wrong:
     """Return what speaks against a graph, by code, whether or not a run shows it."""
-    walk = CallWalk(ground)
+    ground = walk.ground
     found: list[tuple[str, Hashable]] = [
         *(("GL1", name) for names in (*islands(ground), *shut(ground)) for name in names),
         *(("GL2", node) for node in open_nodes(walk)),
         *(("GL3", what) for what in wronged(walk)),
-        *(("GL4", cycle.words) for cycle in unbounded(Ranking(ground), walk)),
+        *(("GL4", place) for place in circled(Ranking(ground))),
     ]
     return frozenset(found)

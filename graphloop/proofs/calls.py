@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
-from ..contract import Contract, needs_turn
+from ..contract import Contract
 from ..node_protocol import Kind
 from ..nodes.compact import Compact
 from ..nodes.extend import Extend
@@ -47,6 +47,9 @@ Duty: TypeAlias = Literal["idle", "open", "gated", "ran", "cut"]
 """What is owed to the calls of the turn."""
 
 Over: TypeAlias = Literal["", "ended", "broken"]
+
+_After: TypeAlias = tuple[bool, Duty, Over, bool]
+"""The fields of a place but its node."""
 
 OWED: Final[frozenset[Duty]] = frozenset({"open", "gated", "ran"})
 """The calls are not in the history yet, and have to get there."""
@@ -78,8 +81,16 @@ class CallWalk(Generic[S]):
         found: the places, each with the line and the place that it is come to from.
     """
 
-    def __init__(self, ground: Ground[S]) -> None:
+    def __init__(self, ground: Ground[S], like: CallWalk[S] | None = None) -> None:
+        """Walk from the start.
+
+        Args:
+            ground: the graph.
+            like: a walk of a graph with the same nodes; what is known of these is not asked again.
+        """
         self.ground = ground
+        self._known: dict[tuple[Place, type[Outcome]], _After | None] = like._known if like else {}
+        self._led: dict[Place, tuple[tuple[Way, Place], ...]] = {}
         self.found: Mapping[Place, tuple[Way, Place] | None] = search(
             [Place(ground.graph.start, gated=False, duty="idle")], self.steps
         )
@@ -120,8 +131,7 @@ class CallWalk(Generic[S]):
 
     def needs_turn(self, node: str) -> bool:
         """Whether a node asks a model in a turn that somebody else must have opened."""
-        found = self.ground.graph.nodes.get(node)
-        return found is not None and needs_turn(found)
+        return node in self.ground.turnless
 
     def trail(self, place: Place) -> Trail:
         """Return a shortest way from the start to a place."""
@@ -134,8 +144,14 @@ class CallWalk(Generic[S]):
         start = Place(self.ground.graph.start, gated=False, duty="idle")
         return led_to([start], self.steps, is_goal, barred, then)
 
-    def steps(self, place: Place) -> Iterator[tuple[Way, Place]]:
-        """Yield where a run may go from a place."""
+    def steps(self, place: Place) -> tuple[tuple[Way, Place], ...]:
+        """Return where a run may go from a place."""
+        known = self._led.get(place)
+        if known is None:
+            known = self._led[place] = tuple(self._steps(place))
+        return known
+
+    def _steps(self, place: Place) -> Iterator[tuple[Way, Place]]:
         if place.node == END:
             return
         for way in self.ground.ways.get(place.node, ()):
@@ -143,8 +159,14 @@ class CallWalk(Generic[S]):
             if after is not None:
                 yield way, Place(way.target, *after)
 
-    def after(self, place: Place, outcome: type[Outcome]) -> tuple[bool, Duty, Over, bool] | None:
+    def after(self, place: Place, outcome: type[Outcome]) -> _After | None:
         """Return how things are once a place is left by an outcome; None if it never is."""
+        key = place, outcome
+        if key not in self._known:
+            self._known[key] = self._after(place, outcome)
+        return self._known[key]
+
+    def _after(self, place: Place, outcome: type[Outcome]) -> _After | None:
         contract = self.ground.contracts.get(place.node)
         over = _over(place, contract, outcome)
         # What is thrown away with calls in it is found where that happens.
@@ -152,14 +174,14 @@ class CallWalk(Generic[S]):
         kind = self.kind(place.node)
         calls: tuple[bool, Duty] | None = (place.gated, "idle")
         if not dropped:
-            calls = _after(place, kind, contract, outcome)
+            calls = _calls_after(place, kind, contract, outcome)
         if over is None or calls is None:
             return None
         gated, duty = calls
         return gated, duty, over, _in_turn(place, contract, outcome)
 
 
-def _after(  # noqa: PLR0911 - one way out for each kind of node
+def _calls_after(  # noqa: PLR0911 - one way out for each kind of node
     place: Place, kind: Kind | None, contract: Contract | None, outcome: type[Outcome]
 ) -> tuple[bool, Duty] | None:
     """Return how the calls are after a node was left by an outcome; None if it never is."""

@@ -19,7 +19,7 @@ from .ranking import Part, Ranking
 from .report import Finding, Unknown
 from .walker import NO_RUN, TRIES, Barred
 
-__all__ = ["Cycle", "circling", "unbounded"]
+__all__ = ["Cycle", "circled", "circling", "unbounded"]
 
 S = TypeVar("S")
 Q = TypeVar("Q")
@@ -122,6 +122,18 @@ def unbounded(
             break
         found.append(cycle)
     return tuple(sorted(found, key=lambda one: (len(one.into), one.words)))
+
+
+def circled(ranking: Ranking[S]) -> Iterator[str]:
+    """Yield the places of the ranking that are on a cycle that nothing bounds."""
+    todo = list(ranking.parts(*ranking.whole()))
+    while todo:
+        names, ways = todo.pop()
+        out = set(ranking.bounded(ways))
+        if out:
+            todo += ranking.parts(names, [way for way in ways if way not in out])
+        else:
+            yield from names
 
 
 def circling(

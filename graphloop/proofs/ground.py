@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from inspect import getsourcefile, getsourcelines, unwrap
 from pathlib import Path
 from typing import Final, Generic, TypeAlias, TypeVar, final
 
-from ..contract import Contract, contract_of
+from ..contract import Contract, contract_of, needs_turn
 from ..graph import Graph
 from ..outcomes import Outcome, outcome_name
 from .places import Places, shortened
@@ -81,6 +82,18 @@ class Ground(Generic[S]):
         }
         self.parents = search([graph.start], self._steps)
 
+    def led(self, node: str, outcome: type[Outcome], target: str) -> Ground[S]:
+        """Return the ground of the graph with one line led elsewhere."""
+        graph = copy(self.graph)
+        graph.table = {**graph.table, node: {**graph.table[node], outcome: target}}
+        ground = copy(self)
+        ground.graph = graph
+        row = [replace(way, target=graph.table[node][way.outcome]) for way in self.ways[node]]
+        ground.ways = {**self.ways, node: tuple(row)}
+        ground.parents = search([graph.start], ground._steps)
+        ground.__dict__.pop("order", None)
+        return ground
+
     @cached_property
     def places(self) -> Places:
         """Where its table was written; looked for when somebody asks."""
@@ -90,6 +103,11 @@ class Ground(Generic[S]):
     def walker(self) -> Walker[S]:
         """What looks for runs that take a way."""
         return Walker(self.graph)
+
+    @cached_property
+    def turnless(self) -> frozenset[str]:
+        """The nodes that ask a model in a turn that another node opens."""
+        return frozenset(name for name, node in self.graph.nodes.items() if needs_turn(node))
 
     @cached_property
     def order(self) -> Mapping[str, int]:
@@ -265,17 +283,20 @@ def led_to(
         barred: what is left out.
         then: the lines that follow the way, and are no part of it.
     """
-
-    def led(at: tuple[Q, Mark]) -> Iterable[tuple[Way, tuple[Q, Mark]]]:
-        for way, there in steps(at[0]):
-            mark = barred.then(at[1], way)
-            if mark is not None:
-                yield way, (there, mark)
-
-    begun = [(one, barred.start) for one in starts]
-    found = search(begun, led)
-    for at in found:
-        last = found[at]
-        if is_goal(at[0], None if last is None else last[0]) and barred.allows(at[1], then):
-            return trail(found, at)
+    begun = [(place, barred.start) for place in starts]
+    found: dict[tuple[Q, Mark], tuple[Way, tuple[Q, Mark]] | None] = dict.fromkeys(begun)
+    for at in begun:
+        if is_goal(at[0], None) and barred.allows(at[1], then):
+            return ()
+    queue = deque(found)
+    while queue:
+        here = queue.popleft()
+        for way, there in steps(here[0]):
+            mark = barred.then(here[1], way)
+            if mark is None or (there, mark) in found:
+                continue
+            found[there, mark] = way, here
+            if is_goal(there, way) and barred.allows(mark, then):
+                return trail(found, (there, mark))
+            queue.append((there, mark))
     return None

@@ -321,17 +321,12 @@ class _Steps(Generic[S]):
         self.product = product
         self.caps = caps
         self.tools = tools
-        self.found = False
         self.cut = False
 
     def steps(self, place: _Place) -> Iterable[tuple[Way, _Place]]:
         """Yield where each line out of a place leads."""
         product = self.product
-        if self.found or place.node == END:
-            return
-        if product.breaks(place, tools=self.tools):
-            # Places come in the order in which they are found: this is the nearest.
-            self.found = True
+        if place.node == END:
             return
         states = [place.state]
         if self.tools and product.acts(place.node):

@@ -8,10 +8,10 @@ A way that no run takes is told to the search, which looks for another.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice, product
+from itertools import product
 from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar, cast, final
 
 from ..contract import Cap, contract_of
@@ -33,16 +33,19 @@ __all__ = ["NO_RUN", "TRIES", "Barred", "Mark", "Walker"]
 
 S = TypeVar("S")
 
-STEPS_MAX: Final = 20_000
-"""How many answers are tried for one way."""
+STEPS_MAX: Final = 1_000
+"""How many answers are tried for one way, beside those of each of its lines."""
 
-STEPS_ALL: Final = 100_000
-"""How many answers are tried for one graph."""
+STEPS_LINE: Final = 10
+"""How many more answers are tried for each line of a way, or of a table."""
+
+STEPS_ALL: Final = 30_000
+"""How many answers are tried for one graph, beside those of each line of its table."""
 
 TRIES: Final = 8
 """How many ways are tried until one is a run."""
 
-HERE_MAX: Final = 8
+HERE_MAX: Final = 3
 """How many runs go on from one place of a way."""
 
 NO_RUN: Final = "no run of this way was found"
@@ -59,6 +62,10 @@ Mark: TypeAlias = "tuple[Way | str | None, int, tuple[int, ...]]"
 """What a search has to know of a way: its last line, how far it is a barred one, its counts."""
 
 _Line: TypeAlias = tuple[str, type[Outcome]]
+
+
+class _OffTheWay(Exception):
+    """A run leaves the way that it is led along, or is at the end of it."""
 
 
 @final
@@ -129,19 +136,31 @@ class Walker(Generic[S]):
     """Walks ways of one graph, so far as its tries last."""
 
     graph: Graph[S]
-    tries: int = STEPS_ALL
-    _taken: list[_Line] = field(default_factory=list[_Line])
+    tries: int = -1
+    _lines: Sequence[_Line] = ()
+    _at: int = 0
+    _missed: dict[int, set[Trail]] = field(default_factory=dict[int, "set[Trail]"])
 
     def __post_init__(self) -> None:
         """Have the nodes tell by which lines they are left."""
 
         def hear(node: Node[S, Outcome], reaction: Reaction[S, Outcome]) -> None:
             if isinstance(reaction, Leave):
-                self._taken.append((node.name, type(reaction.outcome)))
+                self._take((node.name, type(reaction.outcome)))
 
+        if self.tries < 0:
+            self.tries = STEPS_ALL + STEPS_LINE * sum(map(len, self.graph.table.values()))
         self._heard = overheard(self.graph, hear)
         self._state = _state(self.graph)
         self._functions = functions_of(self.graph)
+
+    def _take(self, line: _Line) -> None:
+        """Count a line that a run takes; end the run where it leaves the way, or is at its end."""
+        if line != self._lines[self._at]:
+            raise _OffTheWay
+        self._at += 1
+        if self._at == len(self._lines):
+            raise _OffTheWay
 
     def first(self, found: Callable[[Barred], Trail | None]) -> Trail | None:
         """Return the first way that a run takes, of those that a search finds.
@@ -179,10 +198,19 @@ class Walker(Generic[S]):
 
     def walk(self, walked: Trail) -> int:
         """Return how many lines of a way, from the start, a run takes."""
+        for length, missed in self._missed.items():
+            if walked[:length] in missed:
+                return length - 1
+        taken = self._walk(walked)
+        if taken < len(walked):
+            self._missed.setdefault(taken + 1, set()).add(walked[: taken + 1])
+        return taken
+
+    def _walk(self, walked: Trail) -> int:
         lines = [(way.source, way.outcome) for way in walked]
         words = {"", *(way.word for way in walked)}
         begun = [messages for word, messages in CONVERSATIONS.items() if word in words]
-        last = self.tries - STEPS_MAX
+        last = self.tries - STEPS_MAX - STEPS_LINE * len(lines)
         best = 0
         for said, messages, setup in product((False, True), reversed(begun), SETUPS):
             if best == len(lines) or self.tries <= max(0, last):
@@ -194,7 +222,8 @@ class Walker(Generic[S]):
     def _along(self, started: Started, lines: Sequence[_Line], last: int, *, said: bool) -> int:
         """Return how many lines a run takes that begins so, where a person says more or not."""
         world = partial(answers, self._functions, said=said)
-        best, begun = self._after(partial(begin, self._heard, started, self._state), lines)
+        self._lines = lines
+        best, begun = self._after(0, partial(begin, self._heard, started, self._state))
         met = Counter([best])
         todo = [] if begun is None or begun.ended else [(best, begun, world(begun))]
         while todo and best < len(lines) and self.tries > max(0, last):
@@ -204,33 +233,23 @@ class Walker(Generic[S]):
                 todo.pop()
                 continue
             self.tries -= 1
-            length, reached = self._after(
-                partial(step, self._heard, run, event), islice(lines, at, None)
-            )
-            best = max(best, at + length)
-            met[at + length] += reached is not None
-            if reached is not None and not reached.ended and met[at + length] <= HERE_MAX:
-                todo.append((at + length, reached, world(reached)))
+            after, reached = self._after(at, partial(step, self._heard, run, event))
+            best = max(best, after)
+            met[after] += reached is not None
+            if reached is not None and not reached.ended and met[after] <= HERE_MAX:
+                todo.append((after, reached, world(reached)))
         return best
 
-    def _after(
-        self, apply: Callable[[], Step[S]], lines: Iterable[_Line]
-    ) -> tuple[int, Run[S] | None]:
-        """Return how many lines are taken at once, and the run, if it is still on the way."""
-        self._taken.clear()
+    def _after(self, at: int, apply: Callable[[], Step[S]]) -> tuple[int, Run[S] | None]:
+        """Return how many lines are taken by then, and the run, if it is still on the way."""
+        self._at = at
         try:
             run: Run[S] | None = apply().run
-        except GraphError:
-            # A cycle that never waits: the kernel gives it up, and it was taken all the same.
+        except (_OffTheWay, GraphError):
             run = None
         except Exception:  # noqa: BLE001 - a node of the user's may raise anything
-            return 0, None
-        fits = 0
-        for taken, line in zip(self._taken, lines, strict=False):
-            if taken != line:
-                break
-            fits += 1
-        return fits, run if fits == len(self._taken) else None
+            return at, None
+        return self._at, run
 
 
 def _state(graph: Graph[S]) -> S:
