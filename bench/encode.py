@@ -6,9 +6,9 @@ from collections.abc import Callable
 from time import process_time
 
 from graphloop.history import History
-from graphloop.providers.anthropic import AnthropicMessages
+from graphloop.providers.anthropic.wire import AnthropicMessages
 from graphloop.providers.base import Wire
-from graphloop.providers.openai_chat import OpenAIChat
+from graphloop.providers.openai_chat.wire import OpenAIChat
 from graphloop.values import (
     AssistantMessage,
     Message,

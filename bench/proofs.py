@@ -10,8 +10,7 @@ from typing import Literal
 
 from graphloop import END
 from graphloop import graph as kernel
-from graphloop.front import graph as front
-from graphloop.front.sub_graph import sub_graph
+from graphloop.agent import graph as front
 from graphloop.graph import EndType, Graph
 from graphloop.loop import Standard, standard_edges
 from graphloop.node_protocol import Node
@@ -29,6 +28,7 @@ from graphloop.nodes import (
     Verify,
 )
 from graphloop.outcomes import Accepted, Answered, Final, Go, Outcome, Ready, Stop
+from graphloop.own_nodes.sub_graph import sub_graph
 from graphloop.proofs.bound import bound
 from graphloop.proofs.check import check
 from graphloop.providers.script import ScriptedModel

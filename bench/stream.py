@@ -17,10 +17,10 @@ from pathlib import Path
 import httpx
 
 from graphloop import stream_chat
-from graphloop.providers.anthropic import AnthropicMessages
+from graphloop.providers.anthropic.wire import AnthropicMessages
 from graphloop.providers.base import TextDelta, Wire
 from graphloop.providers.http import Endpoint, HttpProvider
-from graphloop.providers.openai_chat import OpenAIChat
+from graphloop.providers.openai_chat.wire import OpenAIChat
 from graphloop.values import ModelRequest, UserMessage
 
 from . import server

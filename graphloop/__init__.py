@@ -4,16 +4,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from . import stop
-    from .approvals import Approval, approve, decline
-    from .asks import PersonSaid
-    from .compaction import Compaction
-    from .drivers.pending import Pending
-    from .errors import AskFailed, OutputInvalid, ToolError
-    from .front.agent import Agent
-    from .front.asking import Asking, ask_agent, ask_model, ask_person, tell
-    from .front.compose import fallback, loop_until, map_over, parallel, retry, router
-    from .front.generate import (
+    from .agent.agent import Agent
+    from .agent.generate import (
         ObjectResult,
         agent_tool,
         generate_object,
@@ -22,42 +14,50 @@ if TYPE_CHECKING:
         generate_text_sync,
         stream_chat,
     )
-    from .front.graph import Graph
-    from .front.hooks import AnswerInfo, Model, StepChanges, StepInfo, Verdict
-    from .front.node_decorator import node
-    from .front.node_signature import NodeContext
-    from .front.result import RunResult
-    from .front.stream import RunStream
-    from .front.sub_agents import AgentTool
-    from .front.sub_graph import sub_graph
-    from .front.sub_plan import ChildResult
-    from .front.tool_runner import ToolRunner
-    from .front.topology import (
-        Topology,
-        dump,
-        fingerprint,
-        load,
-    )
-    from .front.turn_in_hand import TurnInHand
-    from .front.with_agents import with_agents
+    from .agent.graph import Graph
+    from .agent.hooks import AnswerInfo, Model, StepChanges, StepInfo, Verdict
+    from .agent.result import RunResult
+    from .agent.stream import RunStream
+    from .agent.sub_agents import AgentTool
+    from .agent.tool_runner import ToolRunner
+    from .agent.turn_in_hand import TurnInHand
+    from .conversation.compaction import Compaction
+    from .driver.pending import Pending
+    from .effects import PersonSaid
+    from .errors import AskFailed, OutputInvalid, ToolError
     from .graph import END, Edges
-    from .model_price import ModelPrice
+    from .limits import stop
+    from .limits.model_price import ModelPrice
     from .node_protocol import Node
-    from .policy import Policy, allow, ask, deny
+    from .own_nodes.asking import Asking, ask_agent, ask_model, ask_person, tell
+    from .own_nodes.compose import fallback, loop_until, map_over, parallel, retry, router
+    from .own_nodes.node_decorator import node
+    from .own_nodes.node_signature import NodeContext
+    from .own_nodes.sub_graph import sub_graph
+    from .own_nodes.sub_plan import ChildResult
+    from .policy.approvals import Approval, approve, decline
+    from .policy.policy import Policy, allow, ask, deny
     from .proofs.check import check
-    from .provider_tools import (
+    from .providers.retries import Retries
+    from .providers.timeouts import Timeouts
+    from .run import EndReason
+    from .spending import Budget, budget
+    from .tools.provider_tools import (
         anthropic_code_execution,
         anthropic_web_fetch,
         anthropic_web_search,
         provider_tool,
     )
-    from .providers.retries import Retries
-    from .providers.timeouts import Timeouts
-    from .run import EndReason
-    from .spending import Budget, budget
-    from .tool_effects import NOT_DONE, UNKNOWN, Found
-    from .tools import Tool, ToolContext, tool
+    from .tools.repeats import NOT_DONE, UNKNOWN, Found
+    from .tools.tool import Tool, ToolContext, tool
+    from .topology.loaded import (
+        Topology,
+        dump,
+        fingerprint,
+        load,
+    )
     from .topology.registration import Registry, registry
+    from .topology.with_agents import with_agents
     from .turn import StepResult
     from .values import FinishReason, ToolChoice, Usage
 
@@ -144,17 +144,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    ".approvals": ("Approval", "approve", "decline"),
-    ".spending": ("Budget", "budget"),
-    ".compaction": ("Compaction",),
-    ".drivers.pending": ("Pending",),
-    ".asks": ("PersonSaid",),
-    ".errors": ("AskFailed", "OutputInvalid", "ToolError"),
-    ".front.agent": ("Agent",),
-    ".front.asking": ("Asking", "ask_agent", "ask_model", "ask_person", "tell"),
-    ".front.sub_agents": ("AgentTool",),
-    ".front.compose": ("fallback", "loop_until", "map_over", "parallel", "retry", "router"),
-    ".front.generate": (
+    ".agent.agent": ("Agent",),
+    ".agent.generate": (
         "ObjectResult",
         "agent_tool",
         "generate_object",
@@ -163,42 +154,105 @@ _HOMES = {
         "generate_text_sync",
         "stream_chat",
     ),
-    ".front.graph": ("Graph",),
-    ".front.node_decorator": ("node",),
-    ".front.node_signature": ("NodeContext",),
-    ".front.result": ("RunResult",),
-    ".front.stream": ("RunStream",),
-    ".front.sub_graph": ("sub_graph",),
-    ".front.sub_plan": ("ChildResult",),
-    ".front.hooks": ("AnswerInfo", "Model", "StepChanges", "StepInfo", "Verdict"),
-    ".front.tool_runner": ("ToolRunner",),
-    ".front.topology": (
-        "Topology",
-        "dump",
-        "fingerprint",
-        "load",
+    ".agent.graph": ("Graph",),
+    ".agent.hooks": (
+        "AnswerInfo",
+        "Model",
+        "StepChanges",
+        "StepInfo",
+        "Verdict",
     ),
-    ".front.turn_in_hand": ("TurnInHand",),
-    ".front.with_agents": ("with_agents",),
-    ".graph": ("END", "Edges"),
-    ".model_price": ("ModelPrice",),
+    ".agent.result": ("RunResult",),
+    ".agent.stream": ("RunStream",),
+    ".agent.sub_agents": ("AgentTool",),
+    ".agent.tool_runner": ("ToolRunner",),
+    ".agent.turn_in_hand": ("TurnInHand",),
+    ".conversation.compaction": ("Compaction",),
+    ".driver.pending": ("Pending",),
+    ".effects": ("PersonSaid",),
+    ".errors": (
+        "AskFailed",
+        "OutputInvalid",
+        "ToolError",
+    ),
+    ".graph": (
+        "END",
+        "Edges",
+    ),
+    ".limits": ("stop",),
+    ".limits.model_price": ("ModelPrice",),
     ".node_protocol": ("Node",),
-    ".policy": ("Policy", "allow", "ask", "deny"),
+    ".own_nodes.asking": (
+        "Asking",
+        "ask_agent",
+        "ask_model",
+        "ask_person",
+        "tell",
+    ),
+    ".own_nodes.compose": (
+        "fallback",
+        "loop_until",
+        "map_over",
+        "parallel",
+        "retry",
+        "router",
+    ),
+    ".own_nodes.node_decorator": ("node",),
+    ".own_nodes.node_signature": ("NodeContext",),
+    ".own_nodes.sub_graph": ("sub_graph",),
+    ".own_nodes.sub_plan": ("ChildResult",),
+    ".policy.approvals": (
+        "Approval",
+        "approve",
+        "decline",
+    ),
+    ".policy.policy": (
+        "Policy",
+        "allow",
+        "ask",
+        "deny",
+    ),
     ".proofs.check": ("check",),
-    ".provider_tools": (
+    ".providers.retries": ("Retries",),
+    ".providers.timeouts": ("Timeouts",),
+    ".run": ("EndReason",),
+    ".spending": (
+        "Budget",
+        "budget",
+    ),
+    ".tools.provider_tools": (
         "anthropic_code_execution",
         "anthropic_web_fetch",
         "anthropic_web_search",
         "provider_tool",
     ),
-    ".providers.retries": ("Retries",),
-    ".providers.timeouts": ("Timeouts",),
-    ".run": ("EndReason",),
+    ".tools.repeats": (
+        "NOT_DONE",
+        "UNKNOWN",
+        "Found",
+    ),
+    ".tools.tool": (
+        "Tool",
+        "ToolContext",
+        "tool",
+    ),
+    ".topology.loaded": (
+        "Topology",
+        "dump",
+        "fingerprint",
+        "load",
+    ),
+    ".topology.registration": (
+        "Registry",
+        "registry",
+    ),
+    ".topology.with_agents": ("with_agents",),
     ".turn": ("StepResult",),
-    ".tool_effects": ("NOT_DONE", "UNKNOWN", "Found"),
-    ".tools": ("Tool", "ToolContext", "tool"),
-    ".topology.registration": ("Registry", "registry"),
-    ".values": ("FinishReason", "ToolChoice", "Usage"),
+    ".values": (
+        "FinishReason",
+        "ToolChoice",
+        "Usage",
+    ),
 }
 
 
@@ -208,8 +262,6 @@ def __getattr__(name: str) -> object:
     The homes stand here twice, because type checkers follow import statements only; a test holds
     the two against each other.
     """
-    if name == "stop":
-        return import_module(".stop", __name__)
     for home, names in _HOMES.items():
         if name in names:
             value: object = getattr(import_module(home, __name__), name)

@@ -2,30 +2,42 @@
 
 Each effect has an `id`, unique in its run and counted up from 1; the event that answers it names
 that id. A wish whose answer has been journaled is never performed again.
+
+A node's generator makes requests (`AskModel`, `AskPerson`, `AskAgent`, `Tell`). The driver journals
+each request, the kernel makes its effect, and the answer is fed to the generator when it runs
+again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, TypeAlias
+from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from .spending import Budget
-from .values import Message, ModelRequest, ToolCall
+from .values import Message, ModelRequest, Reply, SystemMessage, ToolCall, UserMessage
 
 __all__ = [
+    "ASKS",
     "IN_WORDS",
+    "Answer",
+    "Ask",
+    "AskAgent",
     "AskHuman",
+    "AskModel",
+    "AskPerson",
     "CallModel",
     "CallTool",
     "CheckCalls",
     "Effect",
     "HandOver",
     "Invoke",
+    "Note",
+    "PersonSaid",
     "StartRun",
+    "Tell",
 ]
-
 
 IN_WORDS: Final = (
     '{"additionalProperties":false,"properties":{"answer":{"type":"string"},'
@@ -120,3 +132,67 @@ class HandOver(Struct, frozen=True, gc=False):
 
 
 Effect: TypeAlias = CallModel | CheckCalls | CallTool | AskHuman | Invoke | StartRun | HandOver
+
+
+Note: TypeAlias = UserMessage | SystemMessage
+"""What a node may add to the conversation: it speaks for people, never for the model."""
+
+
+class AskModel(Struct, frozen=True, tag_field="kind", tag="model", gc=False):
+    """Ask a model, which is offered no tools. Answered with its `Reply`.
+
+    `model` is the label of the model; empty for the run's own. The model reads the run's
+    conversation before the prompt only if `conversation` says so. `max_tokens` limits the reply
+    beside the run's own limit: the stricter of the two holds.
+    """
+
+    prompt: str
+    system: str = ""
+    model: str = ""
+    conversation: bool = False
+    max_tokens: Annotated[int, Meta(ge=1)] | None = None
+    kind: ClassVar[Literal["model"]] = "model"
+
+
+class AskPerson(Struct, frozen=True, tag_field="kind", tag="person", gc=False):
+    """Ask a person. Answered with `PersonSaid`; parks where nobody can be asked."""
+
+    question: str
+    kind: ClassVar[Literal["person"]] = "person"
+
+
+class AskAgent(Struct, frozen=True, tag_field="kind", tag="agent", gc=False):
+    """Have an agent answer, in a child run. Answered with the text that it ends with."""
+
+    agent: str
+    prompt: str
+    conversation: bool = False
+    kind: ClassVar[Literal["agent"]] = "agent"
+
+
+class Tell(Struct, frozen=True, tag_field="kind", tag="tell", gc=False):
+    """Add a message to the conversation. Answered with nothing, at once."""
+
+    message: Note
+    kind: ClassVar[Literal["tell"]] = "tell"
+
+
+class PersonSaid(Struct, frozen=True, gc=False):
+    """What a person said: yes or no, why, and in words if they gave any.
+
+    Attributes:
+        approved: whether it was a yes, in time.
+        reason: what they gave as the reason.
+        answer: the answer in words: `approve(edit={"answer": …})`.
+    """
+
+    approved: bool
+    reason: str = ""
+    answer: str = ""
+
+
+Ask: TypeAlias = AskModel | AskPerson | AskAgent | Tell
+Answer: TypeAlias = Reply | PersonSaid | str | None
+"""What asks are answered with; the helpers give each its own type."""
+
+ASKS: Final[frozenset[type[Ask]]] = frozenset({AskModel, AskPerson, AskAgent, Tell})

@@ -10,10 +10,10 @@ from typing import ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
 
-from .asks import Ask, Note
-from .policy import Rule
+from .effects import Ask, Note
+from .policy.policy import Rule
+from .rules import TemporalRule
 from .spending import Budget, Spent
-from .temporal import TemporalRule
 from .values import (
     Message,
     OutputSpec,

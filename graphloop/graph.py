@@ -7,20 +7,20 @@ everything that is not so is reported at construction, all of it at once, each w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from enum import Enum
 from types import EllipsisType
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, cast, get_args
 
 from .errors import GraphError, Problem, nearest
-from .naming import NAME_MAX, control_in, escaped, node_flaw_of
-from .node_protocol import Kind, Node
+from .node_protocol import NAME_MAX, Kind, Node, control_in, escaped, node_flaw_of
 from .outcomes import Outcome, outcome_name
+from .rules import Rules
+from .rules.names import Names, spelled_tools
 from .table_source import TableSource, called_from
-from .temporal import Rules
 
-__all__ = ["END", "Edge", "Edges", "EndType", "Graph", "Row"]
+__all__ = ["END", "Edge", "Edges", "EndType", "Graph", "Row", "names_of"]
 
 S = TypeVar("S")
 
@@ -353,3 +353,19 @@ def _has_row(node: object, table: Mapping[object, object]) -> bool:
         return node in table
     except TypeError:  # It cannot be hashed.
         return False
+
+
+def names_of(graph: Graph[S], tools: Iterable[str] | None = None) -> Names:
+    """Return what the rules of a graph may speak of.
+
+    Without `tools`, those count that the graph knows, and those that its own rules speak of by
+    their kind (`tool:deploy`): runs may bring them. Where the graph knows none, a tool is spoken of
+    by its kind only, and not looked for.
+    """
+    outcomes = tuple(
+        [(node, outcome_name(one)) for node, row in graph.table.items() for one in row]
+    )
+    known = graph.tool_names if tools is None else tuple(tools)
+    if tools is None and known is not None:
+        known = tuple(dict.fromkeys((*known, *spelled_tools(graph.rules))))
+    return Names(graph.name, (*graph.nodes, "END"), outcomes, known)

@@ -2,20 +2,49 @@
 
 Nothing is performed: no model is asked, no tool runs, no callback is called. What was wished for
 and not answered when the journal stops is in `run.pending`; a driver takes it up from there.
+
+`overheard` gives the same graph with a listener: nodes decide what they would have decided. So a
+journal written before there was a rule can be judged by it, and a run can be watched, without a
+second loop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TypeVar, cast
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Generic, TypeAlias, TypeVar, cast
 
+from .effects import Effect
 from .errors import IllegalEvent, StoreError
 from .events import Event, Started
 from .graph import Graph
-from .run import Run
+from .history import History
+from .node_protocol import Kind, Leave, Node, Reaction
+from .outcomes import Outcome
+from .rules.automata import Happening, entered
+from .rules.monitor import Monitor
+from .run import Run, evolve
 from .step import Step, begin, step
+from .watch import (
+    before_the_run,
+    lets_through,
+    on_leaving,
+    on_returning,
+    on_wishing,
+    restrained,
+    run_again,
+)
 
-__all__ = ["replay", "replay_steps"]
+__all__ = [
+    "Hear",
+    "Within",
+    "journal_happenings",
+    "overheard",
+    "replay",
+    "replay_steps",
+    "watched",
+]
 
 S = TypeVar("S")
 
@@ -67,3 +96,144 @@ def replay(graph: Graph[S], events: Iterable[Event]) -> Run[S]:
     if run is None:
         raise StoreError("the journal is empty: there is no run to replay")
     return run
+
+
+Hear: TypeAlias = Callable[[Node[S, Outcome], Reaction[S, Outcome]], None]
+"""What is told of every reaction: the node, and what it decided."""
+
+Within: TypeAlias = Callable[[Node[S, Outcome]], AbstractContextManager[None]]
+"""What a node decides within."""
+
+
+def _alone(_: Node[S, Outcome]) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
+def overheard(graph: Graph[S], hear: Hear[S], within: Within[S] = _alone) -> Graph[S]:
+    """Return a graph that runs as `graph` does, and tells `hear` of each reaction of a node.
+
+    A node decides `within` a context, which notices that it raises, or does not return.
+    """
+    # Built past the constructor: what is right about the table stays right, and is the same.
+    heard: Graph[S] = Graph.__new__(type(graph))
+    nodes = {name: _Overheard(node, hear, within) for name, node in graph.nodes.items()}
+    vars(heard).update(vars(graph), nodes=nodes)
+    return heard
+
+
+@dataclass(frozen=True)
+class _Overheard(Generic[S]):
+    node: Node[S, Outcome]
+    hear: Hear[S]
+    within: Within[S]
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+    @property
+    def kind(self) -> Kind:
+        return self.node.kind
+
+    @property
+    def outcomes(self) -> frozenset[type[Outcome]]:
+        return self.node.outcomes
+
+    def enter(self, run: Run[S], /) -> Reaction[S, Outcome]:
+        with self.within(self.node):
+            reaction = self.node.enter(run)
+        return self._told(reaction)
+
+    def on(self, run: Run[S], event: Event, answered: Effect | None, /) -> Reaction[S, Outcome]:
+        with self.within(self.node):
+            reaction = self.node.on(run, event, answered)
+        return self._told(reaction)
+
+    def _told(self, reaction: Reaction[S, Outcome]) -> Reaction[S, Outcome]:
+        self.hear(self.node, reaction)
+        return reaction
+
+
+def journal_happenings(graph: Graph[S], events: Iterable[Event]) -> Iterator[tuple[Happening, ...]]:
+    """Yield what happens at each event of a journal, in order.
+
+    Raises:
+        StoreError: the journal does not begin with `Started`.
+        IllegalEvent: an event does not fit the graph.
+    """
+    ways: list[_Way[S]] = []
+    heard = _heard(graph, ways)
+    counted: set[str] = set()
+    run: Run[S] | None = None
+    for event in events:
+        ways.clear()
+        happened: list[Happening] = []
+        if run is None:
+            if not isinstance(event, Started):
+                raise StoreError(f"a journal begins with Started, found {type(event).__name__}")
+            # The codec has validated the state against the graph's own state type.
+            made = begin(heard, event, cast("S", event.state))
+            first = evolve(made.run, messages=History(event.messages))
+            happened += [*before_the_run(first), entered(graph.start)]
+        else:
+            answered = run.pending.get(getattr(event, "effect", 0))
+            happened += on_returning(run, event, answered)
+            made = step(heard, run, event)
+            if not ways:
+                happened += run_again(event, answered, made.run)
+        happened += _told(graph, ways, made, counted)
+        run = made.run
+        yield tuple(happened)
+
+
+def watched(monitor: Monitor, graph: Graph[S], events: Iterable[Event]) -> Monitor:
+    """Return the monitor after all that happens in a journal.
+
+    Raises:
+        StoreError: the journal does not begin with `Started`.
+        IllegalEvent: an event does not fit the graph.
+    """
+    for happened in journal_happenings(graph, events):
+        for one in happened:
+            monitor = monitor.after(one)
+    return monitor
+
+
+@dataclass(frozen=True)
+class _Way(Generic[S]):
+    """How a node was left: by what, and with which run."""
+
+    node: str
+    run: Run[S]
+    outcome: type[Outcome]
+
+
+def _heard(graph: Graph[S], ways: list[_Way[S]]) -> Graph[S]:
+    """Return the same graph, which notes the ways that its nodes are left."""
+
+    def note(node: Node[S, Outcome], reaction: Reaction[S, Outcome]) -> None:
+        if isinstance(reaction, Leave):
+            run = reaction.run
+            target = graph.table[node.name].get(type(reaction.outcome), "")
+            if lets_through(graph, node.name, target):
+                # As the kernel does, which has the last word on what is let through.
+                run = restrained(run, run.watch.monitor, run.watch.counted)
+            ways.append(_Way(node.name, run, type(reaction.outcome)))
+
+    return overheard(graph, note)
+
+
+def _told(
+    graph: Graph[S], ways: Iterable[_Way[S]], made: Step[S], counted: set[str]
+) -> Iterator[Happening]:
+    for way in ways:
+        target = graph.table[way.node][way.outcome]
+        yield from on_leaving(
+            way.run,
+            node=way.node,
+            outcome=way.outcome,
+            target=target,
+            lets=lets_through(graph, way.node, target),
+            counted=counted,
+        )
+    yield from on_wishing(made.run, made.effects, counted=counted)

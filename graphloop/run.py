@@ -3,6 +3,9 @@
 Everything that decides how a run goes on is in here, so that a run can be journaled, replayed,
 forked and compared. Nothing changes a run but `step`, and nothing in it is ever changed in place:
 `evolve` makes the next one.
+
+A stop voids all that is pending. `interrupted` gives each call that may have run its result, so no
+node takes it for a call that is still to run, wherever the table leads from there.
 """
 
 from __future__ import annotations
@@ -13,19 +16,23 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct, field
 
-from .effects import Effect
-from .events import Failure, Setup
+from .effects import CallTool, Effect, StartRun
+from .events import Cancelled, Failure, Setup
 from .history import History
+from .rules.monitor import Monitor
 from .spending import Spent
-from .temporal.monitor import Monitor
 from .turn import StepResult, Turn
 from .values import (
     Message,
+    ToolResult,
     UserMessage,
+    call_key,
     evolve,
 )
 
 __all__ = [
+    "INTERRUPTED",
+    "STOPPED",
     "Counters",
     "EndReason",
     "Ending",
@@ -37,6 +44,7 @@ __all__ = [
     "Spent",
     "ended_by",
     "evolve",
+    "interrupted",
     "with_conversation",
     "with_count",
     "with_messages",
@@ -235,3 +243,57 @@ def with_count(run: Run[S], counter: str, count: int) -> Run[S]:
     """Return the run with one of its nodes' counters set."""
     by_node = {**run.counters.by_node, counter: count}
     return evolve(run, counters=evolve(run.counters, by_node=by_node))
+
+
+INTERRUPTED = (
+    "It is not known whether this call took effect: the run was cancelled while it ran. Check "
+    "before calling it again."
+)
+STOPPED = (
+    "The agent was stopped before it had an answer: the run was cancelled. What it has done until "
+    "then is done: check before calling it again."
+)
+
+
+def interrupted(run: Run[S], event: Cancelled, spent: Spent) -> Run[S]:
+    """Return the run as a stop leaves it.
+
+    Args:
+        run: the run as it stood.
+        event: the stop.
+        spent: what the run has spent, without what is void. A tool or a child run that had started
+            counts: it has run, or may have.
+    """
+    started = [one for at, one in run.pending.items() if at not in event.unbegun]
+    tools = sum(isinstance(one, CallTool) for one in started)
+    agents = sum(isinstance(one, StartRun) and run.turn.has_call(one.key) for one in started)
+    ending = Ending(EndReason.ABORTED, (event.reason,) if event.reason else (), said=event.said)
+    if event.timeout:
+        ending = Ending(EndReason.TIMEOUT, ("step_timeout_s",), said=event.said)
+    return evolve(
+        run,
+        seq=run.seq + 1,
+        at=event.at,
+        pending={},
+        started=frozenset(),
+        spent=spent + event.spent + Spent(tool_calls=tools, agent_calls=agents),
+        turn=_answered(run, event),
+        ending=ending,
+    )
+
+
+def _answered(run: Run[S], event: Cancelled) -> Turn:
+    """Return the turn with a result of each call that may have run, and had none."""
+    turn = run.turn
+    void = [run.pending.get(at) for at in event.unbegun]
+    surely_not = {turn.place_of(one.key) for one in void if isinstance(one, CallTool | StartRun)}
+    agents = {tool.name for tool in turn.tools if tool.kind == "agent"}
+    results = list(turn.results or (None,) * len(turn.calls))
+    for place, call in enumerate(turn.calls):
+        if not turn.started >> place & 1 or results[place] is not None:
+            continue
+        if place in turn.again or place not in surely_not:
+            told = STOPPED if call.name in agents else INTERRUPTED
+            key = call_key(turn.number, place)
+            results[place] = ToolResult(key, call.id, call.name, told, "unknown")
+    return evolve(turn, results=tuple(results)) if any(results) else turn

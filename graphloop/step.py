@@ -54,12 +54,11 @@ from .events import (
 )
 from .graph import Graph
 from .history import History
-from .interruption import interrupted
 from .node_protocol import Leave, Wait
 from .outcomes import Outcome, outcome_name
-from .run import Ending, EndReason, Inbox, Run, RunRecord, Spent, evolve
-from .temporal_watch import watch_answer, watch_begin, watch_decision, watch_leave, watch_wait
+from .run import Ending, EndReason, Inbox, Run, RunRecord, Spent, evolve, interrupted
 from .turn import Turn
+from .watch import watch_answer, watch_begin, watch_decision, watch_leave, watch_wait
 
 __all__ = ["ELSEWHERE", "SETTLE_MAX", "Step", "begin", "step"]
 

@@ -6,9 +6,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-from .asks import Answer, Ask
+from .effects import Answer, Ask
 from .events import Failure
-from .policy import Rule
+from .policy.policy import Rule
 from .values import (
     FinishReason,
     Message,

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from graphloop import Agent, Tool, ToolContext
-from graphloop.front.options import AgentOptions
+from graphloop.agent.options import AgentOptions
 from graphloop.stores.base import Store
 from tests.planned_model import Line, PlannedModel, call
 

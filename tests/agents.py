@@ -6,12 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from graphloop import Agent, RunResult, RunStream, Tool
-from graphloop.providers.base import ReasoningDelta, TextDelta
-from graphloop.run import EndReason
-from graphloop.stores.base import Store
-from graphloop.testing import ScriptedModel
-from graphloop.values import FinishReason, Reply, ToolCall, ToolResult, Usage
-from graphloop.views.parts import (
+from graphloop.parts.parts import (
     ErrorPart,
     Finish,
     Part,
@@ -21,6 +16,11 @@ from graphloop.views.parts import (
     ToolCallPart,
     ToolResultPart,
 )
+from graphloop.providers.base import ReasoningDelta, TextDelta
+from graphloop.run import EndReason
+from graphloop.stores.base import Store
+from graphloop.testing import ScriptedModel
+from graphloop.values import FinishReason, Reply, ToolCall, ToolResult, Usage
 from tests.strategies import reply
 
 __all__ = ["Folded", "FoldedStep", "agent", "drain", "fold", "steps_of", "ticking"]

@@ -17,6 +17,7 @@ from typing import Any, Final, TypeAlias
 import networkx as nx
 
 from graphloop.contract import contract_of
+from graphloop.conversation.repair import open_calls
 from graphloop.effects import (
     AskHuman,
     CallModel,
@@ -47,7 +48,6 @@ from graphloop.events import (
 from graphloop.graph import Graph
 from graphloop.node_protocol import Kind, Leave, Node, Reaction
 from graphloop.outcomes import Outcome, outcome_name
-from graphloop.repair import open_calls
 from graphloop.run import Run
 from graphloop.spending import Budget, Spent
 from graphloop.step import SETTLE_MAX, Step, begin, step

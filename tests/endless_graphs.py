@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from graphloop import END, Graph
 from graphloop.effects import Effect
 from graphloop.events import Event
-from graphloop.front.node_decorator import node
 from graphloop.node_protocol import Kind, Leave, Reaction
 from graphloop.outcomes import Outcome
+from graphloop.own_nodes.node_decorator import node
 from graphloop.run import Run
 
 __all__ = ["POLLS", "Empty", "Found", "poll", "poller", "silent"]

@@ -12,8 +12,7 @@ from graphloop.effects import Effect
 from graphloop.events import Event
 from graphloop.graph import END, Edges, Graph
 from graphloop.loop import Standard, standard_edges
-from graphloop.naming import flaw_of
-from graphloop.node_protocol import Kind, Leave, Reaction
+from graphloop.node_protocol import Kind, Leave, Reaction, flaw_of
 from graphloop.outcomes import Aborted, Answered, AnsweredCalls, Calls, Failed, Go, Outcome
 from graphloop.run import Run
 

@@ -72,8 +72,8 @@ TESTS: Final[Mapping[str, tuple[str, ...]]] = {
         GOLDEN,
         "tests/property/test_contract_pairing.py",
     ),
-    "graphloop/policy.py": (
-        "tests/unit/test_policy.py",
+    "graphloop/policy/policy.py": (
+        "tests/unit/policy/test_policy.py",
         "tests/unit/nodes/test_gate.py",
         "tests/regressions/test_shadowed_rules.py",
     ),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from graphloop.front.graph import Graph
-from graphloop.front.sub_graph import sub_graph
+from graphloop.agent.graph import Graph
 from graphloop.graph import END, Edges
 from graphloop.nodes import Append, Execute, ModelCall, PrepareStep
 from graphloop.outcomes import Answered, Calls, Failed, Final, Ready
+from graphloop.own_nodes.sub_graph import sub_graph
 from graphloop.providers.script import ScriptedModel
 
 __all__ = ["nest", "shared", "ungated"]

@@ -7,8 +7,8 @@ import re
 from typing import Any
 
 from graphloop.providers.base import Delta, ServerEvent
-from graphloop.providers.openai_chat import OpenAIChat
-from graphloop.providers.openai_decode import ChatDecoder
+from graphloop.providers.openai_chat.decode import ChatDecoder
+from graphloop.providers.openai_chat.wire import OpenAIChat
 from graphloop.values import (
     AssistantMessage,
     AssistantPart,

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import count, islice
 from typing import Any, NamedTuple
 
+from graphloop.agent.graph import Graph
 from graphloop.errors import GraphloopError
-from graphloop.front.graph import Graph
 from graphloop.graph import END, EndType
 from graphloop.node_protocol import Node
 from graphloop.outcomes import Outcome, outcome_name

@@ -15,11 +15,12 @@ from typing import Any, TypeAlias, TypeVar
 
 from hypothesis import strategies as st
 
-from graphloop.approvals import Approval
-from graphloop.asks import Ask, AskAgent, AskModel, AskPerson, Tell
-from graphloop.drivers.sim import ChildAnswer, Simulation, World, simulate
 from graphloop.effects import (
+    Ask,
+    AskAgent,
     AskHuman,
+    AskModel,
+    AskPerson,
     CallModel,
     CallTool,
     CheckCalls,
@@ -27,6 +28,7 @@ from graphloop.effects import (
     HandOver,
     Invoke,
     StartRun,
+    Tell,
 )
 from graphloop.errors import ConfigError
 from graphloop.events import (
@@ -60,10 +62,12 @@ from graphloop.history import History
 from graphloop.loop import Standard, standard_edges
 from graphloop.nodes.prepare_step import PrepareStep
 from graphloop.nodes.stop_check import StopCheck
-from graphloop.policy import Rule, refuse_shadowed
+from graphloop.policy.approvals import Approval
+from graphloop.policy.policy import Rule, refuse_shadowed
 from graphloop.run import Run
 from graphloop.spending import Budget, Spent
-from graphloop.tool_outcome import ToolOutcome
+from graphloop.testing.sim import ChildAnswer, Simulation, World, simulate
+from graphloop.tools.outcome import ToolOutcome
 from graphloop.turn import Turn, Verdict
 from graphloop.values import (
     AssistantMessage,

@@ -8,7 +8,7 @@ from typing import assert_never
 
 from hypothesis import strategies as st
 
-from graphloop.temporal import (
+from graphloop.rules import (
     AtMost,
     Followed,
     Never,
@@ -17,7 +17,7 @@ from graphloop.temporal import (
     TemporalRule,
     words_of,
 )
-from graphloop.temporal.automata import (
+from graphloop.rules.automata import (
     Happening,
     approval_of,
     earlier,

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from graphloop.compaction import Compaction
 from graphloop.contract import Cap, ChildContract, Contract
+from graphloop.conversation.compaction import Compaction
 from graphloop.effects import Effect
 from graphloop.events import Event
 from graphloop.graph import END, Edges, Graph
@@ -34,7 +34,7 @@ from graphloop.nodes import (
     Verify,
 )
 from graphloop.outcomes import Outcome, outcome_name
-from graphloop.policy import Rule
+from graphloop.policy.policy import Rule
 from graphloop.run import Run
 from graphloop.spending import Budget
 from graphloop.topology.included import with_graphs

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from graphloop import Tool
-from graphloop.front.sub_agents import AgentTool
-from graphloop.front.topology import Topology, load
+from graphloop.agent.sub_agents import AgentTool
+from graphloop.topology.loaded import Topology, load
 from graphloop.topology.registration import Registry
 
 __all__ = ["BAD", "RIGHT", "Bad", "desk", "with_line"]

@@ -12,12 +12,9 @@ from dataclasses import dataclass, field
 from types import EllipsisType
 from typing import Any, Final, TypeAlias
 
-from graphloop.compaction import Compaction
+from graphloop.agent.graph import Graph
+from graphloop.conversation.compaction import Compaction
 from graphloop.events import Setup
-from graphloop.front.compose import fallback, loop_until, map_over, parallel, retry
-from graphloop.front.graph import Graph
-from graphloop.front.sub_graph import sub_graph
-from graphloop.fuzz.subject import Subject, invented_tools
 from graphloop.graph import END, Edges
 from graphloop.node_protocol import Node
 from graphloop.nodes import (
@@ -39,10 +36,13 @@ from graphloop.nodes import (
     Verify,
 )
 from graphloop.outcomes import Outcome, outcome_name
-from graphloop.policy import Policy, Rule
+from graphloop.own_nodes.compose import fallback, loop_until, map_over, parallel, retry
+from graphloop.own_nodes.sub_graph import sub_graph
+from graphloop.policy.policy import Policy, Rule
 from graphloop.proofs.most import Bound
 from graphloop.providers.script import ScriptedModel
 from graphloop.spending import Budget
+from graphloop.testing.subject import Subject, invented_tools
 from graphloop.values import Message, ToolResult, UserMessage
 from tests.strategies import call, said
 

@@ -7,8 +7,9 @@ graphloop run examples/budget            under the limits of `build`
 import asyncio
 from pathlib import Path
 
-from graphloop import Agent, Model, ModelPrice, budget, stop, tool
-from graphloop.front.options import AgentOptions
+from graphloop import Agent, Model, ModelPrice, budget, tool
+from graphloop.agent.options import AgentOptions
+from graphloop.limits import stop
 from graphloop.testing import ScriptedModel
 
 PROMPT = "Find the best hotel in Lisbon."

@@ -8,8 +8,8 @@ import asyncio
 from pathlib import Path
 
 from graphloop import Agent, Model, tool
+from graphloop.conversation.transcript import transcript
 from graphloop.testing import ScriptedModel
-from graphloop.transcript import transcript
 
 PROMPT = "Mail Ada the sales of last year, Europe and America."
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from pydantic import BaseModel, Field
 
 from graphloop import Agent, Model, tool
+from graphloop.conversation.transcript import transcript
 from graphloop.testing import ScriptedModel
-from graphloop.transcript import transcript
 
 PROMPT = "Plan a day in Lisbon."
 

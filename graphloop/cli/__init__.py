@@ -1,8 +1,7 @@
-"""The command line: `graphloop run | draw | check | runs | approve | resume | replay | fork | …`.
+"""The command line, one file a command.
 
-A command is a function in the module of its name. The function's parameters are the command's
-arguments and options, and the module's docstring is its help. Only the module of the command that
-is called is loaded: help and mistyped commands are answered at once.
+Owns the commands' options, screens and exit statuses; it decides nothing about runs.
+An error is one sentence and a fix, never a traceback.
 """
 
 from __future__ import annotations

@@ -15,11 +15,11 @@ from contextlib import suppress
 from threading import Thread
 from typing import Final, TypeAlias
 
-from ..approvals import AS_IT_WAS, Approval
-from ..drivers.pending import Pending, unfit
-from ..drivers.ports import LeftOpen
+from ..driver.pending import Pending, unfit
+from ..driver.ports import LeftOpen
 from ..effects import IN_WORDS
 from ..errors import ConfigError
+from ..policy.approvals import AS_IT_WAS, Approval
 from .errors import tell
 from .options import Approve
 from .screen import Screen

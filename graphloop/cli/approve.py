@@ -20,10 +20,10 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from ..approvals import Approval
+from ..agent.journals import root_of
+from ..agent.runs import answer_call, open_ask, recorded_asks
 from ..errors import ConfigError, StoreError, nearest
-from ..front.journals import root_of
-from ..front.runs import answer_call, open_ask, recorded_asks
+from ..policy.approvals import Approval
 from ..stores.base import Ask, Mailbox
 from .approval import json_object
 from .errors import Status, tell

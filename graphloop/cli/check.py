@@ -18,17 +18,17 @@ from typing import Annotated, Final, TypeAlias
 
 import typer
 
+from ..agent.agent import Agent
+from ..agent.world import split_tools
 from ..errors import GraphError
-from ..front.agent import Agent
-from ..front.world import split_tools
-from ..overlays.proof import proof_marks
 from ..proofs.arguments import codes
 from ..proofs.report import PROPERTIES, Report
 from ..proofs.sarif import to_sarif
 from ..providers.script import ScriptedModel
-from ..temporal import rules_of
-from ..tools import Toolbox
+from ..rules import rules_of
+from ..tools.tool import Toolbox
 from ..topology.temporal_form import rules_of_texts
+from ..views.proof import proof_marks
 from .errors import Status, tell
 from .options import Json, Registers, RuleTexts, TargetArgument, Text
 from .output import (

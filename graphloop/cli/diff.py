@@ -18,12 +18,12 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from ..front.agent import Agent
-from ..front.graph import Graph
-from ..overlays.changes import changes_picture
+from ..agent.agent import Agent
+from ..agent.graph import Graph
 from ..proofs.compare import compare
 from ..topology.registration import registry
 from ..topology.temporal_form import rules_of_texts
+from ..views.comparison import changes_picture
 from ..views.render import save_picture, written
 from ..views.theme import THEMES
 from .errors import Status

@@ -16,25 +16,30 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
+from ..agent.agent import Agent
+from ..agent.answers import path_key
+from ..agent.bindings import carried_by
+from ..agent.graph import Graph
+from ..agent.journals import root_of, typed
+from ..agent.known import graph_of
+from ..agent.options import Tools
+from ..agent.sub_agents import Plan
+from ..agent.world import split_tools
 from ..effects import AskHuman, CallTool
 from ..errors import ConfigError
-from ..front.agent import Agent
-from ..front.answers import path_key
-from ..front.family import family_of
-from ..front.graph import Graph
-from ..front.journals import root_of, typed
-from ..overlays.levels import level_picture
-from ..overlays.proof import proof_marks
+from ..graph import Graph as KernelGraph
 from ..providers.script import ScriptedModel
 from ..run import Run
-from ..views.family import Family
+from ..views.family import Family, known_family
+from ..views.levels import level_picture
 from ..views.marks import Marks
+from ..views.proof import proof_marks
 from ..views.render import is_machine, machine, save, save_picture, written
 from ..views.sequence import sequence, sequence_mermaid, sequence_text
 from ..views.theme import THEMES
@@ -45,7 +50,7 @@ from .output import MACHINES, PICTURES, print_file, stdout_suffix, write_file
 from .stored import Journal, answers_text, opened, read
 from .target import STANDARD, load_target, refuse_options, register
 
-__all__ = ["draw"]
+__all__ = ["draw", "family_of"]
 
 SEQUENCES: Final = (".mmd", ".txt")
 """The notations of a sequence."""
@@ -200,3 +205,22 @@ def _draw_sequence(graph: Graph[None], journal: Journal, output: str) -> Status:
     write_file("-o", output, text)
     sys.stdout.write(f"{output}: run {journal.run_id}, {len(said)} messages\n")
     return Status.OK
+
+
+def family_of(loop: Agent | KernelGraph[Any], tools: Tools = ()) -> Family:
+    """Return a loop's graph with its agents, theirs included.
+
+    Args:
+        loop: an agent, or a graph.
+        tools: the tools that a graph's runs are given, for the agents among them.
+    """
+    if isinstance(loop, Agent):
+        return known_family(loop.graph)
+    _, given = split_tools(tools)
+    known, brought = known_family(loop), carried_by(loop.nodes.values()).agents
+    return Family(loop, {**known.tools, **_families(given)}, {**_families(brought), **known.agents})
+
+
+def _families(plans: Mapping[str, Plan]) -> dict[str, Family]:
+    found = {name: graph_of(plan.opener) for name, plan in plans.items()}
+    return {name: known_family(graph) for name, graph in found.items() if graph is not None}

@@ -17,8 +17,8 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from ..agent.journals import fork_run
 from ..events import Decided
-from ..front.journals import fork_run
 from .errors import Status, tell
 from .options import Registers, RunId, StorePath, TargetOption, Text
 from .stored import Origin, opened, read

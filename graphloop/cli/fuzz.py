@@ -22,10 +22,10 @@ from typing import Annotated, Final, TypeAlias
 
 import typer
 
+from ..agent.agent import Agent
 from ..errors import ConfigError
-from ..front.agent import Agent
-from ..fuzz import fuzzing
 from ..providers.script import ScriptedModel
+from ..testing import fuzzing
 from ..topology.temporal_form import rules_of_texts
 from .errors import Status
 from .options import Json, Registers, RuleTexts, TargetArgument, Text

@@ -16,10 +16,10 @@ from __future__ import annotations
 import asyncio
 import os
 
+from ..agent.agent import Agent
+from ..agent.options import RunOptions
 from ..errors import ConfigError, StoreError
 from ..events import ModelReplied, Started
-from ..front.agent import Agent
-from ..front.options import RunOptions
 from ..providers.base import Provider
 from ..providers.registry import resolve
 from ..providers.script import ScriptedModel

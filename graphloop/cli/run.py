@@ -49,11 +49,11 @@ from typing import Annotated, Final, TypeAlias, cast
 import typer
 from msgspec.json import encode
 
+from ..agent.agent import Agent
+from ..agent.graph import Graph
+from ..agent.options import RunOptions
+from ..agent.stream import RunStream
 from ..errors import ConfigError
-from ..front.agent import Agent
-from ..front.graph import Graph
-from ..front.options import RunOptions
-from ..front.stream import RunStream
 from ..proofs.most import Bound
 from ..providers.base import Provider
 from ..providers.registry import resolve

@@ -22,15 +22,11 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from ..drivers.pending import Pending
-from ..front.final_answer import FINAL_ANSWER, NOT_TAKEN
-from ..front.result import RunResult
-from ..latest_answer import latest_answer
-from ..providers.base import ReasoningDelta, TextDelta
-from ..run import EndReason, Run
-from ..stores.base import Ask
-from ..values import ToolResult, Usage, UserMessage
-from ..views.parts import (
+from ..agent.final_answer import FINAL_ANSWER, NOT_TAKEN
+from ..agent.result import RunResult
+from ..conversation.answer import latest_answer
+from ..driver.pending import Pending
+from ..parts.parts import (
     ErrorPart,
     Finish,
     Part,
@@ -42,6 +38,10 @@ from ..views.parts import (
     ToolState,
     Warned,
 )
+from ..providers.base import ReasoningDelta, TextDelta
+from ..run import EndReason, Run
+from ..stores.base import Ask
+from ..values import ToolResult, Usage, UserMessage
 from .errors import tell
 from .text import ASKED_MAX, agents_text, call_text, clean, counted, one_line, safe_json
 
@@ -61,7 +61,7 @@ MARKS: Final = {"ok": ("✓", "green"), "denied": ("⊘", "yellow"), "not_run": 
 class JsonScreen:
     """Writes one JSON object a part to stdout; meanwhile, what tools print goes to stderr.
 
-    The form is that of the parts in `graphloop.views.parts`: `type` first, then the part's fields.
+    The form is that of the parts in `graphloop.parts.parts`: `type` first, then the part's fields.
     `error` has `error`, the exception's class name, and `message`. The last line is of type
     `finish`, with the run's answer as `text`, or `error`; of a graph that carries a state, a line
     of type `state` stands before `finish`. Kinds and fields may be added, none is renamed: ignore

@@ -14,10 +14,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final, final
 
+from ..agent.answers import Answers, approval_of
+from ..agent.graph import Graph
 from ..errors import ConfigError, nearest
 from ..events import Event
-from ..front.answers import Answers, approval_of
-from ..front.graph import Graph
 from ..stores.base import Catalog, Mailbox, Store
 from ..stores.jsonl import LOCK, SUFFIX
 from ..stores.opening import open_store

@@ -27,14 +27,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final, TypeAlias, cast, final
 
+from ..agent.agent import Agent
+from ..agent.bindings import asks_model
+from ..agent.graph import Graph
+from ..agent.hooks import Model
+from ..agent.options import Tools
 from ..errors import ConfigError, GraphloopError, nearest
-from ..front.agent import Agent
-from ..front.bindings import asks_model
-from ..front.graph import Graph
-from ..front.hooks import Model
-from ..front.options import Tools
-from ..front.topology import Topology, load
 from ..providers.script import ScriptedModel
+from ..topology.loaded import Topology, load
 from ..topology.source import SUFFIXES as TOPOLOGIES
 
 __all__ = [

@@ -11,7 +11,7 @@ from textwrap import wrap
 from typing import Final, TextIO, cast
 from unicodedata import category
 
-from ..naming import turns_direction
+from ..node_protocol import turns_direction
 
 __all__ = [
     "ASKED_MAX",

@@ -15,12 +15,12 @@ from contextlib import AsyncExitStack, aclosing, contextmanager
 from types import FrameType
 from typing import Final, final
 
-from ..front.agent import Agent
-from ..front.result import RunResult
-from ..front.stream import RunStream
+from ..agent.agent import Agent
+from ..agent.result import RunResult
+from ..agent.stream import RunStream
+from ..parts.parts import ErrorPart, RunStart
 from ..providers.base import Provider
 from ..run import EndReason
-from ..views.parts import ErrorPart, RunStart
 from .errors import Status, complain, tell
 from .screen import JsonScreen, Screen, TextScreen, ask_text
 from .stored import Origin, close

@@ -1,4 +1,10 @@
-"""The building blocks of topologies: one node a file, none knowing another."""
+"""The nodes, one file each, and what several of them share.
+
+Each node is pure: it reads a run, and answers `Wait` with effects or `Leave` by an outcome.
+Nodes do not know each other. They share `fan_out`, `attempts`, `dialogue`, `joins`,
+`forced_choice`, `item_list` and `frozen_fields`.
+Start with `gate.py`, `execute.py` and `append.py`.
+"""
 
 from .append import Append
 from .approve import Approve

@@ -11,15 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar
 
-from ..allowance import answer
 from ..contract import Contract, Moves
+from ..conversation.steering import taken_up
 from ..effects import Effect
 from ..events import Event
-from ..frozen_fields import FrozenFields
+from ..limits.capacity import answer
 from ..node_protocol import Leave, Reaction, outcomes_of
 from ..outcomes import Aborted, AnsweredCalls, Final, Refused, Resend
 from ..run import Ending, EndReason, Measured, Run, RunRecord, ended_by, evolve
-from ..steering import taken_up
 from ..turn import StepResult, Turn
 from ..values import (
     AssistantMessage,
@@ -30,6 +29,7 @@ from ..values import (
     ToolResult,
     ToolSpec,
 )
+from .frozen_fields import FrozenFields
 
 __all__ = ["Append", "AppendOutcome", "recorded"]
 

@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, TypeVar
 
 from ..contract import Contract
-from ..dialogue import person_said
+from ..conversation.answer import answer_at_hand, sent_back, taken_further
 from ..effects import AskHuman, Effect
 from ..errors import ConfigError
 from ..events import Decided, EffectFailed, Event
-from ..frozen_fields import FrozenFields
-from ..latest_answer import answer_at_hand, sent_back, taken_further
-from ..limits import positive_number
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Accepted, Rejected
 from ..run import Run, evolve, with_messages
+from ..spending import positive_number
 from ..values import ToolCall, UserMessage
+from .dialogue import person_said
+from .frozen_fields import FrozenFields
 
 __all__ = ["Approve", "ApproveOutcome"]
 

@@ -9,18 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar, cast
 
-from ..allowance import no_start
 from ..contract import ChildContract, Contract, Moves
+from ..conversation.answer import taken_further
+from ..conversation.steering import heard
 from ..effects import Effect, StartRun
 from ..events import ChildEnded, EffectFailed, Event, Failure
-from ..frozen_fields import FrozenFields
-from ..latest_answer import taken_further
+from ..limits.capacity import no_start
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Answered, Failed
 from ..run import Ending, EndReason, Run, ended_by, evolve
-from ..steering import heard
 from ..turn import Turn
 from ..values import AssistantMessage, FinishReason, Reply, TextPart, UserMessage
+from .frozen_fields import FrozenFields
 
 __all__ = ["Child", "ChildOutcome"]
 

@@ -1,8 +1,8 @@
 """compact: make a conversation shorter that is outgrowing the model's context window.
 
 The layers run in order, the cheapest first; what they protect, and that no call is ever parted from
-its result, is in `graphloop.compaction`. Only what is sent is shortened: what the run has added
-stays whole. Once a turn, so that a window that is too small ends the run and not the budget.
+its result, is in `conversation/compaction.py`. Only what is sent is shortened: what the run has
+added stays whole. Once a turn, so that a window that is too small ends the run and not the budget.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, TypeVar
 
-from ..compaction import Compaction, prune, summarized, summary_request, to_summarize
 from ..contract import Cap, Contract
+from ..conversation.compaction import Compaction, prune, summarized, summary_request, to_summarize
+from ..conversation.tokens import Calibration, estimate
 from ..effects import CallModel, Effect, Invoke
 from ..events import CallbackReturned, Changes, EffectFailed, Event, Failure, ModelReplied
-from ..frozen_fields import FrozenFields
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Cannot, Compacted, Failed
 from ..run import Ending, EndReason, Run, ended_by, evolve, with_conversation
-from ..tokens import Calibration, estimate
 from ..values import FinishReason, ModelRequest, Settings, Usage
+from .frozen_fields import FrozenFields
 
 __all__ = ["SUMMARY_TOKENS", "Compact", "CompactOutcome"]
 

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar
 
 from ..contract import Contract
+from ..conversation.answer import sent_back
 from ..effects import Effect
 from ..events import EffectFailed, Event, ModelReplied
-from ..forced_choice import CUT_SHORT, choices, forced_choice
-from ..frozen_fields import FrozenFields
-from ..latest_answer import sent_back
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Accepted, Failed, Rejected
 from ..run import Ending, EndReason, Run, ended_by
 from ..values import Reply, ToolSpec
+from .forced_choice import CUT_SHORT, choices, forced_choice
+from .frozen_fields import FrozenFields
 
 __all__ = ["Critique", "CritiqueOutcome"]
 

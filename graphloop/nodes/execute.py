@@ -15,7 +15,11 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import Final, Literal, TypeAlias, TypeVar, assert_never
 
-from ..allowance import (
+from ..contract import Cap, Contract
+from ..conversation.steering import hand_over, steered
+from ..effects import AskHuman, CallTool, Effect, StartRun
+from ..events import ChildEnded, Decided, EffectFailed, Event, Steered, ToolReturned
+from ..limits.capacity import (
     NO_TOOL,
     answer,
     beyond,
@@ -27,16 +31,11 @@ from ..allowance import (
     tools_waiting,
     without_room,
 )
-from ..contract import Cap, Contract
-from ..effects import AskHuman, CallTool, Effect, StartRun
-from ..events import ChildEnded, Decided, EffectFailed, Event, Steered, ToolReturned
-from ..frozen_fields import FrozenFields
-from ..limits import whole_number
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Done, Held
+from ..rules import describe_rule
 from ..run import Run, evolve
-from ..steering import hand_over, steered
-from ..temporal import describe_rule
+from ..spending import whole_number
 from ..turn import Queue, Turn, Verdict
 from ..values import (
     Message,
@@ -48,6 +47,7 @@ from ..values import (
     call_key,
     call_place,
 )
+from .frozen_fields import FrozenFields
 
 __all__ = ["Execute", "ExecuteOutcome"]
 

@@ -13,11 +13,11 @@ from typing import Literal, TypeAlias, TypeVar
 from ..contract import Cap, Contract
 from ..effects import Effect
 from ..events import Event
-from ..frozen_fields import FrozenFields
 from ..node_protocol import Leave, Reaction, outcomes_of
 from ..outcomes import GiveUp, Retry
 from ..run import Run, evolve
 from ..values import FinishReason
+from .frozen_fields import FrozenFields
 
 __all__ = ["Extend", "ExtendOutcome"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
-from ..attempts import attempted, check_attempts, counter_of, either, may_try_again
 from ..contract import Contract, contract_of
 from ..effects import Effect
 from ..errors import ConfigError
@@ -14,6 +13,7 @@ from ..node_protocol import Kind, Leave, Node, Reaction
 from ..outcomes import Failed, Outcome
 from ..run import Run
 from ..turn import Dialogue
+from .attempts import attempted, check_attempts, counter_of, either, may_try_again
 
 __all__ = ["Fallback"]
 

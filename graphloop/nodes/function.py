@@ -14,16 +14,15 @@ from typing import TypeVar, cast
 from msgspec import DecodeError, ValidationError
 from msgspec.json import decode
 
-from ..asks import Ask, AskPerson
 from ..contract import Cap, ChildContract, Contract
-from ..dialogue import Asks, entered, heard_back, over, wish
-from ..effects import Effect, Invoke
+from ..conversation.steering import told, unanswered
+from ..effects import Ask, AskPerson, Effect, Invoke
 from ..events import Asked, CallbackReturned, EffectFailed, Event, Failure, Left
-from ..limits import whole_number
 from ..node_protocol import Kind, Leave, Reaction, Wait
 from ..outcomes import Aborted, Failed, Outcome, outcome_name
 from ..run import Ending, EndReason, Run, ended_by, evolve, with_count
-from ..telling import told, unanswered
+from ..spending import whole_number
+from .dialogue import Asks, entered, heard_back, over, wish
 
 __all__ = ["Function"]
 

@@ -15,19 +15,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, TypeVar, cast
 
-from ..allowance import Beyond, beyond, queued, without_room
 from ..contract import Contract
 from ..effects import AskHuman, CheckCalls, Effect
 from ..errors import IllegalEvent
 from ..events import CallCheck, CallsChecked, Decided, EffectFailed, Event
-from ..frozen_fields import FrozenFields
+from ..limits.capacity import Beyond, beyond, queued, without_room
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Settled
-from ..policy import Rule, decide, denial, refuse_shadowed, untold
+from ..policy.policy import Rule, decide, denial, refuse_shadowed, untold
+from ..rules.monitor import Wanted, foreseen, refusal
 from ..run import Run, evolve
-from ..temporal.monitor import Wanted, foreseen, refusal
 from ..turn import Turn, Verdict
 from ..values import ToolCall, call_key, call_place
+from .frozen_fields import FrozenFields
 
 __all__ = ["Gate", "GateOutcome"]
 

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar
 
 from ..contract import Cap, Contract
+from ..conversation.answer import taken_further
 from ..effects import Effect
 from ..events import Event
-from ..frozen_fields import FrozenFields
-from ..latest_answer import taken_further
-from ..limits import whole_number
 from ..node_protocol import Leave, Reaction, outcomes_of
 from ..outcomes import Go, Stop
 from ..run import Ending, EndReason, Run, ended_by, with_count
+from ..spending import whole_number
+from .frozen_fields import FrozenFields
 
 __all__ = ["Limit", "LimitOutcome"]
 

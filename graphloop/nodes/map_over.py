@@ -11,19 +11,19 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias, TypeVar, get_args
 
 from ..contract import Contract
+from ..conversation.answer import answer_at_hand, sent_back
 from ..effects import Effect
 from ..errors import ConfigError
 from ..events import Event
-from ..fan_out import FanOut, FanOutOutcome
-from ..frozen_fields import FrozenFields
-from ..item_list import ItemForm, read_items
-from ..joins import BranchJoin, check_join
-from ..latest_answer import answer_at_hand, sent_back
-from ..limits import whole_number
 from ..node_protocol import Leave, Reaction, outcomes_of
 from ..outcomes import Aborted, Unplanned
 from ..run import Run
+from ..spending import whole_number
 from ..turn import BranchRun
+from .fan_out import FanOut, FanOutOutcome
+from .frozen_fields import FrozenFields
+from .item_list import ItemForm, read_items
+from .joins import BranchJoin, check_join
 
 __all__ = ["MapOver", "MapOverOutcome"]
 

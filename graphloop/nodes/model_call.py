@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, TypeVar
 
 from ..contract import Contract
+from ..conversation.steering import hand_over, steered
 from ..effects import CallModel, Effect
 from ..errors import GraphError, Problem
 from ..events import EffectFailed, Event, Failure, ModelReplied, Steered
-from ..frozen_fields import FrozenFields
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import (
     Aborted,
@@ -32,9 +32,9 @@ from ..outcomes import (
 )
 from ..run import Ending, EndReason, Run, ended_by, evolve
 from ..spending import Spent
-from ..steering import hand_over, steered
 from ..turn import Turn
 from ..values import FinishReason, ModelRequest, Reply, ToolCall
+from .frozen_fields import FrozenFields
 
 __all__ = ["CALLS_MAX", "ModelCall", "ModelCallOutcome"]
 

@@ -11,13 +11,13 @@ from ..contract import Contract
 from ..effects import Effect
 from ..errors import ConfigError
 from ..events import Event
-from ..fan_out import FanOut, FanOutOutcome
-from ..frozen_fields import FrozenFields
-from ..joins import BranchJoin, check_join
-from ..limits import whole_number
 from ..node_protocol import Reaction, outcomes_of
 from ..run import Run
+from ..spending import whole_number
 from ..turn import BranchRun
+from .fan_out import FanOut, FanOutOutcome
+from .frozen_fields import FrozenFields
+from .joins import BranchJoin, check_join
 
 __all__ = ["Branch", "Parallel"]
 

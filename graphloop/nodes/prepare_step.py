@@ -10,19 +10,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar
 
-from ..compaction import Compaction
 from ..contract import Cap, Contract, Moves
+from ..conversation.answer import taken_further
+from ..conversation.compaction import Compaction
+from ..conversation.steering import heard, taken_up
+from ..conversation.tokens import estimate
 from ..effects import Effect, Invoke
 from ..events import CallbackReturned, Changes, EffectFailed, Event, Failure
-from ..frozen_fields import FrozenFields
-from ..latest_answer import taken_further
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Calls, Failed, Overflow, Ready
 from ..run import Ending, EndReason, Run, ended_by, evolve, with_conversation
-from ..steering import heard, taken_up
-from ..tokens import estimate
 from ..turn import Turn
 from ..values import ToolChoice, ToolSpec, Usage
+from .frozen_fields import FrozenFields
 
 __all__ = ["PrepareStep", "PrepareStepOutcome"]
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from ..attempts import attempted, check_attempts, counter_of, may_try_again, repeated
 from ..contract import Contract, contract_of
 from ..effects import Effect
 from ..errors import ConfigError
 from ..events import Event
-from ..limits import whole_number
 from ..node_protocol import Kind, Leave, Node, Reaction
 from ..outcomes import Failed, Outcome
 from ..run import Run
+from ..spending import whole_number
 from ..turn import Dialogue
+from .attempts import attempted, check_attempts, counter_of, may_try_again, repeated
 
 __all__ = ["Retrying"]
 

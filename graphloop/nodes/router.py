@@ -13,16 +13,16 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeVar
 
 from ..contract import Contract
+from ..conversation.answer import taken_further
 from ..effects import Effect
 from ..errors import ConfigError
 from ..events import EffectFailed, Event, ModelReplied
-from ..forced_choice import choices, forced_choice
-from ..frozen_fields import FrozenFields
-from ..latest_answer import taken_further
 from ..node_protocol import Leave, Reaction, Wait
 from ..outcomes import LIBRARY_OUTCOMES, Aborted, Failed, Outcome, Unrouted, outcome_name
 from ..run import Ending, EndReason, Run, ended_by
 from ..values import Reply, ToolSpec
+from .forced_choice import choices, forced_choice
+from .frozen_fields import FrozenFields
 
 __all__ = ["Router"]
 

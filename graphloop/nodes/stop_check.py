@@ -14,13 +14,13 @@ from typing import Literal, TypeAlias, TypeVar
 from ..contract import Cap, Contract, Moves
 from ..effects import Effect, Invoke
 from ..events import CallbackReturned, EffectFailed, Event, Failure, Tripped
-from ..frozen_fields import FrozenFields
-from ..limits import whole_number
+from ..limits.stop import Condition, StopInfo
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Failed, Go, Stop
 from ..run import Ending, EndReason, Run, ended_by
-from ..stop import Condition, StopInfo
+from ..spending import whole_number
 from ..values import FinishReason
+from .frozen_fields import FrozenFields
 
 __all__ = ["StopCheck", "StopCheckOutcome"]
 
@@ -45,7 +45,7 @@ class StopCheck(FrozenFields):
         max_tool_errors: in how many consecutive steps one tool may only fail.
         max_denials: in how many consecutive steps calls may only be denied.
         max_pauses: how many turns in a row the server may pause.
-        conditions: pure stop conditions (`graphloop.stop`).
+        conditions: pure stop conditions (`graphloop.limits.stop`).
         callback: the name under which the user's own predicates are invoked; empty for none.
 
     Raises:

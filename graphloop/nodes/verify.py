@@ -15,12 +15,12 @@ from ..contract import Cap, Contract, Moves
 from ..effects import Effect, Invoke
 from ..errors import ConfigError
 from ..events import CallbackReturned, EffectFailed, Event, Failure, Judged
-from ..frozen_fields import FrozenFields
-from ..limits import whole_number
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Accepted, Failed, FollowUp, Rejected
 from ..run import Ending, EndReason, Run, ended_by, evolve
+from ..spending import whole_number
 from ..values import UserMessage
+from .frozen_fields import FrozenFields
 
 __all__ = ["AnswerCheck", "Verify", "VerifyOutcome"]
 

@@ -1,4 +1,9 @@
-"""Proofs about graphs: decided before anything runs, with a shortest witness where they fail."""
+"""Proofs: what holds of a graph before it runs.
+
+Owns `check` (GL1 to GL13), `bound`, and the comparison of two graphs.
+Never passes what it could not decide: unknown is a finding.
+Start with `check.py`.
+"""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar, final
 
 from ..contract import ChildContract, Contract
 from ..graph import Graph
-from ..model_price import ModelPrice
+from ..limits.model_price import ModelPrice
 from ..node_protocol import Node
 from ..nodes.compact import SUMMARY_TOKENS, Compact
 from ..nodes.execute import Execute

@@ -10,11 +10,11 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
-from ..graph import Graph
-from ..policy import Named
+from ..graph import Graph, names_of
+from ..policy.policy import Named
+from ..rules import Rules, rules_of
+from ..rules.names import resolve
 from ..spending import Budget
-from ..temporal import Rules, rules_of
-from ..temporal_names import names_of, resolve
 from .agreement import disagreements
 from .answers import misanswered
 from .arguments import graph_given, reasons, tool_names
@@ -55,7 +55,7 @@ def check(
 
     Args:
         graph: the graph; the graphs of its children, as far as they are known, are proven too.
-        rules: temporal rules of your own (`graphloop.temporal`), beside the graph's.
+        rules: temporal rules of your own (`graphloop.rules`), beside the graph's.
         ignore: why findings are set aside, by node and code: `{("node", "GL6"): "reason"}`,
             beside what the graph says itself. A node of a child is `child/node`; an empty name is
             the graph as a whole, and `child/` a child as a whole.

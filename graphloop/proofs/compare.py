@@ -13,10 +13,10 @@ from typing import Any, Final, TypeAlias, TypeVar, cast, final
 
 from ..contract import ChildContract
 from ..errors import ConfigError
-from ..graph import Edge, Graph
+from ..graph import Edge, Graph, names_of
 from ..nodes.gate import Gate
-from ..temporal import AtMost, Rules, TemporalRule, describe_rule, rules_of
-from ..temporal_names import names_of, resolve
+from ..rules import AtMost, Rules, TemporalRule, describe_rule, rules_of
+from ..rules.names import resolve
 from ..values import evolve
 from .bound import bound
 from .check import check

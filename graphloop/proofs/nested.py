@@ -17,9 +17,9 @@ from ..contract import ChildContract, contract_of
 from ..graph import Graph
 from ..node_protocol import Node
 from ..outcomes import Outcome
-from ..policy import Rule
+from ..policy.policy import Rule
+from ..rules import Rules
 from ..spending import Budget
-from ..temporal import Rules
 from .report import PROPERTIES, Finding, Unknown
 from .temporal import rules_given
 

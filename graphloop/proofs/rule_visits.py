@@ -7,8 +7,8 @@ from functools import cached_property
 from math import inf
 from typing import Generic, TypeVar
 
-from ..temporal import AtMost, TemporalRule
-from ..temporal.automata import taken
+from ..rules import AtMost, TemporalRule
+from ..rules.automata import taken
 from .ground import Ground
 from .ranking import Ranking
 from .visits import Visits

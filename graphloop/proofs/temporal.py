@@ -19,9 +19,9 @@ from typing import Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar, fina
 from ..contract import Cap, Contract
 from ..graph import Graph
 from ..outcomes import Outcome
-from ..temporal import AtMost, Followed, Rules, TemporalRule, describe_rule, words_of
-from ..temporal.automata import Automaton, automaton_of, entered, taken
-from ..temporal_names import to_be_brought
+from ..rules import AtMost, Followed, Rules, TemporalRule, describe_rule, words_of
+from ..rules.automata import Automaton, automaton_of, entered, taken
+from ..rules.names import to_be_brought
 from .ground import END, Ground, Trail, Way, led_to, search, trail
 from .report import Finding, Unknown
 from .rule_visits import Most
@@ -89,7 +89,7 @@ def temporal(ground: Ground[S], rules: Rules) -> tuple[tuple[Finding, ...], tupl
                 ground.told(partial(_broken, ground, one, lines), partial(_told, ground, one.rule))
             )
         elif one.status == "unknown":
-            reason = f"{one.reason}{to_be_brought(one.rule, ground.graph)}"
+            reason = f"{one.reason}{to_be_brought(one.rule, ground.graph.tool_names or ())}"
             told.append(Unknown("GL12", f"rule {describe_rule(one.rule)!r}: {reason}"))
     findings = tuple([one for one in told if isinstance(one, Finding)])
     return findings, tuple([one for one in told if isinstance(one, Unknown)])

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias, final
 
-from ..temporal.automata import (
+from ..rules.automata import (
     Automaton,
     Happening,
     approval_of,

@@ -20,7 +20,7 @@ from ..events import Started
 from ..graph import Graph
 from ..node_protocol import Leave, Node, Reaction
 from ..outcomes import Outcome
-from ..overheard import overheard
+from ..replay import overheard
 from ..run import Run
 from ..step import Step, begin, step
 from .samples import sample

@@ -35,14 +35,14 @@ class _Entry:
 
 _WIRES: Mapping[str, _Entry] = {
     "anthropic": _Entry(
-        module=".anthropic",
+        module=".anthropic.wire",
         name="AnthropicMessages",
         base_url="https://api.anthropic.com",
         key_variable="ANTHROPIC_API_KEY",
         url_variable="ANTHROPIC_BASE_URL",
     ),
     "openai": _Entry(
-        module=".openai_chat",
+        module=".openai_chat.wire",
         name="OpenAIChat",
         base_url="https://api.openai.com/v1",
         key_variable="OPENAI_API_KEY",

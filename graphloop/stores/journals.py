@@ -8,10 +8,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ..codec import Codec
 from ..errors import StoreError, UnknownRun
 from ..events import Event, Started
 from .base import Bulk, Catalog, Store
+from .codec import Codec
 
 __all__ = [
     "graph_of",

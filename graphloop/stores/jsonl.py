@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import final
 from urllib.parse import quote, unquote
 
-from ..codec import Codec
 from ..errors import StoreError
 from ..events import Event
 from .base import Ask, ReleaseStatus
 from .claims import Claims
+from .codec import Codec
 from .file_lock import locked
 from .journals import out_of_order, read_lines, unknown_run
 from .run_lock import lock_run

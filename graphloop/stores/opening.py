@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..codec import Codec
 from ..errors import ConfigError
 from .base import Store
+from .codec import Codec
 from .jsonl import JsonlStore
 from .sqlite import SqliteStore
 

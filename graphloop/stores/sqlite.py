@@ -18,11 +18,11 @@ from pathlib import Path
 from sqlite3 import Connection
 from typing import TypeVar, final
 
-from ..codec import Codec
 from ..errors import ConfigError, Fenced
 from ..events import Event
 from . import sqlite_journal, sqlite_leases, sqlite_reading
 from .base import Ask, Posted, ReleaseStatus, RunRecord
+from .codec import Codec
 from .journals import graph_of, unknown_run
 from .sqlite_journal import Entry
 from .sqlite_leases import Standing, Tenant

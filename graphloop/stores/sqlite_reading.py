@@ -11,10 +11,10 @@ from typing import Final, TypeVar
 
 from msgspec.json import Decoder
 
-from ..codec import Codec
 from ..errors import StoreError
 from ..events import Event
 from .base import Ask, RunRecord, RunStatus
+from .codec import Codec
 from .journals import is_within, parent_of
 from .sqlite_schema import open_reader
 

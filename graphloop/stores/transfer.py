@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..codec import Codec
 from ..errors import StoreError
 from ..events import Event, Started
 from .base import Store
+from .codec import Codec
 from .journals import keep, read_lines, renamed
 
 __all__ = ["export", "import_"]

@@ -1,26 +1,18 @@
-"""Testing your agents and graphs: a scripted model, simulated runs under a seed, proofs, fuzzing.
+"""Testing: a scripted model, a simulated world, and an adversary.
 
-Strategies for Hypothesis are in `graphloop.testing.strategies`, which needs it installed; with
-pytest, the fixture `fuzz_graph` is there by itself.
+Owns what users test their graphs with, and the fuzzer behind `graphloop fuzz`.
+A failure prints the command that replays it.
 """
 
-from __future__ import annotations
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-from collections.abc import Collection, Iterable
-from typing import Any
-
-from ..drivers.sim import Simulation, World, simulate
-from ..front.agent import Agent
-from ..front.graph import Graph as FrontGraph
-from ..fuzz.fuzzing import fuzz, replay_token
-from ..fuzz.report import FuzzReport
-from ..graph import Graph
-from ..proofs.arguments import codes
-from ..proofs.check import check
-from ..proofs.report import Report
-from ..proofs.suppression import Ignore
-from ..providers.script import ScriptedModel
-from ..temporal import Rules
+if TYPE_CHECKING:
+    from ..providers.script import ScriptedModel
+    from .fuzzing import fuzz, replay_token
+    from .report import FuzzReport
+    from .safety import assert_safe
+    from .sim import Simulation, World, simulate
 
 __all__ = [
     "FuzzReport",
@@ -33,35 +25,21 @@ __all__ = [
     "simulate",
 ]
 
+_HOMES = {
+    "ScriptedModel": "..providers.script",
+    "fuzz": ".fuzzing",
+    "replay_token": ".fuzzing",
+    "FuzzReport": ".report",
+    "assert_safe": ".safety",
+    "Simulation": ".sim",
+    "World": ".sim",
+    "simulate": ".sim",
+}
 
-def assert_safe(
-    graph: Graph[Any] | Agent,  # The state may be of any type.
-    rules: Rules | Iterable[Rules] = (),
-    *,
-    ignore: Ignore | None = None,
-    proven: Collection[str] = (),
-) -> Report:
-    """Assert that no proof finds an error in a graph, and return the report.
 
-    Args:
-        graph: a graph, or an agent, whose graph is meant.
-        rules: temporal rules of your own.
-        ignore: the reasons for which findings are set aside, by node and code.
-        proven: codes for which "unknown" is an error, too.
-
-    Raises:
-        AssertionError: with the whole report: an error was found, or one of `proven` is not.
-        ConfigError: an argument cannot work.
-    """
-    wanted_codes = codes("proven", proven)
-    subject: Graph[Any] = graph.graph if isinstance(graph, Agent) else graph
-    if isinstance(subject, FrontGraph):
-        # A loaded graph has rules, and reasons to set findings aside, of its own.
-        report = subject.check(rules=rules, ignore=ignore)
-    else:
-        report = check(subject, rules, ignore=ignore)
-    lacking = [code for code in wanted_codes if code not in report.proven]
-    if not report.ok or lacking:
-        wanted = f"not proven: {', '.join(lacking)}\n" if lacking else ""
-        raise AssertionError(f"{wanted}{report}")
-    return report
+def __getattr__(name: str) -> object:
+    """Load a name from its home on its first use: the pytest plugin needs none of them."""
+    if name in _HOMES:
+        value: object = getattr(import_module(_HOMES[name], __name__), name)
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -21,17 +21,17 @@ except ModuleNotFoundError as error:
         name=error.name,
     ) from error
 
-from ..drivers.sim import Simulation
+from ..agent.agent import Agent
+from ..agent.options import Tools
 from ..effects import CallModel
-from ..front.agent import Agent
-from ..front.options import Tools
-from ..fuzz.choices import Choices
-from ..fuzz.fuzzing import EVENTS_MAX
-from ..fuzz.replies import answered_by_a_model
-from ..fuzz.subject import Subject, subject_of
-from ..fuzz.trial import tried
 from ..graph import Graph
 from ..values import ModelRequest, Reply, ToolSpec, UserMessage
+from .choices import Choices
+from .fuzzing import EVENTS_MAX
+from .replies import answered_by_a_model
+from .sim import Simulation
+from .subject import Subject, subject_of
+from .trial import tried
 
 __all__ = ["replies", "runs"]
 

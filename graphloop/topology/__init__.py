@@ -1,4 +1,9 @@
-"""Topologies as data: graphs written down in YAML or JSON, read strictly and written back."""
+"""Topology files: graphs as YAML.
+
+Owns reading, writing, includes and the JSON Schema of the files.
+Refuses a callable that was never registered, and tells every fault of a file with its line.
+Start with `document.py`.
+"""
 
 from .diagnostics import TopologyError
 from .document import AgentEntry, Document, document_of

@@ -12,9 +12,9 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, Union, cast
 from pydantic import AfterValidator, Field, PlainValidator, ValidationInfo
 from pydantic_core import PydanticCustomError
 
-from .. import stop
 from ..errors import ConfigError
-from ..policy import Rule, refuse_shadowed
+from ..limits import stop
+from ..policy.policy import Rule, refuse_shadowed
 from .models import (
     Form,
     Positive,

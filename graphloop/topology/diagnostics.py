@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, final
 
 from ..errors import ConfigError, GraphError, Problem, nearest
-from ..naming import escaped
+from ..node_protocol import escaped
 from .tree import Fields, Mark, Scalar, Value, described, entry_at, value_at
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any, final
 
 from ..graph import Graph
 from ..node_protocol import unwrapped
-from ..temporal import Rules
+from ..rules import Rules
 from .included import Included, agents_of
 
 __all__ = ["AgentEntry", "Document", "document_of", "documents_below"]

@@ -31,11 +31,11 @@ import docstring_parser
 import msgspec
 from pydantic import Field, PlainValidator, TypeAdapter, ValidationInfo
 
-from ..attempts import NEVER
 from ..errors import ConfigError, nearest
-from ..joins import Reducer
 from ..node_protocol import Node, OwnKind, is_node
 from ..nodes import Branch, Fallback, Function, Retrying
+from ..nodes.attempts import NEVER
+from ..nodes.joins import Reducer
 from ..outcomes import Failed, Outcome, outcome_name
 from ..values import ToolChoice
 from .conditions import RulesForm, StopForm

@@ -14,13 +14,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from ..errors import GraphError
 from ..graph import END, Graph
-from ..naming import NAME_MAX, flaw_of, node_flaw_of
-from ..node_protocol import Node
+from ..node_protocol import NAME_MAX, Node, flaw_of, node_flaw_of
 from ..outcomes import Outcome, outcome_name
+from ..rules import Rules
+from ..rules.names import Names as Words
 from ..table_source import TableSource
-from ..temporal import Rules
-from ..temporal_names import Names as Words
-from ..tool_name import legal_name
+from ..tools.names import legal_name
 from .compose import compose, is_json
 from .diagnostics import Diagnostics, ParseError
 from .document import AgentEntry, Document

@@ -44,7 +44,7 @@ GROUPS: Final[Mapping[Category, str]] = {
     "node": "graphloop.nodes",
     "predicate": "graphloop.predicates",
     "function": "graphloop.functions",
-    "tool": "graphloop.tools",
+    "tool": "graphloop.tools.tool",
 }
 """The groups of entry points, by what they offer."""
 

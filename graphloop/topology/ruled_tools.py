@@ -10,13 +10,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from ..agent.known import graph_of
+from ..agent.sub_agents import AgentTool
+from ..graph import Graph
+from ..limits.stop import HasToolCall, parts_of
 from ..node_protocol import Node, unwrapped
 from ..nodes.gate import Gate
 from ..nodes.prepare_step import PrepareStep
 from ..nodes.stop_check import StopCheck
 from ..outcomes import Outcome
-from ..policy import NARROWER, WILDCARDS, shadowed
-from ..stop import HasToolCall, parts_of
+from ..policy.policy import NARROWER, WILDCARDS, shadowed
 from .conditions import VERDICTS
 from .document import AgentEntry, Document, documents_below
 from .included import graphs_run
@@ -25,7 +28,7 @@ from .registration import Names
 from .table import Nodes
 from .tree import Fields, Items, Mark, Scalar, Value, value_at
 
-__all__ = ["brought_tools", "known_tools", "refuse_unruled"]
+__all__ = ["brought_tools", "known_tools", "refuse_unruled", "registered_agents", "tell_document"]
 
 SPELLED: Final = "tool:"
 """How temporal rules spell a tool."""
@@ -175,3 +178,22 @@ def _run_tools(
                 return None
             known |= dict.fromkeys(brought or ())
     return known
+
+
+def tell_document(graph: Graph[Any], document: Document, names: Names) -> None:
+    """Tell the graph of a file the options that its file says, with its registered tools."""
+    found = {name: names.find("tool", name) for name in document.tools}
+    tools = {name: one.tool if isinstance(one, AgentTool) else one for name, one in found.items()}
+    graph.run_options = {
+        "description": document.description,
+        "instructions": document.instructions,
+        "prompt": document.prompt,
+        "tools": tools,
+        "agents": {name: one.description for name, one in document.agents.items()},
+    }
+
+
+def registered_agents(tools: Iterable[str], names: Names) -> dict[str, Graph[Any] | None]:
+    """Return the graphs of those among the registered tools that are agents."""
+    found = {name: names.find("tool", name) for name in tools}
+    return {name: graph_of(one.opener) for name, one in found.items() if isinstance(one, AgentTool)}

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ..errors import ConfigError, Problem
-from ..temporal import Rules, TemporalRule, describe_rule
-from ..temporal.data import rules_from_data
-from ..temporal_names import Names, resolve, spelled_tools
+from ..rules import Rules, TemporalRule, describe_rule
+from ..rules.form import rules_from_data
+from ..rules.names import Names, resolve, spelled_tools
 from .compose import compose
 from .diagnostics import Diagnostics, ParseError
 from .tree import Value, plain_data

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, TypeVar, final
 
 from ..graph import Graph
-from ..naming import turns_direction
-from ..node_protocol import Kind, Node
+from ..node_protocol import Kind, Node, turns_direction
 from ..nodes.child import Child
 from ..nodes.gate import Gate
 from ..nodes.verify import AnswerCheck, Verify
 from ..outcomes import Outcome, outcome_name
-from ..policy import describe
+from ..policy.policy import describe
 
 __all__ = ["Line", "Look", "Role", "lines", "notes", "visible"]
 
@@ -65,7 +64,7 @@ def lines(graph: Graph[S]) -> tuple[Line, ...]:
 def notes(node: Node[S, Outcome]) -> tuple[str, ...]:
     """Return the slip beside a node: a gate's rules, the checks of an answer, or an agent.
 
-    A gate's rules are in the words of `graphloop.policy.describe`.
+    A gate's rules are in the words of `graphloop.policy.policy.describe`.
     """
     if isinstance(node, Gate):
         return describe(node.rules) if node.rules else ()

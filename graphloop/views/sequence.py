@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, TypeVar, assert_never, final
 
+from ..conversation.answer import latest_answer
 from ..effects import (
     AskHuman,
     CallModel,
@@ -41,7 +42,6 @@ from ..events import (
     Tripped,
 )
 from ..graph import Graph
-from ..latest_answer import latest_answer
 from ..replay import replay_steps
 from ..run import Run
 from ..values import Message, Reply, UserMessage, UserPart

@@ -15,9 +15,8 @@ from typing import Any, Final, TypeAlias, TypeVar, final
 from ..effects import AskHuman, CallTool, StartRun
 from ..events import Event, Resumed
 from ..graph import Graph
-from ..replay import replay_steps
+from ..replay import journal_happenings, replay_steps
 from ..run import Run
-from ..temporal_journal import journal_happenings
 from .drawing import visible
 from .family import Family, members
 from .marks import Marks, Tally, Tone, Way

@@ -8,13 +8,13 @@ import json
 import pytest
 
 from graphloop import Agent, RunResult, tool
-from graphloop.providers.anthropic import AnthropicMessages
+from graphloop.parts.parts import Finish
+from graphloop.providers.anthropic.wire import AnthropicMessages
 from graphloop.providers.base import Wire
 from graphloop.providers.http import Endpoint, HttpProvider
-from graphloop.providers.openai_chat import OpenAIChat
+from graphloop.providers.openai_chat.wire import OpenAIChat
 from graphloop.run import EndReason
 from graphloop.values import FinishReason
-from graphloop.views.parts import Finish
 from tests.wire_server import Answer, WireServer, json_answer, sse
 
 MOST = 64_000

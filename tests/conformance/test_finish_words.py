@@ -16,7 +16,7 @@ from graphloop import Agent, tool
 from graphloop.errors import ProviderError
 from graphloop.providers.finish_words import ANTHROPIC, CHAT, Word
 from graphloop.providers.http import Endpoint, HttpProvider, Retries
-from graphloop.providers.openai_chat import OpenAIChat
+from graphloop.providers.openai_chat.wire import OpenAIChat
 from tests.wire_server import Answer, WireServer, sse
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "finish-words.md"

@@ -13,10 +13,10 @@ import pytest
 from graphloop import Agent, EndReason, anthropic_code_execution, ask
 from graphloop.errors import ConfigError
 from graphloop.history import History
-from graphloop.providers.anthropic import AnthropicMessages
+from graphloop.providers.anthropic.wire import AnthropicMessages
 from graphloop.providers.base import ModelSession, TextDelta, UsageSoFar
 from graphloop.providers.http import Endpoint, HttpProvider
-from graphloop.providers.openai_chat import OpenAIChat
+from graphloop.providers.openai_chat.wire import OpenAIChat
 from graphloop.stores.sqlite import SqliteStore
 from graphloop.values import (
     FinishReason,

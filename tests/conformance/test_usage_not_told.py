@@ -9,16 +9,17 @@ from typing import Any
 
 import pytest
 
-from graphloop import Agent, RunResult, stop, tool
-from graphloop.compaction import Compaction
-from graphloop.model_price import ModelPrice
+from graphloop import Agent, RunResult, tool
+from graphloop.conversation.compaction import Compaction
+from graphloop.limits import stop
+from graphloop.limits.model_price import ModelPrice
+from graphloop.parts.parts import Finish, StepStart, Warned
 from graphloop.providers.base import TextDelta
 from graphloop.providers.http import Endpoint, HttpProvider
-from graphloop.providers.openai_chat import OpenAIChat
+from graphloop.providers.openai_chat.wire import OpenAIChat
 from graphloop.run import EndReason
 from graphloop.spending import budget
 from graphloop.values import Reply
-from graphloop.views.parts import Finish, StepStart, Warned
 from tests.wire_server import Answer, WireServer, sse
 
 PRICES = {"m": ModelPrice(1.0, 2.0)}

@@ -23,10 +23,10 @@ from graphloop.errors import (
     RequestRejected,
     StreamTruncated,
 )
-from graphloop.providers.anthropic import AnthropicMessages
+from graphloop.providers.anthropic.wire import AnthropicMessages
 from graphloop.providers.base import Live, Restarted, UsageSoFar, Wire
 from graphloop.providers.http import Endpoint, HttpProvider, Retries, Timeouts, World
-from graphloop.providers.openai_chat import OpenAIChat
+from graphloop.providers.openai_chat.wire import OpenAIChat
 from graphloop.providers.sse import SseDecoder
 from graphloop.values import ModelRequest, Reply, Usage, UserMessage
 from tests.echo_wire import KEY, Sleeps

@@ -12,14 +12,14 @@ from typing import Any, cast
 from unittest.mock import patch
 
 from graphloop import Approval, ModelPrice, RunResult, budget
+from graphloop.agent.agent import Agent
+from graphloop.agent.graph import Graph
 from graphloop.cli.target import Target, load_target
-from graphloop.drivers.pending import Pending
-from graphloop.front.agent import Agent
-from graphloop.front.graph import Graph
-from graphloop.front.topology import Topology, load
+from graphloop.driver.pending import Pending
 from graphloop.proofs.most import Bound
 from graphloop.testing import ScriptedModel
 from graphloop.topology import registry
+from graphloop.topology.loaded import Topology, load
 from tests.unit.cli.command_line import ROOT
 
 __all__ = ["GALLERY", "NAMES", "Exhibit", "exhibits", "page"]

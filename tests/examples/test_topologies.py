@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from graphloop.agent.agent import Agent
 from graphloop.cli.errors import Status
-from graphloop.front.agent import Agent
-from graphloop.front.topology import Topology, dump, load
 from graphloop.run import EndReason
 from graphloop.testing import assert_safe, fuzz
+from graphloop.topology.loaded import Topology, dump, load
 from tests.examples.gallery import GALLERY, NAMES, Exhibit, exhibits, page
 from tests.property.test_diagrams import (
     DOT_LINE,

@@ -13,8 +13,8 @@ from graphloop import (
     decline,
     deny,
 )
-from graphloop.front.options import AgentOptions
-from graphloop.temporal import at_most_once, never
+from graphloop.agent.options import AgentOptions
+from graphloop.rules import at_most_once, never
 from tests.golden.recorder import World, call, says
 from tests.golden.register import named, scenario
 

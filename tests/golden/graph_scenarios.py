@@ -35,7 +35,7 @@ from graphloop.nodes import (
     PrepareStep,
     StopCheck,
 )
-from graphloop.tools import AnyTool
+from graphloop.tools.tool import AnyTool
 from tests.golden.recorder import World, call, says, standing
 from tests.golden.register import scenario
 

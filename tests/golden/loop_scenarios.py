@@ -8,20 +8,12 @@ from typing import Any, Literal, Unpack
 
 from pydantic import BaseModel
 
-from graphloop import (
-    AnswerInfo,
-    Compaction,
-    StepChanges,
-    StepInfo,
-    TurnInHand,
-    Verdict,
-    budget,
-    stop,
-)
+from graphloop import AnswerInfo, Compaction, StepChanges, StepInfo, TurnInHand, Verdict, budget
+from graphloop.agent.options import AgentOptions
 from graphloop.errors import RateLimited, ToolError
-from graphloop.front.options import AgentOptions
-from graphloop.model_price import ModelPrice
-from graphloop.views.parts import TextDelta, ToolState
+from graphloop.limits import stop
+from graphloop.limits.model_price import ModelPrice
+from graphloop.parts.parts import TextDelta, ToolState
 from tests.golden.recorder import World, call, says
 from tests.golden.register import named, scenario
 

@@ -13,10 +13,11 @@ from typing import Any, Unpack
 import msgspec
 
 from graphloop import Agent, RunResult, RunStream, Tool, Usage
-from graphloop.front.options import AgentOptions
+from graphloop.agent.options import AgentOptions
+from graphloop.parts.parts import Part, SubAgent
 from graphloop.providers.script import Entry
 from graphloop.testing import ScriptedModel
-from graphloop.tools import AnyTool
+from graphloop.tools.tool import AnyTool
 from graphloop.values import (
     AssistantMessage,
     Message,
@@ -25,7 +26,6 @@ from graphloop.values import (
     ToolCall,
     ToolResult,
 )
-from graphloop.views.parts import Part, SubAgent
 
 __all__ = ["World", "call", "says", "standing"]
 

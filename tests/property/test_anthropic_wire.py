@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphloop.codec import Codec
 from graphloop.errors import ProviderError
 from graphloop.events import ModelReplied
 from graphloop.history import History
 from graphloop.providers.base import ReasoningDelta, ServerEvent, TextDelta
+from graphloop.stores.codec import Codec
 from graphloop.values import (
     AssistantMessage,
     AssistantPart,

@@ -25,7 +25,7 @@ from graphloop.nodes import (
     Verify,
 )
 from graphloop.outcomes import Outcome
-from graphloop.policy import Rule
+from graphloop.policy.policy import Rule
 from graphloop.proofs.compare import compare
 from graphloop.proofs.lost_guards import gate_changes
 from graphloop.proofs.written_changes import node_changes

@@ -12,9 +12,7 @@ import pytest
 from graphloop import END, Agent, AgentTool, EndReason, Graph, RunResult, Tool, approve, decline
 from graphloop.errors import ConfigError, RunFailed, ToolDefinitionError
 from graphloop.events import Answer, ChildEnded, EffectFailed, Joined
-from graphloop.front.compose import fallback, loop_until, map_over, parallel, retry, router
 from graphloop.graph import Edges
-from graphloop.joins import BranchJoin
 from graphloop.nodes import (
     Append,
     Approve,
@@ -29,6 +27,7 @@ from graphloop.nodes import (
     PrepareStep,
     StopCheck,
 )
+from graphloop.nodes.joins import BranchJoin
 from graphloop.outcomes import (
     Accepted,
     Answered,
@@ -44,14 +43,15 @@ from graphloop.outcomes import (
     Settled,
     Stop,
 )
+from graphloop.own_nodes.compose import fallback, loop_until, map_over, parallel, retry, router
+from graphloop.own_nodes.route_outcomes import route_outcome
+from graphloop.parts.parts import StepFinish, TextDelta
 from graphloop.providers.base import StreamItem, UsageSoFar
-from graphloop.route_outcomes import route_outcome
 from graphloop.run import Run
 from graphloop.stores.memory import MemoryStore
 from graphloop.stores.sqlite import SqliteStore
 from graphloop.testing import ScriptedModel
 from graphloop.values import ModelRequest, Reply, ToolCall, Usage
-from graphloop.views.parts import StepFinish, TextDelta
 from tests.agents import drain
 from tests.planned_model import Line, PlannedModel
 from tests.strategies import call, reply, wrong

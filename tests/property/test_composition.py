@@ -8,18 +8,18 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphloop.drivers.sim import ChildAnswer, Simulation, World, simulate
 from graphloop.effects import CallModel, StartRun
 from graphloop.events import ChildEnded
-from graphloop.front.compose import fallback, loop_until, map_over, parallel, retry
 from graphloop.graph import END, Edges, Graph
-from graphloop.joins import JOINS, BranchJoin, is_decided
 from graphloop.nodes import Append, Child, Critique, Limit
+from graphloop.nodes.joins import JOINS, BranchJoin, is_decided
 from graphloop.outcomes import Answered, Final, Go, Resend, Stop, Unplanned
+from graphloop.own_nodes.compose import fallback, loop_until, map_over, parallel, retry
 from graphloop.replay import replay
 from graphloop.run import EndReason
 from graphloop.spending import Budget, Spent
-from graphloop.tool_outcome import ToolOutcome
+from graphloop.testing.sim import ChildAnswer, Simulation, World, simulate
+from graphloop.tools.outcome import ToolOutcome
 from graphloop.values import Reply, ResultStatus, Usage, UserMessage, evolve
 from tests.strategies import QUESTION, SETUP, call, reply
 

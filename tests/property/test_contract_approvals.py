@@ -18,14 +18,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from graphloop import Agent, Approval, EndReason, Pending, RunResult, approve, decline
-from graphloop.approvals import Capability, digest, issue
+from graphloop.agent.options import AgentOptions
 from graphloop.errors import ConfigError, StoreError
 from graphloop.events import Decided
-from graphloop.front.options import AgentOptions
+from graphloop.policy.approvals import Capability, digest, issue
 from graphloop.stores.base import Store
 from graphloop.stores.memory import MemoryStore
 from graphloop.stores.sqlite import SqliteStore
-from graphloop.tools import Tool, ToolContext
+from graphloop.tools.tool import Tool, ToolContext
 from graphloop.values import Message, ToolCall, ToolResult, UserMessage
 from tests.planned_model import PlannedModel
 from tests.sizes import sized

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from graphloop.approvals import Approval
-from graphloop.drivers.sim import Simulation
 from graphloop.events import CallCheck, EffectFailed, ModelReplied
 from graphloop.nodes.extend import RETRIES_MAX
+from graphloop.policy.approvals import Approval
 from graphloop.run import EndReason
-from graphloop.tool_outcome import ToolOutcome
+from graphloop.testing.sim import Simulation
+from graphloop.tools.outcome import ToolOutcome
 from graphloop.values import FinishReason, OpaquePart
 from tests.strategies import Adversary, adversaries, call, loop, reply
 

@@ -20,11 +20,11 @@ from graphloop import Agent, AnswerInfo, EndReason, Graph, Tool, ToolContext, bu
 from graphloop.nodes.extend import RETRIES_MAX
 from graphloop.replay import replay, replay_steps
 from graphloop.run import Run
-from graphloop.schemas import parameters_of
 from graphloop.spending import Budget
 from graphloop.step import Step
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
+from graphloop.tools.schemas import parameters_of
 from graphloop.values import FinishReason, OpaquePart, Reply
 from tests.agents import ticking
 from tests.sizes import sized

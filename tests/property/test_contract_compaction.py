@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphloop.compaction import (
+from graphloop.conversation.compaction import (
     Compaction,
     protected,
     prune,
@@ -15,7 +15,7 @@ from graphloop.compaction import (
     summarized,
     to_summarize,
 )
-from graphloop.tokens import Calibration, estimate
+from graphloop.conversation.tokens import Calibration, estimate
 from graphloop.values import (
     AssistantMessage,
     Message,

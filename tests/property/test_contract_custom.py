@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from graphloop import END, Agent, Edges, EndReason, Graph, ToolChoice, tool
-from graphloop.drivers import driver
+from graphloop.driver import driver
 from graphloop.errors import ContextOverflow, Overloaded
 from graphloop.nodes import Append, Critique, Execute, Gate, ModelCall, PrepareStep, StopCheck
 from graphloop.outcomes import (

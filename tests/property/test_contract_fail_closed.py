@@ -16,12 +16,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from graphloop import Agent, EndReason, RunResult, Tool, allow, ask, deny
-from graphloop.approvals import Approval, Capability, claimed, digest, issue
 from graphloop.errors import ConfigError
-from graphloop.policy import Policy
-from graphloop.schemas import parameters_of
+from graphloop.policy.approvals import Approval, Capability, claimed, digest, issue
+from graphloop.policy.policy import Policy
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
+from graphloop.tools.schemas import parameters_of
 from graphloop.values import evolve
 from tests.sizes import sized
 from tests.strategies import call, reply, wrong

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from graphloop.approvals import Approval
-from graphloop.codec import Codec
-from graphloop.drivers.sim import Simulation
 from graphloop.effects import CallTool
 from graphloop.errors import IllegalEvent
 from graphloop.events import Begun, CallCheck, Cancelled, Event, Resumed, Started, ToolReturned
+from graphloop.policy.approvals import Approval
 from graphloop.replay import replay, replay_steps
 from graphloop.run import Run
 from graphloop.step import step
-from graphloop.tool_outcome import ToolOutcome
+from graphloop.stores.codec import Codec
+from graphloop.testing.sim import Simulation
+from graphloop.tools.outcome import ToolOutcome
 from graphloop.values import evolve
 from tests.runs import changed
 from tests.strategies import (

@@ -17,9 +17,9 @@ from graphloop import Agent, RunResult, StepResult, Tool
 from graphloop.errors import StoreError
 from graphloop.events import Event
 from graphloop.providers.script import Entry
-from graphloop.schemas import parameters_of
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
+from graphloop.tools.schemas import parameters_of
 from graphloop.values import Reply
 from tests.agents import CLIENT, any_read, drain, write
 from tests.sizes import sized

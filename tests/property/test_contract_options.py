@@ -15,27 +15,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from graphloop import (
-    Agent,
-    AnswerInfo,
-    Compaction,
-    RunResult,
-    StepChanges,
-    Tool,
-    budget,
-    deny,
-    stop,
-)
+from graphloop import Agent, AnswerInfo, Compaction, RunResult, StepChanges, Tool, budget, deny
+from graphloop.agent.options import AgentOptions
 from graphloop.errors import ConfigError, GraphloopError, Overloaded
-from graphloop.front.options import AgentOptions
-from graphloop.model_price import ModelPrice
+from graphloop.limits import stop
+from graphloop.limits.model_price import ModelPrice
 from graphloop.providers.retries import Retries
 from graphloop.providers.script import Entry
 from graphloop.providers.timeouts import Timeouts
-from graphloop.schemas import parameters_of
+from graphloop.rules import never as never_in_a_run
 from graphloop.stores.memory import MemoryStore
-from graphloop.temporal import never as never_in_a_run
 from graphloop.testing import ScriptedModel
+from graphloop.tools.schemas import parameters_of
 from graphloop.values import Usage, UserMessage, evolve
 from tests.agents import any_read, write
 from tests.strategies import call, reply, wrong

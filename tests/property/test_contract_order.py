@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from graphloop.drivers.sim import Simulation
 from graphloop.effects import CallTool
 from graphloop.replay import replay_steps
-from graphloop.tool_outcome import ToolOutcome
+from graphloop.testing.sim import Simulation
+from graphloop.tools.outcome import ToolOutcome
 from graphloop.values import evolve
 from tests.strategies import Adversary, adversaries, call, loop, reply, with_ids
 

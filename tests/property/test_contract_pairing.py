@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from graphloop.drivers.sim import Simulation
 from graphloop.run import EndReason
+from graphloop.testing.sim import Simulation
 from graphloop.values import AssistantMessage, Message, ToolResult
 from tests.strategies import Adversary, adversaries, call, failing, loop, reply
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphloop.approvals import Approval
-from graphloop.drivers.sim import Simulation
 from graphloop.effects import AskHuman, CallTool, CheckCalls
 from graphloop.events import CallCheck, CallsChecked, Cancelled, Decided
+from graphloop.policy.approvals import Approval
 from graphloop.replay import replay_steps
+from graphloop.testing.sim import Simulation
 from graphloop.values import FinishReason, call_key
 from tests.strategies import Adversary, adversaries, call, loop, reply
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from graphloop.drivers.sim import Simulation
 from graphloop.effects import CallModel
 from graphloop.replay import replay_steps
 from graphloop.run import EndReason as E
+from graphloop.testing.sim import Simulation
 from graphloop.values import AssistantPart, OpaquePart, ReasoningPart, evolve
 from graphloop.values import FinishReason as F
 from tests.strategies import Adversary, call, loop, reply

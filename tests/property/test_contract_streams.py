@@ -8,12 +8,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from graphloop import EndReason, RunResult
+from graphloop.conversation.repair import open_calls, repaired
+from graphloop.parts.parts import ErrorPart, Finish, Part, PartView, Warned
 from graphloop.providers.base import ReasoningDelta, TextDelta, ToolCallDelta
-from graphloop.repair import open_calls, repaired
 from graphloop.replay import replay, replay_steps
 from graphloop.stores.memory import MemoryStore
 from graphloop.values import FinishReason, Reply
-from graphloop.views.parts import ErrorPart, Finish, Part, PartView, Warned
 from tests.agents import agent, drain, fold, steps_of
 from tests.property.test_contract_pairing import assert_paired
 from tests.strategies import call, model_moves, reply

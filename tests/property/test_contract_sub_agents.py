@@ -17,11 +17,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from graphloop import END, Agent, EndReason, Graph, RunResult, budget
+from graphloop.agent.options import AgentOptions
 from graphloop.errors import RunFailed
 from graphloop.events import Cancelled, ChildEnded, Event, ModelReplied, Started, ToolReturned
-from graphloop.front.options import AgentOptions
-from graphloop.joins import BranchJoin
 from graphloop.nodes import Append, Parallel
+from graphloop.nodes.joins import BranchJoin
 from graphloop.nodes.parallel import Branch
 from graphloop.replay import replay
 from graphloop.stores.base import Store

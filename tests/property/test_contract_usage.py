@@ -17,8 +17,8 @@ from pydantic import BaseModel
 from graphloop import Agent, Compaction, Tool
 from graphloop.providers.base import StreamItem, TextDelta, UsageSoFar
 from graphloop.replay import replay
-from graphloop.schemas import parameters_of
 from graphloop.stores.memory import MemoryStore
+from graphloop.tools.schemas import parameters_of
 from graphloop.values import FinishReason, ModelRequest, Reply, Usage, evolve
 from tests.agents import any_read
 from tests.sizes import sized

@@ -20,8 +20,6 @@ from hypothesis import strategies as st
 from graphloop import nodes as library
 from graphloop.contract import Cap, Contract, contract_of
 from graphloop.errors import GraphError
-from graphloop.fuzz.choices import Choices
-from graphloop.fuzz.fuzzing import Fuzzer
 from graphloop.nodes import (
     Append,
     Approve,
@@ -61,6 +59,8 @@ from graphloop.outcomes import (
 )
 from graphloop.outcomes import Final as FinalOutcome
 from graphloop.run import evolve
+from graphloop.testing.choices import Choices
+from graphloop.testing.fuzzing import Fuzzer
 from tests.contract_monitor import Visit, broken_promises, visits_of
 from tests.sizes import sized
 from tests.strategies import fresh

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import pytest
 
-from graphloop.codec import Codec
 from graphloop.events import Setup, Started
 from graphloop.proofs.report import PROPERTIES
+from graphloop.stores.codec import Codec
 from tests.corpus_oracle import DECIDED, UNDECIDED, explored
 from tests.sizes import NIGHTLY
 from tests.topology_data import STATES, Essay, Guarded, graph_of

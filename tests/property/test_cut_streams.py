@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from graphloop.errors import ConfigError, ProviderError, RequestRejected, StreamTruncated
-from graphloop.providers.anthropic import AnthropicMessages
+from graphloop.providers.anthropic.wire import AnthropicMessages
 from graphloop.providers.base import Wire
 from graphloop.providers.http import Endpoint, HttpProvider, Retries, World
-from graphloop.providers.openai_chat import OpenAIChat
+from graphloop.providers.openai_chat.wire import OpenAIChat
 from graphloop.values import AssistantMessage, ModelRequest, Reply, Settings
 from tests.echo_wire import ASK, Sleeps
 from tests.transcripts import ANTHROPIC, OPENAI, decoded

@@ -18,10 +18,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from graphloop import Agent, AnswerInfo, EndReason, RunResult, Tool, allow, ask, deny
-from graphloop.approvals import Approval
-from graphloop.codec import Codec
 from graphloop.events import Event, Resumed, Steered
+from graphloop.policy.approvals import Approval
 from graphloop.replay import replay
+from graphloop.stores.codec import Codec
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
 from graphloop.values import Reply

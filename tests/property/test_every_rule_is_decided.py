@@ -7,8 +7,9 @@ import random
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from graphloop.graph import names_of
 from graphloop.proofs.check import check
-from graphloop.temporal import (
+from graphloop.rules import (
     Rules,
     always_followed_by,
     at_most,
@@ -16,7 +17,6 @@ from graphloop.temporal import (
     only_after,
     rules_of,
 )
-from graphloop.temporal_names import names_of
 from tests.sizes import sized
 from tests.varied_graphs import seeded, varied
 

@@ -27,7 +27,7 @@ from graphloop import (
 )
 from graphloop.nodes import Append, Execute, Gate, ModelCall, PrepareStep, StopCheck
 from graphloop.outcomes import AnsweredCalls, Calls, Go, Held, Outcome, Ready, Resend, Settled
-from graphloop.temporal import Rules, at_most_once, never
+from graphloop.rules import Rules, at_most_once, never
 from graphloop.testing import ScriptedModel
 from graphloop.values import ToolResult
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphloop.node_protocol import Kind
-from graphloop.policy import Rule, decide
+from graphloop.policy.policy import Rule, decide
 from graphloop.proofs.ground import Ground
 from graphloop.proofs.lost_guards import gate_changes, lost_guards
 from tests.honest_graphs import Table, graph_of

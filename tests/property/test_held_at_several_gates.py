@@ -15,7 +15,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from graphloop import END, Graph
-from graphloop.approvals import Approval
 from graphloop.events import CallCheck, Setup
 from graphloop.graph import Edges
 from graphloop.node_protocol import Node
@@ -30,7 +29,8 @@ from graphloop.outcomes import (
     Resend,
     Settled,
 )
-from graphloop.policy import Rule
+from graphloop.policy.approvals import Approval
+from graphloop.policy.policy import Rule
 from graphloop.proofs.bound import bound
 from tests.contract_monitor import broken_promises, visits_of
 from tests.sizes import sized

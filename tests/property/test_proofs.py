@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphloop.conversation.repair import open_calls
 from graphloop.events import Judged
 from graphloop.graph import Graph
 from graphloop.proofs.bound import bound
 from graphloop.proofs.check import check
 from graphloop.proofs.report import Report
-from graphloop.repair import open_calls
 from graphloop.spending import Budget
 from tests.recording import recorded
 from tests.sizes import sized

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from graphloop import Agent, AnswerInfo, Verdict, tool
 from tests.sizes import sized
 from tests.transcripts import any_text
-from tests.unit.fuzz.kernel_faults import FAULTS
+from tests.unit.testing.kernel_faults import FAULTS
 from tests.wire_server import Answer, WireServer, sse
 
 Call = tuple[str, str]

@@ -22,19 +22,19 @@ from graphloop.contract import contract_of
 from graphloop.effects import CallModel, CallTool, Effect, StartRun
 from graphloop.errors import GraphError
 from graphloop.events import ModelReplied
-from graphloop.front.compose import fallback, parallel
-from graphloop.fuzz.adversary import SPENT
-from graphloop.fuzz.choices import Choices
-from graphloop.fuzz.fuzzing import Fuzzer
-from graphloop.fuzz.trial import Trial
-from graphloop.graph import END, Graph
+from graphloop.graph import END, Graph, names_of
 from graphloop.nodes import Child
+from graphloop.own_nodes.compose import fallback, parallel
 from graphloop.proofs.bound import bound
 from graphloop.proofs.check import check
 from graphloop.proofs.most import Bound
 from graphloop.proofs.report import Report
-from graphloop.temporal import Rules, always_followed_by, at_most, at_most_once, never, only_after
-from graphloop.temporal_names import names_of, resolve
+from graphloop.rules import Rules, always_followed_by, at_most, at_most_once, never, only_after
+from graphloop.rules.names import resolve
+from graphloop.testing.adversary import SPENT
+from graphloop.testing.choices import Choices
+from graphloop.testing.fuzzing import Fuzzer
+from graphloop.testing.trial import Trial
 from tests.contract_monitor import broken_promises, visits_of
 from tests.sizes import sized
 from tests.topology_data import graph_of, standard

@@ -21,19 +21,19 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from pydantic import BaseModel
 
 from graphloop import Agent, EndReason, RunResult, RunStream, Tool, ToolContext
-from graphloop.approvals import Approval
-from graphloop.drivers.pending import Pending, ask_key
+from graphloop.agent.answers import RESULT, Answers
+from graphloop.agent.options import ToolInput
+from graphloop.agent.sub_agents import AgentTool
+from graphloop.driver.pending import Pending, ask_key
 from graphloop.effects import AskHuman, CallTool, StartRun
 from graphloop.events import Cancelled, ChildEnded, Decided, Event, Queued, Started, ToolReturned
-from graphloop.front.answers import RESULT, Answers
-from graphloop.front.options import ToolInput
-from graphloop.front.sub_agents import AgentTool
+from graphloop.policy.approvals import Approval
 from graphloop.replay import replay, replay_steps
 from graphloop.run import Run, Spent
-from graphloop.schemas import parameters_of
 from graphloop.stores.memory import MemoryStore
 from graphloop.stores.sqlite import SqliteStore
-from graphloop.tool_effects import EffectPolicy
+from graphloop.tools.repeats import EffectPolicy
+from graphloop.tools.schemas import parameters_of
 from graphloop.values import ToolResult, UserMessage
 from tests.mortal_store import Died, Fate, MortalSqliteStore, MortalStore
 from tests.planned_model import PlannedModel

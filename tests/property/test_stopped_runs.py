@@ -21,6 +21,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from graphloop import EndReason, RunResult, Tool
+from graphloop.agent.graph import Graph
 from graphloop.effects import CallModel, CallTool, CheckCalls, Effect, StartRun
 from graphloop.errors import GraphError
 from graphloop.events import (
@@ -32,9 +33,6 @@ from graphloop.events import (
     Started,
     ToolReturned,
 )
-from graphloop.front.graph import Graph
-from graphloop.fuzz.choices import Choices
-from graphloop.fuzz.fuzzing import Fuzzer, fuzz
 from graphloop.graph import END
 from graphloop.graph import Graph as StaticGraph
 from graphloop.node_protocol import Node
@@ -46,6 +44,8 @@ from graphloop.run import Run
 from graphloop.step import begin, step
 from graphloop.stores.jsonl import JsonlStore
 from graphloop.testing import ScriptedModel
+from graphloop.testing.choices import Choices
+from graphloop.testing.fuzzing import Fuzzer, fuzz
 from graphloop.values import Reply, ToolResult, call_key
 from tests.sizes import sized
 from tests.strategies import QUESTION, call, reply, setup

@@ -10,14 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphloop.drivers.sim import Simulation, simulate
 from graphloop.graph import Graph
 from graphloop.loop import Standard
 from graphloop.nodes.execute import Execute
 from graphloop.nodes.gate import Gate
-from graphloop.run import evolve
-from graphloop.temporal import Rules, TemporalRule
-from graphloop.temporal.automata import (
+from graphloop.replay import journal_happenings, watched
+from graphloop.rules import Rules, TemporalRule
+from graphloop.rules.automata import (
     Happening,
     approval_of,
     automaton_of,
@@ -28,8 +27,9 @@ from graphloop.temporal.automata import (
     returned,
     taken,
 )
-from graphloop.temporal.monitor import Monitor, Wanted, foreseen, judged
-from graphloop.temporal_journal import journal_happenings, watched
+from graphloop.rules.monitor import Monitor, Wanted, foreseen, judged
+from graphloop.run import evolve
+from graphloop.testing.sim import Simulation, simulate
 from tests.sizes import sized
 from tests.strategies import QUESTION, SETUP, Adversary, adversaries, loop
 from tests.temporal_reference import all_rules, breaches, happenings, owes, rule_lists, rules_over

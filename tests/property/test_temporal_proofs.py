@@ -18,10 +18,10 @@ from graphloop.node_protocol import Kind, Leave, Reaction
 from graphloop.outcomes import Answered, Calls, Done, Go, Outcome, outcome_name
 from graphloop.proofs.ground import Ground
 from graphloop.proofs.temporal import Decision, decided, temporal
+from graphloop.replay import journal_happenings
+from graphloop.rules import Rules, TemporalRule
+from graphloop.rules.automata import Happening, approval_of, entered, ran, returned, taken
 from graphloop.run import Run
-from graphloop.temporal import Rules, TemporalRule
-from graphloop.temporal.automata import Happening, approval_of, entered, ran, returned, taken
-from graphloop.temporal_journal import journal_happenings
 from tests.sizes import sized
 from tests.strategies import Adversary, adversaries, loop
 from tests.temporal_reference import PASTS, breaches, owes, rule_lists

@@ -14,19 +14,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphloop.errors import ConfigError
-from graphloop.fuzz.choices import Choices
-from graphloop.fuzz.fuzzing import Fuzzer
-from graphloop.fuzz.subject import Subject
-from graphloop.fuzz.trial import Trial
 from graphloop.graph import Graph
 from graphloop.outcomes import outcome_name
 from graphloop.proofs.ground import Ground
 from graphloop.proofs.temporal import decided
+from graphloop.replay import journal_happenings
+from graphloop.rules import Rules, TemporalRule, describe_rule
+from graphloop.rules.automata import Happening, approval_of, entered, ran, taken
+from graphloop.rules.monitor import refusal
 from graphloop.run import Run, evolve
-from graphloop.temporal import Rules, TemporalRule, describe_rule
-from graphloop.temporal.automata import Happening, approval_of, entered, ran, taken
-from graphloop.temporal.monitor import refusal
-from graphloop.temporal_journal import journal_happenings
+from graphloop.testing.choices import Choices
+from graphloop.testing.fuzzing import Fuzzer
+from graphloop.testing.subject import Subject
+from graphloop.testing.trial import Trial
 from graphloop.values import Message, ResultStatus, ToolResult, UserMessage, call_key
 from tests.sizes import sized
 from tests.strategies import call, said

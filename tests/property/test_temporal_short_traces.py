@@ -12,8 +12,8 @@ from graphloop.graph import Graph
 from graphloop.outcomes import outcome_name
 from graphloop.proofs.ground import Ground
 from graphloop.proofs.temporal import decided
-from graphloop.temporal import Rules, TemporalRule
-from graphloop.temporal.automata import Happening, approval_of, entered, ran, returned, taken
+from graphloop.rules import Rules, TemporalRule
+from graphloop.rules.automata import Happening, approval_of, entered, ran, returned, taken
 from tests.property.test_temporal_proofs import WORDS, acts, graphs
 from tests.sizes import sized
 from tests.temporal_reference import PASTS, breaches, owes, rule_lists

@@ -10,16 +10,21 @@ from typing import Any, Final, Literal, TypeAlias, cast
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphloop.compaction import LAYERS, Compaction
+from graphloop.agent import graph as front
+from graphloop.conversation.compaction import LAYERS, Compaction
 from graphloop.errors import GraphError, Problem
-from graphloop.front import graph as front
-from graphloop.front.node_decorator import node
-from graphloop.front.topology import dump, fingerprint, load
-from graphloop.front.with_agents import with_agents
 from graphloop.graph import END, EndType, Graph
-from graphloop.joins import JOINS
-from graphloop.naming import control_in, node_flaw_of
-from graphloop.node_protocol import Node
+from graphloop.limits.stop import (
+    AllOf,
+    AnyOf,
+    Condition,
+    CostExceeds,
+    DurationExceeds,
+    HasToolCall,
+    Not,
+    StepCountIs,
+)
+from graphloop.node_protocol import Node, control_in, node_flaw_of
 from graphloop.nodes import (
     AnswerCheck,
     Append,
@@ -43,24 +48,18 @@ from graphloop.nodes import (
     StopCheck,
     Verify,
 )
+from graphloop.nodes.joins import JOINS
 from graphloop.outcomes import Outcome, outcome_name
-from graphloop.policy import Rule
-from graphloop.route_outcomes import route_outcome
-from graphloop.stop import (
-    AllOf,
-    AnyOf,
-    Condition,
-    CostExceeds,
-    DurationExceeds,
-    HasToolCall,
-    Not,
-    StepCountIs,
-)
-from graphloop.temporal import at_most, never
+from graphloop.own_nodes.node_decorator import node
+from graphloop.own_nodes.route_outcomes import route_outcome
+from graphloop.policy.policy import Rule
+from graphloop.rules import at_most, never
 from graphloop.topology.diagnostics import TopologyError
 from graphloop.topology.document import AgentEntry, Document, document_of
+from graphloop.topology.loaded import dump, fingerprint, load
 from graphloop.topology.reader import read_text
 from graphloop.topology.registration import Names, Registry
+from graphloop.topology.with_agents import with_agents
 from graphloop.topology.writer import data_of, fingerprint_of, yaml_of
 from graphloop.values import ToolChoice
 from tests.strategies import unshadowed

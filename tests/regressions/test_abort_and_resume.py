@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 
 from graphloop import Agent, EndReason, StepResult, Tool, ToolContext
+from graphloop.parts.parts import Finish, Part
 from graphloop.providers.base import TextDelta
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
 from graphloop.values import UserMessage
-from graphloop.views.parts import Finish, Part
 from tests.regressions.worlds import NUMBER, call, calls, counting, paired
 
 

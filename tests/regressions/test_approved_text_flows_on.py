@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from graphloop import END, Agent, Approval, Edges, Graph, NodeContext, load, map_over, node
-from graphloop.approvals import approve
 from graphloop.nodes import Append, Approve, Child, MapOver
 from graphloop.outcomes import Accepted, Answered, Final, Outcome
+from graphloop.policy.approvals import approve
 from graphloop.providers.script import Entry
 from graphloop.run import EndReason
 from graphloop.stores.memory import MemoryStore

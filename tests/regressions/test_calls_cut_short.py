@@ -11,10 +11,10 @@ from contextlib import suppress
 
 from graphloop import END, Agent, AgentTool, Graph, budget, tool
 from graphloop.errors import RunFailed
-from graphloop.front.compose import parallel
 from graphloop.graph import Edges
 from graphloop.nodes import Append, Limit
 from graphloop.outcomes import Answered, Final, Go
+from graphloop.own_nodes.compose import parallel
 from graphloop.replay import replay
 from graphloop.run import Run
 from graphloop.stores.base import Store

@@ -11,14 +11,14 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 
 from graphloop import Agent, EndReason, Tool
-from graphloop.drivers.driver import AsyncDriver, Seen
+from graphloop.driver.driver import AsyncDriver, Seen
 from graphloop.events import Event, Started
+from graphloop.parts.parts import Part
 from graphloop.providers.script import Entry
 from graphloop.step import Step
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
 from graphloop.values import UserMessage
-from graphloop.views.parts import Part
 from tests.strategies import QUESTION, call, reply
 
 DEADLINE_S = 5.0

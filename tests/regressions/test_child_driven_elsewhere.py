@@ -11,7 +11,7 @@ from typing import TypeVar
 import pytest
 
 from graphloop import END, Agent, AgentTool, EndReason, Graph, RunResult, Tool
-from graphloop.front.compose import parallel
+from graphloop.own_nodes.compose import parallel
 from graphloop.stores.sqlite import SqliteStore
 from graphloop.testing import ScriptedModel
 from tests.agent_tree import Ledger, Plans, batch, tree

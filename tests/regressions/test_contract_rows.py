@@ -22,10 +22,11 @@ from graphloop import (
     Tool,
     ToolContext,
     agent_tool,
-    stop,
 )
+from graphloop.agent.options import AgentOptions
 from graphloop.errors import ConfigError
-from graphloop.front.options import AgentOptions
+from graphloop.limits import stop
+from graphloop.parts.parts import ToolState
 from graphloop.testing import ScriptedModel
 from graphloop.values import (
     AssistantMessage,
@@ -36,7 +37,6 @@ from graphloop.values import (
     ToolResult,
     UserMessage,
 )
-from graphloop.views.parts import ToolState
 from tests.regressions.worlds import NUMBER, call, calls, counting, paired, results_of
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from graphloop import Agent, EndReason, Tool, ToolContext, stop
+from graphloop import Agent, EndReason, Tool, ToolContext
+from graphloop.agent.inputs import MessageInput
 from graphloop.errors import ConfigError, ProviderError
-from graphloop.front.inputs import MessageInput
+from graphloop.limits import stop
 from graphloop.stores.jsonl import JsonlStore
 from graphloop.testing import ScriptedModel
 from graphloop.values import (

@@ -16,11 +16,11 @@ from typing import TypeVar
 import pytest
 
 from graphloop import Agent, EndReason, RunResult, RunStream, Tool, ToolContext, allow, ask
-from graphloop import tool_execution as execution
-from graphloop.drivers import in_flight
+from graphloop.driver import in_flight
 from graphloop.events import ToolReturned
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
+from graphloop.tools import execution
 from tests.strategies import call, reply
 
 T = TypeVar("T")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from graphloop import END, Agent, AgentTool, Graph, RunResult, Tool
-from graphloop.front.compose import parallel
 from graphloop.nodes import Append
 from graphloop.outcomes import Answered
+from graphloop.own_nodes.compose import parallel
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
 from tests.planned_model import PlannedModel, call

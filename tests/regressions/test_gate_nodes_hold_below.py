@@ -15,7 +15,7 @@ import pytest
 from graphloop import Agent, Graph, RunResult, tool
 from graphloop.loop import Standard, standard_edges
 from graphloop.nodes import Gate
-from graphloop.policy import allow, deny
+from graphloop.policy.policy import allow, deny
 from graphloop.providers.script import Entry
 from graphloop.testing import ScriptedModel
 from tests.topology_files import desk

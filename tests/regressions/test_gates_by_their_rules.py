@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from graphloop import Agent, Policy, RunResult, Tool, allow, ask, deny, tool
-from graphloop.front.options import RunOptions
+from graphloop.agent.options import RunOptions
 from graphloop.providers.script import Entry
 from graphloop.testing import ScriptedModel
 from tests.topology_files import desk

@@ -12,11 +12,11 @@ from graphloop import END, Agent, EndReason, Graph, RunResult, budget, retry
 from graphloop.errors import ConnectionFailed, RequestRejected
 from graphloop.nodes import Append, ModelCall, PrepareStep
 from graphloop.outcomes import Answered, Ready
+from graphloop.parts.parts import Part, StepRetry, SubAgent, TextDelta
 from graphloop.providers.base import StreamItem, UsageSoFar
 from graphloop.providers.http import HttpProvider, Retries
 from graphloop.testing import ScriptedModel
 from graphloop.values import ModelRequest, Usage
-from graphloop.views.parts import Part, StepRetry, SubAgent, TextDelta
 from tests.echo_wire import HI, Talk
 from tests.regressions.worlds import call, calls, counting
 from tests.unit.cli.command_line import called

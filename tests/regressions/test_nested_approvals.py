@@ -6,8 +6,8 @@ import asyncio
 from pathlib import Path
 
 from graphloop import Agent, EndReason, RunResult, agent_tool, allow, deny
+from graphloop.parts.parts import Part, SubAgent, ToolApprovalRequest
 from graphloop.testing import ScriptedModel
-from graphloop.views.parts import Part, SubAgent, ToolApprovalRequest
 from tests.regressions.worlds import call, calls, counting, results_of
 
 

@@ -6,9 +6,9 @@ import asyncio
 from collections import Counter
 
 from graphloop import Agent, AgentTool, agent_tool
+from graphloop.parts.parts import Part, SubAgent, ToolCallPart, ToolResultPart
 from graphloop.providers.base import TextDelta
 from graphloop.testing import ScriptedModel
-from graphloop.views.parts import Part, SubAgent, ToolCallPart, ToolResultPart
 from tests.regressions.worlds import call, calls, counting
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from graphloop import Agent, approve, decline
+from graphloop.parts.parts import ToolApprovalRequest
 from graphloop.testing import ScriptedModel
-from graphloop.views.parts import ToolApprovalRequest
 from tests.regressions.worlds import call, calls, counting, paired, results_of
 
 THREE = calls(call("pay", 1), call("pay", 2), call("pay", 3))

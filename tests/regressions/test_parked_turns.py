@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from graphloop import Agent, FinishReason, RunResult, Tool
+from graphloop.parts.parts import Finish
 from graphloop.testing import ScriptedModel
-from graphloop.views.parts import Finish
 from tests.regressions.worlds import NUMBER, call, calls, counting
 
 ASK = {"text": "I shall pay.", **calls(call("pay"))}

@@ -16,8 +16,8 @@ from graphloop.cli import app
 from graphloop.errors import ConfigError
 from graphloop.node_protocol import Node
 from graphloop.outcomes import Outcome
-from graphloop.policy import Rule
-from graphloop.temporal import only_after
+from graphloop.policy.policy import Rule
+from graphloop.rules import only_after
 
 
 def looping(gate: nodes.Gate, held: Node[None, Outcome] | None = None) -> Graph[None]:
@@ -76,7 +76,7 @@ def test_a_misspelt_tool_in_a_temporal_rule_is_found_then_as_well() -> None:
 
 SOURCE = '''\
 from graphloop import END, Graph, nodes, outcomes, tool
-from graphloop.policy import Rule
+from graphloop.policy.policy import Rule
 
 
 @tool

@@ -9,14 +9,14 @@ import pytest
 
 from graphloop import END, Agent, Graph, RunResult, StepChanges, provider_tool, tool
 from graphloop.errors import ConfigError
-from graphloop.front.compose import map_over, parallel, retry
-from graphloop.front.sub_graph import SubGraph, sub_graph
 from graphloop.nodes import Append, Child, MapOver, Parallel, Retrying
 from graphloop.outcomes import Answered, Final
+from graphloop.own_nodes.compose import map_over, parallel, retry
+from graphloop.own_nodes.sub_graph import SubGraph, sub_graph
 from graphloop.providers.script import Entry
-from graphloop.temporal import Rules, at_most, never
+from graphloop.rules import Rules, at_most, never
 from graphloop.testing import ScriptedModel
-from graphloop.tools import AnyTool
+from graphloop.tools.tool import AnyTool
 
 RAN: list[str] = []
 SEARCH = provider_tool({"type": "web_search_20250305", "name": "web_search"})

@@ -11,8 +11,7 @@ import pytest
 from graphloop import Agent, AgentTool, RunResult, Tool, provider_tool, tool
 from graphloop.errors import ConfigError
 from graphloop.providers.script import Entry
-from graphloop.run import EndReason
-from graphloop.temporal import (
+from graphloop.rules import (
     Rules,
     always_followed_by,
     at_most,
@@ -20,8 +19,9 @@ from graphloop.temporal import (
     never,
     only_after,
 )
+from graphloop.run import EndReason
 from graphloop.testing import ScriptedModel
-from graphloop.tools import AnyTool
+from graphloop.tools.tool import AnyTool
 from graphloop.values import ToolResult, UserMessage
 
 Statuses: TypeAlias = list[list[str]]

@@ -10,7 +10,7 @@ import pytest
 from graphloop import Agent, allow, ask, tool
 from graphloop.errors import ConfigError
 from graphloop.nodes import Gate
-from graphloop.policy import Rule
+from graphloop.policy.policy import Rule
 from graphloop.testing import ScriptedModel
 from graphloop.topology.diagnostics import TopologyError
 from tests.topology_files import desk

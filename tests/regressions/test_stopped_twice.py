@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 
 from graphloop import Agent, Tool
+from graphloop.agent.stream import RunStream
 from graphloop.events import Cancelled, Event
-from graphloop.front.stream import RunStream
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
 from tests.strategies import call, reply

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from graphloop import Agent
-from graphloop.drivers import in_flight, recorder
+from graphloop.driver import in_flight, recorder
 from graphloop.events import Cancelled, Event
 from graphloop.stores.memory import MemoryStore
 from tests.agent_tree import Ledger, Plans, batch, tree

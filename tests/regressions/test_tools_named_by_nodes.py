@@ -8,9 +8,9 @@ import pytest
 
 from graphloop import END, Graph
 from graphloop.errors import ConfigError
+from graphloop.limits.stop import any_of, has_tool_call, not_, step_count_is
 from graphloop.nodes import Append, Execute, ModelCall, PrepareStep, StopCheck
 from graphloop.outcomes import AnsweredCalls, Calls, Go, Ready
-from graphloop.stop import any_of, has_tool_call, not_, step_count_is
 from graphloop.testing import ScriptedModel
 from graphloop.values import ToolChoice
 

@@ -9,7 +9,7 @@ import pytest
 
 from graphloop import Topology, load, tool
 from graphloop.errors import ConfigError
-from graphloop.temporal import never
+from graphloop.rules import never
 from graphloop.testing import ScriptedModel, fuzz
 from graphloop.topology.registration import Registry
 from graphloop.values import UserMessage

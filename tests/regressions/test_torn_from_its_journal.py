@@ -14,11 +14,11 @@ from typing import Final
 import pytest
 
 from graphloop import Agent, EndReason, RunResult
-from graphloop.drivers import recorder
+from graphloop.driver import recorder
 from graphloop.errors import RunFailed
 from graphloop.events import Event
+from graphloop.parts.parts import Part
 from graphloop.stores.memory import MemoryStore
-from graphloop.views.parts import Part
 from tests.agent_tree import Ledger, Plans, batch, tree
 
 DEADLINE_S = 5.0

@@ -13,8 +13,8 @@ from graphloop import (
     ToolChoice,
     agent_tool,
     budget,
-    stop,
 )
+from graphloop.limits import stop
 from graphloop.testing import ScriptedModel
 from graphloop.values import ModelRequest
 from tests.regressions.worlds import call, calls, counting, paired

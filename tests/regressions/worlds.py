@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Unpack
 
 from graphloop import Tool, ToolContext
-from graphloop.tool_options import ToolOptions
+from graphloop.tools.options import ToolOptions
 from graphloop.values import AssistantMessage, Message, ToolResult
 
 __all__ = ["NUMBER", "call", "calls", "counting", "paired", "results_of"]

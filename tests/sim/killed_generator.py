@@ -13,8 +13,8 @@ from collections.abc import AsyncGenerator
 from functools import partial
 from pathlib import Path
 
-from graphloop.approvals import Approval
-from graphloop.drivers.pending import Pending
+from graphloop.driver.pending import Pending
+from graphloop.policy.approvals import Approval
 from graphloop.providers.base import StreamItem
 from graphloop.stores.sqlite import SqliteStore
 from graphloop.values import ModelRequest, UserMessage

@@ -22,7 +22,7 @@ from typing import TypeAlias
 
 import pytest
 
-from graphloop.drivers.pending import ask_key
+from graphloop.driver.pending import ask_key
 from graphloop.effects import AskHuman, CallTool, Effect
 from graphloop.events import Decided, Event, ToolReturned
 from graphloop.replay import replay, replay_steps

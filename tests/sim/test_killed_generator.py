@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from graphloop.codec import Codec
 from graphloop.events import CallbackReturned, Event, ModelReplied
 from graphloop.replay import replay
+from graphloop.stores.codec import Codec
 from graphloop.stores.sqlite import SqliteStore
 from tests.generator_nodes import Programme, as_generator
 from tests.sim.killed_generator import RUN, work

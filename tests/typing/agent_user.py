@@ -46,20 +46,20 @@ from graphloop import (
     generate_object_sync,
     generate_text,
     generate_text_sync,
-    stop,
     stream_chat,
     tool,
 )
-from graphloop.drivers.ports import Callback
+from graphloop.driver.ports import Callback
 from graphloop.events import Answer, Changes
+from graphloop.limits import stop
+from graphloop.limits.stop import StopInfo
 from graphloop.nodes import Append, Execute, Gate, ModelCall, PrepareStep, StopCheck
 from graphloop.outcomes import Answered, AnsweredCalls, Calls, Go, Ready, Settled
+from graphloop.parts.parts import Part
 from graphloop.run import Run
-from graphloop.stop import StopInfo
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
 from graphloop.values import Message, ToolCall, ToolResult
-from graphloop.views.parts import Part
 
 
 @tool

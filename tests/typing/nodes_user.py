@@ -28,12 +28,12 @@ from graphloop import (
     tell,
     with_agents,
 )
-from graphloop.asks import Answer, AskModel, AskPerson
-from graphloop.front.node_decorator import OwnNode
-from graphloop.front.sub_graph import SubGraph
+from graphloop.effects import Answer, AskModel, AskPerson
 from graphloop.nodes import Append, Child, PrepareStep
 from graphloop.outcomes import Answered, Outcome, Ready
-from graphloop.policy import allow
+from graphloop.own_nodes.node_decorator import OwnNode
+from graphloop.own_nodes.sub_graph import SubGraph
+from graphloop.policy.policy import allow
 from graphloop.spending import budget
 from graphloop.values import Message, Reply
 

@@ -7,7 +7,7 @@ from typing import get_args
 from hypothesis import given
 from msgspec.json import decode, encode
 
-from graphloop.asks import ASKS, Ask
+from graphloop.effects import ASKS, Ask
 from tests.strategies import asks
 
 

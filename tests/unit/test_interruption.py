@@ -6,8 +6,7 @@ import pytest
 
 from graphloop.effects import AskHuman, CallTool, Effect, StartRun
 from graphloop.events import Cancelled
-from graphloop.interruption import INTERRUPTED, STOPPED, interrupted
-from graphloop.run import EndReason, evolve
+from graphloop.run import INTERRUPTED, STOPPED, EndReason, evolve, interrupted
 from graphloop.spending import Spent
 from graphloop.turn import Turn
 from graphloop.values import ToolResult

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphloop.errors import ConfigError
-from graphloop.limits import is_number, positive_number, stricter, whole_number
+from graphloop.spending import is_number, positive_number, stricter, whole_number
 
 
 @pytest.mark.parametrize("value", [0, -1, True, False, 1.0, "1", None, float("inf")])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphloop.naming import (
+from graphloop.node_protocol import (
     NAME_MAX,
     control_in,
     escaped,

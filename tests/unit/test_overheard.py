@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphloop.node_protocol import Leave, Node, Reaction
 from graphloop.outcomes import Outcome, outcome_name
-from graphloop.overheard import overheard
+from graphloop.replay import overheard
 from graphloop.values import FinishReason
 from tests.strategies import Adversary, call, loop, reply
 

@@ -9,7 +9,7 @@ from graphloop.events import Cancelled, Setup, Started
 from graphloop.graph import Graph
 from graphloop.loop import Standard, standard_edges
 from graphloop.nodes import Gate
-from graphloop.policy import deny
+from graphloop.policy.policy import deny
 from graphloop.replay import replay, replay_steps
 from tests.strategies import QUESTION, Adversary, call, loop, reply
 

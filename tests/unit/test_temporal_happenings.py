@@ -8,11 +8,13 @@ from graphloop.effects import AskHuman, CallModel, CallTool, Effect, StartRun
 from graphloop.events import ChildEnded, Decided, EffectFailed, Event, Failure, ToolReturned
 from graphloop.history import History
 from graphloop.outcomes import Aborted, Outcome, Settled
+from graphloop.rules import at_most, never
+from graphloop.rules.automata import Happening, approval_of, ran, returned
+from graphloop.rules.monitor import Monitor, Wanted
 from graphloop.run import Run, evolve
-from graphloop.temporal import at_most, never
-from graphloop.temporal.automata import Happening, approval_of, ran, returned
-from graphloop.temporal.monitor import Monitor, Wanted
-from graphloop.temporal_happenings import (
+from graphloop.turn import Verdict
+from graphloop.values import Message, ModelRequest, ToolResult
+from graphloop.watch import (
     before_the_run,
     let_through,
     on_leaving,
@@ -21,8 +23,6 @@ from graphloop.temporal_happenings import (
     restrained,
     run_again,
 )
-from graphloop.turn import Verdict
-from graphloop.values import Message, ModelRequest, ToolResult
 from tests.strategies import QUESTION, call, replied, reply
 
 RUN, ASKED, DENIED = Verdict("run"), Verdict("run", asked=True), Verdict("deny", "no")

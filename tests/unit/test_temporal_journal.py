@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import pytest
 
-from graphloop.approvals import Approval
 from graphloop.errors import StoreError
 from graphloop.events import CallCheck, Event
 from graphloop.graph import END, Graph
 from graphloop.outcomes import Done
-from graphloop.temporal import AtMost, Rules, always_followed_by, at_most
-from graphloop.temporal.monitor import Monitor
-from graphloop.temporal_journal import journal_happenings, watched
+from graphloop.policy.approvals import Approval
+from graphloop.replay import journal_happenings, watched
+from graphloop.rules import AtMost, Rules, always_followed_by, at_most
+from graphloop.rules.monitor import Monitor
 from tests.strategies import Adversary, call, loop, reply
-from tests.unit.drivers.test_sim import ToolFirst
+from tests.unit.testing.test_sim import ToolFirst
 
 ASKED = (CallCheck(needs_approval=True),)
 

@@ -6,15 +6,15 @@ from collections.abc import Callable
 
 import pytest
 
-from graphloop.approvals import Approval
-from graphloop.drivers.sim import Simulation, World, simulate
 from graphloop.effects import AskHuman
 from graphloop.events import CallCheck, ToolReturned
 from graphloop.graph import Graph
 from graphloop.loop import Standard, standard_edges
+from graphloop.policy.approvals import Approval
 from graphloop.replay import replay
-from graphloop.temporal import Rules, always_followed_by, at_most_once, never, only_after
-from graphloop.tool_outcome import ToolOutcome
+from graphloop.rules import Rules, always_followed_by, at_most_once, never, only_after
+from graphloop.testing.sim import Simulation, World, simulate
+from graphloop.tools.outcome import ToolOutcome
 from graphloop.values import Reply, evolve
 from tests.strategies import QUESTION, SETUP, call, reply
 

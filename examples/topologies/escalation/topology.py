@@ -8,7 +8,7 @@ graphloop run examples/topologies/escalation      asks at the terminal; parks wh
 from graphloop import END, Graph, with_agents
 from graphloop.nodes import Append, Approve, Child, Limit, ModelCall, PrepareStep, Router
 from graphloop.outcomes import Answered, Calls, Failed, Final, Go, Ready, Rejected, Resend, Unrouted
-from graphloop.route_outcomes import route_outcomes
+from graphloop.own_nodes.route_outcomes import route_outcomes
 
 PROMPT = "My flight was cancelled. I want my 400 euros back."
 

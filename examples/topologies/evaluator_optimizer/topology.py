@@ -4,9 +4,9 @@ graphloop run examples/topologies/evaluator_optimizer
 """
 
 from graphloop import END, Graph, with_agents
-from graphloop.front.compose import loop_until
 from graphloop.nodes import Append, Child, Critique, ModelCall, PrepareStep
 from graphloop.outcomes import Calls, Failed, Ready
+from graphloop.own_nodes.compose import loop_until
 
 PROMPT = "Write a slogan for graphloop."
 

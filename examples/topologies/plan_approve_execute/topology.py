@@ -4,7 +4,7 @@ graphloop run examples/topologies/plan_approve_execute      asks at the terminal
 """
 
 from graphloop import END, Graph, nodes, outcomes, tool, with_agents
-from graphloop.temporal import only_after
+from graphloop.rules import only_after
 from graphloop.topology import registry
 
 PROMPT = "Free some space in /backup."

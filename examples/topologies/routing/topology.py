@@ -6,7 +6,7 @@ graphloop run examples/topologies/routing
 from graphloop import END, Graph, with_agents
 from graphloop.nodes import Append, Child, ModelCall, PrepareStep, Router
 from graphloop.outcomes import Answered, Calls, Failed, Ready, Unrouted
-from graphloop.route_outcomes import route_outcomes
+from graphloop.own_nodes.route_outcomes import route_outcomes
 
 PROMPT = "I was charged twice in May."
 

@@ -128,7 +128,7 @@ def test_the_rules_of_an_agent_are_checked(desk: Path) -> None:
     """What its runs keep can be proven, or not, like the rules of a file."""
     text = """
 from graphloop import Agent, tool
-from graphloop.temporal import never
+from graphloop.rules import never
 from graphloop.testing import ScriptedModel
 
 @tool

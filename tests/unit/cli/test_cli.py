@@ -15,7 +15,7 @@ from graphloop.errors import ConfigError, StoreError
 from tests.unit.cli.command_line import COMMAND, ROOT, called, environment, here, refused
 from tests.unit.cli.pay_desk import parked
 
-HEAVY = ("rich", "yaml", "httpx", "networkx", "fpdf", "graphloop.front.agent")
+HEAVY = ("rich", "yaml", "httpx", "networkx", "fpdf", "graphloop.agent.agent")
 LOADING = ("run", "draw", "check", "diff", "fuzz", "schema", "resume", "replay", "fork")
 COMMANDS = ("run", "draw", "check", "diff", "fuzz", "schema", "runs", "approve", "resume", "replay")
 WIDTHS = ("40", "80")

@@ -94,7 +94,7 @@ def test_temporal_rules_are_compared(desk: Path) -> None:
     """Those of an agent are among its options."""
     agent = """
 from graphloop import Agent
-from graphloop.temporal import never
+from graphloop.rules import never
 
 def build(model):
     return Agent(model, rules=never("execute", before="gate")%s)

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from graphloop.cli.errors import Status
-from graphloop.fuzz import fuzzing
-from graphloop.fuzz.report import Coverage, FuzzReport
+from graphloop.testing import fuzzing
+from graphloop.testing.report import Coverage, FuzzReport
 from tests.unit.cli.command_line import here, refused
 
 BROKEN = """
-from tests.unit.fuzz.planted import BUGS
+from tests.unit.testing.planted import BUGS
 graph = BUGS["a tool that is run again"][1]()
 """
 

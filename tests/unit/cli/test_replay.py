@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from graphloop.cli.errors import Status
-from graphloop.codec import Codec
+from graphloop.stores.codec import Codec
 from tests.unit.cli.command_line import here, refused
 from tests.unit.cli.pay_desk import parked, timeless
 

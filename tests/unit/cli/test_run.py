@@ -13,8 +13,8 @@ import pytest
 
 from graphloop import Agent
 from graphloop.cli.errors import Status
-from graphloop.codec import Codec
 from graphloop.replay import replay
+from graphloop.stores.codec import Codec
 from graphloop.testing import ScriptedModel
 from graphloop.values import AssistantMessage, ToolResult
 from tests.endless_graphs import POLLS
@@ -277,7 +277,7 @@ def test_a_run_without_a_whole_answer_is_a_failure_to_a_shell(desk: Path) -> Non
 def test_a_run_that_has_not_kept_a_rule_is_told_and_is_no_success(desk: Path) -> None:
     """A pipeline reads the status, and people the line."""
     text = (
-        "from graphloop import Agent\nfrom graphloop.temporal import never\n"
+        "from graphloop import Agent\nfrom graphloop.rules import never\n"
         "from graphloop.testing import ScriptedModel\n"
         "agent = Agent(ScriptedModel(['Hi.']), rules=never('node:append', before='node:gate'))\n"
     )

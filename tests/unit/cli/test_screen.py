@@ -13,11 +13,7 @@ from graphloop.cli.screen import JsonScreen, TextScreen
 from graphloop.errors import Overloaded
 from graphloop.events import Setup
 from graphloop.history import History
-from graphloop.providers.base import ReasoningDelta, TextDelta
-from graphloop.run import Run
-from graphloop.testing import ScriptedModel
-from graphloop.values import FinishReason, ToolResult, UserMessage
-from graphloop.views.parts import (
+from graphloop.parts.parts import (
     ErrorPart,
     Finish,
     Part,
@@ -29,6 +25,10 @@ from graphloop.views.parts import (
     ToolState,
     Warned,
 )
+from graphloop.providers.base import ReasoningDelta, TextDelta
+from graphloop.run import Run
+from graphloop.testing import ScriptedModel
+from graphloop.values import FinishReason, ToolResult, UserMessage
 from tests.unit.cli.command_line import ROOT, here
 from tests.unit.cli.terminal import Terminal
 

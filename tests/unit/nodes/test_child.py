@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from graphloop.drivers.sim import ChildAnswer, World, simulate
 from graphloop.effects import StartRun
 from graphloop.events import Cancelled, ChildEnded, EffectFailed, Event, Failure
 from graphloop.graph import END, Edges, Graph
@@ -13,7 +12,8 @@ from graphloop.nodes import Append, Child, StopCheck
 from graphloop.outcomes import Aborted, Answered, Failed, Final, Go, Outcome, Resend
 from graphloop.run import Ending, EndReason, Run, evolve
 from graphloop.spending import Budget, Spent
-from graphloop.tool_outcome import ToolOutcome
+from graphloop.testing.sim import ChildAnswer, World, simulate
+from graphloop.tools.outcome import ToolOutcome
 from graphloop.values import Usage, UserMessage
 from tests.runs import changed
 from tests.strategies import QUESTION, SETUP, fresh, reply, said

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from graphloop.compaction import ORIGIN, Compaction
-from graphloop.drivers.sim import Simulation, World, simulate
+from graphloop.conversation.compaction import ORIGIN, Compaction
 from graphloop.effects import CallModel, Invoke
 from graphloop.errors import ContextOverflow
 from graphloop.events import (
@@ -27,7 +26,8 @@ from graphloop.nodes.prepare_step import PrepareStep
 from graphloop.outcomes import Aborted, Cannot, Compacted, Failed, Outcome
 from graphloop.run import Ending, EndReason, Measured, Run, evolve
 from graphloop.spending import Spent
-from graphloop.tool_outcome import ToolOutcome
+from graphloop.testing.sim import Simulation, World, simulate
+from graphloop.tools.outcome import ToolOutcome
 from graphloop.turn import Turn
 from graphloop.values import (
     AssistantMessage,

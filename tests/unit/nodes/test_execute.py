@@ -8,8 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphloop.allowance import places_of
-from graphloop.drivers.sim import ChildAnswer
 from graphloop.effects import AskHuman, CallTool, Effect, HandOver, StartRun
 from graphloop.errors import ConfigError
 from graphloop.events import (
@@ -24,17 +22,18 @@ from graphloop.events import (
     Steered,
     ToolReturned,
 )
-from graphloop.interruption import interrupted
+from graphloop.limits.capacity import places_of
 from graphloop.loop import Standard
 from graphloop.node_protocol import Leave, Reaction, Wait
 from graphloop.nodes.execute import Execute, ExecuteOutcome
 from graphloop.nodes.gate import Gate
 from graphloop.outcomes import Aborted, Done, Held
-from graphloop.policy import Rule
+from graphloop.policy.policy import Rule
 from graphloop.replay import replay_steps
-from graphloop.run import EndReason, Run, evolve
+from graphloop.run import EndReason, Run, evolve, interrupted
 from graphloop.spending import Budget, Spent
-from graphloop.tool_outcome import ToolOutcome
+from graphloop.testing.sim import ChildAnswer
+from graphloop.tools.outcome import ToolOutcome
 from graphloop.turn import Verdict
 from graphloop.values import AssistantMessage, ToolResult, ToolSpec, Usage, UserMessage, call_key
 from tests.strategies import SETUP, Adversary, call, loop, replied, reply, spec

@@ -6,11 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from graphloop.asks import ASKS, Ask, AskModel
 from graphloop.contract import Cap
-from graphloop.dialogue import Asks
-from graphloop.drivers.sim import World, simulate
-from graphloop.effects import CallModel, Invoke
+from graphloop.effects import ASKS, Ask, AskModel, CallModel, Invoke
 from graphloop.errors import ConfigError
 from graphloop.events import (
     Asked,
@@ -25,11 +22,13 @@ from graphloop.events import (
 )
 from graphloop.graph import END, Edges, Graph
 from graphloop.node_protocol import Leave, Wait
+from graphloop.nodes.dialogue import Asks
 from graphloop.nodes.function import Function
 from graphloop.nodes.retrying import Retrying
 from graphloop.outcomes import Aborted, Failed, Go, Outcome, Stop
 from graphloop.run import EndReason, Run, Spent, evolve
 from graphloop.spending import Budget
+from graphloop.testing.sim import World, simulate
 from graphloop.turn import Dialogue, Exchange
 from graphloop.values import Usage, UserMessage
 from tests.runs import changed

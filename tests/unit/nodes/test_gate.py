@@ -8,8 +8,6 @@ from typing import Literal
 
 import pytest
 
-from graphloop.approvals import Approval
-from graphloop.drivers.sim import World, simulate
 from graphloop.effects import AskHuman, CheckCalls, Effect
 from graphloop.errors import IllegalEvent
 from graphloop.events import (
@@ -27,12 +25,14 @@ from graphloop.nodes.append import Append
 from graphloop.nodes.execute import Execute
 from graphloop.nodes.gate import Gate, GateOutcome
 from graphloop.outcomes import Aborted, Calls, Held, Outcome, Settled
-from graphloop.policy import Rule
+from graphloop.policy.approvals import Approval
+from graphloop.policy.policy import Rule
+from graphloop.rules import AtMost, Rules
+from graphloop.rules.monitor import Monitor
 from graphloop.run import Ending, EndReason, RuleState, Run, evolve
 from graphloop.spending import Budget, Spent
-from graphloop.temporal import AtMost, Rules
-from graphloop.temporal.monitor import Monitor
-from graphloop.tool_outcome import ToolOutcome
+from graphloop.testing.sim import World, simulate
+from graphloop.tools.outcome import ToolOutcome
 from graphloop.turn import Verdict
 from graphloop.values import ToolChoice, ToolResult
 from tests.strategies import QUESTION, SETUP, call, replied, reply, spec

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphloop.compaction import Compaction
+from graphloop.conversation.compaction import Compaction
 from graphloop.effects import Invoke
 from graphloop.events import CallbackReturned, Cancelled, Changes, EffectFailed, Failure, Tripped
 from graphloop.history import History

@@ -17,7 +17,7 @@ from graphloop.events import Cancelled, EffectFailed, Event, Failure, ModelRepli
 from graphloop.node_protocol import Leave, Wait
 from graphloop.nodes.router import Router
 from graphloop.outcomes import Aborted, Failed, Outcome, Settled, Unrouted
-from graphloop.route_outcomes import route_outcome
+from graphloop.own_nodes.route_outcomes import route_outcome
 from graphloop.run import Ending, EndReason, Run, evolve
 from graphloop.values import AssistantPart, FinishReason, Reply, ToolChoice
 from tests.strategies import call, fresh, reply, wrong

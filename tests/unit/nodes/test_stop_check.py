@@ -7,13 +7,13 @@ import pytest
 from graphloop.effects import Invoke
 from graphloop.errors import ConfigError
 from graphloop.events import CallbackReturned, Cancelled, Changes, EffectFailed, Failure, Tripped
+from graphloop.limits.stop import duration_exceeds, has_tool_call
 from graphloop.node_protocol import Leave, Wait
 from graphloop.nodes.append import Append
 from graphloop.nodes.stop_check import StopCheck
 from graphloop.outcomes import Aborted, Failed, Go, Stop
 from graphloop.run import Ending, EndReason, Run, evolve
 from graphloop.spending import Budget, Spent
-from graphloop.stop import duration_exceeds, has_tool_call
 from graphloop.turn import Turn
 from graphloop.values import FinishReason, Usage, UserMessage
 from tests.runs import changed

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from graphloop.drivers.sim import World, simulate
 from graphloop.effects import Invoke
 from graphloop.errors import ConfigError
 from graphloop.events import (
@@ -22,7 +21,8 @@ from graphloop.node_protocol import Leave, Wait
 from graphloop.nodes.verify import AnswerCheck, Verify
 from graphloop.outcomes import Aborted, Accepted, Failed, FollowUp, Outcome, Rejected
 from graphloop.run import Ending, EndReason, Run, evolve
-from graphloop.tool_outcome import ToolOutcome
+from graphloop.testing.sim import World, simulate
+from graphloop.tools.outcome import ToolOutcome
 from graphloop.values import UserMessage
 from tests.runs import changed
 from tests.strategies import QUESTION, SETUP, fresh, loop, reply, wrong

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphloop.compaction import Compaction
+from graphloop.conversation.compaction import Compaction
 from graphloop.graph import END, Edges, Graph
 from graphloop.nodes import (
     Append,

@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 
+from graphloop.agent.agent import Agent
+from graphloop.agent.graph import Graph
 from graphloop.errors import ConfigError
-from graphloop.front.agent import Agent
-from graphloop.front.graph import Graph
 from graphloop.nodes import PrepareStep
 from graphloop.proofs.arguments import codes, graph_given, reasons, tool_names
 from graphloop.proofs.bound import bound

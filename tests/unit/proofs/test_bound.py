@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from graphloop.front.agent import Agent
-from graphloop.front.graph import Graph
-from graphloop.front.with_agents import with_agents
+from graphloop.agent.agent import Agent
+from graphloop.agent.graph import Graph
 from graphloop.graph import END, Edges
-from graphloop.model_price import ModelPrice
+from graphloop.limits.model_price import ModelPrice
 from graphloop.nodes import Append, Child
 from graphloop.nodes.compact import SUMMARY_TOKENS
 from graphloop.proofs.bound import Called, bound
@@ -21,6 +20,7 @@ from graphloop.proofs.most import Bound
 from graphloop.proofs.ranking import Ranking
 from graphloop.providers.script import ScriptedModel
 from graphloop.spending import Budget
+from graphloop.topology.with_agents import with_agents
 from tests.nested_graphs import shared, ungated
 from tests.topology_data import MUTANTS, graph_of, standard
 

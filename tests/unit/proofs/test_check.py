@@ -10,21 +10,21 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from graphloop.front.agent import Agent
-from graphloop.front.compose import parallel, retry
-from graphloop.front.graph import Graph as Front
-from graphloop.front.sub_graph import sub_graph
-from graphloop.front.topology import load
-from graphloop.front.with_agents import with_agents
+from graphloop.agent.agent import Agent
+from graphloop.agent.graph import Graph as Front
 from graphloop.graph import END, Edges, Graph
 from graphloop.node_protocol import Node
 from graphloop.nodes import Append, Child
 from graphloop.outcomes import Answered, Outcome
+from graphloop.own_nodes.compose import parallel, retry
+from graphloop.own_nodes.sub_graph import sub_graph
 from graphloop.proofs.check import check
 from graphloop.proofs.nested import NEST_MAX, USES_MAX
 from graphloop.proofs.report import PROPERTIES
 from graphloop.providers.script import ScriptedModel
-from graphloop.temporal import Rules, at_most, never
+from graphloop.rules import Rules, at_most, never
+from graphloop.topology.loaded import load
+from graphloop.topology.with_agents import with_agents
 from tests.graphs import agent, any_graphs
 from tests.nested_graphs import nest, shared, ungated
 from tests.topology_data import MUTANTS, graph_of, standard

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from graphloop.front.agent import Agent
-from graphloop.front.graph import Graph
-from graphloop.front.sub_agents import AgentTool
-from graphloop.front.sub_graph import SubGraph, sub_graph
+from graphloop.agent.agent import Agent
+from graphloop.agent.graph import Graph
+from graphloop.agent.sub_agents import AgentTool
 from graphloop.graph import END
-from graphloop.policy import allow, deny
+from graphloop.own_nodes.sub_graph import SubGraph, sub_graph
+from graphloop.policy.policy import allow, deny
 from graphloop.proofs.check import check
 from graphloop.proofs.report import PROPERTIES
 from graphloop.providers.script import ScriptedModel

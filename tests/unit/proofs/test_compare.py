@@ -12,12 +12,12 @@ import pytest
 from typing_extensions import Unpack
 
 from graphloop import Agent, budget, sub_graph, tool
+from graphloop.agent.hooks import AnswerInfo
+from graphloop.agent.options import AgentOptions
 from graphloop.contract import ChildContract, Contract
 from graphloop.errors import ConfigError
-from graphloop.front.hooks import AnswerInfo
-from graphloop.front.options import AgentOptions
-from graphloop.front.topology import load
 from graphloop.graph import END, Graph
+from graphloop.limits.stop import cost_exceeds, step_count_is
 from graphloop.loop import Standard
 from graphloop.node_protocol import Kind, Node
 from graphloop.nodes import (
@@ -37,14 +37,14 @@ from graphloop.nodes import (
     Verify,
 )
 from graphloop.outcomes import Answered, Done, Outcome
-from graphloop.policy import Policy, Rule, allow, ask, deny
+from graphloop.policy.policy import Policy, Rule, allow, ask, deny
 from graphloop.proofs.compare import NEST_MAX, Comparison, compare
 from graphloop.proofs.lost_guards import gate_changes
 from graphloop.proofs.written_changes import node_changes, written
-from graphloop.stop import cost_exceeds, step_count_is
-from graphloop.temporal import Rules, at_most, never, only_after
+from graphloop.rules import Rules, at_most, never, only_after
 from graphloop.testing import ScriptedModel
 from graphloop.topology.included import with_graphs
+from graphloop.topology.loaded import load
 from tests.changed_loop import bypassed, changed, gateless, unbounded
 from tests.graphs import OUTCOMES, Place, build
 from tests.varied_graphs import Onward

@@ -7,7 +7,7 @@ from graphloop.nodes import Append, Limit
 from graphloop.outcomes import Go, Resend
 from graphloop.proofs.ground import Ground
 from graphloop.proofs.rule_visits import Most
-from graphloop.temporal import AtMost
+from graphloop.rules import AtMost
 
 
 def test_a_rule_is_kept_that_allows_as_much_as_the_bounds_do() -> None:

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 from pydantic import BaseModel
 
-from graphloop.front.graph import Graph
+from graphloop.agent.graph import Graph
 from graphloop.graph import END
 from graphloop.nodes import Append
 from graphloop.proofs.ground import Ground

@@ -7,11 +7,9 @@ from typing import Final, TypeVar
 
 import pytest
 
-from graphloop.drivers.sim import World, simulate
+from graphloop.agent.graph import Graph as Front
 from graphloop.errors import GraphError
 from graphloop.events import Cancelled, Decided, Started
-from graphloop.front.graph import Graph as Front
-from graphloop.front.sub_graph import sub_graph
 from graphloop.graph import END, Edges, Graph
 from graphloop.node_protocol import Leave, Node, Reaction
 from graphloop.nodes import (
@@ -46,6 +44,7 @@ from graphloop.outcomes import (
     Stop,
     Unplanned,
 )
+from graphloop.own_nodes.sub_graph import sub_graph
 from graphloop.proofs.check import check
 from graphloop.proofs.ground import Ground
 from graphloop.proofs.ranking import Ranking
@@ -53,7 +52,8 @@ from graphloop.proofs.report import Unknown
 from graphloop.proofs.stretches import led_in_circles, long_stretches
 from graphloop.run import Run
 from graphloop.step import SETTLE_MAX, begin, step
-from graphloop.tool_outcome import ToolOutcome
+from graphloop.testing.sim import World, simulate
+from graphloop.tools.outcome import ToolOutcome
 from graphloop.topology.included import with_graphs
 from graphloop.values import AssistantMessage, TextPart, evolve
 from tests.strategies import QUESTION, SETUP, reply

@@ -11,20 +11,20 @@ from itertools import pairwise
 import pytest
 
 from graphloop.contract import Cap, Contract
-from graphloop.graph import END, Edges, Graph
+from graphloop.graph import END, Edges, Graph, names_of
 from graphloop.nodes import Append, Approve, Gate, Limit
 from graphloop.outcomes import Aborted, Accepted, Answered, Calls, Done, Final, Go, Outcome
 from graphloop.proofs import temporal as module
 from graphloop.proofs.ground import Ground
 from graphloop.proofs.temporal import Decision, decided, temporal
-from graphloop.temporal import (
+from graphloop.rules import (
     Rules,
     always_followed_by,
     at_most,
     never,
     only_after,
 )
-from graphloop.temporal_names import names_of, resolve
+from graphloop.rules.names import resolve
 from tests.graphs import agent
 from tests.property.test_temporal_proofs import Spot
 from tests.topology_data import graph_of, standard

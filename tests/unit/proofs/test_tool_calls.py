@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphloop.front.graph import Graph
-from graphloop.front.with_agents import with_agents
+from graphloop.agent.graph import Graph
 from graphloop.graph import END, Edges
 from graphloop.graph import Graph as Kernel
 from graphloop.nodes import Append, Child, Execute, Gate, ModelCall
@@ -14,6 +13,7 @@ from graphloop.proofs.ground import Ground
 from graphloop.proofs.nested import nested
 from graphloop.proofs.tool_calls import tool_calls_most
 from graphloop.spending import Budget
+from graphloop.topology.with_agents import with_agents
 from tests.topology_data import graph_of, standard
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from graphloop.proofs.unseen import Unseen
-from graphloop.temporal import AtMost, Followed, Never, OnlyAfter, TemporalRule
-from graphloop.temporal.automata import automaton_of
+from graphloop.rules import AtMost, Followed, Never, OnlyAfter, TemporalRule
+from graphloop.rules.automata import automaton_of
 
 
 @pytest.mark.parametrize(

@@ -18,10 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, field_validator
 
-from graphloop.codec import Codec
 from graphloop.events import Setup, Started
 from graphloop.proofs.report import Finding, Unknown
 from graphloop.proofs.written import unsure
+from graphloop.stores.codec import Codec
 
 
 class Color(Enum):

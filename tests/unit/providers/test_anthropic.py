@@ -5,7 +5,7 @@ import pytest
 from graphloop.errors import (
     ConfigError,
 )
-from graphloop.providers.anthropic import AnthropicMessages
+from graphloop.providers.anthropic.wire import AnthropicMessages
 from graphloop.values import (
     ModelRequest,
 )

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from graphloop.errors import BadReply
-from graphloop.providers.anthropic_decode import AnthropicDecoder
+from graphloop.providers.anthropic.decode import AnthropicDecoder
 from graphloop.providers.base import (
     TextDelta,
     ToolCallDelta,

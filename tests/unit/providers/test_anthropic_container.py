@@ -9,7 +9,7 @@ import pytest
 
 from graphloop.errors import ConfigError
 from graphloop.history import History
-from graphloop.providers.anthropic_container import kept_container
+from graphloop.providers.anthropic.container import kept_container
 from graphloop.values import (
     AssistantMessage,
     Message,

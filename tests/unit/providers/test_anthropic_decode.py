@@ -12,7 +12,7 @@ from graphloop.errors import (
     RequestRejected,
     StreamTruncated,
 )
-from graphloop.providers.anthropic_decode import AnthropicDecoder
+from graphloop.providers.anthropic.decode import AnthropicDecoder
 from graphloop.providers.base import (
     ReasoningDelta,
     Restarted,

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from graphloop.providers.anthropic_flow import more_text
+from graphloop.providers.anthropic.flow import more_text
 
 TEXT = {"type": "text_delta", "text": "word"}
 

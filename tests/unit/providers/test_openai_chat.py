@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from graphloop.providers.openai_chat import OpenAIChat, ReasoningReturn
-from graphloop.providers.openai_messages import THINKING_EXTRA
+from graphloop.providers.openai_chat.messages import THINKING_EXTRA
+from graphloop.providers.openai_chat.wire import OpenAIChat, ReasoningReturn
 from graphloop.values import (
     ModelRequest,
     ReasoningPart,

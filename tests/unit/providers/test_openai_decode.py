@@ -19,7 +19,7 @@ from graphloop.providers.base import (
     ToolCallDelta,
     UsageSoFar,
 )
-from graphloop.providers.openai_messages import REASONING_EXTRA
+from graphloop.providers.openai_chat.messages import REASONING_EXTRA
 from graphloop.values import (
     FinishReason,
     OpaquePart,

@@ -10,7 +10,7 @@ import pytest
 
 from graphloop.errors import ConfigError
 from graphloop.history import History
-from graphloop.providers.openai_chat import OpenAIChat
+from graphloop.providers.openai_chat.wire import OpenAIChat
 from graphloop.values import (
     Message,
     ModelRequest,

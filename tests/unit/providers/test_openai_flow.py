@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from graphloop.providers.openai_flow import more_text
+from graphloop.providers.openai_chat.flow import more_text
 
 PLAIN: dict[str, object] = {"delta": {"content": "word"}, "index": 0, "finish_reason": None}
 

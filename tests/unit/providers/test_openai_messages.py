@@ -10,10 +10,10 @@ import pytest
 from graphloop.errors import ToolError
 from graphloop.history import History
 from graphloop.nodes.append import CANCELLED
-from graphloop.policy import denial
+from graphloop.policy.policy import denial
 from graphloop.providers.base import ServerEvent
-from graphloop.providers.openai_chat import OpenAIChat
-from graphloop.tool_outcome import error_text
+from graphloop.providers.openai_chat.wire import OpenAIChat
+from graphloop.tools.outcome import error_text
 from graphloop.values import (
     FilePart,
     ImagePart,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphloop.providers.openai_usage import read_usage
+from graphloop.providers.openai_chat.usage import read_usage
 from graphloop.values import Usage
 
 

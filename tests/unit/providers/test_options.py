@@ -8,9 +8,9 @@ from collections.abc import Mapping
 import pytest
 
 from graphloop.errors import ConfigError
-from graphloop.providers.anthropic import AnthropicMessages
+from graphloop.providers.anthropic.wire import AnthropicMessages
 from graphloop.providers.base import Wire
-from graphloop.providers.openai_chat import OpenAIChat
+from graphloop.providers.openai_chat.wire import OpenAIChat
 from graphloop.values import ModelRequest, Settings, ToolChoice, ToolSpec, UserMessage
 
 ANTHROPIC: Wire = AnthropicMessages("m")

@@ -19,9 +19,9 @@ from graphloop.errors import (
     RateLimited,
     RequestRejected,
 )
-from graphloop.providers.anthropic import AnthropicMessages
+from graphloop.providers.anthropic.wire import AnthropicMessages
 from graphloop.providers.base import ServerEvent, Wire
-from graphloop.providers.openai_chat import OpenAIChat
+from graphloop.providers.openai_chat.wire import OpenAIChat
 from graphloop.providers.refusals import is_report
 from tests.transcripts import event
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from graphloop.drivers.children import child_unwanted
+from graphloop.driver.children import child_unwanted
 from graphloop.errors import StoreError
 from graphloop.events import Cancelled, Event, Setup, Started
 from graphloop.spending import Spent

@@ -11,9 +11,9 @@ from typing import IO, cast
 
 import pytest
 
-from graphloop.codec import Codec
 from graphloop.errors import RunBusy, StoreError, UnknownRun
 from graphloop.events import Cancelled, Event, Setup, Started
+from graphloop.stores.codec import Codec
 from graphloop.stores.jsonl import JsonlStore
 from tests.unit.stores.store_process import hear, process
 

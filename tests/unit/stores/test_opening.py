@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from graphloop.codec import Codec
 from graphloop.errors import ConfigError
 from graphloop.events import Setup, Started
+from graphloop.stores.codec import Codec
 from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.opening import open_store
 from graphloop.stores.sqlite import SqliteStore

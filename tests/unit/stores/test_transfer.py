@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from graphloop.codec import Codec
 from graphloop.errors import StoreError
 from graphloop.events import Cancelled, Event, Setup, Started
+from graphloop.stores.codec import Codec
 from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.memory import MemoryStore
 from graphloop.stores.sqlite import SqliteStore

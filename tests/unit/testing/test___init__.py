@@ -11,9 +11,9 @@ from graphloop.effects import CallModel, CallTool
 from graphloop.errors import ConfigError
 from graphloop.events import Setup
 from graphloop.nodes import Append
-from graphloop.temporal import never
+from graphloop.rules import never
 from graphloop.testing import ScriptedModel, World, assert_safe, simulate
-from graphloop.tools import ToolOutcome
+from graphloop.tools.tool import ToolOutcome
 from graphloop.values import Reply, UserMessage
 from tests.strategies import call, loop, reply, spec
 from tests.topology_data import MUTANTS, graph_of, standard

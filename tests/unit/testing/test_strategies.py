@@ -12,13 +12,13 @@ from hypothesis import find, given, settings
 from hypothesis import strategies as st
 
 from graphloop import Agent, tool
-from graphloop.drivers.sim import Simulation
 from graphloop.errors import GraphloopError
 from graphloop.run import EndReason
 from graphloop.testing import ScriptedModel, strategies
+from graphloop.testing.sim import Simulation
 from graphloop.values import FinishReason, Reply
 from tests.strategies import spec
-from tests.unit.fuzz.planted import BUGS, table
+from tests.unit.testing.planted import BUGS, table
 
 
 @tool

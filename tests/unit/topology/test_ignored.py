@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from graphloop.front.sub_graph import sub_graph
-from graphloop.front.topology import load
+from graphloop.own_nodes.sub_graph import sub_graph
 from graphloop.topology.diagnostics import TopologyError
+from graphloop.topology.loaded import load
 from graphloop.topology.reader import read_text
 from graphloop.topology.registration import Names, Registry
 

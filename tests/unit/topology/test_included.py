@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from graphloop.asks import AskModel
 from graphloop.contract import contract_of
-from graphloop.dialogue import Asks
+from graphloop.effects import AskModel
 from graphloop.graph import END, Graph
 from graphloop.nodes import Append, Branch, Child, MapOver, Parallel
+from graphloop.nodes.dialogue import Asks
 from graphloop.nodes.function import Function
 from graphloop.outcomes import Answered
 from graphloop.topology.included import Included, agents_of, graphs_run, with_graphs

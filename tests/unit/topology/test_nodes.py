@@ -9,9 +9,9 @@ from typing import Any, Literal
 import pytest
 
 from graphloop import nodes as library
-from graphloop import stop
-from graphloop.compaction import Compaction
+from graphloop.conversation.compaction import Compaction
 from graphloop.errors import ConfigError
+from graphloop.limits import stop
 from graphloop.node_protocol import Node
 from graphloop.nodes import (
     AnswerCheck,
@@ -35,8 +35,8 @@ from graphloop.nodes import (
     Verify,
 )
 from graphloop.outcomes import Failed, Outcome
-from graphloop.policy import Rule
-from graphloop.route_outcomes import route_outcome
+from graphloop.own_nodes.route_outcomes import route_outcome
+from graphloop.policy.policy import Rule
 from graphloop.topology.node_models import library_kind, node_kind
 from graphloop.topology.node_writer import UnwritableError, node_data
 from graphloop.topology.registration import LIBRARY, Names, Registry

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphloop.temporal import Rules, at_most, never
+from graphloop.rules import Rules, at_most, never
 from graphloop.topology.compose import compose
 from graphloop.topology.diagnostics import Diagnostics, TopologyError
 from graphloop.topology.temporal_form import read_rules, rules_of_texts

@@ -9,11 +9,11 @@ import yaml
 
 from graphloop.errors import GraphError
 from graphloop.graph import END, Graph
+from graphloop.limits.stop import duration_exceeds
 from graphloop.node_protocol import Node
 from graphloop.nodes import Append, Child, Critique, Limit, ModelCall, StopCheck
 from graphloop.outcomes import Outcome
-from graphloop.stop import duration_exceeds
-from graphloop.temporal import never
+from graphloop.rules import never
 from graphloop.topology.document import AgentEntry, Document, document_of
 from graphloop.topology.included import Included
 from graphloop.topology.reader import read_text

@@ -1,123 +1,85 @@
-"""What a step has changed: the corners that no stream of the standard loop comes to often."""
+"""Two graphs in one picture: nothing of either is lost."""
 
 from __future__ import annotations
 
-from graphloop.compaction import Compaction
-from graphloop.events import CallCheck, Started
-from graphloop.loop import Standard
-from graphloop.nodes import Compact, PrepareStep
-from graphloop.run import Ending, EndReason
-from graphloop.spending import Budget, Spent
-from graphloop.tokens import estimate
-from graphloop.values import ToolResult, UserMessage, evolve
-from graphloop.views.changes import (
-    calls_of,
-    exceeded,
-    latest_turn,
-    new_messages,
-    results_of,
-    shortened,
-)
-from tests.strategies import QUESTION, SETUP, call, fresh, loop
-from tests.strategies import said as heard
-from tests.unit.views.walks import checked, returned, said, steered, walk
+from hypothesis import given, settings
 
-WINDOW = Compaction(1_000, keep_recent_turns=1, layers=("prune_tool_results", "summarize"))
+from graphloop.graph import Graph
+from graphloop.proofs.compare import compare
+from graphloop.views.comparison import changes_picture
+from graphloop.views.dot import dot_of
+from graphloop.views.picture import Picture, picture
+from tests.changed_loop import bypassed, changed, gateless
+from tests.graphs import any_graphs
 
 
-def test_a_run_that_waits_for_a_summary_is_in_the_turn_it_will_open() -> None:
-    """Otherwise the summary would be made before the turn that needs it begins."""
-    graph = loop(Standard(PrepareStep(compaction=WINDOW), Compact(compaction=WINDOW)))
-    long = "x" * 4_000
-    messages = (*QUESTION, heard(long), UserMessage("more"), heard("yes"), UserMessage("and"))
-
-    run = walk(graph, messages=messages)[-1].run
-
-    assert "compact" == run.node
-    assert (-1, 0) == (run.turn.number, latest_turn(graph, run))
-    assert latest_turn(graph, fresh()) == 0
+def drawn(before: Graph[None], after: Graph[None]) -> Picture:
+    return changes_picture(before, after, compare(before, after))
 
 
-def test_handed_in_messages_count_before_a_first_step_made_them_shorter() -> None:
-    """The conversation of the very first step is in the event, not in a run before it."""
-    graph = loop(Standard(PrepareStep(compaction=WINDOW), Compact(compaction=WINDOW)))
-    old = ToolResult("", "b", "write", "x" * 4_000)
-    messages = (*QUESTION, heard(call("write", "b")), old, heard("so"), UserMessage("go on"))
-    first = walk(graph, messages=messages)[0]
-
-    assert isinstance(first.event, Started)
-    sizes = shortened(graph, None, first.event, first.run)
-
-    assert sizes is not None
-    assert (estimate(messages), len(messages)) == (sizes.tokens_before, sizes.messages_before)
-    assert sizes.tokens_after < 100
+def ways(one: Picture, *, gone: bool) -> set[tuple[str, str, str]]:
+    """Return the lines of a picture that are gone, or those that are there."""
+    names = {shape.id: shape.words[0] for shape in one.shapes}
+    return {
+        (names[stroke.source], word.outcome, names[stroke.target])
+        for stroke in one.strokes
+        if (stroke.tone == "removed") is gone
+        for word in stroke.words
+    }
 
 
-def test_calls_that_were_handed_in_count_as_messages_again_once_they_are_settled() -> None:
-    """They left the conversation with their turn; nothing was made shorter by that."""
-    graph = loop(Standard(PrepareStep(compaction=WINDOW), Compact(compaction=WINDOW)))
-    old = ToolResult("", "z", "write", "x" * 3_000)
-    given = ToolResult("", "a", "read", "known")
-    earlier = (*QUESTION, heard(call("write", "z")), old)
-    handed_in = (*earlier, heard(call("read", "a"), call("write", "b")), given)
-    steps = walk(graph, checked(CallCheck()), returned("y" * 1_000), messages=handed_in)
-    last = steps[-1]
+@given(any_graphs(), any_graphs())
+@settings(max_examples=15, deadline=None)
+def test_what_is_drawn_as_there_is_the_later_table_and_the_rest_is_what_is_gone(
+    before: Graph[None], after: Graph[None]
+) -> None:
+    """A reviewer approves the picture."""
+    one = drawn(before, after)
+    old = {(edge.source, edge.outcome, edge.target) for edge in before.edges}
+    new = {(edge.source, edge.outcome, edge.target) for edge in after.edges}
 
-    sizes = shortened(graph, steps[-2].run, last.event, last.run)
-
-    assert sizes is not None
-    assert 6 == sizes.messages_before == sizes.messages_after
-    assert estimate((*handed_in, *last.run.record.added)) == sizes.tokens_before
+    assert new == ways(one, gone=False)
+    assert old - new == ways(one, gone=True)
 
 
-def test_the_calls_of_another_turn_are_not_this_one_s() -> None:
-    """A turn that has begun has none yet, whatever the last one had."""
-    run = walk(loop(), said(call()))[-1].run
-
-    assert (call(),) == calls_of(run, 0)
-    assert () == calls_of(run, 1)
-    assert [] == list(results_of(run, 1))
-
-
-def test_only_what_is_new_in_a_conversation_of_the_caller_s_was_injected() -> None:
-    """Putting the same messages back says nothing."""
-    run = walk(loop(), said(call()), setup=evolve(SETUP, attended=True))[-1].run
-    new = UserMessage("but quickly")
-    event = steered(messages=(*QUESTION, heard(call()), new))(run)
-
-    assert (new,) == new_messages(run, event)
-    assert () == new_messages(run, steered(new)(run))
+@given(any_graphs(), any_graphs())
+@settings(max_examples=15, deadline=None)
+def test_only_what_is_new_is_drawn_as_new(before: Graph[None], after: Graph[None]) -> None:
+    """Also where a new outcome goes along with one that was there before."""
+    one = drawn(before, after)
+    names = {shape.id: shape.words[0] for shape in one.shapes}
+    old = {(edge.source, edge.outcome, edge.target) for edge in before.edges}
+    for stroke in one.strokes:
+        for word in stroke.words:
+            way = (names[stroke.source], word.outcome, names[stroke.target])
+            assert (stroke.tone == "added") is (way not in old)
 
 
-def test_a_limit_that_did_not_end_the_run_is_no_excess() -> None:
-    """A run may end of itself in the turn in which it has spent the last of its budget."""
-    setup = evolve(SETUP, budget=Budget(tool_calls=1, seconds=2.0))
-    run = evolve(fresh(), setup=setup, spent=Spent(tool_calls=3, seconds=2.5))
-    stopped = evolve(run, ending=Ending(EndReason.BUDGET, ("budget.seconds", "mine")))
-
-    assert [("budget.seconds", 2.0, 2.5)] == list(exceeded(stopped))
-    assert [] == list(exceeded(evolve(run, ending=Ending(EndReason.COMPLETED))))
-    calls = Ending(EndReason.BUDGET, ("budget.agent_calls",))
-    called = evolve(
-        run,
-        setup=evolve(setup, budget=Budget(agent_calls=2)),
-        spent=Spent(agent_calls=2),
-        ending=calls,
+def test_a_graph_beside_itself_is_drawn_as_it_is() -> None:
+    """But for its title."""
+    plain, same = (
+        dot_of(picture(changed())).splitlines(),
+        dot_of(drawn(changed(), changed())).splitlines(),
     )
-    assert [("budget.agent_calls", 2, 2)] == list(exceeded(called))
-    assert [] == list(exceeded(run))
+
+    assert [line for line in plain if "label=agent" not in line][6:] == same[6:]
+    assert "agent (changes: not weaker)" in drawn(changed(), changed()).title
 
 
-def test_a_conversation_of_the_caller_s_counts_as_it_was_put_there() -> None:
-    """What the caller has left out, no node has shortened."""
-    graph = loop(Standard(PrepareStep(compaction=WINDOW), Compact(compaction=WINDOW)))
-    old = ToolResult("", "z", "write", "x" * 4_000)
-    instead = (*QUESTION, heard(call("write", "z")), old, heard("so"), UserMessage("go on"))
-    attended = evolve(SETUP, attended=True)
-    steps = walk(graph, said("hm"), steered(messages=instead), setup=attended)
-    last = steps[-1]
+def test_what_is_gone_stands_last_and_what_stayed_keeps_its_place() -> None:
+    """So two pictures of one graph can be laid side by side."""
+    one = drawn(changed(), changed(gateless))
+    ids = [shape.id for shape in one.shapes]
 
-    sizes = shortened(graph, steps[-2].run, last.event, last.run)
+    assert [shape.id for shape in picture(changed(gateless)).shapes[:-1]] == ids[:-2]
+    assert ("gate", "(gone)") == one.shapes[-2].words
+    assert "removed" == one.shapes[-2].tone
 
-    assert sizes is not None
-    assert (estimate(instead), len(instead)) == (sizes.tokens_before, sizes.messages_before)
+
+def test_the_way_that_got_weaker_is_numbered() -> None:
+    """The verdict, in the picture."""
+    one = drawn(changed(), changed(bypassed))
+    words = {str(word) for stroke in one.strokes for word in stroke.words}
+
+    assert {"ready [1]", "calls (was gate) [2]", "calls (gone)"} <= words
+    assert "agent (changes: weaker)" == one.title

@@ -7,7 +7,7 @@ import pytest
 from graphloop.graph import END, Graph
 from graphloop.nodes import AnswerCheck, Append, Child, Execute, Gate, Verify
 from graphloop.outcomes import Held, outcome_name
-from graphloop.policy import allow, ask
+from graphloop.policy.policy import allow, ask
 from graphloop.views.drawing import Line, lines, notes, visible
 from tests.graphs import build
 

@@ -13,7 +13,7 @@ from graphloop.graph import Graph
 from graphloop.loop import Standard, standard_edges
 from graphloop.node_protocol import Kind
 from graphloop.nodes import AnswerCheck, Gate, Verify
-from graphloop.policy import allow
+from graphloop.policy.policy import allow
 from graphloop.views.dot import dot_of
 from graphloop.views.marks import Marks, Tone
 from graphloop.views.mermaid import mermaid_of

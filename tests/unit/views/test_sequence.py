@@ -7,10 +7,10 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphloop.approvals import Approval
 from graphloop.events import CallCheck, Event
 from graphloop.graph import Graph
-from graphloop.tool_outcome import ToolOutcome
+from graphloop.policy.approvals import Approval
+from graphloop.tools.outcome import ToolOutcome
 from graphloop.views.drawing import visible
 from graphloop.views.sequence import Party, Said, sequence, sequence_mermaid, sequence_text
 from tests.strategies import Adversary, call, loop, reply

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from xml.etree import ElementTree
 
-from graphloop.front.agent import Agent
+from graphloop.agent.agent import Agent
 from graphloop.graph import END, Graph
 from graphloop.nodes import Append, Limit
 from graphloop.providers.script import ScriptedModel

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from graphloop.approvals import Approval
 from graphloop.errors import StoreError
 from graphloop.events import CallCheck, Event
 from graphloop.graph import Graph
+from graphloop.policy.approvals import Approval
 from graphloop.views.dot import dot_of
 from graphloop.views.picture import picture
 from graphloop.views.theme import LIGHT

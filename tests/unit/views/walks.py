@@ -24,6 +24,7 @@ from graphloop.events import (
     ToolReturned,
 )
 from graphloop.graph import Graph
+from graphloop.parts.parts import Part, PartView
 from graphloop.run import Run
 from graphloop.spending import Spent
 from graphloop.step import Step, begin, step
@@ -37,7 +38,6 @@ from graphloop.values import (
     UserMessage,
     evolve,
 )
-from graphloop.views.parts import Part, PartView
 from tests.strategies import QUESTION, SETUP, reply
 
 __all__ = [

@@ -1,0 +1,353 @@
+"""What somebody answered, as events: who approves what, and what client tools returned.
+
+Everything that is not exactly an approval of exactly this call denies it (CONTRACT §3.5, property
+9): an unsigned, foreign, expired or malformed token, a verdict of another type, a call that was
+edited into something its tool would refuse.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeAlias, final
+
+from msgspec import Struct
+from msgspec.json import Decoder, Encoder
+
+from ..driver.pending import Pending, ask_key, bad_edit, capability_of, question_of
+from ..driver.ports import Approver, LeftOpen
+from ..effects import AskHuman, CallTool
+from ..errors import ConfigError, StoreError, nearest
+from ..events import Decided, Event, ToolReturned
+from ..policy.approvals import AS_IT_WAS, Approval, refuse_edit, verify
+from ..policy.policy import Policy, Rule, may_ask
+from ..run import Run
+from ..tools.outcome import ToolOutcome, error_text, result_content
+from ..tools.tool import Toolbox
+from ..values import ResultStatus, UserPart
+
+__all__ = [
+    "Answers",
+    "Decide",
+    "ToolApprover",
+    "approval_of",
+    "approver_alone",
+    "approver_below",
+    "check_answer",
+    "outcome_of",
+    "path_key",
+]
+
+CLIENT_RESULT_CHARS_MAX: Final = 100_000
+RESULT: Final = "=result"
+"""Ends a result's key in a mailbox: a client tool may have been approved under the plain key."""
+
+
+class _Posted(Struct, frozen=True, omit_defaults=True):
+    """An answer as a store keeps it until its run is driven again."""
+
+    approved: bool | None = None
+    reason: str = ""
+    arguments: str = ""
+    token: str = ""
+    at: float | None = None
+    content: str | tuple[UserPart, ...] = ""
+    status: ResultStatus = "ok"
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Answers by the key of the call: `"c0.1"`, or `"c0.1/c2.0"` for a call in a child run.
+
+    `given_at` tells when an approval was given, where that was before it is read here.
+    """
+
+    approvals: Mapping[str, object] = field(default_factory=dict[str, object])
+    tool_results: Mapping[str, object] = field(default_factory=dict[str, object])
+    given_at: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    @classmethod
+    def if_given(
+        cls,
+        approvals: Mapping[str, object] | None,
+        tool_results: Mapping[str, object] | None,
+    ) -> Answers | None:
+        """Return what was answered; that nothing was, by an empty mapping, is an answer too."""
+        if approvals is None and tool_results is None:
+            return None
+        return cls.given(approvals, tool_results)
+
+    @classmethod
+    def given(
+        cls,
+        approvals: Mapping[str, object] | None,
+        tool_results: Mapping[str, object] | None,
+    ) -> Answers:
+        """Return what a caller answered; None is nothing."""
+        return cls(
+            {} if approvals is None else approvals, {} if tool_results is None else tool_results
+        )
+
+    def refuse_wrong_types(self) -> None:
+        """Refuse what is no answer, before anything is recorded.
+
+        Raises:
+            ConfigError: naming the option or the answer, and what was found.
+        """
+        for option, given in (("approvals", self.approvals), ("tool_results", self.tool_results)):
+            if not isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - users are not checked.
+                raise ConfigError(
+                    f"`{option}` is a mapping of the keys of calls to answers; found {given!r:.80}"
+                )
+        for key, answer in self.approvals.items():
+            check_answer(f"approvals[{key!r}]", answer)
+
+    def refuse_unsigned(self) -> None:
+        """Refuse approvals without a token, for a run that takes signed ones only.
+
+        Raises:
+            ConfigError: naming the approval, and how to sign it.
+        """
+        for key, answer in self.approvals.items():
+            approval = approval_of(answer)
+            if approval.approved and not approval.token:
+                raise ConfigError(
+                    f"approvals[{key!r}] has no token, and with an `approval_secret` only a signed "
+                    "approval counts: answer with `pending.approve()` of `result.pending`"
+                )
+
+    def check(self, asks: Mapping[str, str]) -> None:
+        """Refuse answers to what nobody asked; `asks` maps each open key to its kind.
+
+        Raises:
+            ConfigError: naming the answer, and what is waited for.
+        """
+        for option, given, kind in (
+            ("approvals", self.approvals, "approval"),
+            ("tool_results", self.tool_results, "client_tool"),
+        ):
+            keys = [key for key, one in asks.items() if one == kind]
+            for key in given:
+                if key not in keys:
+                    raise ConfigError(
+                        f"`{option}` answers {key!r}, which the run does not wait for; it waits "
+                        f"for {', '.join(keys) or 'nothing of this kind'}.{nearest(key, keys)}"
+                    )
+
+    def refuse_bad_edits(self, run: Run[Any], toolbox: Toolbox) -> None:
+        """Refuse edited arguments that could not run, before anything is recorded.
+
+        Raises:
+            ConfigError: naming the approval, and what its tool says.
+        """
+        for effect in run.pending.values():
+            if isinstance(effect, AskHuman) and (key := path_key(run, effect)) in self.approvals:
+                place, approval = f"approvals[{key!r}]", approval_of(self.approvals[key])
+                refuse_edit(place, approval, unknown=effect.unknown)
+                problem = approval.approved and bad_edit(
+                    effect.call.name, effect.takes, approval.edit, toolbox
+                )
+                if problem:
+                    raise ConfigError(f"{place}: the edited arguments fail: {problem}")
+
+    def posts(self, now: float) -> Iterator[tuple[str, str]]:
+        """Yield each answer as text for a store's mailbox, by its key."""
+        for key, answer in self.approvals.items():
+            one, at = approval_of(answer), self.given_at.get(key, now)
+            posted = _Posted(one.approved, one.reason, one.edit, one.token, at)
+            yield key, Encoder().encode(posted).decode()
+        for key, value in self.tool_results.items():
+            outcome = outcome_of(value)
+            posted = _Posted(content=outcome.content, status=outcome.status)
+            yield f"{key}{RESULT}", Encoder().encode(posted).decode()
+
+    @classmethod
+    def of_posts(cls, posted: Mapping[str, str]) -> Answers:
+        """Return the answers that a mailbox holds.
+
+        Raises:
+            StoreError: one cannot be read.
+        """
+        approvals: dict[str, object] = {}
+        results: dict[str, object] = {}
+        given_at: dict[str, float] = {}
+        for key, text in posted.items():
+            try:
+                one = Decoder(_Posted).decode(text)
+            except ValueError as error:
+                raise StoreError(f"the answer to {key!r} cannot be read: {error}") from error
+            if one.approved is None:
+                results[key.removesuffix(RESULT)] = ToolOutcome(one.content, one.status)
+            else:
+                edit = one.arguments or None
+                approvals[key] = Approval(one.approved, one.reason, edit, one.token)
+                if one.at is not None:
+                    given_at[key] = one.at
+        return cls(approvals, results, given_at)
+
+    def events(
+        self, run: Run[Any], toolbox: Toolbox, secret: bytes | None, clock: Callable[[], float]
+    ) -> Iterator[Event]:
+        """Yield the answers to what one run waits for, in the order of its calls."""
+        for effect in run.pending.values():
+            if not isinstance(effect, AskHuman | CallTool):
+                continue
+            key = path_key(run, effect)
+            if isinstance(effect, AskHuman) and key in self.approvals:
+                yield self._decided(run, effect, key, toolbox, secret, clock())
+            elif isinstance(effect, CallTool) and effect.client and key in self.tool_results:
+                outcome = outcome_of(self.tool_results[key])
+                yield ToolReturned(clock(), effect.id, outcome.content, outcome.status)
+
+    def _decided(
+        self,
+        run: Run[Any],
+        ask: AskHuman,
+        key: str,
+        toolbox: Toolbox,
+        secret: bytes | None,
+        now: float,
+    ) -> Decided:
+        approval, given_at = approval_of(self.approvals[key]), self.given_at.get(key)
+        if not approval.approved:
+            return Decided(now, ask.id, approved=False, reason=approval.reason)
+        refusal = ""
+        if approval.token or secret is not None:
+            at = now if given_at is None else given_at
+            refusal = verify(approval.token, capability_of(run, ask), secret=secret, now=at)
+            if not approval.token:
+                refusal = "not signed"
+        if refusal:
+            return Decided(now, ask.id, approved=False, reason=f"the approval is {refusal}.")
+        if ask.unknown and approval.edit:
+            return Decided(now, ask.id, approved=False, reason=AS_IT_WAS)
+        problem = bad_edit(ask.call.name, ask.takes, approval.edit, toolbox)
+        if problem is not None:
+            reason = f"the edited arguments fail: {problem}"
+            return Decided(now, ask.id, approved=False, reason=reason)
+        return Decided(now, ask.id, True, approval.reason, approval.edit, given_at)  # noqa: FBT003
+
+
+def path_key(run: Run[Any], effect: AskHuman | CallTool) -> str:
+    """Return the key of a call as its root run's caller knows it."""
+    key, path = ask_key(effect), run.id.partition("/")[2]
+    return f"{path}/{key}" if path else key
+
+
+def check_answer(place: str, answer: object) -> None:
+    """Refuse a decision that is neither a yes nor a no.
+
+    Raises:
+        ConfigError: it is no bool and no `Approval`, or one that does not say which.
+    """
+    said = answer.approved if isinstance(answer, Approval) else answer
+    if not isinstance(said, bool):
+        raise ConfigError(f"{place} is True, False or an Approval; found {answer!r:.80}")
+
+
+def approval_of(answer: object) -> Approval:
+    """Read a decision; everything that is not exactly an approval denies."""
+    if not isinstance(answer, Approval):
+        neither = f"the approver answered {answer!r:.80}, neither a yes nor a no."
+        return Approval(answer is True, "" if isinstance(answer, bool) else neither)
+    if answer.approved is not True:
+        return Approval(approved=False, reason=_text(answer.reason))
+    edit, token = _text(answer.edit) or None, _text(answer.token)
+    return Approval(True, _text(answer.reason), edit, token)  # noqa: FBT003
+
+
+def _text(value: object) -> str:
+    """Return text that can be written down: a stranger's may hold half a surrogate pair."""
+    return str(value).encode("utf-8", "replace").decode()
+
+
+def outcome_of(value: object) -> ToolOutcome:
+    """Read what a client tool returned; an exception says that it failed."""
+    if isinstance(value, ToolOutcome):
+        return value
+    if isinstance(value, Exception):
+        return ToolOutcome(error_text(value), "error")
+    return ToolOutcome(result_content(value, CLIENT_RESULT_CHARS_MAX), "ok")
+
+
+Decide: TypeAlias = Callable[[Pending], bool | Approval | Awaitable[bool | Approval]]
+
+
+@final
+@dataclass(frozen=True)
+class ToolApprover:
+    """Asks `decide` about the calls of one run.
+
+    No agent may approve what its callers are to be asked about: what a gate above asks, by today's
+    rules or by those of the run's journal, is left to those who answer there.
+
+    Args:
+        decide: the user's function.
+        agents: those that the run is in, outermost first.
+        own: the rules of gates that are not above whoever brings it.
+        above: today's rules of those that are; None where nobody is above.
+    """
+
+    decide: Decide
+    agents: tuple[str, ...] = ()
+    own: tuple[tuple[Rule, ...], ...] = ()
+    above: tuple[tuple[Rule, ...], ...] | None = None
+
+    async def __call__(self, effect: AskHuman, run: Run[Any]) -> Approval:
+        """Ask about one call; everything that is not exactly an approval denies it.
+
+        Raises:
+            ConfigError: the answer edits a call that may have run.
+            LeftOpen: a gate above asks about the call.
+        """
+        if self.above is not None:
+            recorded = [rules for rules in run.setup.rules if rules not in self.own]
+            if any(may_ask(rules, effect.call.name) for rules in (*recorded, *self.above)):
+                raise LeftOpen
+        key, path = ask_key(effect), run.id.partition("/")[2]
+        pending = question_of(run, effect, f"{path}/{key}" if path else key, self.agents)
+        answer = self.decide(pending)
+        if inspect.isawaitable(answer):
+            answer = await answer
+        approval = approval_of(answer)
+        refuse_edit(pending.key, approval, unknown=pending.unknown)
+        return approval
+
+
+def approver_below(
+    inherited: Approver[Any] | None,
+    own: ToolApprover | None,
+    agent: str,
+    parent: Run[Any],
+    gates: Iterable[Policy],
+) -> Approver[Any] | None:
+    """Return who decides in the runs of an agent that a run calls.
+
+    Args:
+        inherited: who decides above (CONTRACT D04); the agent's own is asked only without.
+        own: the agent's own.
+        agent: its name.
+        parent: the run that calls it.
+        gates: those that it is held to from above.
+    """
+    rules = tuple([one.rules for one in gates])
+    match inherited or own:
+        case ToolApprover(above=above) as approver:
+            if inherited is None:
+                approver = replace(approver, above=rules)
+            elif above is not None:
+                known = {*parent.setup.rules, *above}
+                new = tuple([one for one in rules if one not in known])
+                approver = replace(approver, own=(*approver.own, *new))
+            return replace(approver, agents=(*approver.agents, agent))
+        case approver:
+            return approver
+
+
+def approver_alone(own: ToolApprover | None, run: Run[Any]) -> ToolApprover | None:
+    """Return who decides in a run that is taken up by itself.
+
+    Those above a child are not here, and still the ones to be asked.
+    """
+    return replace(own, above=()) if own is not None and run.setup.depth else own

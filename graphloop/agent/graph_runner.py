@@ -1,0 +1,208 @@
+"""What runs a graph of one's own: it is refused here, or given all that its nodes name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from ..contract import contract_of
+from ..driver.ports import Callback
+from ..errors import ConfigError, nearest
+from ..graph import Graph
+from ..limits.stop import HasToolCall, parts_of
+from ..node_protocol import Node, flaw_of, unwrapped
+from ..nodes.function import Function
+from ..nodes.gate import Gate
+from ..nodes.prepare_step import PrepareStep
+from ..nodes.stop_check import StopCheck
+from ..outcomes import Outcome
+from ..policy.policy import Policy
+from .bindings import agents_named, asks_model, carried_by, functions_named, models_named
+from .hooks import Model
+from .options import RunOptions, reject_unknown
+from .runner import Runner
+from .world import World, check_rules, choice_of, known_tools, offered
+
+if TYPE_CHECKING:
+    from ..proofs.endless import Endless
+    from ..proofs.suppression import Ignore
+
+__all__ = ["GATED", "endless_refusal", "reasoned", "refuse_odd_agents", "runner_of"]
+
+GATED: Final = ("gate", "graph")
+"""The kinds of nodes that heed the rules of a gate."""
+
+S = TypeVar("S")
+
+
+def runner_of(  # noqa: PLR0913 - what a run needs but its question
+    graph: Graph[S],
+    model: Model | None,
+    callbacks: Mapping[str, Callback[S]],
+    options: RunOptions,
+    *,
+    own_gates: Policy | None,
+    child_state: S | None,
+    endless: tuple[Endless, ...],
+) -> Runner[S]:
+    """Return what starts and resumes the runs of `graph`.
+
+    Raises:
+        ConfigError: an option, the model or a tool cannot work.
+    """
+    if endless:
+        raise endless_refusal(graph, endless)
+    reject_unknown(options, RunOptions, f"graph {graph.name!r}")
+    outer, carried = options.get("gate"), carried_by(graph.nodes.values())
+    brought = carried.joined(callbacks)
+    world = World(model, options, options.get("tools", ()), carried.agents)
+    _look_up(graph, world, brought, has_model=model is not None)
+    world.check_gate(outer)
+    _look_up_tools(graph, world)
+    if outer is not None and not any(one.kind in GATED for one in graph.nodes.values()):
+        raise ConfigError(
+            f"`gate` has no effect: graph {graph.name!r} has no node that checks calls (Gate), "
+            "and none that runs an agent (Child)"
+        )
+    return Runner(
+        graph,
+        model,
+        (),
+        options,
+        callbacks=lambda _: brought,
+        world=world,
+        own_gates=own_gates,
+        gates=() if outer is None else (outer,),
+        child_state=child_state,
+    )
+
+
+def endless_refusal(graph: Graph[Any], found: tuple[Endless, ...]) -> ConfigError:
+    """Return why a graph does not run that nothing bounds, and the two ways out."""
+    reasons = ", ".join(f'({one.node!r}, "GL4"): "why"' for one in found)
+    return ConfigError(
+        f"graph {graph.name!r} may run for ever, so it does not run: "
+        f"{' '.join(one.words for one in found)} Or, if that is meant, say why: "
+        f"Graph(…, ignore={{{reasons}}}), `ignore` in a topology's file, or --unbounded REASON on "
+        "the command line."
+    )
+
+
+def refuse_odd_agents(nodes: Mapping[str, Node[S, Outcome]]) -> None:
+    """Refuse agents whose names could not stand before the names of their nodes.
+
+    Raises:
+        ConfigError: naming the agent, and its node.
+    """
+    for name, node in nodes.items():
+        promised = contract_of(node)
+        if promised is None:
+            continue
+        for agent in (*promised.agents, *[child.name for child in promised.children]):
+            if flaw := flaw_of(agent):
+                raise ConfigError(
+                    f"node {name!r} runs {agent!r:.80}, which is not an agent's name: {flaw}. "
+                    "Fix: choose another"
+                )
+
+
+def reasoned(ignore: Ignore) -> Ignore:
+    """Return what is set aside of a graph, each with its reason.
+
+    Raises:
+        ConfigError: something is set aside for no reason.
+    """
+    for (node, code), reason in ignore.items():
+        if not reason.strip():
+            raise ConfigError(
+                f"`ignore` sets {code} of {node or 'the graph'!r} aside for no reason: say why, in "
+                f"words; found {reason!r:.80}"
+            )
+    return dict(ignore)
+
+
+def _look_up_tools(graph: Graph[Any], world: World) -> None:
+    """Refuse nodes that name tools that the run does not have: they would do nothing, unnoticed.
+
+    A run without tools has nothing to protect, to wait for, or to choose from.
+
+    Raises:
+        ConfigError: naming each, with the nearest that exists.
+    """
+    if not world.callable_names:
+        return
+    problems: list[str] = []
+    for one in unwrapped(graph.nodes.values()):
+        try:
+            _check_tools(one, world)
+        except ConfigError as error:
+            problems.append(f"node {one.name!r} of graph {graph.name!r}: {error}")
+    if problems:
+        raise ConfigError("; ".join(problems))
+
+
+def _check_tools(node: Node[Any, Outcome], world: World) -> None:
+    """Refuse one node that names a tool that the run does not have."""
+    specs = world.toolbox.specs
+    match node:
+        case Gate():
+            check_rules(node.rules, world.callable_names, "a rule")
+        case StopCheck() if specs:
+            parts = [part for one in node.conditions for part in parts_of(one)]
+            watched = [one.tool for one in parts if isinstance(one, HasToolCall)]
+            known_tools("stop.has_tool_call", watched, specs)
+        case PrepareStep() if specs:
+            if node.active_tools is not None:
+                known_tools("active_tools", node.active_tools, specs)
+            choice_of(node.tool_choice, offered(specs, node.active_tools))
+        case _:
+            pass
+
+
+def _look_up(graph: Graph[Any], world: World, functions: Iterable[str], *, has_model: bool) -> None:
+    """Refuse a run that lacks something that its nodes name: later, it would have cost money.
+
+    Raises:
+        ConfigError: naming all of it, each with the nearest name that exists.
+    """
+    missing = list(_unopened(graph, world))
+    if not has_model and asks_model(graph):
+        missing.insert(0, _no_model(graph))
+    nodes = graph.nodes.values()
+    kinds = (
+        ("runs the agent", agents_named(nodes), tuple(world.children), "agents"),
+        ("invokes the function", functions_named(nodes), tuple(functions), "callbacks"),
+    )
+    for does, named, known, option in kinds:
+        missing += [
+            f"node {node!r} of graph {graph.name!r} {does} {name!r}; the run has "
+            f"{', '.join(map(repr, known)) or 'none'}.{nearest(name, known)} "
+            f"Fix: {option}={{{name!r}: …}}"
+            for name, node in named.items()
+            if name not in known
+        ]
+    if missing:
+        raise ConfigError("; ".join(missing))
+
+
+def _no_model(graph: Graph[Any]) -> str:
+    told = f"graph {graph.name!r} asks a model: say which, with `model=`"
+    for node in unwrapped(graph.nodes.values()):
+        if isinstance(node, Function) and node.asks is not None and node.asks.models is None:
+            return f"{told}; or say that generator {node.name!r} asks none: @node(model_calls=0)"
+    return told
+
+
+def _unopened(graph: Graph[Any], world: World) -> Iterator[str]:
+    """Make the models known that nodes name, as far as the run does not bring them."""
+    for label, node in models_named(graph.nodes.values()).items():
+        if label in world.models:
+            continue
+        if label.startswith("script:") and graph.source and graph.source.rows is not None:
+            # A file of data must not have any path of this machine read.
+            yield f"node {node!r} asks {label!r}: data opens no file. Fix: give the run that model"
+            continue
+        try:
+            world.add_model(label)
+        except ConfigError as error:
+            yield f"node {node!r} asks the model {label!r}, and {error}"

@@ -1,0 +1,222 @@
+"""Approvals and results for the open calls of a conversation that a client hands back.
+
+The conversation names no run. A token is bound to what there is: the conversation, the call's
+place in it, its tool and its arguments. Nothing counts how often a conversation is handed in: an
+approval that must count once is given to the run itself (`resume`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, final
+
+from ..conversation.repair import open_calls, repaired
+from ..driver.pending import Pending, bad_edit
+from ..driver.ports import Settler
+from ..effects import AskHuman, CallTool
+from ..errors import ConfigError
+from ..policy.approvals import Approval, Capability, claimed, digest, issue, verify
+from ..tools.outcome import ToolOutcome
+from ..tools.tool import Toolbox
+from ..values import (
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    TextPart,
+    ToolCall,
+    ToolResult,
+    UserPart,
+    call_key,
+    evolve,
+)
+from .answers import Answers, approval_of, outcome_of
+
+__all__ = ["HandedIn", "bind_token", "conversation_digest"]
+
+FOREIGN: Final = ("of another call", "for other arguments", "of another conversation")
+"""The refusals of a token that is good, and stands beside something else."""
+
+IN_A_CHILD: Final = (
+    ". A call in a child run is in no conversation: resume(result, approvals=…) takes its answer"
+)
+
+
+@final
+@dataclass(frozen=True)
+class HandedIn:
+    """A conversation, and the answers to the calls that it ends in.
+
+    Args:
+        messages: the conversation, repaired.
+        answers: approvals, and the results of client tools, by the calls' names.
+        secret: signs the tokens of approvals.
+        clock: seconds since the epoch.
+    """
+
+    messages: tuple[Message, ...]
+    answers: Answers
+    secret: bytes | None
+    clock: Callable[[], float]
+
+    @property
+    def calls(self) -> dict[str, ToolCall]:
+        """The open calls by their keys, which are those of turn -1."""
+        return {call_key(-1, place): call for place, call in open_calls(self.messages)}
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The key of each open call by each of its names: the key, and the provider's id.
+
+        An id that several calls share names none of them: a person has approved one of them only.
+        """
+        calls = self.calls
+        ids = Counter(call.id for call in calls.values())
+        own = {call.id: key for key, call in calls.items() if call.id and ids[call.id] == 1}
+        return {**{key: key for key in calls}, **own}
+
+    def check(self, toolbox: Toolbox, agents: Collection[str]) -> None:
+        """Refuse answers that answer nothing, before anything is recorded.
+
+        Args:
+            toolbox: the tools that the open calls are of.
+            agents: the names of the agents that can be called.
+
+        Raises:
+            ConfigError: an answer is of the wrong type, names no open call, or another than its
+                token does, or has arguments that its tool refuses; or an agent's call is open.
+        """
+        self._refuse_agents(agents)
+        self.answers.refuse_wrong_types()
+        known, given = self.names, self.answers
+        for option, keys in (("approvals", given.approvals), ("tool_results", given.tool_results)):
+            for key in keys:
+                if key not in known:
+                    raise ConfigError(
+                        f"`{option}` answers {key!r}, which the conversation does not wait for, or "
+                        "not once; its open calls are by their keys, and by ids that only one of "
+                        f"them has: {', '.join(known) or 'none'}{IN_A_CHILD if '/' in key else ''}"
+                    )
+        for name, decision in given.approvals.items():
+            self._check_approval(name, approval_of(decision), toolbox)
+
+    def _refuse_agents(self, agents: Collection[str]) -> None:
+        """Refuse open calls of agents: the conversation does not tell whether they started."""
+        for key, call in self.calls.items():
+            if call.name in agents:
+                raise ConfigError(
+                    f"`messages`: the call {key} of agent {call.name!r} is open, and may have "
+                    "started a child run, which must not start twice. Fix: resume the run that the "
+                    "conversation comes from, by resume(result, approvals=…); if that run is gone, "
+                    "answer the call by a message of role tool"
+                )
+
+    def _check_approval(self, name: str, approval: Approval, toolbox: Toolbox) -> None:
+        place, call = f"approvals[{name!r}]", self.calls[self.names[name]]
+        refusal = self._refusal(approval, name)
+        if refusal in FOREIGN:
+            raise ConfigError(
+                f"{place} has a token that is {refusal}: answer with the `pending.approve()` that "
+                "was made for this call and this conversation"
+            )
+        problem = bad_edit(call.name, "", approval.edit, toolbox)
+        if problem is not None:
+            raise ConfigError(f"{place}: the edited arguments fail: {problem}")
+
+    def settler(self) -> Settler:
+        """Return the function that answers the open calls; without an answer it denies."""
+        names, approvals = self.names, self.answers.approvals
+        results = self.answers.tool_results
+
+        def settle(effect: AskHuman | CallTool) -> Approval | ToolOutcome:
+            own = [name for name, key in names.items() if key == effect.key]
+            if isinstance(effect, AskHuman):
+                name = next((name for name in own if name in approvals), None)
+                if name is None:
+                    return Approval(approved=False, reason="nobody has answered.")
+                return self._verified(approval_of(approvals[name]), name)
+            for name in own:
+                if name in results:
+                    return outcome_of(results[name])
+            return ToolOutcome("Not run: no result was handed in for this call.", "not_run")
+
+        return settle
+
+    def _verified(self, approval: Approval, name: str) -> Approval:
+        """Deny an approval whose token is not about this call at the end of this conversation."""
+        refusal = self._refusal(approval, name)
+        if not refusal:
+            return approval
+        return Approval(approved=False, reason=f"the approval is {refusal}.")
+
+    def _refusal(self, approval: Approval, name: str) -> str:
+        """Return why an approval does not approve its call; empty if it does."""
+        if not approval.approved or not (approval.token or self.secret is not None):
+            return ""
+        claim, key = claimed(approval.token), self.names[name]
+        if claim is None:
+            return "malformed" if approval.token else "not signed"
+        # Run and turn of the question are unknown here: both know the place of the call only.
+        expected = evolve(
+            claim,
+            path="",
+            key=claim.key if _place(claim.key) == _place(key) else key,
+            tool=self.calls[key].name,
+            digest=digest(self.calls[key].arguments),
+            conversation=conversation_digest(self.messages),
+        )
+        return verify(approval.token, expected, secret=self.secret, now=self.clock())
+
+
+def conversation_digest(messages: Sequence[Message]) -> str:
+    """Return the SHA-256 of a conversation up to its last turn, in hexadecimal.
+
+    It is that of what was said, called and answered, however it was written down: instructions
+    at the beginning, reasoning and what wires add are no part of it.
+    """
+    whole = list(repaired(messages, keep_open=True).messages)
+    while whole and isinstance(whole[0], SystemMessage):
+        whole.pop(0)
+    while whole and not isinstance(whole[-1], AssistantMessage):
+        whole.pop()
+    return digest(json.dumps([_told(one) for one in whole]))
+
+
+def bind_token(pending: Pending, conversation: str, secret: bytes | None) -> Pending:
+    """Return what is asked with a token that is good for this conversation, too."""
+    claim = claimed(pending.token)
+    if claim is None or pending.agents:
+        return pending  # A child's call is in no conversation that could be handed in.
+    capability: Capability = evolve(claim, conversation=conversation)
+    return replace(pending, token=issue(capability, secret))
+
+
+def _told(message: Message) -> tuple[object, ...]:
+    match message:
+        case AssistantMessage():
+            calls = [(call.id, call.name, call.arguments) for call in message.calls]
+            return ("assistant", message.text, calls)
+        case ToolResult():
+            return ("tool", message.call_id, message.text)
+        case _:
+            parts = message.content
+            return (message.role, [("text", parts)] if isinstance(parts, str) else _parts(parts))
+
+
+def _parts(parts: Sequence[UserPart]) -> list[tuple[str, ...]]:
+    return [
+        ("text", one.text) if isinstance(one, TextPart) else (one.type, *_fields(one))
+        for one in parts
+    ]
+
+
+def _fields(part: UserPart) -> Iterator[str]:
+    for name in part.__struct_fields__:
+        yield str(getattr(part, name))
+
+
+def _place(key: str) -> str:
+    """Return the place of a call in its turn, from its key or that of a question asked again."""
+    return key.partition("#")[0].rpartition(".")[2]

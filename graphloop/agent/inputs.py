@@ -1,0 +1,301 @@
+"""What a caller may hand in as a conversation, and what becomes of it.
+
+A prompt, graphloop's own messages, or mappings in the OpenAI wire's form. Nothing of the caller's
+is kept or changed: what goes into a run are new frozen values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, TypeAlias, cast
+
+from ..conversation.repair import repaired
+from ..errors import ConfigError, nearest, not_among
+from ..providers.openai_chat.messages import REASONING_EXTRA, WIRE
+from ..providers.wire_json import is_list, is_object, json_text
+from ..values import (
+    AssistantMessage,
+    AssistantPart,
+    FilePart,
+    ImagePart,
+    Message,
+    ReasoningPart,
+    SystemMessage,
+    TextPart,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+    UserPart,
+)
+
+__all__ = ["MessageInput", "check_run_id", "conversation", "messages_of"]
+
+MessageInput: TypeAlias = Message | Mapping[str, object]
+
+RUN_ID_CHARS_MAX: Final = 200
+
+# The fields of readable reasoning, and how a part says under which of them it came.
+REASONING: Final = {"reasoning_content": "", "reasoning": REASONING_EXTRA}
+
+# What a message of each role may hold, beside its role.
+FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "system": ("content",),
+    "developer": ("content",),
+    "user": ("content",),
+    "assistant": ("content", *REASONING, "reasoning_details", "tool_calls"),
+    "tool": ("content", "is_error", "name", "tool_call_id"),
+}
+
+
+def conversation(
+    prompt: str | None,
+    messages: Sequence[MessageInput] | None,
+    instructions: str | None,
+    *,
+    keep_open: bool = False,
+    may_be_empty: bool = False,
+    repair: bool = True,
+) -> tuple[tuple[Message, ...], tuple[str, ...]]:
+    """Return the messages that a run begins with, and what had to be mended in them.
+
+    Args:
+        prompt: the question, or
+        messages: the conversation so far.
+        instructions: the system message, put first.
+        keep_open: whether the calls that the conversation ends in are answered by the run.
+        may_be_empty: whether neither is needed, since no model is asked.
+        repair: whether calls without results, and results without calls, are mended.
+
+    Raises:
+        ConfigError: neither or both of prompt and messages, a message of the wrong form, or one
+            that needs mending where nothing is to be mended.
+    """
+    if prompt is None and messages is None and may_be_empty:
+        return (), ()
+    if (prompt is None) == (messages is None):
+        both = "both" if prompt is not None else "neither"
+        raise ConfigError(f"give either `prompt=` or `messages=`; found {both}")
+    if prompt is not None:
+        if not isinstance(prompt, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"`prompt` is a string; found {type(prompt).__name__}")
+        given: tuple[Message, ...] = (UserMessage(prompt),)
+    else:
+        given = messages_of(cast("Sequence[MessageInput]", messages))  # One of the two is there.
+    mended = repaired(given, keep_open=keep_open)
+    if mended.findings and not repair:
+        found = "\n".join(f"  {number}. {one}" for number, one in enumerate(mended.findings, 1))
+        raise ConfigError(
+            f"`messages` does not fit together, and on_bad_history='refuse':\n{found}"
+        )
+    given = mended.messages
+    if not given:
+        raise ConfigError(
+            "`messages` holds only results of calls that it does not make: a model needs a message"
+        )
+    if instructions and given[0] != SystemMessage(instructions):
+        given = (SystemMessage(instructions), *given)
+    return given, mended.findings
+
+
+def check_run_id(name: str, run_id: str) -> None:
+    """Refuse an id that no run can have: stores make file names and keys of it.
+
+    Raises:
+        ConfigError: it is empty or too long, or has a slash or half a surrogate pair.
+    """
+    if not run_id or "/" in run_id:
+        raise ConfigError(
+            f"`{name}`: expected some text without a slash, which sets child runs apart, found "
+            f"{run_id!r}"
+        )
+    if len(run_id) > RUN_ID_CHARS_MAX:
+        raise ConfigError(
+            f"`{name}`: expected at most {RUN_ID_CHARS_MAX} characters, found {len(run_id)}"
+        )
+    if any("\ud800" <= one <= "\udfff" for one in run_id):
+        raise ConfigError(
+            f"`{name}`: expected text that can be written, found half a surrogate pair in "
+            f"{run_id!r}"
+        )
+
+
+def messages_of(messages: Sequence[MessageInput]) -> tuple[Message, ...]:
+    """Return messages as values.
+
+    Raises:
+        ConfigError: naming the message by its index, what was expected and what was found.
+    """
+    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError(
+            f"`messages` is a list of messages; found {type(messages).__name__}. "
+            "For one question use `prompt=`"
+        )
+    found = tuple(_message(at, one) for at, one in enumerate(messages))
+    if not found:
+        raise ConfigError("`messages` is empty: a model needs at least one message")
+    return found
+
+
+def _message(at: int, message: MessageInput) -> Message:
+    if isinstance(message, SystemMessage | UserMessage | AssistantMessage | ToolResult):
+        return message
+    place = f"messages[{at}]"
+    if not isinstance(message, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError(f"{place}: expected a message, found {type(message).__name__}")
+    role, content = message.get("role"), message.get("content")
+    if not isinstance(role, str) or role not in FIELDS:
+        found = f"{role!r}.{nearest(str(role), FIELDS)}"
+        raise ConfigError(f"{place}: `role` is one of {', '.join(FIELDS)}; found {found}")
+    _nothing_else(place, message, ("role", *FIELDS[role]))
+    match role:
+        case "system" | "developer":
+            return SystemMessage(_text(place, content))
+        case "user":
+            parts = content if isinstance(content, str) else _parts(place, content)
+            return UserMessage(parts)
+        case "assistant":
+            said, details = _assistant(place, message), _details(place, message)
+            # Fields that a server added go back to the wire that they came from, and to no other.
+            own = details or any(
+                isinstance(part, ReasoningPart) or (isinstance(part, ToolCall) and part.extra)
+                for part in said
+            )
+            return AssistantMessage(tuple(said), WIRE if own else "", details)
+        case _:  # "tool", the last of the roles.
+            failed = message.get("is_error", False)
+            if not isinstance(failed, bool):
+                raise ConfigError(f"{place}: `is_error`: expected True or False, found {failed!r}")
+            return ToolResult(
+                key="",
+                call_id=_field(place, message, "tool_call_id"),
+                name=_field(place, message, "name") if message.get("name") else "",
+                content=_text(place, content),
+                status="error" if failed else "ok",
+            )
+
+
+def _text(place: str, content: object) -> str:
+    if isinstance(content, str):
+        return content
+    if content is None:
+        return ""
+    parts = _parts(place, content)
+    if all(isinstance(part, TextPart) for part in parts):
+        return "".join(part.text for part in parts if isinstance(part, TextPart))
+    raise ConfigError(f"{place}: `content` must be text here")
+
+
+def _parts(place: str, content: object) -> tuple[UserPart, ...]:
+    if not isinstance(content, Sequence) or isinstance(content, str):
+        raise ConfigError(
+            f"{place}: `content` is a string or a list of parts; found {type(content).__name__}"
+        )
+    given = cast("Sequence[object]", content)  # isinstance cannot tell the item type.
+    return tuple(_part(f"{place}.content[{at}]", part) for at, part in enumerate(given))
+
+
+def _part(place: str, part: object) -> UserPart:
+    match part:
+        case TextPart() | ImagePart() | FilePart():
+            return part
+        case {"type": "text", "text": str(text)}:
+            _nothing_else(place, part, ("type", "text"))
+            return TextPart(text)
+        case {"type": "image_url", "image_url": {"url": str(url)}}:
+            _nothing_else(place, part, ("type", "image_url"))
+            here, image = f"{place}.image_url", _fields(_fields(part)["image_url"])
+            _nothing_else(here, image, ("url", "detail"))
+            detail = _field(here, image, "detail") if image.get("detail") else ""
+            return ImagePart(url, detail="" if detail == "auto" else detail)
+        case {"type": "file", "file": {"file_data": str(data)}}:
+            _nothing_else(place, part, ("type", "file"))
+            return _file(f"{place}.file", _fields(_fields(part)["file"]), data)
+        case _:
+            raise ConfigError(
+                f'{place}: expected {{"type": "text", "text": …}}, {{"type": "image_url", …}} or '
+                f'{{"type": "file", "file": {{"file_data": …}}}}; found {part!r:.80}'
+            )
+
+
+def _file(place: str, file: Mapping[str, object], data: str) -> FilePart:
+    _nothing_else(place, file, ("file_data", "filename"))
+    kind, found, content = data.removeprefix("data:").partition(";base64,")
+    if not found:
+        raise ConfigError(
+            f"{place}: `file_data`: expected 'data:<type>;base64,…', found {data[:80]!r}"
+        )
+    return FilePart(content, kind, _field(place, file, "filename") if file.get("filename") else "")
+
+
+def _assistant(place: str, message: Mapping[str, object]) -> list[AssistantPart]:
+    parts: list[AssistantPart] = []
+    for name, extra in REASONING.items():
+        if message.get(name):
+            parts.append(ReasoningPart(_field(place, message, name), extra=extra))
+    if text := _text(place, message.get("content")):
+        parts.append(TextPart(text))
+    calls = message.get("tool_calls") or ()
+    if not isinstance(calls, Sequence) or isinstance(calls, str):
+        raise ConfigError(f"{place}: `tool_calls` is a list; found {type(calls).__name__}")
+    for at, call in enumerate(cast("Sequence[object]", calls)):
+        match call:
+            case {"id": str(id_), "function": {"name": str(name), "arguments": str(arguments)}}:
+                here = f"{place}.tool_calls[{at}]"
+                function = _fields(call)["function"]
+                _nothing_else(f"{here}.function", function, ("name", "arguments"))
+                parts.append(ToolCall(id_, name, arguments, _extra(here, _fields(call))))
+            case _:
+                raise ConfigError(
+                    f"{place}.tool_calls[{at}]: expected id and function with name and "
+                    f"arguments (a JSON string); found {call!r:.80}"
+                )
+    return parts
+
+
+def _extra(place: str, call: Mapping[str, object]) -> str:
+    """Return what a server gave along with a call, as a turn of the chat wire keeps it."""
+    known = ("id", "type", "index", "function")
+    extra = {name: value for name, value in call.items() if value and name not in known}
+    try:
+        return json_text(extra) if extra else ""
+    except (TypeError, ValueError) as error:
+        found = ", ".join(map(repr, extra))
+        raise ConfigError(f"{place}: expected JSON in {found}, found {error}") from error
+
+
+def _details(place: str, message: Mapping[str, object]) -> str:
+    """Return structured reasoning as a turn of the chat wire keeps it, or nothing."""
+    details: object = message.get("reasoning_details") or ()
+    if not details:
+        return ""
+    if not is_list(details) or not all(map(is_object, details)):
+        raise ConfigError(
+            f"{place}: `reasoning_details`: expected a list of objects, found {details!r:.80}"
+        )
+    return json_text({"reasoning_details": details})
+
+
+def _nothing_else(place: str, given: object, known: Sequence[str]) -> None:
+    """Refuse what would be dropped on the way; dumps of SDKs hold empty fields, which say nothing.
+
+    Raises:
+        ConfigError: naming each such field, with the nearest that is known.
+    """
+    fields = _fields(given)
+    unknown = [str(name) for name, value in fields.items() if value and name not in known]
+    if unknown:
+        found = not_among(unknown, known)
+        raise ConfigError(
+            f"{place}: unknown field {found} Known are {', '.join(known)}; leave others out"
+        )
+
+
+def _fields(given: object) -> Mapping[str, object]:
+    return cast("Mapping[str, object]", given)  # A pattern cannot tell what it matched.
+
+
+def _field(place: str, message: Mapping[str, object], name: str) -> str:
+    value = message.get(name)
+    if not isinstance(value, str):
+        raise ConfigError(f"{place}: `{name}` is a string; found {value!r:.80}")
+    return value

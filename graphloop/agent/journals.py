@@ -1,0 +1,377 @@
+"""Stored runs: their journals read without driving them, and what a driver resumes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+from uuid import uuid4
+
+from ..driver.pending import Pending, pending_of
+from ..driver.ports import Ports, Resumption
+from ..effects import AskHuman, CallModel, StartRun
+from ..errors import ConfigError, StoreError, UnknownRun, nearest
+from ..events import Decided, Event, Started
+from ..graph import Graph
+from ..replay import replay, replay_steps
+from ..run import Run
+from ..spending import is_whole
+from ..stores.base import Catalog, Mailbox, RunRecord, Store
+from ..stores.codec import typed_events
+from ..stores.fork import fork
+from ..stores.journals import those_within
+from ..tools.tool import Toolbox
+from ..values import Message
+from .answers import Answers
+from .inputs import check_run_id
+from .states import known_state_type
+
+__all__ = [
+    "children_at",
+    "descendants",
+    "fork_run",
+    "not_over",
+    "opening_of",
+    "record_of",
+    "refuse_edits",
+    "refuse_unattended",
+    "resumption",
+    "root_of",
+    "state_after",
+    "typed",
+    "waiting",
+]
+
+S = TypeVar("S")
+
+
+def opening_of(events: Sequence[Event]) -> tuple[Message, ...]:
+    """Return the conversation that a run began with, by its journal."""
+    first = events[0] if events else None
+    return tuple(first.messages) if isinstance(first, Started) else ()
+
+
+def state_after(graph: Graph[S], events: Sequence[Event], upto: int | None = None) -> Run[S]:
+    """Return the run as it stood after event `upto`, or after the last; nothing is performed.
+
+    Raises:
+        ConfigError: `upto` is no whole number.
+        StoreError: there is no such event, the journal is of another graph, or a state in it is
+            not of the graph's type.
+        IllegalEvent: an event does not fit the graph: it has changed since.
+    """
+    number = len(events) if upto is None else _whole(upto, events)
+    if not 1 <= number <= len(events):
+        raise StoreError(
+            f"the journal has events 1 to {len(events)}: it cannot be replayed up to {upto}"
+        )
+    return replay(graph, typed(graph, events[:number]))
+
+
+def children_at(graph: Graph[S], events: Sequence[Event], at: int) -> tuple[str, ...]:
+    """Return the keys of the child runs that may have begun, and not ended, by event `at`.
+
+    Raises:
+        StoreError: there is no such event, or the journal is of another graph.
+        IllegalEvent: an event does not fit the graph.
+    """
+    pending = state_after(graph, events, at).pending.values()
+    return tuple(one.key for one in pending if isinstance(one, StartRun))
+
+
+async def fork_run(
+    graph: Graph[Any] | None,
+    store: Store,
+    run_id: str,
+    at: int,
+    new_id: str | None = None,
+    *,
+    share: bool = False,
+) -> str:
+    """Copy a run up to event `at`, with the children that were running then; return the new id.
+
+    Args:
+        graph: the run's graph; None only for a run without children.
+        store: where the run is.
+        run_id: the run.
+        at: after which event the copy goes on.
+        new_id: the copy's id; made up if not given.
+        share: whether the copy may act on what people have approved of the run.
+
+    Raises:
+        StoreError: there is no such run or event, or the id is taken.
+        ConfigError: the id cannot be one, or `at` is no whole number, or the run has children and
+            there is no graph; or the copy would act on an approval, and may not.
+    """
+    copy = uuid4().hex if new_id is None else new_id
+    check_run_id("new_id", copy)
+    events, known = await store.load(run_id), await those_within(store, run_id)
+    if graph is None and len(known) > 1:
+        raise ConfigError(
+            f"run {run_id!r} has child runs: only its graph tells which of them were running after "
+            f"event {at}, so give it"
+        )
+    within = 1 <= _whole(at, events) <= len(events)  # If not, `fork` says what is wrong.
+    children = children_at(graph, events, at) if graph is not None and within else ()
+    if within and not share:
+        _refuse_approved(run_id, graph, events[:at])
+        for child in known:
+            key = child.removeprefix(f"{run_id}/").partition("/")[0]
+            if graph is not None and key in children:
+                begun = _begun(graph, events[:at], key)
+                _refuse_approved(child, None, await store.load(child), begun)
+    await fork(store, run_id, at=at, new_id=copy, children=children)
+    if isinstance(store, Catalog) and (target := (await record_of(store, run_id)).target):
+        await store.set_target(copy, target)
+    return copy
+
+
+def _begun(graph: Graph[Any], events: Sequence[Event], key: str) -> int:
+    """Return after which event of a run its child that is running now had not begun yet."""
+    before = range(len(events) - 1, 0, -1)
+    return next((at for at in before if key not in children_at(graph, events, at)), 1)
+
+
+def _refuse_approved(
+    run_id: str, graph: Graph[Any] | None, events: Sequence[Event], begun: int = 0
+) -> None:
+    """Refuse a copy that would act on what a person has approved of the run.
+
+    An approved call that has its result acts no more, nor does a run that is over; without a graph,
+    neither can be told.
+
+    Args:
+        run_id: the run.
+        graph: its graph; None for a child's.
+        events: its events.
+        begun: of a child, the last event of the run that is forked before the child began.
+    """
+    said = enumerate(events)
+    given = {at: one.effect for at, one in said if isinstance(one, Decided) and one.approved}
+    if not given:
+        return
+    runs = [] if graph is None else [one.run for one in replay_steps(graph, typed(graph, events))]
+    if runs and runs[-1].ending is not None:
+        return
+    for at, effect in given.items():
+        what = ""
+        if runs:
+            asked = runs[at - 1].pending[effect]
+            assert isinstance(asked, AskHuman), "a decision answers a question"
+            if runs[at - 1].turn.has_call(asked.key) and not runs[-1].turn.waits_for(asked.key):
+                continue
+            what = f" ({asked.key} {asked.call.name})"
+        raise ConfigError(
+            f"event {at + 1} of run {run_id!r} approved what the copy would do again{what}. Fix: "
+            f"fork at={begun or at} or before, and the person is asked again; or say "
+            "share_approvals=True (--share-approvals)."
+        )
+
+
+def root_of(run_id: str, key: str) -> tuple[str, str]:
+    """Return whom to answer, and by which key: a child's calls are answered at its root run."""
+    root, slash, path = run_id.partition("/")
+    return root, f"{path}/{key}" if slash else key
+
+
+def typed(graph: Graph[S], events: Sequence[Event]) -> Sequence[Event]:
+    """Return a graph's events with states of its type, whatever the store was told of them."""
+    return typed_events(known_state_type(graph), events)
+
+
+def _whole(number: int, events: Sequence[Event]) -> int:
+    if not is_whole(number):
+        raise ConfigError(
+            "an event is named by its number, a whole one from 1 to "
+            f"{len(events)}; found {number!r}"
+        )
+    return number
+
+
+async def record_of(store: Catalog, run_id: str) -> RunRecord:
+    """Return how a run stands, as the store says.
+
+    Raises:
+        UnknownRun: there is no such run.
+    """
+    for one in await store.overview(run_id):
+        if one.run_id == run_id:
+            return one
+    known = [one.run_id for one in await store.overview()]
+    raise UnknownRun(f"no run {run_id!r} in this store.{nearest(run_id, known)}")
+
+
+async def resumption(run: Run[S], ports: Ports[S], answers: Answers) -> Resumption[S]:
+    """Return a run with its children, and every answer at the run that waits for it.
+
+    What is answered is first put into the store's mailbox, if it has one: of two answers to one
+    call, whoever gives them, the first counts.
+
+    Raises:
+        ConfigError: an answer, a model or a tool does not fit; nothing has changed.
+        StoreError: a journal or an answer cannot be read.
+    """
+    answers.refuse_wrong_types()
+    for key in (*answers.approvals, *answers.tool_results):
+        root, path = root_of(run.id, key)
+        if root != run.id:
+            raise ConfigError(
+                f"run {run.id!r} is a part of run {root!r}, which takes its answers. Fix: answer "
+                f"{path!r} of run {root!r}."
+            )
+    if run.ended and (answers.approvals or answers.tool_results):
+        raise ConfigError(f"run {run.id!r} takes no answers: {_over(run)}")
+    _check_resumable(run, ports)
+    tree, toolboxes = await _tree(run, ports)
+    below = descendants(tree)
+    answers.check({one.key: one.kind for one in pending_of(run, below, None)})
+    if ports.secret is not None:
+        answers.refuse_unsigned()
+    for one in (run, *below.values()):
+        answers.refuse_bad_edits(one, toolboxes[one.id])
+    if isinstance(ports.store, Mailbox):
+        for key, data in answers.posts(ports.clock()):
+            await ports.store.post(run.id, key, uuid4().hex, data)
+        answers = Answers.of_posts(await ports.store.posted(run.id))
+    return _answered(tree, answers, toolboxes, ports)
+
+
+def refuse_unattended(run: Run[Any]) -> None:
+    """Refuse to iterate a run that does not stop at its turns.
+
+    Raises:
+        ConfigError: it was begun by a call that does not iterate it.
+    """
+    if not (run.setup.attended or run.ended):
+        raise ConfigError(
+            f"run {run.id!r} was not begun by `iter`, so it hands no turn over: take it up by "
+            "`resume` or `resume_stream`"
+        )
+
+
+async def not_over(known: Run[S], store: Store, graph: Graph[S]) -> None:
+    """Refuse a result from which the run has gone on already.
+
+    Raises:
+        ConfigError: saying how far the run is, and what to do.
+        StoreError: its journal cannot be read.
+    """
+    events = await store.load(known.id)
+    if len(events) == known.seq:
+        return
+    run = state_after(graph, events)
+    raise ConfigError(
+        f"run {run.id!r} was resumed from this result before: "
+        + (
+            _over(run)
+            if run.ended
+            else "it waits further on. Resume it by the result that this gave, or by its id"
+        )
+    )
+
+
+def _over(run: Run[Any]) -> str:
+    how = run.ending.reason.value if run.ending is not None else "ended"
+    return (
+        f"it is over ({how}). Go on with the conversation by messages=[*history, *result.messages, "
+        "…], of its last result"
+    )
+
+
+async def refuse_edits(run: Run[S], ports: Ports[S], answers: Answers) -> None:
+    """Refuse edited arguments that a tool of the run, or of one below it, would not take.
+
+    Raises:
+        ConfigError: naming the approval, and what its tool says.
+        StoreError: a journal cannot be read.
+    """
+    tree, toolboxes = await _tree(run, ports)
+    for one in (run, *descendants(tree).values()):
+        answers.refuse_bad_edits(one, toolboxes[one.id])
+
+
+def descendants(tree: Resumption[Any]) -> dict[str, Run[Any]]:
+    """Return all runs below the root of a tree, by their ids."""
+    found: dict[str, Run[Any]] = {}
+    for child in tree.children.values():
+        found[child.run.id] = child.run
+        found |= descendants(child)
+    return found
+
+
+async def waiting(run: Run[S], ports: Ports[S]) -> tuple[Pending, ...]:
+    """Return what a run and its children wait for, as their journals tell.
+
+    Raises:
+        ConfigError: an agent that the run waits for is not here.
+        StoreError: a journal cannot be read.
+    """
+    tree, _ = await _tree(run, ports)
+    return tuple(pending_of(run, descendants(tree), ports.secret))
+
+
+async def _tree(run: Run[Any], ports: Ports[Any]) -> tuple[Resumption[Any], dict[str, Toolbox]]:
+    """Load the children that have begun, and the tools of each run."""
+    children: dict[str, Resumption[Any]] = {}
+    toolboxes = {run.id: ports.toolbox}
+    for effect in run.pending.values():
+        if not isinstance(effect, StartRun):
+            continue
+        plan = ports.children.get(effect.agent)
+        if plan is None:
+            raise ConfigError(
+                f"run {run.id!r} waits for agent {effect.agent!r}, which is not here: resume it "
+                "with the agents that it was started with"
+            )
+        opened = plan.open(effect, run, ports)
+        try:
+            events = await ports.store.load(opened.run_id)
+        except UnknownRun:
+            continue
+        below = state_after(opened.graph, events)
+        _check_resumable(below, opened.ports)
+        child, boxes = await _tree(below, opened.ports)
+        children[effect.key] = child
+        toolboxes |= boxes
+    return Resumption(run, (), children), toolboxes
+
+
+def _answered(
+    tree: Resumption[Any], answers: Answers, toolboxes: Mapping[str, Toolbox], ports: Ports[Any]
+) -> Resumption[Any]:
+    run = tree.run
+    events = tuple(answers.events(run, toolboxes[run.id], ports.secret, ports.clock))
+    children = {
+        key: _answered(child, answers, toolboxes, ports) for key, child in tree.children.items()
+    }
+    return replace(tree, answers=events, children=children)
+
+
+def _check_resumable(run: Run[Any], ports: Ports[Any]) -> None:
+    """Refuse before anything is journaled: a run must not end over a forgotten tool."""
+    if run.ended:
+        return
+    if run.setup.signed and ports.secret is None:
+        raise ConfigError(
+            f"run {run.id!r} takes signed approvals only, and there is no `approval_secret` here: "
+            "resume it with the secret that it was started with"
+        )
+    labels = {run.setup.model} | {
+        one.model for one in run.pending.values() if isinstance(one, CallModel)
+    }
+    for label in sorted(labels - ports.models.keys() - {""}):
+        raise ConfigError(
+            f"run {run.id!r} asks model {label!r}, which is not here "
+            f"(here: {', '.join(map(repr, ports.models))}): resume it with that model"
+        )
+    missing = [
+        repr(spec.name)
+        for spec in run.setup.tools
+        if spec.kind in {"function", "agent"} and ports.toolbox.get(spec.name) is None
+    ]
+    if missing:
+        raise ConfigError(
+            f"run {run.id!r} offers tools that are not here: {', '.join(missing)}. Resume it with "
+            "them among `tools`: those that it was started with, and those that its `prepare_step` "
+            "has added since"
+        )

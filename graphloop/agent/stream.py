@@ -1,0 +1,400 @@
+"""RunStream: one run, watched while it goes on.
+
+The first reader starts the run, and each further read drives it. All readers see all parts in the
+same order; a buffered result is the drained stream.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Generic, TypeVar, final
+
+from ..driver.driver import AsyncDriver, Nested
+from ..errors import ConfigError, RunFailed
+from ..events import Steered
+from ..parts.objects import ObjectView
+from ..parts.parts import ErrorPart, Finish, ObjectDelta, Part, PartView, RunStart, Warned
+from ..providers.base import TextDelta
+from ..run import EndReason, Run
+from ..step import Step
+from ..turn import StepResult
+from ..values import UserMessage
+from .hooks import inform
+from .opened import Opened
+from .resources import require_asyncio
+from .result import RunResult, unseen_costs
+
+__all__ = ["RunStream"]
+
+S = TypeVar("S")
+
+LEFT = "the stream was left before the run ended; a run with a store can be resumed by its id"
+
+
+@final
+class RunStream(Generic[S]):
+    """The live view of one run.
+
+    A reader that stops early stops driving, and may read on or ask for the `result` later; `abort`
+    or `aclose` gives the run up at once. A reader cancelled while it drives ends the stream.
+
+    Args:
+        open_run: prepares the run; called on the first look. What it raises becomes the
+            stream's error part and the error of `result`.
+        keep: whether parts are kept for all readers (a buffered call needs none).
+        has_objects: whether the answer has an `output_type`.
+        has_follow_ups: whether a node of the graph takes follow-ups.
+
+    `on_over` is awaited once, when the stream is over: to close what was opened for it. `found` is
+    the run as it was resumed; None of a new one.
+    """
+
+    def __init__(
+        self,
+        open_run: Callable[[], Awaitable[Opened[S]]],
+        *,
+        keep: bool = True,
+        has_objects: bool = False,
+        has_follow_ups: bool = True,
+    ) -> None:
+        self.on_over: Callable[[], Awaitable[None]] | None = None
+        self._open_run = open_run
+        self._keep = keep
+        self._has_objects = has_objects
+        self._has_follow_ups = has_follow_ups
+        self._parts: list[Part] = []
+        self.found: Run[S] | None = None
+        self._opened: Opened[S] | None = None
+        self._view: PartView[S] | None = None
+        self._objects: ObjectView | None = None
+        self._talking, self._reported, self._uncounted = False, 0, (False, False)
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._over = self._closed = self._waits = self._cut = False
+        self._say: Steered | None = None
+        self._asides: list[Callable[[AsyncDriver[S]], None]] = []
+        self._warnings: list[str] = []
+        self._error: Exception | None = None
+        self._result: RunResult[S] | None = None
+
+    @property
+    def full_stream(self) -> AsyncIterator[Part]:
+        """All parts from the first on; ends after `finish` or `error`, and never raises."""
+        return self._look()
+
+    @property
+    def text_stream(self) -> AsyncIterator[str]:
+        """The text deltas of all turns; a turn that is asked again (`step-retry`) is told again.
+
+        Raises:
+            Exception: what `result` raises, after the last delta that came.
+        """
+        return self._texts()
+
+    @property
+    def object_stream(self) -> AsyncIterator[object]:
+        """The answer of an agent with an `output_type`: growing JSON and, last, its value.
+
+        Only the last is checked. A rejected answer is followed by another from its beginning; a
+        run that does not complete has no last one.
+
+        Raises:
+            ConfigError: the agent has no `output_type`; nothing has begun.
+            Exception: what `result` raises, after the last that came.
+        """
+        if not self._has_objects:
+            raise ConfigError("`object_stream` shows an answer with an `output_type`: give one")
+        return self._answers()
+
+    @property
+    def run(self) -> Run[S] | None:
+        """The run as it stands now; None before it has started."""
+        return self._opened.driver.run if self._opened is not None else None
+
+    @property
+    def cut(self) -> bool:
+        """Whether the caller who iterates the run was cancelled, and can go on with it."""
+        return self._cut
+
+    @property
+    def failed(self) -> bool:
+        """Whether it is over, and `result` raises."""
+        return self._error is not None
+
+    @property
+    def over(self) -> bool:
+        """Whether there is a result, or an error."""
+        return self._over
+
+    async def result(self) -> RunResult[S]:
+        """Drive the run to its end and return what it came to.
+
+        Raises:
+            ConfigError: the call was wrong; nothing has been sent.
+            ProviderError: a model could not be asked, or did not answer completely.
+            Exception: what a `prepare_step` function or a stop predicate raised.
+        """
+        await self.consume()
+        if self._error is not None:
+            raise self._error
+        assert self._result is not None, "a stream that is over has a result or an error"
+        return self._result
+
+    async def consume(self) -> None:
+        """Drive the run to its end; never raises an `Exception`."""
+        while not self._over:
+            await self._pull(len(self._parts))
+
+    def abort(self, reason: str = "", *, after_step: bool = False) -> None:
+        """Stop the run: it ends as `aborted`, with a history in which every call is answered.
+
+        A run that parked is aborted by aborting what `agent.resume_stream` returns.
+
+        Args:
+            reason: why, for the record.
+            after_step: whether the turn under way comes to its end first.
+        """
+        self._tell(lambda driver: driver.abort(str(reason), after_step=after_step))
+
+    def steer(self, message: str) -> None:
+        """Say something that the model reads in its next turn.
+
+        It outweighs stop conditions, never a bound; a run at its end goes on for it.
+
+        Raises:
+            ConfigError: it is no text, or the stream is over, so nobody would read it.
+        """
+        said = self._said("steer", message, "steering")
+        self._tell(lambda driver: driver.queue(said, follow_up=False))
+
+    def follow_up(self, message: str) -> None:
+        """Say something that the model reads once it would be done, in order.
+
+        Each answer passes its checks before the model reads what follows. A run without a step
+        left for it ends by `max_steps`: it has an answer, the follow-up has none.
+
+        Raises:
+            ConfigError: no text, or the stream is over, or no node (`Verify`) hears follow-ups.
+        """
+        if not self._has_follow_ups:
+            raise ConfigError(
+                "`follow_up` has no effect: no node of the graph leaves by FollowUp. "
+                "Lead final answers to a Verify()"
+            )
+        said = self._said("follow_up", message, "follow_up")
+        self._tell(lambda driver: driver.queue(said, follow_up=True))
+
+    async def go_on(
+        self, answer: Steered | None, on_part: Callable[[Part], object] | None = None
+    ) -> None:
+        """Drive the run until it ends, or waits for the caller who iterates it.
+
+        A cancelled caller leaves the run where it is; the next call goes on there.
+
+        Args:
+            answer: answers the pending effect; None before the start, and for a stop.
+            on_part: told of each part as it comes; what it raises becomes a warning.
+        """
+        while not self._idle.is_set():
+            await self._idle.wait()
+        if self._opened is not None and not self._over:
+            self._opened, self._cut = self._opened.again(answer, cut=self._cut), False
+        self._waits, self._say = False, answer
+        while not (self._over or self._waits):
+            known = len(self._parts)
+            await self._pull(known, iterated=True)
+            if on_part is not None:
+                for part in self._parts[known:]:
+                    self._warn(*await inform("on_part", on_part, part))
+
+    def _said(self, name: str, message: object, origin: str) -> UserMessage:
+        if not isinstance(message, str):
+            raise ConfigError(f"`{name}` says a text; found {message!r:.80}")
+        if self._over or self._closed or (self._opened and self._opened.driver.is_deaf):
+            raise ConfigError(
+                f"`{name}` comes too late: the stream is over. Go on with a parked run by `resume` "
+                "and with an ended one by `messages=[*result.messages, …]`"
+            )
+        return UserMessage(message, origin=origin)
+
+    def _tell(self, tell: Callable[[AsyncDriver[S]], None]) -> None:
+        """Tell the driver, or keep it until there is one."""
+        if self._opened is None:
+            self._asides.append(tell)
+        else:
+            tell(self._opened.driver)
+
+    async def aclose(self) -> None:
+        """Stop watching: what was said and what has ended is journaled, the run can be resumed."""
+        self._closed = True
+        while not self._idle.is_set():
+            if self._opened is not None:
+                self._opened.driver.leave()
+            await self._idle.wait()
+        with self._driving():
+            if self._opened is not None:
+                await self._opened.seen.aclose()
+            if self._result is None and self._error is None:
+                self._finish(self._opened)
+            await self._end()
+
+    async def _look(self) -> AsyncGenerator[Part, None]:
+        at = 0
+        while True:
+            while at < len(self._parts):
+                yield self._parts[at]
+                at += 1
+            if self._over:
+                return
+            await self._pull(at)
+
+    async def _texts(self) -> AsyncGenerator[str, None]:
+        async for part in self._look():
+            if isinstance(part, TextDelta):
+                yield part.text
+            elif isinstance(part, ErrorPart):
+                raise part.error
+
+    async def _answers(self) -> AsyncGenerator[object, None]:
+        async for part in self._look():
+            if isinstance(part, ObjectDelta):
+                yield part.object
+        result = await self.result()
+        if result.end_reason is EndReason.COMPLETED:
+            yield result.output
+
+    async def _pull(self, known: int, *, iterated: bool = False) -> None:
+        """Drive the run until there is more than `known` parts, or let another looker do it."""
+        if not self._idle.is_set():
+            await self._idle.wait()
+            return
+        with self._driving():
+            try:
+                opened = self._opened or await self._open()
+                await self._drive(opened, known)
+            except Exception as error:  # noqa: BLE001 - it is raised again by `result`
+                if self._opened is not None:
+                    await self._opened.seen.aclose()
+                self._fail(error)
+                await self._end()
+            except BaseException as error:
+                taken = self._opened is not None and self._opened.has_taken(self._say)
+                self._cut = iterated and taken and isinstance(error, asyncio.CancelledError)
+                if not self._cut:
+                    self._fail(RunFailed(LEFT))
+                    await self._end()
+                raise
+
+    @contextmanager
+    def _driving(self) -> Generator[None]:
+        """Drive the run; other lookers wait, and look again afterwards."""
+        self._idle.clear()
+        try:
+            yield
+        finally:
+            self._idle.set()
+
+    async def _open(self) -> Opened[S]:
+        require_asyncio()
+        opened = self._opened = await self._open_run()
+        self.found = opened.driver.run
+        for tell in self._asides:
+            tell(opened.driver)
+        self._warn(*opened.warnings)
+        view = self._view = PartView(opened.graph, self.found)
+        self._objects = None if opened.final is None else opened.final.view()
+        self._reported = opened.reported
+        if self.found is not None and self._keep:
+            # A run that was left in the middle of an answer goes on with deltas, before any step.
+            self._talking = view.shows_deltas(self.found)
+            self._parts.append(RunStart(self.found.id))
+        return opened
+
+    async def _drive(self, opened: Opened[S], known: int) -> None:
+        async for seen in opened.seen:
+            if isinstance(seen, Step):
+                self._see(seen)
+                spent, before = seen.run.spent, self._uncounted
+                self._uncounted = (spent.unpriced_calls > 0, spent.unreported_calls > 0)
+                if before != self._uncounted:
+                    self._warn(*unseen_costs(opened.graph, seen.run))
+                if opened.on_step_finish is not None:
+                    await self._report(opened.on_step_finish, seen.run)
+            elif isinstance(seen, Nested):
+                if self._view is not None and self._keep:
+                    self._parts.extend(
+                        self._view.see_child(seen.key, seen.agent, seen.graph, seen.seen)
+                    )
+            elif self._talking and self._view is not None:
+                self._show(self._view.live(seen))
+            else:
+                continue
+            if len(self._parts) > known:
+                return
+        if opened.waits:
+            self._waits = True
+            return
+        self._finish(opened)
+        await self._end()
+
+    def _see(self, seen: Step[S]) -> None:
+        """Show a step."""
+        if self._view is not None and self._keep:
+            self._talking = self._view.shows_deltas(seen.run)
+            for part in self._view.see(seen):
+                self._show(part)
+
+    def _show(self, part: Part) -> None:
+        """Keep a part of the run's own, and the snapshot of the answer that it makes."""
+        self._parts.append(part)
+        if self._objects is not None:
+            self._parts.extend(self._objects.see(part))
+
+    async def _report(self, listener: Callable[[StepResult], object], run: Run[S]) -> None:
+        """Tell of the turns that have closed."""
+        reported, self._reported = self._reported, len(run.record.steps)
+        for result in run.record.steps[reported:]:
+            self._warn(*await inform("on_step_finish", listener, result))
+
+    def _warn(self, *messages: str) -> None:
+        self._warnings += messages
+        if self._result is not None:
+            self._result = replace(self._result, warnings=tuple(self._warnings))
+        if self._keep:
+            self._parts += map(Warned, messages)
+
+    def _finish(self, opened: Opened[S] | None) -> None:
+        """Tell the result of the run, or that it was left."""
+        run = None if opened is None or not opened.rests else opened.driver.run
+        if opened is None or run is None:
+            self._fail(RunFailed(LEFT))
+            return
+        self._warn(*[one for one in opened.findings(run) if one not in self._warnings])
+        result = opened.ended(run, self._warnings)
+        if isinstance(result, Exception):
+            self._fail(result)
+            return
+        self._result = result
+        if self._keep:
+            ends = result.finish_reason, result.end_reason, result.stopped_by
+            self._parts.append(Finish(*ends, result.total_usage, result.cost_usd))
+
+    async def _end(self) -> None:
+        try:
+            if not self._over and self.on_over is not None:
+                await self.on_over()
+        except Exception as error:  # A run that has ended keeps its result.
+            if self._result is None:
+                raise
+            self._keep = False  # The last part has been shown.
+            self._warn(f"after the run: {type(error).__name__}: {error}")
+        finally:
+            self._over = True
+
+    def _fail(self, error: Exception) -> None:
+        self._error = error
+        if self._keep:
+            self._parts.append(ErrorPart(error))

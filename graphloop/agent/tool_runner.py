@@ -1,0 +1,204 @@
+"""ToolRunner: a run, iterated turn by turn, whose caller has a say in every turn.
+
+    async for turn in agent.iter("…"):
+        if turn.calls:
+            turn.append_messages("Keep it short.")
+
+The seed is the tool runner of Anthropic's SDKs; what it loses is kept here (CONTRACT §6.7): the
+assistant turn is part of the history before control returns, appending and replacing are two
+things, a tool runs at most once whatever is changed, and a run that is left early has a history in
+which every call is answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import final
+
+from ..conversation.repair import repaired
+from ..effects import HandOver
+from ..errors import ConfigError
+from ..events import Steered
+from ..parts.parts import Part
+from ..providers.base import Provider
+from ..run import Run
+from ..values import Message, ToolCall, ToolResult
+from .result import RunResult
+from .runner import Runner
+from .stream import RunStream
+from .turn_in_hand import FAILED, OVER, WAITS, TurnInHand
+
+__all__ = ["ToolRunner"]
+
+
+@final
+class ToolRunner:
+    """Iterates a run turn by turn. Made by `Agent.iter` and `Agent.resume_iter`; iterate it once.
+
+    `async with agent.iter(…) as runner:` closes it at the end, however that comes.
+
+    Args:
+        runner: what the run runs in.
+        stream: the run, which nobody has looked at.
+        is_new: whether the run begins here.
+        on_part: told of each part as it comes (`RunStream.full_stream` names them); what it raises
+            becomes a warning.
+    """
+
+    def __init__(
+        self,
+        runner: Runner[None],
+        stream: RunStream[None],
+        on_part: Callable[[Part], object] | None = None,
+        *,
+        is_new: bool = True,
+    ) -> None:
+        self._runner = runner
+        self._stream = stream
+        self._on_part = on_part
+        self._is_new = is_new
+        self._turn: TurnInHand | None = None
+        self._iterated = False
+
+    @property
+    def run(self) -> Run[None] | None:
+        """The run as it stands; None before it has started."""
+        return self._stream.run
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The conversation as it stands: valid whenever you look, also in the middle of a turn."""
+        run = self._stream.run
+        if run is None:
+            return ()
+        reply, turn = run.turn.reply, run.turn
+        if reply is None or turn.dropped or not reply.message.parts:
+            return tuple(run.messages)
+        effect = self._handed_over()
+        begun = effect is None or effect.tools_ran
+        results = turn.results or (None,) * len(turn.calls)
+        given = [
+            one if one is not None else _not_run(call)
+            for call, one in zip(turn.calls, results, strict=True)
+            if one is not None or not begun
+        ]
+        return repaired((*run.messages, reply.message, *given)).messages
+
+    def __aiter__(self) -> ToolRunner:
+        if self._iterated:
+            raise ConfigError("a ToolRunner is iterated once; `until_done` takes it to its end")
+        self._iterated = True
+        return self
+
+    async def __anext__(self) -> TurnInHand:
+        turn = await self._next()
+        if turn is None:
+            await self._stream.result()  # Raises what the run has failed with.
+            raise StopAsyncIteration
+        return turn
+
+    async def __aenter__(self) -> ToolRunner:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def until_done(self) -> RunResult[None]:
+        """Take the run to its end, without a further say, and return its result.
+
+        Settles whatever was done before: iterated to the end, left early, cancelled, or not begun.
+
+        Raises:
+            Exception: what `RunStream.result` raises.
+        """
+        while await self._next() is not None:
+            pass
+        return await self._stream.result()
+
+    async def aclose(self) -> None:
+        """End the run here: it is aborted, with a history in which every call is answered.
+
+        A run that waits for somebody outside stays parked: it is nobody's, and can be resumed. So
+        does one that was to be resumed, and was not looked at.
+        """
+        self._settle_turn()
+        if self._stream.run is None and not self._is_new:
+            await self._stream.aclose()
+            return
+        self._stream.abort("the iteration was closed")
+        await self._go_on(None)
+
+    def abort(self, reason: str = "", *, after_step: bool = False) -> None:
+        """Stop the run, at once or after the turn under way."""
+        self._stream.abort(reason, after_step=after_step)
+
+    def add_model(self, model: str | Provider) -> str:
+        """Make a model known to the run, and return its label."""
+        return self._runner.world.add_model(model)
+
+    async def run_tools(self, turn: TurnInHand) -> tuple[ToolResult, ...] | None:
+        """Run the tools of the turn in hand, and stop before anything else happens."""
+        try:
+            if self._stream.cut:
+                await self._go_on(None)
+            elif (effect := self._handed_over()) is not None:
+                await self._go_on(turn.ahead(self._runner.now(), effect))
+            else:
+                return None
+        finally:
+            if self._stream.failed:
+                turn.close(FAILED)
+        run = self._stream.run
+        if run is None or self._handed_over() is None:
+            turn.close(OVER if run is None or run.ended else WAITS)
+            return None
+        return tuple(one for one in run.turn.results if one is not None)
+
+    async def _next(self) -> TurnInHand | None:
+        was_cut = self._stream.cut
+        if was_cut:
+            await self._go_on(None)
+        if self._turn is not None and (effect := self._handed_over()) is not None:
+            steered = self._turn.steered(self._runner.now(), effect)
+            self._settle_turn()
+            await self._go_on(steered)
+        elif self._turn is None and not was_cut:
+            await self._go_on(None)
+        self._settle_turn()
+        while (effect := self._handed_over()) is not None:
+            run = self._stream.run
+            assert run is not None, "a run that hands over has started"
+            if not effect.tools_ran or self._was_in_hand(effect):
+                self._turn = TurnInHand(self, run, tools_ran=effect.tools_ran)
+                return self._turn
+            await self._go_on(Steered(self._runner.now(), effect.id))
+        return None
+
+    async def _go_on(self, answer: Steered | None) -> None:
+        await self._stream.go_on(answer, self._on_part)
+
+    def _settle_turn(self) -> None:
+        if self._turn is not None:
+            self._turn.close()
+            self._turn = None
+
+    def _was_in_hand(self, effect: HandOver) -> bool:
+        """Whether the process died while its caller had the turn, whose tools had run."""
+        found = self._stream.found
+        return found is not None and effect.id in found.pending
+
+    def _handed_over(self) -> HandOver | None:
+        run = self._stream.run
+        if run is None or self._stream.over:
+            return None  # A stream that failed takes no answer, though the run may wait for one.
+        return next((one for one in run.pending.values() if isinstance(one, HandOver)), None)
+
+
+def _not_run(call: ToolCall) -> ToolResult:
+    return ToolResult("", call.id, call.name, "Not run: the turn is still in hand.", "not_run")

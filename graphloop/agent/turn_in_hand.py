@@ -1,0 +1,300 @@
+"""TurnInHand: one turn of an iterated run, as its caller may look at it and change it.
+
+What the caller wants is gathered here, and becomes one event (`Steered`) when the run goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol, Unpack, final
+
+from ..conversation.repair import open_calls, repaired
+from ..effects import HandOver
+from ..errors import ConfigError
+from ..events import Setup, Steered
+from ..providers.base import Provider
+from ..run import Run
+from ..tools.outcome import ToolOutcome
+from ..values import (
+    AssistantMessage,
+    FinishReason,
+    Message,
+    ToolCall,
+    ToolResult,
+    Usage,
+    UserMessage,
+    call_key,
+    evolve,
+)
+from .answers import outcome_of
+from .hooks import ChoiceInput
+from .inputs import MessageInput, messages_of
+from .options import RunOptions, Sampling, group
+from .world import choice_from_now
+
+__all__ = ["FAILED", "OVER", "WAITS", "Iterated", "TurnInHand"]
+
+SKIPPED: Final = "Not run: the caller has skipped it."
+OVER: Final = "this turn is over: steer a turn before the next one is asked for"
+WAITS: Final = (
+    "the run waits for somebody outside and takes no more changes: answer what is pending with "
+    "`agent.resume_iter(await runner.until_done(), approvals=…, tool_results=…)`"
+)
+FAILED: Final = (
+    "the run has failed, or was left, and takes no more changes: `runner.until_done()` raises what "
+    "was the matter"
+)
+
+
+class Iterated(Protocol):
+    """The run that a turn belongs to, as far as the turn can ask something of it."""
+
+    def add_model(self, model: str | Provider) -> str:
+        """Make a model known to the run, and return its label."""
+        ...
+
+    async def run_tools(self, turn: TurnInHand) -> tuple[ToolResult, ...] | None:
+        """Run the tools of the turn, and stop before anything else happens."""
+        ...
+
+
+@final
+class TurnInHand:
+    """One turn of the model, before its tools run: look at it, change it, or let it go on.
+
+    Attributes:
+        index: the turn's index, from 0.
+        message: what the model said; it is part of the history already.
+        finish_reason: why the model stopped.
+        usage: tokens of this turn.
+    """
+
+    def __init__(self, runner: Iterated, run: Run[None], *, tools_ran: bool = False) -> None:
+        turn, reply = run.turn, run.turn.reply
+        assert reply is not None, "a turn is handed over with its reply"
+        self.index: int = turn.number
+        self.message: AssistantMessage = reply.message
+        self.finish_reason: FinishReason = reply.finish_reason
+        self.usage: Usage = turn.usage
+        self._runner = runner
+        self._history: tuple[Message, ...] = tuple(run.messages)
+        self._given: Setup = run.setup
+        self._setup: Setup = run.setup
+        self._calls = turn.calls
+        self._results: dict[str, ToolResult] = {}
+        self._ran: tuple[ToolResult, ...] | None = None
+        if tools_ran:
+            self._ran = tuple(one for one in turn.results if one is not None)
+        self._append: list[Message] = []
+        self._messages: tuple[Message, ...] | None = None
+        self._running = asyncio.Lock()
+        self._begun = tools_ran
+        self._over = ""
+
+    @property
+    def text(self) -> str:
+        """The text of the turn."""
+        return self.message.text
+
+    @property
+    def calls(self) -> Mapping[str, ToolCall]:
+        """The calls of the turn by their keys, in request order."""
+        return {call_key(self.index, place): call for place, call in enumerate(self._calls)}
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The conversation, this turn's message included."""
+        return (*self._history, self.message)
+
+    def append_messages(self, *messages: MessageInput | str) -> None:
+        """Add messages after this turn and the results of its calls; a string is a user's message.
+
+        The turn's own message may come first, and is not added twice; results (`ToolResult`, or
+        messages of role tool) that come next answer its calls, in place of running them. A run that
+        has answered goes on for what is added, up to its limits.
+
+        Raises:
+            ConfigError: a message has the wrong form, or a result answers none of the calls.
+        """
+        self._check()
+        given = list(messages_of([_said(one) for one in messages]))
+        if given and _is_same(given[0], self.message):
+            given.pop(0)
+        answers: dict[str, ToolResult] = {}
+        while given and isinstance(first := given[0], ToolResult):
+            result = self._own(first, answers)
+            answers[result.key] = result
+            given.pop(0)
+        for one in given:
+            if isinstance(one, ToolResult) or (isinstance(one, AssistantMessage) and one.calls):
+                raise ConfigError(
+                    "append_messages: calls and results of another turn cannot follow this one; "
+                    "give the whole conversation to `replace_messages`"
+                )
+        self._results |= answers
+        self._append += given
+
+    def replace_messages(self, messages: Sequence[MessageInput]) -> None:
+        """Put a conversation in place of the whole history, this turn's message included.
+
+        The calls it ends in are run; calls with results are not, nor the turn's own calls once they
+        have run or been answered. Anything else is asked next.
+
+        Raises:
+            ConfigError: the messages have the wrong form.
+        """
+        self._check()
+        self._messages = repaired(messages_of(messages), keep_open=True).messages
+
+    def set_params(
+        self,
+        *,
+        model: str | Provider | None = None,
+        tool_choice: ChoiceInput | None = None,
+        **settings: Unpack[RunOptions],
+    ) -> None:
+        """Change the model, the tool choice, or sampling settings, from the next turn on.
+
+        Raises:
+            ConfigError: an option cannot work, or cannot be changed in the middle of a run.
+        """
+        self._check()
+        unknown = sorted(settings.keys() - SETTINGS)
+        if unknown:
+            raise ConfigError(
+                f"set_params changes model, tool_choice, {', '.join(sorted(SETTINGS))}; "
+                f"found {', '.join(unknown)}"
+            )
+        setup = self._setup
+        if model is not None:
+            setup = evolve(setup, model=self._runner.add_model(model))
+        if tool_choice is not None:
+            setup = evolve(setup, tool_choice=choice_from_now(tool_choice, setup.tools))
+        if settings:
+            read = group(settings, Sampling).settings()
+            names = ["options" if name == "provider_options" else name for name in settings]
+            changed: dict[str, Any] = {name: getattr(read, name) for name in names}
+            setup = evolve(setup, settings=evolve(setup.settings, **changed))
+        self._setup = setup
+
+    def override_tool_results(self, results: Mapping[str, object]) -> None:
+        """Answer calls, by their keys, in place of running them or of what they returned.
+
+        A value is what a tool returns: text, anything that is JSON, a `ToolResult`; an exception
+        says that the tool failed.
+
+        Raises:
+            ConfigError: a key is none of the turn's.
+        """
+        self._check()
+        for key, value in results.items():
+            self._results[key] = self._result(key, value)
+
+    def skip_tools(self, reason: str = SKIPPED) -> None:
+        """Run none of the calls that have no answer yet; the model reads the reason.
+
+        Raises:
+            ConfigError: the tools have begun, and it is not known what came of them.
+        """
+        self._check()
+        if self._begun and self._ran is None and self._messages is None:
+            raise ConfigError(
+                "skip_tools comes too late: the turn's tools have begun. `generate_tool_response` "
+                "goes on with them; `override_tool_results` says what the model is to read of them"
+            )
+        ran = {one.key for one in self._ran or ()}
+        for key in self.calls:
+            if key not in ran and key not in self._results:
+                self._results[key] = self._result(key, ToolOutcome(reason, "not_run"))
+        if self._messages is not None:
+            self._messages = _skipped(self._messages, self._calls, reason)
+
+    async def generate_tool_response(self) -> tuple[ToolResult, ...] | None:
+        """Run the turn's tools now and return their results; None if it calls none.
+
+        Asked again, it returns the same: a tool runs at most once, whatever is changed meanwhile.
+        Returns None, too, if the conversation was replaced, and if the run is stopped or parks for
+        an approval or a client tool; it takes no more changes then.
+
+        Who is cancelled meanwhile (a time limit) leaves the run where it is. A tool that was
+        running is cancelled with it; asked again, or once the run goes on, it runs again if its
+        effect policy lets it, and else the model reads that it is not known what it did.
+        """
+        self._check()
+        async with self._running:
+            if self._ran is None and self._calls and self._messages is None and not self._over:
+                self._begun = True
+                self._ran = await self._runner.run_tools(self)
+        return self._ran
+
+    def steered(self, at: float, effect: HandOver) -> Steered:
+        """Return what the caller wants, as the event that answers the hand-over."""
+        appended = tuple(self._append)
+        results = tuple(self._results.values())
+        changed = None if self._setup is self._given else self._setup
+        return Steered(at, effect.id, self._messages, appended, results, changed)
+
+    def ahead(self, at: float, effect: HandOver) -> Steered:
+        """Return what the caller wants so far, as the event that has the tools run now."""
+        said = self.steered(at, effect)
+        self._append, self._given = [], self._setup
+        return said
+
+    def close(self, why: str = OVER) -> None:
+        """Take no more changes."""
+        self._over = self._over or why
+
+    def _check(self) -> None:
+        if self._over:
+            raise ConfigError(self._over)
+
+    def _own(self, result: ToolResult, answered: Mapping[str, ToolResult]) -> ToolResult:
+        """Return a result with the key of its call: the first open one of that id."""
+        waiting = {key: call for key, call in self.calls.items() if key not in answered}
+        own = waiting.get(result.key)
+        if own is not None:
+            return evolve(result, call_id=own.id, name=own.name)
+        for key, call in waiting.items():
+            if result.call_id == call.id:
+                return evolve(result, key=key, name=call.name)
+        raise ConfigError(
+            f"append_messages: a result answers call {result.call_id!r}, which this turn does not "
+            f"make; its calls are {', '.join(repr(one.id) for one in self._calls) or 'none'}"
+        )
+
+    def _result(self, key: str, value: object) -> ToolResult:
+        call = self.calls.get(key)
+        if call is None:
+            raise ConfigError(
+                f"turn {self.index} has no call {key!r}; it has {', '.join(self.calls) or 'none'}"
+            )
+        if isinstance(value, ToolResult):
+            return evolve(value, key=key, call_id=call.id, name=call.name)
+        outcome = outcome_of(value)
+        return ToolResult(key, call.id, call.name, outcome.content, outcome.status)
+
+
+SETTINGS: Final = frozenset(Sampling.__annotations__)
+"""What can be changed in the middle of a run, beside the model and the tool choice."""
+
+
+def _said(message: MessageInput | str) -> MessageInput:
+    return UserMessage(message, origin="steering") if isinstance(message, str) else message
+
+
+def _is_same(given: Message, own: AssistantMessage) -> bool:
+    """Whether a message is the turn's own, perhaps written down and read again."""
+    return isinstance(given, AssistantMessage) and given.parts == own.parts
+
+
+def _skipped(
+    messages: tuple[Message, ...], own: tuple[ToolCall, ...], reason: str
+) -> tuple[Message, ...]:
+    """Return a conversation whose open calls are answered as not run, if they are not the own."""
+    waiting = open_calls(messages)
+    last = next((one for one in reversed(messages) if isinstance(one, AssistantMessage)), None)
+    if not waiting or last is None or last.calls == own:
+        return messages
+    skipped = [ToolResult("", call.id, call.name, reason, "not_run") for _, call in waiting]
+    return repaired((*messages, *skipped)).messages

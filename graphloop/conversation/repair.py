@@ -1,0 +1,226 @@
+"""Repair of a history that came from outside: each call gets its one result, in its place.
+
+Histories are handed in from databases, other libraries and browsers, where a crash left a call
+without a result, a retry left two, or a result arrived after the user had gone on. Wires refuse
+such a history, so it is mended here, or refused by whoever reads `findings`; it is never sent.
+
+Results are told apart by the provider's call id and, where calls share one, by tool name if all
+names fit, else by position: ids may repeat or be empty (CONTRACT §9 #12). A result answers the
+latest turn before it that made a call with its id, so an id that is used again never reaches back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+
+from ..values import AssistantMessage, Message, ToolCall, ToolResult
+
+__all__ = ["Repaired", "open_calls", "repaired"]
+
+Results: TypeAlias = Mapping[int, ToolResult]
+"""Results by their index in the history, in its order."""
+
+Slots: TypeAlias = tuple[int | None, ...]
+"""For each call of a turn, the index of its result in the history."""
+
+KEY: Final = re.compile(r"c-?\d+\.(\d+)")
+"""A key that graphloop itself gave (`values.call_key`); a caller's may be anything."""
+
+UNKNOWN = (
+    "It is not known whether this call took effect: the conversation has no result of it. Check "
+    "before calling it again."
+)
+
+
+class Repaired(Struct, frozen=True):
+    """A history in which calls and results pair one to one, and what had to be mended for it."""
+
+    messages: tuple[Message, ...]
+    findings: tuple[str, ...] = ()
+
+
+def repaired(messages: Sequence[Message], *, keep_open: bool = False) -> Repaired:
+    """Return the history with exactly one result after each call, in the order of the calls.
+
+    A call without a result is answered as unknown: it may have run. A result without a call, or a
+    second one, is dropped; a late one moves to its call. All else stays, as the same objects in
+    the same order.
+
+    Args:
+        messages: any history; it is not changed.
+        keep_open: leave the calls that `open_calls` names without a result.
+    """
+    history = tuple(messages)
+    if _is_paired(history):
+        return Repaired(history)
+    came = _results_by_turn(history)
+    open_turn = _open_turn(history) if keep_open else None
+    slots = {
+        turn: _slots(message.calls, came[turn])
+        for turn, message in enumerate(history)
+        if turn in came and isinstance(message, AssistantMessage)
+    }
+    homes = {at: turn for turn, filled in slots.items() for at in filled if at is not None}
+    mended: list[Message] = []
+    findings: list[str] = []
+    previous = -1
+    for index, message in enumerate(history):
+        if isinstance(message, ToolResult):
+            findings.extend(_strayed(index, message, homes.get(index), previous))
+            continue
+        previous = index
+        mended.append(message)
+        if isinstance(message, AssistantMessage) and index in slots:
+            filled = slots[index]
+            mended.extend(_answers(message, filled, came[index], keep_open=index == open_turn))
+            findings.extend(_gaps(index, message, filled, keep_open=index == open_turn))
+    return Repaired(tuple(mended) if findings else history, tuple(findings))
+
+
+def open_calls(messages: Sequence[Message]) -> tuple[tuple[int, ToolCall], ...]:
+    """Return the unanswered calls of the last turn, each with its place among the turn's calls.
+
+    There are none once anything but results follows the turn: the conversation has gone on.
+    """
+    turn = _open_turn(messages)
+    if turn is None:
+        return ()
+    message = messages[turn]
+    assert isinstance(message, AssistantMessage)
+    ids = {call.id for call in message.calls}
+    results = {
+        at: result
+        for at in range(turn + 1, len(messages))
+        if isinstance(result := messages[at], ToolResult) and result.call_id in ids
+    }
+    filled = _slots(message.calls, results)
+    return tuple([(place, message.calls[place]) for place, at in enumerate(filled) if at is None])
+
+
+def _is_paired(history: Sequence[Message]) -> bool:
+    """Whether nothing is wrong at first sight: nearly always, and ten times faster to see."""
+    waiting: list[ToolCall] = []
+    for message in history:
+        if isinstance(message, ToolResult):
+            if not waiting:
+                return False
+            call = waiting.pop()
+            if call.id != message.call_id or call.name != message.name:
+                return False
+        elif waiting:
+            return False
+        elif isinstance(message, AssistantMessage):
+            waiting = [part for part in reversed(message.parts) if isinstance(part, ToolCall)]
+    return not waiting
+
+
+def _open_turn(messages: Sequence[Message]) -> int | None:
+    """Return the index of the last assistant message, if only results follow it."""
+    for index in range(len(messages) - 1, -1, -1):
+        if not isinstance(message := messages[index], ToolResult):
+            return index if isinstance(message, AssistantMessage) else None
+    return None
+
+
+def _results_by_turn(history: Sequence[Message]) -> dict[int, dict[int, ToolResult]]:
+    """Return, by the index of each turn with calls, the results meant for it.
+
+    Those that no turn asked for are under -1.
+    """
+    came: dict[int, dict[int, ToolResult]] = {}
+    latest: dict[str, int] = {}
+    for index, message in enumerate(history):
+        if isinstance(message, ToolResult):
+            came.setdefault(latest.get(message.call_id, -1), {})[index] = message
+        elif isinstance(message, AssistantMessage):
+            for call in message.calls:
+                latest[call.id] = index
+                came.setdefault(index, {})
+    return came
+
+
+def _slots(calls: Sequence[ToolCall], results: Results) -> Slots:
+    """Return, for each call of a turn, the index of its result."""
+    slots: list[int | None] = [None] * len(calls)
+    wanted: dict[str, list[int]] = {}
+    for place, call in enumerate(calls):
+        wanted.setdefault(call.id, []).append(place)
+    came: dict[str, list[int]] = {}
+    for at, result in results.items():
+        came.setdefault(result.call_id, []).append(at)
+    for call_id, places in wanted.items():
+        indexes = came.get(call_id, [])[: len(places)]
+        own = _places_by_key(places, results, indexes)
+        meant = _places_by_name(calls, places, results, indexes) if own is None else own
+        for place, at in zip(meant, indexes, strict=True):
+            slots[place] = at
+    return tuple(slots)
+
+
+def _places_by_key(
+    places: Sequence[int], results: Results, indexes: Sequence[int]
+) -> Sequence[int] | None:
+    """Return the places that results name by their keys; None unless all do, each another."""
+    keys = [KEY.fullmatch(results[at].key) for at in indexes]
+    named = [int(key[1]) for key in keys if key is not None]
+    all_fit = len(named) == len(indexes) == len({*named} & {*places})
+    return named if all_fit else None
+
+
+def _places_by_name(
+    calls: Sequence[ToolCall], places: Sequence[int], results: Results, indexes: Sequence[int]
+) -> Sequence[int]:
+    """Return the places of results among calls of one id: by name if all fit, else as they came.
+
+    All or nothing, for a history repaired twice must not change twice.
+    """
+    places_by_name: dict[str, list[int]] = {}
+    for place in places:
+        places_by_name.setdefault(calls[place].name, []).append(place)
+    free = {name: iter(same) for name, same in places_by_name.items()}
+    named: list[int] = []
+    for at in indexes:
+        fits = next(free.get(results[at].name, iter(())), None)
+        if fits is None:
+            return places[: len(indexes)]
+        named.append(fits)
+    return named
+
+
+def _answers(
+    message: AssistantMessage, filled: Slots, results: Results, *, keep_open: bool
+) -> Iterator[ToolResult]:
+    """Return a turn's results in the order of its calls, with one for each that has none."""
+    for call, at in zip(message.calls, filled, strict=True):
+        if at is not None:
+            yield results[at]
+        elif not keep_open:
+            yield ToolResult("", call.id, call.name, UNKNOWN, "unknown")
+
+
+def _gaps(turn: int, message: AssistantMessage, filled: Slots, *, keep_open: bool) -> Iterator[str]:
+    """Tell which calls of a turn had no result, and whether the others were out of order."""
+    for place, (call, at) in enumerate(zip(message.calls, filled, strict=True)):
+        if at is None and not keep_open:
+            told = f"messages[{turn}]: call {place} ({_named(call.name, call.id)})"
+            yield f"{told} has no result; it is answered as unknown"
+    came = [at for at in filled if at is not None]
+    if came != sorted(came):
+        yield f"messages[{turn}]: the results of its calls are not in their order; they are sorted"
+
+
+def _strayed(index: int, result: ToolResult, home: int | None, previous: int) -> Iterator[str]:
+    """Tell what becomes of a result that is not where it belongs."""
+    told = f"messages[{index}]: a result ({_named(result.name, result.call_id)})"
+    if home is None:
+        yield f"{told} that no call is waiting for; it is dropped"
+    elif home != previous:
+        yield f"{told} came after messages[{previous}]; it is moved to its call in messages[{home}]"
+
+
+def _named(name: str, call_id: str) -> str:
+    return f"tool {name!r}, id {call_id!r}"

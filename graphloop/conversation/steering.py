@@ -1,0 +1,170 @@
+"""Steering: how the caller's say, and a conversation with open calls, become part of a run.
+
+An assistant turn is recorded before control returns to the caller, and every call of it is
+answered exactly once, whatever the caller does (CONTRACT §6.7, §9 #29 to #31).
+
+A message between a turn's calls and their results would make a history that no wire takes. So the
+words of a node wait while a turn is in hand, and come after its results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from ..effects import HandOver, Note
+from ..errors import IllegalEvent
+from ..events import Setup, Steered
+from ..node_protocol import Wait
+from ..run import Run, evolve, with_conversation, with_messages
+from ..turn import Turn
+from ..values import (
+    AssistantMessage,
+    FinishReason,
+    Message,
+    Reply,
+    ToolResult,
+    call_key,
+    call_place,
+)
+from .repair import open_calls, repaired
+
+__all__ = [
+    "hand_over",
+    "heard",
+    "steered",
+    "taken_up",
+    "told",
+    "unanswered",
+]
+
+S = TypeVar("S")
+
+
+def hand_over(run: Run[S], *, tools_ran: bool = False) -> Wait[S]:
+    """Let the caller have the turn."""
+    return Wait(run, (HandOver(run.next_effect, tools_ran),))
+
+
+def heard(run: Run[S]) -> Run[S]:
+    """Return the run with what somebody said meanwhile at the end of its conversation."""
+    if not run.inbox.steering:
+        return run
+    run = with_messages(run, *run.inbox.steering)
+    return evolve(run, inbox=evolve(run.inbox, steering=()))
+
+
+def steered(run: Run[S], event: Steered) -> Run[S]:
+    """Return the run as its caller wants it."""
+    if event.setup is not None:
+        run = evolve(run, setup=_within(run.setup, event.setup))
+    if event.results:
+        run = evolve(run, turn=_overridden(run, event.results))
+    if event.messages is not None:
+        run = _replaced(run, event.messages, keep_open=not (event.append or run.turn.notes))
+    return evolve(run, turn=evolve(run.turn, notes=(*run.turn.notes, *event.append)))
+
+
+def taken_up(run: Run[S], messages: Sequence[Message]) -> Run[S] | None:
+    """Return the run with the open calls that end `messages` as its turn's; None without any.
+
+    The assistant message and the results that are there already leave the history, to be
+    appended again once the turn is complete. Where the calls are those of the run's own turn, what
+    came of them holds: a call that has its result is never run again (CONTRACT §9 #31).
+    """
+    if not open_calls(messages):
+        return None
+    messages = repaired(messages, keep_open=True).messages
+    at = len(messages) - 1
+    while not isinstance(message := messages[at], AssistantMessage):
+        at -= 1
+    given = iter([one for one in messages[at + 1 :] if isinstance(one, ToolResult)])
+    unanswered = {place for place, _ in open_calls(messages)}
+    calls, turn = message.calls, run.turn
+    known = turn.results if turn.calls == calls and turn.results else (None,) * len(calls)
+    results = tuple(
+        [result if place in unanswered else next(given) for place, result in enumerate(known)]
+    )
+    reply = run.turn.reply or Reply(message, FinishReason.TOOL_CALLS)
+    turn = evolve(
+        turn,
+        reply=evolve(reply, message=message, finish_reason=FinishReason.TOOL_CALLS),
+        calls=calls,
+        verdicts=turn.verdicts if turn.calls == calls else (),
+        results=results if any(result is not None for result in results) else (),
+        given=frozenset(range(len(calls))) - unanswered,
+        dropped=False,
+    )
+    return evolve(with_conversation(run, messages[:at]), turn=turn)
+
+
+def _within(own: Setup, wanted: Setup) -> Setup:
+    """Return the setup with what a caller may change: never the bounds of the run."""
+    return evolve(
+        own,
+        model=wanted.model,
+        tools=wanted.tools,
+        settings=wanted.settings,
+        tool_choice=wanted.tool_choice,
+    )
+
+
+def _overridden(run: Run[S], results: tuple[ToolResult, ...]) -> Turn:
+    turn = run.turn
+    slots = list(turn.results or (None,) * len(turn.calls))
+    for result in results:
+        place = call_place(result.key)
+        if not 0 <= place < len(slots) or result.key != call_key(turn.number, place):
+            raise IllegalEvent(
+                f"Steered answers call {result.key!r} of run {run.id!r}, whose turn {turn.number} "
+                f"makes {len(slots)} call(s)"
+            )
+        slots[place] = result
+    return evolve(turn, results=tuple(slots))
+
+
+def _replaced(run: Run[S], messages: tuple[Message, ...], *, keep_open: bool) -> Run[S]:
+    """Return the run with another conversation, whose open calls become this turn's.
+
+    Once other calls of this turn have run, they have to wait for a turn of their own: two calls
+    must never share a key. What somebody adds after them (`keep_open` is false) closes them.
+    """
+    turn = run.turn
+    taken = taken_up(run, messages)
+    if taken is not None and (not turn.results or taken.turn.calls == turn.calls):
+        return taken
+    if not keep_open:
+        messages = repaired(messages).messages
+    return evolve(with_conversation(run, messages), turn=_dropped(turn))
+
+
+def _dropped(turn: Turn) -> Turn:
+    """Return the turn without its calls, unless they have run: that stays on record."""
+    if turn.verdicts and turn.results and None not in turn.results:
+        return evolve(turn, verdicts=(), dropped=True)
+    return evolve(turn, calls=(), verdicts=(), results=(), dropped=True)
+
+
+def unanswered(run: Run[S]) -> str:
+    """Return why the conversation cannot go on as it stands; empty if it can."""
+    calls = open_calls(run.messages)
+    if not calls:
+        return ""
+    names = ", ".join(repr(call.name) for _, call in calls)
+    return (
+        f"the conversation ends in calls without results ({names}), and no message may stand "
+        "between calls and their results. Lead the run through a Gate, an Execute and an Append, "
+        "which answer them, before this node"
+    )
+
+
+def told(run: Run[S], notes: Sequence[Note]) -> Run[S]:
+    """Return the run with these notes in its conversation, or waiting for the turn in hand.
+
+    `unanswered` has been asked before.
+    """
+    if not notes:
+        return run
+    if run.turn.reply is not None:
+        return evolve(run, turn=evolve(run.turn, notes=(*run.turn.notes, *notes)))
+    return with_messages(run, *notes)

@@ -1,0 +1,111 @@
+"""How many tokens a history costs a model: an estimate, corrected by what was counted last.
+
+No tokenizer: each provider has its own, most tell it to nobody, and what is decided by these
+numbers needs no more than their size (CONTRACT §4.3, estimator).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import ceil
+from typing import assert_never
+
+from msgspec import Struct
+
+from ..values import (
+    AssistantMessage,
+    AssistantPart,
+    FilePart,
+    ImagePart,
+    Message,
+    OpaquePart,
+    ReasoningPart,
+    SystemMessage,
+    TextPart,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+    UserPart,
+)
+
+__all__ = ["CHARS_PER_TOKEN", "Calibration", "content_tokens", "estimate"]
+
+CHARS_PER_TOKEN = 3.6
+BYTES_PER_BASE64 = 0.75
+MESSAGE_TOKENS = 4
+TOOL_TOKENS = 10
+IMAGE_TOKENS = 1_600
+PAGE_CHARS = 50_000
+"""Base64 characters of a document that are taken for one page, which costs what an image does."""
+
+FACTOR_MIN, FACTOR_MAX = 0.5, 2.0
+
+
+class Calibration(Struct, frozen=True, gc=False):
+    """How far the estimate of a conversation was off: what estimates are multiplied by."""
+
+    factor: float = 1.0
+
+    @classmethod
+    def of(cls, estimated: int, measured: int) -> Calibration:
+        """Return the calibration that one measurement gives, within the range of the factor."""
+        if estimated <= 0 or measured <= 0:
+            return cls()
+        return cls(min(FACTOR_MAX, max(FACTOR_MIN, measured / estimated)))
+
+    def corrected(self, tokens: int) -> int:
+        """Return an estimate as the model would probably count it."""
+        return ceil(tokens * self.factor)
+
+
+def estimate(messages: Iterable[Message]) -> int:
+    """Return about how many tokens these messages cost a model.
+
+    Each message counts for itself, so the estimate of a whole is the sum of those of its parts:
+    who keeps a sum need only estimate what is new.
+    """
+    return sum(_tokens(message) for message in messages)
+
+
+def content_tokens(content: str | tuple[UserPart, ...]) -> int:
+    """Return about how many tokens the content of one message costs."""
+    if isinstance(content, str):
+        return _chars(content)
+    return sum(_part_tokens(part) for part in content)
+
+
+def _tokens(message: Message) -> int:
+    match message:
+        case SystemMessage(content=content):
+            cost = _chars(content)
+        case UserMessage(content=content):
+            cost = content_tokens(content)
+        case ToolResult(content=content):
+            cost = content_tokens(content) + TOOL_TOKENS
+        case AssistantMessage(parts=parts):
+            cost = sum(_part_tokens(part) for part in parts)
+        case _:
+            assert_never(message)
+    return MESSAGE_TOKENS + cost
+
+
+def _part_tokens(part: UserPart | AssistantPart) -> int:
+    match part:
+        case TextPart(text=text) | OpaquePart(data=text):
+            return _chars(text)
+        case ImagePart():
+            return IMAGE_TOKENS
+        case FilePart(data=data, media_type=kind):
+            if kind.startswith("text/"):
+                return ceil(len(data) * BYTES_PER_BASE64 / CHARS_PER_TOKEN)
+            return max(1, ceil(len(data) / PAGE_CHARS)) * IMAGE_TOKENS
+        case ReasoningPart():
+            return _chars(part.text, part.signature, part.data)
+        case ToolCall():
+            return _chars(part.name, part.arguments) + TOOL_TOKENS
+        case _:
+            assert_never(part)
+
+
+def _chars(*texts: str) -> int:
+    return ceil(sum(len(text) for text in texts) / CHARS_PER_TOKEN)

@@ -1,0 +1,81 @@
+"""A conversation as text, for a model that reads it as material and not as its own.
+
+Reasoning is left out; images and files are named. Long pieces lose their middle, and so does the
+whole: beginnings say what was wanted, ends what came of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import assert_never
+
+from ..values import (
+    AssistantMessage,
+    AssistantPart,
+    FilePart,
+    ImagePart,
+    Message,
+    OpaquePart,
+    ReasoningPart,
+    SystemMessage,
+    TextPart,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+    UserPart,
+)
+
+__all__ = ["transcript"]
+
+PIECE_CHARS_MAX = 4_000
+
+
+def transcript(messages: Iterable[Message], chars_max: int) -> str:
+    """Return the messages as text of about `chars_max` characters at most."""
+    return _middle_out("\n\n".join(_told(message) for message in messages), chars_max)
+
+
+def _told(message: Message) -> str:
+    match message:
+        case SystemMessage(content=content):
+            return f"system: {_content_told(content)}"
+        case UserMessage(content=content):
+            return f"user: {_content_told(content)}"
+        case AssistantMessage(parts=parts):
+            pieces = [_part_told(one) for one in parts if not isinstance(one, ReasoningPart)]
+            return "\n".join(["assistant:", *pieces])
+        case ToolResult(name=name, status=status, content=content):
+            return f"result of {name} ({status}): {_content_told(content)}"
+        case _:
+            assert_never(message)
+
+
+def _content_told(content: str | tuple[UserPart, ...]) -> str:
+    if isinstance(content, str):
+        return _middle_out(content)
+    return "\n".join(_part_told(part) for part in content)
+
+
+def _part_told(part: UserPart | AssistantPart) -> str:
+    match part:
+        case TextPart(text=text) | ReasoningPart(text=text):
+            return _middle_out(text)
+        case ImagePart():
+            return "[image]"
+        case FilePart(name=name, media_type=kind):
+            return f"[file {name!r} of type {kind!r}]"
+        case ToolCall(name=name, arguments=arguments):
+            return f"[calls {name}: {_middle_out(arguments)}]"
+        case OpaquePart(data=data):
+            return f"[provider: {_middle_out(data)}]"
+        case _:
+            assert_never(part)
+
+
+def _middle_out(text: str, chars_max: int = PIECE_CHARS_MAX) -> str:
+    """Return the text if it fits, else its two ends around a note of what is missing."""
+    if len(text) <= chars_max:
+        return text
+    half = chars_max // 2
+    missing = len(text) - 2 * half
+    return f"{text[:half]}\n[… {missing} characters left out …]\n{text[len(text) - half :]}"

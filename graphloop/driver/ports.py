@@ -1,0 +1,179 @@
+"""What a driver needs of the world, in one value: models, tools, callbacks, a human, a clock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+
+from msgspec import Struct
+
+from ..effects import AskHuman, CallTool, StartRun
+from ..events import Answer, ChildEnded, Event, Started
+from ..graph import Graph
+from ..policy.approvals import Approval
+from ..policy.policy import Policy
+from ..providers.base import Live, Provider
+from ..run import Run
+from ..step import Step
+from ..stores.base import Store
+from ..tools.outcome import ToolOutcome
+from ..tools.tool import Toolbox
+from ..values import Reply
+
+__all__ = [
+    "Approver",
+    "Callback",
+    "ChildPlan",
+    "ChildRun",
+    "LeftOpen",
+    "Nested",
+    "Parked",
+    "Ports",
+    "Price",
+    "Resumption",
+    "Settler",
+    "as_it_ended",
+    "unpriced",
+]
+
+S = TypeVar("S")
+
+
+Approver: TypeAlias = Callable[[AskHuman, Run[S]], Awaitable[Approval]]
+Callback: TypeAlias = Callable[[Run[S]], Answer | Awaitable[Answer]]
+Settler: TypeAlias = Callable[[AskHuman | CallTool], Approval | ToolOutcome]
+Price: TypeAlias = Callable[[Reply], float | None]
+
+
+class LeftOpen(Exception):
+    """Raised by an approver who decides nothing now: the question stays open, as if unasked."""
+
+
+def unpriced(_: Reply) -> float | None:
+    """Price nothing."""
+    return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ports(Generic[S]):
+    """Everything a run reaches through its driver.
+
+    Args:
+        store: where the journal goes.
+        models: the models by label.
+        toolbox: the tools that can run here.
+        callbacks: the user's functions, by the name that `Invoke` gives them.
+        approve: who answers `AskHuman`; None parks the run instead.
+        settle: answers for the open calls of a conversation that was handed in, with what the
+            caller gave; None parks the run with them.
+        children: the agents that can be run as children, by name.
+        gates: the gates above, and the one that is given with the run, outermost first, as this
+            process knows them (`gates_of`). They hold in child runs as well.
+        own: the rules of the graph's own gates, for the functions of their conditions.
+        attended: whether `HandOver` waits for the caller of the run; otherwise nobody steers.
+        resumable: whether somebody could take the run up again that was left in the middle of a
+            tool: then what must not repeat is journaled before it begins. False only where nobody
+            else can reach the store.
+        stoppable: whether a caller may abort the run: a lone tool has a task of its own then, to be
+            left behind in, which costs a little.
+        state_type: the type of the graph's state; None where nobody knows it.
+        kept: whether the journal is written down, so that every state in it has to be readable.
+        secret: signs the tokens of approvals.
+        path: the call keys of the agents above the run.
+        step_s: after how many seconds a turn is given up; None for never.
+        price: what a reply cost, in US dollars.
+        clock: seconds since the epoch; the only time a run ever sees.
+        wrong: which functions answered neither yes nor no, in the run and in those below it.
+    """
+
+    store: Store
+    models: Mapping[str, Provider]
+    toolbox: Toolbox
+    callbacks: Mapping[str, Callback[S]] = field(default_factory=dict[str, Callback[S]])
+    approve: Approver[S] | None = None
+    settle: Settler | None = None
+    children: Mapping[str, ChildPlan] = field(default_factory=dict[str, "ChildPlan"])
+    gates: tuple[Policy, ...] = ()
+    own: Policy | None = None
+    attended: bool = False
+    resumable: bool = True
+    stoppable: bool = True
+    state_type: object = None
+    kept: bool = False
+    secret: bytes | None = None
+    path: tuple[str, ...] = ()
+    step_s: float | None = None
+    price: Price = unpriced
+    clock: Callable[[], float] = time.time
+    wrong: dict[str, None] = field(default_factory=dict[str, None], compare=False)
+
+
+class Parked(Struct, frozen=True):
+    """What became of an effect that this driver cannot answer: it waits for an outside answer."""
+
+    effect: int
+
+
+class Nested(Struct, frozen=True):
+    """Something seen in a child run: `key` is the child's key in its parent.
+
+    `seen` is a step, a delta, or something seen in a child of the child.
+    """
+
+    key: str
+    agent: str
+    graph: Graph[Any]
+    seen: Step[Any] | Live | Nested
+
+
+@dataclass(frozen=True)
+class Resumption(Generic[S]):
+    """A run to resume: where it stands, the answers that came for it, and its own children."""
+
+    run: Run[S]
+    answers: tuple[Event, ...] = ()
+    children: Mapping[str, Resumption[Any]] = field(default_factory=dict[str, "Resumption[Any]"])
+
+
+def as_it_ended(ended: ChildEnded, _: Run[Any]) -> ChildEnded:
+    """Tell the parent how its child ended, and nothing more."""
+    return ended
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChildRun(Generic[S]):
+    """A child run as it can be started, or taken up.
+
+    Args:
+        graph: what to run.
+        ports: its world.
+        run_id: its id, by which its journal is found.
+        begin: makes what it begins with; not asked about a child that has begun.
+        end: makes what its parent is told of how it ended, from that and the child.
+    """
+
+    graph: Graph[S]
+    ports: Ports[S]
+    run_id: str
+    begin: Callable[[], Started]
+    end: Callable[[ChildEnded, Run[S]], ChildEnded] = as_it_ended
+
+
+class ChildPlan(Protocol):
+    """An agent that can be run as a child."""
+
+    def open(self, effect: StartRun, run: Run[Any], ports: Ports[Any]) -> ChildRun[Any]:
+        """Return the child run that `effect` wishes for.
+
+        Args:
+            effect: the wish, with the child's arguments and its budget.
+            run: the parent's run.
+            ports: the parent's world, of which the child gets the store, the approver, the clock
+                and the rules of its gates.
+
+        Raises:
+            ConfigError: the arguments are no question.
+        """
+        ...

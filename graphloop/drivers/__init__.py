@@ -1,1 +1,0 @@
-"""Drivers: what performs effects. One asynchronous, one wrapper, one simulation."""

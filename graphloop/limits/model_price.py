@@ -1,0 +1,61 @@
+"""The caller's own price of a model: for models that no table knows, and prices of one's own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from math import isfinite
+from typing import final
+
+from ..errors import ConfigError
+from ..values import Usage
+
+__all__ = ["ModelPrice"]
+
+_TOKENS_PER_PRICE = 1_000_000
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ModelPrice:
+    """What a model costs, in US dollars for a million tokens.
+
+    Args:
+        input_usd: tokens of the prompt that no cache holds.
+        output_usd: tokens that the model wrote, its reasoning among them.
+        cache_read_usd: tokens read from a prompt cache; left out, they cost as much as input.
+        cache_write_usd: tokens written to a prompt cache; left out, they cost as much as input.
+
+    Raises:
+        ConfigError: a price is negative, infinite or no number.
+    """
+
+    input_usd: float
+    output_usd: float
+    cache_read_usd: float | None = None
+    cache_write_usd: float | None = None
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            price: object = getattr(self, one.name)
+            if not (_is_price(price) or (price is None and one.default is None)):
+                raise ConfigError(
+                    f"ModelPrice.{one.name}: expected US dollars for a million tokens, 0 or more, "
+                    f"found {price!r}."
+                )
+
+    def cost_usd(self, usage: Usage) -> float:
+        """Return the cost of `usage`; reasoning is in its output and is not counted again."""
+        read, write = self.cache_read_usd, self.cache_write_usd
+        dollars = (
+            usage.input_tokens * self.input_usd
+            + usage.output_tokens * self.output_usd
+            + usage.cache_read_tokens * (self.input_usd if read is None else read)
+            + usage.cache_write_tokens * (self.input_usd if write is None else write)
+        )
+        return dollars / _TOKENS_PER_PRICE
+
+
+def _is_price(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return isfinite(value) and value >= 0

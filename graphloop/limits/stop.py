@@ -1,0 +1,286 @@
+"""Stop conditions: small frozen values that a stop node evaluates, purely.
+
+They end a run earlier than `max_steps`; they never extend it. One that could never hold, or always
+would, raises `ConfigError` where it is made. `*_exceed(n)` holds from n on
+(CONTRACT §9 #25): the names are the seeds', the comparison is `>=`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from msgspec import Struct
+
+from ..errors import ConfigError
+from ..run import Run, Spent
+from ..spending import positive_number, whole_number
+from ..turn import StepResult
+
+__all__ = [
+    "AllOf",
+    "AnyOf",
+    "Condition",
+    "CostExceeds",
+    "DurationExceeds",
+    "HasToolCall",
+    "Not",
+    "StepCountIs",
+    "StopInfo",
+    "TotalTokensExceed",
+    "all_of",
+    "any_of",
+    "cost_exceeds",
+    "duration_exceeds",
+    "has_tool_call",
+    "not_",
+    "parts_of",
+    "step_count_is",
+    "total_tokens_exceed",
+]
+
+
+class StopInfo(Struct, frozen=True):
+    """What a stop condition may look at.
+
+    Attributes:
+        steps: the turns so far.
+        spent: what they have cost.
+        elapsed_s: seconds of work; waiting for people does not count.
+    """
+
+    steps: Sequence[StepResult]
+    spent: Spent
+    elapsed_s: float
+
+    @classmethod
+    def of(cls, run: Run[Any]) -> StopInfo:
+        """Return what a stop condition may look at in a run."""
+        return cls(run.record.steps, run.spent, run.spent.seconds)
+
+    @property
+    def step_count(self) -> int:
+        """How many turns the run has taken."""
+        return len(self.steps)
+
+
+@runtime_checkable
+class Condition(Protocol):
+    """A pure stop condition: a named, frozen value."""
+
+    @property
+    def name(self) -> str:
+        """The name reported in `stopped_by`."""
+        ...
+
+    def holds(self, info: StopInfo, /) -> bool:
+        """Whether the run stops here."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StepCountIs:
+    """Holds from the given number of turns on."""
+
+    count: int
+    name: str = "step_count_is"
+
+    def __post_init__(self) -> None:
+        """Refuse a condition that cannot work."""
+        whole_number("stop.step_count_is", self.count)
+
+    def holds(self, info: StopInfo, /) -> bool:
+        """Whether the run has taken `count` turns."""
+        return info.step_count >= self.count
+
+
+@dataclass(frozen=True, slots=True)
+class HasToolCall:
+    """Holds when the latest turn called the tool, whatever became of the call."""
+
+    tool: str
+    name: str = "has_tool_call"
+
+    def __post_init__(self) -> None:
+        """Refuse a condition that cannot work."""
+        if not isinstance(self.tool, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"`stop.has_tool_call` is the name of a tool; found {self.tool!r}")
+
+    def holds(self, info: StopInfo, /) -> bool:
+        """Whether the latest turn called `tool`."""
+        last = info.steps[-1].tool_calls if info.steps else ()
+        return any(call.name == self.tool for call in last)
+
+
+@dataclass(frozen=True, slots=True)
+class TotalTokensExceed:
+    """Holds from the given number of tokens on, as providers reported them."""
+
+    tokens_max: int
+    name: str = "total_tokens_exceed"
+
+    def __post_init__(self) -> None:
+        """Refuse a condition that cannot work."""
+        whole_number("stop.total_tokens_exceed", self.tokens_max)
+
+    def holds(self, info: StopInfo, /) -> bool:
+        """Whether the run has used `tokens_max` tokens."""
+        return info.spent.usage.total_tokens >= self.tokens_max
+
+
+@dataclass(frozen=True, slots=True)
+class CostExceeds:
+    """Holds from the given cost on, over all model calls of known price."""
+
+    usd_max: float
+    name: str = "cost_exceeds"
+
+    def __post_init__(self) -> None:
+        """Refuse a condition that cannot work."""
+        positive_number("stop.cost_exceeds", self.usd_max)
+
+    def holds(self, info: StopInfo, /) -> bool:
+        """Whether the run has cost `usd_max` US dollars."""
+        return info.spent.cost_usd >= self.usd_max
+
+
+@dataclass(frozen=True, slots=True)
+class DurationExceeds:
+    """Holds from the given number of seconds of work on; waiting for people does not count."""
+
+    seconds_max: float
+    name: str = "duration_exceeds"
+
+    def __post_init__(self) -> None:
+        """Refuse a condition that cannot work."""
+        positive_number("stop.duration_exceeds", self.seconds_max)
+
+    def holds(self, info: StopInfo, /) -> bool:
+        """Whether the run has worked for `seconds_max` seconds."""
+        return info.elapsed_s >= self.seconds_max
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """Holds when at least one of the conditions holds."""
+
+    conditions: tuple[Condition, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse a condition that could never hold."""
+        _conditions("stop.any_of", self.conditions)
+
+    @property
+    def name(self) -> str:
+        """The name reported in `stopped_by`."""
+        return f"any_of({', '.join([one.name for one in self.conditions])})"
+
+    def holds(self, info: StopInfo, /) -> bool:
+        """Whether one of them holds."""
+        return any(one.holds(info) for one in self.conditions)
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    """Holds when every one of the conditions holds."""
+
+    conditions: tuple[Condition, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse a condition that would always hold."""
+        _conditions("stop.all_of", self.conditions)
+
+    @property
+    def name(self) -> str:
+        """The name reported in `stopped_by`."""
+        return f"all_of({', '.join([one.name for one in self.conditions])})"
+
+    def holds(self, info: StopInfo, /) -> bool:
+        """Whether all of them hold."""
+        return all(one.holds(info) for one in self.conditions)
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """Holds when the condition does not."""
+
+    condition: Condition
+
+    def __post_init__(self) -> None:
+        """Refuse what is no condition."""
+        _conditions("stop.not_", (self.condition,))
+
+    @property
+    def name(self) -> str:
+        """The name reported in `stopped_by`."""
+        return f"not_({self.condition.name})"
+
+    def holds(self, info: StopInfo, /) -> bool:
+        """Whether it does not hold."""
+        return not self.condition.holds(info)
+
+
+def parts_of(condition: Condition) -> tuple[Condition, ...]:
+    """Return the conditions that this one is made of, at any depth; itself if of none."""
+    match condition:
+        case AnyOf(conditions=conditions) | AllOf(conditions=conditions):
+            return tuple([part for one in conditions for part in parts_of(one)])
+        case Not(condition=one):
+            return parts_of(one)
+        case _:
+            return (condition,)
+
+
+def any_of(*conditions: Condition) -> Condition:
+    """Stop once at least one of these holds."""
+    return AnyOf(conditions)
+
+
+def all_of(*conditions: Condition) -> Condition:
+    """Stop once all of these hold at the same time."""
+    return AllOf(conditions)
+
+
+def not_(condition: Condition) -> Condition:
+    """Stop once this does not hold."""
+    return Not(condition)
+
+
+def step_count_is(count: int) -> Condition:
+    """Stop once the run has taken `count` turns."""
+    return StepCountIs(count)
+
+
+def has_tool_call(tool: str) -> Condition:
+    """Stop after a turn that called `tool`; denied and failed calls count too."""
+    return HasToolCall(tool)
+
+
+def total_tokens_exceed(tokens_max: int) -> Condition:
+    """Stop once the run has used at least `tokens_max` tokens."""
+    return TotalTokensExceed(tokens_max)
+
+
+def cost_exceeds(usd_max: float) -> Condition:
+    """Stop once the run has cost at least `usd_max` US dollars."""
+    return CostExceeds(usd_max)
+
+
+def duration_exceeds(seconds_max: float) -> Condition:
+    """Stop at the next boundary once the run has worked for at least `seconds_max` seconds.
+
+    Waiting for people does not count.
+    """
+    return DurationExceeds(seconds_max)
+
+
+def _conditions(name: str, given: tuple[object, ...]) -> None:
+    if not given:
+        raise ConfigError(f"`{name}` combines conditions; found none")
+    for one in given:
+        if isinstance(one, type) or not isinstance(one, Condition):
+            raise ConfigError(
+                f"`{name}` combines conditions (graphloop.stop); found {one!r:.80}. Functions "
+                "stand for themselves: put them beside it in `stop_when`"
+            )

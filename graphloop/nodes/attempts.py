@@ -1,0 +1,213 @@
+"""Attempts: which nodes may be entered again after they have failed, and what stops even that.
+
+What runs tools, adds to the history or asks a person is never tried again: it has happened. A model
+that failed has said nothing. A child that is tried again is a new run, whose calls go through its
+gates like the first one's. Nothing is tried again once the budget is spent or somebody stops the
+run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final, TypeVar, cast
+
+from ..contract import Cap, ChildContract, Contract, contract_of
+from ..effects import Tell
+from ..errors import MISTAKES, ConfigError, NotDeterministic
+from ..history import History
+from ..node_protocol import Kind, Node, node_flaw_of, nodes_within
+from ..outcomes import Aborted, Calls, Outcome
+from ..run import EndReason, Run, ended_by, evolve, with_count
+from ..turn import Dialogue, Turn
+from ..values import UserMessage
+
+__all__ = ["attempted", "check_attempts", "counter_of", "either", "may_try_again", "repeated"]
+
+S = TypeVar("S")
+
+
+REPEATABLE: Final[frozenset[Kind]] = frozenset({"model", "graph", "check", "pure"})
+NEVER: Final = frozenset({Aborted, Calls})
+OPEN: Final = frozenset({EndReason.COMPLETED, EndReason.ERROR})
+WRONG: Final = MISTAKES | {NotDeterministic.__name__}
+"""Failures that tell of a mistake in the code: another attempt would hide it."""
+
+
+def check_attempts(
+    wrapper: str, nodes: Iterable[Node[S, Outcome]], on: Iterable[type[Outcome]]
+) -> frozenset[type[Outcome]]:
+    """Return the outcomes after which something is tried again.
+
+    Args:
+        wrapper: what asks, for messages.
+        nodes: the nodes that would be entered; the first is the one that may leave so.
+        on: the outcomes.
+
+    Raises:
+        ConfigError: a node must not be tried again, or is never left so, or an outcome is one
+            that has to stand.
+    """
+    wrapped = tuple(nodes)
+    for node in wrapped:
+        name = cast("object", node.name)  # Users are not checked.
+        if flaw := node_flaw_of(name) if isinstance(name, str) else "it is no text":
+            # It is in no table itself, and asks by its own name.
+            raise ConfigError(f"{wrapper}: {name!r:.60} is not a node's name: {flaw}")
+        if node.kind not in REPEATABLE:
+            kinds = ", ".join(sorted(REPEATABLE))
+            raise ConfigError(
+                f"{wrapper} takes nodes that can be tried again ({kinds}); {node.name!r} is of the "
+                f"kind {node.kind!r}: what it does must not happen twice"
+            )
+        judged = contract_of(node)
+        if judged is not None and judged.once_ended is not None:
+            raise ConfigError(
+                f"{wrapper} takes nodes that do the same each time; {node.name!r} goes by how the "
+                "run has ended, and its failure is an ending: try again within its own function"
+            )
+    first = wrapped[0]
+    chosen = frozenset(on if isinstance(on, Iterable) else ())  # pyright: ignore[reportUnnecessaryIsInstance] - users are not checked.
+    if not chosen or not chosen <= first.outcomes - NEVER:
+        fit = ", ".join(sorted(one.__name__ for one in first.outcomes - NEVER))
+        raise ConfigError(
+            f"{wrapper}: `on` is a tuple of outcomes of {first.name!r} after which something "
+            f"else may be tried ({fit}); found {on!r:.80}"
+        )
+    return chosen
+
+
+def counter_of(wrapper: str, name: str, *nodes: Node[S, Outcome]) -> str:
+    """Return what counts the attempts of a wrapper: nothing that is wrapped in it counts there.
+
+    Args:
+        wrapper: its kind.
+        name: its name, which what is wrapped may have too.
+        nodes: what it wraps.
+    """
+    depth = max(map(_wrappers, nodes))
+    return f"{wrapper}{'+' * depth}:{name}"
+
+
+def _wrappers(node: Node[Any, Outcome]) -> int:
+    """Return how many wrappers stand around each other in a node."""
+    within = nodes_within(node)
+    return 1 + max(map(_wrappers, within)) if within else 0
+
+
+def may_try_again(run: Run[S]) -> bool:
+    """Whether a run that has failed may try anything else."""
+    if run.inbox.stopping is not None or run.setup.budget.tripped(run.spent):
+        return False
+    if run.ending is None:
+        return True
+    failure = run.ending.failure
+    return run.ending.reason in OPEN and (failure is None or failure.error not in WRONG)
+
+
+def attempted(
+    run: Run[S],
+    counter: str,
+    count: int,
+    failed: Node[S, Outcome] | None,
+    talked: Dialogue | None = None,
+) -> Run[S]:
+    """Return the run with an attempt counted, and without what the failed one has left behind.
+
+    Args:
+        run: the run.
+        counter: what counts the attempts.
+        count: how many there have been.
+        failed: the node that failed; None at the first attempt.
+        talked: what it asked and told before it failed, if it is a generator.
+    """
+    run = with_count(run, counter, count)
+    if failed is None:
+        return run
+    run = _untold(run, talked)
+    return ended_by(evolve(run, turn=_cleared(run.turn, failed)), None)
+
+
+def _untold(run: Run[S], talked: Dialogue | None) -> Run[S]:
+    """Return the run without what a generator told: nothing else has come after it."""
+    exchanges = () if talked is None else talked.exchanges
+    count = sum(isinstance(one.ask, Tell) for one in exchanges)
+    if not count:
+        return run
+    if run.turn.reply is not None:
+        return evolve(run, turn=evolve(run.turn, notes=run.turn.notes[:-count]))
+    record = evolve(run.record, added=History(run.record.added[:-count]))
+    return evolve(run, messages=History(run.messages[:-count]), record=record)
+
+
+def _cleared(turn: Turn, failed: Node[S, Outcome]) -> Turn:
+    notes = tuple(
+        [
+            one
+            for one in turn.notes
+            if not (isinstance(one, UserMessage) and one.origin == failed.name)
+        ]
+    )
+    turn = evolve(turn, notes=notes, fallbacks=0)
+    # Calls that nobody has answered may stand in the turn where any other node is tried again.
+    return turn.without_reply() if failed.kind == "model" else turn
+
+
+def repeated(contract: Contract, times: int, on: frozenset[type[Outcome]]) -> Contract:
+    """Return what a node promises that is entered up to `times` times a visit."""
+    moves = contract.moves.union(*map(contract.may_move, on))
+    known = {one.name for one in contract.children}
+    started = Counter(one for one in contract.agents if one not in known)
+    children = [*contract.children, *[ChildContract(one, runs=n) for one, n in started.items()]]
+    again = [replace(one, runs=None if one.runs is None else one.runs * times) for one in children]
+    calls = None if contract.model_calls is None else contract.model_calls * times
+    # What is tried again has lost what was noted in its name.
+    kept = frozenset[type[Outcome]]()
+    return replace(contract, moves=moves, model_calls=calls, children=tuple(again), keeps=kept)
+
+
+def either(first: Contract, second: Contract, on: frozenset[type[Outcome]]) -> Contract:
+    """Return what a node promises that is `first`, and then perhaps `second`.
+
+    Who knows which of them leaves by which outcome says what is `unwritten`.
+    """
+    calls = (first.model_calls, second.model_calls)
+    surely = {
+        outcome: first.moved(outcome) & second.moved(outcome)
+        for outcome in (*first.surely, *second.surely)
+    }
+    return Contract(
+        caps=_both(first.caps, second.caps),
+        moves=first.moves.union(second.moves, *map(first.may_move, on)),
+        moves_by={
+            outcome: first.may_move(outcome) | second.may_move(outcome)
+            for outcome in (*first.moves_by, *second.moves_by, *surely)
+        },
+        surely=surely,
+        model_calls=None if calls[0] is None or calls[1] is None else calls[0] + calls[1],
+        agents=(*first.agents, *second.agents),
+        tools=first.tools or second.tools,
+        asks=first.asks or second.asks,
+        reads=_fields(first.reads, second.reads),
+        writes=_fields(first.writes, second.writes),
+        children=(*first.children, *second.children),
+        join=first.join or second.join,
+        reducers=first.reducers | second.reducers,
+        functions=(*first.functions, *second.functions),
+    )
+
+
+def _both(
+    first: Mapping[type[Outcome], Cap], second: Mapping[type[Outcome], Cap]
+) -> dict[type[Outcome], Cap]:
+    """Return the caps that hold of both; two that count alike add up, others are unknown."""
+    return {
+        outcome: replace(cap, times=cap.times + second[outcome].times)
+        for outcome, cap in first.items()
+        if outcome in second and replace(second[outcome], times=cap.times) == cap
+    }
+
+
+def _fields(first: frozenset[str] | None, second: frozenset[str] | None) -> frozenset[str] | None:
+    return None if first is None or second is None else first | second

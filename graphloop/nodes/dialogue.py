@@ -1,0 +1,221 @@
+"""Dialogue: several effects in a row, as a node's generator asks for them.
+
+The generator itself is never kept: it is run again from its beginning, by a driver, and fed what
+it was answered so far (`Run.dialogue`). Each time it comes to one more ask, which is a fact of the
+journal, and becomes an effect here, within what its node promises the proofs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar, assert_never, final
+
+from ..conversation.steering import told, unanswered
+from ..effects import (
+    IN_WORDS,
+    Answer,
+    Ask,
+    AskAgent,
+    AskHuman,
+    AskModel,
+    AskPerson,
+    CallModel,
+    Effect,
+    PersonSaid,
+    StartRun,
+    Tell,
+)
+from ..events import ChildEnded, Decided, EffectFailed, Event, Failure, ModelReplied
+from ..history import History
+from ..limits.capacity import free, too_deep
+from ..run import Run, evolve
+from ..spending import stricter
+from ..turn import Dialogue, Exchange
+from ..values import Message, ModelRequest, SystemMessage, ToolCall, UserMessage
+
+__all__ = ["ASKS_MAX", "Asks", "entered", "heard_back", "over", "person_said", "wish"]
+
+S = TypeVar("S")
+
+ASKS_MAX: Final = 1_000
+"""How much one visit asks at most; more means a generator that never returns."""
+
+
+@final
+@dataclass(frozen=True)
+class Asks:
+    """What one visit of a node may ask for.
+
+    Args:
+        kinds: the kinds of asks.
+        model_calls: how many models it asks at most; None for any number.
+        agents: how many runs it begins of which agents at most.
+    """
+
+    kinds: frozenset[type[Ask]]
+    model_calls: int | None = None
+    agents: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def models(self) -> int | None:
+        """How many models one visit asks at most; None if nobody knows."""
+        return self.model_calls if AskModel in self.kinds else 0
+
+    def refusal(self, ask: Ask, exchanges: Sequence[Exchange]) -> Failure | None:
+        """Return why an ask that comes after these exchanges is not sent; None if it is."""
+        if type(ask) not in self.kinds and not isinstance(ask, AskAgent):
+            words = ", ".join(sorted(one.__name__ for one in self.kinds))
+            found = f"it asks with {words}, as its annotation says, and found {type(ask).__name__}"
+            return Failure("ConfigError", f"{found}: add it to the annotation")
+        if len(exchanges) >= ASKS_MAX:
+            found = f"one visit has asked {ASKS_MAX} times, and would ask again"
+            return Failure("CapReached", f"{found}: let its generator return")
+        before = [one.ask for one in exchanges]
+        match ask:
+            case AskModel() if self.model_calls is not None:
+                asked = sum(isinstance(one, AskModel) for one in before)
+                if asked >= self.model_calls:
+                    return Failure(
+                        "CapReached",
+                        f"one visit asks {self.model_calls} models at most, as it declares, and "
+                        f"was to ask one more: it was not sent. Raise `model_calls`",
+                    )
+            case AskAgent(agent=agent):
+                most = dict(self.agents).get(agent)
+                if most is None:
+                    known = ", ".join(repr(name) for name, _ in self.agents) or "none"
+                    found = f"it asks agent {agent!r}, and declares {known}"
+                    return Failure("ConfigError", f"{found}: write `agents={{{agent!r}: 1}}`")
+                ran = sum(isinstance(one, AskAgent) and one.agent == agent for one in before)
+                if ran >= most:
+                    return Failure(
+                        "CapReached",
+                        f"one visit begins {most} runs of agent {agent!r} at most, as it declares, "
+                        "and was to begin one more: it was not. Raise its number in `agents`",
+                    )
+            case _:
+                pass
+        return None
+
+
+def entered(run: Run[S]) -> Run[S]:
+    """Return the run with a new dialogue, of which nothing has been asked."""
+    dialogue = Dialogue(run.next_effect, len(run.messages), run.spent.usage)
+    return _with(run, dialogue)
+
+
+def over(run: Run[S]) -> Run[S]:
+    """Return the run without a dialogue: its node is left."""
+    return run if run.turn.dialogue is None else _with(run, None)
+
+
+def wish(run: Run[S], ask: Ask, node: str) -> tuple[Run[S], Effect | None] | Failure:
+    """Return the run that waits for an ask, and its effect; without one, it is answered.
+
+    Args:
+        run: the run, in a dialogue.
+        ask: what is asked.
+        node: the name of the node that asks.
+    """
+    dialogue = run.turn.dialogue
+    assert dialogue is not None, "a node that is asked on has begun a dialogue"
+    needs_whole = isinstance(ask, Tell) or (not isinstance(ask, AskPerson) and ask.conversation)
+    if needs_whole and (why := unanswered(run)):
+        return Failure("ConfigError", why)
+    waiting = _with(run, evolve(dialogue, asked=ask))
+    match ask:
+        case AskModel():
+            return waiting, _call(run, ask, node)
+        case AskPerson(question=question):
+            arguments = json.dumps({"question": question, "answer": ""}, ensure_ascii=False)
+            ttl_s = run.setup.approval_ttl_s
+            expires_at = None if ttl_s is None else run.at + ttl_s
+            call = ToolCall("", node, arguments)
+            key = f"{node}.{run.next_effect}"
+            asked = AskHuman(run.next_effect, key, call, expires_at, takes=IN_WORDS)
+            return waiting, asked
+        case AskAgent(agent=agent):
+            if (failure := too_deep(run.setup, [agent])) is not None:
+                return failure
+            key, messages = f"{node}.{run.next_effect}", _read(run, ask, node)
+            return waiting, StartRun(run.next_effect, key, agent, "", messages, free(run, 0))
+        case Tell(message=message):
+            if isinstance(message, UserMessage) and not message.origin:
+                message = evolve(message, origin=node)
+            return _answered(told(waiting, (message,)), None), None
+        case _:
+            assert_never(ask)
+
+
+def heard_back(run: Run[S], event: Event, answered: Effect | None) -> Run[S] | None:
+    """Return the run with what an ask was answered; None if the event answers none."""
+    match event, answered:
+        case ModelReplied(reply=reply), CallModel():
+            return _answered(run, reply)
+        case Decided(), AskHuman():
+            return _answered(run, person_said(event, answered))
+        case ChildEnded(), StartRun():
+            return _answered(run, _text(event, answered))
+        case EffectFailed(failure=failure), CallModel() | AskHuman() | StartRun():
+            # Its traceback is in the journal; a run holds what decides how it goes on.
+            return _answered(run, evolve(failure, traceback=""))
+        case _:
+            return None
+
+
+def _answered(run: Run[S], answer: Answer | Failure) -> Run[S]:
+    dialogue = run.turn.dialogue
+    assert dialogue is not None, "what was asked was asked in a dialogue"
+    assert dialogue.asked is not None, "what is answered was asked"
+    exchanges = (*dialogue.exchanges, Exchange(dialogue.asked, answer))
+    return _with(run, evolve(dialogue, exchanges=exchanges, asked=None))
+
+
+def _with(run: Run[S], dialogue: Dialogue | None) -> Run[S]:
+    return evolve(run, turn=evolve(run.turn, dialogue=dialogue))
+
+
+def _call(run: Run[S], ask: AskModel, node: str) -> CallModel:
+    settings = run.setup.settings
+    # What is proven of a run rests on its own limit, which no node may raise.
+    settings = evolve(settings, max_tokens=stricter(settings.max_tokens, ask.max_tokens))
+    request = ModelRequest(_read(run, ask, node), settings=settings)
+    return CallModel(run.next_effect, ask.model or run.setup.model, request)
+
+
+def _read(run: Run[S], ask: AskModel | AskAgent, node: str) -> History[Message]:
+    """Return what a model or an agent is sent."""
+    messages: History[Message] = run.messages if ask.conversation else History()
+    if isinstance(ask, AskModel) and ask.system:
+        messages = messages.append(SystemMessage(ask.system))
+    return messages.append(UserMessage(ask.prompt, origin=node))
+
+
+def _text(ended: ChildEnded, started: StartRun) -> str | Failure:
+    """Return what an agent answered."""
+    if ended.changed:
+        found = f"agent {started.agent!r} changes the state, which a generator cannot take"
+        return Failure("ConfigError", f"{found}: use it as a node")
+    return ended.content if ended.status == "ok" else Failure("RunFailed", ended.content)
+
+
+def person_said(decided: Decided, asked: AskHuman) -> PersonSaid:
+    """Return a person's word; whatever is not a clear yes in time is a no."""
+    if not decided.approved:
+        return PersonSaid(approved=False, reason=decided.reason)
+    given_at = decided.at if decided.given_at is None else decided.given_at
+    if asked.expires_at is not None and not given_at < asked.expires_at:
+        return PersonSaid(approved=False, reason="The approval had expired.")
+    if decided.arguments in {"", asked.call.arguments}:
+        return PersonSaid(approved=True, reason=decided.reason)
+    try:
+        edited = json.loads(decided.arguments)
+    except (ValueError, RecursionError):
+        edited = None
+    match edited:
+        case {"answer": str(answer)} if edited.keys() <= json.loads(asked.call.arguments).keys():
+            return PersonSaid(approved=True, reason=decided.reason, answer=answer)
+        case _:
+            return PersonSaid(approved=False, reason='An answer in words is {"answer": "…"}.')

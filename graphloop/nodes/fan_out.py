@@ -1,0 +1,228 @@
+"""Fan-out: several child runs at once, which answer together in the model's place.
+
+The branches stand in the turn (`Turn.branches`), each with what came of it, so a run that parks
+in one of them keeps the answers of the others. As many run at once as `concurrency` says, each with
+an equal share of what the budget has left. What is not needed any more is stopped by the driver
+(`Turn.abandoned`), and what it has spent is counted.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias, TypeVar, final
+
+from ..contract import ChildContract, Contract
+from ..contract import Join as Waits
+from ..conversation.answer import taken_further
+from ..conversation.steering import heard
+from ..effects import Effect, Invoke, StartRun
+from ..errors import MISTAKES
+from ..events import CallbackReturned, ChildEnded, EffectFailed, Event, Failure, Joined
+from ..history import History
+from ..limits.capacity import free, no_start
+from ..node_protocol import Leave, Reaction, Wait
+from ..outcomes import Aborted, Answered, Failed
+from ..run import Ending, EndReason, Run, ended_by, evolve
+from ..spending import Budget
+from ..turn import BranchRun, Turn
+from ..values import AssistantMessage, FinishReason, Message, Reply, TextPart, UserMessage
+from .joins import BranchJoin, Reducer, is_decided, joined
+
+__all__ = ["FanOut", "FanOutOutcome"]
+
+S = TypeVar("S")
+
+FanOutOutcome: TypeAlias = Answered | Failed | Aborted
+
+LATE: Final = "Not needed any more: the others had decided."
+
+BY_MISTAKE: Final = tuple([f"{one}: " for one in sorted(MISTAKES)])
+"""How begins what is told of a branch that cannot run, or meets a mistake of the developer's."""
+
+WAITS: Final[dict[BranchJoin, Waits]] = {
+    "collect": "collect",
+    "fail_fast": "all",
+    "first": "first",
+    "majority": "collect",
+}
+
+
+@final
+@dataclass(frozen=True)
+class FanOut:
+    """What a node does that waits for several child runs.
+
+    Args:
+        name: the node's name.
+        join: what to wait for.
+        reducer: how the answers become one, or
+        callback: the name of the function that is invoked to join them; it finds them in
+            `run.turn.branches` and returns `Joined`.
+        concurrency: how many may run at once.
+        alone: whether a child reads nothing but its own prompt.
+    """
+
+    name: str
+    join: BranchJoin
+    reducer: Reducer
+    callback: str
+    concurrency: int
+    alone: bool = False
+
+    def contract(self, runs: Mapping[str, int]) -> Contract:
+        """Return what such a node promises that begins so many runs of each agent."""
+        many = sum(runs.values()) > 1
+        children = tuple(
+            [ChildContract(name=agent, many=many, runs=most) for agent, most in runs.items()]
+        )
+        return Contract(
+            moves=frozenset({"turn", "close"}),
+            surely={Answered: frozenset({"turn"})},
+            agents=tuple(runs),
+            children=children,
+            join=WAITS[self.join],
+            needs=None if self.join == "fail_fast" else 1,
+            functions=(self.callback,) if self.callback else (),
+        )
+
+    def start(self, run: Run[S], branches: tuple[BranchRun, ...]) -> Reaction[S, FanOutOutcome]:
+        """Open a turn, and start the first branches."""
+        if (ending := no_start(run, [one.agent for one in branches])) is not None:
+            return Leave(ended_by(run, ending), Failed())
+        turn = Turn(number=run.turn.number + 1, branches=branches)
+        return self._go_on(heard(evolve(taken_further(run), turn=turn)))
+
+    def on(self, run: Run[S], event: Event, answered: Effect | None) -> Reaction[S, FanOutOutcome]:
+        """Keep what came of a branch, and start the next; or take the joined answer."""
+        match event, answered:
+            case ChildEnded(), StartRun():
+                ended = self._ended(run, event)
+                usage = run.turn.usage + event.spent.usage
+                return self._go_on(evolve(run, turn=evolve(ended, usage=usage)))
+            case EffectFailed(failure=failure), StartRun():
+                content = f"{failure.error}: {failure.message}"
+                ended = self._ended(run, ChildEnded(event.at, event.effect, content, "error"))
+                usage = run.turn.usage + event.spent.usage
+                run = evolve(run, turn=evolve(ended, usage=usage))
+                return self._broken_off(run) if _is_mistake(ended, event) else self._go_on(run)
+            case CallbackReturned(answer=Joined(text=text)), Invoke():
+                return self._answered(run, text)
+            case CallbackReturned(answer=answer), Invoke():
+                found = f"{self.callback!r} answers with Joined; found {type(answer).__name__}"
+                return _failed(run, Failure("ConfigError", found))
+            case EffectFailed(failure=failure), Invoke():
+                return _failed(run, failure)
+            case _:
+                return Leave(run, Aborted())
+
+    def _ended(self, run: Run[S], event: ChildEnded) -> Turn:
+        """Return the turn with what came of one branch; what comes too late has not answered."""
+        branches = run.turn.branches
+        status, content = event.status, event.content
+        if is_decided(branches, self.join):
+            status, content = "not_run", LATE
+        # They are started in order, so their effects rise.
+        at = bisect_left(branches, event.effect, hi=_begun(branches), key=_effect)
+        ended = evolve(branches[at], status=status, content=content)
+        return evolve(run.turn, branches=(*branches[:at], ended, *branches[at + 1 :]))
+
+    def _go_on(self, run: Run[S]) -> Reaction[S, FanOutOutcome]:
+        """Start as many branches as there is room for, or join what they have answered."""
+        branches = run.turn.branches
+        if is_decided(branches, self.join):
+            if run.pending:
+                return Wait(_abandoned(run))
+            return self._join(run)
+        first = _begun(branches)
+        waiting = branches[first:]
+        if waiting and waiting[0].status is None:
+            if spent := run.setup.budget.tripped(run.spent):
+                refused = f"Not run: {', '.join(spent)} of the run is spent."
+                unused = [evolve(one, status="not_run", content=refused) for one in waiting]
+                branches = (*branches[:first], *unused)
+                return self._go_on(evolve(run, turn=evolve(run.turn, branches=branches)))
+            room = self.concurrency - len(run.pending)
+            if room > 0:
+                return self._started(run, first, waiting[:room], len(waiting))
+        return Wait(run) if run.pending else self._join(run)
+
+    def _broken_off(self, run: Run[S]) -> Reaction[S, FanOutOutcome]:
+        """Stop the others of a branch that cannot run: a mistake is nobody's answer."""
+        branches = [
+            one if one.effect else evolve(one, status="not_run", content=LATE)
+            for one in run.turn.branches
+        ]
+        run = evolve(run, turn=evolve(run.turn, branches=tuple(branches)))
+        return Wait(_abandoned(run)) if run.pending else self._join(run)
+
+    def _started(
+        self, run: Run[S], first: int, starting: Sequence[BranchRun], waiting: int
+    ) -> Reaction[S, FanOutOutcome]:
+        """Start the first of the branches that wait, each with its share of what is left."""
+        left, number = free(run, 0), run.next_effect
+        effects = tuple(
+            [
+                self._wish(run, one, number + at, left.share(waiting, at))
+                for at, one in enumerate(starting)
+            ]
+        )
+        begun = [evolve(one, effect=number + at) for at, one in enumerate(starting)]
+        branches = run.turn.branches
+        branches = (*branches[:first], *begun, *branches[first + len(begun) :])
+        return Wait(evolve(run, turn=evolve(run.turn, branches=branches)), effects)
+
+    def _wish(self, run: Run[S], branch: BranchRun, number: int, share: Budget) -> StartRun:
+        messages: History[Message] = History() if self.alone else run.messages
+        if branch.prompt:
+            messages = messages.append(UserMessage(branch.prompt, origin=self.name))
+        # An effect's id is its own in the whole run, so no two children share a journal.
+        return StartRun(number, f"{self.name}.{number}", branch.agent, "", messages, share)
+
+    def _join(self, run: Run[S]) -> Reaction[S, FanOutOutcome]:
+        branches = run.turn.branches
+        bad = [one for one in branches if one.status != "ok"]
+        for one in bad:
+            if one.status == "error" and one.content.startswith(BY_MISTAKE):
+                error, _, message = one.content.partition(": ")
+                return _failed(run, Failure(error, f"{one.name}: {message}"))
+        if len(bad) == len(branches) or (bad and self.join == "fail_fast"):
+            bad.sort(key=lambda one: one.status == "not_run")  # What failed says more.
+            return _failed(run, Failure("RunFailed", f"{bad[0].name}: {bad[0].content}"))
+        if self.callback:
+            return Wait(run, (Invoke(run.next_effect, self.callback),))
+        return self._answered(run, joined(branches, self.reducer))
+
+    def _answered(self, run: Run[S], text: str) -> Reaction[S, FanOutOutcome]:
+        """Take the joined answer as the turn's reply."""
+        message = AssistantMessage((TextPart(text),))
+        reply = Reply(message, FinishReason.STOP, model=self.name)
+        return Leave(evolve(run, turn=evolve(run.turn, reply=reply)), Answered())
+
+
+def _abandoned(run: Run[S]) -> Run[S]:
+    return evolve(run, turn=evolve(run.turn, abandoned=True))
+
+
+def _effect(branch: BranchRun) -> int:
+    return branch.effect
+
+
+def _is_mistake(turn: Turn, event: EffectFailed) -> bool:
+    """Whether a branch cannot run at all, and its answer is still needed."""
+    branch = next(one for one in turn.branches if one.effect == event.effect)
+    return branch.status == "error" and branch.content.startswith(BY_MISTAKE)
+
+
+def _begun(branches: Sequence[BranchRun]) -> int:
+    """Return how many branches have been started: they are, one after the other."""
+    return bisect_left(branches, 1, key=_waits)
+
+
+def _waits(branch: BranchRun) -> int:
+    return int(not branch.effect)
+
+
+def _failed(run: Run[S], failure: Failure) -> Leave[S, FanOutOutcome]:
+    return Leave(ended_by(run, Ending(EndReason.ERROR, failure=failure)), Failed())

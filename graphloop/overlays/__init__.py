@@ -1,1 +1,0 @@
-"""Overlays: what the proofs know of graphs, as the views draw it."""

@@ -1,0 +1,67 @@
+"""Outcome types made of names, for routes that are written down where no Python is.
+
+Equal names give the identical type, in every module and every process: a type is an attribute of
+this module under its class name, so it can be pickled and found again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache
+from typing import Final
+
+from ..errors import ConfigError
+from ..outcomes import LIBRARY_OUTCOMES, Outcome, outcome_name
+
+__all__ = ["route_outcome", "route_outcomes"]
+
+NAME: Final = re.compile(r"[a-z][a-z0-9]*(?:_[a-z][a-z0-9]*)*")
+CLASS_NAME: Final = re.compile(r"(?:[A-Z][a-z0-9]*)+")
+
+
+def route_outcomes(names: Iterable[str]) -> tuple[type[Outcome], ...]:
+    """Return one outcome type for each name, in the order of the names.
+
+    Raises:
+        ConfigError: a name is none, or stands there twice.
+    """
+    types = tuple([route_outcome(name) for name in names])
+    if len(set(types)) < len(types):
+        words = ", ".join(map(outcome_name, types))
+        raise ConfigError(f"each route has a name of its own; found {words}")
+    return types
+
+
+def route_outcome(name: str) -> type[Outcome]:
+    """Return the outcome type of a name in snake case: always the same for one name.
+
+    Raises:
+        ConfigError: the name is not in snake case, so tables and diagrams could not show it; or it
+            is an outcome of the library, which says more than that a route was chosen.
+    """
+    if not isinstance(name, str) or not NAME.fullmatch(name):  # pyright: ignore[reportUnnecessaryIsInstance] - names also come from files
+        raise ConfigError(
+            f"a route has a name in snake case, like 'technical_support'; found {name!r}"
+        )
+    if name in LIBRARY_OUTCOMES:
+        raise ConfigError(
+            f"{name!r} is an outcome of graphloop's own nodes, no route: name it otherwise"
+        )
+    made = _made("".join(part.capitalize() for part in name.split("_")))
+    if outcome_name(made) != name:
+        raise ConfigError(f"a word of one letter is lost in the route {name!r}: write it out")
+    return made
+
+
+def __getattr__(name: str) -> type[Outcome]:
+    """Return the type of a class name: this is where pickle looks for it."""
+    if not CLASS_NAME.fullmatch(name):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _made(name)
+
+
+@cache
+def _made(class_name: str) -> type[Outcome]:
+    doc = f"The route {class_name!r} was chosen."
+    return type(class_name, (Outcome,), {"__doc__": doc, "__module__": __name__})

@@ -1,0 +1,197 @@
+"""changes: the differences that one step makes in a run, from the runs before and after it.
+
+Pure functions, for views. The kernel records events; that messages came from a queue, or that a
+conversation became shorter, is a difference between two runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, TypeVar
+
+from ..conversation.tokens import estimate
+from ..events import ChildEnded, Event, Started, Steered
+from ..graph import Graph
+from ..nodes.compact import Compact
+from ..run import Run
+from ..turn import StepResult
+from ..values import Message, ToolCall, ToolResult, call_key, call_place
+
+__all__ = [
+    "Limit",
+    "Shortened",
+    "answer_of",
+    "calls_of",
+    "cost_of",
+    "edit_of",
+    "exceeded",
+    "latest_turn",
+    "new_messages",
+    "new_notes",
+    "results_of",
+    "shortened",
+    "turn_record",
+]
+
+S = TypeVar("S")
+
+SETTLED = call_key(-1, 0).removesuffix("0")
+"""The start of the keys of calls that were open in the conversation handed in."""
+
+
+class Shortened(NamedTuple):
+    """The size of a conversation before and after compaction; tokens are estimates."""
+
+    tokens_before: int
+    tokens_after: int
+    messages_before: int
+    messages_after: int
+
+
+class Limit(NamedTuple):
+    """A limit of the budget that stopped a run, and the value that the run had reached."""
+
+    which: str
+    limit: float
+    value: float
+
+
+def latest_turn(graph: Graph[S], run: Run[S]) -> int:
+    """Return the number of the latest started turn; -1 before the first.
+
+    A turn starts before its conversation is compacted, so a run that waits for that is in the
+    turn that it opens next. A run whose model found no room is still in its turn.
+    """
+    ahead = isinstance(graph.nodes.get(run.node), Compact) and not run.turn.asked
+    return run.turn.number + 1 if ahead else run.turn.number
+
+
+def turn_record(run: Run[S], turn: int) -> StepResult | None:
+    """Return the record of the latest turn; None until there is one."""
+    latest = run.record.steps[-1] if run.record.steps else None
+    return latest if latest is not None and latest.index == turn else None
+
+
+def answer_of(before: Run[S], run: Run[S], turn: int) -> str | None:
+    """Return the answer that a step has given a turn, or None."""
+    if before.turn.reply is not None:
+        return None
+    record = turn_record(run, turn)
+    if record is not None:
+        return record.text
+    reply = run.turn.reply if run.turn.number == turn else None
+    return None if reply is None else reply.message.text
+
+
+def cost_of(event: Event) -> float | None:
+    """Return the cost of a child run that this event ends; None if it is unknown."""
+    if not isinstance(event, ChildEnded) or event.spent.unpriced_calls:
+        return None
+    return event.spent.cost_usd
+
+
+def edit_of(run: Run[S], key: str) -> str:
+    """Return the arguments that an approver has given a call; empty for the call's own."""
+    place, verdicts = call_place(key), run.turn.verdicts
+    verdict = verdicts[place] if place < len(verdicts) else None
+    return verdict.arguments if verdict is not None else ""
+
+
+def calls_of(run: Run[S], turn: int) -> tuple[ToolCall, ...]:
+    """Return the calls of the latest turn, from its record if there is one."""
+    record = turn_record(run, turn)
+    if record is not None:
+        return record.tool_calls
+    return run.turn.calls if run.turn.number == turn else ()
+
+
+def results_of(run: Run[S], turn: int) -> Iterator[ToolResult]:
+    """Yield the results of a turn's calls so far, in request order.
+
+    Results that came with a conversation are part of it: no call of this run has ended by them.
+    """
+    record = turn_record(run, turn)
+    if record is not None:
+        slots: tuple[ToolResult | None, ...] = record.tool_results
+    else:
+        slots = run.turn.results if run.turn.number == turn else ()
+    given = run.turn.given if turn < 0 else ()
+    for place, result in enumerate(slots):
+        if result is not None and place not in given and result.key == call_key(turn, place):
+            yield result
+    if turn < 0:
+        # A conversation that was handed in has no record: only its missing results are new.
+        for message in run.record.added:
+            if isinstance(message, ToolResult) and message.key.startswith(SETTLED):
+                yield message
+
+
+def new_notes(before: Run[S] | None, event: Event, run: Run[S]) -> tuple[Message, ...]:
+    """Return the caller's messages behind a turn, once they are in the conversation."""
+    notes = () if before is None else before.turn.notes
+    if isinstance(event, Steered):
+        notes = (*notes, *event.append)
+    return () if run.turn.notes else notes
+
+
+def new_messages(before: Run[S], event: Steered) -> tuple[Message, ...]:
+    """Return the new messages of a conversation by which the caller replaces the old one."""
+    if event.messages is None:
+        return ()
+    turn = before.turn
+    known = {*before.messages, *turn.results}
+    if turn.reply is not None:
+        known.add(turn.reply.message)
+    return tuple([message for message in event.messages if message not in known])
+
+
+def shortened(
+    graph: Graph[S], before: Run[S] | None, event: Event, run: Run[S]
+) -> Shortened | None:
+    """Return the sizes around a compaction, if this step made the conversation shorter."""
+    if not _was_compacted(graph, before, run):
+        return None
+    whole = _uncompacted(before, event, run)
+    sizes = Shortened(estimate(whole), estimate(run.messages), len(whole), len(run.messages))
+    fewer = sizes.messages_after < sizes.messages_before
+    return sizes if fewer or sizes.tokens_after < sizes.tokens_before else None
+
+
+def exceeded(run: Run[S]) -> Iterator[Limit]:
+    """Yield the limits of its budget that ended a run."""
+    budget, spent = run.setup.budget, run.spent
+    for which, limit, value in (
+        ("budget.tokens", budget.tokens, spent.usage.total_tokens),
+        ("budget.usd", budget.usd, spent.cost_usd),
+        ("budget.seconds", budget.seconds, spent.seconds),
+        ("budget.tool_calls", budget.tool_calls, spent.tool_calls),
+        ("budget.agent_calls", budget.agent_calls, spent.agent_calls),
+    ):
+        if run.ending is not None and limit is not None and which in run.ending.stopped_by:
+            yield Limit(which, limit, value)
+
+
+def _was_compacted(graph: Graph[S], before: Run[S] | None, run: Run[S]) -> bool:
+    """Whether this step left or entered a `Compact` node."""
+    if before is None:
+        return run.turn.compacted
+    if isinstance(graph.nodes.get(before.node), Compact):
+        return True
+    another = len(run.record.steps) > len(before.record.steps)
+    return run.turn.compacted and (another or not before.turn.compacted)
+
+
+def _uncompacted(before: Run[S] | None, event: Event, run: Run[S]) -> Sequence[Message]:
+    """Return the conversation as it would be without a compaction in this step."""
+    if before is None:
+        handed_in = event.messages if isinstance(event, Started) else ()
+        return (*handed_in, *run.record.added)
+    added = run.record.added[len(before.record.added) :]
+    if isinstance(event, Steered) and event.messages is not None:
+        return (*event.messages, *added)
+    turn = before.turn
+    if turn.number < 0 and turn.reply is not None:
+        # Handed-in calls left the conversation with their turn, and are back in it now.
+        given = [result for at, result in enumerate(turn.results) if result and at in turn.given]
+        return (*before.messages, turn.reply.message, *given, *added)
+    return (*before.messages, *added)

@@ -1,0 +1,271 @@
+"""Approvals: a person's answer about one call, and the token that says which call it was about.
+
+An approval is a capability: it is good for one call of one run with exactly these arguments, until
+it expires. Its token is `v1.<payload>.<mac>`: the capability as canonical JSON and its HMAC-SHA256,
+both in base64url without padding; without a secret the mac is empty, and the token protects from
+mistakes but from nobody who means harm. That a token is used once is the journal's to keep.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias, final
+
+import msgspec
+from msgspec import Struct
+from pydantic_core import PydanticSerializationError, to_json
+
+from ..errors import ConfigError
+from ..spending import is_number
+
+__all__ = [
+    "AS_IT_WAS",
+    "Approval",
+    "Capability",
+    "Refusal",
+    "approve",
+    "claimed",
+    "decline",
+    "digest",
+    "issue",
+    "refuse_edit",
+    "secret_of",
+    "verify",
+]
+
+VERSION = "v1"
+
+AS_IT_WAS: Final = (
+    "it may have run already, so its arguments cannot be edited: approve it as it is, "
+    "or deny it, and the model may ask anew"
+)
+"""Why an `unknown` call takes no edit: no gate would see the arguments, and it may run twice."""
+
+Refusal: TypeAlias = Literal[
+    "",
+    "malformed",
+    "not signed",
+    "not verifiable",
+    "forged",
+    "of another run",
+    "of another call",
+    "for other arguments",
+    "of another conversation",
+    "expired",
+]
+"""Why a token is no good; empty if it is. `not verifiable`: it is signed, and no secret is here."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """A human's answer about one call.
+
+    `arguments` replaces the call's: JSON text, or a mapping that becomes it, an empty one too;
+    None is the call's own.
+    `token` shows which call the answer is about; `signal_id` is the answer's own id where it came
+    through a store, so that it is taken once.
+    """
+
+    approved: bool
+    reason: str = ""
+    arguments: str | Mapping[str, object] | None = None
+    token: str = ""
+    signal_id: str = ""
+
+    @property
+    def edit(self) -> str:
+        """The arguments to run instead, as JSON text; empty for the call's own."""
+        edit = self.arguments
+        return edit if isinstance(edit, str) else _edited(edit)
+
+
+class Capability(Struct, frozen=True, gc=False):
+    """What an approval is good for: one call of a tool, by its key and its arguments' digest.
+
+    `expires_at` is in seconds since the epoch, None for never; `path` tells child runs apart.
+    `conversation` is the digest of the conversation that ends in the call, for approvals that are
+    given where no run is known; a run knows its own, and does not look at it.
+    """
+
+    run_id: str
+    key: str
+    tool: str
+    digest: str
+    expires_at: float | None = None
+    path: str = ""
+    conversation: str = ""
+
+
+def approve(
+    *, edit: Mapping[str, object] | str | None = None, reason: str = "", token: str = ""
+) -> Approval:
+    """Let the call run.
+
+    Args:
+        edit: all arguments to run with in place of the call's, as a mapping or as JSON text: what
+            it leaves out is left out of the call. {} is no arguments, None the call's own.
+        reason: why, for the record.
+        token: the token of the request that is answered, where it came with one.
+
+    Raises:
+        ConfigError: `edit` cannot be written as JSON, or is empty text.
+    """
+    return Approval(approved=True, reason=reason, arguments=_edited(edit) or None, token=token)
+
+
+def decline(reason: str = "") -> Approval:
+    """Refuse the call; the model reads the reason."""
+    return Approval(approved=False, reason=reason)
+
+
+def refuse_edit(place: str, approval: Approval, *, unknown: bool) -> None:
+    """Refuse other arguments for an `unknown` call, which can only run again as it was.
+
+    Raises:
+        ConfigError: the approval edits such a call; the message begins with `place`.
+    """
+    if unknown and approval.approved and approval.edit:
+        raise ConfigError(f"{place}: {AS_IT_WAS}")
+
+
+def digest(arguments: str) -> str:
+    """Return the SHA-256 of the exact argument text, in hexadecimal."""
+    return hashlib.sha256(_bytes(arguments)).hexdigest()
+
+
+def secret_of(value: bytes | str | None) -> bytes | None:
+    """Return a secret as bytes, or None where tokens are not signed.
+
+    Raises:
+        ConfigError: it is empty, or neither text nor bytes.
+    """
+    if value is not None and not isinstance(value, bytes | str):  # pyright: ignore[reportUnnecessaryIsInstance] - users are not checked.
+        raise ConfigError(
+            f"an approval secret is text or bytes, found {type(value).__name__}. Fix: pass one."
+        )
+    if value is not None and not value:
+        raise ConfigError(
+            f"an approval secret must not be empty, found {value!r}. "
+            "Fix: pass a random one, or None for tokens that are not signed."
+        )
+    return _bytes(value) if isinstance(value, str) else value
+
+
+def issue(capability: Capability, secret: bytes | str | None) -> str:
+    """Return the token of a capability: always the same, and not signed without a secret.
+
+    Raises:
+        ConfigError: the secret is none, or `expires_at` is no finite number.
+    """
+    if capability.expires_at is not None and not is_number(capability.expires_at):
+        raise ConfigError(
+            f"`expires_at` is a finite number of seconds; found {capability.expires_at!r}"
+        )
+    payload, key = _payload(capability), secret_of(secret)
+    return f"{VERSION}.{payload}.{'' if key is None else _mac(payload, key)}"
+
+
+def verify(token: str, expected: Capability, *, secret: bytes | str | None, now: float) -> Refusal:
+    """Return why a token does not approve the expected call, or nothing if it does.
+
+    No token makes this raise. It is expired when the time in the token or the one in `expected`
+    has come; otherwise the two are not compared.
+
+    Raises:
+        ConfigError: the secret is none.
+    """
+    key = secret_of(secret)
+    segments = token.split(".", 3)
+    if len(segments) != 3 or segments[0] != VERSION:
+        return "malformed"
+    _, payload, mac = segments
+    if key is None and mac:
+        return "not verifiable"
+    if key is not None and not mac:
+        return "not signed"
+    if key is not None and not hmac.compare_digest(_bytes(_mac(payload, key)), _bytes(mac)):
+        return "forged"
+    found = _capability(payload)
+    return "malformed" if found is None else _difference(found, expected, now)
+
+
+def claimed(token: str) -> Capability | None:
+    """Return what a token says that it is good for, verified by nobody; None if it says nothing."""
+    segments = token.split(".", 2)
+    return _capability(segments[1]) if len(segments) == 3 else None
+
+
+def _difference(found: Capability, expected: Capability, now: float) -> Refusal:
+    if found.run_id != expected.run_id:
+        return "of another run"
+    if (found.path, found.key, found.tool) != (expected.path, expected.key, expected.tool):
+        return "of another call"
+    if found.digest != expected.digest:
+        return "for other arguments"
+    if expected.conversation and found.conversation != expected.conversation:
+        return "of another conversation"
+    for expires_at in (found.expires_at, expected.expires_at):
+        # Not `now >= expires_at`: no comparison with NaN holds, and a wrong clock must not approve.
+        if expires_at is not None and not now < expires_at:
+            return "expired"
+    return ""
+
+
+def _payload(capability: Capability) -> str:
+    fields = msgspec.structs.asdict(capability)
+    if capability.expires_at is not None:
+        fields["expires_at"] = float(capability.expires_at)
+    if not capability.conversation:
+        del fields["conversation"]  # As it was written before there was one.
+    text = json.dumps(fields, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return _base64(text.encode("ascii"))
+
+
+def _capability(payload: str) -> Capability | None:
+    """Return the capability that has exactly this payload, if there is one."""
+    try:
+        padded = payload + "=" * (-len(payload) % 4)
+        fields: object = json.loads(base64.urlsafe_b64decode(padded))
+        capability = msgspec.convert(fields, Capability)
+        canonical = _payload(capability)
+    except (ValueError, RecursionError, msgspec.MsgspecError):
+        return None
+    return capability if canonical == payload else None
+
+
+def _mac(payload: str, key: bytes) -> str:
+    return _base64(hmac.digest(key, _bytes(f"{VERSION}.{payload}"), "sha256"))
+
+
+def _edited(edit: Mapping[str, object] | str | None) -> str:
+    if edit is None:
+        return ""
+    if edit == "":
+        raise ConfigError(
+            "approve: `edit` must be a mapping or JSON text, found ''. "
+            "Fix: leave it out for the call's own arguments, or pass {} for none."
+        )
+    if isinstance(edit, str):
+        return edit
+    try:
+        return to_json(edit).decode()
+    except (PydanticSerializationError, ValueError, RecursionError) as error:
+        raise ConfigError(
+            f"approve: `edit` cannot be written as JSON: {error}. "
+            "Fix: use text, numbers, lists and mappings."
+        ) from error
+
+
+def _base64(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
+
+
+def _bytes(text: str) -> bytes:
+    """Return text as UTF-8; what models and strangers write may hold half a surrogate pair."""
+    return text.encode("utf-8", "surrogatepass")

@@ -1,0 +1,386 @@
+"""Policy: which calls run, which wait for a person, which are refused; the gate, as a value.
+
+    allow("read_*") | ask("refund", when=over_limit) | deny("delete_*", reason="never")
+
+The first rule that matches decides, and a call that no rule matches is denied. A `when` is the
+user's own function, asynchronous perhaps, so it is not called here: a rule knows it by its name,
+and whoever decides says which names hold. So a policy can be drawn, proven, and written down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any, Literal, Protocol, TypeAlias, final
+
+from msgspec import Struct
+
+from ..errors import ConfigError
+from ..spending import positive_number
+
+__all__ = [
+    "NARROWER",
+    "Condition",
+    "Named",
+    "Policy",
+    "Rule",
+    "allow",
+    "ask",
+    "asked",
+    "decide",
+    "denial",
+    "deny",
+    "describe",
+    "may_ask",
+    "policy_of",
+    "refuse_shadowed",
+    "shadowed",
+    "unmatched",
+    "untold",
+]
+
+Condition: TypeAlias = Callable[..., bool | Awaitable[bool]]
+"""A user's function of (arguments, context) that says whether a rule is about this call."""
+
+WILDCARDS = frozenset("*?[")
+
+NARROWER = "put the narrower rule first, or leave it out."
+"""What to do about a rule that no call can reach."""
+
+
+class Named(Protocol):
+    """Anything with a name, such as a tool."""
+
+    @property
+    def name(self) -> str:
+        """The name that a model calls it by."""
+        ...
+
+
+class Rule(Struct, frozen=True, gc=False):
+    """What happens to the calls of some tools.
+
+    `tools` are names or shell patterns (`db_*`), case matters; `condition` names the function that
+    must hold as well. `ttl_s` is how many seconds a question stays open, `reason` what a denied
+    model reads.
+    """
+
+    verdict: Literal["allow", "ask", "deny"]
+    tools: tuple[str, ...]
+    condition: str = ""
+    ttl_s: float | None = None
+    reason: str = ""
+
+    def covers(self, tool: str) -> bool:
+        """Whether the rule is about this tool, whatever its condition says."""
+        return any(fnmatchcase(tool, pattern) for pattern in self.tools)
+
+
+@final
+@dataclass(frozen=True)
+class Policy:
+    """Rules in the order in which they are tried, and the functions of their conditions by name."""
+
+    rules: tuple[Rule, ...]
+    conditions: Mapping[str, Condition] = field(default_factory=dict[str, Condition], hash=False)
+
+    def __post_init__(self) -> None:
+        if not self.rules:
+            raise ConfigError('a policy needs a rule, found none. Fix: deny("*") allows nothing.')
+        missing = {rule.condition for rule in self.rules} - {"", *self.conditions}
+        if missing:
+            raise ConfigError(
+                f"rules name the condition(s) {', '.join(sorted(missing))}, and the policy has no "
+                "such function. Fix: pass it with `when`."
+            )
+        refuse_shadowed(self.rules)
+
+    def __or__(self, other: Policy) -> Policy:
+        """Return a policy that tries the rules of `other` after its own.
+
+        A condition of `other` gets another name if its own is taken by another function.
+        """
+        conditions = dict(self.conditions)
+        names = {"": ""}
+        for name, condition in other.conditions.items():
+            names[name] = _name_in(conditions, condition)
+            conditions[names[name]] = condition
+        renamed = [
+            Rule(rule.verdict, rule.tools, names[rule.condition], rule.ttl_s, rule.reason)
+            for rule in other.rules
+        ]
+        return Policy((*self.rules, *renamed), conditions)
+
+    def asked(self, tool: str) -> tuple[str, ...]:
+        """Return the conditions that must be evaluated before a call of `tool` is decided."""
+        return asked(self.rules, tool)
+
+    def decide(self, tool: str, held: Collection[str], failed: Collection[str] = ()) -> Rule:
+        """Return what the function `decide` returns for these rules."""
+        return decide(self.rules, tool, held, failed)
+
+    def describe(self) -> tuple[str, ...]:
+        """Return one short line a rule, and one for the default where a call can reach it."""
+        return describe(self.rules)
+
+    def unmatched(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return the exact names in rules that are none of `names`; patterns may match nothing."""
+        return unmatched(self.rules, names)
+
+
+def allow(*tools: str | Named, when: Condition | None = None) -> Policy:
+    """Let calls of these tools run.
+
+    Args:
+        tools: names, shell patterns, or tools; all tools if only `when` is given.
+        when: a function of (arguments, context), or an async one; the rule is skipped unless it
+            returns True.
+
+    Raises:
+        ConfigError: nothing is given, or it is no tool or function.
+    """
+    return _policy("allow", tools, when)
+
+
+def ask(*tools: str | Named, when: Condition | None = None, ttl_s: float | None = None) -> Policy:
+    """Have a person decide about calls of these tools.
+
+    Args:
+        tools: names, shell patterns, or tools; all tools if only `when` is given.
+        when: a function of (arguments, context), or an async one; the rule is skipped if it returns
+            False. It is not skipped if it raises, or returns neither True nor False.
+        ttl_s: after how many seconds an approval comes too late; None is never.
+
+    Raises:
+        ConfigError: nothing is given, or it is no tool, function or time.
+    """
+    limit = None if ttl_s is None else positive_number("ttl_s", ttl_s)
+    return _policy("ask", tools, when, ttl_s=limit)
+
+
+def deny(*tools: str | Named, when: Condition | None = None, reason: str = "") -> Policy:
+    """Refuse calls of these tools.
+
+    Args:
+        tools: names, shell patterns, or tools; all tools if only `when` is given.
+        when: a function of (arguments, context), or an async one; the rule is skipped if it returns
+            False. It is not skipped if it raises, or returns neither True nor False.
+        reason: what the model is told.
+
+    Raises:
+        ConfigError: nothing is given, or it is no tool, function or text.
+    """
+    if not isinstance(reason, str):  # pyright: ignore[reportUnnecessaryIsInstance] - users are not checked.
+        raise ConfigError(f"deny: `reason` is the text that a model reads; found {reason!r}")
+    return _policy("deny", tools, when, reason=reason)
+
+
+def asked(rules: Iterable[Rule], tool: str) -> tuple[str, ...]:
+    """Return the conditions that must be evaluated before a call of `tool` is decided."""
+    conditions: dict[str, None] = {}
+    for rule in rules:
+        if rule.covers(tool):
+            if not rule.condition:
+                break
+            conditions[rule.condition] = None
+    return tuple(conditions)
+
+
+def decide(
+    rules: Iterable[Rule], tool: str, held: Collection[str], failed: Collection[str] = ()
+) -> Rule:
+    """Return the first rule that is about this call, or one that denies it.
+
+    Args:
+        rules: in the order in which they are tried.
+        tool: the name of the tool that is called.
+        held: the conditions that hold for this call.
+        failed: those that raised, or gave neither a yes nor a no. They count against the call:
+            they hold for `ask` and `deny`, and not for `allow`.
+    """
+    for rule in rules:
+        if rule.covers(tool) and _holds(rule, held, failed):
+            return rule
+    return Rule("deny", (), reason=f"no rule of the gate allows {tool!r}")
+
+
+def denial(reason: str = "") -> str:
+    """Return what a model reads of a call that is denied."""
+    return f"Tool call denied. Reason: {reason}" if reason else "Tool call denied."
+
+
+def untold(rules: Iterable[Rule], held: Collection[str], unmet: Collection[str]) -> frozenset[str]:
+    """Return the conditions of which nobody has told whether they hold."""
+    return frozenset({rule.condition for rule in rules} - {"", *held, *unmet})
+
+
+def may_ask(rules: Iterable[Rule], tool: str) -> bool:
+    """Whether a person may be asked about calls of a tool, whatever its conditions say."""
+    for rule in rules:
+        if rule.covers(tool):
+            if rule.verdict == "ask":
+                return True
+            if not rule.condition:
+                return False
+    return False
+
+
+def unmatched(rules: Iterable[Rule], names: Iterable[str]) -> tuple[str, ...]:
+    """Return the exact names in rules that are none of `names`; patterns may match nothing."""
+    known = set(names)
+    every = dict.fromkeys(name for rule in rules for name in rule.tools)
+    return tuple(name for name in every if name not in known and WILDCARDS.isdisjoint(name))
+
+
+def shadowed(rules: Iterable[Rule], names: Collection[str]) -> Iterator[tuple[Rule, str]]:
+    """Yield each rule whose tools among `names` are all decided before it, and what is wrong.
+
+    A rule about every tool is for those that come later, too.
+    """
+    decided: dict[str, Rule] = {}
+    for rule in rules:
+        tools = [name for name in names if rule.covers(name)]
+        if tools and all(one in decided for one in tools) and not any(map(_is_every, rule.tools)):
+            yield (
+                rule,
+                f"the rule `{_line(rule)}` has no effect: the tools that it matches "
+                f"({', '.join(tools)}) are decided by `{_line(decided[tools[0]])}` before it.",
+            )
+        if not rule.condition:
+            decided = {**dict.fromkeys(tools, rule), **decided}
+
+
+def describe(rules: Iterable[Rule]) -> tuple[str, ...]:
+    """Return one short line a rule, and one for the default where a call can reach it."""
+    every = tuple(rules)
+    lines = [_line(rule) for rule in every]
+    total = any(any(map(_is_every, rule.tools)) and not rule.condition for rule in every)
+    return tuple(lines if total else [*lines, "deny *"])
+
+
+def _policy(
+    verdict: Literal["allow", "ask", "deny"],
+    tools: tuple[str | Named, ...],
+    when: Condition | None,
+    *,
+    ttl_s: float | None = None,
+    reason: str = "",
+) -> Policy:
+    if not tools and when is None:
+        raise ConfigError(
+            f"{verdict}: expected tools or a condition, found neither. "
+            f'Fix: {verdict}("*") is about all tools.'
+        )
+    if when is not None and not callable(when):
+        raise ConfigError(
+            f"{verdict}: `when` must be a function of (arguments, context), found {when!r}. "
+            "Fix: pass the function itself, without calling it."
+        )
+    patterns = tuple([_pattern(verdict, tool) for tool in tools]) or ("*",)
+    conditions = {} if when is None else {_name_in({}, when): when}
+    return Policy((Rule(verdict, patterns, "".join(conditions), ttl_s, reason),), conditions)
+
+
+def _pattern(verdict: str, tool: object) -> str:
+    name = tool if isinstance(tool, str) else getattr(tool, "name", None)
+    if isinstance(name, str) and name:
+        return name
+    raise ConfigError(
+        f"{verdict}: expected the name of a tool, a pattern or a tool, found {tool!r}. "
+        f'Fix: give them one by one, as in {verdict}("read_*", "search").'
+    )
+
+
+def _name_in(taken: Mapping[str, Condition], condition: Condition) -> str:
+    """Return the name of a condition: the one it has there, or a free one made of its own."""
+    for name, other in taken.items():
+        if other is condition:
+            return name
+    base = _own_name(condition)
+    name, number = base, 1
+    while name in taken:
+        number += 1
+        name = f"{base}_{number}"
+    return name
+
+
+def _own_name(condition: Condition) -> str:
+    """Return a condition's own name, of what it calls or of its class; a lambda is a `predicate`.
+
+    Never its place in a file: a rule is known by this name in journals, and code moves.
+    """
+    function: object = condition
+    if not hasattr(condition, "__name__"):
+        function = getattr(condition, "func", condition)  # What a `functools.partial` calls.
+    own = getattr(function, "__name__", type(function).__name__)
+    return own if isinstance(own, str) and own.isidentifier() else "predicate"
+
+
+def refuse_shadowed(rules: Sequence[Rule], first: int = 0) -> None:
+    """Refuse a rule, from place `first` on, that no call can reach: it protects nothing.
+
+    Raises:
+        ConfigError: naming the rule, and the one before it that decides all its calls.
+    """
+    for at, rule in enumerate(rules[first:], first):
+        deciding = _deciding(rule, rules[:at])
+        if deciding is not None:
+            raise ConfigError(
+                f"the rule `{_line(rule)}` has no effect: `{_line(deciding)}` before it decides. "
+                f"Fix: {NARROWER}"
+            )
+
+
+def policy_of(rules: tuple[Rule, ...], functions: Mapping[str, Condition]) -> Policy:
+    """Return the rules of a gate with their functions.
+
+    A condition whose function is not known cannot be told of any call.
+    """
+    names = {rule.condition for rule in rules if rule.condition}
+    return Policy(rules, {name: functions.get(name, _nobody) for name in sorted(names)})
+
+
+def _nobody(_arguments: Mapping[str, Any], _context: object) -> bool:
+    raise ConfigError("nobody knows the function of this condition here")
+
+
+def _deciding(rule: Rule, before: Sequence[Rule]) -> Rule | None:
+    """Return the first of the rules before one that decides all its calls; None for none."""
+    plain = [one for one in before if not one.condition]
+    above = [
+        next((one for one in plain if _is_within(pattern, one)), None) for pattern in rule.tools
+    ]
+    return above[0] if above and None not in above else None
+
+
+def _is_within(pattern: str, rule: Rule) -> bool:
+    """Whether a rule is about every tool that a pattern is about, as far as it can be told."""
+    if WILDCARDS.isdisjoint(pattern):
+        return rule.covers(pattern)
+    return any(one == pattern or _contains(one, pattern) for one in rule.tools)
+
+
+def _contains(wide: str, pattern: str) -> bool:
+    """Whether a pattern matches all that another does; one with `?` or `[` is not looked into."""
+    if _is_every(wide):
+        return True
+    return "[" not in pattern and {"?", "["}.isdisjoint(wide) and fnmatchcase(pattern, wide)
+
+
+def _is_every(pattern: str) -> bool:
+    """Whether a pattern matches every name there is: `*`, `**`, `?*`."""
+    return "*" in pattern and pattern.replace("*", "") in {"", "?"}
+
+
+def _holds(rule: Rule, held: Collection[str], failed: Collection[str]) -> bool:
+    if rule.condition in failed:
+        return rule.verdict != "allow"
+    return not rule.condition or rule.condition in held
+
+
+def _line(rule: Rule) -> str:
+    line = f"{rule.verdict} {', '.join(rule.tools)}"
+    if rule.condition:
+        line += f" when {rule.condition}"
+    return line if rule.ttl_s is None else f"{line} within {rule.ttl_s:g} s"

@@ -1,0 +1,159 @@
+"""Messages and parts as content blocks of the Anthropic Messages wire: JSON text, part by part.
+
+Pure functions of one part each; which blocks form a message is the encoder's business. A block the
+API would refuse (blank text) becomes the empty string, and the encoder leaves it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import assert_never
+
+from ...errors import ConfigError
+from ...values import (
+    AssistantMessage,
+    FilePart,
+    ImagePart,
+    OpaquePart,
+    ReasoningPart,
+    SystemMessage,
+    TextPart,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+    UserPart,
+)
+from ..wire_json import json_text, legal_name, object_in, object_or_empty, object_text
+
+__all__ = ["WIRE", "assistant_blocks", "result_block", "system_block", "user_blocks"]
+
+WIRE = "anthropic"
+
+
+def system_block(message: SystemMessage) -> str:
+    """Return later instructions as a text block: this wire moves system messages to the top."""
+    content = message.content
+    return _text_block(f"<system>\n{content}\n</system>") if content.strip() else ""
+
+
+def user_blocks(message: UserMessage) -> list[str]:
+    """Return the blocks of a user message."""
+    return _blocks_of(message.content)
+
+
+def result_block(result: ToolResult, wire_id: str) -> str:
+    """Return the block that answers the call sent as `wire_id`."""
+    content = result.content
+    if isinstance(content, str):
+        body = f',"content":{json_text(content)}' if content else ""
+    else:
+        blocks = ",".join(_blocks_of(content))
+        body = f',"content":[{blocks}]' if blocks else ""
+    failed = ',"is_error":true' if result.is_error else ""
+    return f'{{"type":"tool_result","tool_use_id":{json_text(wire_id)}{body}{failed}}}'
+
+
+def assistant_blocks(message: AssistantMessage, wire_ids: Sequence[str]) -> list[str]:
+    """Return a turn's blocks in their order; `wire_ids` are the ids of its calls.
+
+    Reasoning, opaque blocks and unknown fields go back only to the wire they came from.
+    """
+    native = message.wire == WIRE
+    ids = iter(wire_ids)
+    blocks: list[str] = []
+    for part in message.parts:
+        match part:
+            case TextPart():
+                blocks.append(_text_block(part.text, part.extra if native else ""))
+            case ToolCall():
+                blocks.append(_call_block(part, next(ids), part.extra if native else ""))
+            case ReasoningPart():
+                # A turn that ends in thinking was cut: the API refuses it without its signature.
+                cut = part is message.parts[-1] and not (part.signature or part.data)
+                blocks.append(_reasoning_block(part) if native and not cut else "")
+            case OpaquePart():
+                blocks.append(_opaque_block(part) if native else "")
+            case _:
+                assert_never(part)
+    return [block for block in blocks if block]
+
+
+def _blocks_of(content: str | Iterable[UserPart]) -> list[str]:
+    parts = (TextPart(content),) if isinstance(content, str) else content
+    return [block for part in parts if (block := _user_block(part))]
+
+
+def _user_block(part: UserPart) -> str:
+    match part:
+        case TextPart():
+            return _text_block(part.text, part.extra)
+        case ImagePart():
+            return _image_block(part)
+        case FilePart():
+            return _document_block(part)
+        case _:
+            assert_never(part)
+
+
+def _text_block(text: str, extra: str = "") -> str:
+    # The API answers 400 to a text block without a visible character, even to its own.
+    if not text or text.isspace():
+        return ""
+    return _with_extra(f'{{"type":"text","text":{json_text(text)}}}', extra, ("type", "text"))
+
+
+def _image_block(part: ImagePart) -> str:
+    if part.detail:
+        raise ConfigError(
+            f"ImagePart.detail: expected '', for the Anthropic Messages wire has none, found "
+            f"{part.detail!r}. Fix: leave it out for this model."
+        )
+    source: dict[str, str] = (
+        {"type": "base64", "media_type": part.media_type, "data": part.source}
+        if part.media_type
+        else {"type": "url", "url": part.source}
+    )
+    return json_text({"type": "image", "source": source})
+
+
+def _document_block(part: FilePart) -> str:
+    if part.media_type != "application/pdf":
+        raise ConfigError(
+            f"file {part.name!r}: expected media type 'application/pdf', found "
+            f"{part.media_type!r}. Send its text as a TextPart, or an image as an ImagePart."
+        )
+    block: dict[str, object] = {
+        "type": "document",
+        "source": {"type": "base64", "media_type": part.media_type, "data": part.data},
+    }
+    if part.name:
+        block["title"] = part.name
+    return json_text(block)
+
+
+def _call_block(call: ToolCall, wire_id: str, extra: str) -> str:
+    named = f'"id":{json_text(wire_id)},"name":{json_text(legal_name(call.name))}'
+    block = f'{{"type":"tool_use",{named},"input":{object_or_empty(call.arguments)}}}'
+    return _with_extra(block, extra, ("type", "id", "name", "input"))
+
+
+def _reasoning_block(part: ReasoningPart) -> str:
+    if part.data:
+        block = f'{{"type":"redacted_thinking","data":{json_text(part.data)}}}'
+        return _with_extra(block, part.extra, ("type", "data"))
+    text, signature = json_text(part.text), json_text(part.signature)
+    block = f'{{"type":"thinking","thinking":{text},"signature":{signature}}}'
+    return _with_extra(block, part.extra, ("type", "thinking", "signature"))
+
+
+def _opaque_block(part: OpaquePart) -> str:
+    return object_text(part.data, place="OpaquePart.data")
+
+
+def _with_extra(block: str, extra: str, own: tuple[str, ...]) -> str:
+    """Return `block` with the fields of `extra` it does not have itself."""
+    if not extra:
+        return block
+    fields = object_in(extra, place="the extra of a part")
+    more = json_text({key: value for key, value in fields.items() if key not in own})
+    return block if more == "{}" else f"{block[:-1]},{more[1:]}"

@@ -1,0 +1,286 @@
+"""The decoder of the Anthropic Messages wire: server-sent events to deltas and one reply.
+
+Blocks are assembled by their index, for servers let them overlap. The stream is an answer only
+after `message_stop`, and only if each call is whole and a stop reason came. Events before
+`message_start` or after the stop are noise of proxies and are ignored; a second `message_start`
+starts the answer over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeAlias, final
+
+from ...errors import BadReply, StreamTruncated
+from ...values import AssistantMessage, FinishReason, Reply, Usage
+from ..base import Delta, Live, Restarted, ServerEvent, TextDelta, UsageSoFar
+from ..finish_words import ANTHROPIC, meaning
+from ..refusals import stream_error
+from ..text import TextJoiner
+from ..wire_json import JsonObject, is_list, is_object, json_text, parse_object, quoted
+from .assembly import (
+    Block,
+    CallBlock,
+    OpaqueBlock,
+    TextBlock,
+    string,
+    text_or_thinking,
+)
+from .blocks import WIRE
+from .container import kept_container
+from .flow import more_text
+
+__all__ = ["AnthropicDecoder"]
+
+_Shown: TypeAlias = Iterable[Live | UsageSoFar]
+
+_METADATA = ("id", "stop_sequence", "stop_details", "container", "context_management")
+
+_NOTHING = Usage()
+
+
+@final
+class AnthropicDecoder:
+    """Decodes the events of one stream."""
+
+    def __init__(self) -> None:
+        self._content_started = False
+        self._complete = False
+        # Counts all shown calls, also those of an answer that started over.
+        self._calls_shown = 0
+        self._handlers: dict[object, Callable[[JsonObject], _Shown]] = {
+            "message_start": self._on_message_start,
+            "content_block_start": self._on_block_start,
+            "content_block_delta": self._on_block_delta,
+            "content_block_stop": self._on_block_stop,
+            "message_delta": self._on_message_delta,
+            "message_stop": self._on_message_stop,
+        }
+        self._reset(None)
+
+    def _reset(self, message: JsonObject | None) -> None:
+        self._started = message is not None
+        self._message: JsonObject = message or {}
+        self._usage: JsonObject = {}
+        self._blocks: list[tuple[int, Block]] = []
+        self._by_index: dict[int, Block] = {}
+        # The text that comes now and its block's index; None where every event must be read.
+        self._flowing: TextJoiner | None = None
+        self._flowing_index = 0
+
+    def feed(self, event: ServerEvent) -> _Shown:
+        """Take an event; return the deltas to show at once, and the usage if it reports one.
+
+        Raises:
+            BadReply: the event is not of this wire.
+            ProviderError: the event reports an error, of the fitting class.
+        """
+        data = event.data
+        if self._flowing is not None:
+            text = more_text(data, self._flowing_index)
+            if text is not None:
+                shown = self._flowing.push(text)
+                return (TextDelta(shown),) if shown else ()
+            self._flowing = None
+        return () if self._complete or not data else self._take(event.name, data)
+
+    @property
+    def content_started(self) -> bool:
+        """Whether any content has come."""
+        return self._content_started
+
+    @property
+    def complete(self) -> bool:
+        """Whether `message_stop` has come."""
+        return self._complete
+
+    def reply(self) -> Reply:
+        """Return the whole answer.
+
+        Raises:
+            StreamTruncated: `message_stop` or a stop reason has not come.
+        """
+        if not self._complete:
+            seen = f"{len(self._blocks)} block(s)" if self._started else "no message_start"
+            raise StreamTruncated(
+                f"Expected the stream to end with message_stop, found its end after {seen}. "
+                "What came is not an answer; ask again."
+            )
+        message = self._message
+        raw = string(message, "stop_reason")
+        # Stable: a proxy that gives every block the same index still gets them in their order.
+        blocks = sorted(self._blocks, key=lambda numbered: numbered[0])
+        metadata = {key: message[key] for key in _METADATA if message.get(key) is not None}
+        return Reply(
+            AssistantMessage(
+                tuple(block.part() for _, block in blocks),
+                WIRE,
+                kept_container(message.get("container")),
+            ),
+            _finish_reason(raw, stopped_by_sequence=message.get("stop_sequence") is not None),
+            _usage(self._usage),
+            raw,
+            string(message, "model"),
+            json_text(metadata) if metadata else "",
+        )
+
+    def _take(self, name: str, data: bytes) -> _Shown:
+        """Take an event of any kind."""
+        if name == "error":
+            raise stream_error(WIRE, data)
+        fields = parse_object(data)
+        try:
+            handler = self._handlers.get(fields.get("type") or name)
+            if handler is not None:
+                return handler(fields)
+        except (AttributeError, KeyError, TypeError) as problem:
+            raise BadReply(
+                "Expected an event of the Anthropic Messages wire, found one with a missing or "
+                f"wrong field ({problem!r}): {quoted(data)}. Check that the server speaks it."
+            ) from problem
+        if _is_error(name, fields):
+            raise stream_error(WIRE, data)
+        return ()
+
+    def _on_message_start(self, fields: JsonObject) -> _Shown:
+        if not is_object(fields["message"]):
+            raise TypeError(f"message: expected an object, found {fields['message']!r}")
+        message = dict(fields["message"])
+        again = (Restarted(),) if self._started and self._content_started else ()
+        self._reset(message)
+        for key in ("id", "model", "stop_reason"):
+            string(message, key)
+        return (*again, *self._merge_usage(message.get("usage")))
+
+    def _on_block_start(self, fields: JsonObject) -> _Shown:
+        if not self._started:
+            return ()
+        index, start = fields["index"], fields["content_block"]
+        if not isinstance(index, int):
+            raise TypeError(f"index: expected a number, found {index!r}")
+        block = self._new_block(start)
+        self._by_index[index] = block
+        self._blocks.append((index, block))
+        return self._shown(block.opened())
+
+    def _new_block(self, start: JsonObject) -> Block:
+        kind = start["type"]
+        if kind == "tool_use":
+            self._calls_shown += 1
+            return CallBlock(start, self._calls_shown - 1)
+        block = text_or_thinking(start)
+        if block is not None:
+            return block
+        if kind == "fallback":
+            self._fall_back(start)
+        self._content_started = True
+        return OpaqueBlock(start)
+
+    def _fall_back(self, start: JsonObject) -> None:
+        """Go on with the fallback model; the calls of the model that declined are dropped.
+
+        The API wants neither these calls nor results for them when the turn is sent back.
+        """
+        self._blocks = [one for one in self._blocks if not isinstance(one[1], CallBlock)]
+        successor = start.get("to")
+        if is_object(successor):
+            self._message["model"] = string(successor, "model")
+
+    def _on_block_delta(self, fields: JsonObject) -> _Shown:
+        if not self._started:
+            return ()
+        index = fields["index"]
+        block = self._by_index[index]
+        delta = block.push(fields["delta"])
+        if delta is not None and isinstance(block, TextBlock):
+            self._flowing, self._flowing_index = block.joiner, index
+        return self._shown(delta)
+
+    def _on_block_stop(self, fields: JsonObject) -> _Shown:
+        if not self._started:
+            return ()
+        return self._shown(self._by_index[fields["index"]].closed())
+
+    def _on_message_delta(self, fields: JsonObject) -> _Shown:
+        if not self._started:
+            return ()
+        for said in (fields, fields["delta"]):
+            string(said, "stop_reason")
+            for key in ("stop_reason", *_METADATA):
+                if said.get(key) is not None:
+                    self._message[key] = said[key]
+        return self._merge_usage(fields.get("usage"))
+
+    def _on_message_stop(self, fields: JsonObject) -> _Shown:  # noqa: ARG002 - says nothing
+        if not self._started:
+            return ()
+        is_open = any(isinstance(one, CallBlock) and not one.is_whole for _, one in self._blocks)
+        # The calls of a reply with a cut stop reason never run.
+        if is_open and self._message.get("stop_reason") != "max_tokens":
+            raise StreamTruncated(
+                "tool_use: expected content_block_stop before message_stop, found none: the "
+                "arguments may go on. Fix: ask again; what came is not an answer."
+            )
+        self._complete = True
+        rest = (block.closed() for _, block in self._blocks)
+        return tuple(delta for delta in rest if delta is not None)
+
+    def _merge_usage(self, usage: JsonObject | None) -> _Shown:
+        """Replace repeated counts: they are cumulative, and an absent count changes nothing."""
+        if usage is None:
+            return ()
+        self._usage |= {key: value for key, value in usage.items() if value is not None}
+        spent = _usage(self._usage)
+        return () if spent == _NOTHING else (UsageSoFar(spent),)
+
+    def _shown(self, delta: Delta | None) -> _Shown:
+        if delta is None:
+            return ()
+        self._content_started = True
+        return (delta,)
+
+
+def _is_error(name: str, fields: JsonObject) -> bool:
+    """Whether an event of an unknown kind reports an error, in any form."""
+    kind = fields.get("type")
+    if kind == "error" or fields.get("error"):
+        return True
+    if isinstance(kind, str) and kind:
+        return kind.endswith("_error")
+    # Nothing but an error's own fields: the whole report, bare.
+    said = (fields.get("message"), fields.get("detail"), fields.get("code"))
+    return not name and any(value is not None for value in said)
+
+
+def _finish_reason(raw: str, *, stopped_by_sequence: bool) -> FinishReason:
+    # llama says end_turn where a stop sequence ended the turn.
+    if raw == "end_turn" and stopped_by_sequence:
+        return FinishReason.STOP_SEQUENCE
+    return meaning(ANTHROPIC, raw)
+
+
+def _usage(fields: JsonObject) -> Usage:
+    """Return the tokens of a turn; where the server sampled several times, their sum."""
+    details = fields.get("output_tokens_details")
+    reasoning = _count(details, "thinking_tokens")
+    iterations = fields.get("iterations")
+    rounds = iterations if is_list(iterations) and iterations else [fields]
+    return Usage(
+        sum(_count(one, "input_tokens") for one in rounds),
+        sum(_count(one, "output_tokens") for one in rounds),
+        sum(_count(one, "cache_read_input_tokens") for one in rounds),
+        sum(_count(one, "cache_creation_input_tokens") for one in rounds),
+        reasoning,
+        _server_tool_calls(fields.get("server_tool_use")),
+    )
+
+
+def _server_tool_calls(requests: object) -> int:
+    """Return how often the server ran a tool itself: the sum over all kinds."""
+    return sum(_count(requests, kind) for kind in requests) if is_object(requests) else 0
+
+
+def _count(fields: object, key: str) -> int:
+    value = fields.get(key) if is_object(fields) else None
+    # True is an int to Python, but not to a reader of the journal.
+    return value if isinstance(value, int) and value is not True and value > 0 else 0

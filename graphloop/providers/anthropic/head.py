@@ -1,0 +1,124 @@
+"""The fields of an Anthropic request before its messages: settings, tools, system.
+
+Fields have a fixed order, so equal requests give equal bytes. Server tools are sent by their own
+definitions; those of the provider options stand behind the request's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from ...errors import ConfigError, nearest
+from ...values import ModelRequest, OutputSpec, Settings, ToolChoice, ToolSpec
+from ..options import options_of
+from ..output_schema import closed_schema
+from ..wire_json import JsonObject, is_object, json_text, object_text
+from .container import names_container
+
+__all__ = ["head_fields"]
+
+_OWNED: Final[Mapping[str, str]] = {
+    "max_tokens": "Set Settings.max_tokens.",
+    "stop_sequences": "Set Settings.stop_sequences.",
+    "system": "Begin the messages with a SystemMessage.",
+}
+
+
+def head_fields(request: ModelRequest, *, model: str, system: str, max_tokens_default: int) -> str:
+    """Return the members of the request object before `messages`, joined by commas.
+
+    Raises:
+        ConfigError: this wire has no form for a setting, tool or option.
+    """
+    settings = request.settings
+    options, server_tools = options_of(settings, _OWNED)
+    if not names_container(options):
+        options.pop("container", None)  # It stands behind the messages, with its id.
+    max_tokens = max_tokens_default if settings.max_tokens is None else settings.max_tokens
+    fields = {"model": json_text(model), "max_tokens": json_text(max_tokens), "stream": "true"}
+    fields |= _sampling(settings)
+    format_ = _output_config(request.output, options)
+    fields |= {name: json_text(value) for name, value in options.items()} | format_
+    fields |= _tools(request.tools, server_tools)
+    names = [spec.name for spec in request.tools] + _names(server_tools)
+    fields |= _tool_choice(request.tool_choice, settings, names)
+    if system:
+        fields["system"] = json_text(system)
+    return ",".join(f"{json_text(name)}:{text}" for name, text in fields.items())
+
+
+def _sampling(settings: Settings) -> dict[str, str]:
+    if settings.seed is not None:
+        raise ConfigError(
+            f"Settings.seed: expected None, found {settings.seed!r}. "
+            "The Anthropic Messages wire has no seed; leave it out for this model."
+        )
+    fields: dict[str, str] = {}
+    if settings.temperature is not None:
+        fields["temperature"] = json_text(settings.temperature)
+    if settings.top_p is not None:
+        fields["top_p"] = json_text(settings.top_p)
+    if settings.stop_sequences:
+        fields["stop_sequences"] = json_text(settings.stop_sequences)
+    return fields
+
+
+def _output_config(output: OutputSpec | None, options: JsonObject) -> dict[str, str]:
+    """Return the field that makes the model answer in the form of `output`.
+
+    Its other settings (effort) stand beside it; they come from the options.
+    """
+    if output is None:
+        return {}
+    config: object = options.get("output_config", {})
+    if not is_object(config) or "format" in config:
+        raise ConfigError(
+            "Settings.options: expected an object without 'format' at 'output_config', for the "
+            f"request's own output {output.name!r} is written there, found {config!r}. Leave one "
+            "of the two out."
+        )
+    place = f"output {output.name!r}: schema"
+    schema = closed_schema(output.schema, place=place, description=output.description)
+    beside = "".join(f"{json_text(name)}:{json_text(value)}," for name, value in config.items())
+    return {"output_config": f'{{{beside}"format":{{"type":"json_schema","schema":{schema}}}}}'}
+
+
+def _tools(specs: tuple[ToolSpec, ...], server_tools: list[object]) -> dict[str, str]:
+    texts = [*map(_tool, specs), *map(json_text, server_tools)]
+    return {"tools": f"[{','.join(texts)}]"} if texts else {}
+
+
+def _tool(spec: ToolSpec) -> str:
+    if spec.kind == "provider":
+        return object_text(spec.definition, place=f"tool {spec.name!r}: definition")
+    schema = object_text(spec.parameters, place=f"tool {spec.name!r}: parameters")
+    description = f',"description":{json_text(spec.description)}' if spec.description else ""
+    return f'{{"name":{json_text(spec.name)}{description},"input_schema":{schema}}}'
+
+
+def _names(tools: list[object]) -> list[str]:
+    found = (tool.get("name") for tool in tools if is_object(tool))
+    return [name for name in found if isinstance(name, str)]
+
+
+def _tool_choice(choice: ToolChoice, settings: Settings, names: list[str]) -> dict[str, str]:
+    if choice.mode in ("required", "tool") and not names:
+        raise ConfigError(
+            f"tool_choice: expected at least one tool to choose from, found none with mode "
+            f"{choice.mode!r}. Offer tools, or choose 'auto'."
+        )
+    if choice.mode == "tool" and choice.name not in names:
+        raise ConfigError(
+            f"tool_choice: expected one of the offered tools {names!r}, found "
+            f"{choice.name!r}.{nearest(choice.name, names)}"
+        )
+    single = settings.parallel_tool_calls is False
+    if not names or (choice.mode == "auto" and not single):
+        return {}
+    fields: dict[str, object] = {"type": "any" if choice.mode == "required" else choice.mode}
+    if choice.mode == "tool":
+        fields["name"] = choice.name
+    if single and choice.mode != "none":
+        fields["disable_parallel_tool_use"] = True
+    return {"tool_choice": json_text(fields)}

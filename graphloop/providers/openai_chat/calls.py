@@ -1,0 +1,158 @@
+"""Tool calls of one turn, assembled from the fragments of the OpenAI chat wire.
+
+Servers disagree on how a fragment names its call. Proxies count from 1, Mistral sends
+no index, Gemini's compatible endpoint sends every call at index 0 under a new id, some send no id
+at all, some every call at index 0 under one id. Calls are therefore counted here, in the order they
+appear; an id is never a key by itself where there is an index, for ids repeat within a turn.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from ...values import ToolCall
+from ..base import Delta, ToolCallDelta
+from ..text import TextJoiner, whole_text
+from ..wire_json import JsonObject, as_object, is_list, is_object, is_object_text, json_text
+
+__all__ = ["CallAssembler", "CallDraft", "add_field"]
+
+_FRAGMENT_FIELDS: Final = frozenset({"index", "id", "type", "function"})
+_FUNCTION_FIELDS: Final = frozenset({"name", "arguments"})
+
+
+@final
+class CallDraft:
+    """A call while its fragments come; its deltas wait until its name is known."""
+
+    __slots__ = ("_arguments", "_extra", "_shown", "_waiting", "id", "index", "name")
+
+    def __init__(self, index: int) -> None:
+        """Start call `index` of the turn, counted from 0."""
+        self.index = index
+        self.id = ""
+        self.name = ""
+        self._arguments = TextJoiner()
+        self._extra: JsonObject = {}
+        self._waiting = ""
+        self._shown = False
+
+    def add(self, fragment: JsonObject, deltas: list[Delta]) -> None:
+        """Take the next fragment of this call."""
+        self.id = self.id or _word(fragment.get("id"))
+        function = as_object(fragment.get("function"), "tool_calls[].function")
+        self.name = self.name or _word(function.get("name"))
+        if len(function) > 2 or not function.keys() <= _FUNCTION_FIELDS:
+            inner: JsonObject = {}
+            _keep_unknown(inner, function, _FUNCTION_FIELDS)
+            add_field(self._extra, "function", inner or None)
+        if not fragment.keys() <= _FRAGMENT_FIELDS:
+            _keep_unknown(self._extra, fragment, _FRAGMENT_FIELDS)
+        piece = _text(function.get("arguments"))
+        self._show(self._arguments.push(piece) if piece else "", deltas, final=False)
+
+    def ends_before(self, fragment: JsonObject) -> bool:
+        """Whether `fragment` starts another call: it has a name, and this call is whole."""
+        function = as_object(fragment.get("function"), "tool_calls[].function")
+        name = _word(function.get("name"))
+        if not (name and self.name):
+            return False
+        # Some servers repeat the name in every fragment, the last of which may be empty.
+        another = name != self.name or _text(function.get("arguments")).lstrip().startswith("{")
+        return another and is_object_text(self._arguments.text)
+
+    def flush(self, deltas: list[Delta]) -> None:
+        """Return the deltas held back, at the end of the turn."""
+        self._show(self._arguments.flush(), deltas, final=True)
+
+    def call(self) -> ToolCall:
+        """Return the call as far as it has come."""
+        extra = json_text(self._extra) if self._extra else ""
+        return ToolCall(self.id, self.name, self._arguments.text, extra)
+
+    def _show(self, piece: str, deltas: list[Delta], *, final: bool) -> None:
+        if self._shown:
+            if piece:
+                deltas.append(ToolCallDelta(self.index, "", "", piece))
+            return
+        self._waiting += piece
+        if self.name or final:
+            deltas.append(ToolCallDelta(self.index, self.id, self.name, self._waiting))
+            self._waiting, self._shown = "", True
+
+
+@final
+class CallAssembler:
+    """Finds the call each fragment belongs to."""
+
+    __slots__ = ("_at_index", "_by_id", "_drafts")
+
+    def __init__(self) -> None:
+        """Start a turn without calls."""
+        self._drafts: list[CallDraft] = []
+        self._at_index: dict[int, CallDraft] = {}
+        self._by_id: dict[tuple[int | None, str], CallDraft] = {}
+
+    def add(self, fragment: JsonObject, deltas: list[Delta]) -> CallDraft | None:
+        """Take a fragment; return the draft if it started a new call."""
+        at = fragment.get("index")
+        index = at if isinstance(at, int) else None
+        call_id = _word(fragment.get("id"))
+        draft = self._find(index, call_id, fragment)
+        new = draft is None or draft.ends_before(fragment)
+        if draft is None or new:
+            draft = CallDraft(len(self._drafts))
+            self._drafts.append(draft)
+        if index is not None:
+            self._at_index[index] = draft
+        if call_id:
+            self._by_id[index, call_id] = draft
+        draft.add(fragment, deltas)
+        return draft if new else None
+
+    def flush(self, deltas: list[Delta]) -> None:
+        """Return the deltas held back by any call."""
+        for draft in self._drafts:
+            draft.flush(deltas)
+
+    def _find(self, index: int | None, call_id: str, fragment: JsonObject) -> CallDraft | None:
+        if index is not None:
+            draft = self._at_index.get(index)
+            if draft is None or not call_id or draft.id in {"", call_id}:
+                return draft
+            # Another id at a known index: a call of its own, unless it was there before.
+            return self._by_id.get((index, call_id))
+        if call_id:
+            return self._by_id.get((None, call_id))
+        last = self._drafts[-1] if self._drafts else None
+        named = _word(as_object(fragment.get("function"), "tool_calls[].function").get("name"))
+        # With neither index nor id a second name can only mean a second call.
+        return None if last is not None and last.name and named else last
+
+
+def add_field(into: JsonObject, name: str, value: object) -> None:
+    """Keep a field this wire's codec does not know: arrays and objects grow, the rest replaces."""
+    kept = into.get(name)
+    if is_list(kept) and is_list(value):
+        kept.extend(value)
+    elif is_object(kept) and is_object(value):
+        kept.update(value)
+    elif value is not None:
+        into[name] = value
+
+
+def _word(value: object) -> str:
+    return whole_text(_text(value))
+
+
+def _text(value: object) -> str:
+    # Ids may be numbers, and some servers send the arguments as the object instead of its text.
+    if isinstance(value, str):
+        return value
+    return "" if value is None else json_text(value)
+
+
+def _keep_unknown(into: JsonObject, found: JsonObject, known: frozenset[str]) -> None:
+    for name, value in found.items():
+        if name not in known:
+            add_field(into, name, value)

@@ -1,0 +1,317 @@
+"""Streams of the OpenAI chat wire: server-sent chunks become deltas and one reply.
+
+The answer is over at its finish reason, which `[DONE]` follows on most servers. A stream without a
+finish reason is truncated, even with `[DONE]`. Of several finish reasons the worst counts.
+The decoder reads only the first choice, and keeps unknown fields of a chunk's delta.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, TypeAlias, final
+
+from ...values import (
+    AssistantMessage,
+    AssistantPart,
+    FinishReason,
+    OpaquePart,
+    ReasoningPart,
+    Reply,
+    TextPart,
+    Usage,
+)
+from ..base import Delta, ReasoningDelta, ServerEvent, TextDelta, UsageSoFar
+from ..finish_words import CHAT, meaning, worst
+from ..refusals import stream_error
+from ..text import TextJoiner, whole_text
+from ..wire_json import (
+    JsonObject,
+    as_list,
+    as_object,
+    is_list,
+    is_object,
+    json_text,
+    parse_object,
+)
+from .calls import CallAssembler, CallDraft, add_field
+from .flow import more_text
+from .messages import REASONING_EXTRA, THINKING_EXTRA, WIRE
+from .usage import read_usage
+
+__all__ = ["ChatDecoder"]
+
+_METADATA: Final = ("id", "system_fingerprint", "service_tier", "timings")
+_NOTHING: Final = Usage()
+_GROWING: Final = ("text", "summary", "data")  # Fields of a reasoning detail that come in pieces.
+
+_ProseDelta: TypeAlias = type[TextDelta] | type[ReasoningDelta]
+
+
+class _Prose:
+    """A stretch of text, or of reasoning."""
+
+    __slots__ = ("extra", "joiner", "kind")
+
+    def __init__(self, kind: _ProseDelta, extra: str) -> None:
+        self.kind: _ProseDelta = kind
+        self.extra = extra
+        self.joiner = TextJoiner()
+
+
+@final
+class ChatDecoder:
+    """Decodes the events of one stream (see `Decoder`)."""
+
+    def __init__(self) -> None:
+        """Start a stream without chunks."""
+        self._parts: list[_Prose | CallDraft | OpaquePart] = []
+        self._prose: _Prose | None = None
+        self._calls = CallAssembler()
+        self._reasoning_field = ""
+        self._details: list[JsonObject] = []
+        self._extra: JsonObject = {}
+        self._metadata: JsonObject = {}
+        self._model = ""
+        self._usage = Usage()
+        self._finish = ""
+        # The target of a chunk that holds only text; None while every chunk must be read.
+        self._flowing: TextJoiner | None = None
+        self._by_deltas = False
+        self._refused = False
+        self._complete = False
+
+    def feed(self, event: ServerEvent) -> Iterable[Delta | UsageSoFar]:
+        """Take an event; return the deltas to show at once, and the usage if it reports one.
+
+        Raises:
+            BadReply: the event's JSON does not parse or is not of this wire.
+            ProviderError: the event reports an error of the server, of the fitting class.
+        """
+        text = None if self._flowing is None else more_text(event.data)
+        if self._flowing is None or text is None:
+            return self._take(event)
+        shown = self._flowing.push(text)
+        return (TextDelta(shown),) if shown else ()
+
+    @property
+    def content_started(self) -> bool:
+        """Whether any content has come: from then on a retry makes shown deltas void."""
+        return bool(self._parts)
+
+    @property
+    def complete(self) -> bool:
+        """Whether `[DONE]` has come; a finish reason alone may be followed by the usage."""
+        return self._complete
+
+    def reply(self) -> Reply:
+        """Return the whole answer once the stream has ended.
+
+        Raises:
+            StreamTruncated: no finish reason has come, or the server broke off.
+        """
+        extra = dict(self._extra)
+        if self._details:
+            extra["reasoning_details"] = self._details
+        parts = tuple(map(_part, self._parts))
+        message = AssistantMessage(parts, WIRE, json_text(extra) if extra else "")
+        metadata = json_text(self._metadata) if self._metadata else ""
+        reason = self._finish_reason(message)
+        return Reply(message, reason, self._usage, self._finish, self._model, metadata)
+
+    def _take(self, event: ServerEvent) -> Iterable[Delta | UsageSoFar]:
+        """Take an event of any kind."""
+        data = event.data
+        deltas: list[Delta] = []
+        self._flowing = None
+        if self._complete or not data:
+            return deltas
+        if data.startswith(b"[DONE]"):
+            self._complete = True
+            self._flush(deltas)
+            return deltas
+        if event.name == "error":
+            raise stream_error(WIRE, data)
+        chunk = parse_object(data)
+        if _is_error(chunk):
+            raise stream_error(WIRE, data)
+        if not self._model:
+            self._take_envelope(chunk)
+        for choice in as_list(chunk.get("choices"), "choices"):
+            entry = as_object(choice, "choices[]")
+            if not entry.get("index"):  # 0, or not there at all
+                self._take_choice(entry, deltas)
+        told = chunk.get("usage")
+        if self._finish or told:
+            self._take_envelope(chunk)
+        if self._finish:
+            self._flush(deltas)
+        return [*deltas, UsageSoFar(self._usage)] if told and self._usage != _NOTHING else deltas
+
+    def _finish_reason(self, message: AssistantMessage) -> FinishReason:
+        reason = meaning(CHAT, self._finish)
+        if self._refused:
+            return FinishReason.REFUSAL
+        # Many servers say "stop" when the turn asks for tools.
+        stopped = reason is FinishReason.STOP and message.calls
+        return FinishReason.TOOL_CALLS if stopped else reason
+
+    def _take_envelope(self, chunk: JsonObject) -> None:
+        model = chunk.get("model")
+        if isinstance(model, str) and model:
+            self._model = whole_text(model)
+        for name in _METADATA:
+            if chunk.get(name) is not None:
+                self._metadata[name] = chunk[name]
+        usage = chunk.get("usage")
+        if is_object(usage) and usage:
+            self._usage = read_usage(usage)
+
+    def _take_choice(self, choice: JsonObject, deltas: list[Delta]) -> None:
+        delta = choice.get("delta")
+        if delta is not None:
+            self._by_deltas = True
+        elif not self._by_deltas:
+            # Some servers stream whole messages; behind deltas a message is a repetition.
+            delta = choice.get("message")
+        for name, value in as_object(delta, "choices[0].delta").items():
+            if name == "content" and isinstance(value, str):
+                if value:
+                    self._say(TextDelta, value, deltas)
+            elif value is not None:
+                self._take_field(name, value, deltas)
+        finish = choice.get("finish_reason")
+        if finish:
+            word = whole_text(finish) if isinstance(finish, str) else "other"
+            self._finish = worst(CHAT, self._finish, word)
+
+    def _take_field(self, name: str, value: object, deltas: list[Delta]) -> None:
+        match name, value:
+            case "role", _:
+                pass
+            case "content", _:
+                self._take_typed(as_list(value, "delta.content"), deltas)
+            case (("reasoning_content" | "reasoning"), str()):
+                self._reason(name, value, deltas)
+            case "refusal", str():
+                if value:
+                    self._refused = True
+                    self._say(TextDelta, value, deltas)
+            case "reasoning_details", _ if is_list(value):
+                self._take_details(value, deltas)
+            case "tool_calls", _:
+                for fragment in as_list(value, "delta.tool_calls"):
+                    self._call(as_object(fragment, "delta.tool_calls[]"), deltas)
+            case "function_call", _:
+                # The wire's old form: one call without id; -1 is no server's index.
+                self._call({"index": -1, "function": value}, deltas)
+            case _:
+                add_field(self._extra, name, value)
+
+    def _say(self, kind: _ProseDelta, text: str, deltas: list[Delta], extra: str = "") -> None:
+        prose = self._prose
+        if prose is None or prose.kind is not kind or prose.extra != extra:
+            self._end_prose(deltas)
+            prose = self._prose = _Prose(kind, extra)
+            self._parts.append(prose)
+            if kind is TextDelta and self._model and not (extra or self._finish):
+                self._flowing = prose.joiner
+        shown = prose.joiner.push(text)
+        if shown:
+            deltas.append(kind(shown))
+
+    def _reason(self, field: str, text: str, deltas: list[Delta]) -> None:
+        # Some servers send everything twice, under two names: only the first name counts.
+        if text:
+            self._reasoning_field = self._reasoning_field or field
+            if field == self._reasoning_field:
+                extra = REASONING_EXTRA if field == "reasoning" else ""
+                self._say(ReasoningDelta, text, deltas, extra)
+
+    def _take_typed(self, content: list[object], deltas: list[Delta]) -> None:
+        for item in content:
+            part = as_object(item, "delta.content[]")
+            text = part.get("text")
+            if part.get("type") == "text" and isinstance(text, str):
+                if text:
+                    self._say(TextDelta, text, deltas)
+            elif part.get("type") == "thinking":
+                thought = _thought(part.get("thinking"))
+                if thought:
+                    self._say(ReasoningDelta, thought, deltas, THINKING_EXTRA)
+            else:
+                self._end_prose(deltas)
+                self._parts.append(OpaquePart(json_text(part)))
+
+    def _take_details(self, details: list[object], deltas: list[Delta]) -> None:
+        for item in details:
+            detail = as_object(item, "delta.reasoning_details[]")
+            kept = self._kept_detail(detail)
+            if kept is None:
+                self._details.append(detail)
+            else:
+                _grow(kept, detail)
+            text = detail.get("text") or detail.get("summary")
+            if isinstance(text, str):
+                self._reason("reasoning_details", text, deltas)
+
+    def _kept_detail(self, detail: JsonObject) -> JsonObject | None:
+        index, kind = detail.get("index"), detail.get("type")
+        if index is None:
+            return None
+        same = (
+            kept
+            for kept in reversed(self._details)
+            if kept.get("index") == index and kind in {None, kept.get("type")}
+        )
+        return next(same, None)
+
+    def _call(self, fragment: JsonObject, deltas: list[Delta]) -> None:
+        draft = self._calls.add(fragment, deltas)
+        if draft is not None:
+            self._end_prose(deltas)
+            self._parts.append(draft)
+
+    def _end_prose(self, deltas: list[Delta]) -> None:
+        prose, self._prose = self._prose, None
+        self._flowing = None
+        if prose is not None and (rest := prose.joiner.flush()):
+            deltas.append(prose.kind(rest))
+
+    def _flush(self, deltas: list[Delta]) -> None:
+        self._end_prose(deltas)
+        self._calls.flush(deltas)
+
+
+def _is_error(chunk: JsonObject) -> bool:
+    if chunk.get("error") or chunk.get("object") == "error":
+        return True
+    # The bare report; keep-alive objects have no choices either, and no fields of an error.
+    bare = chunk.get("detail") or (chunk.get("code") and chunk.get("message"))
+    return bool(bare) and not chunk.get("choices")
+
+
+def _part(draft: _Prose | CallDraft | OpaquePart) -> AssistantPart:
+    if isinstance(draft, CallDraft):
+        return draft.call()
+    if isinstance(draft, OpaquePart):
+        return draft
+    text = draft.joiner.text
+    return TextPart(text) if draft.kind is TextDelta else ReasoningPart(text, extra=draft.extra)
+
+
+def _thought(thinking: object) -> str:
+    if isinstance(thinking, str):
+        return thinking
+    if not is_list(thinking):
+        return ""
+    texts = (piece.get("text") for piece in thinking if is_object(piece))
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def _grow(kept: JsonObject, piece: JsonObject) -> None:
+    for name, value in piece.items():
+        before = kept.get(name)
+        if name in _GROWING and isinstance(before, str) and isinstance(value, str):
+            kept[name] = before + value
+        elif value is not None:
+            kept[name] = value

@@ -1,0 +1,204 @@
+"""Messages in the form of the OpenAI chat wire.
+
+A result is sent under the id of the call at its position, never by looking an id up: many servers
+repeat ids. A server's own data (`extra`, reasoning) goes back to this wire and to no other, and
+reasoning only on turns that called tools (DeepSeek and others refuse such turns
+without it, and ignore it elsewhere), under the name it came by.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Final, assert_never
+
+from ...values import (
+    AssistantMessage,
+    FilePart,
+    ImagePart,
+    Message,
+    OpaquePart,
+    ReasoningPart,
+    SystemMessage,
+    TextPart,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+    UserPart,
+)
+from ..wire_json import JsonObject, is_object, legal_name, object_in, object_or_empty
+
+__all__ = ["REASONING_EXTRA", "THINKING_EXTRA", "WIRE", "Batch", "encode_message"]
+
+WIRE: Final = "openai"
+THINKING_EXTRA: Final = '{"type":"thinking"}'  # Reasoning that came as a typed part of the content.
+REASONING_EXTRA: Final = '{"field":"reasoning"}'  # … as `reasoning`, not as `reasoning_content`.
+
+_REASONING_FIELDS: Final = ("reasoning", "reasoning_content", "reasoning_details")
+# The start of a text that reports a failed call; this wire has no flag for it.
+_FAILURES: Final = ("Error", "Invalid arguments", "No such tool", "Tool call denied", "Not run")
+
+_is_made_up = re.compile(r"graphloop_\d+_\d+").fullmatch
+
+_NOTHING: Final[tuple[JsonObject, ...]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The state of the results: the ids of the last turn's calls, how many are answered.
+
+    `parts` are images and files of results. This wire's tool messages hold text only, so they
+    follow in one user message, after the last result: pairing stays intact.
+    """
+
+    ids: tuple[str, ...] = ()
+    answered: int = 0
+    parts: tuple[JsonObject, ...] = ()
+
+    def held(self) -> tuple[JsonObject, ...]:
+        """Return the user message of the parts held back, if there are any."""
+        return ({"role": "user", "content": list(self.parts)},) if self.parts else _NOTHING
+
+
+def encode_message(
+    batch: Batch, index: int, message: Message, *, reasoning: bool = True
+) -> tuple[Batch, tuple[JsonObject, ...]]:
+    """Return the wire's messages for message `index`, and the state of the results after it.
+
+    `reasoning` is whether a turn's reasoning may go back to the server.
+    """
+    match message:
+        case ToolResult():
+            return _result(batch, index, message)
+        case AssistantMessage():
+            ids = tuple(_call_id(call.id, index, at) for at, call in enumerate(message.calls))
+            entry = _assistant(message, ids, reasoning=reasoning and bool(ids))
+            return Batch(ids), (*batch.held(), entry)
+        case SystemMessage():
+            entry = {"role": "system", "content": message.content}
+        case UserMessage():
+            entry = {"role": "user", "content": _user_content(message.content)}
+        case _:
+            assert_never(message)
+    return replace(batch, parts=()), (*batch.held(), entry)
+
+
+def _call_id(given: str, index: int, at: int) -> str:
+    # A given id of the form of ours might be that of another call of this history.
+    return given if given and not _is_made_up(given) else f"graphloop_{index}_{at}"
+
+
+def _result(batch: Batch, index: int, result: ToolResult) -> tuple[Batch, tuple[JsonObject, ...]]:
+    at = batch.answered
+    call_id = batch.ids[at] if at < len(batch.ids) else _call_id(result.call_id, index, 0)
+    entry: JsonObject = {"role": "tool", "tool_call_id": call_id, "content": _result_text(result)}
+    after = replace(batch, answered=at + 1, parts=batch.parts + _held_parts(result, call_id))
+    if after.answered < len(after.ids):
+        return after, (entry,)
+    return replace(after, parts=()), (entry, *after.held())
+
+
+def _result_text(result: ToolResult) -> str:
+    text = result.text
+    return f"Error: {text}" if result.is_error and not text.startswith(_FAILURES) else text
+
+
+def _held_parts(result: ToolResult, call_id: str) -> tuple[JsonObject, ...]:
+    if isinstance(result.content, str):
+        return _NOTHING
+    held = tuple(_part(part) for part in result.content if not isinstance(part, TextPart))
+    note = f"Attached to the result of tool {result.name} (call {call_id}):"
+    return ({"type": "text", "text": note}, *held) if held else _NOTHING
+
+
+def _user_content(content: str | tuple[UserPart, ...]) -> object:
+    return content if isinstance(content, str) else [_part(part) for part in content] or ""
+
+
+def _part(part: UserPart) -> JsonObject:
+    match part:
+        case TextPart():
+            return {"type": "text", "text": part.text}
+        case ImagePart():
+            url = _data_url(part.media_type, part.source) if part.media_type else part.source
+            detail = {"detail": part.detail} if part.detail else {}
+            return {"type": "image_url", "image_url": {"url": url, **detail}}
+        case FilePart():
+            data = _data_url(part.media_type, part.data)
+            name = {"filename": part.name} if part.name else {}
+            return {"type": "file", "file": {**name, "file_data": data}}
+        case _:
+            assert_never(part)
+
+
+def _data_url(media_type: str, data: str) -> str:
+    return f"data:{media_type};base64,{data}"
+
+
+def _assistant(message: AssistantMessage, ids: tuple[str, ...], *, reasoning: bool) -> JsonObject:
+    own = message.wire == WIRE
+    extra = _extra(message.extra) if own else {}
+    thoughts = {name: extra.pop(name) for name in _REASONING_FIELDS if name in extra}
+    entry: JsonObject = {"role": "assistant", "content": message.text}
+    if own:
+        entry["content"] = _typed_content(message, thinking=reasoning) or message.text
+    if own and reasoning:
+        details = thoughts.get("reasoning_details")
+        entry |= {"reasoning_details": details} if details else _flat_reasoning(message)
+    if ids:
+        pairs = zip(ids, message.calls, strict=True)
+        entry["tool_calls"] = [_call(call_id, call, own=own) for call_id, call in pairs]
+    return _with_extra(entry, extra)
+
+
+def _typed_content(message: AssistantMessage, *, thinking: bool) -> list[JsonObject]:
+    """Return the content as typed parts where plain text would lose some (Mistral)."""
+    typed: list[JsonObject] = []
+    needed = False
+    for part in message.parts:
+        match part:
+            case TextPart():
+                typed.append({"type": "text", "text": part.text})
+            case ReasoningPart(extra=extra) if thinking and extra == THINKING_EXTRA:
+                thought = [{"type": "text", "text": part.text}]
+                typed.append({"type": "thinking", "thinking": thought})
+                needed = True
+            case OpaquePart():
+                typed.append(_extra(part.data))
+                needed = True
+            case _:
+                pass
+    return typed if needed else []
+
+
+def _flat_reasoning(message: AssistantMessage) -> JsonObject:
+    flat: JsonObject = {}
+    for part in message.parts:
+        if isinstance(part, ReasoningPart) and part.text and part.extra != THINKING_EXTRA:
+            field = "reasoning" if part.extra == REASONING_EXTRA else "reasoning_content"
+            flat[field] = flat.get(field, "") + part.text
+    return flat
+
+
+def _call(call_id: str, call: ToolCall, *, own: bool) -> JsonObject:
+    arguments = object_or_empty(call.arguments)
+    function: JsonObject = {"name": legal_name(call.name), "arguments": arguments}
+    entry: JsonObject = {"id": call_id, "type": "function", "function": function}
+    if not own or not call.extra:
+        return entry
+    extra = _extra(call.extra)
+    inner = extra.pop("function", None)
+    if is_object(inner):
+        _with_extra(function, inner)
+    return _with_extra(entry, extra)
+
+
+def _with_extra(entry: JsonObject, extra: JsonObject) -> JsonObject:
+    """Add to `entry` the fields of `extra` it does not have."""
+    for name, value in extra.items():
+        entry.setdefault(name, value)
+    return entry
+
+
+def _extra(text: str) -> JsonObject:
+    return object_in(text, place="provider data (extra, opaque) of a message") if text else {}

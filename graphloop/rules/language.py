@@ -1,0 +1,261 @@
+"""Temporal rules: what must never happen in a run, or only after something else has.
+
+    never("deploy", before="review") & at_most_once("refund", per="approval")
+
+A rule speaks of *happenings*: a node was entered (`node:review`), left by an outcome
+(`review.accepted`), a tool has run (`tool:deploy`), a person approved a call of it
+(`approval:deploy`, or `approval` for the tool that the rule is about). What a rule restrains counts
+as soon as the tool is let through; what it waits for, once the tool has returned well. A word
+without a kind is looked up in the graph, and is refused there if it could mean two things. The
+language is total and looks back only, so each rule is a small automaton (`automata`): one
+for the proof and for the monitor. There are no expressions, no functions and no negation in it, so
+that a rule can stand in a file of data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final, TypeAlias, assert_never, final
+
+from msgspec import Struct
+
+from ..errors import ConfigError
+from ..spending import whole_number
+
+__all__ = [
+    "TIMES_MAX",
+    "AtMost",
+    "Followed",
+    "Never",
+    "OnlyAfter",
+    "Rules",
+    "TemporalRule",
+    "always_followed_by",
+    "at_most",
+    "at_most_once",
+    "describe_rule",
+    "never",
+    "only_after",
+    "rules_of",
+    "words_of",
+]
+
+TIMES_MAX: Final = 1_000
+"""How high a rule may count: its automaton, which a proof walks, has that many states."""
+
+
+@final
+class Never(Struct, frozen=True, tag="never", tag_field="form", gc=False):
+    """`what` does not happen; with `before`, not until that has happened once."""
+
+    what: str
+    before: str = ""
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse a rule that says nothing."""
+        _refuse_odd_words(self)
+        _refuse_odd_reason(self.reason)
+
+
+@final
+class AtMost(Struct, frozen=True, tag="at_most", tag_field="form", gc=False):
+    """`what` happens so many `times` at most; with `per`, so often after each of those.
+
+    What one `per` allows and nobody uses lapses with the next one; before the first there is none.
+    """
+
+    what: str
+    times: int
+    per: str = ""
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse a rule that says nothing."""
+        _refuse_odd_words(self)
+        _refuse_odd_reason(self.reason)
+        if whole_number("times", self.times) > TIMES_MAX:
+            raise ConfigError(f"`times` is at most {TIMES_MAX}; found {self.times}")
+
+
+@final
+class OnlyAfter(Struct, frozen=True, tag="only_after", tag_field="form", gc=False):
+    """`what` happens only if `after` has happened before; with `since`, since the last of those."""
+
+    what: str
+    after: str
+    since: str = ""
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse a rule that says nothing."""
+        _refuse_odd_words(self)
+        _refuse_odd_reason(self.reason)
+
+
+@final
+class Followed(Struct, frozen=True, tag="followed", tag_field="form", gc=False):
+    """No run ends while there is a `what` that no `by` has followed yet."""
+
+    what: str
+    by: str
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse a rule that says nothing."""
+        _refuse_odd_words(self)
+        _refuse_odd_reason(self.reason)
+
+
+TemporalRule: TypeAlias = Never | AtMost | OnlyAfter | Followed
+
+
+@final
+class Rules(Struct, frozen=True):
+    """Rules that hold together; `&` joins them, and the same rule twice is one."""
+
+    rules: tuple[TemporalRule, ...] = ()
+
+    def __and__(self, other: Rules) -> Rules:
+        """Return the rules of both."""
+        if not isinstance(other, Rules):  # pyright: ignore[reportUnnecessaryIsInstance] - types can be ignored
+            return NotImplemented
+        return Rules(tuple(dict.fromkeys((*self.rules, *other.rules))))
+
+    def __iter__(self) -> Iterator[TemporalRule]:
+        return iter(self.rules)
+
+    def __len__(self) -> int:
+        return len(self.rules)
+
+    def __str__(self) -> str:
+        return "\n".join(map(describe_rule, self.rules))
+
+
+def never(what: str, *, before: str = "", reason: str = "") -> Rules:
+    """Forbid that `what` happens: at all, or before `before` has happened once.
+
+    Raises:
+        ConfigError: a word is empty, or both are the same.
+    """
+    return Rules((Never(what, before, reason),))
+
+
+def at_most(what: str, times: int, *, per: str = "", reason: str = "") -> Rules:
+    """Bound how often `what` happens: in the whole run, or after each `per`.
+
+    Raises:
+        ConfigError: a word is empty, both are the same, or `times` is not from 1 to `TIMES_MAX`.
+    """
+    return Rules((AtMost(what, times, per, reason),))
+
+
+def at_most_once(what: str, *, per: str = "", reason: str = "") -> Rules:
+    """Let `what` happen once at most: in the whole run, or after each `per`.
+
+    `at_most_once("refund", per="approval")`: each approval lets one refund through, no approval
+    none.
+
+    Raises:
+        ConfigError: a word is empty, or both are the same.
+    """
+    return at_most(what, 1, per=per, reason=reason)
+
+
+def only_after(what: str, after: str, *, since: str = "", reason: str = "") -> Rules:
+    """Let `what` happen only after `after`: once in the run, or since the last `since`.
+
+    `only_after("merge", "test", since="edit")`: no merge of what was edited and not tested.
+
+    Raises:
+        ConfigError: a word is empty, or two are the same.
+    """
+    return Rules((OnlyAfter(what, after, since, reason),))
+
+
+def always_followed_by(what: str, by: str, *, reason: str = "") -> Rules:
+    """Demand that `by` happens after each `what`, before the run ends.
+
+    Raises:
+        ConfigError: a word is empty, or both are the same.
+    """
+    return Rules((Followed(what, by, reason),))
+
+
+def rules_of(rules: Rules | Iterable[Rules]) -> Rules:
+    """Return a listing of rules as one value.
+
+    Raises:
+        ConfigError: it is something else.
+    """
+    if isinstance(rules, Rules):
+        return rules
+    # Types can be ignored: a rule is no listing of rules, and a text one of letters.
+    is_one = isinstance(rules, str) or not isinstance(rules, Iterable)  # pyright: ignore[reportUnnecessaryIsInstance]
+    listed: list[object] = [rules] if is_one else list(rules)
+    joined = Rules()
+    for one in listed:
+        if not isinstance(one, Rules):
+            raise ConfigError(
+                f"`rules` are temporal rules, joined by & or listed; found {one!r:.80}. "
+                "Fix: write never('deploy', before='review'), at_most_once('refund'), …; what "
+                "stands in a file is read by a topology"
+            )
+        joined = joined & one
+    return joined
+
+
+def words_of(rule: TemporalRule) -> tuple[str, str, str]:
+    """Return the words of a rule: what it is about, then what that hangs on; empty for none."""
+    match rule:
+        case Never():
+            return rule.what, rule.before, ""
+        case AtMost():
+            return rule.what, rule.per, ""
+        case OnlyAfter():
+            return rule.what, rule.after, rule.since
+        case Followed():
+            return rule.what, rule.by, ""
+        case _:
+            assert_never(rule)
+
+
+def describe_rule(rule: TemporalRule) -> str:
+    """Return a rule as one line for people, and for the model that it has stopped."""
+    match rule:
+        case Never():
+            said = f"never {rule.what}" + (f" before {rule.before}" if rule.before else "")
+        case AtMost():
+            often = "once" if rule.times == 1 else f"{rule.times} times"
+            said = f"{rule.what} at most {often}" + (f" per {rule.per}" if rule.per else "")
+        case OnlyAfter():
+            since = f" since the last {rule.since}" if rule.since else ""
+            said = f"{rule.what} only after {rule.after}{since}"
+        case Followed():
+            said = f"{rule.what} always followed by {rule.by}"
+        case _:
+            assert_never(rule)
+    return f"{said} ({rule.reason})" if rule.reason else said
+
+
+def _refuse_odd_words(rule: TemporalRule) -> None:
+    what, *others = words_of(rule)
+    needed = [what, others[0]] if isinstance(rule, OnlyAfter | Followed) else [what]
+    for word in (what, *others):
+        # Words also come from code that nobody type-checked, and from files.
+        if not isinstance(word, str) or word != word.strip() or (word in needed and not word):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(
+                f"a rule speaks of nodes, outcomes, tools and approvals by name; found {word!r}. "
+                "Fix: write a word such as 'review', 'review.accepted' or 'tool:deploy'."
+            )
+    said = [word for word in (what, *others) if word]
+    if len(set(said)) < len(said):
+        raise ConfigError(
+            f"a rule relates different happenings; found {what!r} and "
+            f"{', '.join(map(repr, filter(None, others)))}. Fix: name another happening."
+        )
+
+
+def _refuse_odd_reason(reason: str) -> None:
+    if not isinstance(reason, str) or reason.splitlines() not in ([], [reason]):  # pyright: ignore[reportUnnecessaryIsInstance] - types can be ignored
+        raise ConfigError(f"a rule's `reason` is one line of text; found {reason!r}")

@@ -1,0 +1,126 @@
+"""The monitor: temporal rules at run time, as a value that happenings change.
+
+A gate asks it about every call before a person is asked and before the call is let through; the
+kernel tells it what has happened. So no call that a rule forbids ever runs, and a rule that no
+proof can decide is still kept. It performs nothing and knows no run: its states are small numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+
+from ..values import evolve
+from .automata import Automaton, Happening, approval_of, automaton_of, ran
+from .language import Rules, TemporalRule, describe_rule
+
+__all__ = ["Monitor", "Wanted", "foreseen", "judged", "refusal"]
+
+
+class Monitor(Struct, frozen=True):
+    """Where each rule of a run stands. The empty one watches nothing."""
+
+    automata: tuple[Automaton, ...] = ()
+    states: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, rules: Rules) -> Monitor:
+        """Return the monitor of a run in which nothing has happened.
+
+        Raises:
+            ConfigError: a word has not been looked up (`temporal_names.resolve`).
+        """
+        automata = tuple([automaton_of(rule) for rule in rules])
+        return cls(automata, tuple([one.start for one in automata]))
+
+    def after(self, happening: Happening) -> Monitor:
+        """Return the monitor after something has happened; itself if no rule speaks of it."""
+        states = tuple([one.after(state, happening) for one, state in self._each()])
+        return self if states == self.states else evolve(self, states=states)
+
+    def forbids(self, tool: str, *, approved: bool = False) -> TemporalRule | None:
+        """Return the first rule that running a tool now would violate.
+
+        Args:
+            tool: the tool's name.
+            approved: whether a person has approved this very call.
+        """
+        call = Wanted(tool, approved)
+        for one, state in self._each():
+            if _let(one, state, call) is None:
+                return one.rule
+        return None
+
+    def allowed(self, tool: str, *, approved: bool = False) -> Monitor:
+        """Return the monitor after a call was let through, by a person's approval perhaps."""
+        before = self.after(approval_of(tool)) if approved else self
+        return before.after(ran(tool))
+
+    @property
+    def broken(self) -> tuple[TemporalRule, ...]:
+        """The rules that have been violated."""
+        return tuple([one.rule for one, state in self._each() if state == one.broken])
+
+    @property
+    def owed(self) -> tuple[TemporalRule, ...]:
+        """The rules that are violated if the run ends now."""
+        return tuple([one.rule for one, state in self._each() if state in one.owing])
+
+    def _each(self) -> Iterator[tuple[Automaton, int]]:
+        return zip(self.automata, self.states, strict=True)
+
+
+class Wanted(Struct, frozen=True, gc=False):
+    """A call that its gate would let through: `asked` if a person approved it, or is to."""
+
+    tool: str
+    asked: bool = False
+
+
+def judged(monitor: Monitor, calls: Iterable[Wanted]) -> tuple[TemporalRule | None, ...]:
+    """Return, for calls in request order, the rule that forbids each, or None to let it run.
+
+    A call counts from the moment it is let through, so two of one batch never share what is
+    allowed once; and none has returned yet, so none is allowed by another of its batch.
+    """
+    verdicts: list[TemporalRule | None] = []
+    for call in calls:
+        verdict = monitor.forbids(call.tool, approved=call.asked)
+        verdicts.append(verdict)
+        if verdict is None:
+            monitor = monitor.allowed(call.tool, approved=call.asked)
+    return tuple(verdicts)
+
+
+def foreseen(monitor: Monitor, calls: Iterable[Wanted]) -> tuple[TemporalRule | None, ...]:
+    """Return, for calls in request order, the rule that will forbid each whatever people say.
+
+    Nobody should be asked about such a call. None promises nothing: `judged` has the last word.
+    """
+    wanted = tuple(calls)
+    verdicts: list[TemporalRule | None] = [None] * len(wanted)
+    for one, start in zip(monitor.automata, monitor.states, strict=True):
+        states = {start}
+        for place, call in enumerate(wanted):
+            after = {end for state in states if (end := _let(one, state, call)) is not None}
+            if not after and verdicts[place] is None:
+                verdicts[place] = one.rule
+            # It may run, or be denied after all.
+            states |= after
+    return tuple(verdicts)
+
+
+def _let(one: Automaton, state: int, call: Wanted) -> int | None:
+    """Return the state after a call was let through, or None if the rule forbids that."""
+    approved, run = approval_of(call.tool), ran(call.tool)
+    if call.asked:
+        if one.forbids(state, approved):
+            return None
+        state = one.after(state, approved)
+    return None if one.forbids(state, run) else one.after(state, run)
+
+
+def refusal(rule: TemporalRule) -> str:
+    """Return what the model reads in place of the result of a call that a rule has stopped."""
+    return f"Tool call denied. Rule: {describe_rule(rule)}."

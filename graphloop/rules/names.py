@@ -1,0 +1,188 @@
+"""Names: what the words of a rule mean in a graph, and which tools it may speak of.
+
+A word with a kind (`node:review`, `tool:deploy`) says what it means. One without is looked up
+among the nodes, the tools and the outcomes, and must be found exactly once: a rule that watches
+the node `deploy` where the tool `deploy` was meant would hold for ever and guard nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Final, TypeVar, assert_never, final
+
+from ..errors import ConfigError, nearest
+from . import (
+    AtMost,
+    Followed,
+    Never,
+    OnlyAfter,
+    Rules,
+    TemporalRule,
+    describe_rule,
+    words_of,
+)
+from .automata import KINDS
+
+__all__ = ["Names", "guarded_tools", "resolve", "spelled_tools", "to_be_brought"]
+
+S = TypeVar("S")
+
+_ANY: Final = "*"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What there is to speak of.
+
+    Args:
+        graph: the graph's name, for messages.
+        nodes: the names of its nodes.
+        outcomes: each outcome with the name of the node that leaves by it, node first.
+        tools: the names of the tools; None where nobody knows them yet.
+    """
+
+    graph: str
+    nodes: tuple[str, ...]
+    outcomes: tuple[tuple[str, str], ...]
+    tools: tuple[str, ...] | None = None
+
+
+def resolve(rules: Rules, names: Names) -> Rules:
+    """Return the rules with every word looked up.
+
+    Raises:
+        ConfigError: with every word that means nothing, or more than one thing.
+    """
+    found: list[TemporalRule] = []
+    problems: list[str] = []
+    for rule in rules:
+        try:
+            found.append(_looked_up(rule, names))
+        except ConfigError as error:
+            problems.append(f"rule {describe_rule(rule)!r}: {error}")
+    if problems:
+        raise ConfigError("\n".join(problems))
+    return Rules(tuple(dict.fromkeys(found)))
+
+
+def spelled_tools(rules: Rules) -> tuple[str, ...]:
+    """Return the tools that rules speak of by their kind, as `tool:deploy`: whoever does means one.
+
+    Every run looks for them once it has its tools.
+    """
+    said = [word.partition(":") for rule in rules for word in words_of(rule)]
+    named = [name for kind, _, name in said if kind in {"tool", "approval"} and name]
+    return tuple([name for name in dict.fromkeys(named) if name != _ANY])
+
+
+def to_be_brought(rule: TemporalRule, known: Collection[str]) -> str:
+    """Return, in words, which tools of a rule runs have to bring; they may be misspelt."""
+    lacking = [one for one in spelled_tools(Rules((rule,))) if known and one not in known]
+    said = [f" A run has to bring the tool {one!r}.{nearest(one, known)}" for one in lacking]
+    return "".join(said)
+
+
+def guarded_tools(rules: Rules) -> tuple[str, ...]:
+    """Return the tools that rules speak of, `*` for all: what no child run may run unwatched.
+
+    A child's happenings are its own and nobody counts them here, so these tools are denied to it.
+    That any tool may be what a rule waits for binds none: what runs in a child is not it.
+    """
+    named: dict[str, None] = {}
+    for rule in rules:
+        what, second, third = words_of(rule)
+        for word in filter(None, (what, third, second)):
+            kind, _, name = word.partition(":")
+            if kind in {"tool", "approval"} and not (name == _ANY and word == second):
+                named[name] = None
+    return tuple(named)
+
+
+def _looked_up(rule: TemporalRule, names: Names) -> TemporalRule:
+    """Return a rule with its words looked up; `approval` alone is one of the rule's own tool."""
+    what, *others = words_of(rule)
+    found = _meaning(what, names)
+    kind, _, tool = found.partition(":")
+    words = [_meaning(word, names) for word in others]
+    if kind == "tool":
+        words = [
+            f"approval:{tool}" if (word, one) == ("approval", f"approval:{_ANY}") else one
+            for word, one in zip(others, words, strict=True)
+        ]
+    return _with_words(rule, [found, *words])
+
+
+def _with_words(rule: TemporalRule, words: list[str]) -> TemporalRule:
+    what, second, third = words
+    match rule:
+        case Never():
+            return Never(what, second, rule.reason)
+        case AtMost():
+            return AtMost(what, rule.times, second, rule.reason)
+        case OnlyAfter():
+            return OnlyAfter(what, second, third, rule.reason)
+        case Followed():
+            return Followed(what, second, rule.reason)
+        case _:
+            assert_never(rule)
+
+
+def _meaning(word: str, names: Names) -> str:
+    """Return the word with its kind."""
+    kind, colon, name = word.partition(":")
+    if not word:
+        return ""
+    if colon and kind in KINDS:
+        return _known(kind, name, names)
+    meanings = tuple(_meanings(word, names))
+    if len(meanings) == 1:
+        return meanings[0]
+    if meanings:
+        raise ConfigError(
+            f"the word {word!r} could mean {', '.join(meanings)}. Fix: write the one that is meant."
+        )
+    known = [one for kind in KINDS for one in _all(kind, names)]
+    tool = "" if names.tools is not None else f" If it is a tool, write 'tool:{word}'."
+    raise ConfigError(
+        f"graph {names.graph!r} has no node, outcome or tool {word!r}.{nearest(word, known)}{tool}"
+    )
+
+
+def _known(kind: str, name: str, names: Names) -> str:
+    """Return a word that says its kind, if there is such a thing."""
+    known = _all(kind, names)
+    of_tools = kind in {"tool", "approval"}
+    if name in known or (of_tools and name == _ANY) or (of_tools and name and names.tools is None):
+        return f"{kind}:{name}"
+    what = "tool" if of_tools else kind
+    raise ConfigError(f"graph {names.graph!r} has no {what} {name!r}.{nearest(name, known)}")
+
+
+def _all(kind: str, names: Names) -> tuple[str, ...]:
+    """Return everything of a kind that a word may name."""
+    match kind:
+        case "node":
+            return names.nodes
+        case "outcome":
+            at_nodes = [f"{node}.{outcome}" for node, outcome in names.outcomes]
+            return (*at_nodes, *dict.fromkeys(outcome for _, outcome in names.outcomes))
+        case _:
+            return names.tools or ()
+
+
+def _meanings(word: str, names: Names) -> Iterator[str]:
+    if word in names.nodes:
+        yield f"node:{word}"
+    if word in (names.tools or ()):
+        yield f"tool:{word}"
+    if word == "approval":
+        yield f"approval:{_ANY}"
+    at_nodes = [(node, outcome) for node, outcome in names.outcomes if outcome == word]
+    yield from (f"outcome:{node}.{outcome}" for node, outcome in at_nodes)
+    if len(at_nodes) > 1:
+        yield f"outcome:{word}"
+    yield from (
+        f"outcome:{word}" for node, outcome in names.outcomes if f"{node}.{outcome}" == word
+    )

@@ -1,0 +1,274 @@
+"""Events as JSON lines: the journal's only written form.
+
+A line is `{"crc":"0a1b2c3d","v":1,"seq":7,"event":{"type":"ToolReturned",…}}`; the checksum is of
+what follows it. The values describe themselves (`msgspec`); only the user's state is written and
+validated by pydantic, by the graph's state type.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar, cast
+from zlib import crc32
+
+from msgspec import DecodeError, Raw, Struct, convert, to_builtins
+from msgspec.json import Decoder, Encoder
+from pydantic import TypeAdapter
+from pydantic import ValidationError as StateError
+from pydantic_core import to_json
+
+from ..errors import StoreError
+from ..events import CallbackReturned, ChildEnded, Event, Left, Started
+from ..values import evolve
+from .read_back import apart
+
+__all__ = ["SCHEMA_VERSION", "Codec", "typed_events"]
+
+T = TypeVar("T")
+
+SCHEMA_VERSION: Final = 1
+
+
+_HOLD: Final = (
+    "keep to dataclasses, pydantic models and JSON values; bytes that are no text need a model "
+    "with `ConfigDict(ser_json_bytes='base64', val_json_bytes='base64')`, and half of a surrogate "
+    "pair no journal can hold"
+)
+"""What to do about what cannot be written."""
+
+_GIVE: Final = (
+    "give its fields what they are annotated with (`replace` and `model_copy` take anything), and "
+    "have its serializers write what is read again"
+)
+"""What to do about what does not fit its type."""
+
+_WRITE: Final = (
+    "let it be written as it is read: inf and nan in a pydantic model need "
+    "`ConfigDict(ser_json_inf_nan='strings')`, the members of an enum and the keys of a mapping "
+    "values that JSON has"
+)
+"""What to do about what fits its type, and cannot be read once it is written."""
+
+_KEEP: Final = (
+    "annotate each part with the type that it has, and let all of it be written (no `exclude`, no "
+    "alias for writing alone, no private attribute, no secret) and read as it was (no validator "
+    "that changes it once more)"
+)
+"""What to do about what would be read back as another value."""
+
+_FLATTEN: Final = (
+    "nest it less, it has more levels than a journal holds (some 200): keep what is linked one by "
+    "one in a list"
+)
+"""What to do about what is too deep."""
+
+_ALLOW: Final = "let its field take it: `Annotated[…, Field(allow_inf_nan=True)]`"
+"""What to do about a number that is no number, or has no end, in a field of finite ones."""
+
+_TOO_DEEP: Final = ("recursion limit", "depth exceeded")
+"""How pydantic names what is too deep, as it reads and as it writes."""
+
+_BY_A_VALIDATOR: Final = frozenset({"value_error", "assertion_error"})
+"""Kinds of errors that validators of the user's own raise."""
+
+
+class _Version(Struct):
+    v: int
+
+
+class _Line(Struct):
+    v: int
+    seq: int
+    event: Event
+
+
+class Codec:
+    """Encodes and decodes the events of one graph.
+
+    A store has the codec of one graph, and keeps the runs of others beside: those of the agents
+    that it calls. Their states are read as plain JSON, and become what they were by the codec of
+    the graph they are of (`of`, `typed`).
+
+    Args:
+        state_type: the type of the user's state; `object` leaves it as plain JSON.
+    """
+
+    def __init__(self, state_type: type[object] = object) -> None:
+        self._state: TypeAdapter[object] = TypeAdapter(state_type)
+        self._encoder = Encoder()
+        self._version = Decoder(_Version)
+        self._line = Decoder(_Line)
+
+    def encode(self, seq: int, event: Event) -> bytes:
+        """Return the event as one line, without a line end.
+
+        Raises:
+            StoreError: the user's state cannot be written as JSON.
+        """
+        try:
+            text = self._encode(seq, event)[1:]
+        except (TypeError, ValueError) as error:
+            raise StoreError(
+                f"event {seq} ({type(event).__name__}) cannot be written as JSON: {error}. "
+                "Keep state to dataclasses, pydantic models and JSON values."
+            ) from error
+        return _checksum(text) + text
+
+    def _encode(self, seq: int, event: Event) -> bytes:
+        try:
+            return self._encoder.encode(_Line(SCHEMA_VERSION, seq, self._without_state(event)))
+        except UnicodeEncodeError:
+            # Half of a surrogate pair, which servers send: JSON has an escape for it.
+            plain = _changed(event, lambda state: cast("object", json.loads(_written(state))))
+            line = to_builtins(_Line(SCHEMA_VERSION, seq, plain))
+            return json.dumps(line, separators=(",", ":")).encode()
+
+    def decode(self, line: bytes) -> tuple[int, Event]:
+        """Return the sequence number and event of a line.
+
+        Raises:
+            StoreError: the line is no event, of an unknown type, damaged, or of a newer version.
+        """
+        try:
+            version = _decoded(self._version, line).v
+            if version > SCHEMA_VERSION:
+                raise StoreError(
+                    f"the journal has version {version}, this graphloop reads up to "
+                    f"{SCHEMA_VERSION}: upgrade graphloop"
+                )
+            decoded = _decoded(self._line, line)
+            head, text = line[:CHECKSUM_BYTES], line[CHECKSUM_BYTES:]
+            if head != _checksum(text):
+                raise StoreError(f"damaged: its checksum is wrong; found {line[:80]!r}")
+            return decoded.seq, self._with_state(decoded.event)
+        except StateError as error:
+            raise _not_ours(error) from error
+        except (DecodeError, ValueError, RecursionError) as error:
+            raise StoreError(f"not a journal line: {error}; found {line[:80]!r}") from error
+
+    def of(self, run_id: str) -> Codec:
+        """Return the codec to read a run with: whose state a child run has is not known here."""
+        return Codec() if "/" in run_id else self
+
+    def typed(self, event: Event) -> Event:
+        """Return an event, whose state another codec has read, with a state of this graph's type.
+
+        A state that is of this type already stays the same object.
+
+        Raises:
+            StoreError: the state cannot be this graph's.
+        """
+        try:
+            return _changed(event, self._typed)
+        except StateError as error:
+            raise _not_ours(error) from error
+
+    def misfit(self, state: object) -> str:
+        """Return why a state could not be read back as what it is, and what to do; empty if it can.
+
+        Whoever takes the run up again would go on with another one.
+        """
+        try:
+            written = _written(state)
+        except (TypeError, ValueError) as error:
+            fix = _FLATTEN if _is_too_deep(error) else _HOLD
+            return f"it cannot be written as JSON: {error}. Fix: {fix}"
+        try:
+            read = self._read(written)
+        except StateError as error:
+            first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+            place = ".".join(str(one) for one in first["loc"])
+            problem = f"`{place}`: {first['msg']}" if place else first["msg"]
+            fix = _FLATTEN if _is_too_deep(error) else self._fix_of(first["type"], state)
+            return f"{problem}. Fix: {fix}"
+        other = apart(state, read)
+        return "" if other is None else f"{other}. Fix: {other.fix or _KEEP}"
+
+    def _fix_of(self, kind: str, state: object) -> str:
+        """Return what to do about a state whose written form is refused with this kind of error."""
+        if kind in _BY_A_VALIDATOR:
+            return "let validators take what they have returned: they are called at every resume"
+        if kind in {"missing", "finite_number"}:
+            return _KEEP if kind == "missing" else _ALLOW
+        try:
+            plain = self._state.dump_python(state, round_trip=True, warnings=False)
+            self._state.validate_python(plain, by_alias=True, by_name=True)
+        except (TypeError, ValueError):
+            return _GIVE
+        return _WRITE
+
+    def _read(self, json: bytes) -> object:
+        # By the names of fields, too: what is written has a validation alias nowhere.
+        return self._state.validate_json(json, by_alias=True, by_name=True)
+
+    def _typed(self, state: object) -> object:
+        try:
+            return self._state.validate_python(state, strict=True, by_alias=True, by_name=True)
+        except StateError:
+            return self._read(_written(state))
+
+    def _without_state(self, event: Event) -> Event:
+        """Return the event with its state as JSON, the way pydantic writes it."""
+        return _changed(event, lambda state: Raw(_written(state)))
+
+    def _with_state(self, event: Event) -> Event:
+        """Return the event with its state of JSON values as what it was."""
+        # As JSON, not as Python: a strict model takes a list for a tuple from JSON only.
+        return _changed(event, lambda state: self._read(self._encoder.encode(state)))
+
+
+def typed_events(kind: object, events: Sequence[Event]) -> Sequence[Event]:
+    """Return events with states of a graph's type, whatever codec has read them.
+
+    Args:
+        kind: the type; None where nobody knows it.
+        events: the events.
+
+    Raises:
+        StoreError: a state cannot be of this type.
+    """
+    if kind is None or kind is object:
+        return events
+    codec = Codec(cast("type[object]", kind))
+    return [codec.typed(event) for event in events]
+
+
+def _decoded(decoder: Decoder[T], line: bytes) -> T:
+    try:
+        return decoder.decode(line)
+    except DecodeError:
+        if b"\\ud" not in line:
+            raise
+        return convert(json.loads(line), decoder.type)
+
+
+def _checksum(text: bytes) -> bytes:
+    """Return what a line begins with, before this text."""
+    return b'{"crc":"%08x",' % crc32(text)
+
+
+CHECKSUM_BYTES: Final = len(_checksum(b""))
+
+
+def _written(state: object) -> bytes:
+    """Return a state as JSON, the way pydantic writes what it is to read again."""
+    return to_json(state, round_trip=True, inf_nan_mode="strings")
+
+
+def _is_too_deep(error: Exception) -> bool:
+    return any(word in str(error) for word in _TOO_DEEP)
+
+
+def _not_ours(error: StateError) -> StoreError:
+    return StoreError(f"the journal's state is not the graph's: {error}")
+
+
+def _changed(event: Event, change: Callable[[object], object]) -> Event:
+    match event:
+        case Started(state=state) | ChildEnded(state=state) if state is not None:
+            return evolve(event, state=change(state))
+        case CallbackReturned(answer=Left(state=state) as left) if state is not None:
+            return evolve(event, answer=evolve(left, state=change(state)))
+        case _:
+            return event

@@ -1,0 +1,200 @@
+"""Adversary: a world in which everything goes wrong that may, as a function of its choices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar, cast, final
+
+from ..effects import AskHuman, CallModel, CheckCalls, Effect, Invoke, StartRun
+from ..events import Answer, Asked, CallCheck, Steered
+from ..graph import Graph
+from ..policy.approvals import Approval
+from ..policy.policy import Rule, asked
+from ..run import Run
+from ..spending import Budget, Spent
+from ..tools.outcome import ToolOutcome, unknown_outcome
+from ..values import Message, Reply, ToolCall, ToolResult, Usage, UserMessage, call_key, evolve
+from .callbacks import answered_by_a_callback
+from .choices import Choices
+from .replies import answered_by_a_model, are_arguments, unfit_arguments
+from .sim import ChildAnswer, World
+from .subject import rules_of_gate
+
+__all__ = ["Adversary", "steered_by_a_caller"]
+
+T = TypeVar("T")
+
+FINE: Final = ToolOutcome("fine", "ok")
+RETURNS: Final[tuple[ToolOutcome | Exception, ...]] = (
+    *(FINE, ToolOutcome("did not work", "error"), ToolOutcome("too slow", "timeout")),
+    *(ToolOutcome('["a", "b"]', "ok"), ToolOutcome("x" * 2_000, "ok"), ToolOutcome("", "ok")),
+    *(unknown_outcome("tool"), OSError("the tool broke"), FINE, FINE, FINE),
+)
+APPROVED: Final = Approval(approved=True)
+DENIED: Final = (Approval(approved=False), Approval(approved=False, reason="No, thank you."))
+DECISIONS: Final[tuple[Approval | Exception | None, ...]] = (
+    *(APPROVED, *DENIED, *DENIED, *DENIED, None),
+    Approval(approved=True, arguments={"text": "edited"}),
+    Approval(approved=True, arguments='{"text": '),
+    Approval(approved=True, arguments={"answer": "edited"}),
+    *(ValueError("the approver broke"), APPROVED, APPROVED),
+)
+SPENT: Final = Spent(2, 1, Usage(20, 10))
+MUCH: Final = Spent(5, 4, Usage(400, 200), 1.0, 0, 40.0)
+KIND_CHILD: Final[ChildAnswer] = ("42", "ok", SPENT)
+CHILDREN: Final[tuple[ChildAnswer | Exception | None, ...]] = (
+    *(KIND_CHILD, ("It failed.", "error", SPENT), None, ("", "ok", Spent())),
+    *(('["a", "b"]', "ok", SPENT), RuntimeError("the child broke"), KIND_CHILD),
+    *(("42", "ok", MUCH), ("It gave up.", "error", MUCH)),
+)
+LONG: Final = 1_000_000
+"""How many tokens a model counts where every conversation is too long for it."""
+
+
+@final
+@dataclass
+class Adversary:
+    """A world for `simulate`, in which every answer is a choice.
+
+    Args:
+        graph: the graph that runs.
+        choices: decide the answers.
+        stubborn: the model and the functions repeat their first answer for ever, in a world that
+            is otherwise kind: an unbounded cycle goes on and on.
+        wordy: every conversation fills the model's window, by the model's own count.
+        repeatable: tools may run again after a crash.
+        askers: the names of the nodes that asked for the effects, by effect id.
+        outer: the rules that hold beside those of each gate, outermost first.
+        approvals: whether a person is asked about every call of a tool, or about none. A tool
+            that is missing here has a predicate, and the choices decide.
+    """
+
+    graph: Graph[Any]
+    choices: Choices
+    stubborn: bool = False
+    wordy: bool = False
+    repeatable: bool = False
+    askers: Mapping[int, str] = field(default_factory=dict[int, str])
+    outer: tuple[tuple[Rule, ...], ...] = ()
+    approvals: Mapping[str, bool] = field(default_factory=dict[str, bool])
+    _replies: dict[tuple[str, ...], Reply] = field(default_factory=dict[tuple[str, ...], Reply])
+    _answers: dict[str, Answer] = field(default_factory=dict[str, Answer])
+    _said: dict[int, object] = field(default_factory=dict[int, object])
+
+    @property
+    def world(self) -> World:
+        """The adversary in the form that the simulation takes."""
+        return World(
+            model=self._model,
+            tool=lambda _: FINE if self.stubborn else _given(self.choices.pick(RETURNS)),
+            check=self._check,
+            human=self._human,
+            callback=self._callback,
+            child=self._child,
+            steer=lambda effect, run: evolve(
+                steered_by_a_caller(run, self.choices), effect=effect.id
+            ),
+            repeatable=lambda _: self.repeatable,
+        )
+
+    def _model(self, effect: CallModel) -> Reply:
+        if self.wordy:
+            return evolve(answered_by_a_model(effect, self.choices), usage=Usage(LONG, 5))
+        if not self.stubborn:
+            return answered_by_a_model(effect, self.choices)
+        place = (self.askers[effect.id], *[one.name for one in effect.request.tools])
+        if place not in self._replies:
+            self._replies[place] = answered_by_a_model(effect, self.choices)
+        return self._replies[place]
+
+    def _check(self, effect: CheckCalls) -> tuple[CallCheck, ...]:
+        if self.stubborn:
+            needs = [self.approvals.get(one.name, False) for one in effect.calls]
+            return tuple([CallCheck(needs_approval=one) for one in needs])
+        if self.choices.chance(16):
+            raise RuntimeError("the check broke")
+        # A driver, too, looks at the conditions of all gates together.
+        gates = self.graph.nodes.values()
+        own = tuple([rule for one in gates for rule in rules_of_gate(one) if rule.condition])
+        levels = (*self.outer, own) if own else self.outer
+        return tuple([self._checked(call, levels) for call in effect.calls])
+
+    def _checked(self, call: ToolCall, levels: tuple[tuple[Rule, ...], ...]) -> CallCheck:
+        if self.choices.chance(6) or not are_arguments(call.arguments):
+            return CallCheck("The arguments do not fit.")
+        always = self.approvals.get(call.name)
+        # A condition holds, does not, or raises (None).
+        told = [
+            [(name, self.choices.pick((False, True, None))) for name in asked(rules, call.name)]
+            for rules in levels
+        ]
+        return CallCheck(
+            needs_approval=self.choices.chance(2) if always is None else always,
+            held=tuple([tuple([name for name, held in one if held]) for one in told]),
+            unmet=tuple([tuple([name for name, held in one if held is False]) for one in told]),
+        )
+
+    def _human(self, effect: AskHuman) -> Approval | None:
+        if self.stubborn:
+            return APPROVED
+        return _given(self._remembered(effect, lambda: self.choices.pick(DECISIONS)))
+
+    def _child(self, effect: StartRun) -> ChildAnswer | None:
+        said: ChildAnswer | Exception | None = KIND_CHILD
+        if not self.stubborn:
+            said = self._remembered(effect, lambda: self.choices.pick(CHILDREN))
+        return _within(effect.budget, _given(said))
+
+    def _callback(self, effect: Invoke) -> Answer:
+        node, name = self.graph.nodes[self.askers[effect.id]], effect.callback
+        known = self._answers.get(name) if self.stubborn else None
+        if known is not None:
+            return known
+        answer = answered_by_a_callback(node, name, self.choices)
+        # A stubborn generator still comes to an end, or it would be the cycle that goes on.
+        if self.stubborn and not isinstance(answer, Asked):
+            self._answers[name] = answer
+        return answer
+
+    def _remembered(self, effect: Effect, draw: Callable[[], T]) -> T:
+        """Return the same answer each time that an effect is performed; silence may be broken."""
+        known = self._said.get(effect.id)
+        if known is None:
+            known = self._said[effect.id] = draw()
+        return cast("T", known)  # It was drawn for the same effect.
+
+
+def _within(budget: Budget, ended: ChildAnswer | None) -> ChildAnswer | None:
+    """Return how a child ends that has a budget: no run exceeds its number of tool calls."""
+    if ended is None or budget.tool_calls is None:
+        return ended
+    said, status, spent = ended
+    return said, status, evolve(spent, tool_calls=min(spent.tool_calls, budget.tool_calls))
+
+
+def _given(answer: T | Exception) -> T:
+    if isinstance(answer, Exception):
+        # A fresh one each time: an exception that is raised again keeps its old tracebacks.
+        raise type(answer)(*answer.args)
+    return answer
+
+
+def steered_by_a_caller(run: Run[Any], choices: Choices) -> Steered:
+    """Return the word of an iterating caller on a turn; the simplest is silence.
+
+    The caller adds a message, answers calls, replaces the conversation, or withdraws tools.
+    """
+    said = (UserMessage(f"And {unfit_arguments(choices)!a}?"),) if choices.chance(3) else ()
+    fewer = evolve(run.setup, tools=run.setup.tools[:1]) if choices.chance(16) else None
+    another: tuple[Message, ...] | None = None
+    if choices.chance(12):
+        another = choices.pick(((UserMessage("Anew."),), (*run.messages, UserMessage("Go on."))))
+    turn, results = run.turn, list[ToolResult]()
+    if turn.calls and choices.chance(5):
+        results = [
+            ToolResult(call_key(turn.number, place), call.id, call.name, "mine")
+            for place, call in enumerate(turn.calls)
+            if not choices.chance(3)
+        ]
+    return Steered(run.at, 0, another, said, tuple(results), fewer)

@@ -1,0 +1,107 @@
+"""Callbacks: the answers of the user's functions, which are not called themselves.
+
+A function leaves by every outcome that its node declares, in any order. A topology that is safe
+only because a function behaves well is not safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from json import dumps
+from types import UnionType
+from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
+
+from ..effects import Ask, AskAgent, AskModel, AskPerson, Tell
+from ..events import Answer, Asked, Changes, Joined, Judged, Left, Tripped
+from ..node_protocol import Node, unwrapped
+from ..nodes.dialogue import Asks
+from ..nodes.function import Function
+from ..outcomes import Aborted, Failed, Outcome
+from ..values import ToolChoice, UserMessage
+from .choices import Choices
+
+__all__ = ["answered_by_a_callback"]
+
+OWN: Final = frozenset({Failed, Aborted})
+JUNK: Final[tuple[Answer, ...]] = (
+    *(Left("Nowhere"), Changes(), Tripped(("junk",)), Judged(accepted=True), Joined("junk")),
+    Left("Failed", None, '{"no": "such field"}'),
+)
+CHANGES: Final = (
+    *(Changes(active_tools=()), Changes(tool_choice=ToolChoice("none"))),
+    *(Changes(tool_choice=ToolChoice("required")), Changes(model="another")),
+)
+SAMPLES: Final[Mapping[object, tuple[object, ...]]] = {
+    str: ("a", ""),
+    int: (0, 1, -1),
+    float: (0.0, 1.5),
+    bool: (False, True),
+    type(None): (None,),
+    list: ([],),
+    tuple: ([],),
+    dict: ({},),
+}
+"""JSON values for the fields of outcomes; a field of any other type is a text."""
+
+
+def answered_by_a_callback(node: Node[Any, Outcome], callback: str, choices: Choices) -> Answer:
+    """Return the answer of a function that this node invokes under that name.
+
+    Raises:
+        Exception: the function failed.
+    """
+    odd = choices.draw(16)
+    if odd == 15:
+        return choices.pick(JUNK)
+    if odd == 14:
+        raise ValueError(f"{callback} failed")
+    inner = [one for one in unwrapped([node]) if isinstance(one, Function)]
+    own = next((one for one in inner if one.callback == callback), None)
+    match "pure" if own is not None else node.kind:
+        case "prepare":
+            return choices.pick(CHANGES) if choices.chance(4) else Changes()
+        case "stop":
+            return Tripped((callback,) if choices.chance(4) else ())
+        case "check":
+            return Judged(choices.chance(2), "Do better.", retry=not choices.chance(4))
+        case "graph":
+            return Joined(choices.pick(("All.", "")))
+        case _:
+            asks = None if own is None else own.asks
+            asks_on = asks is not None and not choices.chance(3)
+            return Asked(_ask(asks, choices)) if asks and asks_on else _left(node, choices)
+
+
+def _ask(asks: Asks, choices: Choices) -> Ask:
+    """Return any request of a generator; the kernel refuses those that it may not make."""
+    kinds = sorted(asks.kinds, key=lambda one: one.__name__)
+    whole = choices.chance(2)
+    match choices.pick(kinds).__name__:
+        case "AskModel":
+            return AskModel("Well?", conversation=whole)
+        case "AskPerson":
+            return AskPerson("Well?")
+        case "AskAgent":
+            return AskAgent(choices.pick([name for name, _ in asks.agents]), "Well?", whole)
+        case _:
+            return Tell(UserMessage("Well."))
+
+
+def _left(node: Node[Any, Outcome], choices: Choices) -> Left:
+    own = [*(node.outcomes - OWN)] or [*node.outcomes]
+    kind = choices.pick(sorted(own, key=lambda one: one.__name__))
+    given: dict[str, object] = {}
+    if is_dataclass(kind):
+        hints = get_type_hints(kind)
+        given = {one.name: _sample(hints.get(one.name, str), choices) for one in fields(kind)}
+    return Left(kind.__name__, None, dumps(given) if given else "")
+
+
+def _sample(hint: object, choices: Choices) -> object:
+    origin: object = get_origin(hint)
+    if origin is Literal:
+        return choices.pick(get_args(hint))
+    if origin is UnionType or origin is Union:
+        return _sample(choices.pick(get_args(hint)), choices)
+    return choices.pick(SAMPLES.get(origin or hint, ("a",)))

@@ -1,0 +1,50 @@
+"""assert_safe: a test fails with the whole report if a proof finds an error."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from ..agent.agent import Agent
+from ..agent.graph import Graph as FrontGraph
+from ..graph import Graph
+from ..proofs.arguments import codes
+from ..proofs.check import check
+from ..proofs.report import Report
+from ..proofs.suppression import Ignore
+from ..rules import Rules
+
+__all__ = ["assert_safe"]
+
+
+def assert_safe(
+    graph: Graph[Any] | Agent,  # The state may be of any type.
+    rules: Rules | Iterable[Rules] = (),
+    *,
+    ignore: Ignore | None = None,
+    proven: Collection[str] = (),
+) -> Report:
+    """Assert that no proof finds an error in a graph, and return the report.
+
+    Args:
+        graph: a graph, or an agent, whose graph is meant.
+        rules: temporal rules of your own.
+        ignore: the reasons for which findings are set aside, by node and code.
+        proven: codes for which "unknown" is an error, too.
+
+    Raises:
+        AssertionError: with the whole report: an error was found, or one of `proven` is not.
+        ConfigError: an argument cannot work.
+    """
+    wanted_codes = codes("proven", proven)
+    subject: Graph[Any] = graph.graph if isinstance(graph, Agent) else graph
+    if isinstance(subject, FrontGraph):
+        # A loaded graph has rules, and reasons to set findings aside, of its own.
+        report = subject.check(rules=rules, ignore=ignore)
+    else:
+        report = check(subject, rules, ignore=ignore)
+    lacking = [code for code in wanted_codes if code not in report.proven]
+    if not report.ok or lacking:
+        wanted = f"not proven: {', '.join(lacking)}\n" if lacking else ""
+        raise AssertionError(f"{wanted}{report}")
+    return report

@@ -1,0 +1,382 @@
+"""The simulation driver: the same kernel, under a seed, in a world that you write.
+
+There is no event loop and no real time. The seed draws which pending effect is answered next; the
+same seed gives the same events, byte for byte. The caller injects a crash or an abort after any
+event. A crash forgets everything but the journal: the run is folded from it, and its pending
+effects are performed again. A tool that may not be repeated starts only after `Begun` is
+journaled. A tool that had started and not ended is answered as unknown; the seed decides whether
+it had taken effect before the crash.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, TypeAlias, TypeVar, assert_never
+
+from ..driver.children import child_unwanted
+from ..driver.performer import failed
+from ..effects import (
+    AskHuman,
+    CallModel,
+    CallTool,
+    CheckCalls,
+    Effect,
+    HandOver,
+    Invoke,
+    StartRun,
+)
+from ..errors import GraphloopError
+from ..events import (
+    Answer,
+    Begun,
+    CallbackReturned,
+    CallCheck,
+    CallsChecked,
+    Cancelled,
+    ChildEnded,
+    Decided,
+    Event,
+    ModelReplied,
+    Queued,
+    Resumed,
+    Setup,
+    Started,
+    Steered,
+    ToolReturned,
+)
+from ..graph import Graph
+from ..policy.approvals import Approval
+from ..replay import replay
+from ..run import Run
+from ..spending import Spent
+from ..step import begin, step
+from ..tools.outcome import ToolOutcome, unknown_outcome
+from ..values import Message, Reply, ResultStatus, evolve
+
+__all__ = ["ChildAnswer", "Simulation", "World", "simulate"]
+
+S = TypeVar("S")
+
+EVENTS_MAX: Final = 100_000
+"""After how many events a simulation is given up; a bounded run ends before."""
+
+LATENCY_MAX_S: Final = 10.0
+
+DOWNTIME_MAX_S: Final = 1_000.0
+"""How long a process stays dead at most."""
+
+NOTHING: Final[Mapping[int, Queued | Cancelled]] = {}
+
+ChildAnswer: TypeAlias = tuple[str, ResultStatus, Spent]
+"""The end of a child run: its answer, its status, and all that it used."""
+
+
+def _all_valid(effect: CheckCalls) -> tuple[CallCheck, ...]:
+    return tuple(CallCheck() for _ in effect.calls)
+
+
+def _no_answer(_: AskHuman) -> Approval | None:
+    return None
+
+
+def _no_callback(effect: Invoke) -> Answer:
+    raise GraphloopError(f"this world has no callback for {effect.callback!r}")
+
+
+def _no_agent(effect: StartRun) -> ChildAnswer | None:
+    raise GraphloopError(f"this world has no agent for {effect.agent!r}")
+
+
+def _unsteered(effect: HandOver, run: Run[Any]) -> Steered:
+    return Steered(run.at, effect.id)
+
+
+def _never(_: CallTool) -> bool:
+    return False
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """The answers to effects. An error that a function raises becomes `EffectFailed`.
+
+    Args:
+        model: a reply for a request.
+        tool: the return value of a tool; called once for every execution that takes effect, also
+            if a crash swallows the result.
+        check: one check a call; by default every call is valid and needs no approval.
+        human: a decision, or None for "no answer": the run then parks.
+        callback: the return value of a function of the user's.
+        child: the end of a child run, or None for "it parks".
+        steer: the word of the caller of an attended run; its time and effect are filled in.
+        repeatable: whether a call may simply run again after a crash; by default none may.
+    """
+
+    model: Callable[[CallModel], Reply]
+    tool: Callable[[CallTool], ToolOutcome]
+    check: Callable[[CheckCalls], tuple[CallCheck, ...]] = _all_valid
+    human: Callable[[AskHuman], Approval | None] = _no_answer
+    callback: Callable[[Invoke], Answer] = _no_callback
+    child: Callable[[StartRun], ChildAnswer | None] = _no_agent
+    steer: Callable[[HandOver, Run[Any]], Steered] = _unsteered
+    repeatable: Callable[[CallTool], bool] = _never
+
+
+@dataclass
+class Simulation(Generic[S]):
+    """The end of a simulation.
+
+    `run` is the last state and `events` the journal; `executions` counts how often each call was
+    started, by its key. `repeated` are the keys of calls that were started again after their
+    result had been journaled or, if they may not be repeated, after their start had been. It is
+    always empty, or graphloop has a bug.
+    """
+
+    run: Run[S]
+    events: list[Event]
+    executions: Counter[str] = field(default_factory=Counter[str])
+    finished: set[str] = field(default_factory=set[str])
+    repeated: set[str] = field(default_factory=set[str])
+
+
+def simulate(  # noqa: PLR0913 - each keyword is one dial of the simulation
+    graph: Graph[S],
+    messages: Sequence[Message],
+    world: World,
+    state: S,
+    *,
+    setup: Setup,
+    seed: int = 0,
+    crash_after: Collection[int] = (),
+    abort_after: int | None = None,
+    meanwhile: Mapping[int, Queued | Cancelled] = NOTHING,
+    events_max: int | None = None,
+    journal: list[Event] | None = None,
+) -> Simulation[S]:
+    """Simulate one run to its end, or until it waits for people and children only.
+
+    Args:
+        graph: the graph to run.
+        messages: the conversation it begins with.
+        world: the answers to its effects.
+        state: the user's state.
+        setup: model, tools and settings.
+        seed: decides the order and the times of all answers, and which tools took effect before a
+            crash.
+        crash_after: after which events (1 is `Started`) the process dies and resumes.
+        abort_after: after which event the run is cancelled.
+        meanwhile: messages and stops from outside, by the number of the event before them; their
+            times are filled in.
+        events_max: after how many events it is given up; `EVENTS_MAX` if not given.
+        journal: an empty list that becomes the journal, to be read also if this raises.
+
+    Raises:
+        GraphloopError: the run took more than `events_max` events.
+        Exception: the error of a node.
+    """
+    most = EVENTS_MAX if events_max is None else events_max
+    started = Started(0.0, f"sim-{seed}", graph.name, tuple(messages), setup, state)
+    events: list[Event] = [] if journal is None else journal
+    events.append(started)
+    first = begin(graph, started, state)
+    simulation = Simulation(first.run, events)
+    # Not for secrets: a seeded simulation must be repeatable.
+    process = _Process(graph, world, random.Random(seed), simulation)
+    if 1 in crash_after:
+        process.crash()
+    else:
+        process.perform(first.effects)
+    said = dict(meanwhile)
+    if abort_after is not None:
+        said[abort_after] = Cancelled(0.0, "simulated")
+    while not simulation.run.ended:
+        interjected = said.get(len(simulation.events))
+        event = process.next_event() if interjected is None else process.interrupted(interjected)
+        if event is None:
+            break
+        if len(simulation.events) >= most:
+            raise GraphloopError(f"seed {seed}: not over after {most} events")
+        process.take(event, crash=len(simulation.events) + 1 in crash_after)
+    return simulation
+
+
+class _Process(Generic[S]):
+    """A process that drives the run until it dies: effects to start, and effects in flight.
+
+    An effect in flight has the virtual time of its answer.
+    """
+
+    def __init__(
+        self, graph: Graph[S], world: World, rng: random.Random, simulation: Simulation[S]
+    ) -> None:
+        self._graph = graph
+        self._world = world
+        self._rng = rng
+        self._simulation = simulation
+        self._clock = 0.0
+        self._resuming = False
+        self._waiting: list[Effect] = []
+        self._in_flight: list[tuple[float, Effect]] = []
+        self._interrupted: frozenset[int] = frozenset()
+        self._resumed_at = 0
+        self._started: set[int] = set()
+
+    def perform(self, effects: Iterable[Effect]) -> None:
+        """Have effects performed, but those that stay without an answer."""
+        self._waiting += [effect for effect in effects if not self._is_silent(effect)]
+
+    def interrupted(self, event: Queued | Cancelled) -> Event:
+        """Return an event from outside; a stop at once voids all effects under way."""
+        if isinstance(event, Cancelled) and not event.after_step:
+            unbegun = tuple([one.id for one in self._waiting if self._is_surely_unstarted(one)])
+            self._waiting.clear()
+            self._in_flight.clear()
+            event = evolve(event, unbegun=unbegun)
+        return evolve(event, at=self._clock)
+
+    def next_event(self) -> Event | None:
+        """Return the next event, or None if none comes."""
+        if self._simulation.run.abandoned:
+            return self._unwanted(min(self._simulation.run.abandoned))
+        if self._resuming and self._waiting:
+            self._resuming = False
+            return Resumed(self._clock)
+        risky = [one.id for one in self._waiting if self._must_be_noted(one)]
+        if risky:
+            return Begun(self._clock, tuple(risky))
+        for effect in self._waiting:
+            self._start(effect)
+        self._waiting.clear()
+        return self._earliest() if self._in_flight else None
+
+    def take(self, event: Event, *, crash: bool) -> None:
+        """Journal an event, then step; or die in between."""
+        simulation = self._simulation
+        answered = simulation.run.pending.get(getattr(event, "effect", 0))
+        if isinstance(answered, StartRun):
+            simulation.finished.add(answered.key)
+        if isinstance(answered, CallTool) and getattr(event, "status", "") != "unknown":
+            simulation.finished.add(answered.key)
+        simulation.events.append(event)
+        self._clock = event.at
+        if crash:
+            self.crash()
+        else:
+            taken = step(self._graph, simulation.run, event)
+            simulation.run = taken.run
+            self.perform(taken.effects)
+
+    def crash(self) -> None:
+        """Die, and resume with nothing but the journal."""
+        for _, effect in self._in_flight:
+            if self._runs(effect) and self._rng.random() < 0.5:
+                self._lose(effect)
+        self._in_flight.clear()
+        self._waiting.clear()
+        self._resuming = True
+        self._clock += self._rng.uniform(0.0, DOWNTIME_MAX_S)
+        run = self._simulation.run = replay(self._graph, self._simulation.events)
+        self._interrupted, self._resumed_at = run.started, run.next_effect
+        if not run.ended:
+            self.perform(run.pending.values())
+
+    def _unwanted(self, effect_id: int) -> Event:
+        """End a child run that the run has abandoned: it has spent its all, or nothing."""
+        self._waiting = [one for one in self._waiting if one.id != effect_id]
+        self._in_flight = [(at, one) for at, one in self._in_flight if one.id != effect_id]
+        effect, spent = self._simulation.run.pending[effect_id], Spent()
+        assert isinstance(effect, StartRun), "a fan-out waits for child runs only"
+        with suppress(Exception):
+            ended = self._world.child(effect) if self._rng.random() < 0.5 else None
+            spent = spent if ended is None else ended[2]
+        return child_unwanted(self._clock, effect_id, spent)
+
+    def _is_surely_unstarted(self, effect: Effect) -> bool:
+        """Whether this process knows that no process has started a call."""
+        if not isinstance(effect, CallTool | StartRun):
+            return False
+        return effect.id >= self._resumed_at or self._must_be_noted(effect)
+
+    def _must_be_noted(self, effect: Effect) -> bool:
+        return (
+            isinstance(effect, CallTool)
+            and not effect.client
+            and effect.id not in self._simulation.run.started
+            and not self._world.repeatable(effect)
+        )
+
+    def _runs(self, effect: Effect) -> bool:
+        """Whether performing an effect runs a tool; an interrupted tool is left alone."""
+        if not isinstance(effect, CallTool):
+            return False
+        return effect.id not in self._interrupted or self._world.repeatable(effect)
+
+    def _start(self, effect: Effect) -> None:
+        if isinstance(effect, CallTool) and self._runs(effect):
+            again = effect.id in self._started and not (
+                effect.client or self._world.repeatable(effect)
+            )
+            if again or effect.key in self._simulation.finished:
+                self._simulation.repeated.add(effect.key)
+            self._started.add(effect.id)
+            self._simulation.executions[effect.key] += 1
+        if isinstance(effect, StartRun) and effect.key in self._simulation.finished:
+            self._simulation.repeated.add(effect.key)
+        self._in_flight.append((self._clock + self._rng.uniform(0.001, LATENCY_MAX_S), effect))
+
+    def _earliest(self) -> Event:
+        """Return the earliest answer."""
+        soonest = min(range(len(self._in_flight)), key=lambda at: self._in_flight[at][0])
+        at, effect = self._in_flight.pop(soonest)
+        if isinstance(effect, CallTool) and not self._runs(effect):
+            outcome = unknown_outcome(effect.call.name)
+            return ToolReturned(at, effect.id, outcome.content, outcome.status)
+        try:
+            return _answer(self._world, effect, self._simulation.run, at)
+        except Exception as error:  # noqa: BLE001 - the effect boundary
+            return failed(at, effect, error)
+
+    def _lose(self, effect: Effect) -> None:
+        """Let a tool take effect whose result is lost."""
+        with suppress(Exception):
+            _answer(self._world, effect, self._simulation.run, self._clock)
+
+    def _is_silent(self, effect: Effect) -> bool:
+        if not isinstance(effect, AskHuman | StartRun):
+            return False
+        try:
+            if isinstance(effect, AskHuman):
+                return self._world.human(effect) is None
+            return self._world.child(effect) is None
+        except Exception:  # noqa: BLE001 - it raises again when it lands, at the effect boundary
+            return False
+
+
+def _answer(  # noqa: PLR0911 - one way out for each effect
+    world: World, effect: Effect, run: Run[Any], at: float
+) -> Event:
+    match effect:
+        case CallModel():
+            return ModelReplied(at, effect.id, world.model(effect), 0.0)
+        case CallTool():
+            outcome = world.tool(effect)
+            return ToolReturned(at, effect.id, outcome.content, outcome.status)
+        case CheckCalls():
+            return CallsChecked(at, effect.id, world.check(effect))
+        case Invoke():
+            return CallbackReturned(at, effect.id, world.callback(effect))
+        case AskHuman():
+            approval = world.human(effect)
+            assert approval is not None, "an effect without an answer is not started"
+            return Decided(at, effect.id, approval.approved, approval.reason, approval.edit)
+        case StartRun():
+            ended = world.child(effect)
+            assert ended is not None, "a child that parks is not started"
+            return ChildEnded(at, effect.id, *ended)
+        case HandOver():
+            return evolve(world.steer(effect, run), at=at, effect=effect.id)
+        case _:
+            assert_never(effect)

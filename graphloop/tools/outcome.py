@@ -1,0 +1,196 @@
+"""What the model reads of a call: the result, the error, or why its arguments were refused.
+
+Nothing here raises: whatever a tool returns or throws, the call gets an answer. Text is cut to a
+limit, and made encodable as UTF-8, because it ends up in a request body and in a journal. A
+refusal names every finding with its path and ends with what to do: it is the model's only way to
+do better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias, cast
+
+from msgspec import Struct, to_builtins
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails, to_json
+
+from ..errors import ToolError
+from ..values import FilePart, ImagePart, ResultStatus, TextPart, UserPart, evolve
+
+__all__ = [
+    "ArgumentsRejected",
+    "Content",
+    "ToolOutcome",
+    "error_text",
+    "join_issues",
+    "not_json",
+    "rejection",
+    "result_content",
+    "shorten",
+    "unknown_outcome",
+]
+
+ERROR_CHARS_MAX = 4_000
+MARKER_CHARS_MAX = 100
+EXCERPT_CHARS_MAX = 200
+FOUND_CHARS_MAX = 80
+ISSUE_CHARS_MAX = 300
+ISSUES_MAX = 10
+
+Content: TypeAlias = str | tuple[UserPart, ...]
+
+
+class ToolOutcome(Struct, frozen=True, gc=False):
+    """How one execution ended: what the model reads, and whether it went well."""
+
+    content: Content
+    status: ResultStatus
+
+
+class ArgumentsRejected(ValueError):
+    """Arguments do not fit; the message names what is wrong with them."""
+
+
+def unknown_outcome(name: str) -> ToolOutcome:
+    """Return what the model reads of a call that may have happened (DURABLE §6.4)."""
+    return ToolOutcome(
+        f"The process stopped while tool {name!r} was running this call. Whether the call took "
+        "effect is not known. Check before calling the tool again.",
+        "unknown",
+    )
+
+
+def result_content(value: object, chars_max: int) -> Content:
+    """Return what a tool returned as text (JSON unless it is text already) or as parts.
+
+    Text beyond `chars_max` characters, over all parts together, is cut and marked.
+    """
+    if isinstance(value, str):
+        # A subclass (an enum member, say) would not survive the journal as what it is.
+        return shorten(str.__str__(value), chars_max)
+    parts = _parts(value)
+    return _shorten_parts(parts, chars_max) if parts else shorten(_json_text(value), chars_max)
+
+
+def error_text(error: Exception) -> str:
+    """Return `"<Type>: <message>"`, or the bare message of a `ToolError`.
+
+    Only the message is told: no traceback, no cause, no notes, for they may hold secrets.
+    """
+    name = type(error).__name__
+    message = _safely(str, error)
+    if message and not isinstance(error, ToolError):
+        message = f"{name}: {message}"
+    return shorten(message or name, ERROR_CHARS_MAX - MARKER_CHARS_MAX)
+
+
+def rejection(tool: str, arguments: str, error: Exception) -> str:
+    """Return what the model is told about arguments whose parsing raised `error`."""
+    issue = f"Invalid arguments for tool {tool!r}: {_issue(arguments, error)}"
+    remedy = "Correct the arguments and call the tool again."
+    room = ERROR_CHARS_MAX - 2 * len(remedy) - len(tool)
+    return f"{shorten(issue, room).rstrip('.')}. {remedy}"
+
+
+def join_issues(issues: Sequence[tuple[str, str]]) -> str:
+    """Return `(path, message)` findings as one line, at most `ISSUES_MAX` of them."""
+    told = [
+        shorten(f"{path}: {message}" if path else message, ISSUE_CHARS_MAX)
+        for path, message in issues[:ISSUES_MAX]
+    ]
+    if len(issues) > ISSUES_MAX:
+        told.append(f"and {len(issues) - ISSUES_MAX} more")
+    return "; ".join(told)
+
+
+def not_json(arguments: str, reason: str) -> str:
+    """Return the finding that a text is not JSON, with a bounded excerpt of it."""
+    return f"not valid JSON ({reason}): {_excerpt(arguments)!r}"
+
+
+def shorten(text: str, chars_max: int) -> str:
+    """Return `text` if it fits, else its first `chars_max` characters and a marker.
+
+    Half surrogate pairs, which no UTF-8 text can hold, become question marks.
+    """
+    if len(text) > chars_max:
+        left_out = len(text) - chars_max
+        text = f"{text[:chars_max]}\n[cut: {left_out} of {len(text)} characters left out]"
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _parts(value: object) -> tuple[UserPart, ...]:
+    if isinstance(value, TextPart | ImagePart | FilePart):
+        return (value,)
+    if not isinstance(value, list | tuple):
+        return ()
+    items = cast("Sequence[object]", value)  # isinstance cannot tell what a list holds.
+    parts = tuple(one for one in items if isinstance(one, TextPart | ImagePart | FilePart))
+    return parts if len(parts) == len(items) else ()
+
+
+def _shorten_parts(parts: tuple[UserPart, ...], chars_max: int) -> tuple[UserPart, ...]:
+    kept: list[UserPart] = []
+    for part in parts:
+        if isinstance(part, TextPart):
+            kept.append(evolve(part, text=shorten(part.text, chars_max)))
+            chars_max = max(0, chars_max - len(part.text))
+        else:
+            kept.append(part)
+    return tuple(kept)
+
+
+def _json_text(value: object) -> str:
+    try:
+        return to_json(value, fallback=_plain).decode("utf-8")
+    except Exception:  # noqa: BLE001 - a cycle, a lone surrogate, or a user's own serialiser.
+        return _repr(value)
+
+
+def _plain(value: object) -> object:
+    """Return what pydantic does not know: a struct's fields, or any other object's repr."""
+    return to_builtins(value) if isinstance(value, Struct) else _repr(value)
+
+
+def _repr(value: object) -> str:
+    return _safely(repr, value) or f"<{type(value).__name__}>"
+
+
+def _safely(describe: Callable[[object], str], value: object) -> str:
+    try:
+        return describe(value)
+    except Exception:  # noqa: BLE001 - `__str__` and `__repr__` are user code too.
+        return ""
+
+
+def _issue(arguments: str, error: Exception) -> str:
+    if isinstance(error, ArgumentsRejected):
+        return str(error)
+    if not isinstance(error, ValidationError):
+        return error_text(error)
+    details = error.errors(include_url=False, include_context=False)
+    match details[0]["type"]:
+        case "json_invalid":
+            return not_json(arguments, details[0]["msg"].removeprefix("Invalid JSON: "))
+        case "string_unicode":
+            return not_json(arguments, "half of a surrogate pair is no Unicode text")
+        case "dict_type" | "model_type" if not details[0]["loc"]:
+            found = _excerpt(arguments)
+            return f'expected one JSON object, such as {{"name": "value"}}, found {found!r}'
+        case _:
+            return join_issues([_told(one) for one in details])
+
+
+def _excerpt(text: str) -> str:
+    if len(text) <= EXCERPT_CHARS_MAX:
+        return text
+    half = (EXCERPT_CHARS_MAX - 3) // 2
+    return f"{text[:half]} … {text[-half:]}"
+
+
+def _told(detail: ErrorDetails) -> tuple[str, str]:
+    path = ".".join(str(step) for step in detail["loc"])
+    if detail["type"] == "missing":
+        return path, detail["msg"]
+    return path, f"{detail['msg']}, found {shorten(repr(detail['input']), FOUND_CHARS_MAX)}"

@@ -1,0 +1,154 @@
+"""Parameters that are given as JSON Schema itself, checked by the jsonschema library.
+
+Apart from `schemas`, because jsonschema takes long to import and most tools never need it:
+`schemas` imports this module when the first such tool is made. Nothing is ever fetched: a schema
+that refers to another document is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeAlias, cast
+
+from jsonschema import Draft202012Validator, FormatChecker, ValidationError
+from jsonschema.protocols import Validator
+from jsonschema.validators import (
+    extend,  # pyright: ignore[reportUnknownVariableType] - its stub is untyped.
+    validator_for,
+)
+from pydantic import TypeAdapter
+from pydantic_core import from_json, to_json
+from referencing.exceptions import Unresolvable
+from referencing.jsonschema import (
+    EMPTY_REGISTRY,
+    Schema,
+    SchemaResource,
+    UnknownDialect,
+    specification_with,
+)
+
+from ..errors import ToolDefinitionError
+from .outcome import ArgumentsRejected, join_issues
+from .parameters import JsonSchema, Parameters, arguments_parser, schema_text
+from .patterns import is_pattern, matches
+
+__all__ = ["raw_parameters"]
+
+Extend: TypeAlias = Callable[[type[Validator], Mapping[str, object]], type[Validator]]
+
+DRAFT202012_ID = "https://json-schema.org/draft/2020-12/schema"
+
+
+def raw_parameters(schema: Mapping[str, object], place: str) -> Parameters:
+    """Return the parameters that a JSON Schema describes; later changes to it have no effect.
+
+    Raises:
+        ToolDefinitionError: the schema is not JSON, not valid in its draft, not of an object, or
+            refers to something it does not hold.
+    """
+    try:
+        own = cast("JsonSchema", from_json(to_json(schema)))
+    except ValueError as error:
+        raise ToolDefinitionError(
+            f"{place}: the parameters are not a JSON Schema: {error}. Fix: use JSON values only."
+        ) from error
+    text = schema_text(own, place)
+    validator = _validator(own, place)
+    parse_object = arguments_parser(TypeAdapter(dict[str, object]).validator.validate_json)
+
+    def parse(arguments: str) -> object:
+        value = parse_object(arguments)
+        errors = validator.iter_errors(cast("dict[str, str]", value))  # The stub's JSON type.
+        issues = [(_path(error.absolute_path), error.message) for error in errors]
+        if issues:
+            raise ArgumentsRejected(join_issues(sorted(issues)))
+        return value
+
+    return Parameters(text, parse)
+
+
+def _validator(schema: JsonSchema, place: str) -> Validator:
+    checked = cast("Schema", schema)
+    try:
+        specification = specification_with(str(schema.get("$schema", DRAFT202012_ID)))
+    except UnknownDialect as error:
+        raise ToolDefinitionError(
+            f"{place}: the schema's '$schema' names no known draft: {error.uri!r}. "
+            "Fix: leave it out (2020-12 is meant then), or name a published draft."
+        ) from error
+    draft = validator_for(checked, default=Draft202012Validator)
+    grammar = draft(draft.META_SCHEMA, format_checker=_formats(draft))
+    wrong = next(iter(grammar.iter_errors(cast("dict[str, str]", schema))), None)
+    if wrong is not None:
+        raise ToolDefinitionError(
+            f"{place}: the parameters are not a valid JSON Schema, "
+            f"at {_path(wrong.absolute_path) or 'the top'}: {wrong.message}. Fix: mend it there."
+        )
+    resource = specification.create_resource(checked)
+    _check_property_patterns(resource, place)
+    lost = sorted(set(_lost_references(resource)))
+    if lost:
+        raise ToolDefinitionError(
+            f"{place}: the schema refers to what it does not hold: {', '.join(lost)}. "
+            "Fix: put it under '$defs'; nothing is fetched."
+        )
+    extended = cast("Extend", extend)(draft, {"pattern": _pattern})
+    # At a reference to a schema that names its draft, jsonschema forgets what extends that draft.
+    unnamed = {name: value for name, value in schema.items() if name != "$schema"}
+    return extended(unnamed, registry=EMPTY_REGISTRY)
+
+
+def _formats(draft: type[Validator]) -> FormatChecker:
+    """Return the formats of a draft, but with all patterns that can be searched for."""
+    formats = FormatChecker(())
+    formats.checkers = {**draft.FORMAT_CHECKER.checkers, "regex": (is_pattern, ())}
+    return formats
+
+
+def _pattern(
+    validator: Validator, pattern: str, instance: object, _: object
+) -> Iterator[ValidationError]:
+    del validator
+    if isinstance(instance, str) and not matches(pattern, instance):
+        yield ValidationError(f"{instance!r} does not match {pattern!r}")
+
+
+def _check_property_patterns(root: SchemaResource, place: str) -> None:
+    # jsonschema itself searches for these, in several keywords, and knows no engine but `re`.
+    for _, resource in _subresources(root):
+        contents = resource.contents
+        patterns = contents.get("patternProperties") if isinstance(contents, Mapping) else None
+        if not isinstance(patterns, Mapping):
+            continue
+        for pattern in cast("Mapping[str, object]", patterns):
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise ToolDefinitionError(
+                    f"{place}: the schema's patternProperties has {pattern!r}, which cannot be "
+                    f"searched for: {error}. Fix: write it with character ranges."
+                ) from error
+
+
+def _lost_references(root: SchemaResource) -> Iterator[str]:
+    for lookup, resource in _subresources(root):
+        contents = resource.contents
+        reference = contents.get("$ref") if isinstance(contents, Mapping) else None
+        if isinstance(reference, str):
+            try:
+                lookup(reference)
+            except Unresolvable:
+                yield repr(reference)
+
+
+def _subresources(root: SchemaResource) -> Iterator[tuple[Callable[[str], object], SchemaResource]]:
+    pending = [(EMPTY_REGISTRY.resolver_with_root(root), root)]
+    while pending:
+        resolver, resource = pending.pop()
+        yield resolver.lookup, resource
+        pending.extend((resolver.in_subresource(one), one) for one in resource.subresources())
+
+
+def _path(steps: Iterable[str | int]) -> str:
+    return ".".join(str(step) for step in steps)

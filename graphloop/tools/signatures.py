@@ -1,0 +1,198 @@
+"""From a function's signature and docstring to the parameters that a model reads.
+
+Extra keys are dropped, and values are converted the way pydantic does it ("5" is accepted for an
+integer): models are sloppy, and a refused call costs a turn (CONTRACT §3.2). What cannot be
+described is refused when the tool is defined, by the parameter's name.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+import typing
+from collections.abc import Callable, Mapping
+
+import docstring_parser
+from pydantic import ConfigDict, PydanticUserError, TypeAdapter
+from pydantic.fields import FieldInfo
+from pydantic_core import to_jsonable_python
+from typing_extensions import TypedDict
+
+from ..errors import ToolDefinitionError
+from .callables import refuse_generator
+from .parameters import JsonSchema, Parameters, arguments_parser, schema_of, schema_text
+
+__all__ = ["function_parameters"]
+
+FINITE: typing.Final = ConfigDict(allow_inf_nan=False)
+"""JSON has no number that is none; neither has a text which stands for a number."""
+
+
+def function_parameters(function: Callable[..., object], injected: type) -> Parameters:
+    """Return the parameters of a function; one annotated `injected` is left out of the schema.
+
+    Raises:
+        ToolDefinitionError: a parameter cannot be described to a model; names it and the fix.
+    """
+    place = f"tool function {getattr(function, '__qualname__', repr(function))!r}"
+    summary, descriptions = _docstring(function.__doc__ or "")
+    hints: dict[str, object] = {}
+    defaults: dict[str, object] = {}
+    context = ""
+    for parameter in _signature(function, place).parameters.values():
+        here = f"{place}: parameter {parameter.name!r}"
+        hint = _hint(function, parameter, here)
+        if hint in (injected, injected | None):
+            if context:
+                raise ToolDefinitionError(
+                    f"{here} is a second {injected.__name__}, after {context!r}. "
+                    "Fix: keep one of them."
+                )
+            context = parameter.name
+            continue
+        hints[parameter.name] = hint
+        if parameter.default is not inspect.Parameter.empty:
+            defaults[parameter.name] = parameter.default
+    adapter, schema = _compile(hints, defaults, place)
+    told = {  # `x: str = None` says that x may be left out; null itself would be refused.
+        name: default
+        for name, default in defaults.items()
+        if default is not None or _adapt(hints[name])[0].validator.isinstance_python(None)
+    }
+    _annotate(schema, descriptions, told)
+    return Parameters(
+        schema_text(schema, place),
+        arguments_parser(adapter.validator.validate_json),
+        keywords=True,
+        context=context,
+        summary=summary,
+    )
+
+
+def _signature(function: Callable[..., object], place: str) -> inspect.Signature:
+    if not inspect.isroutine(function):
+        raise ToolDefinitionError(
+            f"{place}: expected a function or a method, found {type(function).__name__}. "
+            "Fix: wrap it in a `def`, or describe it with `Tool(name=…, parameters=…, execute=…)`."
+        )
+    refuse_generator(function, place)
+    try:
+        return inspect.signature(function)
+    except (ValueError, NameError) as error:
+        raise ToolDefinitionError(
+            f"{place}: its signature cannot be read: {error}. Fix: wrap it in a `def`."
+        ) from error
+
+
+def _hint(function: Callable[..., object], parameter: inspect.Parameter, here: str) -> object:
+    problem = _unsuitable(parameter)
+    if problem:
+        raise ToolDefinitionError(f"{here} {problem}")
+    holder = types.SimpleNamespace(__annotations__={parameter.name: parameter.annotation})
+    known = getattr(inspect.unwrap(function), "__globals__", {})
+    try:
+        hints = typing.get_type_hints(holder, globalns=known, include_extras=True)
+    except (NameError, AttributeError, SyntaxError, TypeError) as error:
+        raise ToolDefinitionError(
+            f"{here}: its annotation {parameter.annotation!r} cannot be resolved: {error}. "
+            "Fix: define or import the type at module level, outside `if TYPE_CHECKING`."
+        ) from error
+    return hints[parameter.name]
+
+
+def _unsuitable(parameter: inspect.Parameter) -> str:
+    name = parameter.name
+    match parameter.kind:
+        case inspect.Parameter.VAR_POSITIONAL:
+            return f"collects (*{name}), but a model names each argument. Fix: `{name}: list[…]`."
+        case inspect.Parameter.VAR_KEYWORD:
+            return f"collects (**{name}), but a schema lists each one. Fix: `{name}: dict[str, …]`."
+        case inspect.Parameter.POSITIONAL_ONLY:
+            return "is positional-only, but arguments have names. Fix: drop the '/'."
+        case _ if isinstance(parameter.default, FieldInfo):
+            return f"has a Field as default. Fix: `{name}: Annotated[…, Field(…)] = value`."
+        case _ if parameter.annotation is inspect.Parameter.empty:
+            return _unannotated(name)
+        case _:
+            return ""
+
+
+def _unannotated(name: str) -> str:
+    if name in ("self", "cls"):
+        return "belongs to a method. Fix: make the tool of a bound method, `tool(thing.method)`."
+    return f"has no annotation, so its schema is unknown. Fix: `{name}: str`, or its type."
+
+
+def _compile(
+    hints: Mapping[str, object], defaults: Mapping[str, object], place: str
+) -> tuple[TypeAdapter[object], JsonSchema]:
+    # A TypedDict, because it allows every name a parameter may have (a model would refuse
+    # `_x` and `model_config`), and leaves defaults to the function itself.
+    fields = {
+        name: typing.cast("object", typing.NotRequired[hint]) if name in defaults else hint
+        for name, hint in hints.items()
+    }
+    try:
+        return _adapt(_typed_dict(fields))
+    except (PydanticUserError, NameError, TypeError) as error:
+        culprit = next((name for name, hint in hints.items() if not _adapts(hint)), "")
+        at = f"{place}: parameter {culprit!r}" if culprit else place
+        raise ToolDefinitionError(
+            f"{at}: no JSON Schema can be made of its annotation: {str(error).splitlines()[0]}. "
+            "Fix: use types that JSON can express, such as str, int, list, a Literal, an Enum "
+            "or a pydantic model."
+        ) from error
+
+
+def _typed_dict(fields: Mapping[str, object]) -> type:
+    # The class form, because type checkers accept the call form with literals only.
+    return types.new_class(
+        "Arguments",
+        (TypedDict,),
+        exec_body=lambda body: body.update(
+            __annotations__=dict(fields), __pydantic_config__=FINITE
+        ),
+    )
+
+
+def _adapt(kind: object) -> tuple[TypeAdapter[object], JsonSchema]:
+    adapter: TypeAdapter[object] = TypeAdapter(typing.cast("type[object]", kind))
+    return adapter, schema_of(adapter)
+
+
+def _adapts(hint: object) -> bool:
+    try:
+        _adapt(hint)
+    except (PydanticUserError, NameError, TypeError):
+        return False
+    return True
+
+
+def _annotate(
+    schema: JsonSchema, descriptions: Mapping[str, str], defaults: Mapping[str, object]
+) -> None:
+    properties = typing.cast("dict[str, JsonSchema]", schema["properties"])
+    for name, described in properties.items():
+        if name in descriptions:
+            described.setdefault("description", descriptions[name])
+        if name in defaults:
+            try:
+                described.setdefault("default", to_jsonable_python(defaults[name]))
+            except ValueError:  # A sentinel says "not given" to the function, nothing to a model.
+                continue
+
+
+def _docstring(text: str) -> tuple[str, dict[str, str]]:
+    try:
+        parsed = docstring_parser.parse(text)
+    except (docstring_parser.ParseError, IndexError):
+        # Found by fuzzing: some malformed field lists break it. Prose is no reason to refuse.
+        return _paragraph(inspect.cleandoc(text)), {}
+    described = {
+        one.arg_name: " ".join(one.description.split()) for one in parsed.params if one.description
+    }
+    return _paragraph(parsed.description or ""), described
+
+
+def _paragraph(text: str) -> str:
+    return " ".join(text.split("\n\n", 1)[0].split())

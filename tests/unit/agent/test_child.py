@@ -1,0 +1,486 @@
+"""Agents as tools: what a child inherits, what it answers, and what it may not do."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from typing import Unpack
+
+import pytest
+
+from graphloop import (
+    Agent,
+    EndReason,
+    Graph,
+    Pending,
+    Policy,
+    RunResult,
+    Tool,
+    ToolContext,
+    allow,
+    ask,
+    budget,
+    deny,
+)
+from graphloop.agent.options import AgentOptions, RunOptions
+from graphloop.agent.sub_agents import AgentTool
+from graphloop.driver.ports import Ports
+from graphloop.effects import StartRun
+from graphloop.errors import ConfigError
+from graphloop.loop import Standard, standard_edges
+from graphloop.parts.parts import Finish, Part, RunStart, SubAgent, ToolResultPart
+from graphloop.providers.base import TextDelta
+from graphloop.providers.script import Entry
+from graphloop.stores.memory import MemoryStore
+from graphloop.testing import ScriptedModel
+from graphloop.tools.tool import AnyTool, Toolbox
+from graphloop.values import (
+    AssistantMessage,
+    FinishReason,
+    Message,
+    Reply,
+    SystemMessage,
+    TextPart,
+    ToolResult,
+    Usage,
+    UserMessage,
+)
+from tests.agent_tree import Ledger, Plans, batch, tree
+from tests.strategies import call, fresh, reply, said
+
+ASK = reply(call("kid", "k", '{"prompt": "look"}'))
+
+
+def kid(*script: Entry, takes_over: bool = False, **options: Unpack[AgentOptions]) -> AgentTool:
+    """Return an agent as a tool."""
+    own: AgentOptions = {**options, "name": "kid"}
+    agent = Agent(ScriptedModel(script, label="kid's"), **own)
+    return agent.as_tool(description="looks things up", takes_over=takes_over)
+
+
+def asked(child: AgentTool, *script: Entry, **options: Unpack[AgentOptions]) -> RunResult[None]:
+    """Return the result of a run that calls the child once, and then is done."""
+    own: AgentOptions = {**options, "tools": [child]}
+    agent = Agent(ScriptedModel(script or (ASK, "done")), **own)
+    return asyncio.run(agent.generate("go"))
+
+
+def answer(result: RunResult[None]) -> ToolResult:
+    """Return the child's answer."""
+    return result.steps[0].tool_results[0]
+
+
+def test_what_agents_are_told_is_compiled_once_and_without_a_checker_of_schemas() -> None:
+    """An agent is made a tool in every request of some programs."""
+    assert kid().tool.spec.parameters is kid("x").tool.spec.parameters
+    assert kid(takes_over=True).tool.spec.parameters is kid(takes_over=True).tool.spec.parameters
+    code = (
+        "import sys; from graphloop import Agent; from graphloop.testing import ScriptedModel; "
+        "Agent(ScriptedModel([]), name='kid').as_tool(description='helps'); "
+        "print('jsonschema' in sys.modules)"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "False" == told.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    ("takes_over", "arguments", "issue"),
+    [
+        (False, "{}", "prompt"),
+        (False, '{"prompt": 1}', "prompt"),
+        (False, '{"prompt": "a", "more": 1}', "more"),
+        (False, "[]", "object"),
+        (True, '{"prompt": "a"}', "prompt"),
+        (False, '{"prompt": "a"}', None),
+        (True, "{}", None),
+        (True, "", None),
+    ],
+)
+def test_an_agent_is_told_a_task_and_nothing_else(
+    takes_over: bool, arguments: str, issue: str | None
+) -> None:
+    """The model that calls it reads what was wrong."""
+    found = kid(takes_over=takes_over).tool.validate(arguments)
+
+    assert found is None if issue is None else issue in (found or "")
+
+
+def test_whether_a_task_needs_approval_may_depend_on_it() -> None:
+    """A predicate is given the task as a mapping, as those of other tools are."""
+    seen: list[object] = []
+
+    def careful(arguments: dict[str, str], context: ToolContext) -> bool:
+        seen.append(arguments)
+        return arguments["prompt"] == "look"
+
+    agent = Agent(ScriptedModel(["fine"], label="kid's"), name="kid")
+    result = asked(agent.as_tool(description="helps", needs_approval=careful))
+
+    assert EndReason.PARKED is result.end_reason
+    assert [{"prompt": "look"}] == seen
+
+
+def test_a_child_is_told_a_task_and_answers_with_its_last_text() -> None:
+    """D01: a fresh conversation, with the child's own instructions; not its caller's history."""
+    model = ScriptedModel(["42"], label="m")
+    child = Agent(model, name="kid", instructions="be brief").as_tool(description="d")
+
+    result = asked(child)
+
+    assert ("42", "ok", "k") == (
+        answer(result).content,
+        answer(result).status,
+        answer(result).call_id,
+    )
+    assert [SystemMessage("be brief"), UserMessage("look")] == list(model.requests[0].messages)
+
+
+def test_a_child_is_a_run_of_its_own() -> None:
+    """D10: with a journal under its parent's id and its call's key, seen in the result."""
+    store = MemoryStore()
+
+    result = asked(kid("42"), store=store)
+
+    child_id = f"{result.run_id}/c0.0"
+    assert [result.run_id, child_id] == sorted(asyncio.run(store.runs()))
+    assert "42" == result.children[child_id].record.steps[0].text
+    assert 1 == result.children[child_id].setup.depth
+
+
+def half(answered: Reply) -> float:
+    """Price any reply alike."""
+    return 0.5
+
+
+def test_a_child_s_tokens_cost_and_calls_are_its_parent_s() -> None:
+    """D06, §9 #24: those of a child that failed, too."""
+    tools = [Ledger().tool("note")]
+
+    good = asked(kid(reply(call("note")), "42", tools=tools, price=half), price=half)
+    bad = asked(kid(reply(call("note")), OSError("line"), tools=tools, price=half), price=half)
+
+    assert (4, 1) == (good.run.spent.model_calls, good.run.spent.tool_calls)
+    assert 2.0 == good.cost_usd
+    assert 4 * 10 == good.run.spent.usage.input_tokens
+    assert (3, 1) == (bad.run.spent.model_calls, bad.run.spent.tool_calls)
+    assert 1.5 == bad.cost_usd
+    assert ("error", "The agent failed: OSError: line") == (
+        answer(bad).status,
+        answer(bad).content,
+    )
+    assert "done" == bad.text
+
+
+def test_a_child_that_refuses_is_an_error_its_parent_can_read() -> None:
+    """And no answer."""
+    result = asked(kid(reply("I will not", finish=FinishReason.REFUSAL)))
+
+    assert "error" == answer(result).status
+    assert "refusal" in str(answer(result).content)
+
+
+def test_arguments_are_checked_before_a_child_is_started() -> None:
+    """Like any tool's."""
+    result = asked(kid(), reply(call("kid", "k", '{"task": "look"}')), "done")
+
+    assert "invalid" == answer(result).status
+    assert {} == result.children
+
+
+PATH: Plans = {
+    "go": [batch("kid")],
+    "kid": [batch("leaf")],
+    "leaf": [batch("note"), "deep"],
+}
+
+
+def test_everything_below_is_seen_in_the_one_stream_with_its_way() -> None:
+    """D02: one wrapper at any depth, deltas included, each run from its start to its finish."""
+
+    async def parts() -> list[Part]:
+        stream = tree(Ledger(), PATH).stream("go")
+        return [part async for part in stream.full_stream]
+
+    seen = [one for one in asyncio.run(parts()) if isinstance(one, SubAgent)]
+
+    deep = [one.part for one in seen if one.path == ("c0.0", "c0.0")]
+    assert {("kid",), ("kid", "leaf")} == {one.agents for one in seen}
+    assert isinstance(deep[0], RunStart)
+    assert isinstance(deep[-1], Finish)
+    assert "deep" in "".join(one.text for one in deep if isinstance(one, TextDelta))
+    assert ["note is done"] == [
+        one.result.content for one in deep if isinstance(one, ToolResultPart)
+    ]
+    assert not any(isinstance(one.part, SubAgent) for one in seen)
+
+
+@pytest.mark.parametrize(("depth", "ran"), [(0, 0), (1, 0), (2, 1), (3, 1)])
+def test_agents_call_agents_no_deeper_than_the_root_lets_them(depth: int, ran: int) -> None:
+    """D03: the call is answered with the reason, and the model goes on."""
+    ledger = Ledger()
+
+    result = asyncio.run(tree(ledger, PATH, root={"max_agent_depth": depth}).generate("go"))
+
+    assert ran == ledger.names["note"]
+    assert min(depth, 2) == len(result.children)
+    assert EndReason.COMPLETED is result.end_reason
+
+
+def test_a_child_cannot_raise_the_depth_that_its_parent_set() -> None:
+    """Nor can a parent make a child's own limit wider."""
+    ledger = Ledger()
+    wide = tree(ledger, PATH, kid={"max_agent_depth": 9}, root={"max_agent_depth": 1})
+    narrow = tree(ledger, PATH, kid={"max_agent_depth": 0}, root={"max_agent_depth": 9})
+
+    asyncio.run(wide.generate("go"))
+    asyncio.run(narrow.generate("go"))
+
+    assert 0 == ledger.names["note"]
+
+
+def lower(amount: int) -> Policy:
+    """Return a gate that lets notes through up to an amount; its condition has always one name."""
+
+    def small(arguments: dict[str, int], context: ToolContext) -> bool:
+        return arguments.get("amount", 0) <= amount
+
+    return allow("note*", when=small) | allow("kid*")
+
+
+def gated(amount: int, above: Policy | None, own: Policy | None, *, as_graph: bool) -> list[str]:
+    """Return how a note of this amount ended in a child, an agent or a graph, under these gates."""
+    note = Tool(name="note", parameters={"type": "object"}, execute=_noted)
+    script: list[Entry] = [reply(call("note", "", f'{{"amount": {amount}}}')), "42"]
+    child_tool = kid(*script, tools=[note], gate=own)
+    if as_graph:
+        options: RunOptions = {"tools": [note]}
+        if own is not None:
+            options["gate"] = own
+        nodes = Standard()
+        child_tool = Graph("kid", nodes.prepare, standard_edges(nodes)).as_tool(
+            None,
+            model=ScriptedModel(script, label="kid's"),
+            description="looks things up",
+            **options,
+        )
+    result = asked(child_tool, gate=above)
+    (child,) = result.children.values()
+    return [one.status for one in child.record.steps[0].tool_results]
+
+
+async def _noted(arguments: dict[str, object]) -> str:
+    return "noted"
+
+
+@pytest.mark.parametrize("as_graph", [False, True], ids=["agent", "graph"])
+@pytest.mark.parametrize(
+    ("amount", "above", "own", "status"),
+    [
+        (5, None, None, "ok"),
+        (5, None, deny("note"), "denied"),
+        (5, lower(10), None, "ok"),
+        (50, lower(10), None, "denied"),
+        (50, lower(10), lower(100), "denied"),
+        (50, lower(100), lower(10), "denied"),
+        (5, lower(100), lower(10), "ok"),
+        (5, allow("kid"), allow("note"), "denied"),
+        (5, allow("kid") | deny("note"), allow("*"), "denied"),
+    ],
+)
+def test_every_gate_above_a_child_must_let_its_calls_through(
+    amount: int, above: Policy | None, own: Policy | None, status: str, *, as_graph: bool
+) -> None:
+    """GL9: the strictest word counts, and conditions of the same name are kept apart."""
+    assert [status] == gated(amount, above, own, as_graph=as_graph)
+
+
+def test_a_gate_above_that_asks_is_asked_inside_the_child() -> None:
+    """D04: by the approver of the root, who is told which agents the call is in."""
+    told: list[tuple[str, tuple[str, ...]]] = []
+
+    def approver(one: Pending) -> bool:
+        told.append((one.key, one.agents))
+        return False
+
+    note = Tool(name="note", parameters={"type": "object"}, execute=_noted)
+    result = asked(
+        kid(reply(call("note")), "42", tools=[note]),
+        gate=allow("kid") | ask("note"),
+        approve_tool_call=approver,
+    )
+
+    (child,) = result.children.values()
+    assert [("c0.0/c0.0", ("kid",))] == told
+    assert ["denied"] == [one.status for one in child.record.steps[0].tool_results]
+
+
+def nobody(one: Pending) -> bool:
+    """Deny everything."""
+    return False
+
+
+def test_an_agent_can_need_an_approval_itself() -> None:
+    """Like any tool; a denied child has not begun."""
+    child = Agent(ScriptedModel(["42"], label="m"), name="kid").as_tool(
+        description="d", needs_approval=True
+    )
+
+    result = asked(child, approve_tool_call=nobody)
+
+    assert "denied" == answer(result).status
+    assert {} == result.children
+
+
+def test_a_child_gets_no_more_than_its_parent_has_left() -> None:
+    """And keeps its own budget where that is tighter."""
+    script: list[Entry] = [Reply(said("hm", call("note")), FinishReason.TOOL_CALLS, Usage(30))] * 9
+    tools = [Ledger().tool("note")]
+
+    by_parent = asked(kid(*script, tools=tools), budget=budget(tokens=100))
+    by_itself = asked(
+        kid(*script, tools=tools, budget=budget(tokens=50)), budget=budget(tokens=1_000)
+    )
+
+    def turns(result: RunResult[None]) -> int:
+        return len(next(iter(result.children.values())).record.steps)
+
+    # The first turn of the parent has cost 15 tokens: 85 are left, three turns of the child.
+    assert (3, 2) == (turns(by_parent), turns(by_itself))
+    assert "error" == answer(by_itself).status
+    assert answer(by_itself).text.endswith("by budget. Its last words, which are no answer: hm")
+    assert EndReason.BUDGET is by_parent.end_reason
+    assert "done" == by_itself.text
+
+
+def test_a_handoff_reads_the_conversation_and_gives_the_answer() -> None:
+    """The child's words are the run's, and part of the history; nobody comments on them."""
+    model = ScriptedModel(["your refund is on its way"], label="m")
+    child = Agent(model, name="kid", instructions="refunds").as_tool(
+        description="d", takes_over=True
+    )
+    history: list[Message] = [
+        UserMessage("I want"),
+        AssistantMessage((TextPart("yes?"),)),
+        UserMessage("money"),
+    ]
+    agent = Agent(
+        ScriptedModel([reply("wait", call("kid", "k"))]), tools=[child], instructions="front desk"
+    )
+
+    result = asyncio.run(agent.generate(messages=history))
+
+    assert [SystemMessage("refunds"), *history] == list(model.requests[0].messages)
+    assert "your refund is on its way" == result.text
+    assert EndReason.COMPLETED is result.end_reason
+    assert ["assistant", "tool", "assistant"] == [one.role for one in result.messages]
+    assert AssistantMessage((TextPart(result.text),)) == result.messages[-1]
+
+
+def test_a_handoff_beside_other_calls_ends_the_run_after_them() -> None:
+    """They run, and it reads what they came to; its answer is the run's. A second never runs."""
+    ledger, order = Ledger(), ("note", "kid", "other", "note")
+    model, idle = ScriptedModel(["yours truly"], label="m"), ScriptedModel([], label="i")
+    tools: list[AnyTool | AgentTool] = [
+        ledger.tool("note"),
+        Agent(model, name="kid").as_tool(description="d", takes_over=True),
+        Agent(idle, name="other").as_tool(description="d", takes_over=True),
+    ]
+    agent = Agent(ScriptedModel([reply("wait", *(call(name) for name in order))]), tools=tools)
+
+    result = asyncio.run(agent.generate("go"))
+
+    assert ("yours truly", EndReason.COMPLETED) == (result.text, result.end_reason)
+    assert ["ok", "ok", "error", "ok"] == [one.status for one in result.steps[0].tool_results]
+    assert list(order) == [one.name for one in result.steps[0].tool_results]
+    roles = [one.role for one in result.messages]
+    assert ["assistant", "tool", "tool", "tool", "tool", "assistant"] == roles
+    (request,) = model.requests
+    assert ["user", "assistant", "tool", "tool"] == [one.role for one in request.messages]
+    assert (2, []) == (ledger.done.total(), list(idle.requests))
+
+
+def test_a_child_that_hands_off_answers_with_what_was_said_last() -> None:
+    """Not with the results of the tools beside it, nor with an answer that came before it."""
+    expert = Agent(ScriptedModel(["41"], label="e"), name="expert")
+    tools: list[AnyTool | AgentTool] = [
+        Ledger().tool("note"),
+        expert.as_tool(description="d", takes_over=True),
+    ]
+    child = kid(reply(call("note"), call("expert")), tools=tools)
+
+    assert "41" == answer(asked(child)).content
+
+
+def test_a_handoff_that_fails_is_handed_back() -> None:
+    """The calling model is told, and answers itself."""
+    result = asked(kid(OSError("line"), takes_over=True), reply(call("kid", "k")), "sorry")
+
+    assert "sorry" == result.text
+    assert "error" == answer(result).status
+
+
+def test_a_child_s_client_tool_parks_the_root() -> None:
+    """D09: the result names the way there, and the answer takes it."""
+    client = Tool(name="client", parameters={"type": "object"})
+
+    async def scenario() -> RunResult[None]:
+        agent = Agent(
+            ScriptedModel([ASK, "done"]), tools=[kid(reply(call("client")), "42", tools=[client])]
+        )
+        parked = await agent.generate("go")
+        (one,) = parked.pending
+        assert ("c0.0/c0.0", "client_tool", ("kid",)) == (one.key, one.kind, one.agents)
+        return await agent.resume(parked, tool_results={one.key: "theirs"})
+
+    result = asyncio.run(scenario())
+
+    assert "42" == answer(result).content
+    assert "done" == result.text
+
+
+def test_a_tool_in_a_child_knows_where_it_is() -> None:
+    """And has an idempotency key that no other call has."""
+    seen: list[ToolContext] = []
+
+    async def look(arguments: dict[str, object], context: ToolContext) -> str:
+        seen.append(context)
+        return "seen"
+
+    plans: Plans = {"go": [batch("kid", "kid")], "kid": [batch("look")]}
+    tools = [Tool(name="look", parameters={"type": "object"}, execute=look)]
+
+    asyncio.run(tree(Ledger(), plans, kid={"tools": tools}).generate("go", run_id="r"))
+
+    assert [("c0.0",), ("c0.1",)] == sorted(one.path for one in seen)
+    assert {"r/c0.0", "r/c0.1"} == {one.run_id for one in seen}
+    assert 2 == len({one.idempotency_key for one in seen})
+
+
+def test_an_agent_tool_can_have_another_name() -> None:
+    """Given with it, or by the mapping that it is offered in."""
+    one = kid("42")
+
+    assert "kid" == one.name
+    assert ("spy", one.takes_over) == (one.renamed("spy").name, one.renamed("spy").takes_over)
+    agent = Agent(
+        ScriptedModel([reply(call("spy", "", '{"prompt": "x"}')), "done"]), tools={"spy": one}
+    )
+    assert "42" == answer(asyncio.run(agent.generate("go"))).content
+
+
+def test_arguments_that_are_no_task_are_refused() -> None:
+    """Whatever let them through: a run of a store, an edited approval."""
+    child = kid("42")
+    ports: Ports[None] = Ports(store=MemoryStore(), models={}, toolbox=Toolbox(()))
+
+    opened = child.open(_start('{"prompt": "look"}'), fresh(), ports)
+    with pytest.raises(ConfigError, match="is told a `prompt`; found 3"):
+        child.open(_start('{"prompt": 3}'), fresh(), ports)
+
+    assert (UserMessage("look"),) == opened.begin().messages
+    assert ("r/c0.0", ("c0.0",)) == (opened.run_id, opened.ports.path)
+
+
+def _start(arguments: str) -> StartRun:
+    return StartRun(1, "c0.0", "kid", arguments, ())

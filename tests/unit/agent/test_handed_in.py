@@ -1,0 +1,404 @@
+"""Handed in: the answers to the calls that a conversation ends in, each bound to its call."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from graphloop import Agent, Approval, EndReason, RunResult, Tool, decline, tool
+from graphloop.agent.answers import Answers
+from graphloop.agent.handed_in import HandedIn, bind_token, conversation_digest
+from graphloop.agent.inputs import MessageInput, messages_of
+from graphloop.driver.pending import Pending, capability_of
+from graphloop.effects import AskHuman, CallTool
+from graphloop.errors import ConfigError
+from graphloop.policy.approvals import issue
+from graphloop.providers.script import Entry
+from graphloop.run import evolve
+from graphloop.stores.base import Store
+from graphloop.stores.jsonl import JsonlStore
+from graphloop.stores.memory import MemoryStore
+from graphloop.testing import ScriptedModel
+from graphloop.tools.outcome import ToolOutcome
+from graphloop.tools.tool import Toolbox
+from graphloop.values import (
+    AssistantMessage,
+    ImagePart,
+    Message,
+    ReasoningPart,
+    SystemMessage,
+    TextPart,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+)
+from tests.strategies import call, fresh, reply, said
+
+PAY = ToolCall("p", "pay", '{"amount": 5}')
+QUESTION = AskHuman(1, "c0.0", PAY)
+SECRET = b"s"
+HANDED: tuple[Message, ...] = (UserMessage("go"), said(PAY, call("client", "k")))
+FIRST = AskHuman(1, "c-1.0", PAY)
+OTHER = evolve(QUESTION, call=call("pay"))
+
+
+def handed(
+    answers: Answers, secret: bytes | None = None, messages: tuple[Message, ...] = HANDED
+) -> HandedIn:
+    """Return a conversation with answers, at second 9."""
+    return HandedIn(messages, answers, secret, lambda: 9.0)
+
+
+def settled(
+    answers: Answers,
+    effect: AskHuman | CallTool = FIRST,
+    secret: bytes | None = None,
+    messages: tuple[Message, ...] = HANDED,
+) -> Approval | ToolOutcome:
+    """Return the answer to one open call of a conversation."""
+    return handed(answers, secret, messages).settler()(effect)
+
+
+def test_the_calls_of_a_conversation_are_answered_by_id_or_key() -> None:
+    """An id that two calls have names neither: who approves one may not have seen the other."""
+    third = AskHuman(3, "c-1.2", call("pay", "p"))
+    twice = (UserMessage("go"), said(PAY, call("client", "k"), call("pay", "p")))
+
+    assert Approval(True) == settled(Answers({"p": True}))
+    assert Approval(True) == settled(Answers({"c-1.0": True}))
+    names = {"c-1.0": "c-1.0", "c-1.1": "c-1.1", "p": "c-1.0", "k": "c-1.1"}
+    assert names == handed(Answers()).names
+    assert ["c-1.0", "c-1.1", "c-1.2", "k"] == list(handed(Answers(), messages=twice).names)
+    denied = Approval(False, "nobody has answered.")
+    assert denied == settled(Answers({"p": True}), messages=twice)
+    assert Approval(True) == settled(Answers({"c-1.2": True}), third, messages=twice)
+
+
+def test_what_a_conversation_has_no_answer_for_is_denied() -> None:
+    """Its caller is not there to be asked."""
+    client = CallTool(2, "c-1.1", call("client", "k"), client=True)
+
+    assert Approval(False, "nobody has answered.") == settled(Answers())
+    outcome = settled(Answers(), client)
+    assert isinstance(outcome, ToolOutcome)
+    assert "not_run" == outcome.status
+    assert ToolOutcome("x", "ok") == settled(Answers(tool_results={"k": "x"}), client)
+
+
+@pytest.mark.parametrize(
+    "answers", [Answers({"nobody's": True}), Answers(tool_results={"nobody's": 1})]
+)
+def test_an_answer_to_no_open_call_is_refused(answers: Answers) -> None:
+    """It would look as if it had counted."""
+    with pytest.raises(ConfigError, match='"nobody\'s", which the conversation does not wait for'):
+        handed(answers).check(Toolbox([]), ())
+
+
+def signed(
+    effect: AskHuman,
+    secret: bytes = SECRET,
+    messages: Sequence[Message] = HANDED,
+    run_id: str = "r",
+) -> str:
+    """Return the token of a question of some run at the end of a conversation."""
+    capability = capability_of(evolve(fresh(), id=run_id), effect)
+    return issue(evolve(capability, conversation=conversation_digest(messages)), secret)
+
+
+UNBOUND = issue(capability_of(fresh(), QUESTION), SECRET)
+
+
+@pytest.mark.parametrize(
+    ("answers", "reason"),
+    [
+        ({"p": True}, "not signed"),
+        ({"p": Approval(True, "", "", "x")}, "malformed"),
+        ({"p": Approval(True, token=signed(QUESTION, b"x"))}, "forged"),
+        ({"p": Approval(True, token=signed(evolve(QUESTION, key="c0.1")))}, "of another call"),
+        ({"p": Approval(True, token=signed(OTHER))}, "for other arguments"),
+        (
+            {"p": Approval(True, token=signed(QUESTION, messages=HANDED[1:]))},
+            "of another conversation",
+        ),
+        ({"p": Approval(True, token=UNBOUND)}, "of another conversation"),
+        ({"p": Approval(True, token=signed(evolve(QUESTION, expires_at=9.0)))}, "expired"),
+    ],
+)
+def test_with_a_secret_a_conversation_is_approved_by_signed_tokens_only(
+    answers: Mapping[str, bool | Approval], reason: str
+) -> None:
+    """A19, A20: the caller of a stateless agent is whoever can reach it."""
+    expected = Approval(False, f"the approval is {reason}.")
+
+    assert expected == settled(Answers(answers), secret=SECRET)
+
+
+def test_a_signed_token_approves_its_call_in_its_conversation() -> None:
+    """Of whichever run, and wherever in it: a conversation does not say which has asked."""
+    for asked in (QUESTION, evolve(QUESTION, key="c7.0"), evolve(QUESTION, unknown=True)):
+        given = Approval(True, "fine", '{"amount": 1}', signed(asked, run_id="any"))
+
+        assert given == settled(Answers({"p": given}), secret=SECRET)
+        assert Approval(False, "the approval is not verifiable.") == settled(Answers({"p": given}))
+
+
+WRITTEN: list[MessageInput] = [
+    {"role": "user", "content": "go"},
+    {
+        "role": "assistant",
+        "content": "well",
+        "tool_calls": [
+            {"id": "p", "type": "function", "function": {"name": "pay", "arguments": "{}"}}
+        ],
+    },
+]
+THOUGHT = AssistantMessage((ReasoningPart("hm"), TextPart("well"), call("pay", "p")))
+RESULT = ToolResult("c0.0", "p", "pay", "paid")
+LOOK = UserMessage((TextPart("go"), ImagePart("https://a.test/b.png")))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ([UserMessage("go"), THOUGHT], messages_of(WRITTEN), True),
+        ([SystemMessage("be nice"), UserMessage("go"), THOUGHT], messages_of(WRITTEN), True),
+        ([UserMessage((TextPart("go"),)), THOUGHT], messages_of(WRITTEN), True),
+        ([UserMessage("go"), THOUGHT, RESULT], [UserMessage("go"), THOUGHT], True),
+        ([UserMessage("go"), THOUGHT], [UserMessage("stop"), THOUGHT], False),
+        ([UserMessage("go"), THOUGHT], [THOUGHT], False),
+        ([UserMessage("go"), THOUGHT], [UserMessage("go"), said("well", PAY)], False),
+        ([LOOK, THOUGHT], [UserMessage("go"), THOUGHT], False),
+        ([LOOK, THOUGHT], [evolve(LOOK, origin="x"), THOUGHT], True),
+        (
+            [UserMessage("go"), THOUGHT, RESULT, THOUGHT],
+            [UserMessage("go"), THOUGHT, evolve(RESULT, content="not paid"), THOUGHT],
+            False,
+        ),
+    ],
+)
+def test_a_conversation_is_known_by_what_was_said_in_it(
+    one: Sequence[Message], other: Sequence[Message], same: bool
+) -> None:
+    """However it was written down, kept and read again; anything else is another."""
+    assert same is (conversation_digest(one) == conversation_digest(other))
+
+
+def test_what_a_child_asks_is_in_no_conversation() -> None:
+    """Its answer can come by the run only; so can a client tool's, which has no token."""
+    token = issue(capability_of(fresh(), QUESTION), None)
+    own = Pending("approval", "c0.0", "p", "pay", "{}", token=token)
+    below = Pending("approval", "c0.0/c0.0", "p", "pay", "{}", ("kid",), token)
+    client = Pending("client_tool", "c0.0", "p", "pay", "{}")
+
+    assert (below, client) == (bind_token(below, "d", None), bind_token(client, "d", None))
+    assert own != bind_token(own, "d", None)
+
+
+def agent(
+    *script: Entry,
+    store: Store | None = None,
+    ran: list[str] | None = None,
+    secret: bytes | None = None,
+) -> Agent:
+    """Return an agent with a gated tool."""
+    ran = [] if ran is None else ran
+
+    async def execute(arguments: dict[str, object]) -> str:
+        ran.append("pay")
+        return "paid"
+
+    pay = Tool(name="pay", parameters={"type": "object"}, execute=execute, needs_approval=True)
+    return Agent(
+        ScriptedModel(script),
+        tools=[pay],
+        store=store,
+        instructions="Be nice.",
+        approval_secret=secret,
+    )
+
+
+async def parked(one: Agent) -> tuple[RunResult[None], list[MessageInput]]:
+    """Return a run that waits, and its conversation."""
+    result = await one.generate("go")
+    assert EndReason.PARKED is result.end_reason
+    return result, [UserMessage("go"), *result.messages]
+
+
+ASKED = reply("well", call("pay", "p"))
+
+
+@pytest.mark.parametrize("leg", ["result", "id"])
+def test_a_token_is_bound_to_the_conversation_however_often_the_run_was_resumed(
+    tmp_path: Path, leg: str
+) -> None:
+    """The run knows what it began with in every process."""
+    ran: list[str] = []
+
+    async def scenario() -> RunResult[None]:
+        store = JsonlStore(tmp_path)
+        one = agent(ASKED, ASKED, store=store, ran=ran, secret=SECRET)
+        first, _ = await parked(one)
+        given = {"c0.0": first.pending[0].approve()}
+        second = await one.resume(first if leg == "result" else first.run_id, approvals=given)
+        (pending,) = second.pending
+        other = agent("done", ran=ran, secret=SECRET)
+        return await other.generate(
+            messages=[UserMessage("go"), *second.messages], approvals={"p": pending.approve()}
+        )
+
+    assert "done" == asyncio.run(scenario()).text
+    assert ["pay", "pay"] == ran
+
+
+def test_a_conversation_that_was_handed_in_twice_asks_on() -> None:
+    """Each leg may end in the next question, whose token is for all that was said by then."""
+    ran: list[str] = []
+
+    async def scenario() -> str:
+        one = agent(ASKED, ASKED, "done", ran=ran, secret=SECRET)
+        result, history = await parked(one)
+        for _ in range(2):
+            given = {"p": result.pending[0].approve()}
+            result = await one.generate(messages=history, approvals=given)
+            history += result.messages
+        return result.text
+
+    assert "done" == asyncio.run(scenario())
+    assert ["pay", "pay"] == ran
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_nothing_counts_how_often_a_conversation_is_handed_in(stored: bool) -> None:
+    """An approval that counts once is given to the run, by `resume`."""
+    ran: list[str] = []
+
+    async def scenario() -> None:
+        one = agent(ASKED, "done", "done", ran=ran, store=MemoryStore() if stored else None)
+        _, history = await parked(one)
+        for _ in range(2):
+            await one.generate(messages=history, approvals={"p": True})
+
+    asyncio.run(scenario())
+
+    assert ["pay", "pay"] == ran
+
+
+def test_a_conversation_may_be_denied_as_often_as_one_likes() -> None:
+    """Nothing runs of it, and a denial uses nothing up."""
+    ran: list[str] = []
+
+    async def scenario() -> str:
+        store = MemoryStore()
+        one = agent(ASKED, "no?", "still no?", "done", store=store, ran=ran)
+        _, history = await parked(one)
+        for denial in (False, decline("no")):
+            await one.generate(messages=history, approvals={"p": denial})
+        result = await one.generate(messages=history, approvals={"p": True})
+        return result.text
+
+    assert "done" == asyncio.run(scenario())
+    assert ["pay"] == ran
+
+
+def strict(*script: Entry, ran: list[str], store: Store | None = None) -> Agent:
+    """Return an agent whose gated tool takes an amount only."""
+
+    @tool(needs_approval=True)
+    async def pay(amount: int) -> str:
+        """Pay."""
+        ran.append(f"pay {amount}")
+        return "paid"
+
+    return Agent(ScriptedModel(script), tools=[pay], store=store)
+
+
+@pytest.mark.parametrize("stored", [True, False])
+@pytest.mark.parametrize("name", ["p", "c-1.0"])
+@pytest.mark.parametrize("edit", ['{"amount": "much"}', "{", "[]"])
+def test_an_edit_that_does_not_fit_is_refused_and_the_conversation_still_waits(
+    edit: str,
+    name: str,
+    stored: bool,
+) -> None:
+    """Taken for a denial, it would have used up the only run that takes the conversation up."""
+    ran: list[str] = []
+    store = MemoryStore() if stored else None
+
+    async def scenario() -> str:
+        one = strict(reply(PAY), "done", ran=ran, store=store)
+        result, history = await parked(one)
+        known = () if store is None else tuple(await store.runs())
+        (pending,) = result.pending
+        for given in (Approval(approved=True, arguments=edit), pending.approve(edit=edit)):
+            with pytest.raises(ConfigError, match=f"approvals\\['{name}'\\]: the edited arguments"):
+                await one.generate(messages=history, approvals={name: given})
+        if store is not None:
+            assert (known, {}) == (tuple(await store.runs()), await store.posted(result.run_id))
+        right = {name: pending.approve(edit={"amount": 6})}
+        return (await one.generate(messages=history, approvals=right)).text
+
+    assert "done" == asyncio.run(scenario())
+    assert ["pay 6"] == ran
+
+
+def test_a_token_of_another_call_or_conversation_is_refused_and_nothing_is_used_up() -> None:
+    """Whoever has mixed up two answers can still give the right ones."""
+    ran: list[str] = []
+    store = MemoryStore()
+    both = reply(call("pay", "p"), call("pay", "q"))
+
+    async def scenario() -> str:
+        one = agent(both, both, "done", store=store, ran=ran, secret=SECRET)
+        first, history = await parked(one)
+        second = await one.generate("stop")
+        known = await store.runs()
+        p, q = first.pending
+        for wrong, problem in ((q, "of another call"), (second.pending[0], "of another conv")):
+            with pytest.raises(ConfigError, match=f"'p'.* has a token that is {problem}"):
+                await one.generate(messages=history, approvals={"p": wrong.approve()})
+        assert (known, {}) == (await store.runs(), await store.posted(first.run_id))
+        given = {"p": p.approve(), "q": q.approve()}
+        return (await one.generate(messages=history, approvals=given)).text
+
+    assert "done" == asyncio.run(scenario())
+    assert ["pay", "pay"] == ran
+
+
+KID = reply(call("kid", "k", '{"prompt": "go"}'))
+
+
+@pytest.mark.parametrize("secret", [None, SECRET])
+@pytest.mark.parametrize("stored", [False, True])
+def test_an_open_call_of_an_agent_is_refused_and_its_run_goes_on(
+    stored: bool, secret: bytes | None
+) -> None:
+    """Started again, its child would run all again that it has run; no answer changes that."""
+    ran: list[str] = []
+
+    async def scenario() -> str:
+        kid = agent(ASKED, "kid done", ran=ran).as_tool(name="kid", description="Works.")
+        store = MemoryStore() if stored else None
+        one = Agent(ScriptedModel([KID, "done"]), tools=[kid], store=store, approval_secret=secret)
+        result, history = await parked(one)
+        (pending,) = result.pending
+        answers: list[bool | Approval] = [True, False, decline("no"), pending.approve()]
+        for given in ({}, *[{"k": answer} for answer in answers]):
+            with pytest.raises(ConfigError, match=r"'kid' is open.*resume\(result"):
+                await one.generate(messages=history, approvals=given)
+        assert [] == ran
+        return (await one.resume(result, approvals={pending.key: pending.approve()})).text
+
+    assert "done" == asyncio.run(scenario())
+    assert ["pay"] == ran
+
+
+def test_the_answer_to_a_child_s_call_answers_no_call_of_the_conversation() -> None:
+    """The provider may have given both calls one id."""
+    same = AskHuman(1, "c0.0/c1.0", PAY)
+    key = "c0.0/c1.0"
+
+    with pytest.raises(ConfigError, match="A call in a child run is in no conversation"):
+        handed(Answers({key: Approval(True, token=signed(same))})).check(Toolbox([]), ())

@@ -1,0 +1,379 @@
+"""Compaction: what is kept, what goes first, and what a summary may stand for."""
+
+from __future__ import annotations
+
+import pytest
+
+from graphloop.conversation.compaction import (
+    ORIGIN,
+    SUMMARY_PROMPT,
+    Compaction,
+    LayerEffect,
+    protected,
+    prune,
+    prune_reasoning,
+    prune_tool_results,
+    remaining,
+    summarized,
+    summary_request,
+    to_summarize,
+)
+from graphloop.conversation.tokens import Calibration, estimate
+from graphloop.errors import ConfigError
+from graphloop.history import History
+from graphloop.values import (
+    AssistantMessage,
+    FilePart,
+    ImagePart,
+    Message,
+    ReasoningPart,
+    SystemMessage,
+    TextPart,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+)
+from tests.strategies import call, said, wrong
+
+LONG = "x" * 3_600
+"""Text of 1,000 tokens."""
+
+PLAIN = Calibration()
+
+
+def result(content: str | tuple[TextPart | ImagePart | FilePart, ...] = LONG) -> ToolResult:
+    return ToolResult("c0.0", "", "read", content)
+
+
+def turn(thought: str = LONG, content: str = LONG) -> tuple[Message, ...]:
+    """Return one turn of the model: a thought, a call and its result."""
+    return (said(ReasoningPart(thought), call()), result(content))
+
+
+def talk(turns: int) -> tuple[Message, ...]:
+    """Return a question and so many turns after it."""
+    return (
+        SystemMessage("be brief"),
+        UserMessage("go"),
+        *(message for _ in range(turns) for message in turn()),
+    )
+
+
+def kept(messages: tuple[Message, ...], keep: int = 1) -> list[int]:
+    return sorted(protected(messages, keep))
+
+
+# --- options
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"context_window": 999}, "`context_window` is a whole number of at least 1000"),
+        ({"keep_recent_turns": 0}, "`keep_recent_turns` is a whole number of at least 1"),
+        ({"keep_recent_turns": 1.5}, "`keep_recent_turns` is a whole number"),
+        ({"threshold": 0}, "`threshold` is a share above 0 and up to 1; found 0"),
+        ({"threshold": 1.01}, "`threshold` is a share"),
+        ({"threshold": float("nan")}, "`threshold` is a share"),
+        ({"target": "all"}, "`target` is a share above 0 and up to 1; found 'all'"),
+        ({"layers": ()}, "at least one layer"),
+        ({"layers": ("prune_reasoning", "prune_reasoning")}, "each once"),
+        ({"layers": ("prune_reasonings",)}, "Did you mean 'prune_reasoning'?"),
+        ({"layers": ("summarize", "prune_reasoning")}, "must end with 'summarize'"),
+        ({"summary_prompt": " "}, "`summary_prompt` says how to summarise"),
+    ],
+)
+def test_an_option_that_cannot_work_is_refused(options: dict[str, object], problem: str) -> None:
+    """Before the run, not when its window is full."""
+    with pytest.raises(ConfigError) as caught:
+        Compaction(**wrong({"context_window": 10_000} | options))
+
+    assert problem in str(caught.value)
+
+
+def test_the_ends_of_the_ranges_are_allowed() -> None:
+    """A share may be the whole."""
+    compaction = Compaction(1_000, threshold=1, target=1, keep_recent_turns=1)
+
+    assert (True, False) == (compaction.due(1_001), compaction.due(1_000))
+    assert (True, False) == (compaction.enough(1_000), compaction.enough(1_001))
+
+
+def test_compaction_starts_late_and_goes_far() -> None:
+    """One that stopped at its threshold would be due again after the next turn."""
+    compaction = Compaction(100_000)
+
+    assert (False, True) == (compaction.due(92_000), compaction.due(92_001))
+    assert (True, False) == (compaction.enough(73_600), compaction.enough(73_601))
+
+
+# --- what is kept
+
+
+def test_the_instructions_the_first_question_and_the_tail_are_protected() -> None:
+    """Without them the model no longer knows what it is doing."""
+    assert [0, 1, 6, 7] == kept(talk(3))
+    assert [0, 1, 4, 5, 6, 7] == kept(talk(3), keep=2)
+
+
+def test_with_fewer_turns_than_are_kept_everything_is_protected() -> None:
+    """There is nothing old yet, and without a turn nothing but the question."""
+    assert list(range(6)) == kept(talk(2), keep=3)
+    assert [0, 1] == kept(talk(0))
+    assert [] == kept(())
+
+
+def test_what_a_person_said_last_is_protected_however_old() -> None:
+    """A loop of fifty turns must not forget what it was asked fifty turns ago."""
+    messages = (
+        UserMessage("first"),
+        *turn(),
+        UserMessage("old"),
+        *turn(),
+        UserMessage("now"),
+        UserMessage("and this"),
+        *turn(),
+        UserMessage("checked", origin="verify"),
+        *turn(),
+    )
+
+    assert [0, 6, 7, 11, 12] == kept(messages)
+
+
+def test_an_answer_of_several_results_stays_whole() -> None:
+    """A call without its result, or the reverse, is refused by every provider."""
+    messages = (*talk(1), said(call(), call()), result(), result(), UserMessage("and?"))
+
+    assert [0, 1, 4, 5, 6, 7] == kept(messages)
+
+
+def test_a_result_after_a_protected_message_is_protected_too() -> None:
+    """A history handed in may be odd; it gets no odder."""
+    go = UserMessage("go")
+
+    assert [0, 1, 2, 5] == kept((go, result(), result(), said("a"), result(), said("b")))
+    assert [1, 2] == kept((result(), go, said("a")))
+
+
+@pytest.mark.parametrize("keep", [0, -1])
+def test_no_turns_at_all_cannot_be_kept(keep: int) -> None:
+    """The last turn may hold the call whose result is being sent."""
+    with pytest.raises(ConfigError, match="keep_recent_turns"):
+        protected(talk(3), keep)
+
+
+# --- pruning
+
+
+def test_old_results_become_a_note_and_all_else_stays_the_same_objects() -> None:
+    """Wires keep the bytes of messages that stay, so caches of the prefix may hit."""
+    messages = talk(3)
+
+    after = prune_tool_results(messages, 1)
+
+    note = "[pruned: 3600 characters]"
+    assert (note, note) == (wrong(after[3]).content, wrong(after[5]).content)
+    assert ("c0.0", "read", "ok") == (wrong(after[3]).key, wrong(after[3]).name, "ok")
+    assert all(after[at] is messages[at] for at in (0, 1, 2, 4, 6, 7))
+    assert talk(3) == messages
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "short",
+        "x" * 25,
+        "[pruned: 3600 characters]",
+        "[pruned: 123456 characters, 12 files]",
+        (),
+    ],
+)
+def test_what_is_no_longer_than_a_note_is_left_alone(
+    content: str | tuple[TextPart, ...],
+) -> None:
+    """And what is a note already is not noted again."""
+    messages = (UserMessage("go"), said(call()), result(content), *turn())
+
+    assert messages[2] is prune_tool_results(messages, 1)[2]
+
+
+def test_only_a_note_that_is_one_is_left_alone() -> None:
+    """A tool could keep its result for ever by beginning like one."""
+    messages = (UserMessage("go"), said(call()), result("[pruned: 1 characters]" + LONG), *turn())
+
+    assert "[pruned: 3622 characters]" == wrong(prune_tool_results(messages, 1)[2]).content
+
+
+def test_images_and_files_are_counted_in_the_note() -> None:
+    """They cost the most, and the model should know that they were there."""
+    parts = (TextPart("seen"), ImagePart("u"), FilePart("d", "application/pdf"))
+    messages = (UserMessage("go"), said(call()), result(parts), *turn())
+
+    once = prune_tool_results(messages, 1)
+
+    assert "[pruned: 4 characters, 2 files]" == wrong(once[2]).content
+    assert once == prune_tool_results(once, 1)
+
+
+def test_old_reasoning_goes_where_something_else_was_said() -> None:
+    """An empty turn is refused by wires, so one that only thought keeps its thoughts."""
+    only = AssistantMessage((ReasoningPart("hm", "signed"), TextPart(" ")))
+    spoke = AssistantMessage((ReasoningPart("hm"), TextPart("yes")), wire="w", extra="{}")
+    without = AssistantMessage((TextPart("ok"),))
+    messages = (UserMessage("go"), only, spoke, without, *turn(), *turn())
+
+    after = prune_reasoning(messages, 1)
+
+    assert AssistantMessage((TextPart("yes"),), wire="w", extra="{}") == after[2]
+    assert (ToolCall("", "read", "{}"),) == wrong(after[4]).parts
+    assert all(after[at] is messages[at] for at in (0, 1, 3, 5, 6, 7))
+
+
+# --- layers
+
+
+def test_layers_run_in_order_until_it_is_enough() -> None:
+    """What costs the least of the meaning goes first, and no more than needed."""
+    messages = talk(6)  # 12 messages of 1,000 tokens, five turns of them old.
+    tokens = estimate(messages)
+
+    enough = prune(messages, Compaction(10_000, keep_recent_turns=1), PLAIN, tokens)
+    both = prune(messages, Compaction(4_000, keep_recent_turns=1), PLAIN, tokens)
+    turned = prune(
+        messages,
+        Compaction(4_000, keep_recent_turns=1, layers=("prune_reasoning", "prune_tool_results")),
+        PLAIN,
+        tokens,
+    )
+
+    assert (["prune_tool_results"], True) == ([one.layer for one in enough.layers], enough.enough)
+    assert ["prune_tool_results", "prune_reasoning"] == [one.layer for one in both.layers]
+    assert ["prune_reasoning", "prune_tool_results"] == [one.layer for one in turned.layers]
+    assert both.messages == turned.messages
+    assert (tokens, both.layers[0].tokens_after) == (
+        both.layers[0].tokens_before,
+        both.layers[1].tokens_before,
+    )
+    assert estimate(both.messages) == both.tokens == both.layers[1].tokens_after
+
+
+def test_what_is_enough_already_is_left_alone() -> None:
+    """The caller's own messages, without a record."""
+    messages = talk(3)
+
+    pruned = prune(History(messages), Compaction(100_000), PLAIN, 73_600)
+
+    assert ((), True, 73_600) == (pruned.layers, pruned.enough, pruned.tokens)
+    assert all(one is other for one, other in zip(messages, pruned.messages, strict=True))
+
+
+def test_a_layer_that_changes_nothing_leaves_no_record() -> None:
+    """Listeners are told of effects, not of attempts."""
+    messages = (UserMessage(LONG), said("a"), said("b"))
+
+    pruned = prune(messages, Compaction(1_000), PLAIN, 1_013)
+
+    assert ((), False, messages) == (pruned.layers, pruned.enough, pruned.messages)
+
+
+def test_savings_are_corrected_like_the_tokens_they_are_taken_from() -> None:
+    """And what is not messages (tools, say) stays counted."""
+    compaction = Compaction(1_000, keep_recent_turns=1, layers=("prune_tool_results",))
+    messages = (UserMessage("go"), said(call()), result(), said("b"))
+
+    pruned = prune(messages, compaction, Calibration(2.0), 5_000)
+
+    saved = 2 * (1_000 - 7)
+    assert (LayerEffect("prune_tool_results", 5_000, 5_000 - saved),) == pruned.layers
+    assert 0 == remaining(10, messages, (), PLAIN)
+
+
+def test_a_window_that_the_provider_calls_full_is_full() -> None:
+    """Its count is right, and the estimate was wrong."""
+    messages = talk(3)
+
+    assert prune(messages, Compaction(50_000, keep_recent_turns=1), PLAIN, 50_000).layers
+
+
+# --- summaries
+
+
+def test_the_oldest_run_of_two_or_more_is_summarised() -> None:
+    """Protected messages stay where they are, between what is summarised."""
+    messages = (
+        UserMessage("first"),
+        said("a"),
+        UserMessage("now"),
+        *turn(),
+        *turn(),
+        *turn(),
+    )
+
+    assert slice(3, 7) == to_summarize(messages, 1)
+    assert slice(3, 5) == to_summarize(messages, 2)
+    assert to_summarize(messages, 3) is None
+
+
+def test_a_run_at_the_beginning_is_found() -> None:
+    """A history need not begin with a question."""
+    assert slice(0, 2) == to_summarize((said("a"), said("b"), UserMessage("go"), said("c")), 1)
+
+
+@pytest.mark.parametrize("messages", [(), talk(0), talk(1)])
+def test_a_young_history_is_not_summarised(messages: tuple[Message, ...]) -> None:
+    """There is nothing but the question and the answer to it."""
+    assert to_summarize(messages, 1) is None
+
+
+def test_a_summary_stands_in_one_message_of_the_user() -> None:
+    """Every wire takes it there, and its origin tells people what it is."""
+    messages = talk(3)
+    span = to_summarize(messages, 1)
+    assert span is not None
+
+    after = summarized(messages, span, " All read.\n")
+
+    assert (messages[0], messages[1]) == after[:2]
+    assert after[2] == UserMessage(
+        "Summary of the earlier conversation, whose messages were left out here:\n\nAll read.",
+        origin=ORIGIN,
+    )
+    assert messages[6:] == after[3:]
+
+
+def test_a_summary_is_summarised_with_what_came_after_it() -> None:
+    """Otherwise summaries would pile up."""
+    messages = (UserMessage("go"), UserMessage("sum", origin=ORIGIN), *turn(), *turn())
+
+    assert slice(1, 4) == to_summarize(messages, 1)
+
+
+@pytest.mark.parametrize("summary", ["", " \n", LONG * 5])
+def test_a_summary_that_does_not_help_replaces_nothing(summary: str) -> None:
+    """A blank one would lose the conversation, a long one is no summary."""
+    messages = talk(3)
+
+    assert messages == summarized(messages, slice(2, 6), summary)
+
+
+def test_a_summary_is_asked_for_without_calls_and_within_the_window() -> None:
+    """No wire takes calls without their tools; the window was full already."""
+    messages = talk(300)
+    compaction = Compaction(10_000, summary_prompt="Shorten.")
+
+    asked = summary_request(History(messages), slice(2, 590), compaction)
+
+    assert SystemMessage("Shorten.") == asked[0]
+    assert [SystemMessage, UserMessage] == [type(one) for one in asked]
+    text = wrong(asked[1]).content
+    assert text.startswith("<transcript>\nassistant:\n[calls read: {}]\n\nresult of read (ok): xxx")
+    assert text.endswith("</transcript>")
+    assert 4_000 < estimate(asked) <= 5_100
+
+
+def test_the_usual_prompt_keeps_what_a_run_needs_to_go_on() -> None:
+    """It is sent as it stands."""
+    asked = summary_request(talk(3), slice(2, 6), Compaction(10_000))
+
+    assert SystemMessage(SUMMARY_PROMPT) == asked[0]

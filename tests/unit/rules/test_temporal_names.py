@@ -1,0 +1,168 @@
+"""Words of rules: each means one thing of the graph, or is refused with what it could mean."""
+
+from __future__ import annotations
+
+import pytest
+
+from graphloop.errors import ConfigError
+from graphloop.graph import names_of
+from graphloop.rules import (
+    AtMost,
+    Followed,
+    Never,
+    OnlyAfter,
+    Rules,
+    always_followed_by,
+    at_most,
+    at_most_once,
+    never,
+    only_after,
+)
+from graphloop.rules.names import Names, guarded_tools, resolve, spelled_tools, to_be_brought
+from tests.graphs import agent
+
+NAMES = Names(
+    "g",
+    ("review", "plan", "deploy", "END"),
+    (("review", "accepted"), ("review", "rejected"), ("plan", "accepted"), ("plan", "plan")),
+    ("deploy", "refund", "search"),
+)
+
+
+def test_every_word_gets_its_kind() -> None:
+    """Proof and monitor look for exactly these words."""
+    rules = (
+        never("refund", before="review", reason="why")
+        & at_most("search", 2, per="END")
+        & at_most_once("refund", per="approval")
+        & only_after("search", "review.accepted", since="rejected")
+        & always_followed_by("tool:deploy", "node:deploy")
+    )
+
+    assert Rules(
+        (
+            Never("tool:refund", "node:review", "why"),
+            AtMost("tool:search", 2, "node:END"),
+            AtMost("tool:refund", 1, "approval:refund"),
+            OnlyAfter("tool:search", "outcome:review.accepted", "outcome:review.rejected"),
+            Followed("tool:deploy", "node:deploy"),
+        )
+    ) == resolve(rules, NAMES)
+
+
+def test_words_that_say_their_kind_are_kept_and_looking_up_twice_changes_nothing() -> None:
+    """The front looks rules up before a run begins, and a resumed run has them already."""
+    rules = never("outcome:accepted") & never("tool:*") & never("approval:*") & never("node:END")
+
+    assert rules == resolve(rules, NAMES)
+    assert resolve(rules, NAMES) == resolve(resolve(rules, NAMES), NAMES)
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("deploy", "could mean node:deploy, tool:deploy"),
+        ("accepted", "mean outcome:review.accepted, outcome:plan.accepted, outcome:accepted"),
+        ("plan", "could mean node:plan, outcome:plan.plan"),
+        ("reviw", "no node, outcome or tool 'reviw'. Did you mean 'review'"),
+        ("node:reviw", "no node 'reviw'. Did you mean 'review'"),
+        ("tool:serch", "no tool 'serch'. Did you mean 'search'"),
+        ("approval:serch", "no tool 'serch'. Did you mean 'search'"),
+        ("outcome:review.acepted", "Did you mean 'review.accepted'"),
+        ("outcome:acepted", "Did you mean 'accepted'"),
+        ("node:*", r"no node '\*'"),
+        ("tool:", "no tool ''"),
+    ],
+)
+def test_a_word_that_means_nothing_or_two_things_is_refused(word: str, message: str) -> None:
+    """A rule that watches the wrong thing holds for ever and guards nothing."""
+    with pytest.raises(ConfigError, match=message):
+        resolve(never(word), NAMES)
+
+
+def test_all_words_that_mean_nothing_are_told_at_once() -> None:
+    """With the rule in which they stand."""
+    with pytest.raises(ConfigError) as caught:
+        resolve(never("one") & never("review") & never("two"), NAMES)
+
+    assert ["rule 'never one'", "rule 'never two'"] == [
+        line.partition(": ")[0] for line in str(caught.value).split("\n")
+    ]
+
+
+def test_where_no_tools_are_known_a_tool_is_named_by_its_kind() -> None:
+    """A topology is written before anybody says which tools it is run with."""
+    names = names_of(agent())
+
+    assert never("tool:anything") == resolve(never("tool:anything"), names)
+    with pytest.raises(ConfigError, match="If it is a tool, write 'tool:anything'"):
+        resolve(never("anything"), names)
+
+
+def test_the_names_of_a_graph_are_its_nodes_outcomes_and_its_run_s_tools() -> None:
+    """What the table says is what can be spoken of."""
+    names = names_of(agent(), ["read"])
+
+    assert {"gate", "execute", "END"} <= set(names.nodes)
+    assert ("gate", "settled") in names.outcomes
+    assert ("read",) == names.tools
+    resolved = resolve(never("read", before="settled"), names)
+    assert Rules((Never("tool:read", "outcome:gate.settled"),)) == resolved
+
+
+def test_two_words_for_one_thing_are_no_rule() -> None:
+    """Only looking them up shows it."""
+    with pytest.raises(ConfigError, match="relates different happenings"):
+        resolve(never("review", before="node:review"), NAMES)
+
+
+def test_the_tools_that_rules_bound_are_known_to_who_starts_a_child() -> None:
+    """A child's calls are not counted here, so it must not have these tools unwatched."""
+    rules = never("tool:x", before="node:a") & at_most("tool:y", 2) & never("node:a")
+
+    assert ("x", "y") == guarded_tools(rules & at_most("tool:x", 3))
+    assert ("*",) == guarded_tools(never("tool:*", before="node:a"))
+
+
+def test_the_tools_that_a_rule_hangs_on_are_among_them() -> None:
+    """What undoes a test, or is approved, in a child would not be heard of."""
+    rules = only_after("tool:merge", "tool:test", since="tool:edit") & never("approval:mail")
+
+    assert ("merge", "edit", "test", "mail") == guarded_tools(rules)
+    assert ("deploy",) == guarded_tools(never("tool:deploy", before="approval:*"))
+    since_any = only_after("tool:merge", "tool:test", since="tool:*")
+    assert ("merge", "*", "test") == guarded_tools(since_any)
+
+
+def test_an_approval_is_one_of_the_rule_s_own_tool() -> None:
+    """`per="approval"` reads so; any one is meant by `approval:*`."""
+    rules = never("search", before="approval") & never("search", before="approval:*")
+
+    own, any_one = Never("tool:search", "approval:search"), Never("tool:search", "approval:*")
+    assert (own, any_one) == resolve(rules, NAMES).rules
+    of_node = resolve(never("node:review", before="approval"), NAMES)
+    assert (Never("node:review", "approval:*"),) == of_node.rules
+
+
+def test_a_graph_that_knows_its_tools_needs_nobody_to_tell_them() -> None:
+    """What is misspelt in a file is found before it is run."""
+    graph = agent()
+    graph.tool_names = ("deploy",)
+
+    assert never("tool:deploy") == resolve(never("deploy"), names_of(graph))
+    with pytest.raises(ConfigError, match=r"no tool 'depoly'\. Did you mean 'deploy'"):
+        resolve(never("tool:depoly"), names_of(graph))
+
+
+def test_tools_that_runs_have_to_bring_are_told() -> None:
+    """They may be misspelt; where the graph knows no tools, runs bring all of them."""
+    rules = never("tool:depoly", before="approval:mail") & never("tool:*", before="approval:deploy")
+    graph = agent()
+
+    assert ("depoly", "mail", "deploy") == spelled_tools(rules)
+    assert ["", ""] == [to_be_brought(one, graph.tool_names or ()) for one in rules]
+    graph.tool_names = ("deploy",)
+    said = " A run has to bring the tool 'depoly'. Did you mean 'deploy'?"
+    assert [f"{said} A run has to bring the tool 'mail'.", ""] == [
+        to_be_brought(one, graph.tool_names or ()) for one in rules
+    ]

@@ -1,0 +1,144 @@
+"""Tools of a provider are definitions in its own words, checked before they are sent."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+
+import pytest
+from anthropic.types import ToolUnionParam
+from pydantic import TypeAdapter
+
+from graphloop.errors import ToolDefinitionError
+from graphloop.tools.provider_tools import (
+    anthropic_code_execution,
+    anthropic_web_fetch,
+    anthropic_web_search,
+    provider_tool,
+)
+from graphloop.tools.tool import AnyTool, Toolbox, ToolContext
+from tests.strategies import wrong
+
+CONTEXT = ToolContext("run-1", "c0.0", "call_1", 0, ())
+
+EVERY: dict[str, AnyTool] = {
+    "search": anthropic_web_search(),
+    "local search": anthropic_web_search(
+        max_uses=3,
+        allowed_domains=["example.com/docs"],
+        user_location={"city": "Oslo", "country": "NO"},
+        version="20260318",
+    ),
+    "fetch": anthropic_web_fetch(),
+    "limited fetch": anthropic_web_fetch(
+        max_uses=1,
+        blocked_domains=("example.com",),
+        citations=True,
+        max_content_tokens=5_000,
+        version="20260309",
+    ),
+    "code": anthropic_code_execution(),
+}
+
+
+def sent(tool: AnyTool) -> object:
+    return json.loads(tool.spec.definition)
+
+
+@pytest.mark.parametrize("tool", EVERY.values(), ids=list(EVERY))
+def test_every_definition_is_one_that_anthropic_publishes(tool: AnyTool) -> None:
+    """The types of its own library name the fields and versions that there are."""
+    published: TypeAdapter[object] = TypeAdapter(list[ToolUnionParam])
+
+    checked = published.dump_python(published.validate_python([sent(tool)]))
+
+    assert checked == [sent(tool)]
+
+
+def test_what_is_left_out_is_not_sent() -> None:
+    """The server has defaults of its own."""
+    assert sent(EVERY["search"]) == {"type": "web_search_20250305", "name": "web_search"}
+    assert sent(EVERY["fetch"]) == {"type": "web_fetch_20250910", "name": "web_fetch"}
+    assert sent(EVERY["code"]) == {"type": "code_execution_20250825", "name": "code_execution"}
+
+
+def test_options_are_sent_in_the_words_of_the_wire() -> None:
+    """A location is approximate, and citations are an object."""
+    assert sent(EVERY["local search"]) == {
+        "type": "web_search_20260318",
+        "name": "web_search",
+        "max_uses": 3,
+        "allowed_domains": ["example.com/docs"],
+        "user_location": {"type": "approximate", "city": "Oslo", "country": "NO"},
+    }
+    assert sent(EVERY["limited fetch"]) == {
+        "type": "web_fetch_20260309",
+        "name": "web_fetch",
+        "max_uses": 1,
+        "blocked_domains": ["example.com"],
+        "citations": {"enabled": True},
+        "max_content_tokens": 5_000,
+    }
+
+
+@pytest.mark.parametrize("tool", EVERY.values(), ids=list(EVERY))
+def test_a_providers_tool_never_runs_here(tool: AnyTool) -> None:
+    """CONTRACT §3.8: it is never executed locally, and nobody waits for its result."""
+    assert tool.spec.kind == "provider"
+    assert asyncio.run(tool.run("{}", CONTEXT)).status == "not_run"
+    assert asyncio.run(tool.reconciled("{}", CONTEXT)) == "unknown"
+    with pytest.raises(ToolDefinitionError, match=r"provider tool .* cannot be called"):
+        tool()
+
+
+def test_a_providers_tool_keeps_its_name() -> None:
+    """The server would not know it by another."""
+    box = Toolbox({"web_search": EVERY["search"]})
+
+    assert box.specs == (EVERY["search"].spec,)
+    with pytest.raises(ToolDefinitionError, match="do not rename it"):
+        Toolbox({"find": EVERY["search"]})
+
+
+@pytest.mark.parametrize(
+    ("define", "expected"),
+    [
+        (lambda: provider_tool({"type": "web_search"}), "'name'"),
+        (lambda: provider_tool({"name": "web_search"}), "'type'"),
+        (lambda: provider_tool({"type": "x", "name": "a b"}), "name it 'a_b'"),
+        (
+            lambda: anthropic_web_search(allowed_domains=["a.org"], blocked_domains=["b.org"]),
+            "anthropic_web_search: expected allowed_domains or blocked_domains, found both",
+        ),
+        (
+            lambda: anthropic_web_fetch(allowed_domains=["a.org"], blocked_domains=["b.org"]),
+            "anthropic_web_fetch: expected allowed_domains or blocked_domains, found both",
+        ),
+        (lambda: anthropic_web_search(allowed_domains=[]), "allowed_domains must be a list"),
+        (lambda: anthropic_web_search(blocked_domains="a.org"), "blocked_domains must be a list"),
+        (lambda: anthropic_web_search(blocked_domains=["https://a.org"]), "without scheme"),
+        (lambda: anthropic_web_search(allowed_domains=wrong([3])), "without scheme, found 3"),
+        (lambda: anthropic_web_search(allowed_domains=[""]), "without scheme, found ''"),
+        (lambda: anthropic_web_search(max_uses=0), "max_uses must be at least 1"),
+        (lambda: anthropic_web_fetch(max_uses=wrong(True)), "found True"),
+        (lambda: anthropic_web_fetch(max_content_tokens=0), "max_content_tokens must be at least"),
+        (lambda: anthropic_web_fetch(citations=wrong("yes")), "citations must be True or False"),
+        (lambda: anthropic_web_search(user_location={}), "found nothing"),
+        (
+            lambda: anthropic_web_search(user_location=wrong({"cty": "Oslo"})),
+            "found 'cty'. Did you mean 'city'?",
+        ),
+        (lambda: anthropic_web_search(version=wrong("1")), "version must be one of '20250305'"),
+        (lambda: anthropic_code_execution(version=wrong("1")), "provider_tool(…)"),
+    ],
+)
+def test_what_the_server_would_refuse_is_refused_here(
+    define: Callable[[], object], expected: str
+) -> None:
+    """Before a model is asked, with what was found and what to do."""
+    with pytest.raises(ToolDefinitionError) as caught:
+        define()
+
+    assert expected in str(caught.value)
+    assert "Fix: " in str(caught.value)

@@ -1,0 +1,719 @@
+"""Tools run what they should, refuse what they must, and answer whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from enum import StrEnum
+from functools import partial
+from hashlib import sha256
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from graphloop.driver.callback_results import answer_of
+from graphloop.errors import ToolDefinitionError, ToolError
+from graphloop.tools.repeats import (
+    NOT_DONE,
+    UNKNOWN,
+    EffectPolicy,
+    Found,
+    NotFound,
+    Reconciliation,
+)
+from graphloop.tools.tool import (
+    AnyTool,
+    Approval,
+    Tool,
+    Toolbox,
+    ToolContext,
+    ToolOutcome,
+    tool,
+)
+from graphloop.values import ToolCall, UserMessage
+from tests.strategies import wrong
+
+CONTEXT = ToolContext("run-1", "c0.0", "call_1", 0, (UserMessage("hi"),))
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=10,
+)
+
+# Mostly of the right shape, so that many of them are valid.
+LIKELY = st.fixed_dictionaries(
+    {"text": st.text() | JSON_VALUES}, optional={"limit": st.integers() | JSON_VALUES}
+)
+
+
+class Query(BaseModel):
+    text: str
+    limit: int = 10
+
+
+class Colour(StrEnum):
+    RED = "red"
+
+
+@dataclass
+class Booking:
+    day: date
+    seats: list[int]
+
+
+class Opaque:
+    def __repr__(self) -> str:
+        return "<opaque>"
+
+
+class Unspeakable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+    __repr__ = __str__
+
+
+RAW_SCHEMA: Mapping[str, object] = {
+    "type": "object",
+    "properties": {"text": {"type": "string"}, "limit": {"type": "integer"}},
+    "required": ["text"],
+}
+
+
+async def search(text: str, limit: int = 10) -> str:
+    """Search."""
+    return f"{text}:{limit}"
+
+
+def three_forms() -> tuple[AnyTool, ...]:
+    def of_model(query: Query) -> str:
+        return f"{query.text}:{query.limit}"
+
+    def of_mapping(query: Mapping[str, object]) -> str:
+        return f"{query['text']}:{query.get('limit', 10)}"
+
+    return (
+        tool(search),
+        Tool(name="search", parameters=Query, execute=of_model),
+        Tool(name="search", parameters=RAW_SCHEMA, execute=of_mapping),
+    )
+
+
+def run(one: AnyTool, arguments: str = "{}", context: ToolContext = CONTEXT) -> ToolOutcome:
+    return asyncio.run(one.run(arguments, context))
+
+
+def returning(value: object, **options: int) -> ToolOutcome:
+    def give() -> object:
+        return value
+
+    return run(tool(give, result_chars_max=options.get("limit", 100_000)))
+
+
+def raising(error: BaseException) -> ToolOutcome:
+    async def fail() -> str:
+        raise error
+
+    return run(tool(fail))
+
+
+# --- running
+
+
+@pytest.mark.parametrize("one", three_forms(), ids=["function", "model", "schema"])
+def test_every_form_of_a_tool_behaves_the_same(one: AnyTool) -> None:
+    """A tool's author chooses how to describe it, not how it behaves."""
+    outcome = run(one, '{"text": "a"}')
+    missing = run(one, "{}")
+
+    assert outcome == ToolOutcome("a:10", "ok")
+    assert missing.status == "invalid"
+    assert str(missing.content).startswith("Invalid arguments for tool 'search': ")
+    assert str(missing.content).endswith("Correct the arguments and call the tool again.")
+    assert "text" in str(missing.content)
+
+
+@pytest.mark.parametrize("one", three_forms(), ids=["function", "model", "schema"])
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("", "Invalid arguments"),
+        ("[1]", "expected one JSON object"),
+        ("null", "expected one JSON object"),
+        ('{"text": ', "line 1 column 9"),
+        ('{"text": "a", "limit": NaN}', "not valid JSON"),
+        ('{"text": "a", "limit": -Infinity}', "not valid JSON"),
+        ('{"text": "a", "limit": "many"}', "limit: "),
+        ('"\ud800"', "surrogate"),
+        ('{"text": "\\ud800"}', "not valid JSON"),
+        ('{"text": ' + "[" * 500 + "]" * 500 + "}", "recursion"),
+    ],
+)
+def test_bad_arguments_are_told_and_never_run(one: AnyTool, arguments: str, expected: str) -> None:
+    """The model can only mend what it is told; a tool must not see what was not checked."""
+    problem = one.validate(arguments)
+
+    assert problem is not None
+    assert expected in problem
+    assert run(one, arguments) == ToolOutcome(problem, "invalid")
+
+
+@pytest.mark.parametrize("one", three_forms(), ids=["function", "model", "schema"])
+def test_words_that_look_like_numbers_may_stand_in_strings(one: AnyTool) -> None:
+    """The check for NaN must not refuse text about it."""
+    assert run(one, '{"text": "NaN or Infinity"}').content == "NaN or Infinity:10"
+
+
+def test_empty_arguments_mean_none() -> None:
+    """Some servers send an empty string for a call without arguments."""
+
+    async def ping() -> str:
+        return "pong"
+
+    assert [run(tool(ping), text).content for text in ("", "  \n", "{}")] == ["pong"] * 3
+
+
+def test_extra_keys_are_dropped() -> None:
+    """A model that invents a key should not cost a turn."""
+    assert run(tool(search), '{"text": "a", "invented": 1}').content == "a:10"
+
+
+@given(JSON_VALUES | LIKELY)
+def test_validate_and_run_agree_on_every_json_value(value: object) -> None:
+    """The gate validates, the executor runs: they must never disagree, nor raise."""
+    arguments = json.dumps(value)
+    for one in three_forms():
+        problem = one.validate(arguments)
+        outcome = run(one, arguments)
+
+        assert (outcome.status == "invalid") == (problem is not None)
+        assert outcome.status in ("ok", "invalid")
+
+
+@given(st.text())
+def test_validate_and_run_agree_on_every_text(arguments: str) -> None:
+    """Arguments are what a model wrote: any text at all."""
+    for one in three_forms():
+        problem = one.validate(arguments)
+
+        assert (run(one, arguments).status == "invalid") == (problem is not None)
+
+
+def test_a_validator_that_breaks_is_told_to_the_model() -> None:
+    """A validator is user code: its bug must not end the run."""
+
+    class Fussy(BaseModel):
+        text: str
+
+        def model_post_init(self, _: object) -> None:
+            raise KeyError("fussy")
+
+    one = Tool(name="fussy", parameters=Fussy, execute=print)
+
+    assert "KeyError: 'fussy'" in (one.validate('{"text": "a"}') or "")
+    assert run(one, '{"text": "a"}').status == "invalid"
+
+
+def test_a_client_tool_is_offered_and_never_run() -> None:
+    """Without an executor the call is answered elsewhere."""
+    one = Tool(name="ask", parameters=Query)
+
+    assert one.spec.kind == "client"
+    assert run(one, '{"text": "a"}').status == "not_run"
+    assert run(one, "{}").status == "invalid"
+    with pytest.raises(ToolDefinitionError, match="no `execute`"):
+        one()
+
+
+def test_a_tool_is_callable_like_its_function() -> None:
+    """Users test their own functions without a model."""
+    decorated = tool(search)
+
+    assert asyncio.run(decorated("a", limit=2)) == "a:2"
+    assert repr(decorated) == "Tool('search')"
+
+
+def test_the_context_is_injected() -> None:
+    """A tool that needs to know its call asks by annotation."""
+
+    def of_model(query: Query, context: ToolContext) -> str:
+        return f"{query.text} {context.key}"
+
+    @tool
+    def mine(text: str, *, here: ToolContext | None = None) -> str:
+        return f"{text} {here.key if here else 'nowhere'}"
+
+    other = Tool(name="other", parameters=Query, execute=of_model)
+
+    assert mine("a") == "a nowhere"
+    assert run(mine, '{"text": "a", "here": 1}').content == "a c0.0"
+    assert run(other, '{"text": "a"}').content == "a c0.0"
+
+
+def test_the_idempotency_key_belongs_to_one_call_of_one_run() -> None:
+    """A payment service must see the same key at each attempt, and never for another call."""
+    other = ToolContext("run-1", "c0.1", "call_1", 0, ())
+
+    assert CONTEXT.idempotency_key == sha256(b"run-1\0c0.0").hexdigest()[:32]
+    assert CONTEXT.idempotency_key != other.idempotency_key
+
+
+# --- failing
+
+
+def test_the_traceback_of_an_exception_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """The model reads "KeyError: 'Paris'"; a developer wants to know where."""
+
+    @tool
+    def weather(city: str) -> str:
+        """Look."""
+        return {"London": "rain"}[city]
+
+    with caplog.at_level("INFO", logger="graphloop"):
+        run(weather, '{"city": "Paris"}')
+
+    assert "tool 'weather' raised" in caplog.text
+    assert 'return {"London": "rain"}[city]' in caplog.text
+
+
+def test_an_exception_becomes_an_error_with_its_type() -> None:
+    """The model can work around an error it can read."""
+    assert raising(ValueError("bad city")) == ToolOutcome("ValueError: bad city", "error")
+    assert raising(ValueError()) == ToolOutcome("ValueError", "error")
+    assert raising(Unspeakable()) == ToolOutcome("Unspeakable", "error")
+
+
+def test_a_tool_error_is_told_bare() -> None:
+    """`ToolError` is how an author chooses the words."""
+    assert raising(ToolError("Try Paris.")) == ToolOutcome("Try Paris.", "error")
+    assert raising(ToolError()) == ToolOutcome("ToolError", "error")
+
+
+def test_an_error_tells_its_message_and_nothing_else() -> None:
+    """Causes and notes may hold secrets."""
+    error = ValueError("x" * 10_000)
+    error.__cause__ = KeyError("secret")
+    error.add_note("secret")
+
+    outcome = raising(error)
+
+    assert "secret" not in str(outcome.content)
+    assert len(outcome.content) <= 4_000
+    assert "characters left out]" in str(outcome.content)
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError, KeyboardInterrupt, SystemExit])
+def test_cancellation_and_exits_pass_through(error: type[BaseException]) -> None:
+    """A run that is stopped must stop, whatever its tools do."""
+
+    def stop() -> str:
+        raise error
+
+    async def main() -> None:
+        with pytest.raises(error):
+            await tool(stop).run("{}", CONTEXT)
+
+    asyncio.run(main())
+
+
+def test_cancelling_a_run_cancels_its_tool() -> None:
+    """A cancelled run must not leave its tools behind, nor turn the stop into an answer."""
+    seen: list[str] = []
+    started = asyncio.Event()
+
+    async def hang() -> str:
+        seen.append("started")
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            seen.append("cancelled")
+            raise
+        return "never"
+
+    async def main() -> None:
+        for one in (tool(hang), tool(hang, timeout_s=1e6)):
+            task = asyncio.ensure_future(one.run("{}", CONTEXT))
+            await started.wait()
+            started.clear()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    asyncio.run(main())
+
+    assert seen == ["started", "cancelled"] * 2
+
+
+def test_a_result_is_cut_where_its_tool_says() -> None:
+    """One result must not fill the window (CONTRACT §9 #57)."""
+
+    def give() -> str:
+        return "x" * 10
+
+    assert run(tool(give, result_chars_max=9)).content == (
+        "x" * 9 + "\n[cut: 1 of 10 characters left out]"
+    )
+
+
+# --- approval
+
+
+def approval(policy: Approval, arguments: str = '{"text": "a"}') -> bool:
+    one = tool(search, needs_approval=policy)
+    assert one.needs_approval is policy
+    return asks(one, arguments)
+
+
+def asks(one: AnyTool, arguments: str) -> bool:
+    """Whether a person is asked about a call, as drivers decide it."""
+    call = ToolCall("", one.name, arguments)
+    answer = answer_of("needs_approval", one.needs_approval, one, call, CONTEXT, {})
+    return asyncio.run(answer) is not False
+
+
+def test_approval_is_asked_as_the_policy_says() -> None:
+    """The predicate decides from the parsed arguments and the call."""
+    seen: list[object] = []
+
+    def cautious(arguments: Mapping[str, object], context: ToolContext) -> bool:
+        seen.append((arguments, context))
+        return arguments["text"] == "prod"
+
+    assert [approval(policy) for policy in (True, False, cautious)] == [True, False, False]
+    assert approval(cautious, '{"text": "prod"}')
+    assert seen == [({"text": "a"}, CONTEXT), ({"text": "prod"}, CONTEXT)]
+
+
+def test_an_async_predicate_is_awaited() -> None:
+    """A policy may live in another service."""
+
+    async def ask(query: Query, _: ToolContext) -> bool:
+        return query.limit > 5
+
+    one = Tool(name="s", parameters=Query, execute=print, needs_approval=ask)
+    answers = [asks(one, f'{{"text": "a", "limit": {limit}}}') for limit in (5, 6)]
+
+    assert answers == [False, True]
+
+
+def test_approval_fails_closed() -> None:
+    """A predicate that fails, or forgets to answer, has not allowed anything."""
+
+    def broken(_: object, __: ToolContext) -> bool:
+        raise RuntimeError("policy service down")
+
+    def forgetful(_: object, __: ToolContext) -> bool:
+        return None  # type: ignore[return-value]  # pyright: ignore[reportReturnType] - the bug.
+
+    def allowing(_: object, __: ToolContext) -> bool:
+        return False
+
+    assert approval(broken)
+    assert approval(forgetful)
+    assert approval(allowing, "not JSON")
+
+
+# --- effects (DURABLE §6.4)
+
+
+def reconciled(one: AnyTool, arguments: str = '{"text": "a"}') -> object:
+    return asyncio.run(one.reconciled(arguments, CONTEXT))
+
+
+def looking_up(answer: object) -> AnyTool:
+    def look(_: object, __: object) -> Reconciliation:
+        given: Reconciliation = wrong(answer)
+        return given
+
+    return tool(search, effect="reconcile", reconcile=look)
+
+
+class Agreeable:
+    """Equal to everything, as the arrays of some libraries nearly are."""
+
+    def __eq__(self, _: object) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        return 0
+
+
+def test_a_tool_that_says_nothing_is_never_run_twice_unasked() -> None:
+    """Whatever may write, may have written: only its author knows better."""
+    assert tool(search).effect == "at_most_once"
+    assert reconciled(tool(search)) == "unknown"
+
+
+@pytest.mark.parametrize("effect", ["pure", "idempotent", "at_least_once"])
+def test_a_tool_may_say_that_it_can_run_again(effect: EffectPolicy) -> None:
+    """Then a resumed run needs to ask nobody."""
+    one = tool(search, effect=effect)
+
+    assert one.effect == effect
+    assert reconciled(one) == "not_done"
+
+
+def test_a_lookup_gets_the_call_and_tells_what_became_of_it() -> None:
+    """Payments, deploys and e-mails can be looked up by the key they were made with."""
+    seen: list[object] = []
+
+    async def look(arguments: Mapping[str, object], context: ToolContext) -> Reconciliation:
+        seen.append((arguments, context.idempotency_key))
+        return Found({"paid": arguments["text"]})
+
+    one = tool(search, effect="reconcile", reconcile=look, result_chars_max=8)
+
+    assert reconciled(one) == ToolOutcome('{"paid":\n[cut: 4 of 12 characters left out]', "ok")
+    assert seen == [({"text": "a"}, CONTEXT.idempotency_key)]
+    assert reconciled(looking_up(NOT_DONE)) == "not_done"
+    assert reconciled(looking_up(UNKNOWN)) == "unknown"
+
+
+@given(JSON_VALUES | st.sampled_from([Agreeable(), "not_done", NotFound, Found]))
+def test_only_a_plain_answer_of_a_lookup_counts(answer: object) -> None:
+    """A lookup that forgets to answer has not said that the call may run."""
+    assert reconciled(looking_up(answer)) == "unknown"
+
+
+def test_a_lookup_that_fails_leaves_the_call_unknown() -> None:
+    """It fails closed: running again is what it must prevent."""
+
+    def broken(_: object, __: object) -> Reconciliation:
+        raise RuntimeError("ledger is down")
+
+    async def hang(_: object, __: object) -> Reconciliation:
+        await asyncio.Event().wait()
+        return NOT_DONE
+
+    assert reconciled(tool(search, effect="reconcile", reconcile=broken)) == "unknown"
+    assert (
+        reconciled(tool(search, effect="reconcile", reconcile=hang, timeout_s=0.001)) == "unknown"
+    )
+    assert reconciled(looking_up(NOT_DONE), "not JSON") == "unknown"
+
+
+def test_cancelling_a_lookup_cancels_it() -> None:
+    """A process that stops again must stop."""
+
+    def stop(_: object, __: object) -> Reconciliation:
+        raise asyncio.CancelledError
+
+    async def main() -> None:
+        with pytest.raises(asyncio.CancelledError):
+            await tool(search, effect="reconcile", reconcile=stop).reconciled(
+                '{"text": "a"}', CONTEXT
+            )
+
+    asyncio.run(main())
+
+
+# --- what the loop must know
+
+
+def test_a_tool_may_end_the_run() -> None:
+    """The kernel decides it from the spec (CONTRACT §7.1 L22, L23)."""
+    assert tool(search, ends_run=True).spec.ends
+    assert not tool(search).spec.ends
+
+
+def test_a_lock_belongs_to_a_tool_or_is_shared_by_name() -> None:
+    """Only calls that hold the same one wait for each other (CONTRACT §9 #35)."""
+    alone = tool(search, sequential=True)
+    shared = tool(search, sequential="db")
+
+    assert [one.lock_key for one in (tool(search), alone, shared)] == ["", "search", "db"]
+    assert [one.spec.lock for one in (alone, shared)] == ["search", "db"]
+    assert [one.renamed("find").lock_key for one in (alone, shared)] == ["find", "db"]
+
+
+def test_an_agent_is_checked_like_a_tool_and_run_by_the_driver() -> None:
+    """Its calls start a child run; no client is asked for them."""
+    one = Tool(name="helper", parameters=Query, kind="agent", needs_approval=True, ends_run=True)
+
+    assert (one.spec.kind, one.spec.ends, one.needs_approval) == ("agent", True, True)
+    assert one.validate("{}") is not None
+    assert one.validate('{"text": "a"}') is None
+    assert run(one, '{"text": "a"}').status == "not_run"
+    assert one.renamed("aide").spec.kind == "agent"
+    with pytest.raises(ToolDefinitionError, match="agent tool 'helper' cannot be called"):
+        one()
+
+
+def test_the_context_tells_which_agents_are_above() -> None:
+    """A tool may have to know for whom it works (CONTRACT §3.4)."""
+    nested = ToolContext("run-1", "c0.0", "call_1", 0, (), ("c2.0", "c0.1"))
+
+    assert CONTEXT.path == ()
+    assert nested.path == ("c2.0", "c0.1")
+
+
+# --- definition
+
+
+def three(one: object, two: object, more: object) -> None: ...
+
+
+def yielding(query: Query) -> Iterator[str]:
+    yield query.text
+
+
+async def yielding_later(query: Query) -> AsyncIterator[str]:
+    yield query.text
+
+
+class Yielding:
+    async def __call__(self, query: Query) -> AsyncIterator[str]:
+        yield query.text
+
+
+@pytest.mark.parametrize(
+    ("define", "expected"),
+    [
+        (lambda: Tool(name="a b!", parameters=Query), "name it 'a_b'"),
+        (lambda: Tool(name="wetter_für", parameters=Query), "name it 'wetter_fur'"),
+        (lambda: Tool(name="", parameters=Query), "name it 'tool'"),
+        (lambda: Tool(name="x" * 65, parameters=Query), f"name it '{'x' * 64}'"),
+        (lambda: tool(search, needs_approval=callable), "arguments, context"),
+        (lambda: tool(search, needs_approval="yes"), "found 'yes'"),  # type: ignore[call-overload]
+        (lambda: tool(search, timeout_s=0), "timeout_s must be more than 0"),
+        (lambda: tool(search, timeout_s=float("nan")), "timeout_s must be more than 0"),
+        (lambda: tool(search, result_chars_max=0), "result_chars_max must be at least 1"),
+        (lambda: tool(search, name=5), "a name must be"),  # type: ignore[call-overload]
+        (lambda: tool(search, description=5), "description must be a string, found 5"),  # type: ignore[call-overload]
+        (lambda: tool(search, parameters=Query), "no option 'parameters'"),  # type: ignore[call-overload]
+        (lambda: tool(timeout=5), "no option 'timeout'. Did you mean 'timeout_s'?"),  # type: ignore[call-overload]
+        (lambda: Tool(name="x", parameters=Query, bogus=1), "tool 'x' has no option 'bogus'"),  # type: ignore[call-arg]
+        (lambda: Tool(name="x", parameters=Query, execute=yielding), "found a generator"),
+        (lambda: Tool(name="x", parameters=Query, execute=yielding_later), "found a generator"),
+        (lambda: Tool(name="x", parameters=Query, execute=Yielding()), "found a generator"),
+        (lambda: tool(search, thread=True), "plain functions"),
+        (lambda: tool(lambda: 1, name="x", timeout_s=1), "thread=True"),
+        (lambda: Tool(name="x", parameters=Query, timeout_s=1), "need `execute`"),
+        (lambda: Tool(name="x", parameters=Query, thread=True), "need `execute`"),
+        (lambda: Tool(name="x", parameters=Query, execute=3), "execute must be"),  # type: ignore[arg-type]
+        (lambda: Tool(name="x", parameters=Query, execute=lambda: 1), "one parameter"),
+        (lambda: Tool(name="x", parameters=Query, execute=three), "one parameter"),
+        (lambda: Tool(name="x", parameters=int), "found <class 'int'>"),  # type: ignore[arg-type]
+        (lambda: Tool(name="x", parameters=[]), "JSON Schema mapping"),  # type: ignore[arg-type]
+        (lambda: tool(partial(search, "a")), "found partial"),
+        (lambda: tool(search, effect="reconcile"), "needs a function"),
+        (lambda: Tool(name="x", parameters=Query, effect="pure"), "need `execute`"),
+        (lambda: Tool(name="x", parameters=Query, execute=print, kind="agent"), "leave `kind` out"),
+        (lambda: Tool(name="x", parameters=Query, kind="provider"), "found None"),
+        (lambda: Tool(name="x", parameters=Query, definition={}), "only a provider's tool"),
+    ],
+)
+def test_a_definition_that_cannot_work_is_refused(
+    define: Callable[[], object], expected: str
+) -> None:
+    """Each option takes effect or complains; the message holds what to do."""
+    with pytest.raises(ToolDefinitionError) as caught:
+        define()
+
+    assert expected in str(caught.value)
+    assert "Fix: " in str(caught.value)
+
+
+def test_the_decorator_takes_options() -> None:
+    """`@tool(...)` and `@tool` make the same kind of thing."""
+
+    @tool(name="find", description="Find it.", needs_approval=True)
+    def search_it(text: str) -> str:
+        return text
+
+    assert (search_it.name, search_it.spec.description) == ("find", "Find it.")
+    assert search_it.needs_approval is True
+    assert search_it("a") == "a"
+
+
+def test_a_callable_object_may_be_async() -> None:
+    """A timeout is allowed wherever it can work."""
+
+    class Service:
+        async def __call__(self, query: Query) -> str:
+            return query.text
+
+    one = Tool(name="service", parameters=Query, execute=Service(), timeout_s=1e6)
+
+    assert run(one, '{"text": "a"}').content == "a"
+
+
+# --- toolbox
+
+
+def test_a_toolbox_holds_tools_and_functions_in_order() -> None:
+    """Everything users write as `tools=` is accepted."""
+    client = Tool(name="ask", parameters=Query)
+    box = Toolbox([search, client])
+
+    assert [spec.name for spec in box.specs] == ["search", "ask"]
+    assert box.get("ask") is client
+    assert box.get("__class__") is None
+    assert Toolbox().specs == ()
+
+
+def test_a_mapping_renames_its_tools() -> None:
+    """The key is the name the model calls."""
+    original = tool(search, needs_approval=True)
+    box = Toolbox({"find": original, "seek": search})
+    found = box.get("find")
+
+    assert [spec.name for spec in box.specs] == ["find", "seek"]
+    assert found is not None
+    assert found.needs_approval is True
+    assert found.spec.parameters == original.spec.parameters
+    assert original.name == "search"
+    assert run(found, '{"text": "a"}').content == "a:10"
+
+
+def test_all_names_that_occur_twice_are_told() -> None:
+    """Of two tools with one name, one would never be called."""
+    ask = Tool(name="ask", parameters=Query)
+
+    with pytest.raises(ToolDefinitionError, match="named 'search', 'ask'"):
+        Toolbox([search, ask, search, ask, Tool(name="other", parameters=Query)])
+
+
+@pytest.mark.parametrize("wrong", [3, ["search"], {"a": None}])
+def test_what_is_no_tool_is_refused(wrong: object) -> None:
+    """A string is not a tool, and a single tool is not a list of them."""
+    with pytest.raises(ToolDefinitionError, match="Fix: "):
+        Toolbox(wrong)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType, reportCallIssue]
+
+
+def test_a_generator_of_tools_is_read_once() -> None:
+    """Any iterable will do."""
+
+    def some() -> Iterator[AnyTool]:
+        yield tool(search)
+
+    assert Toolbox(some()).get("search") is not None
+
+
+def test_importing_tools_does_not_import_jsonschema() -> None:
+    """It takes longer to import than everything else here together."""
+    code = "import sys, graphloop.tools.tool; sys.exit('jsonschema' in sys.modules)"
+
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("text", ["Infinity", "-inf", "NaN"])
+def test_a_text_that_says_no_number_is_none_for_a_float(text: str) -> None:
+    """JSON has neither, and a model that writes one in quotes has made the same mistake."""
+
+    @tool
+    def pay(amount: float) -> str:
+        """Pay."""
+        return str(amount)
+
+    assert "finite number" in (pay.validate(json.dumps({"amount": text})) or "")
+    assert pay.validate('{"amount": "1.5"}') is None

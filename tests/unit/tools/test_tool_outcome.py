@@ -1,0 +1,181 @@
+"""What a model reads of a call: text, compact JSON or parts, never more than its limit."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import date
+from enum import StrEnum
+
+import pytest
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from graphloop.errors import ToolError
+from graphloop.tools.outcome import (
+    ArgumentsRejected,
+    ToolOutcome,
+    error_text,
+    join_issues,
+    rejection,
+    result_content,
+    unknown_outcome,
+)
+from graphloop.values import FilePart, ImagePart, TextPart
+
+
+class Query(BaseModel):
+    text: str
+    limit: int = 10
+
+
+class Colour(StrEnum):
+    RED = "red"
+
+
+@dataclass
+class Booking:
+    day: date
+    seats: list[int]
+
+
+class Opaque:
+    def __repr__(self) -> str:
+        return "<opaque>"
+
+
+class Unspeakable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+    __repr__ = __str__
+
+
+def returning(value: object, **options: int) -> ToolOutcome:
+    return ToolOutcome(result_content(value, options.get("limit", 100_000)), "ok")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("as it is", "as it is"),
+        ("", ""),
+        (None, "null"),
+        (True, "true"),
+        ({"a": [1, 2.5, None]}, '{"a":[1,2.5,null]}'),
+        (Query(text="x"), '{"text":"x","limit":10}'),
+        (Booking(date(2026, 1, 2), [1]), '{"day":"2026-01-02","seats":[1]}'),
+        ({"x": Opaque()}, '{"x":"<opaque>"}'),
+        (b"\xff", "b'\\xff'"),
+        (Colour.RED, "red"),
+        ("half \ud800", "half ?"),
+        ([], "[]"),
+        (["a", TextPart("b")], '["a",{"type":"text","text":"b","extra":""}]'),
+    ],
+)
+def test_a_result_is_text_or_compact_json(value: object, expected: str) -> None:
+    """The model reads text; what is no text must become some, and stay encodable."""
+    outcome = returning(value)
+
+    assert outcome == ToolOutcome(expected, "ok")
+    assert type(outcome.content) is str
+
+
+def test_a_result_that_cannot_be_serialised_is_shown_all_the_same() -> None:
+    """The tool has run: its call must be answered, and not as an error."""
+    circle: list[object] = []
+    circle.append(circle)
+
+    assert returning(circle) == ToolOutcome("[[...]]", "ok")
+    assert returning([Unspeakable(), "\ud800"]) == ToolOutcome("<list>", "ok")
+
+
+def test_parts_stay_parts() -> None:
+    """A tool may show the model an image."""
+    image, file = ImagePart("aGk=", "image/png"), FilePart("aGk=", "text/plain")
+
+    assert returning(image).content == (image,)
+    assert returning([TextPart("see"), image]).content == (TextPart("see"), image)
+    assert returning((file,)).content == (file,)
+
+
+def test_a_long_result_is_cut_with_a_marker() -> None:
+    """One result must not fill the window; the model must know that it saw a part."""
+    image = ImagePart("aGk=", "image/png")
+
+    assert returning("x" * 9, limit=9).content == "x" * 9
+    assert returning("x" * 10, limit=9).content == (
+        "x" * 9 + "\n[cut: 1 of 10 characters left out]"
+    )
+    assert returning([TextPart("abc"), image, TextPart("defg")], limit=5).content == (
+        TextPart("abc"),
+        image,
+        TextPart("de\n[cut: 2 of 4 characters left out]"),
+    )
+    assert returning([TextPart("abcd"), TextPart("ef")], limit=3).content == (
+        TextPart("abc\n[cut: 1 of 4 characters left out]"),
+        TextPart("\n[cut: 2 of 2 characters left out]"),
+    )
+
+
+def test_a_call_that_may_have_happened_is_told_as_such() -> None:
+    """The model must neither take it for done nor simply try again."""
+    outcome = unknown_outcome("pay")
+
+    assert outcome.status == "unknown"
+    assert "'pay'" in str(outcome.content)
+    assert "is not known" in str(outcome.content)
+    assert "Check before" in str(outcome.content)
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (ValueError("bad city"), "ValueError: bad city"),
+        (ValueError(), "ValueError"),
+        (ToolError("Try Paris."), "Try Paris."),
+        (Unspeakable(), "Unspeakable"),
+    ],
+)
+def test_an_error_is_told_by_its_type_and_message(error: Exception, expected: str) -> None:
+    """But for a `ToolError`, whose author chose the words."""
+    assert error_text(error) == expected
+
+
+def refused(arguments: str) -> str:
+    adapter: TypeAdapter[object] = TypeAdapter(Query)
+    with pytest.raises(ValidationError) as caught:
+        adapter.validate_json(arguments)
+    return rejection("find", arguments, caught.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("{}", "text: Field required"),
+        ('{"text": 3}', "text: Input should be a valid string, found 3"),
+        ("[1]", """expected one JSON object, such as {"name": "value"}, found '[1]'"""),
+        ('{"text": ', "not valid JSON (EOF while parsing a value at line 1 column 9)"),
+        ('"\ud800"', "half of a surrogate pair is no Unicode text"),
+        ("[" + "x" * 1_000, " … "),
+    ],
+)
+def test_a_refusal_tells_what_is_wrong_and_what_to_do(arguments: str, expected: str) -> None:
+    """It is the model's only way to do better."""
+    told = refused(arguments)
+
+    assert told.startswith("Invalid arguments for tool 'find': ")
+    assert expected in told
+    assert told.endswith(". Correct the arguments and call the tool again.")
+
+
+def test_a_refusal_tells_the_words_of_others_too() -> None:
+    """A schema's findings, and the error of a validator that breaks."""
+    assert "x: too long." in rejection("find", "", ArgumentsRejected("x: too long"))
+    assert "KeyError: 'fussy'." in rejection("find", "", KeyError("fussy"))
+
+
+def test_findings_are_joined_up_to_a_number() -> None:
+    """A model that writes nonsense at length must not get it back at length."""
+    assert join_issues([("a.b", "is wrong"), ("", "is odd")]) == "a.b: is wrong; is odd"
+    assert join_issues([("a", "x" * 1_000)] * 12).endswith("; and 2 more")
+    assert len(refused(json.dumps({"text": ["y" * 50_000]}))) < 4_000
