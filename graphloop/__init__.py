@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .agent.stream import RunStream
     from .agent.sub_agents import AgentTool
     from .agent.tool_runner import ToolRunner
-    from .agent.turn_in_hand import TurnInHand
+    from .agent.turn_in_hand import PendingTurn
     from .conversation.compaction import Compaction
     from .driver.pending import Pending
     from .effects import PersonSaid
@@ -86,6 +86,7 @@ __all__ = [
     "ObjectResult",
     "OutputInvalid",
     "Pending",
+    "PendingTurn",
     "PersonSaid",
     "Policy",
     "Registry",
@@ -102,7 +103,6 @@ __all__ = [
     "ToolError",
     "ToolRunner",
     "Topology",
-    "TurnInHand",
     "Usage",
     "Verdict",
     "agent_tool",
@@ -166,7 +166,7 @@ _HOMES = {
     ".agent.stream": ("RunStream",),
     ".agent.sub_agents": ("AgentTool",),
     ".agent.tool_runner": ("ToolRunner",),
-    ".agent.turn_in_hand": ("TurnInHand",),
+    ".agent.turn_in_hand": ("PendingTurn",),
     ".conversation.compaction": ("Compaction",),
     ".driver.pending": ("Pending",),
     ".effects": ("PersonSaid",),

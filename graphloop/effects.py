@@ -1,7 +1,7 @@
-"""Everything a run can wish of the world: imperative, frozen, performed by a driver.
+"""Everything that a run can ask of the world: imperative, frozen, performed by a driver.
 
 Each effect has an `id`, unique in its run and counted up from 1; the event that answers it names
-that id. A wish whose answer has been journaled is never performed again.
+that id. A effect whose answer has been journaled is never performed again.
 
 A node's generator makes requests (`AskModel`, `AskPerson`, `AskAgent`, `Tell`). The driver journals
 each request, the kernel makes its effect, and the answer is fed to the generator when it runs
@@ -27,11 +27,11 @@ __all__ = [
     "AskHuman",
     "AskModel",
     "AskPerson",
+    "AwaitCaller",
     "CallModel",
     "CallTool",
     "CheckCalls",
     "Effect",
-    "HandOver",
     "Invoke",
     "Note",
     "PersonSaid",
@@ -121,7 +121,7 @@ class StartRun(Struct, frozen=True, gc=False):
     budget: Budget = Budget()
 
 
-class HandOver(Struct, frozen=True, gc=False):
+class AwaitCaller(Struct, frozen=True, gc=False):
     """Let the caller of an iterated run have a look, and a say. Answered by `Steered`.
 
     Asked once the model has replied and, if `tools_ran`, once more when the results are there.
@@ -131,7 +131,7 @@ class HandOver(Struct, frozen=True, gc=False):
     tools_ran: bool = False
 
 
-Effect: TypeAlias = CallModel | CheckCalls | CallTool | AskHuman | Invoke | StartRun | HandOver
+Effect: TypeAlias = CallModel | CheckCalls | CallTool | AskHuman | Invoke | StartRun | AwaitCaller
 
 
 Note: TypeAlias = UserMessage | SystemMessage

@@ -29,9 +29,9 @@ from .values import (
 
 __all__ = [
     "Answer",
+    "AnswerChecked",
     "Answering",
-    "Asked",
-    "Begun",
+    "BranchesJoined",
     "CallCheck",
     "CallbackReturned",
     "CallsChecked",
@@ -40,19 +40,19 @@ __all__ = [
     "ChildEnded",
     "Decided",
     "EffectFailed",
+    "EffectsStarted",
     "Event",
     "Failure",
-    "Joined",
-    "Judged",
-    "Left",
     "ModelReplied",
+    "NodeReturned",
     "Queued",
+    "RequestYielded",
     "Resumed",
     "Setup",
     "Started",
     "Steered",
+    "StopRequested",
     "ToolReturned",
-    "Tripped",
 ]
 
 
@@ -123,7 +123,7 @@ class Resumed(Struct, frozen=True, tag=True, gc=False):
     at: float
 
 
-class Begun(Struct, frozen=True, tag=True, gc=False):
+class EffectsStarted(Struct, frozen=True, tag=True, gc=False):
     """The driver is about to perform these effects, which must not be repeated unasked.
 
     Journaled before the effects begin (DURABLE §6.4): a run that is folded from a journal in which
@@ -201,14 +201,14 @@ class Changes(Struct, frozen=True, tag_field="kind", tag="changes", gc=False):
     kind: ClassVar[Literal["changes"]] = "changes"
 
 
-class Tripped(Struct, frozen=True, tag_field="kind", tag="tripped", gc=False):
+class StopRequested(Struct, frozen=True, tag_field="kind", tag="tripped", gc=False):
     """Which of the user's stop conditions held; empty when the run goes on."""
 
     names: tuple[str, ...] = ()
     kind: ClassVar[Literal["tripped"]] = "tripped"
 
 
-class Left(Struct, frozen=True, tag_field="kind", tag="left"):
+class NodeReturned(Struct, frozen=True, tag_field="kind", tag="left"):
     """A function node left by the outcome of this class name.
 
     `fields` are the outcome's own, as JSON text. `state` is the run's from now on if it is
@@ -223,7 +223,7 @@ class Left(Struct, frozen=True, tag_field="kind", tag="left"):
     kind: ClassVar[Literal["left"]] = "left"
 
 
-class Judged(Struct, frozen=True, tag_field="kind", tag="judged", gc=False):
+class AnswerChecked(Struct, frozen=True, tag_field="kind", tag="judged", gc=False):
     """What a check of the final answer found; `feedback` is for the model to read.
 
     `retry` is whether the model may try again; without, the answer is taken as it is.
@@ -235,21 +235,23 @@ class Judged(Struct, frozen=True, tag_field="kind", tag="judged", gc=False):
     kind: ClassVar[Literal["judged"]] = "judged"
 
 
-class Joined(Struct, frozen=True, tag_field="kind", tag="joined", gc=False):
+class BranchesJoined(Struct, frozen=True, tag_field="kind", tag="joined", gc=False):
     """The one answer that a function has made of those of several branches."""
 
     text: str
     kind: ClassVar[Literal["joined"]] = "joined"
 
 
-class Asked(Struct, frozen=True, tag_field="kind", tag="asked", gc=False):
+class RequestYielded(Struct, frozen=True, tag_field="kind", tag="asked", gc=False):
     """A node's generator, run from its beginning, has come to this and waits for the answer."""
 
     ask: Ask
     kind: ClassVar[Literal["asked"]] = "asked"
 
 
-Answer: TypeAlias = Changes | Tripped | Left | Judged | Joined | Asked
+Answer: TypeAlias = (
+    Changes | StopRequested | NodeReturned | AnswerChecked | BranchesJoined | RequestYielded
+)
 
 
 class CallbackReturned(Struct, frozen=True, tag=True):
@@ -306,7 +308,7 @@ class Steered(Struct, frozen=True, tag=True, gc=False):
 
     Args:
         at: when.
-        effect: the `HandOver` that this answers.
+        effect: the `AwaitCaller` that this answers.
         messages: replaces the whole conversation, this turn's reply included.
         append: messages to add after this turn's reply and results.
         results: answers to this turn's calls, in place of running them or of their results.
@@ -364,4 +366,4 @@ Answering: TypeAlias = (
 )
 """What answers an effect; every other event stands for itself."""
 
-Event: TypeAlias = Answering | Started | Resumed | Begun | Queued | Cancelled
+Event: TypeAlias = Answering | Started | Resumed | EffectsStarted | Queued | Cancelled

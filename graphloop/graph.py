@@ -17,7 +17,7 @@ from .errors import GraphError, Problem, nearest
 from .node_protocol import NAME_MAX, Kind, Node, control_in, escaped, node_flaw_of
 from .outcomes import Outcome, outcome_name
 from .rules import Rules
-from .rules.names import Names, spelled_tools
+from .rules.names import Vocabulary, spelled_tools
 from .table_source import TableSource, called_from
 
 __all__ = ["END", "Edge", "Edges", "EndType", "Graph", "Row", "names_of"]
@@ -355,7 +355,7 @@ def _has_row(node: object, table: Mapping[object, object]) -> bool:
         return False
 
 
-def names_of(graph: Graph[S], tools: Iterable[str] | None = None) -> Names:
+def names_of(graph: Graph[S], tools: Iterable[str] | None = None) -> Vocabulary:
     """Return what the rules of a graph may speak of.
 
     Without `tools`, those count that the graph knows, and those that its own rules speak of by
@@ -368,4 +368,4 @@ def names_of(graph: Graph[S], tools: Iterable[str] | None = None) -> Names:
     known = graph.tool_names if tools is None else tuple(tools)
     if tools is None and known is not None:
         known = tuple(dict.fromkeys((*known, *spelled_tools(graph.rules))))
-    return Names(graph.name, (*graph.nodes, "END"), outcomes, known)
+    return Vocabulary(graph.name, (*graph.nodes, "END"), outcomes, known)

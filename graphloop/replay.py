@@ -40,10 +40,10 @@ __all__ = [
     "Hear",
     "Within",
     "journal_happenings",
+    "monitor_after",
     "overheard",
     "replay",
     "replay_steps",
-    "watched",
 ]
 
 S = TypeVar("S")
@@ -186,7 +186,7 @@ def journal_happenings(graph: Graph[S], events: Iterable[Event]) -> Iterator[tup
         yield tuple(happened)
 
 
-def watched(monitor: Monitor, graph: Graph[S], events: Iterable[Event]) -> Monitor:
+def monitor_after(monitor: Monitor, graph: Graph[S], events: Iterable[Event]) -> Monitor:
     """Return the monitor after all that happens in a journal.
 
     Raises:

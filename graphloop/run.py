@@ -38,9 +38,9 @@ __all__ = [
     "Ending",
     "Inbox",
     "Measured",
+    "Record",
     "RuleState",
     "Run",
-    "RunRecord",
     "Spent",
     "ended_by",
     "evolve",
@@ -138,7 +138,7 @@ class RuleState(Struct, frozen=True):
     counted: frozenset[str] = frozenset()
 
 
-class RunRecord(Struct, frozen=True):
+class Record(Struct, frozen=True):
     """What a run has to show for itself; no node decides by when it was made.
 
     Attributes:
@@ -194,7 +194,7 @@ class Run(Struct, Generic[S], frozen=True, kw_only=True):
     inbox: Inbox = Inbox()
     counters: Counters = field(default_factory=Counters)
     watch: RuleState = RuleState()
-    record: RunRecord = field(default_factory=RunRecord)
+    record: Record = field(default_factory=Record)
     ending: Ending | None = None
 
     @property

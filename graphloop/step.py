@@ -13,8 +13,8 @@ give the same run, on any machine, at any time; that is what resume, replay and 
 
 Two rules hold everywhere. *Every* transition is a lookup in the graph's table. An event is taken
 only if the effect it answers is still pending, so an answer can never count twice. The events that
-answer nothing (`Queued`, `Begun`, `Resumed`, a stop after the step) are noted in the run, which
-stays where it is; `Cancelled` alone moves a run that has not been answered.
+answer nothing (`Queued`, `EffectsStarted`, `Resumed`, a stop after the step) are noted in the run,
+which stays where it is; `Cancelled` alone moves a run that has not been answered.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from msgspec import Struct
 
 from .effects import (
     AskHuman,
+    AwaitCaller,
     CallModel,
     CallTool,
     CheckCalls,
     Effect,
-    HandOver,
     Invoke,
     StartRun,
 )
 from .errors import GraphError, IllegalEvent, Problem
 from .events import (
     Answering,
-    Begun,
     CallbackReturned,
     CallsChecked,
     Cancelled,
     ChildEnded,
     Decided,
     EffectFailed,
+    EffectsStarted,
     Event,
     ModelReplied,
     Queued,
@@ -56,7 +56,7 @@ from .graph import Graph
 from .history import History
 from .node_protocol import Leave, Wait
 from .outcomes import Outcome, outcome_name
-from .run import Ending, EndReason, Inbox, Run, RunRecord, Spent, evolve, interrupted
+from .run import Ending, EndReason, Inbox, Record, Run, Spent, evolve, interrupted
 from .turn import Turn
 from .watch import watch_answer, watch_begin, watch_decision, watch_leave, watch_wait
 
@@ -72,7 +72,7 @@ ANSWERS: Final[Mapping[type[Effect], type[Event]]] = {
     CallModel: ModelReplied,
     CallTool: ToolReturned,
     CheckCalls: CallsChecked,
-    HandOver: Steered,
+    AwaitCaller: Steered,
     Invoke: CallbackReturned,
     StartRun: ChildEnded,
 }
@@ -81,7 +81,7 @@ ANSWERS: Final[Mapping[type[Effect], type[Event]]] = {
 OF_CALLS: Final = frozenset({CallTool, StartRun})
 """What runs a call of the turn, or a child that a node wished for."""
 
-ELSEWHERE: Final = frozenset({AskHuman, HandOver, StartRun})
+ELSEWHERE: Final = frozenset({AskHuman, AwaitCaller, StartRun})
 """Wishes whose time is not this run's: people take theirs, and child runs count their own."""
 
 NOTHING: Final[Mapping[int, Effect]] = {}
@@ -121,7 +121,7 @@ def begin(graph: Graph[S], started: Started, state: S) -> Step[S]:
         at=started.at,
         messages=History(started.messages),
         inbox=Inbox(started.steering),
-        record=RunRecord(started.at),
+        record=Record(started.at),
     )
     if started.setup.watch:
         run = watch_begin(run, started.setup.watch)
@@ -175,7 +175,7 @@ def _answered(run: Run[S], event: Answering) -> tuple[Effect, Run[S]]:
     return answered, evolve(run, seq=run.seq + 1, at=event.at, pending=pending, spent=spent)
 
 
-def _noted(run: Run[S], event: Started | Resumed | Begun | Queued | Cancelled) -> Run[S]:
+def _noted(run: Run[S], event: Started | Resumed | EffectsStarted | Queued | Cancelled) -> Run[S]:
     """Return the run with a fact that answers nothing."""
     if isinstance(event, Started):
         raise IllegalEvent(f"run {run.id!r} has started already")
@@ -191,11 +191,11 @@ def _noted(run: Run[S], event: Started | Resumed | Begun | Queued | Cancelled) -
             return evolve(run, inbox=evolve(run.inbox, steering=(*run.inbox.steering, message)))
         case Cancelled(reason=reason):
             return evolve(run, inbox=evolve(run.inbox, stopping=reason))
-        case Begun(effects=effects, spent=used):
+        case EffectsStarted(effects=effects, spent=used):
             strangers = [one for one in effects if one not in run.pending]
             if strangers:
                 raise IllegalEvent(
-                    f"Begun names effects {strangers} of run {run.id!r}, "
+                    f"EffectsStarted names effects {strangers} of run {run.id!r}, "
                     f"which waits for {sorted(run.pending) or 'nothing'}"
                 )
             return evolve(run, started=run.started.union(effects), spent=run.spent + used)

@@ -25,16 +25,16 @@ from .values import (
 
 __all__ = [
     "BranchRun",
+    "CallVerdict",
     "Dialogue",
     "Exchange",
     "Queue",
     "StepResult",
     "Turn",
-    "Verdict",
 ]
 
 
-class Verdict(Struct, frozen=True, gc=False):
+class CallVerdict(Struct, frozen=True, gc=False):
     """What a gate decided about one call; `arguments` replaces the call's when not empty.
 
     `held` waits for a human, whom the node named `gate` will ask; `answered` has a result already.
@@ -154,7 +154,7 @@ class Turn(Struct, frozen=True):
     given: frozenset[int] = frozenset()
     reply: Reply | None = None
     calls: tuple[ToolCall, ...] = ()
-    verdicts: tuple[Verdict | None, ...] = ()
+    verdicts: tuple[CallVerdict | None, ...] = ()
     results: tuple[ToolResult | None, ...] = ()
     started: int = 0
     waiting: tuple[Queue, ...] = ()

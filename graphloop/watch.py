@@ -24,7 +24,7 @@ from .outcomes import Aborted, Outcome, outcome_name
 from .rules import Rules, TemporalRule
 from .rules.automata import (
     Happening,
-    approval_of,
+    approved_call,
     earlier,
     entered,
     past_call,
@@ -34,7 +34,7 @@ from .rules.automata import (
 )
 from .rules.monitor import Monitor, Wanted, judged, refusal
 from .run import RuleState, Run, evolve
-from .turn import Verdict
+from .turn import CallVerdict
 from .values import ToolResult, UserMessage, call_key, call_place
 
 __all__ = [
@@ -156,7 +156,7 @@ def restrained(run: Run[S], monitor: Monitor, counted: Collection[str]) -> Run[S
     """Return the run, as its gate leaves it, with those calls denied that rules forbid now."""
     wanted = let_through(run, counted)
     denied = {
-        call_place(key): Verdict("deny", refusal(rule))
+        call_place(key): CallVerdict("deny", refusal(rule))
         for key, rule in zip(wanted, judged(monitor, wanted.values()), strict=True)
         if rule is not None
     }
@@ -224,7 +224,7 @@ def run_again(event: Event, answered: Effect | None, after: Run[S]) -> Iterator[
 
 def _run(wanted: Wanted) -> Iterator[Happening]:
     if wanted.asked:
-        yield approval_of(wanted.tool)
+        yield approved_call(wanted.tool)
     yield ran(wanted.tool)
 
 

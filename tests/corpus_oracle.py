@@ -29,6 +29,7 @@ from graphloop.effects import (
 )
 from graphloop.errors import GraphError
 from graphloop.events import (
+    AnswerChecked,
     CallbackReturned,
     CallCheck,
     CallsChecked,
@@ -39,11 +40,10 @@ from graphloop.events import (
     EffectFailed,
     Event,
     Failure,
-    Judged,
     ModelReplied,
     Started,
+    StopRequested,
     ToolReturned,
-    Tripped,
 )
 from graphloop.graph import Graph
 from graphloop.node_protocol import Kind, Leave, Node, Reaction
@@ -398,7 +398,12 @@ def _answers_to(effect: Effect, at: float) -> Iterator[Event]:  # noqa: C901 - o
             yield ChildEnded(at, effect.id, "42", "ok", Spent())
             yield ChildEnded(at, effect.id, "bad", "error", Spent())
         case Invoke():
-            for answer in (Judged(True), Judged(False, "no", True), Changes(), Tripped()):
+            for answer in (
+                AnswerChecked(True),
+                AnswerChecked(False, "no", True),
+                Changes(),
+                StopRequested(),
+            ):
                 yield CallbackReturned(at, effect.id, answer)
         case _:
             return

@@ -21,7 +21,7 @@ from graphloop.providers.base import (
     TextDelta,
     UsageSoFar,
 )
-from graphloop.providers.http import Endpoint, HttpProvider, Retries, Timeouts, World
+from graphloop.providers.http import Endpoint, HttpEnvironment, HttpProvider, Retries, Timeouts
 from graphloop.values import (
     AssistantMessage,
     FinishReason,
@@ -125,7 +125,7 @@ class Talk:
     slept: Sleeps = field(default_factory=Sleeps)
 
     def provider(self) -> HttpProvider:
-        world = World(sleep=self.slept, jitter=lambda: 0.5, now=lambda: 1_000.0)
+        world = HttpEnvironment(sleep=self.slept, jitter=lambda: 0.5, now=lambda: 1_000.0)
         return HttpProvider(
             EchoWire(),
             Endpoint(self.server.url, KEY),

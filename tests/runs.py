@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from graphloop.run import Counters, Inbox, RuleState, Run, RunRecord
+from graphloop.run import Counters, Inbox, Record, RuleState, Run
 from graphloop.turn import Turn
 
 __all__ = ["changed"]
@@ -17,7 +17,7 @@ PARTS = {
     "inbox": Inbox,
     "counters": Counters,
     "watch": RuleState,
-    "record": RunRecord,
+    "record": Record,
     "turn": Turn,
 }
 

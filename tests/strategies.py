@@ -21,11 +21,11 @@ from graphloop.effects import (
     AskHuman,
     AskModel,
     AskPerson,
+    AwaitCaller,
     CallModel,
     CallTool,
     CheckCalls,
     Effect,
-    HandOver,
     Invoke,
     StartRun,
     Tell,
@@ -33,8 +33,8 @@ from graphloop.effects import (
 from graphloop.errors import ConfigError
 from graphloop.events import (
     Answer,
-    Asked,
-    Begun,
+    AnswerChecked,
+    BranchesJoined,
     CallbackReturned,
     CallCheck,
     CallsChecked,
@@ -43,19 +43,19 @@ from graphloop.events import (
     ChildEnded,
     Decided,
     EffectFailed,
+    EffectsStarted,
     Event,
     Failure,
-    Joined,
-    Judged,
-    Left,
     ModelReplied,
+    NodeReturned,
     Queued,
+    RequestYielded,
     Resumed,
     Setup,
     Started,
     Steered,
+    StopRequested,
     ToolReturned,
-    Tripped,
 )
 from graphloop.graph import Graph
 from graphloop.history import History
@@ -68,7 +68,7 @@ from graphloop.run import Run
 from graphloop.spending import Budget, Spent
 from graphloop.testing.sim import ChildAnswer, Simulation, World, simulate
 from graphloop.tools.outcome import ToolOutcome
-from graphloop.turn import Turn, Verdict
+from graphloop.turn import CallVerdict, Turn
 from graphloop.values import (
     AssistantMessage,
     AssistantPart,
@@ -232,13 +232,18 @@ answers: st.SearchStrategy[Answer] = st.one_of(
         st.lists(specs, max_size=1).map(tuple),
         st.lists(texts, max_size=1).map(tuple),
     ),
-    st.builds(Tripped, st.lists(texts, max_size=2).map(tuple)),
+    st.builds(StopRequested, st.lists(texts, max_size=2).map(tuple)),
     st.builds(
-        Left, texts, json_values, texts, st.booleans(), st.lists(notes, max_size=2).map(tuple)
+        NodeReturned,
+        texts,
+        json_values,
+        texts,
+        st.booleans(),
+        st.lists(notes, max_size=2).map(tuple),
     ),
-    st.builds(Judged, st.booleans(), texts, st.booleans()),
-    st.builds(Joined, texts),
-    st.builds(Asked, asks),
+    st.builds(AnswerChecked, st.booleans(), texts, st.booleans()),
+    st.builds(BranchesJoined, texts),
+    st.builds(RequestYielded, asks),
 )
 effect_ids = st.integers(1, 9)
 conditions = st.lists(st.lists(texts, max_size=2).map(tuple), max_size=2).map(tuple)
@@ -255,7 +260,9 @@ event_kinds: dict[type[Event], st.SearchStrategy[Event]] = {
     ),
     ModelReplied: st.builds(ModelReplied, finite, effect_ids, replies, st.none() | finite),
     Resumed: st.builds(Resumed, finite),
-    Begun: st.builds(Begun, finite, st.lists(effect_ids, max_size=3).map(tuple), spents),
+    EffectsStarted: st.builds(
+        EffectsStarted, finite, st.lists(effect_ids, max_size=3).map(tuple), spents
+    ),
     CallsChecked: st.builds(
         CallsChecked, finite, effect_ids, st.lists(checks, max_size=3).map(tuple)
     ),
@@ -328,7 +335,7 @@ def fresh(turn: Turn | None = None, *, messages: Sequence[Message] = QUESTION) -
     )
 
 
-def replied(answer: Reply, *verdicts: Verdict | None, retries: int = 0) -> Run[None]:
+def replied(answer: Reply, *verdicts: CallVerdict | None, retries: int = 0) -> Run[None]:
     """Return a run whose turn has this reply, and these verdicts on its calls."""
     return fresh(
         Turn(
@@ -439,7 +446,7 @@ class Adversary:
         """End by the call's key."""
         return _given(_pick(self.children, effect.key))
 
-    def steer(self, effect: HandOver, run: Run[None]) -> Steered:
+    def steer(self, effect: AwaitCaller, run: Run[None]) -> Steered:
         """Steer by the effect's id."""
         return self.steering[effect.id % len(self.steering)](run)
 

@@ -19,7 +19,7 @@ from graphloop.rules import (
 )
 from graphloop.rules.automata import (
     Happening,
-    approval_of,
+    approved_call,
     earlier,
     entered,
     past_call,
@@ -182,7 +182,7 @@ happenings: st.SearchStrategy[Happening] = st.one_of(
     st.sampled_from("ab").map(entered),
     st.builds(taken, st.sampled_from("ab"), st.sampled_from(["calls", "done"])),
     st.sampled_from("xy").map(ran),
-    st.sampled_from("xy").map(approval_of),
+    st.sampled_from("xy").map(approved_call),
     st.builds(returned, st.sampled_from("xy"), well=st.booleans()),
     st.sampled_from("xy").map(earlier),
     st.sampled_from([ran("x"), returned("x", well=True), ran("y")]).map(_past),

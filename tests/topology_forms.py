@@ -15,8 +15,8 @@ from graphloop.topology.diagnostics import Diagnostics, ParseError
 from graphloop.topology.models import Reading, parse
 from graphloop.topology.node_models import NODE
 from graphloop.topology.node_writer import node_data
-from graphloop.topology.registration import Names, Registry
-from graphloop.topology.schema import schema_of
+from graphloop.topology.registration import RegisteredNames, Registry
+from graphloop.topology.schema import topology_schema
 
 __all__ = ["NAMES", "REGISTRY", "is_valid", "read", "reading", "refusal", "written"]
 
@@ -34,7 +34,7 @@ REGISTRY = Registry()
 REGISTRY.predicate(over)
 REGISTRY.function(helps)
 REGISTRY.tool(len, name="search")
-NAMES = Names(REGISTRY, installed=False)
+NAMES = RegisteredNames(REGISTRY, installed=False)
 
 
 def reading(*agents: str) -> Reading:
@@ -64,8 +64,8 @@ def written(node: Node[Any, Outcome]) -> str:
     return json.dumps(data)
 
 
-def is_valid(data: Any, names: Names = NAMES, *, open_to_others: bool = False) -> bool:
+def is_valid(data: Any, names: RegisteredNames = NAMES, *, open_to_others: bool = False) -> bool:
     """Whether the JSON Schema takes plain data for a topology."""
-    schema = schema_of(names, open_to_others=open_to_others)
+    schema = topology_schema(names, open_to_others=open_to_others)
     validator = jsonschema.Draft202012Validator(schema)
     return bool(validator.is_valid(data))  # pyright: ignore[reportUnknownMemberType] - its stub lacks a type

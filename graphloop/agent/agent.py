@@ -22,8 +22,8 @@ from .final_answer import FinalAnswer
 from .graph import Graph
 from .hooks import Model
 from .inputs import MessageInput
-from .known import tell
-from .options import AgentOptions, Checks, group, reject_unknown
+from .known import attach_metadata
+from .options import AgentOptions, Checks, group, reject_unknown_options
 from .result import RunResult
 from .runner import Question, Runner
 from .runs import Runs
@@ -31,7 +31,7 @@ from .standard import agent_callbacks, standard_nodes, stop_input
 from .stream import RunStream
 from .sub_agents import AgentTool, as_agent_tool
 from .tool_runner import ToolRunner
-from .world import World
+from .world import AgentResources
 
 if TYPE_CHECKING:
     from ..proofs.most import Bound
@@ -61,7 +61,7 @@ class Agent:
     """
 
     def __init__(self, model: Model, **options: Unpack[AgentOptions]) -> None:
-        reject_unknown(options, AgentOptions, "an agent")
+        reject_unknown_options(options, AgentOptions, "an agent")
         self.model = model
         self._options = _kept(options)
         if options.get("agents"):
@@ -69,7 +69,7 @@ class Agent:
                 "`agents` are for the Child nodes of a graph of your own; give an agent the agents "
                 "that it may call among its `tools`"
             )
-        self._world = world = World(model, options, self._options.get("tools", ()))
+        self._world = world = AgentResources(model, options, self._options.get("tools", ()))
         fallbacks = [world.add_model(one) for one in options.get("fallback_models", ())]
         final = _final_answer(options, [world.label, *fallbacks])
         answering = None if final is None else final.tool
@@ -79,7 +79,7 @@ class Agent:
         nodes = standard_nodes(options, world, conditions, predicates=bool(predicates))
         self.name = options.get("name", "agent")
         self.graph: Graph[None] = Graph(self.name, nodes.prepare, standard_edges(nodes))
-        tell(self.graph, world, options)
+        attach_metadata(self.graph, world, options)
         self._runner = Runner(
             self.graph,
             model,

@@ -31,10 +31,10 @@ __all__ = [
     "Answers",
     "Decide",
     "ToolApprover",
-    "approval_of",
+    "approval_from",
     "approver_alone",
     "approver_below",
-    "check_answer",
+    "check_given_answer",
     "outcome_of",
     "path_key",
 ]
@@ -101,7 +101,7 @@ class Answers:
                     f"`{option}` is a mapping of the keys of calls to answers; found {given!r:.80}"
                 )
         for key, answer in self.approvals.items():
-            check_answer(f"approvals[{key!r}]", answer)
+            check_given_answer(f"approvals[{key!r}]", answer)
 
     def refuse_unsigned(self) -> None:
         """Refuse approvals without a token, for a run that takes signed ones only.
@@ -110,7 +110,7 @@ class Answers:
             ConfigError: naming the approval, and how to sign it.
         """
         for key, answer in self.approvals.items():
-            approval = approval_of(answer)
+            approval = approval_from(answer)
             if approval.approved and not approval.token:
                 raise ConfigError(
                     f"approvals[{key!r}] has no token, and with an `approval_secret` only a signed "
@@ -143,7 +143,7 @@ class Answers:
         """
         for effect in run.pending.values():
             if isinstance(effect, AskHuman) and (key := path_key(run, effect)) in self.approvals:
-                place, approval = f"approvals[{key!r}]", approval_of(self.approvals[key])
+                place, approval = f"approvals[{key!r}]", approval_from(self.approvals[key])
                 refuse_edit(place, approval, unknown=effect.unknown)
                 problem = approval.approved and bad_edit(
                     effect.call.name, effect.takes, approval.edit, toolbox
@@ -154,7 +154,7 @@ class Answers:
     def posts(self, now: float) -> Iterator[tuple[str, str]]:
         """Yield each answer as text for a store's mailbox, by its key."""
         for key, answer in self.approvals.items():
-            one, at = approval_of(answer), self.given_at.get(key, now)
+            one, at = approval_from(answer), self.given_at.get(key, now)
             posted = _Posted(one.approved, one.reason, one.edit, one.token, at)
             yield key, Encoder().encode(posted).decode()
         for key, value in self.tool_results.items():
@@ -209,7 +209,7 @@ class Answers:
         secret: bytes | None,
         now: float,
     ) -> Decided:
-        approval, given_at = approval_of(self.approvals[key]), self.given_at.get(key)
+        approval, given_at = approval_from(self.approvals[key]), self.given_at.get(key)
         if not approval.approved:
             return Decided(now, ask.id, approved=False, reason=approval.reason)
         refusal = ""
@@ -235,7 +235,7 @@ def path_key(run: Run[Any], effect: AskHuman | CallTool) -> str:
     return f"{path}/{key}" if path else key
 
 
-def check_answer(place: str, answer: object) -> None:
+def check_given_answer(place: str, answer: object) -> None:
     """Refuse a decision that is neither a yes nor a no.
 
     Raises:
@@ -246,7 +246,7 @@ def check_answer(place: str, answer: object) -> None:
         raise ConfigError(f"{place} is True, False or an Approval; found {answer!r:.80}")
 
 
-def approval_of(answer: object) -> Approval:
+def approval_from(answer: object) -> Approval:
     """Read a decision; everything that is not exactly an approval denies."""
     if not isinstance(answer, Approval):
         neither = f"the approver answered {answer!r:.80}, neither a yes nor a no."
@@ -310,7 +310,7 @@ class ToolApprover:
         answer = self.decide(pending)
         if inspect.isawaitable(answer):
             answer = await answer
-        approval = approval_of(answer)
+        approval = approval_from(answer)
         refuse_edit(pending.key, approval, unknown=pending.unknown)
         return approval
 

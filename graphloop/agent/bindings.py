@@ -22,8 +22,8 @@ from .sub_agents import Nesting, Plan
 
 __all__ = [
     "DEPTH_MAX",
-    "Carried",
-    "Carrier",
+    "Bindings",
+    "Binds",
     "agents_named",
     "asks_model",
     "carried_by",
@@ -39,7 +39,7 @@ S = TypeVar("S")
 
 @final
 @dataclass(frozen=True)
-class Carried:
+class Bindings:
     """Functions and agents, by the names that nodes give in their wishes.
 
     Args:
@@ -66,16 +66,16 @@ class Carried:
 
 
 @runtime_checkable
-class Carrier(Protocol):
+class Binds(Protocol):
     """A node that brings what it wishes for; one that wraps others forwards what they bring."""
 
     @property
-    def carried(self) -> Carried:
+    def carried(self) -> Bindings:
         """What the node brings along."""
         ...
 
 
-def carried_by(nodes: Iterable[Node[Any, Outcome]]) -> Carried:
+def carried_by(nodes: Iterable[Node[Any, Outcome]]) -> Bindings:
     """Return all that these nodes, and those that they wrap, bring along.
 
     Raises:
@@ -87,11 +87,11 @@ def carried_by(nodes: Iterable[Node[Any, Outcome]]) -> Carried:
     callbacks: dict[str, Callback[Any]] = {}
     agents: dict[str, Plan] = {}
     for node in every:
-        if isinstance(node, Carrier):
+        if isinstance(node, Binds):
             carried = node.carried
             callbacks |= carried.callbacks
             agents |= carried.agents
-    return Carried(callbacks, agents)
+    return Bindings(callbacks, agents)
 
 
 def check_carried(graph: Graph[Any]) -> None:
@@ -160,7 +160,7 @@ def _twice_brought(nodes: Iterable[Node[Any, Outcome]]) -> Iterator[Problem]:
     """Yield what is brought along under a name that something else has been brought by."""
     known: dict[tuple[str, str], object] = {}
     for node in unwrapped(nodes):
-        if not isinstance(node, Carrier):
+        if not isinstance(node, Binds):
             continue
         carried = node.carried
         found: dict[tuple[str, str], object] = {

@@ -21,7 +21,7 @@ from ..values import Usage
 from .agent import Agent
 from .hooks import Model
 from .inputs import MessageInput
-from .opened import Opened
+from .opened import RunHandle
 from .options import AgentOptions
 from .result import RunResult
 from .stream import RunStream
@@ -130,7 +130,7 @@ def stream_chat(
     return stream
 
 
-async def _refuse(error: Exception) -> Opened[None]:
+async def _refuse(error: Exception) -> RunHandle[None]:
     raise error
 
 

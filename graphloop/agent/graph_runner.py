@@ -19,9 +19,9 @@ from ..outcomes import Outcome
 from ..policy.policy import Policy
 from .bindings import agents_named, asks_model, carried_by, functions_named, models_named
 from .hooks import Model
-from .options import RunOptions, reject_unknown
+from .options import RunOptions, reject_unknown_options
 from .runner import Runner
-from .world import World, check_rules, choice_of, known_tools, offered
+from .world import AgentResources, check_rules, checked_tool_names, choice_of, offered
 
 if TYPE_CHECKING:
     from ..proofs.endless import Endless
@@ -52,10 +52,10 @@ def runner_of(  # noqa: PLR0913 - what a run needs but its question
     """
     if endless:
         raise endless_refusal(graph, endless)
-    reject_unknown(options, RunOptions, f"graph {graph.name!r}")
+    reject_unknown_options(options, RunOptions, f"graph {graph.name!r}")
     outer, carried = options.get("gate"), carried_by(graph.nodes.values())
     brought = carried.joined(callbacks)
-    world = World(model, options, options.get("tools", ()), carried.agents)
+    world = AgentResources(model, options, options.get("tools", ()), carried.agents)
     _look_up(graph, world, brought, has_model=model is not None)
     world.check_gate(outer)
     _look_up_tools(graph, world)
@@ -121,7 +121,7 @@ def reasoned(ignore: Ignore) -> Ignore:
     return dict(ignore)
 
 
-def _look_up_tools(graph: Graph[Any], world: World) -> None:
+def _look_up_tools(graph: Graph[Any], world: AgentResources) -> None:
     """Refuse nodes that name tools that the run does not have: they would do nothing, unnoticed.
 
     A run without tools has nothing to protect, to wait for, or to choose from.
@@ -141,7 +141,7 @@ def _look_up_tools(graph: Graph[Any], world: World) -> None:
         raise ConfigError("; ".join(problems))
 
 
-def _check_tools(node: Node[Any, Outcome], world: World) -> None:
+def _check_tools(node: Node[Any, Outcome], world: AgentResources) -> None:
     """Refuse one node that names a tool that the run does not have."""
     specs = world.toolbox.specs
     match node:
@@ -150,16 +150,18 @@ def _check_tools(node: Node[Any, Outcome], world: World) -> None:
         case StopCheck() if specs:
             parts = [part for one in node.conditions for part in parts_of(one)]
             watched = [one.tool for one in parts if isinstance(one, HasToolCall)]
-            known_tools("stop.has_tool_call", watched, specs)
+            checked_tool_names("stop.has_tool_call", watched, specs)
         case PrepareStep() if specs:
             if node.active_tools is not None:
-                known_tools("active_tools", node.active_tools, specs)
+                checked_tool_names("active_tools", node.active_tools, specs)
             choice_of(node.tool_choice, offered(specs, node.active_tools))
         case _:
             pass
 
 
-def _look_up(graph: Graph[Any], world: World, functions: Iterable[str], *, has_model: bool) -> None:
+def _look_up(
+    graph: Graph[Any], world: AgentResources, functions: Iterable[str], *, has_model: bool
+) -> None:
     """Refuse a run that lacks something that its nodes name: later, it would have cost money.
 
     Raises:
@@ -193,7 +195,7 @@ def _no_model(graph: Graph[Any]) -> str:
     return told
 
 
-def _unopened(graph: Graph[Any], world: World) -> Iterator[str]:
+def _unopened(graph: Graph[Any], world: AgentResources) -> Iterator[str]:
     """Make the models known that nodes name, as far as the run does not bring them."""
     for label, node in models_named(graph.nodes.values()).items():
         if label in world.models:

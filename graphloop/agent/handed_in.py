@@ -32,7 +32,7 @@ from ..values import (
     call_key,
     evolve,
 )
-from .answers import Answers, approval_of, outcome_of
+from .answers import Answers, approval_from, outcome_of
 
 __all__ = ["HandedIn", "bind_token", "conversation_digest"]
 
@@ -100,7 +100,7 @@ class HandedIn:
                         f"them has: {', '.join(known) or 'none'}{IN_A_CHILD if '/' in key else ''}"
                     )
         for name, decision in given.approvals.items():
-            self._check_approval(name, approval_of(decision), toolbox)
+            self._check_approval(name, approval_from(decision), toolbox)
 
     def _refuse_agents(self, agents: Collection[str]) -> None:
         """Refuse open calls of agents: the conversation does not tell whether they started."""
@@ -136,7 +136,7 @@ class HandedIn:
                 name = next((name for name in own if name in approvals), None)
                 if name is None:
                     return Approval(approved=False, reason="nobody has answered.")
-                return self._verified(approval_of(approvals[name]), name)
+                return self._verified(approval_from(approvals[name]), name)
             for name in own:
                 if name in results:
                     return outcome_of(results[name])

@@ -15,12 +15,12 @@ from ..graph import Graph, names_of
 from ..limits.model_price import ModelPrice
 from ..policy.policy import Condition, Policy, allow, deny, policy_of
 from ..rules import Rules, TemporalRule, describe_rule, rules_of, words_of
-from ..rules.names import guarded_tools, resolve
+from ..rules.names import guarded_tools, resolve_words
 from ..run import Run
 from ..spending import stricter
 from ..values import ToolSpec, evolve
 from .options import RunOptions
-from .world import World
+from .world import AgentResources
 
 if TYPE_CHECKING:
     from ..proofs.most import Bound
@@ -29,12 +29,12 @@ __all__ = [
     "added_under",
     "beyond_watch",
     "gates_below",
+    "inherited_rules",
     "offered_below",
     "refuse_other_rules",
     "reply_max",
     "run_bound",
     "setup_below",
-    "watched",
 ]
 
 
@@ -90,7 +90,9 @@ S = TypeVar("S")
 REASON = "a rule of the run above speaks of it"
 
 
-def watched(options: RunOptions, graph: Graph[S], world: World) -> tuple[TemporalRule, ...]:
+def inherited_rules(
+    options: RunOptions, graph: Graph[S], world: AgentResources
+) -> tuple[TemporalRule, ...]:
     """Return the temporal rules of a run, every word of them looked up.
 
     Raises:
@@ -104,7 +106,7 @@ def watched(options: RunOptions, graph: Graph[S], world: World) -> tuple[Tempora
     found, problems = Rules(), list[str]()
     for rule in rules:
         try:
-            found &= resolve(Rules((rule,)), names)
+            found &= resolve_words(Rules((rule,)), names)
         except ConfigError as error:
             problems.append(f"{_place(graph, rule)}{error}")
     problems = problems or [one for rule in found for one in _unseen(rule, world)]
@@ -120,7 +122,7 @@ def _place(graph: Graph[S], rule: TemporalRule) -> str:
     return "" if source is None or line is None else f"{source.file}:{line}: "
 
 
-def _unseen(rule: TemporalRule, world: World) -> Iterator[str]:
+def _unseen(rule: TemporalRule, world: AgentResources) -> Iterator[str]:
     """Yield why a rule would speak of tools whose calls never come here."""
     yield from _uncounted(rule, world.given)
     _, *others = words_of(rule)
@@ -221,7 +223,7 @@ def _kept_below(above: Setup) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*inherited, *guarded_tools(Rules(above.watch)))))
 
 
-def reply_max(setup: Setup, world: World) -> int | None:
+def reply_max(setup: Setup, world: AgentResources) -> int | None:
     """Return how many tokens one reply may have, also to an agent of the world; None for any."""
     limits = [setup.settings.max_tokens]
     limits += [one.opener.reply_max for one in world.children.values()]
@@ -232,7 +234,7 @@ def reply_max(setup: Setup, world: World) -> int | None:
 def run_bound(
     graph: Graph[Any],
     setup: Setup,
-    world: World,
+    world: AgentResources,
     context_window: int | None,
     price: ModelPrice | None,
 ) -> Bound:

@@ -17,15 +17,15 @@ from .options import AgentOptions, RunOptions, StopInput
 from .runner import Runner
 from .standard import stop_input
 from .sub_agents import AgentTool, Opener, Plan
-from .world import World
+from .world import AgentResources
 
 if TYPE_CHECKING:
     # A program that only runs agents never loads the readers of files.
     pass
 
 __all__ = [
+    "attach_metadata",
     "graph_of",
-    "tell",
 ]
 
 
@@ -39,7 +39,7 @@ PLAIN: Final = (
 """The options that a graph is told as they are; its nodes have the others, or they are secrets."""
 
 
-def tell(graph: Graph[Any], world: World, options: AgentOptions) -> None:
+def attach_metadata(graph: Graph[Any], world: AgentResources, options: AgentOptions) -> None:
     """Tell the graph of an agent its tools, agents and options."""
     graph.tool_names = world.callable_names
     graph.agents = _graphs(world.children)
@@ -91,7 +91,7 @@ def _graphs(plans: Mapping[str, Plan]) -> dict[str, Graph[Any] | None]:
     return {name: graph_of(plan.opener) for name, plan in plans.items()}
 
 
-def _run_options(world: World, options: AgentOptions | RunOptions) -> Mapping[str, object]:
+def _run_options(world: AgentResources, options: AgentOptions | RunOptions) -> Mapping[str, object]:
     given: Mapping[str, object] = {**options}
     tools = {one.name: world.toolbox.get(one.name) or one for one in world.toolbox.specs}
     agents = {name: one.tool for name, one in world.children.items() if isinstance(one, AgentTool)}

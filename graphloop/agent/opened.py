@@ -8,7 +8,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from ..driver.driver import AsyncDriver, DriverState, Seen
 from ..driver.ports import Ports
-from ..effects import HandOver
+from ..effects import AwaitCaller
 from ..errors import OutputInvalid, RunFailed
 from ..events import Steered
 from ..graph import Graph
@@ -19,7 +19,7 @@ from .final_answer import FinalAnswer
 from .result import RunResult, unkept_rules, unknown_words, unseen_costs
 from .standard import OUTPUT
 
-__all__ = ["Opened"]
+__all__ = ["RunHandle"]
 
 S = TypeVar("S")
 
@@ -28,7 +28,7 @@ ANSWERED: Final = {None, EndReason.COMPLETED, EndReason.ERROR}
 
 
 @dataclass(frozen=True)
-class Opened(Generic[S]):
+class RunHandle(Generic[S]):
     """A run that is ready to be driven.
 
     Args:
@@ -61,7 +61,7 @@ class Opened(Generic[S]):
     def waits(self) -> bool:
         """Whether the run waits for the caller who iterates it."""
         run = self.driver.run
-        return run is not None and any(isinstance(one, HandOver) for one in run.pending.values())
+        return run is not None and any(isinstance(one, AwaitCaller) for one in run.pending.values())
 
     @property
     def rests(self) -> bool:
@@ -73,7 +73,7 @@ class Opened(Generic[S]):
         run = self.driver.run
         return run is not None and (answer is None or answer.effect not in run.pending)
 
-    def again(self, answer: Steered | None = None, *, cut: bool = False) -> Opened[S]:
+    def again(self, answer: Steered | None = None, *, cut: bool = False) -> RunHandle[S]:
         """Return the same, to be driven further from where its driver has left it.
 
         Args:

@@ -51,7 +51,7 @@ __all__ = [
     "Tools",
     "clock_of",
     "group",
-    "reject_unknown",
+    "reject_unknown_options",
     "strings",
 ]
 
@@ -319,7 +319,7 @@ def group(options: RunOptions, kind: type[G]) -> G:
     return kind(**{name: value for name, value in given.items() if name in names})
 
 
-def reject_unknown(given: Iterable[str], options: type[object], place: str) -> None:
+def reject_unknown_options(given: Iterable[str], options: type[object], place: str) -> None:
     """Raise for every option name that is none.
 
     Raises:

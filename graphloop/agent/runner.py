@@ -33,15 +33,15 @@ from .hooks import Model
 from .inherited_limits import (
     beyond_watch,
     gates_below,
+    inherited_rules,
     refuse_other_rules,
     reply_max,
     run_bound,
     setup_below,
-    watched,
 )
 from .inputs import MessageInput, check_run_id, conversation
 from .journals import descendants, not_over, opening_of, refuse_unattended, resumption, state_after
-from .opened import Opened
+from .opened import RunHandle
 from .options import Limits, Permissions, RunOptions, Sampling, Tools, clock_of, group
 from .resources import SharedResources, close_all
 from .result import RunResult, spent_by
@@ -49,7 +49,7 @@ from .runs import Runs
 from .states import check_first, known_state_type
 from .stream import RunStream
 from .sub_agents import Brief
-from .world import World, price_below, price_of
+from .world import AgentResources, price_below, price_of
 
 if TYPE_CHECKING:
     from ..proofs.most import Bound
@@ -91,13 +91,13 @@ class Runner(Generic[S]):
         callbacks: Callable[[Toolbox], Mapping[str, Callback[S]]] | None = None,
         own_gates: Policy | None = None,
         gates: tuple[Policy, ...] = (),
-        world: World | None = None,
+        world: AgentResources | None = None,
         final: FinalAnswer | None = None,
         child_state: S | None = None,
     ) -> None:
         self.graph, self.options = graph, options
         self.told_graph: Graph[Any] | None = None  # `known.graph_of` makes it once.
-        self.world = World(model, options, tools) if world is None else world
+        self.world = AgentResources(model, options, tools) if world is None else world
         self._callbacks = callbacks
         self._gates, self._own_gates = gates, own_gates
         self._final = final
@@ -128,7 +128,7 @@ class Runner(Generic[S]):
             budget=limits.budget or Budget(),
             output=None if final is None else final.spec,
             rules=rules,
-            watch=watched(options, graph, self.world),
+            watch=inherited_rules(options, graph, self.world),
             own=self.world.own,
             depth_max=DEPTH_MAX if limits.max_agent_depth is None else limits.max_agent_depth,
             signed=self.secret is not None,
@@ -175,7 +175,7 @@ class Runner(Generic[S]):
         except ConfigError as error:
             given = error
 
-        async def open_run() -> Opened[S]:
+        async def open_run() -> RunHandle[S]:
             if isinstance(given, ConfigError):
                 raise given
             messages, warnings = given
@@ -211,7 +211,7 @@ class Runner(Generic[S]):
         Where it is `attended`, its caller iterates it, as the caller who began it did.
         """
 
-        async def open_run() -> Opened[S]:
+        async def open_run() -> RunHandle[S]:
             if isinstance(run, RunResult):
                 store, known, added = self._shared.reopened(run.store), run.run, run.added
                 opening = run.opening
@@ -232,7 +232,7 @@ class Runner(Generic[S]):
         return self._stream(open_run, keep=keep)
 
     def _stream(
-        self, open_run: Callable[[], Awaitable[Opened[S]]], *, keep: bool = True
+        self, open_run: Callable[[], Awaitable[RunHandle[S]]], *, keep: bool = True
     ) -> RunStream[S]:
         return RunStream(
             open_run,
@@ -352,9 +352,9 @@ class Runner(Generic[S]):
         started: Started | None = None,
         taken_up: Resumption[S] | None = None,
         warnings: tuple[str, ...] = (),
-    ) -> Opened[S]:
+    ) -> RunHandle[S]:
         listener, final = self.options.get("on_step_finish"), self._final
-        opened = partial(Opened[S], on_step_finish=listener, final=final, opening=opening)
+        opened = partial(RunHandle[S], on_step_finish=listener, final=final, opening=opening)
         if started is not None:
             return opened(self.graph, ports, driver, driver.start(started), warnings=warnings)
         assert taken_up is not None, "a run is started or taken up"

@@ -28,7 +28,7 @@ from ..run import Run
 from ..stores.base import Ask, Catalog, Leases, Mailbox, Posted, RunRecord, Store
 from ..stores.opening import open_store
 from ..stores.sqlite import SqliteStore
-from .answers import Answers, approval_of, check_answer
+from .answers import Answers, approval_from, check_given_answer
 from .journals import fork_run, record_of, refuse_edits, root_of, state_after, waiting
 from .result import RunResult
 from .stream import RunStream
@@ -137,7 +137,7 @@ class Runs(Generic[S]):
             ask = open_ask(await self._asks(store, run_id), run_id, key)
             if driver is None:
                 return await answer_call(store, run_id, ask, answer=answer, now=time())
-            if approval_of(answer).edit:
+            if approval_from(answer).edit:
                 run = state_after(driver.graph, await store.load(run_id))
                 await refuse_edits(run, driver.ports(store), Answers({key: answer}))
             now, secret = driver.now(), driver.secret
@@ -315,7 +315,7 @@ def _check_token(
     Raises:
         ConfigError: saying what the token is good for, or that it is not good.
     """
-    given, asked = approval_of(answer), claimed(ask.token)
+    given, asked = approval_from(answer), claimed(ask.token)
     if not (given.approved and given.token) or asked is None:
         return
     found = claimed(given.token)
@@ -354,8 +354,8 @@ async def answer_call(
             f"{type(store).__name__} keeps no answers for later: pass them to "
             "resume(…, approvals=…), or keep the run in a database: store='runs.db'"
         )
-    check_answer(f"the answer to {ask.key!r}", answer)
-    given = approval_of(answer)
+    check_given_answer(f"the answer to {ask.key!r}", answer)
+    given = approval_from(answer)
     _check_token(ask, answer, secret)
     refuse_edit(f"{ask.key!r} of run {run_id!r}", given, unknown=ask.unknown)
     if given.edit:

@@ -14,7 +14,7 @@ from ..conversation.compaction import Compaction
 from ..conversation.repair import repaired
 from ..driver.ports import Callback
 from ..errors import ConfigError, OutputInvalid
-from ..events import Answer, Changes, Judged, Tripped
+from ..events import Answer, AnswerChecked, Changes, StopRequested
 from ..limits.stop import Condition, HasToolCall, StopInfo, parts_of
 from ..loop import Standard
 from ..nodes.compact import Compact
@@ -33,7 +33,7 @@ from .hooks import AnswerInfo, StepChanges, StepInfo, Verdict
 from .inherited_limits import added_under
 from .inputs import MessageInput, messages_of
 from .options import AgentOptions, Checks, Limits, Permissions, Predicate, StopInput, group
-from .world import World, choice_from_now, choice_of, known_tools, offered
+from .world import AgentResources, checked_tool_names, choice_from_now, choice_of, offered
 
 __all__ = [
     "COMPACT",
@@ -58,7 +58,11 @@ LONE: Final = {
 
 
 def standard_nodes(
-    options: AgentOptions, world: World, conditions: tuple[Condition, ...], *, predicates: bool
+    options: AgentOptions,
+    world: AgentResources,
+    conditions: tuple[Condition, ...],
+    *,
+    predicates: bool,
 ) -> Standard:
     """Return the nodes of the standard loop as the options want them."""
     specs, limits, permissions = (
@@ -72,7 +76,7 @@ def standard_nodes(
     parts = [part for one in conditions for part in parts_of(one)]
     watched = [one.tool for one in parts if isinstance(one, HasToolCall)]
     if options.get("prepare_step") is None:  # It may add the tool that is waited for.
-        known_tools("stop.has_tool_call", watched, specs)
+        checked_tool_names("stop.has_tool_call", watched, specs)
     world.check_gate(gate)
     _check_approvals(options, world)
     given = options.get("active_tools")
@@ -120,14 +124,14 @@ def standard_nodes(
     )
 
 
-def _summarizing(compaction: Compaction | None, world: World) -> Compaction | None:
+def _summarizing(compaction: Compaction | None, world: AgentResources) -> Compaction | None:
     """Make the model that summarises known, by its name or as one that is known already."""
     if compaction is None or compaction.summary_model in {"", *world.models}:
         return compaction
     return evolve(compaction, summary_model=world.add_model(compaction.summary_model))
 
 
-def _check_approvals(options: AgentOptions, world: World) -> None:
+def _check_approvals(options: AgentOptions, world: AgentResources) -> None:
     """Refuse options about approvals that nobody can ever be asked for."""
     gate = options.get("gate")
     tools = [world.toolbox.get(one.name) for one in world.toolbox.specs]
@@ -196,7 +200,7 @@ NOT_GOOD: Final = "The answer was not accepted. Improve it."
 
 def agent_callbacks(
     options: AgentOptions,
-    world: World,
+    world: AgentResources,
     every_turn: PrepareStep,
     predicates: Sequence[Predicate],
     final: FinalAnswer | None,
@@ -221,18 +225,23 @@ def agent_callbacks(
     return lambda box: {**callbacks, PREPARE_STEP: _prepare(prepare, world, every_turn, box)}
 
 
-def active_names(given: Sequence[str], tools: Sequence[ToolSpec], world: World) -> tuple[str, ...]:
+def active_names(
+    given: Sequence[str], tools: Sequence[ToolSpec], world: AgentResources
+) -> tuple[str, ...]:
     """Return the names of the active tools, and of those without which no answer can be given.
 
     Raises:
         ConfigError: one does not exist.
     """
-    known = known_tools("active_tools", given, tools)
+    known = checked_tool_names("active_tools", given, tools)
     return (*known, *(name for name in world.own if name not in known))
 
 
 def _prepare(
-    prepare: Callable[[StepInfo], object], world: World, every_turn: PrepareStep, box: Toolbox
+    prepare: Callable[[StepInfo], object],
+    world: AgentResources,
+    every_turn: PrepareStep,
+    box: Toolbox,
 ) -> Callback[None]:
     async def callback(run: Run[None]) -> Answer:
         info = StepInfo(run.turn.number, run.messages, run.spent.usage)
@@ -249,10 +258,14 @@ def _prepare(
 
 
 def _changes(
-    changes: StepChanges, run: Run[None], world: World, every_turn: PrepareStep, box: Toolbox
+    changes: StepChanges,
+    run: Run[None],
+    world: AgentResources,
+    every_turn: PrepareStep,
+    box: Toolbox,
 ) -> Changes:
     before = run.setup.tools
-    gone = known_tools("withdraw_tools", changes.withdraw_tools, before)
+    gone = checked_tool_names("withdraw_tools", changes.withdraw_tools, before)
     added = added_under(run.setup, Toolbox(changes.add_tools).specs)
     names = {*gone, *(one.name for one in added)}
     if not names.isdisjoint(world.own):
@@ -292,7 +305,7 @@ def _stop(predicates: Sequence[Predicate]) -> Callback[None]:
             except ConfigError as error:
                 # A bound that does not say no holds: the turn is complete, and nothing is lost.
                 tripped.append(f"{_name_of(one)}: {error}")
-        return Tripped(tuple(tripped))
+        return StopRequested(tuple(tripped))
 
     return callback
 
@@ -320,8 +333,8 @@ def _output(final: FinalAnswer) -> Callback[None]:
         try:
             final.answer(run)
         except OutputInvalid as error:
-            return Judged(accepted=False, feedback=str(error))
-        return Judged(accepted=True)
+            return AnswerChecked(accepted=False, feedback=str(error))
+        return AnswerChecked(accepted=True)
 
     return callback
 
@@ -343,12 +356,14 @@ def _judge(
         )
         verdict = await awaited(judge(info))
         if isinstance(verdict, bool):
-            return Judged(verdict, "" if verdict else feedback)
+            return AnswerChecked(verdict, "" if verdict else feedback)
         if not isinstance(verdict, Verdict) or not isinstance(verdict.feedback, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(
                 f"`{name}` returns True, False or a Verdict; found {type(verdict).__name__}"
             )
-        return Judged(verdict.ok is True, verdict.feedback or feedback, verdict.retry is not False)
+        return AnswerChecked(
+            verdict.ok is True, verdict.feedback or feedback, verdict.retry is not False
+        )
 
     return callback
 

@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Generic, TypeVar, final
 
-from ..driver.driver import AsyncDriver, Nested
+from ..driver.driver import AsyncDriver
+from ..driver.ports import ChildStep
 from ..errors import ConfigError, RunFailed
 from ..events import Steered
 from ..parts.objects import ObjectView
@@ -23,7 +24,7 @@ from ..step import Step
 from ..turn import StepResult
 from ..values import UserMessage
 from .hooks import inform
-from .opened import Opened
+from .opened import RunHandle
 from .resources import require_asyncio
 from .result import RunResult, unseen_costs
 
@@ -54,7 +55,7 @@ class RunStream(Generic[S]):
 
     def __init__(
         self,
-        open_run: Callable[[], Awaitable[Opened[S]]],
+        open_run: Callable[[], Awaitable[RunHandle[S]]],
         *,
         keep: bool = True,
         has_objects: bool = False,
@@ -67,7 +68,7 @@ class RunStream(Generic[S]):
         self._has_follow_ups = has_follow_ups
         self._parts: list[Part] = []
         self.found: Run[S] | None = None
-        self._opened: Opened[S] | None = None
+        self._opened: RunHandle[S] | None = None
         self._view: PartView[S] | None = None
         self._objects: ObjectView | None = None
         self._talking, self._reported, self._uncounted = False, 0, (False, False)
@@ -297,7 +298,7 @@ class RunStream(Generic[S]):
         finally:
             self._idle.set()
 
-    async def _open(self) -> Opened[S]:
+    async def _open(self) -> RunHandle[S]:
         require_asyncio()
         opened = self._opened = await self._open_run()
         self.found = opened.driver.run
@@ -313,7 +314,7 @@ class RunStream(Generic[S]):
             self._parts.append(RunStart(self.found.id))
         return opened
 
-    async def _drive(self, opened: Opened[S], known: int) -> None:
+    async def _drive(self, opened: RunHandle[S], known: int) -> None:
         async for seen in opened.seen:
             if isinstance(seen, Step):
                 self._see(seen)
@@ -323,7 +324,7 @@ class RunStream(Generic[S]):
                     self._warn(*unseen_costs(opened.graph, seen.run))
                 if opened.on_step_finish is not None:
                     await self._report(opened.on_step_finish, seen.run)
-            elif isinstance(seen, Nested):
+            elif isinstance(seen, ChildStep):
                 if self._view is not None and self._keep:
                     self._parts.extend(
                         self._view.see_child(seen.key, seen.agent, seen.graph, seen.seen)
@@ -366,7 +367,7 @@ class RunStream(Generic[S]):
         if self._keep:
             self._parts += map(Warned, messages)
 
-    def _finish(self, opened: Opened[S] | None) -> None:
+    def _finish(self, opened: RunHandle[S] | None) -> None:
         """Tell the result of the run, or that it was left."""
         run = None if opened is None or not opened.rests else opened.driver.run
         if opened is None or run is None:

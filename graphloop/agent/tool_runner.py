@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import final
 
 from ..conversation.repair import repaired
-from ..effects import HandOver
+from ..effects import AwaitCaller
 from ..errors import ConfigError
 from ..events import Steered
 from ..parts.parts import Part
@@ -27,7 +27,7 @@ from ..values import Message, ToolCall, ToolResult
 from .result import RunResult
 from .runner import Runner
 from .stream import RunStream
-from .turn_in_hand import FAILED, OVER, WAITS, TurnInHand
+from .turn_in_hand import FAILED, OVER, WAITS, PendingTurn
 
 __all__ = ["ToolRunner"]
 
@@ -58,7 +58,7 @@ class ToolRunner:
         self._stream = stream
         self._on_part = on_part
         self._is_new = is_new
-        self._turn: TurnInHand | None = None
+        self._turn: PendingTurn | None = None
         self._iterated = False
 
     @property
@@ -91,7 +91,7 @@ class ToolRunner:
         self._iterated = True
         return self
 
-    async def __anext__(self) -> TurnInHand:
+    async def __anext__(self) -> PendingTurn:
         turn = await self._next()
         if turn is None:
             await self._stream.result()  # Raises what the run has failed with.
@@ -142,7 +142,7 @@ class ToolRunner:
         """Make a model known to the run, and return its label."""
         return self._runner.world.add_model(model)
 
-    async def run_tools(self, turn: TurnInHand) -> tuple[ToolResult, ...] | None:
+    async def run_tools(self, turn: PendingTurn) -> tuple[ToolResult, ...] | None:
         """Run the tools of the turn in hand, and stop before anything else happens."""
         try:
             if self._stream.cut:
@@ -160,7 +160,7 @@ class ToolRunner:
             return None
         return tuple(one for one in run.turn.results if one is not None)
 
-    async def _next(self) -> TurnInHand | None:
+    async def _next(self) -> PendingTurn | None:
         was_cut = self._stream.cut
         if was_cut:
             await self._go_on(None)
@@ -175,7 +175,7 @@ class ToolRunner:
             run = self._stream.run
             assert run is not None, "a run that hands over has started"
             if not effect.tools_ran or self._was_in_hand(effect):
-                self._turn = TurnInHand(self, run, tools_ran=effect.tools_ran)
+                self._turn = PendingTurn(self, run, tools_ran=effect.tools_ran)
                 return self._turn
             await self._go_on(Steered(self._runner.now(), effect.id))
         return None
@@ -188,16 +188,16 @@ class ToolRunner:
             self._turn.close()
             self._turn = None
 
-    def _was_in_hand(self, effect: HandOver) -> bool:
+    def _was_in_hand(self, effect: AwaitCaller) -> bool:
         """Whether the process died while its caller had the turn, whose tools had run."""
         found = self._stream.found
         return found is not None and effect.id in found.pending
 
-    def _handed_over(self) -> HandOver | None:
+    def _handed_over(self) -> AwaitCaller | None:
         run = self._stream.run
         if run is None or self._stream.over:
             return None  # A stream that failed takes no answer, though the run may wait for one.
-        return next((one for one in run.pending.values() if isinstance(one, HandOver)), None)
+        return next((one for one in run.pending.values() if isinstance(one, AwaitCaller)), None)
 
 
 def _not_run(call: ToolCall) -> ToolResult:

@@ -1,4 +1,4 @@
-"""TurnInHand: one turn of an iterated run, as its caller may look at it and change it.
+"""PendingTurn: one turn of an iterated run, as its caller may look at it and change it.
 
 What the caller wants is gathered here, and becomes one event (`Steered`) when the run goes on.
 """
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol, Unpack, final
 
 from ..conversation.repair import open_calls, repaired
-from ..effects import HandOver
+from ..effects import AwaitCaller
 from ..errors import ConfigError
 from ..events import Setup, Steered
 from ..providers.base import Provider
@@ -33,7 +33,7 @@ from .inputs import MessageInput, messages_of
 from .options import RunOptions, Sampling, group
 from .world import choice_from_now
 
-__all__ = ["FAILED", "OVER", "WAITS", "Iterated", "TurnInHand"]
+__all__ = ["FAILED", "OVER", "WAITS", "Iterated", "PendingTurn"]
 
 SKIPPED: Final = "Not run: the caller has skipped it."
 OVER: Final = "this turn is over: steer a turn before the next one is asked for"
@@ -54,13 +54,13 @@ class Iterated(Protocol):
         """Make a model known to the run, and return its label."""
         ...
 
-    async def run_tools(self, turn: TurnInHand) -> tuple[ToolResult, ...] | None:
+    async def run_tools(self, turn: PendingTurn) -> tuple[ToolResult, ...] | None:
         """Run the tools of the turn, and stop before anything else happens."""
         ...
 
 
 @final
-class TurnInHand:
+class PendingTurn:
     """One turn of the model, before its tools run: look at it, change it, or let it go on.
 
     Attributes:
@@ -228,14 +228,14 @@ class TurnInHand:
                 self._ran = await self._runner.run_tools(self)
         return self._ran
 
-    def steered(self, at: float, effect: HandOver) -> Steered:
+    def steered(self, at: float, effect: AwaitCaller) -> Steered:
         """Return what the caller wants, as the event that answers the hand-over."""
         appended = tuple(self._append)
         results = tuple(self._results.values())
         changed = None if self._setup is self._given else self._setup
         return Steered(at, effect.id, self._messages, appended, results, changed)
 
-    def ahead(self, at: float, effect: HandOver) -> Steered:
+    def ahead(self, at: float, effect: AwaitCaller) -> Steered:
         """Return what the caller wants so far, as the event that has the tools run now."""
         said = self.steered(at, effect)
         self._append, self._given = [], self._setup

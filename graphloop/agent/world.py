@@ -21,12 +21,12 @@ from .options import Access, RunOptions, Tools, group, strings
 from .sub_agents import AgentTool, Plan
 
 __all__ = [
-    "World",
+    "AgentResources",
     "check_gate",
     "check_rules",
+    "checked_tool_names",
     "choice_from_now",
     "choice_of",
-    "known_tools",
     "offered",
     "price_below",
     "price_of",
@@ -37,7 +37,7 @@ __all__ = [
 OwnTools: TypeAlias = Mapping[str, Callable[..., object]] | Sequence[Callable[..., object]]
 
 
-class World:
+class AgentResources:
     """The models by label, the tools, and the agents that can be called, of one runner.
 
     Args:
@@ -169,7 +169,7 @@ class World:
 
 
 def check_gate(gate: Policy, known: Sequence[str]) -> None:
-    """Refuse rules about tools that do not exist; see `World.check_gate`."""
+    """Refuse rules about tools that do not exist; see `AgentResources.check_gate`."""
     for name, condition in gate.conditions.items():
         if not accepts(condition, 2):
             raise ConfigError(
@@ -254,7 +254,9 @@ def offered(tools: Sequence[ToolSpec], active: Sequence[str] | None) -> tuple[To
     return tuple(one for one in tools if active is None or one.name in active)
 
 
-def known_tools(option: str, given: Sequence[str], tools: Sequence[ToolSpec]) -> tuple[str, ...]:
+def checked_tool_names(
+    option: str, given: Sequence[str], tools: Sequence[ToolSpec]
+) -> tuple[str, ...]:
     """Return tool names that exist.
 
     Raises:
@@ -299,7 +301,7 @@ def choice_of(choice: ChoiceInput, tools: Sequence[ToolSpec]) -> ToolChoice:
             f"found {choice.mode!r}.{nearest(str(choice.mode), MODES)}"
         )
     if choice.mode == "tool":
-        known_tools("tool_choice", [choice.name], tools)
+        checked_tool_names("tool_choice", [choice.name], tools)
     elif choice.name:
         raise ConfigError(
             f"`tool_choice` names {choice.name!r}, which has no effect in mode {choice.mode!r}: "

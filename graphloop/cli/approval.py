@@ -20,8 +20,8 @@ from ..driver.ports import LeftOpen
 from ..effects import IN_WORDS
 from ..errors import ConfigError
 from ..policy.approvals import AS_IT_WAS, Approval
-from .errors import tell
-from .options import Approve
+from .errors import tell_error
+from .options import ApproveMode
 from .screen import Screen
 from .text import ASKED_MAX, agents_text, call_text, clean, wrapped
 
@@ -41,7 +41,7 @@ UNKNOWN: Final = (
 )
 
 
-def approver(mode: Approve | None, screen: Screen, *, kept: bool) -> _Decide | None:
+def approver(mode: ApproveMode | None, screen: Screen, *, kept: bool) -> _Decide | None:
     """Return what decides; None without a terminal to ask at, so that the run parks.
 
     Args:
@@ -50,11 +50,11 @@ def approver(mode: Approve | None, screen: Screen, *, kept: bool) -> _Decide | N
         kept: whether a store keeps the run, so that a question can be left open.
     """
     match mode:
-        case Approve.ALWAYS:
+        case ApproveMode.ALWAYS:
             return _always
-        case Approve.NEVER:
+        case ApproveMode.NEVER:
             return _never
-        case Approve.ASK | None:
+        case ApproveMode.ASK | None:
             streams = (sys.stdin, sys.stderr)  # A stream that was closed before the start is None.
             at_terminal = all(stream is not None and stream.isatty() for stream in streams)
             return _asker(screen, kept=kept) if at_terminal else None
@@ -92,9 +92,9 @@ def _asker(screen: Screen, *, kept: bool) -> _Decide:
         async with one_at_a_time:
             with screen.aside():
                 call = call_text(pending.name, pending.arguments, ASKED_MAX)
-                tell(f"\n? {agents_text(pending.agents)}{call}")
+                tell_error(f"\n? {agents_text(pending.agents)}{call}")
                 if pending.unknown:
-                    tell(UNKNOWN)
+                    tell_error(UNKNOWN)
                 return await _answer(pending, kept=kept)
 
     return ask
@@ -118,9 +118,9 @@ async def _answer(pending: Pending, *, kept: bool) -> Approval:
         elif said:
             return _decision(said, in_words=in_words)
         elif line:
-            tell("  nothing was said, and nothing is decided")
+            tell_error("  nothing was said, and nothing is decided")
         else:
-            tell("")
+            tell_error("")
             if kept:
                 raise LeftOpen
             return Approval(approved=False)
@@ -143,9 +143,9 @@ def _decision(said: str, *, in_words: bool) -> Approval:
 async def _edit(pending: Pending) -> Approval | None:
     """Return the approval of a call with other arguments; None if none were typed that fit."""
     if pending.unknown:
-        tell(f"  {AS_IT_WAS}")
+        tell_error(f"  {AS_IT_WAS}")
         return None
-    tell(f"  in place of {clean(pending.arguments)}")
+    tell_error(f"  in place of {clean(pending.arguments)}")
     text = (await _typed("  arguments as JSON (empty: go back):")).strip()
     if not text:
         return None
@@ -155,7 +155,7 @@ async def _edit(pending: Pending) -> Approval | None:
         problem = str(error)
     if problem is None:
         return Approval(approved=True, arguments=text)
-    tell(f"  {clean(problem)}")
+    tell_error(f"  {clean(problem)}")
     return None
 
 

@@ -26,7 +26,7 @@ from ..errors import ConfigError, StoreError, nearest
 from ..policy.approvals import Approval
 from ..stores.base import Ask, Mailbox
 from .approval import json_object
-from .errors import Status, tell
+from .errors import Status, tell_error
 from .options import RunId, StorePath, Text
 from .screen import ask_text
 from .stored import Origin, answers_text, find_run, opened
@@ -92,11 +92,11 @@ async def _approve(run: str, call: str, where: str | None, answer: Approval) -> 
     runs = call_text(ask.name, answer.edit or ask.arguments)
     sys.stdout.write(f"{how} {runs}, {ask.key} of run {run_id}\n")
     if ask.unknown and answer.approved:
-        tell("warning: it may have run already; it will run again.")
+        tell_error("warning: it may have run already; it will run again.")
     for other in asks:
         if other.key not in answers:
-            tell(f"still waits for {other.key}: {ask_text(other)}")
-    tell(f"go on with: {origin.resume_command(run_id)}")
+            tell_error(f"still waits for {other.key}: {ask_text(other)}")
+    tell_error(f"go on with: {origin.resume_command(run_id)}")
 
 
 def _find_ask(asks: Sequence[Ask], run_id: str, call: str, answers: Mapping[str, str]) -> Ask:

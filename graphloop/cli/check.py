@@ -29,7 +29,7 @@ from ..rules import rules_of
 from ..tools.tool import Toolbox
 from ..topology.temporal_form import rules_of_texts
 from ..views.proof import proof_marks
-from .errors import Status, tell
+from .errors import Status, tell_error
 from .options import Json, Registers, RuleTexts, TargetArgument, Text
 from .output import (
     draw_findings,
@@ -97,7 +97,7 @@ def check(  # noqa: PLR0913 - the options of a command are its parameters
         print_report(f"{report}", beside=drawn)
     lacking = [code for code in wanted if code not in report.proven]
     if lacking:
-        tell(f"--proven: expected {', '.join(lacking)} to be proven, found no proof.")
+        tell_error(f"--proven: expected {', '.join(lacking)} to be proven, found no proof.")
     return Status.OK if report.ok and not lacking else Status.FAILED
 
 

@@ -24,10 +24,10 @@ from ..proofs.compare import compare
 from ..topology.registration import registry
 from ..topology.temporal_form import rules_of_texts
 from ..views.comparison import changes_picture
-from ..views.render import save_picture, written
+from ..views.render import rendered, save_picture
 from ..views.theme import THEMES
 from .errors import Status
-from .options import Json, Registers, RuleTexts, Text, Theme, Themed
+from .options import Json, Registers, RuleTexts, Text, Themed, ThemeName
 from .output import PICTURES, print_file, print_report, refuse_mixed, stdout_suffix
 from .target import load_loop, register
 from .text import safe_json
@@ -48,7 +48,7 @@ def diff(  # noqa: PLR0913 - the options of a command are its parameters
     after: After,
     *,
     output: Output = None,
-    theme: Themed = Theme.LIGHT,
+    theme: Themed = ThemeName.LIGHT,
     rule: RuleTexts = None,
     registers: Registers = None,
     as_json: Json = False,
@@ -74,7 +74,7 @@ def diff(  # noqa: PLR0913 - the options of a command are its parameters
         if drawn is None:
             save_picture(shown, output, THEMES[theme])
         else:
-            print_file(written(shown, drawn, THEMES[theme]), drawn)
+            print_file(rendered(shown, drawn, THEMES[theme]), drawn)
     if as_json:
         print_file(safe_json(found.to_json()))
     else:

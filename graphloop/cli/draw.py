@@ -40,12 +40,12 @@ from ..views.family import Family, known_family
 from ..views.levels import level_picture
 from ..views.marks import Marks
 from ..views.proof import proof_marks
-from ..views.render import is_machine, machine, save, save_picture, written
+from ..views.render import is_machine, machine, rendered, save, save_picture
 from ..views.sequence import sequence, sequence_mermaid, sequence_text
 from ..views.theme import THEMES
-from ..views.trace import Trace, family_trace, trace_marks
+from ..views.trace import RunTrace, family_trace, trace_marks
 from .errors import Status
-from .options import TARGET, Level, Near, Registers, StorePath, Text, Theme, Themed
+from .options import TARGET, Level, Near, Registers, StorePath, Text, Themed, ThemeName
 from .output import MACHINES, PICTURES, print_file, stdout_suffix, write_file
 from .stored import Journal, answers_text, opened, read
 from .target import STANDARD, load_target, refuse_options, register
@@ -88,7 +88,7 @@ def draw(  # noqa: PLR0913 - the options of a command are its parameters
     output: Output = None,
     *,
     text: AsText = False,
-    theme: Themed = Theme.LIGHT,
+    theme: Themed = ThemeName.LIGHT,
     level: Near = Level.NODE,
     expand: Expand = False,
     check: Check = False,
@@ -125,7 +125,12 @@ def draw(  # noqa: PLR0913 - the options of a command are its parameters
         return _draw_sequence(graph, journals[0], output)
     suffix = stdout_suffix("-o", output, (*PICTURES, *MACHINES))
     if is_machine(output):
-        looks = {**nears, "--theme": theme is not Theme.LIGHT, "--check": check, "--run": bool(run)}
+        looks = {
+            **nears,
+            "--theme": theme is not ThemeName.LIGHT,
+            "--check": check,
+            "--run": bool(run),
+        }
         given = [name for name, is_given in looks.items() if is_given]
         refuse_options(dict.fromkeys(given, ""), f"{output} is a state machine, of all nodes")
         if suffix is not None:
@@ -136,7 +141,7 @@ def draw(  # noqa: PLR0913 - the options of a command are its parameters
         marks = _marks(graph, family, journals, store, check=check)
         drawn = level_picture(family, level.value, marks, expand=expand)
         if suffix is not None:
-            print_file(written(drawn, suffix, THEMES[theme]), suffix)
+            print_file(rendered(drawn, suffix, THEMES[theme]), suffix)
             return Status.OK
         save_picture(drawn, output, THEMES[theme])
     sys.stdout.write(
@@ -175,7 +180,7 @@ def _marks(
     return trace_marks(graph, traces, family)
 
 
-async def _trace(family: Family, journal: Journal, where: str | None) -> Trace:
+async def _trace(family: Family, journal: Journal, where: str | None) -> RunTrace:
     """Return what a run has done, with what was answered since it was driven."""
     above = f"{journal.run_id}/"
     async with opened(where) as store:

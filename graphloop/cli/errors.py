@@ -17,7 +17,7 @@ from typing import TextIO
 from ..errors import ConfigError, GraphloopError
 from .text import clean, wrapped
 
-__all__ = ["Status", "complain", "delivered", "guarded", "tell"]
+__all__ = ["Status", "complain", "delivered", "guarded", "tell_error"]
 
 CLOSED = (
     "expected stdout to write to, found it closed. Fix: send it to a file, or to /dev/null if no "
@@ -35,7 +35,7 @@ class Status(IntEnum):
     INTERRUPTED = 130
 
 
-def tell(message: str) -> None:
+def tell_error(message: str) -> None:
     """Print `message` to stderr; one that is closed or full cannot be told anything."""
     if sys.stderr is not None:
         with suppress(OSError):
@@ -49,7 +49,7 @@ def complain(error: Exception) -> Status:
     if sys.stdout is not None:
         with suppress(OSError):  # `delivered` finds it again, after this error was told.
             sys.stdout.flush()
-    tell(f"error: {message}")
+    tell_error(f"error: {message}")
     return Status.USAGE if isinstance(error, ConfigError) else Status.FAILED
 
 
@@ -81,7 +81,9 @@ def delivered(work: Callable[[], None]) -> None:
             raise  # It is about a file, not about stdout.
         _discard_stdout()
         if error.errno != errno.EPIPE:  # `… | head` has read what it wanted.
-            tell(f"error: expected stdout to take the output, found: {error.strerror or error}")
+            tell_error(
+                f"error: expected stdout to take the output, found: {error.strerror or error}"
+            )
         raise SystemExit(Status.FAILED) from error
 
 

@@ -19,7 +19,7 @@ import typer
 
 from ..agent.journals import fork_run
 from ..events import Decided
-from .errors import Status, tell
+from .errors import Status, tell_error
 from .options import Registers, RunId, StorePath, TargetOption, Text
 from .stored import Origin, opened, read
 from .target import register
@@ -67,5 +67,5 @@ def fork(  # noqa: PLR0913 - the options of a command are its parameters
 
     copy, command = asyncio.run(copied())
     sys.stdout.write(f"{copy}\n")
-    tell(f"go on with: {command}")
+    tell_error(f"go on with: {command}")
     return Status.OK

@@ -9,7 +9,7 @@ import typer
 
 __all__ = [
     "TARGET",
-    "Approve",
+    "ApproveMode",
     "BaseUrl",
     "Decision",
     "Json",
@@ -23,7 +23,7 @@ __all__ = [
     "TargetArgument",
     "TargetOption",
     "Text",
-    "Theme",
+    "ThemeName",
     "Themed",
     "Unbounded",
 ]
@@ -31,7 +31,7 @@ __all__ = [
 Text: TypeAlias = str | None
 
 
-class Approve(StrEnum):
+class ApproveMode(StrEnum):
     """What decides about a call that needs approval."""
 
     ASK = "ask"
@@ -39,7 +39,7 @@ class Approve(StrEnum):
     NEVER = "never"
 
 
-class Theme(StrEnum):
+class ThemeName(StrEnum):
     """The colours of a drawing."""
 
     LIGHT = "light"
@@ -99,14 +99,14 @@ BaseUrl: TypeAlias = Annotated[
     Text, typer.Option(metavar="URL", help="A server of your own that speaks the wire.")
 ]
 Decision: TypeAlias = Annotated[
-    Approve | None,
+    ApproveMode | None,
     typer.Option("--approve", help="Calls that need approval; without a terminal, ask parks them."),
 ]
 Unbounded: TypeAlias = Annotated[
     Text,
     typer.Option(metavar="REASON", help="Why a graph may run in which a cycle has no bound."),
 ]
-Themed: TypeAlias = Annotated[Theme, typer.Option(help="The colours.")]
+Themed: TypeAlias = Annotated[ThemeName, typer.Option(help="The colours.")]
 Near: TypeAlias = Annotated[
     Level, typer.Option(help="How near: the phases, the nodes, or also what each promises.")
 ]

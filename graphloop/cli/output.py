@@ -15,9 +15,9 @@ from ..errors import ConfigError
 from ..graph import Graph
 from ..views.marks import Marks
 from ..views.picture import picture
-from ..views.render import is_machine, save, written
+from ..views.render import is_machine, rendered, save
 from ..views.text import in_signs_of
-from .errors import tell
+from .errors import tell_error
 from .text import wrapped
 
 __all__ = [
@@ -110,7 +110,7 @@ def print_report(text: str, *, beside: str | None) -> None:
     if beside is None:
         sys.stdout.write(f"{wrapped(text, sys.stdout)}\n")
     else:
-        tell(text)
+        tell_error(text)
 
 
 def findings_suffix(path: str | None) -> str | None:
@@ -135,7 +135,7 @@ def draw_findings(graph: Graph[S], path: str, marks: Marks) -> None:
     """
     suffix = findings_suffix(path)
     if suffix is not None:
-        print_file(written(picture(graph, marks), suffix), suffix)
+        print_file(rendered(picture(graph, marks), suffix), suffix)
         return
     try:
         save(graph, path, marks)

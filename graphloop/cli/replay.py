@@ -25,12 +25,12 @@ from ..agent.journals import state_after
 from ..driver.pending import pending_of
 from ..effects import AskHuman, CallModel, CallTool, Effect, Invoke, StartRun
 from ..errors import GraphloopError
-from ..events import Begun, CallCheck, CallsChecked, Event, ModelReplied, Started
+from ..events import CallCheck, CallsChecked, EffectsStarted, Event, ModelReplied, Started
 from ..replay import replay_steps
 from ..run import Run
 from ..stores.codec import Codec
 from ..values import AssistantMessage, SystemMessage, TextPart, ToolResult, UserMessage, UserPart
-from .errors import Status, tell
+from .errors import Status, tell_error
 from .options import Json, Registers, RunId, StorePath, TargetOption
 from .screen import ask_text, state_text, tokens_text
 from .stored import Journal, read
@@ -91,7 +91,7 @@ def _known(
     except GraphloopError as error:
         if target:
             raise
-        tell(f"the state is not shown: {error}")
+        tell_error(f"the state is not shown: {error}")
         return None, {}
 
 
@@ -139,7 +139,7 @@ def _event_text(event: Event, effects: Mapping[int, Effect]) -> str:
         case ModelReplied():
             facts = f"{event.reply.finish_reason}, {event.reply.usage.total_tokens:,} tokens"
             return " · ".join(filter(None, [_said(event.reply.message), facts]))
-        case Begun():
+        case EffectsStarted():
             return ", ".join(_effect_text(effect, effects) for effect in event.effects)
         case CallsChecked():
             return ", ".join(map(_check_text, event.checks))

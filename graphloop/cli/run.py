@@ -58,7 +58,7 @@ from ..proofs.most import Bound
 from ..providers.base import Provider
 from ..providers.registry import resolve
 from .approval import approver
-from .errors import Status, tell
+from .errors import Status, tell_error
 from .options import (
     BaseUrl,
     Decision,
@@ -273,7 +273,7 @@ def _explain(bound: Bound, *, as_json: bool) -> None:
         sys.stdout.write(safe_json(encode({"type": "bound", **asdict(bound)}).decode()) + "\n")
         sys.stdout.flush()
     else:
-        tell(str(bound))
+        tell_error(str(bound))
 
 
 def _stream(

@@ -33,8 +33,8 @@ from rich.text import Text as Styled
 
 from ..errors import ConfigError, nearest
 from ..stores.base import Catalog, ReleaseStatus, RunRecord, Store
-from ..stores.journals import graph_of, parent_of
-from .errors import Status, tell
+from ..stores.journals import graph_name_of, parent_of
+from .errors import Status, tell_error
 from .options import Json, StorePath, Text
 from .screen import ask_text
 from .stored import answers_text, noted_words, opened
@@ -104,9 +104,9 @@ def runs(
         _print(shown)
     hidden = len(rows) - len(shown)
     if hidden and status is None:
-        tell(f"{counted(hidden, 'run')} that {'is' if hidden == 1 else 'are'} over: --all")
+        tell_error(f"{counted(hidden, 'run')} that {'is' if hidden == 1 else 'are'} over: --all")
     elif not shown:
-        tell("no such run" if rows else "no runs")
+        tell_error("no such run" if rows else "no runs")
     return Status.OK
 
 
@@ -136,7 +136,7 @@ async def _from_journals(store: Store) -> Sequence[RunRecord]:
     known, found = await store.runs(), list[RunRecord]()
     for run_id in known:
         events = await store.load(run_id)
-        graph, parent = graph_of(events[0]), parent_of(run_id, known)
+        graph, parent = graph_name_of(events[0]), parent_of(run_id, known)
         times = events[0].at, events[-1].at
         found.append(RunRecord(run_id, graph, "ready", len(events), *times, parent))
     return sorted(found, key=lambda record: record.created_at)

@@ -15,8 +15,8 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from ..topology.registration import Names
-from ..topology.schema import schema_of
+from ..topology.registration import RegisteredNames
+from ..topology.schema import topology_schema
 from .errors import Status
 from .options import Registers, Text
 from .output import print_file, stdout_suffix, write_file
@@ -36,7 +36,7 @@ def schema(output: Output = None, registers: Registers = None) -> Status:
         ConfigError: the file cannot be written.
     """
     register(registers)
-    found = schema_of(Names(), open_to_others=not registers)
+    found = topology_schema(RegisteredNames(), open_to_others=not registers)
     text = json.dumps(found, indent=2, ensure_ascii=False)
     if output is None or stdout_suffix("-o", output, (".json",)):
         print_file(text)

@@ -42,7 +42,7 @@ from ..providers.base import ReasoningDelta, TextDelta
 from ..run import EndReason, Run
 from ..stores.base import Ask
 from ..values import ToolResult, Usage, UserMessage
-from .errors import tell
+from .errors import tell_error
 from .text import ASKED_MAX, agents_text, call_text, clean, counted, one_line, safe_json
 
 __all__ = ["JsonScreen", "Screen", "TextScreen", "ask_text", "state_text", "tokens_text"]
@@ -85,7 +85,7 @@ class JsonScreen:
 
     def note(self, message: str) -> None:
         """Tell stderr."""
-        tell(message)
+        tell_error(message)
 
     def show(self, part: Part, run: Run[None] | None) -> None:
         """Write the part's line; the state's comes before the last."""
@@ -151,7 +151,7 @@ class TextScreen:
         """Show a message that is not the run's own."""
         self._end_line()
         if self._console is None:
-            tell(message)
+            tell_error(message)
         else:
             self._print(clean(message), "yellow")
 

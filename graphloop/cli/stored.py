@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final, final
 
-from ..agent.answers import Answers, approval_of
+from ..agent.answers import Answers, approval_from
 from ..agent.graph import Graph
 from ..errors import ConfigError, nearest
 from ..events import Event
@@ -209,7 +209,7 @@ async def answers_text(store: Store, run_id: str) -> Mapping[str, str]:
     answers = Answers.of_posts(await store.posted(run_id))
     told = dict.fromkeys(answers.tool_results, "answered")
     for key, given in answers.approvals.items():
-        approval = approval_of(given)
+        approval = approval_from(given)
         edit = f", edited: {one_line(approval.edit, EDIT_MAX)}" if approval.edit else ""
         told[key] = f"approved{edit}" if approval.approved else "denied"
     return told

@@ -21,7 +21,7 @@ from ..agent.stream import RunStream
 from ..parts.parts import ErrorPart, RunStart
 from ..providers.base import Provider
 from ..run import EndReason
-from .errors import Status, complain, tell
+from .errors import Status, complain, tell_error
 from .screen import JsonScreen, Screen, TextScreen, ask_text
 from .stored import Origin, close
 from .text import counted
@@ -107,7 +107,7 @@ def _tell_unfinished(stream: RunStream[None], origin: Origin | None, why: str) -
     """Tell how to go on with a run that is kept and not over."""
     run = stream.run
     if origin is not None and origin.path and run is not None and not run.ended:
-        tell(f"interrupted: run {run.id} {why}. Go on with: {origin.resume_command(run.id)}")
+        tell_error(f"interrupted: run {run.id} {why}. Go on with: {origin.resume_command(run.id)}")
 
 
 async def _finished(stream: RunStream[None], origin: Origin | None, screen: Screen) -> Status:
@@ -118,7 +118,7 @@ async def _finished(stream: RunStream[None], origin: Origin | None, screen: Scre
         failed = result.end_reason in NO_ANSWER or result.broken_rules or result.owed_rules
         return Status.FAILED if failed else Status.OK
     for line in _pending_lines(result, origin):
-        tell(line)
+        tell_error(line)
     return Status.PARKED
 
 

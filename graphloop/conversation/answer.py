@@ -17,10 +17,10 @@ from ..values import AssistantMessage, UserMessage
 __all__ = [
     "answer_at_hand",
     "approved_answer",
+    "clear_ending",
     "latest_answer",
+    "reject_answer",
     "said_after_calls",
-    "sent_back",
-    "taken_further",
 ]
 
 S = TypeVar("S")
@@ -68,14 +68,14 @@ def answer_at_hand(run: Run[S]) -> str:
     return next(said, "")
 
 
-def taken_further(run: Run[S]) -> Run[S]:
+def clear_ending(run: Run[S]) -> Run[S]:
     """Return the run as one that goes on from an answer; an ending of any other kind stays."""
     if run.ending is None or run.ending.reason is not EndReason.COMPLETED:
         return run
     return evolve(run, ending=None)
 
 
-def sent_back(run: Run[S], feedback: str, origin: str) -> Run[S]:
+def reject_answer(run: Run[S], feedback: str, origin: str) -> Run[S]:
     """Return the run with feedback on its answer, noted for the next turn.
 
     Args:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from ..effects import HandOver, Note
+from ..effects import AwaitCaller, Note
 from ..errors import IllegalEvent
 from ..events import Setup, Steered
 from ..node_protocol import Wait
@@ -30,11 +30,11 @@ from ..values import (
 from .repair import open_calls, repaired
 
 __all__ = [
+    "add_notes",
+    "adopt_open_calls",
+    "apply_steering",
     "hand_over",
-    "heard",
     "steered",
-    "taken_up",
-    "told",
     "unanswered",
 ]
 
@@ -43,10 +43,10 @@ S = TypeVar("S")
 
 def hand_over(run: Run[S], *, tools_ran: bool = False) -> Wait[S]:
     """Let the caller have the turn."""
-    return Wait(run, (HandOver(run.next_effect, tools_ran),))
+    return Wait(run, (AwaitCaller(run.next_effect, tools_ran),))
 
 
-def heard(run: Run[S]) -> Run[S]:
+def apply_steering(run: Run[S]) -> Run[S]:
     """Return the run with what somebody said meanwhile at the end of its conversation."""
     if not run.inbox.steering:
         return run
@@ -65,7 +65,7 @@ def steered(run: Run[S], event: Steered) -> Run[S]:
     return evolve(run, turn=evolve(run.turn, notes=(*run.turn.notes, *event.append)))
 
 
-def taken_up(run: Run[S], messages: Sequence[Message]) -> Run[S] | None:
+def adopt_open_calls(run: Run[S], messages: Sequence[Message]) -> Run[S] | None:
     """Return the run with the open calls that end `messages` as its turn's; None without any.
 
     The assistant message and the results that are there already leave the history, to be
@@ -130,7 +130,7 @@ def _replaced(run: Run[S], messages: tuple[Message, ...], *, keep_open: bool) ->
     must never share a key. What somebody adds after them (`keep_open` is false) closes them.
     """
     turn = run.turn
-    taken = taken_up(run, messages)
+    taken = adopt_open_calls(run, messages)
     if taken is not None and (not turn.results or taken.turn.calls == turn.calls):
         return taken
     if not keep_open:
@@ -158,7 +158,7 @@ def unanswered(run: Run[S]) -> str:
     )
 
 
-def told(run: Run[S], notes: Sequence[Note]) -> Run[S]:
+def add_notes(run: Run[S], notes: Sequence[Note]) -> Run[S]:
     """Return the run with these notes in its conversation, or waiting for the turn in hand.
 
     `unanswered` has been asked before.

@@ -20,7 +20,15 @@ from msgspec.json import Decoder, Encoder
 from pydantic.errors import PydanticUserError
 
 from ..errors import ConfigError, known_name
-from ..events import Answer, Asked, Changes, Joined, Judged, Left, Tripped
+from ..events import (
+    Answer,
+    AnswerChecked,
+    BranchesJoined,
+    Changes,
+    NodeReturned,
+    RequestYielded,
+    StopRequested,
+)
 from ..policy.policy import Condition, Policy, Rule, policy_of, untold
 from ..stores.codec import Codec
 from ..tools.tool import AnyTool, ToolContext
@@ -30,7 +38,7 @@ __all__ = [
     "NO_GATES",
     "Gates",
     "answer_of",
-    "check_answer",
+    "check_callback_answer",
     "check_kind",
     "check_state",
     "conditions_of",
@@ -58,18 +66,22 @@ class Gates(NamedTuple):
 NO_GATES: Final = Gates((), ())
 
 
-def check_answer(answer: object, callback: str) -> Answer:
+def check_callback_answer(answer: object, callback: str) -> Answer:
     """Return the answer of a callback if a journal can hold it; `check_state` sees a state in it.
 
     Raises:
         ConfigError: it is no answer, or a field of it is of another type.
     """
-    if not isinstance(answer, Changes | Tripped | Left | Judged | Joined | Asked):
+    if not isinstance(
+        answer,
+        Changes | StopRequested | NodeReturned | AnswerChecked | BranchesJoined | RequestYielded,
+    ):
         raise ConfigError(
-            f"callback {callback!r} returns Changes, Tripped, Left, Judged, Joined or Asked; "
+            f"callback {callback!r} returns Changes, StopRequested, NodeReturned, AnswerChecked, "
+            "BranchesJoined or RequestYielded; "
             f"found {type(answer).__name__}"
         )
-    bare = evolve(answer, state=None) if isinstance(answer, Left) else answer
+    bare = evolve(answer, state=None) if isinstance(answer, NodeReturned) else answer
     try:
         DECODER.decode(ENCODER.encode(bare))
     except UnicodeEncodeError:

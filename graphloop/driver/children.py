@@ -16,11 +16,11 @@ from ..spending import Spent
 from ..step import Step
 from ..values import evolve
 from .performer import Performer
-from .ports import ChildRun, Nested, Parked, Ports, Resumption
+from .ports import ChildRun, ChildStep, Parked, Ports, Resumption
 
 __all__ = ["ChildDriver", "ChildRuns", "child_ended", "child_unwanted"]
 
-Watched: TypeAlias = AsyncGenerator[Step[Any] | Live | Nested, None]
+Watched: TypeAlias = AsyncGenerator[Step[Any] | Live | ChildStep, None]
 
 UNCOUNTED: Final = "what it spends from now on is not counted here"
 
@@ -128,7 +128,7 @@ class ChildRuns:
 
     async def drive(
         self, effect: StartRun, parent: Run[Any]
-    ) -> AsyncGenerator[Nested | Answering | Parked, None]:
+    ) -> AsyncGenerator[ChildStep | Answering | Parked, None]:
         """Drive a child; yield what is seen in it and, last, how it ended, or that it parks."""
         key = effect.key
         if key not in self.started:
@@ -146,7 +146,7 @@ class ChildRuns:
         try:
             async with aclosing(driving):
                 async for seen in driving:
-                    yield Nested(key, effect.agent, opened.graph, seen)
+                    yield ChildStep(key, effect.agent, opened.graph, seen)
         except RunBusy as error:
             # Its driver takes it further: the parent goes on with the rest, and then waits.
             del self._drivers[key]

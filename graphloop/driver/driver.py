@@ -25,7 +25,16 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from ..effects import CallModel, Effect, StartRun
 from ..errors import NotDeterministic, ProviderError, StoreError
-from ..events import Begun, Cancelled, ChildEnded, Event, Queued, Resumed, Started, ToolReturned
+from ..events import (
+    Cancelled,
+    ChildEnded,
+    EffectsStarted,
+    Event,
+    Queued,
+    Resumed,
+    Started,
+    ToolReturned,
+)
 from ..graph import Graph
 from ..providers.base import Live
 from ..run import Run
@@ -39,14 +48,14 @@ from .in_flight import SEEN, InFlight, Source
 from .models import Models
 from .pending import Pending, pending_of
 from .performer import Performer
-from .ports import ChildRun, Nested, Ports, Resumption
+from .ports import ChildRun, ChildStep, Ports, Resumption
 from .recorder import Recorder, first_events, not_before
 
-__all__ = ["AsyncDriver", "DriverState", "Nested", "Seen"]
+__all__ = ["AsyncDriver", "ChildStep", "DriverState", "Seen"]
 
 S = TypeVar("S")
 
-Seen: TypeAlias = Step[S] | Live | Nested
+Seen: TypeAlias = Step[S] | Live | ChildStep
 
 SHARE_S: Final = 0.005
 """How long a run may keep the event loop: effects of a test or a plain function never really wait.
@@ -303,7 +312,7 @@ class AsyncDriver(Generic[S]):
             return await self._take(not_before(self.run, event))
         return None
 
-    async def _next(self, run: Run[S]) -> Live | Nested | Event | None:
+    async def _next(self, run: Run[S]) -> Live | ChildStep | Event | None:
         """Return what happens next: something to see, or an event; None when the run parks.
 
         An abort cancels the wait for effects, and nothing else: never a journal being written.
@@ -322,7 +331,7 @@ class AsyncDriver(Generic[S]):
                 todo = self._in_flight.todo
                 if todo and not stopping and (started := self._started(todo, run)):
                     return started
-                item: Live | Nested | Event | None
+                item: Live | ChildStep | Event | None
                 item = None if stopping else await self._in_flight.next(run)
                 if item is None and (self._left or self._abort is not None):
                     item = await self._stopped()
@@ -332,14 +341,14 @@ class AsyncDriver(Generic[S]):
                     self._heard.insert(0, item)
         return (self._asides or self._heard).pop(0)
 
-    def _started(self, todo: Sequence[Effect], run: Run[S]) -> Begun | None:
+    def _started(self, todo: Sequence[Effect], run: Run[S]) -> EffectsStarted | None:
         """Return the event that must be journaled before the effects that are to do are started.
 
         It costs a write, so it is left out where no driver could ever resume the run; and what is
         not going to start must not seem to have started.
         """
         risky = self._performer.risky(todo, run) if self._ports.resumable else ()
-        return Begun(self._ports.clock(), risky) if risky else None
+        return EffectsStarted(self._ports.clock(), risky) if risky else None
 
     async def _stopped(self) -> Event | None:
         if self._abort is None:

@@ -33,14 +33,14 @@ from .cancellation import (
 )
 from .models import DELTAS
 from .performer import Performed, Performer
-from .ports import LeftOpen, Nested, Parked
+from .ports import ChildStep, LeftOpen, Parked
 
 __all__ = ["SEEN", "InFlight", "Item", "Source"]
 
 S = TypeVar("S")
 T = TypeVar("T")
 
-Item: TypeAlias = Live | Nested | Answering | Parked
+Item: TypeAlias = Live | ChildStep | Answering | Parked
 Inbox: TypeAlias = "asyncio.Queue[Item | BaseException]"
 
 INBOX_MAX: Final = 256
@@ -63,7 +63,7 @@ Of a run that is forgotten where no caller listens, the garbage collector would 
 at once, in any order, instead of having the driver end what it has started.
 """
 
-SEEN: Final = (*DELTAS, Nested)
+SEEN: Final = (*DELTAS, ChildStep)
 """What is shown and then forgotten; everything else answers an effect."""
 
 
@@ -127,7 +127,7 @@ class InFlight(Generic[S]):
         self.todo = []
         self.start(run.pending.values(), run)
 
-    async def next(self, run: Run[S]) -> Live | Nested | Answering | None:
+    async def next(self, run: Run[S]) -> Live | ChildStep | Answering | None:
         """Start what is to do, and return what is heard first; None when nothing will be.
 
         It is also None when the driver has interrupted its own wait.
@@ -325,7 +325,7 @@ async def _end(left: set[asyncio.Task[None]], watched: set[asyncio.Task[None]]) 
 
 
 def _is_step(item: object) -> bool:
-    while isinstance(item, Nested):
+    while isinstance(item, ChildStep):
         item = item.seen
     return not isinstance(item, DELTAS)
 

@@ -19,10 +19,10 @@ from ..values import Message
 
 __all__ = [
     "Pending",
+    "answer_parameters",
     "ask_key",
     "bad_edit",
     "capability_of",
-    "parameters_of",
     "pending_of",
     "question_of",
     "unfit",
@@ -115,7 +115,7 @@ def question_of(
         token,
         effect.expires_at,
         effect.unknown,
-        parameters_of(run, effect),
+        answer_parameters(run, effect),
         bool(effect.takes),
         messages if reply is None or run.turn.number < 0 else messages.append(reply.message),
     )
@@ -130,7 +130,7 @@ def ask_key(effect: AskHuman | CallTool) -> str:
     return f"{effect.key}#{effect.id}" if again else effect.key
 
 
-def parameters_of(run: Run[Any], effect: AskHuman) -> str:
+def answer_parameters(run: Run[Any], effect: AskHuman) -> str:
     """Return what an edit has to be, as JSON Schema text; empty if it is not known."""
     tools = (*run.turn.tools, *run.setup.tools)
     name = effect.call.name

@@ -11,7 +11,16 @@ import traceback
 from collections.abc import Container, Iterable, Sequence
 from typing import Final, Generic, Literal, TypeAlias, TypeVar, assert_never
 
-from ..effects import AskHuman, CallModel, CallTool, CheckCalls, Effect, HandOver, Invoke, StartRun
+from ..effects import (
+    AskHuman,
+    AwaitCaller,
+    CallModel,
+    CallTool,
+    CheckCalls,
+    Effect,
+    Invoke,
+    StartRun,
+)
 from ..errors import ConfigError, NotDeterministic, ProviderError, known_name
 from ..events import (
     Answering,
@@ -22,7 +31,7 @@ from ..events import (
     Decided,
     EffectFailed,
     Failure,
-    Left,
+    NodeReturned,
     Steered,
     ToolReturned,
 )
@@ -38,7 +47,7 @@ from .callback_results import (
     NO_GATES,
     Gates,
     answer_of,
-    check_answer,
+    check_callback_answer,
     check_state,
     conditions_of,
     gates_of,
@@ -52,7 +61,7 @@ __all__ = ["Performed", "Performer", "failed"]
 
 S = TypeVar("S")
 
-Performed: TypeAlias = CheckCalls | CallTool | AskHuman | Invoke | HandOver
+Performed: TypeAlias = CheckCalls | CallTool | AskHuman | Invoke | AwaitCaller
 
 UNGATED: Final = CallCheck()
 
@@ -84,7 +93,7 @@ class Performer(Generic[S]):
                 return True
             case AskHuman():
                 return self._ports.approve is not None or self._is_handed_in(effect.key)
-            case HandOver():
+            case AwaitCaller():
                 return not self._ports.attended
             case _:
                 return True
@@ -126,7 +135,7 @@ class Performer(Generic[S]):
             children: keys of the child runs that have started, here or elsewhere.
         """
         todo = tuple(todo)
-        # Of a call that had started, and may not simply happen again, `Begun` would have told.
+        # The journal names each started call that may not happen again (`EffectsStarted`).
         recorded = self.risky(todo, run) if self._ports.resumable else ()
         here = {effect.id for effect in todo}
         return tuple(
@@ -184,13 +193,13 @@ class Performer(Generic[S]):
                 raise
             return self.fail(effect, error)
 
-    async def _ask(self, effect: AskHuman | Invoke | HandOver, run: Run[S]) -> Answering:
+    async def _ask(self, effect: AskHuman | Invoke | AwaitCaller, run: Run[S]) -> Answering:
         match effect:
             case AskHuman():
                 return await self._ask_human(effect, run)
             case Invoke():
                 return await self._invoke(effect, run)
-            case HandOver():
+            case AwaitCaller():
                 return Steered(self._ports.clock(), effect.id)
             case _:
                 assert_never(effect)
@@ -341,8 +350,8 @@ class Performer(Generic[S]):
                 f"the graph calls {effect.callback!r}, which this driver was not given; "
                 f"it has {sorted(self._ports.callbacks) or 'no callbacks'}"
             )
-        answer = check_answer(await awaited(callback(run)), effect.callback)
-        if isinstance(answer, Left) and (answer.changed or answer.state is not None):
+        answer = check_callback_answer(await awaited(callback(run)), effect.callback)
+        if isinstance(answer, NodeReturned) and (answer.changed or answer.state is not None):
             made = f"callback {effect.callback!r} returns"
             check_state(answer.state, self._ports.state_type, made, kept=self._ports.kept)
         return CallbackReturned(self._ports.clock(), effect.id, answer)

@@ -27,8 +27,8 @@ __all__ = [
     "Callback",
     "ChildPlan",
     "ChildRun",
+    "ChildStep",
     "LeftOpen",
-    "Nested",
     "Parked",
     "Ports",
     "Price",
@@ -72,7 +72,7 @@ class Ports(Generic[S]):
         gates: the gates above, and the one that is given with the run, outermost first, as this
             process knows them (`gates_of`). They hold in child runs as well.
         own: the rules of the graph's own gates, for the functions of their conditions.
-        attended: whether `HandOver` waits for the caller of the run; otherwise nobody steers.
+        attended: whether `AwaitCaller` waits for the caller of the run; otherwise nobody steers.
         resumable: whether somebody could take the run up again that was left in the middle of a
             tool: then what must not repeat is journaled before it begins. False only where nobody
             else can reach the store.
@@ -116,7 +116,7 @@ class Parked(Struct, frozen=True):
     effect: int
 
 
-class Nested(Struct, frozen=True):
+class ChildStep(Struct, frozen=True):
     """Something seen in a child run: `key` is the child's key in its parent.
 
     `seen` is a step, a delta, or something seen in a child of the child.
@@ -125,7 +125,7 @@ class Nested(Struct, frozen=True):
     key: str
     agent: str
     graph: Graph[Any]
-    seen: Step[Any] | Live | Nested
+    seen: Step[Any] | Live | ChildStep
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from typing import Any, Final, Generic, TypeVar, cast
 
 from ..effects import CallModel
 from ..errors import Fenced, IllegalEvent, ProviderError, RunBusy, StoreError, UnknownRun
-from ..events import Begun, Decided, EffectFailed, Event, Queued, Started
+from ..events import Decided, EffectFailed, EffectsStarted, Event, Queued, Started
 from ..graph import Graph
 from ..replay import replay_steps
 from ..run import EndReason, Run
@@ -128,7 +128,7 @@ class Recorder(Generic[S]):
         if isinstance(event, EffectFailed) and not isinstance(taken, Exception):
             failed = self._interruption(event, taken.run)
             if failed is not None:
-                started = Begun(event.at, (event.effect,), event.spent)
+                started = EffectsStarted(event.at, (event.effect,), event.spent)
                 taken, cut = await self.take(started, leaving=leaving)
                 return taken, cut or failed
         self._is_torn, self._ends = True, isinstance(taken, Exception) or taken.run.ended

@@ -21,13 +21,13 @@ __all__ = [
     "NO_TOOL",
     "Beyond",
     "answer",
-    "beyond",
     "deeper",
-    "free",
-    "has_room",
+    "has_capacity",
     "no_start",
     "places_of",
     "queued",
+    "refusals",
+    "remaining",
     "starts",
     "too_deep",
     "tools_waiting",
@@ -70,7 +70,7 @@ def answer(turn: Turn, place: int, content: str, status: ResultStatus) -> ToolRe
     return ToolResult(call_key(turn.number, place), call.id, call.name, content, status)
 
 
-def beyond(run: Run[S], queues: Sequence[Queue]) -> dict[int, Beyond]:
+def refusals(run: Run[S], queues: Sequence[Queue]) -> dict[int, Beyond]:
     """Return results for those calls, of all that wait, that no bound of the run has room for."""
     agents = [queue for queue in queues if queue.tool.kind == "agent"]
     refused = _agents_beyond(run, agents) if agents else {}
@@ -125,7 +125,7 @@ def without_room(turn: Turn, refused: Iterable[Beyond]) -> Turn:
     return evolve(turn, beyond_budget=tuple(dict.fromkeys(limits))) if limits else turn
 
 
-def free(run: Run[S], tool_calls: int, agent_calls: int = 0) -> Budget:
+def remaining(run: Run[S], tool_calls: int, agent_calls: int = 0) -> Budget:
     """Return what the budget has left beside what is reserved for children and for these calls."""
     left = run.setup.budget.left(run.spent)
     for effect in run.pending.values():
@@ -137,9 +137,9 @@ def free(run: Run[S], tool_calls: int, agent_calls: int = 0) -> Budget:
     return left.without(Budget(tool_calls=tool_calls, agent_calls=agent_calls))
 
 
-def has_room(run: Run[S]) -> bool:
+def has_capacity(run: Run[S]) -> bool:
     """Whether the budget has a tool call left that nobody waits for."""
-    return free(run, tools_waiting(run.turn.waiting)).tool_calls != 0
+    return remaining(run, tools_waiting(run.turn.waiting)).tool_calls != 0
 
 
 def _agents_beyond(run: Run[S], agents: Sequence[Queue]) -> dict[int, Beyond]:

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar
 
 from ..contract import Contract, Moves
-from ..conversation.steering import taken_up
+from ..conversation.steering import adopt_open_calls
 from ..effects import Effect
 from ..events import Event
 from ..limits.capacity import answer
 from ..node_protocol import Leave, Reaction, outcomes_of
 from ..outcomes import Aborted, AnsweredCalls, Final, Refused, Resend
-from ..run import Ending, EndReason, Measured, Run, RunRecord, ended_by, evolve
+from ..run import Ending, EndReason, Measured, Record, Run, ended_by, evolve
 from ..turn import StepResult, Turn
 from ..values import (
     AssistantMessage,
@@ -131,7 +131,7 @@ class Append(FrozenFields):
         if turn.dropped:
             # Open calls of the caller's conversation wait in the turn, never in the history: it is
             # paired wherever the run stops.
-            run = taken_up(run, run.messages) or run
+            run = adopt_open_calls(run, run.messages) or run
         if run.ending is not None:
             return Leave(run, _over(run.ending))
         if turn.notes or turn.dropped or run.inbox.steering:
@@ -165,7 +165,7 @@ def _over(ending: Ending) -> Final | Aborted:
     return Aborted() if ending.reason in BROKEN_OFF else Final()
 
 
-def _with(record: RunRecord, added: Sequence[Message], steps: Sequence[StepResult]) -> RunRecord:
+def _with(record: Record, added: Sequence[Message], steps: Sequence[StepResult]) -> Record:
     return evolve(record, added=record.added.append(*added), steps=record.steps.append(*steps))
 
 

@@ -22,11 +22,11 @@ from ..events import ChildEnded, Decided, EffectFailed, Event, Steered, ToolRetu
 from ..limits.capacity import (
     NO_TOOL,
     answer,
-    beyond,
-    free,
-    has_room,
+    has_capacity,
     places_of,
     queued,
+    refusals,
+    remaining,
     starts,
     tools_waiting,
     without_room,
@@ -36,7 +36,7 @@ from ..outcomes import Aborted, Done, Held
 from ..rules import describe_rule
 from ..run import Run, evolve
 from ..spending import whole_number
-from ..turn import Queue, Turn, Verdict
+from ..turn import CallVerdict, Queue, Turn
 from ..values import (
     Message,
     ResultStatus,
@@ -150,7 +150,7 @@ class Execute(FrozenFields):
             case ChildEnded(), StartRun():
                 call = run.turn.calls[call_place(answered.key)]
                 result = _result(answered.key, call, event.content, event.status)
-            case Decided(), AskHuman() if _is_allowed(event, answered) and has_room(run):
+            case Decided(), AskHuman() if _is_allowed(event, answered) and has_capacity(run):
                 return self._again(run, call_place(answered.key))
             case ((Decided() | EffectFailed()), AskHuman()):
                 result = _result(answered.key, answered.call, NOT_AGAIN, "unknown")
@@ -197,7 +197,7 @@ class Execute(FrozenFields):
     def _go_on(
         self, run: Run[S], results: tuple[ToolResult | None, ...], queues: tuple[Queue, ...]
     ) -> Reaction[S, ExecuteOutcome]:
-        if refused := beyond(run, queues):
+        if refused := refusals(run, queues):
             slots = list(results)
             for place, one in refused.items():
                 slots[place] = one.result
@@ -269,7 +269,7 @@ def _without(queues: tuple[Queue, ...], ready: Mapping[int, ToolSpec]) -> tuple[
 def _may_ask(run: Run[S], effect: CallTool) -> bool:
     """Whether to ask once more about a call that may have run: who let it through, if it could."""
     verdict = run.turn.verdicts[call_place(effect.key)]
-    return verdict is not None and verdict.asked and has_room(run)
+    return verdict is not None and verdict.asked and has_capacity(run)
 
 
 def _ask_again(run: Run[S], effect: CallTool) -> Wait[S]:
@@ -305,7 +305,7 @@ def _wishes(
     for queue in queues:
         if queue.tool.kind == "agent":
             agents.append(queue.places)
-    left = free(run, tools_waiting(queues), starts(queues)) if agents else run.setup.budget
+    left = remaining(run, tools_waiting(queues), starts(queues)) if agents else run.setup.budget
     wishes: list[CallTool | StartRun] = []
     for effect_id, (place, tool) in enumerate(ready.items(), run.next_effect):
         call, key = _call(turn, place), call_key(turn.number, place)
@@ -339,7 +339,7 @@ def _hand_off(
     for other in handoffs[1:]:
         slots[other] = answer(turn, other, problem, "error")
     run = evolve(run, turn=evolve(turn, results=tuple(slots), waiting=()))
-    budget = free(run, 0, 1)
+    budget = remaining(run, 0, 1)
     start = StartRun(run.next_effect, key, call.name, call.arguments, messages, budget)
     return Wait(run, (start,))
 
@@ -364,7 +364,7 @@ def _conversation(run: Run[S], results: tuple[ToolResult | None, ...]) -> Sequen
     return run.messages.append(evolve(reply.message, parts=parts), *given)
 
 
-def _refusal(turn: Turn, index: int, verdict: Verdict | None) -> ToolResult | None:
+def _refusal(turn: Turn, index: int, verdict: CallVerdict | None) -> ToolResult | None:
     if verdict is None:
         # No gate has spoken: fail closed. A checked graph cannot come here (GL2).
         return answer(turn, index, NO_GATE, "denied")

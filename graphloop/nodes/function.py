@@ -15,14 +15,14 @@ from msgspec import DecodeError, ValidationError
 from msgspec.json import decode
 
 from ..contract import Cap, ChildContract, Contract
-from ..conversation.steering import told, unanswered
+from ..conversation.steering import add_notes, unanswered
 from ..effects import Ask, AskPerson, Effect, Invoke
-from ..events import Asked, CallbackReturned, EffectFailed, Event, Failure, Left
+from ..events import CallbackReturned, EffectFailed, Event, Failure, NodeReturned, RequestYielded
 from ..node_protocol import Kind, Leave, Reaction, Wait
 from ..outcomes import Aborted, Failed, Outcome, outcome_name
 from ..run import Ending, EndReason, Run, ended_by, evolve, with_count
 from ..spending import whole_number
-from .dialogue import Asks, entered, heard_back, over, wish
+from .dialogue import Asks, heard_back, over, wish, with_dialogue
 
 __all__ = ["Function"]
 
@@ -105,17 +105,19 @@ class Function:
 
     def enter(self, run: Run[S], /) -> Reaction[S, Outcome]:
         """Call the function."""
-        return self._called(run if self.asks is None else entered(run))
+        return self._called(run if self.asks is None else with_dialogue(run))
 
     def on(self, run: Run[S], event: Event, answered: Effect | None, /) -> Reaction[S, Outcome]:
         """Leave by what it answered, or have answered what it asks."""
         match event:
-            case CallbackReturned(answer=Left() as left):
+            case CallbackReturned(answer=NodeReturned() as left):
                 return self._left(over(run), left)
-            case CallbackReturned(answer=Asked(ask=ask)) if self.asks is not None:
+            case CallbackReturned(answer=RequestYielded(ask=ask)) if self.asks is not None:
                 return self._asked(run, ask, self.asks)
             case CallbackReturned(answer=answer):
-                found = f"{self.callback!r} answers with Left; found {type(answer).__name__}"
+                found = (
+                    f"{self.callback!r} answers with NodeReturned; found {type(answer).__name__}"
+                )
                 return _failed(run, Failure("ConfigError", found))
             case EffectFailed() if isinstance(answered, Invoke):
                 return _failed(run, event.failure)
@@ -143,7 +145,7 @@ class Function:
     def _refused(self, run: Run[S], failure: Failure) -> Reaction[S, Outcome]:
         return _failed(run, evolve(failure, message=f"node {self.name!r}: {failure.message}"))
 
-    def _left(self, run: Run[S], left: Left) -> Reaction[S, Outcome]:
+    def _left(self, run: Run[S], left: NodeReturned) -> Reaction[S, Outcome]:
         kind = next((one for one in self.leaves_by if one.__name__ == left.outcome), None)
         if kind is None:
             known = ", ".join(sorted(one.__name__ for one in self.leaves_by))
@@ -158,7 +160,7 @@ class Function:
         if left.notes:
             if why := unanswered(run):
                 return self._refused(run, Failure("ConfigError", why))
-            run = told(run, left.notes)
+            run = add_notes(run, left.notes)
         if left.changed:
             # The codec, or the function's annotation, has seen to its type.
             run = evolve(run, state=cast("S", left.state))

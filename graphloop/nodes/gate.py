@@ -19,13 +19,13 @@ from ..contract import Contract
 from ..effects import AskHuman, CheckCalls, Effect
 from ..errors import IllegalEvent
 from ..events import CallCheck, CallsChecked, Decided, EffectFailed, Event
-from ..limits.capacity import Beyond, beyond, queued, without_room
+from ..limits.capacity import Beyond, queued, refusals, without_room
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Settled
 from ..policy.policy import Rule, decide, denial, refuse_shadowed, untold
 from ..rules.monitor import Wanted, foreseen, refusal
 from ..run import Run, evolve
-from ..turn import Turn, Verdict
+from ..turn import CallVerdict, Turn
 from ..values import ToolCall, call_key, call_place
 from .frozen_fields import FrozenFields
 
@@ -35,8 +35,8 @@ S = TypeVar("S")
 
 GateOutcome: TypeAlias = Settled | Aborted
 
-RUN: Final = Verdict("run")
-ANSWERED: Final = Verdict("answered")
+RUN: Final = CallVerdict("run")
+ANSWERED: Final = CallVerdict("answered")
 CLEAR: Final = CallCheck()
 SETTLED: Final = Settled()
 TOO_LATE: Final = denial("the approval had expired.")
@@ -88,7 +88,7 @@ class Gate(FrozenFields):
             for one in turn.verdicts
         ):
             return _ask(run)
-        verdicts: list[Verdict | None] = []
+        verdicts: list[CallVerdict | None] = []
         places: list[int] = []
         nothing = (None,) * len(turn.calls)
         for at, (call, result, said) in enumerate(
@@ -145,7 +145,7 @@ class Gate(FrozenFields):
             turn = evolve(turn, verdicts=(RUN,) * len(checks))
             return Leave(evolve(run, turn=turn), SETTLED)
         remaining = iter(checks)
-        verdicts: list[Verdict] = []
+        verdicts: list[CallVerdict] = []
         for call, decided in zip(
             turn.calls, turn.verdicts or (None,) * len(turn.calls), strict=True
         ):
@@ -163,16 +163,18 @@ class Gate(FrozenFields):
             return Leave(run, SETTLED)
         return _ask(run)
 
-    def _rejudge(self, run: Run[S], edited: CheckCalls, check: CallCheck) -> Verdict:
+    def _rejudge(self, run: Run[S], edited: CheckCalls, check: CallCheck) -> CallVerdict:
         """Return the verdict on a call that a human has edited: the rules may still deny it."""
         call, said = edited.calls[0], run.turn.verdicts[call_place(edited.key)]
         verdict = self._judge(run, call, check)
         if verdict.kind in {"deny", "invalid"}:
             return verdict
         took_s = None if said is None else said.took_s
-        return Verdict("run", arguments=call.arguments, asked=True, took_s=took_s)
+        return CallVerdict("run", arguments=call.arguments, asked=True, took_s=took_s)
 
-    def _judge_again(self, run: Run[S], call: ToolCall, check: CallCheck, said: Verdict) -> Verdict:
+    def _judge_again(
+        self, run: Run[S], call: ToolCall, check: CallCheck, said: CallVerdict
+    ) -> CallVerdict:
         """Return the verdict on a call that another gate would let run, or ask about."""
         verdict = self._judge(run, call, check)
         if verdict.kind in {"deny", "invalid"}:
@@ -184,12 +186,12 @@ class Gate(FrozenFields):
             return said if verdict.kind == "run" else verdict
         if said.took_s is None or verdict.ttl_s is None or said.took_s < verdict.ttl_s:
             return said
-        return Verdict("deny", TOO_LATE)
+        return CallVerdict("deny", TOO_LATE)
 
-    def _judge(self, run: Run[S], call: ToolCall, check: CallCheck) -> Verdict:
+    def _judge(self, run: Run[S], call: ToolCall, check: CallCheck) -> CallVerdict:
         """Return the strictest verdict on a call."""
         if check.problem:
-            return Verdict("invalid", check.problem)
+            return CallVerdict("invalid", check.problem)
         above, rules = run.setup.rules, list[Rule]()
         if call.name not in run.setup.own:
             rules += [_rule(one, call.name, check, level) for level, one in enumerate(above)]
@@ -197,15 +199,15 @@ class Gate(FrozenFields):
         # The conditions of all gates of one run are looked at together, below those of its parents.
         rules += [_rule(one, call.name, check, len(above)) for one in run.turn.gated]
         if not rules:
-            return Verdict("held", gate=self.name) if check.needs_approval else RUN
+            return CallVerdict("held", gate=self.name) if check.needs_approval else RUN
         for rule in rules:
             if rule.verdict == "deny":
-                return Verdict("deny", denial(rule.reason))
+                return CallVerdict("deny", denial(rule.reason))
         asking = [rule for rule in rules if rule.verdict == "ask"]
         if not asking and not check.needs_approval:
             return RUN
         limits = [rule.ttl_s for rule in asking if rule.ttl_s is not None]
-        return Verdict("held", ttl_s=min(limits, default=None), gate=self.name)
+        return CallVerdict("held", ttl_s=min(limits, default=None), gate=self.name)
 
 
 def _is_ungated(run: Run[S]) -> bool:
@@ -213,7 +215,7 @@ def _is_ungated(run: Run[S]) -> bool:
     return not (run.setup.rules or run.turn.gated or run.watch.monitor.automata)
 
 
-def _is_open(said: Verdict | None) -> bool:
+def _is_open(said: CallVerdict | None) -> bool:
     """Whether a gate has still to speak of a call: no other has refused it."""
     return said is None or said.kind in {"run", "held"}
 
@@ -228,7 +230,7 @@ def _runs_first(turn: Turn) -> bool:
     return any(not queue.tool.takes_over for queue in queued(turn, running))
 
 
-def _as_decided(call: ToolCall, said: Verdict | None) -> ToolCall:
+def _as_decided(call: ToolCall, said: CallVerdict | None) -> ToolCall:
     """Return a call as it would run: a human may have edited it at another gate."""
     if said is None or not said.arguments:
         return call
@@ -254,12 +256,12 @@ def _rule(rules: tuple[Rule, ...], tool: str, check: CallCheck, level: int) -> R
     return decide(rules, tool, held, untold(rules, held, unmet))
 
 
-def _unknown(call: ToolCall, offered: tuple[str, ...]) -> Verdict:
+def _unknown(call: ToolCall, offered: tuple[str, ...]) -> CallVerdict:
     names = ", ".join(offered) or "none"
-    return Verdict("unknown", f'No such tool: "{call.name}". Available tools: {names}.')
+    return CallVerdict("unknown", f'No such tool: "{call.name}". Available tools: {names}.')
 
 
-def _foreseen(run: Run[S], verdicts: list[Verdict]) -> list[Verdict]:
+def _foreseen(run: Run[S], verdicts: list[CallVerdict]) -> list[CallVerdict]:
     """Deny the calls that a temporal rule will forbid whatever people say: nobody is asked.
 
     What needs nobody's word here may need it at another gate; the rules have their say of it when
@@ -278,7 +280,7 @@ def _foreseen(run: Run[S], verdicts: list[Verdict]) -> list[Verdict]:
         for at in open_at
     ]
     denied = {
-        at: Verdict("deny", refusal(rule))
+        at: CallVerdict("deny", refusal(rule))
         for at, rule in zip(open_at, foreseen(run.watch.monitor, wanted), strict=True)
         if rule is not None and verdicts[at].kind == "held"
     }
@@ -307,7 +309,7 @@ def _bounded(run: Run[S]) -> Run[S]:
     results = list(turn.results or (None,) * len(turn.calls))
     verdicts = list(turn.verdicts)
     answered: list[Beyond] = []
-    for place, one in beyond(run, queued(turn, places)).items():
+    for place, one in refusals(run, queued(turn, places)).items():
         verdict = verdicts[place]
         # What needs nobody's word runs if another call is denied: whoever runs it will know.
         if verdict is not None and verdict.kind == "held":
@@ -338,7 +340,7 @@ def _answered(
 ) -> Reaction[S, GateOutcome]:
     """Take a human's word for one call."""
     if isinstance(event, EffectFailed):
-        denied = Verdict("deny", f"{denial()} The approver failed: {event.failure.message}")
+        denied = CallVerdict("deny", f"{denial()} The approver failed: {event.failure.message}")
         return _settled(_decided(run, asked.key, denied))
     verdict = _timed(run, event, asked)
     if verdict.arguments:
@@ -357,7 +359,7 @@ def _recheck(run: Run[S], asked: AskHuman, arguments: str) -> Reaction[S, GateOu
     return Wait(run, (check,))
 
 
-def _timed(run: Run[S], decided: Decided, asked: AskHuman) -> Verdict:
+def _timed(run: Run[S], decided: Decided, asked: AskHuman) -> CallVerdict:
     """Return what a decision comes to, and how long it took: the next gate may be stricter."""
     verdict, held = _verdict(decided, asked), run.turn.verdicts[call_place(asked.key)]
     if verdict.kind != "run" or held is None or held.asked_at is None:
@@ -366,16 +368,16 @@ def _timed(run: Run[S], decided: Decided, asked: AskHuman) -> Verdict:
     return evolve(verdict, took_s=given_at - held.asked_at)
 
 
-def _verdict(decided: Decided, asked: AskHuman) -> Verdict:
+def _verdict(decided: Decided, asked: AskHuman) -> CallVerdict:
     if not decided.approved:
-        return Verdict("deny", denial(decided.reason))
+        return CallVerdict("deny", denial(decided.reason))
     given_at = decided.at if decided.given_at is None else decided.given_at
     if asked.expires_at is not None and not given_at < asked.expires_at:
-        return Verdict("deny", TOO_LATE)
-    return Verdict("run", decided.reason, decided.arguments, asked=True)
+        return CallVerdict("deny", TOO_LATE)
+    return CallVerdict("run", decided.reason, decided.arguments, asked=True)
 
 
-def _decided(run: Run[S], key: str, verdict: Verdict) -> Run[S]:
+def _decided(run: Run[S], key: str, verdict: CallVerdict) -> Run[S]:
     turn, place = run.turn, call_place(key)
     verdicts = (*turn.verdicts[:place], verdict, *turn.verdicts[place + 1 :])
     return evolve(run, turn=evolve(turn, verdicts=verdicts))

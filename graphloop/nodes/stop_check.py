@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias, TypeVar
 
 from ..contract import Cap, Contract, Moves
 from ..effects import Effect, Invoke
-from ..events import CallbackReturned, EffectFailed, Event, Failure, Tripped
+from ..events import CallbackReturned, EffectFailed, Event, Failure, StopRequested
 from ..limits.stop import Condition, StopInfo
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Failed, Go, Stop
@@ -92,10 +92,12 @@ class StopCheck(FrozenFields):
     ) -> Reaction[S, StopCheckOutcome]:
         """Decide, with what the user's predicates said."""
         match event:
-            case CallbackReturned(answer=Tripped(names=names)):
+            case CallbackReturned(answer=StopRequested(names=names)):
                 return self._decide(run, names)
             case CallbackReturned(answer=answer):
-                found = f"{self.callback!r} answers with Tripped; found {type(answer).__name__}"
+                found = (
+                    f"{self.callback!r} answers with StopRequested; found {type(answer).__name__}"
+                )
                 failure = Failure("ConfigError", found)
             case EffectFailed():
                 failure = event.failure

@@ -14,7 +14,7 @@ from typing import Final, Literal, TypeAlias, TypeVar
 from ..contract import Cap, Contract, Moves
 from ..effects import Effect, Invoke
 from ..errors import ConfigError
-from ..events import CallbackReturned, EffectFailed, Event, Failure, Judged
+from ..events import AnswerChecked, CallbackReturned, EffectFailed, Event, Failure
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Accepted, Failed, FollowUp, Rejected
 from ..run import Ending, EndReason, Run, ended_by, evolve
@@ -105,11 +105,11 @@ class Verify(FrozenFields):
     ) -> Reaction[S, VerifyOutcome]:
         """Go on to the next check, or send the answer back."""
         match event, answered:
-            case CallbackReturned(answer=Judged() as judged), Invoke(callback=callback):
+            case CallbackReturned(answer=AnswerChecked() as judged), Invoke(callback=callback):
                 place = next(at for at, one in enumerate(self.checks) if one.callback == callback)
                 return self._judged(run, place, judged)
             case CallbackReturned(answer=answer), Invoke(callback=callback):
-                found = f"{callback!r} answers with Judged; found {type(answer).__name__}"
+                found = f"{callback!r} answers with AnswerChecked; found {type(answer).__name__}"
                 failure = Failure("ConfigError", found)
             case EffectFailed(), _:
                 failure = event.failure
@@ -122,7 +122,7 @@ class Verify(FrozenFields):
             return _accepted(run)
         return Wait(run, (Invoke(run.next_effect, self.checks[place].callback),))
 
-    def _judged(self, run: Run[S], place: int, judged: Judged) -> Reaction[S, VerifyOutcome]:
+    def _judged(self, run: Run[S], place: int, judged: AnswerChecked) -> Reaction[S, VerifyOutcome]:
         check, ending = self.checks[place], run.ending or Ending(EndReason.COMPLETED)
         if judged.accepted:
             return self._ask(run, place + 1)

@@ -13,7 +13,7 @@ from ..agent.states import changed_fields, lent, same_state
 from ..driver.callback_results import check_kind
 from ..effects import Ask, Note
 from ..errors import MISTAKES, AskFailed, ConfigError, NotDeterministic
-from ..events import Asked, Failure, Left
+from ..events import Failure, NodeReturned, RequestYielded
 from ..outcomes import Outcome, outcome_name
 from ..run import Run
 from ..tools.execution import TooLate, within
@@ -46,7 +46,7 @@ class NodeCall:
     timeout_s: float | None = None
     raises: tuple[tuple[type[Exception], type[Outcome]], ...] = ()
 
-    async def __call__(self, run: Run[Any]) -> Left | Asked:
+    async def __call__(self, run: Run[Any]) -> NodeReturned | RequestYielded:
         """Call the function in the run as it stands.
 
         Raises:
@@ -67,8 +67,8 @@ class NodeCall:
             outcome = next((one for kind, one in self.raises if isinstance(error, kind)), None)
             if outcome is None:
                 raise
-            return Left(outcome.__name__, notes=tuple(context.notes or ()))
-        if isinstance(answer, Asked):
+            return NodeReturned(outcome.__name__, notes=tuple(context.notes or ()))
+        if isinstance(answer, RequestYielded):
             # What will be returned may be changed on the way: each time it is lent anew.
             if not self.signature.changes:
                 self._check_untouched(given, state)
@@ -93,7 +93,9 @@ class NodeCall:
             return await cast("Awaitable[object]", answer)  # isinstance cannot tell of what
         return answer
 
-    def _left(self, answer: object, state: object, given: object, notes: tuple[Note, ...]) -> Left:
+    def _left(
+        self, answer: object, state: object, given: object, notes: tuple[Note, ...]
+    ) -> NodeReturned:
         """Return the answer as a fact."""
         # isinstance cannot tell what is in it.
         pair = cast("tuple[object, ...]", answer) if isinstance(answer, tuple) else (answer,)
@@ -103,9 +105,9 @@ class NodeCall:
         own = encode(outcome).decode() if fields(outcome) else ""
         if len(pair) == 1:
             self._check_untouched(given, state)
-            return Left(type(outcome).__name__, None, own, notes=notes)
+            return NodeReturned(type(outcome).__name__, None, own, notes=notes)
         self._check_state(pair[1], state)
-        return Left(type(outcome).__name__, pair[1], own, changed=True, notes=notes)
+        return NodeReturned(type(outcome).__name__, pair[1], own, changed=True, notes=notes)
 
     def _check_untouched(self, given: object, state: object) -> None:
         if not same_state(given, state):
@@ -163,7 +165,9 @@ class Returned(Struct, frozen=True):
     value: object
 
 
-def played(generator: object, exchanges: Sequence[Exchange], name: str) -> Asked | Returned:
+def played(
+    generator: object, exchanges: Sequence[Exchange], name: str
+) -> RequestYielded | Returned:
     """Return what a generator asks next, or what it returns, once it was answered all that.
 
     Args:
@@ -203,7 +207,7 @@ def _close(generator: Generator[object, object, object], name: str) -> None:
 
 def _played(
     generator: Generator[object, object, object], exchanges: Sequence[Exchange], name: str
-) -> Asked | Returned:
+) -> RequestYielded | Returned:
     answer: object = None
     for place, exchange in enumerate(exchanges):
         try:
@@ -222,7 +226,9 @@ def _played(
                 f"{answer.error}: {answer.message}"
             )
     found = _next(generator, answer)
-    return found if isinstance(found, Returned) else Asked(_ask(found, name, len(exchanges)))
+    return (
+        found if isinstance(found, Returned) else RequestYielded(_ask(found, name, len(exchanges)))
+    )
 
 
 def _next(generator: Generator[object, object, object], answer: object) -> object:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from types import EllipsisType
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, cast, final, overload
 
-from ..agent.bindings import Carried
+from ..agent.bindings import Bindings
 from ..contract import Contract
 from ..effects import Ask, Effect
 from ..events import Event
@@ -90,9 +90,9 @@ class OwnNode(Generic[S, Out]):
         return self.call.signature.state
 
     @property
-    def carried(self) -> Carried:
+    def carried(self) -> Bindings:
         """The function, so that runs need not be given it."""
-        return Carried(callbacks={self.kernel.callback: self.call})
+        return Bindings(callbacks={self.kernel.callback: self.call})
 
     def renamed(self, name: str, /) -> OwnNode[S, Out]:
         """Return a node of the same function under another name."""

@@ -16,7 +16,7 @@ from types import NoneType
 from typing import Any, Generic, TypeVar, cast, final, overload
 
 from ..agent.agent import Agent
-from ..agent.bindings import Carried
+from ..agent.bindings import Bindings
 from ..agent.graph import Graph
 from ..agent.graph_runner import GATED
 from ..agent.hooks import Model
@@ -116,9 +116,9 @@ class SubGraph(Generic[S]):
         return Any
 
     @property
-    def carried(self) -> Carried:
+    def carried(self) -> Bindings:
         """The child, so that runs need not be given it."""
-        return Carried(agents={self.name: self.plan})
+        return Bindings(agents={self.name: self.plan})
 
     def enter(self, run: Run[S], /) -> Reaction[S, ChildOutcome]:
         """Start the child with all that is left of the budget."""

@@ -18,7 +18,7 @@ from ..turn import StepResult
 from ..values import Message, ToolCall, ToolResult, call_key, call_place
 
 __all__ = [
-    "Limit",
+    "ReachedLimit",
     "Shortened",
     "answer_of",
     "calls_of",
@@ -48,7 +48,7 @@ class Shortened(NamedTuple):
     messages_after: int
 
 
-class Limit(NamedTuple):
+class ReachedLimit(NamedTuple):
     """A limit of the budget that stopped a run, and the value that the run had reached."""
 
     which: str
@@ -157,7 +157,7 @@ def shortened(
     return sizes if fewer or sizes.tokens_after < sizes.tokens_before else None
 
 
-def exceeded(run: Run[S]) -> Iterator[Limit]:
+def exceeded(run: Run[S]) -> Iterator[ReachedLimit]:
     """Yield the limits of its budget that ended a run."""
     budget, spent = run.setup.budget, run.spent
     for which, limit, value in (
@@ -168,7 +168,7 @@ def exceeded(run: Run[S]) -> Iterator[Limit]:
         ("budget.agent_calls", budget.agent_calls, spent.agent_calls),
     ):
         if run.ending is not None and limit is not None and which in run.ending.stopped_by:
-            yield Limit(which, limit, value)
+            yield ReachedLimit(which, limit, value)
 
 
 def _was_compacted(graph: Graph[S], before: Run[S] | None, run: Run[S]) -> bool:

@@ -15,13 +15,13 @@ from msgspec import Struct
 
 from ..effects import AskHuman, CallModel, CallTool, Effect, Invoke, StartRun
 from ..events import (
+    AnswerChecked,
     Answering,
-    Begun,
     CallbackReturned,
     ChildEnded,
     EffectFailed,
+    EffectsStarted,
     Event,
-    Judged,
     ModelReplied,
     Queued,
     Resumed,
@@ -196,7 +196,7 @@ class PartView(Generic[S]):
         """Yield the parts of one step."""
         before, run, event = self._run, taken.run, taken.event
         self._run = run
-        if isinstance(event, Begun | Queued | Resumed):
+        if isinstance(event, EffectsStarted | Queued | Resumed):
             return
         if before is None:
             yield RunStart(run.id)
@@ -268,7 +268,7 @@ class PartView(Generic[S]):
                 if full or event.content_seen:
                     reason = FinishReason.CONTEXT_WINDOW if full else FinishReason.OTHER
                     yield StepRetry(self._turn, reason)
-            case CallbackReturned(answer=Judged() as judged), Invoke(callback=check):
+            case CallbackReturned(answer=AnswerChecked() as judged), Invoke(callback=check):
                 attempt = before.counters.rejections.get(check, 0) + 1
                 yield VerifyPart(check, attempt, judged.accepted, judged.feedback)
             case Steered(), _:

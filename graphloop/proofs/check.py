@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 from ..graph import Graph, names_of
 from ..policy.policy import Named
 from ..rules import Rules, rules_of
-from ..rules.names import resolve
+from ..rules.names import resolve_words
 from ..spending import Budget
 from .agreement import disagreements
 from .answers import misanswered
@@ -32,7 +32,7 @@ from .reachability import traps, unreachable
 from .report import Finding, Report, Unknown
 from .serialisable import unwritable
 from .stretches import led_in_circles, long_stretches
-from .suppression import Ignore, aside_in, claimed, set_aside
+from .suppression import Ignore, aside_in, claims, set_aside
 from .temporal import temporal
 
 __all__ = ["check"]
@@ -83,7 +83,7 @@ def check(
     found += _untold(uses)
     if not any(kept):
         found.append(NO_RULES)
-    found = [claimed(one, excuses) for one in found]
+    found = [claims(one, excuses) for one in found]
     told = {one.prefix for one in uses.told} if uses.left_out else None
     findings, aside = set_aside([one for one in found if isinstance(one, Finding)], excuses, told)
     findings = tuple([_written(one, ground) for one in findings])
@@ -111,7 +111,7 @@ def _kept(graphs: Iterable[Nested], asked: Rules, tools: tuple[str, ...]) -> lis
     for one in graphs:
         rules = one.rules if one.path else one.rules & asked
         known = tools if tools and not one.path else None
-        kept.append(resolve(rules, names_of(one.graph, known)))
+        kept.append(resolve_words(rules, names_of(one.graph, known)))
     return kept
 
 

@@ -16,7 +16,7 @@ from ..errors import ConfigError
 from ..graph import Edge, Graph, names_of
 from ..nodes.gate import Gate
 from ..rules import AtMost, Rules, TemporalRule, describe_rule, rules_of
-from ..rules.names import resolve
+from ..rules.names import resolve_words
 from ..values import evolve
 from .bound import bound
 from .check import check
@@ -165,7 +165,7 @@ def _compared(
 def _meaning(graph: Graph[S], rule: TemporalRule) -> Rules | str:
     """Return a rule with its words looked up; or why they mean nothing."""
     try:
-        return resolve(Rules((rule,)), names_of(graph))
+        return resolve_words(Rules((rule,)), names_of(graph))
     except ConfigError as error:
         return str(error)
 

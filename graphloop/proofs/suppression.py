@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from .report import PROPERTIES, Finding, Suppressed, Unknown
 
-__all__ = ["Ignore", "aside_in", "claimed", "excused", "set_aside"]
+__all__ = ["Ignore", "aside_in", "claims", "excused", "set_aside"]
 
 Ignore: TypeAlias = Mapping[tuple[str, str], str]
 """Reasons by node and code; an empty node stands for the graph as a whole."""
@@ -27,7 +27,7 @@ def aside_in(ignore: Ignore) -> frozenset[str]:
     return frozenset(node.rpartition("/")[2] for node, code in ignore if code == "GL4")
 
 
-def claimed(found: Finding | Unknown, ignore: Ignore) -> Finding | Unknown:
+def claims(found: Finding | Unknown, ignore: Ignore) -> Finding | Unknown:
     """Return what nobody can tell as a finding, where somebody answers for it."""
     if isinstance(found, Finding) or not found.node or not excused(found, ignore):
         return found

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias, final
 from ..rules.automata import (
     Automaton,
     Happening,
-    approval_of,
+    approved_call,
     earlier,
     past_call,
     ran,
@@ -45,7 +45,7 @@ class Unseen:
         self._tools = [
             (one,)
             for name in self._names
-            for one in (ran(name), approval_of(name), *_both(name))
+            for one in (ran(name), approved_call(name), *_both(name))
             if automaton.letter(one)
         ]
         self._after: dict[int, frozenset[int]] = {}

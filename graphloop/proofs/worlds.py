@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 import msgspec
 
 from .. import effects, events
-from ..events import CallCheck, Event, Failure, Left
+from ..events import CallCheck, Event, Failure, NodeReturned
 from ..graph import Graph
 from ..node_protocol import unwrapped
 from ..nodes.function import Function
@@ -82,12 +82,12 @@ REPLIES: Final = (
 FAILURES: Final = (Failure("ServerError", "down"), Failure("ContextOverflow", "full"))
 SAID: Final[tuple[events.Answer, ...]] = (
     events.Changes(),
-    events.Tripped(),
-    events.Tripped(("stop",)),
-    events.Judged(accepted=True),
-    events.Judged(accepted=False, feedback="no"),
-    events.Judged(accepted=False, feedback="no", retry=False),
-    events.Joined("all"),
+    events.StopRequested(),
+    events.StopRequested(("stop",)),
+    events.AnswerChecked(accepted=True),
+    events.AnswerChecked(accepted=False, feedback="no"),
+    events.AnswerChecked(accepted=False, feedback="no", retry=False),
+    events.BranchesJoined("all"),
 )
 
 
@@ -135,7 +135,7 @@ def _answered(functions: Functions, effect: effects.Effect, at: float) -> Iterat
             for text in ("42", '["a", "b"]'):
                 yield events.ChildEnded(at, effect.id, text)
             yield events.ChildEnded(at, effect.id, "bad", "error")
-        case effects.HandOver():
+        case effects.AwaitCaller():
             yield events.Steered(at, effect.id)
             yield events.Steered(at, effect.id, append=(UserMessage("more"),))
 
@@ -160,11 +160,11 @@ def _arguments(tool: ToolSpec) -> Iterator[str]:
         yield json.dumps(dict(zip(properties, chosen, strict=True)))
 
 
-def _left(functions: Functions, callback: str) -> Iterator[Left]:
+def _left(functions: Functions, callback: str) -> Iterator[NodeReturned]:
     """Yield the outcomes that the function of that name may leave by."""
     for node in functions.get(callback, ()):
         for outcome in sorted(node.outcomes - {Failed, Aborted}, key=lambda one: one.__name__):
-            yield Left(outcome.__name__, fields=_fields(outcome))
+            yield NodeReturned(outcome.__name__, fields=_fields(outcome))
 
 
 def _fields(outcome: type[Outcome]) -> str:

@@ -28,7 +28,7 @@ from .sse import SseDecoder
 from .timeouts import Watch
 from .wire_json import parse_json, quoted
 
-__all__ = ["Exchange"]
+__all__ = ["HttpExchange"]
 
 T = TypeVar("T")
 
@@ -51,7 +51,7 @@ QUOTE_BYTES = 200
 
 
 @final
-class Exchange:
+class HttpExchange:
     """An attempt at a model call. The caller closes it, also if `open` failed.
 
     Attributes:

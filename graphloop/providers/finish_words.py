@@ -13,59 +13,61 @@ from typing import Final, NamedTuple
 from ..errors import StreamTruncated
 from ..values import FinishReason
 
-__all__ = ["ANTHROPIC", "CHAT", "Word", "meaning", "worst"]
+__all__ = ["ANTHROPIC", "CHAT", "FinishWord", "meaning", "worst"]
 
 
-class Word(NamedTuple):
+class FinishWord(NamedTuple):
     """The meaning of a word (None: the server broke off), and the services that send it."""
 
     means: FinishReason | None
     said_by: str
 
 
-CHAT: Final[Mapping[str, Word]] = {
-    "stop": Word(FinishReason.STOP, "OpenAI and nearly all others"),
-    "end_turn": Word(FinishReason.STOP, "Anthropic behind a gateway, xAI"),
-    "eos": Word(FinishReason.STOP, "Together"),
-    "eos_token": Word(FinishReason.STOP, "text-generation-inference"),
-    "complete": Word(FinishReason.STOP, "Cohere behind a gateway"),
-    "stop_sequence": Word(FinishReason.STOP_SEQUENCE, "Anthropic behind a gateway"),
-    "tool_calls": Word(FinishReason.TOOL_CALLS, "OpenAI and nearly all others"),
-    "function_call": Word(FinishReason.TOOL_CALLS, "OpenAI, the wire's old form"),
-    "tool_use": Word(FinishReason.TOOL_CALLS, "Anthropic behind a gateway"),
-    "length": Word(FinishReason.LENGTH, "OpenAI and nearly all others"),
-    "model_length": Word(FinishReason.LENGTH, "Mistral"),
-    "max_tokens": Word(FinishReason.LENGTH, "Anthropic or Gemini behind a gateway"),
-    "max_output_tokens": Word(FinishReason.LENGTH, "OpenAI Responses behind a gateway"),
-    "model_context_window_exceeded": Word(
+CHAT: Final[Mapping[str, FinishWord]] = {
+    "stop": FinishWord(FinishReason.STOP, "OpenAI and nearly all others"),
+    "end_turn": FinishWord(FinishReason.STOP, "Anthropic behind a gateway, xAI"),
+    "eos": FinishWord(FinishReason.STOP, "Together"),
+    "eos_token": FinishWord(FinishReason.STOP, "text-generation-inference"),
+    "complete": FinishWord(FinishReason.STOP, "Cohere behind a gateway"),
+    "stop_sequence": FinishWord(FinishReason.STOP_SEQUENCE, "Anthropic behind a gateway"),
+    "tool_calls": FinishWord(FinishReason.TOOL_CALLS, "OpenAI and nearly all others"),
+    "function_call": FinishWord(FinishReason.TOOL_CALLS, "OpenAI, the wire's old form"),
+    "tool_use": FinishWord(FinishReason.TOOL_CALLS, "Anthropic behind a gateway"),
+    "length": FinishWord(FinishReason.LENGTH, "OpenAI and nearly all others"),
+    "model_length": FinishWord(FinishReason.LENGTH, "Mistral"),
+    "max_tokens": FinishWord(FinishReason.LENGTH, "Anthropic or Gemini behind a gateway"),
+    "max_output_tokens": FinishWord(FinishReason.LENGTH, "OpenAI Responses behind a gateway"),
+    "model_context_window_exceeded": FinishWord(
         FinishReason.CONTEXT_WINDOW, "Anthropic behind a gateway, Z.ai"
     ),
-    "refusal": Word(FinishReason.REFUSAL, "Anthropic behind a gateway"),
-    "content_filter": Word(FinishReason.CONTENT_FILTER, "OpenAI, Azure, DeepSeek, OpenRouter"),
-    "safety": Word(FinishReason.CONTENT_FILTER, "Gemini behind a gateway"),
-    "recitation": Word(FinishReason.CONTENT_FILTER, "Gemini behind a gateway"),
-    "prohibited_content": Word(FinishReason.CONTENT_FILTER, "Gemini behind a gateway"),
-    "blocklist": Word(FinishReason.CONTENT_FILTER, "Gemini behind a gateway"),
-    "sensitive": Word(FinishReason.CONTENT_FILTER, "Z.ai"),
-    "error": Word(None, "OpenRouter, Mistral, vLLM"),
-    "abort": Word(None, "vLLM, SGLang"),
-    "aborted": Word(None, "gateways"),
-    "insufficient_system_resource": Word(None, "DeepSeek"),
-    "network_error": Word(None, "Z.ai"),
-    "malformed_function_call": Word(None, "Gemini behind a gateway"),
+    "refusal": FinishWord(FinishReason.REFUSAL, "Anthropic behind a gateway"),
+    "content_filter": FinishWord(
+        FinishReason.CONTENT_FILTER, "OpenAI, Azure, DeepSeek, OpenRouter"
+    ),
+    "safety": FinishWord(FinishReason.CONTENT_FILTER, "Gemini behind a gateway"),
+    "recitation": FinishWord(FinishReason.CONTENT_FILTER, "Gemini behind a gateway"),
+    "prohibited_content": FinishWord(FinishReason.CONTENT_FILTER, "Gemini behind a gateway"),
+    "blocklist": FinishWord(FinishReason.CONTENT_FILTER, "Gemini behind a gateway"),
+    "sensitive": FinishWord(FinishReason.CONTENT_FILTER, "Z.ai"),
+    "error": FinishWord(None, "OpenRouter, Mistral, vLLM"),
+    "abort": FinishWord(None, "vLLM, SGLang"),
+    "aborted": FinishWord(None, "gateways"),
+    "insufficient_system_resource": FinishWord(None, "DeepSeek"),
+    "network_error": FinishWord(None, "Z.ai"),
+    "malformed_function_call": FinishWord(None, "Gemini behind a gateway"),
 }
 
-UNKNOWN: Final = Word(FinishReason.OTHER, "")
+UNKNOWN: Final = FinishWord(FinishReason.OTHER, "")
 
-ANTHROPIC: Final[Mapping[str, Word]] = {
-    "end_turn": Word(FinishReason.STOP, "Anthropic, llama.cpp, vLLM"),
-    "stop_sequence": Word(FinishReason.STOP_SEQUENCE, "Anthropic"),
-    "tool_use": Word(FinishReason.TOOL_CALLS, "Anthropic, llama.cpp, vLLM"),
-    "max_tokens": Word(FinishReason.LENGTH, "Anthropic, llama.cpp, vLLM"),
-    "pause_turn": Word(FinishReason.PAUSE, "Anthropic"),
-    "compaction": Word(FinishReason.PAUSE, "Anthropic"),
-    "refusal": Word(FinishReason.REFUSAL, "Anthropic"),
-    "model_context_window_exceeded": Word(FinishReason.CONTEXT_WINDOW, "Anthropic"),
+ANTHROPIC: Final[Mapping[str, FinishWord]] = {
+    "end_turn": FinishWord(FinishReason.STOP, "Anthropic, llama.cpp, vLLM"),
+    "stop_sequence": FinishWord(FinishReason.STOP_SEQUENCE, "Anthropic"),
+    "tool_use": FinishWord(FinishReason.TOOL_CALLS, "Anthropic, llama.cpp, vLLM"),
+    "max_tokens": FinishWord(FinishReason.LENGTH, "Anthropic, llama.cpp, vLLM"),
+    "pause_turn": FinishWord(FinishReason.PAUSE, "Anthropic"),
+    "compaction": FinishWord(FinishReason.PAUSE, "Anthropic"),
+    "refusal": FinishWord(FinishReason.REFUSAL, "Anthropic"),
+    "model_context_window_exceeded": FinishWord(FinishReason.CONTEXT_WINDOW, "Anthropic"),
 }
 
 
@@ -80,7 +82,7 @@ BADNESS: Final[Mapping[FinishReason | None, int]] = {
 """How bad a meaning is; meanings that are not here end an answer well."""
 
 
-def worst(words: Mapping[str, Word], said: str, word: str) -> str:
+def worst(words: Mapping[str, FinishWord], said: str, word: str) -> str:
     """Return the worse of two words of one answer; of equals the later."""
     before, after = [
         BADNESS.get(words.get(one.lower(), UNKNOWN).means, 0) for one in (said or word, word)
@@ -88,7 +90,7 @@ def worst(words: Mapping[str, Word], said: str, word: str) -> str:
     return said if before > after else word
 
 
-def meaning(words: Mapping[str, Word], raw: str) -> FinishReason:
+def meaning(words: Mapping[str, FinishWord], raw: str) -> FinishReason:
     """Return the meaning of a server's last word; an empty text means no word.
 
     Raises:

@@ -24,11 +24,11 @@ import httpx
 from ..errors import ConfigError, ProviderError
 from ..values import ModelRequest, Reply, Usage, evolve
 from .base import Decoder, Restarted, ServerEvent, StreamItem, UsageSoFar, Wire
-from .exchange import Exchange
+from .exchange import HttpExchange
 from .retries import Retries
 from .timeouts import Timeouts, Watch
 
-__all__ = ["Endpoint", "HttpProvider", "HttpSession", "Retries", "Timeouts", "World"]
+__all__ = ["Endpoint", "HttpEnvironment", "HttpProvider", "HttpSession", "Retries", "Timeouts"]
 
 _UNTOLD = Usage(untold_attempts=1)
 
@@ -77,7 +77,7 @@ class Endpoint:
 
 @final
 @dataclass(frozen=True, slots=True)
-class World:
+class HttpEnvironment:
     """Sleep, randomness and clock of a provider; tests replace them.
 
     Attributes:
@@ -112,7 +112,7 @@ class HttpProvider:
         label: str = "",
         timeouts: Timeouts | None = None,
         retries: Retries | None = None,
-        world: World | None = None,
+        world: HttpEnvironment | None = None,
     ) -> None:
         self._wire = wire
         self._endpoint = endpoint
@@ -120,7 +120,7 @@ class HttpProvider:
         self._label = label or f"{wire.name}:{wire.model}"
         self.timeouts = timeouts or Timeouts()
         self.retries = retries or Retries()
-        self.world = world or World()
+        self.world = world or HttpEnvironment()
         # A connection belongs to its event loop, and so does a client.
         self._clients: dict[asyncio.AbstractEventLoop, _Client] = {}
 
@@ -147,7 +147,7 @@ class HttpProvider:
         if client is not None:
             await client.keeper.aclose()
 
-    async def post(self, exchange: Exchange, body: bytes) -> None:
+    async def post(self, exchange: HttpExchange, body: bytes) -> None:
         """Open `exchange` with `body` at this provider's endpoint.
 
         Raises:
@@ -293,7 +293,7 @@ class _Attempts:
         self._provider = provider
         self._body = body
         self._watch = Watch(asyncio.get_running_loop(), provider.timeouts)
-        self._exchange: Exchange | None = None
+        self._exchange: HttpExchange | None = None
         self._count = 0
         self._spent = Usage()
 
@@ -308,14 +308,14 @@ class _Attempts:
         exchange = self._exchange
         return exchange is not None and self.content_started and exchange.spent == Usage()
 
-    async def open(self) -> Exchange:
+    async def open(self) -> HttpExchange:
         """Return the next attempt, which the server has agreed to answer.
 
         Raises:
             ProviderError: the server refused.
         """
         self._count += 1
-        self._exchange = Exchange(self._provider.wire, self._watch)
+        self._exchange = HttpExchange(self._provider.wire, self._watch)
         await self._provider.post(self._exchange, self._body)
         return self._exchange
 

@@ -25,13 +25,13 @@ __all__ = [
     "is_object_text",
     "json_bytes",
     "json_text",
-    "legal_name",
     "object_in",
     "object_or_empty",
     "object_text",
     "parse_json",
     "parse_object",
     "quoted",
+    "sent_name",
 ]
 
 JsonObject: TypeAlias = dict[str, Any]
@@ -179,7 +179,7 @@ def object_or_empty(arguments: str) -> str:
     return arguments if is_object_text(arguments) else "{}"
 
 
-def legal_name(name: str) -> str:
+def sent_name(name: str) -> str:
     """Return the name of a call in a form that every server accepts; a legal name is kept.
 
     Models invent names (`functions.get weather`, or none). A server with a pattern for names would

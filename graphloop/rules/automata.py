@@ -25,7 +25,7 @@ __all__ = [
     "KINDS",
     "Automaton",
     "Happening",
-    "approval_of",
+    "approved_call",
     "automaton_of",
     "earlier",
     "entered",
@@ -92,7 +92,7 @@ def past_call(tool: str, *, well: bool) -> tuple[Happening, Happening]:
     return evolve(ran(tool), past=True), evolve(returned(tool, well=well), past=True)
 
 
-def approval_of(tool: str) -> Happening:
+def approved_call(tool: str) -> Happening:
     """Return that a person approved a call of a tool, which is about to run."""
     return Happening((f"approval:{tool}", "approval:*"))
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from ..values import evolve
-from .automata import Automaton, Happening, approval_of, automaton_of, ran
+from .automata import Automaton, Happening, approved_call, automaton_of, ran
 from .language import Rules, TemporalRule, describe_rule
 
 __all__ = ["Monitor", "Wanted", "foreseen", "judged", "refusal"]
@@ -54,7 +54,7 @@ class Monitor(Struct, frozen=True):
 
     def allowed(self, tool: str, *, approved: bool = False) -> Monitor:
         """Return the monitor after a call was let through, by a person's approval perhaps."""
-        before = self.after(approval_of(tool)) if approved else self
+        before = self.after(approved_call(tool)) if approved else self
         return before.after(ran(tool))
 
     @property
@@ -113,7 +113,7 @@ def foreseen(monitor: Monitor, calls: Iterable[Wanted]) -> tuple[TemporalRule | 
 
 def _let(one: Automaton, state: int, call: Wanted) -> int | None:
     """Return the state after a call was let through, or None if the rule forbids that."""
-    approved, run = approval_of(call.tool), ran(call.tool)
+    approved, run = approved_call(call.tool), ran(call.tool)
     if call.asked:
         if one.forbids(state, approved):
             return None

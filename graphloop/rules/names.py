@@ -24,7 +24,7 @@ from . import (
 )
 from .automata import KINDS
 
-__all__ = ["Names", "guarded_tools", "resolve", "spelled_tools", "to_be_brought"]
+__all__ = ["Vocabulary", "guarded_tools", "resolve_words", "spelled_tools", "to_be_brought"]
 
 S = TypeVar("S")
 
@@ -33,7 +33,7 @@ _ANY: Final = "*"
 
 @final
 @dataclass(frozen=True, slots=True)
-class Names:
+class Vocabulary:
     """What there is to speak of.
 
     Args:
@@ -49,7 +49,7 @@ class Names:
     tools: tuple[str, ...] | None = None
 
 
-def resolve(rules: Rules, names: Names) -> Rules:
+def resolve_words(rules: Rules, names: Vocabulary) -> Rules:
     """Return the rules with every word looked up.
 
     Raises:
@@ -100,7 +100,7 @@ def guarded_tools(rules: Rules) -> tuple[str, ...]:
     return tuple(named)
 
 
-def _looked_up(rule: TemporalRule, names: Names) -> TemporalRule:
+def _looked_up(rule: TemporalRule, names: Vocabulary) -> TemporalRule:
     """Return a rule with its words looked up; `approval` alone is one of the rule's own tool."""
     what, *others = words_of(rule)
     found = _meaning(what, names)
@@ -129,7 +129,7 @@ def _with_words(rule: TemporalRule, words: list[str]) -> TemporalRule:
             assert_never(rule)
 
 
-def _meaning(word: str, names: Names) -> str:
+def _meaning(word: str, names: Vocabulary) -> str:
     """Return the word with its kind."""
     kind, colon, name = word.partition(":")
     if not word:
@@ -150,7 +150,7 @@ def _meaning(word: str, names: Names) -> str:
     )
 
 
-def _known(kind: str, name: str, names: Names) -> str:
+def _known(kind: str, name: str, names: Vocabulary) -> str:
     """Return a word that says its kind, if there is such a thing."""
     known = _all(kind, names)
     of_tools = kind in {"tool", "approval"}
@@ -160,7 +160,7 @@ def _known(kind: str, name: str, names: Names) -> str:
     raise ConfigError(f"graph {names.graph!r} has no {what} {name!r}.{nearest(name, known)}")
 
 
-def _all(kind: str, names: Names) -> tuple[str, ...]:
+def _all(kind: str, names: Vocabulary) -> tuple[str, ...]:
     """Return everything of a kind that a word may name."""
     match kind:
         case "node":
@@ -172,7 +172,7 @@ def _all(kind: str, names: Names) -> tuple[str, ...]:
             return names.tools or ()
 
 
-def _meanings(word: str, names: Names) -> Iterator[str]:
+def _meanings(word: str, names: Vocabulary) -> Iterator[str]:
     if word in names.nodes:
         yield f"node:{word}"
     if word in (names.tools or ()):

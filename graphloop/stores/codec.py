@@ -19,7 +19,7 @@ from pydantic import ValidationError as StateError
 from pydantic_core import to_json
 
 from ..errors import StoreError
-from ..events import CallbackReturned, ChildEnded, Event, Left, Started
+from ..events import CallbackReturned, ChildEnded, Event, NodeReturned, Started
 from ..values import evolve
 from .read_back import apart
 
@@ -268,7 +268,7 @@ def _changed(event: Event, change: Callable[[object], object]) -> Event:
     match event:
         case Started(state=state) | ChildEnded(state=state) if state is not None:
             return evolve(event, state=change(state))
-        case CallbackReturned(answer=Left(state=state) as left) if state is not None:
+        case CallbackReturned(answer=NodeReturned(state=state) as left) if state is not None:
             return evolve(event, answer=evolve(left, state=change(state)))
         case _:
             return event

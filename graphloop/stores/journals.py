@@ -14,7 +14,7 @@ from .base import Bulk, Catalog, Store
 from .codec import Codec
 
 __all__ = [
-    "graph_of",
+    "graph_name_of",
     "is_within",
     "keep",
     "out_of_order",
@@ -40,7 +40,7 @@ def is_within(run_id: str, root: str) -> bool:
     return run_id == root or run_id.startswith(f"{root}/")
 
 
-def graph_of(first: Event) -> str:
+def graph_name_of(first: Event) -> str:
     """Return the graph's name, from a run's first event."""
     return first.graph if isinstance(first, Started) else ""
 

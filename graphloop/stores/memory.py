@@ -10,7 +10,7 @@ from ..errors import StoreError, UnknownRun
 from ..events import Event
 from .base import Ask, Posted, ReleaseStatus, RunRecord, RunStatus
 from .claims import Claims
-from .journals import graph_of, is_within, out_of_order, parent_of
+from .journals import graph_name_of, is_within, out_of_order, parent_of
 
 __all__ = ["MemoryStore"]
 
@@ -112,7 +112,7 @@ class MemoryStore:
         return tuple(
             RunRecord(
                 run_id,
-                graph_of(kept.events[0]),
+                graph_name_of(kept.events[0]),
                 self._status(run_id, kept),
                 len(kept.events),
                 kept.created_at,

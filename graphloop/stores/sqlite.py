@@ -23,8 +23,8 @@ from ..events import Event
 from . import sqlite_journal, sqlite_leases, sqlite_reading
 from .base import Ask, Posted, ReleaseStatus, RunRecord
 from .codec import Codec
-from .journals import graph_of, unknown_run
-from .sqlite_journal import Entry
+from .journals import graph_name_of, unknown_run
+from .sqlite_journal import JournalRow
 from .sqlite_leases import Standing, Tenant
 from .sqlite_schema import Durability
 from .sqlite_writer import Writer
@@ -92,17 +92,17 @@ class SqliteStore:
             for seq, event in enumerate(events, 1)
         )
 
-    async def _append(self, entries: Iterable[Entry]) -> None:
+    async def _append(self, entries: Iterable[JournalRow]) -> None:
         work = partial(sqlite_journal.append, tenant=self._tenant, entries=tuple(entries))
         await self._writer.do(work)
 
-    def _entry(self, run_id: str, seq: int, event: Event) -> Entry:
+    def _entry(self, run_id: str, seq: int, event: Event) -> JournalRow:
         data = self._codec.encode(seq, event)
-        return Entry(run_id, seq, type(event).__name__, data, graph_of(event))
+        return JournalRow(run_id, seq, type(event).__name__, data, graph_name_of(event))
 
     async def load(self, run_id: str) -> Sequence[Event]:
         """Return all events of the run."""
-        work = partial(sqlite_reading.load, codec=self._codec, run_id=run_id)
+        work = partial(sqlite_reading.read_journal, codec=self._codec, run_id=run_id)
         events: tuple[Event, ...] = await self._read(work, ())
         if not events:
             raise unknown_run(run_id, self._path, await self.runs())

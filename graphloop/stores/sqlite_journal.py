@@ -12,10 +12,10 @@ from .base import Posted
 from .journals import out_of_order
 from .sqlite_leases import Tenant, fence
 
-__all__ = ["Entry", "append", "note_target", "post"]
+__all__ = ["JournalRow", "append", "note_target", "post"]
 
 
-class Entry(Struct, frozen=True, gc=False):
+class JournalRow(Struct, frozen=True, gc=False):
     """An encoded event; only the first event of a run uses `graph`."""
 
     run_id: str
@@ -25,13 +25,13 @@ class Entry(Struct, frozen=True, gc=False):
     graph: str = ""
 
 
-def append(connection: Connection, tenant: Tenant, entries: Sequence[Entry]) -> None:
+def append(connection: Connection, tenant: Tenant, entries: Sequence[JournalRow]) -> None:
     """Write the entries of one or several runs, and renew the leases of claimed runs."""
     for entry in entries:
         _append(connection, tenant, entry)
 
 
-def _append(connection: Connection, tenant: Tenant, entry: Entry) -> None:
+def _append(connection: Connection, tenant: Tenant, entry: JournalRow) -> None:
     run_id, seq, now = entry.run_id, entry.seq, tenant.clock()
     row = connection.execute(
         "SELECT owner, epoch, next_seq FROM run WHERE run_id = ?", (run_id,)

@@ -28,7 +28,7 @@ from .base import Ask, ReleaseStatus
 from .claims import Claims
 
 __all__ = [
-    "Left",
+    "LapsedClaim",
     "Standing",
     "Tenant",
     "abandon",
@@ -45,7 +45,7 @@ Standing: TypeAlias = tuple[ReleaseStatus, tuple[Ask, ...]]
 """The status of a released run, and its open questions."""
 
 
-class Left(Struct, frozen=True, gc=False):
+class LapsedClaim(Struct, frozen=True, gc=False):
     """A claim whose driver is gone, with the status it left, or None for no change."""
 
     epoch: int
@@ -66,15 +66,15 @@ class Tenant:
         self.lease_s = lease_s
         self.clock = clock
         self.epochs: dict[str, int] = {}
-        self.left: dict[str, Left] = {}
+        self.left: dict[str, LapsedClaim] = {}
         self.claims = Claims()
 
     def leave(self, run_id: str, standing: Standing | None) -> None:
         """Stop driving a run whose release could not be written."""
         if (epoch := self.epochs.pop(run_id, None)) is not None:
-            self.left[run_id] = Left(epoch, standing)
+            self.left[run_id] = LapsedClaim(epoch, standing)
 
-    def forget(self, run_id: str, left: Left) -> None:
+    def forget(self, run_id: str, left: LapsedClaim) -> None:
         """Drop a written release; the run may have been claimed and left again since."""
         if self.left.get(run_id) is left:
             del self.left[run_id]
@@ -121,10 +121,12 @@ def release(
         raise StoreError(f"run {run_id!r} is not claimed by this store, so it cannot be released.")
     row = connection.execute("SELECT owner, epoch FROM run WHERE run_id = ?", (run_id,)).fetchone()
     fence(tenant, run_id, row)
-    give_back(connection, tenant, run_id, Left(tenant.epochs[run_id], standing))
+    give_back(connection, tenant, run_id, LapsedClaim(tenant.epochs[run_id], standing))
 
 
-def give_back(connection: Connection, tenant: Tenant, run_id: str, left: Left) -> Left:
+def give_back(
+    connection: Connection, tenant: Tenant, run_id: str, left: LapsedClaim
+) -> LapsedClaim:
     """End a claim without a driver and write its status, unless another driver has the run.
 
     A run without events is removed.

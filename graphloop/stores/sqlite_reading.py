@@ -18,7 +18,7 @@ from .codec import Codec
 from .journals import is_within, parent_of
 from .sqlite_schema import open_reader
 
-__all__ = ["load", "overview", "read", "run_ids", "signals"]
+__all__ = ["overview", "read", "read_journal", "run_ids", "signals"]
 
 T = TypeVar("T")
 
@@ -50,7 +50,7 @@ def read(path: Path, work: Callable[[Connection], T], nothing: T) -> T:
             raise StoreError(f"cannot read {path}: {error}") from error
 
 
-def load(connection: Connection, codec: Codec, run_id: str) -> tuple[Event, ...]:
+def read_journal(connection: Connection, codec: Codec, run_id: str) -> tuple[Event, ...]:
     """Return the events of a run, each checked; none where there is no such run."""
     row = connection.execute("SELECT next_seq FROM run WHERE run_id = ?", (run_id,)).fetchone()
     rows: list[tuple[int, str, bytes]] = connection.execute(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar, cast, final
 
 from ..effects import AskHuman, CallModel, CheckCalls, Effect, Invoke, StartRun
-from ..events import Answer, Asked, CallCheck, Steered
+from ..events import Answer, CallCheck, RequestYielded, Steered
 from ..graph import Graph
 from ..policy.approvals import Approval
 from ..policy.policy import Rule, asked
@@ -153,7 +153,7 @@ class Adversary:
             return known
         answer = answered_by_a_callback(node, name, self.choices)
         # A stubborn generator still comes to an end, or it would be the cycle that goes on.
-        if self.stubborn and not isinstance(answer, Asked):
+        if self.stubborn and not isinstance(answer, RequestYielded):
             self._answers[name] = answer
         return answer
 

@@ -13,7 +13,15 @@ from types import UnionType
 from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 from ..effects import Ask, AskAgent, AskModel, AskPerson, Tell
-from ..events import Answer, Asked, Changes, Joined, Judged, Left, Tripped
+from ..events import (
+    Answer,
+    AnswerChecked,
+    BranchesJoined,
+    Changes,
+    NodeReturned,
+    RequestYielded,
+    StopRequested,
+)
 from ..node_protocol import Node, unwrapped
 from ..nodes.dialogue import Asks
 from ..nodes.function import Function
@@ -25,8 +33,14 @@ __all__ = ["answered_by_a_callback"]
 
 OWN: Final = frozenset({Failed, Aborted})
 JUNK: Final[tuple[Answer, ...]] = (
-    *(Left("Nowhere"), Changes(), Tripped(("junk",)), Judged(accepted=True), Joined("junk")),
-    Left("Failed", None, '{"no": "such field"}'),
+    *(
+        NodeReturned("Nowhere"),
+        Changes(),
+        StopRequested(("junk",)),
+        AnswerChecked(accepted=True),
+        BranchesJoined("junk"),
+    ),
+    NodeReturned("Failed", None, '{"no": "such field"}'),
 )
 CHANGES: Final = (
     *(Changes(active_tools=()), Changes(tool_choice=ToolChoice("none"))),
@@ -62,15 +76,15 @@ def answered_by_a_callback(node: Node[Any, Outcome], callback: str, choices: Cho
         case "prepare":
             return choices.pick(CHANGES) if choices.chance(4) else Changes()
         case "stop":
-            return Tripped((callback,) if choices.chance(4) else ())
+            return StopRequested((callback,) if choices.chance(4) else ())
         case "check":
-            return Judged(choices.chance(2), "Do better.", retry=not choices.chance(4))
+            return AnswerChecked(choices.chance(2), "Do better.", retry=not choices.chance(4))
         case "graph":
-            return Joined(choices.pick(("All.", "")))
+            return BranchesJoined(choices.pick(("All.", "")))
         case _:
             asks = None if own is None else own.asks
             asks_on = asks is not None and not choices.chance(3)
-            return Asked(_ask(asks, choices)) if asks and asks_on else _left(node, choices)
+            return RequestYielded(_ask(asks, choices)) if asks and asks_on else _left(node, choices)
 
 
 def _ask(asks: Asks, choices: Choices) -> Ask:
@@ -88,14 +102,14 @@ def _ask(asks: Asks, choices: Choices) -> Ask:
             return Tell(UserMessage("Well."))
 
 
-def _left(node: Node[Any, Outcome], choices: Choices) -> Left:
+def _left(node: Node[Any, Outcome], choices: Choices) -> NodeReturned:
     own = [*(node.outcomes - OWN)] or [*node.outcomes]
     kind = choices.pick(sorted(own, key=lambda one: one.__name__))
     given: dict[str, object] = {}
     if is_dataclass(kind):
         hints = get_type_hints(kind)
         given = {one.name: _sample(hints.get(one.name, str), choices) for one in fields(kind)}
-    return Left(kind.__name__, None, dumps(given) if given else "")
+    return NodeReturned(kind.__name__, None, dumps(given) if given else "")
 
 
 def _sample(hint: object, choices: Choices) -> object:

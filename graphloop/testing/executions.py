@@ -21,7 +21,7 @@ from .subject import Subject, rules_of_gate
 from .trace import Trace, TraceStep
 from .violation import Violation
 
-__all__ = ["crowded", "repeated", "ungated"]
+__all__ = ["crowded", "repeated_calls", "ungated_calls"]
 
 S = TypeVar("S")
 
@@ -30,7 +30,7 @@ Same: TypeAlias = tuple[str, str]
 """A tool's name and arguments: calls that are equal in both cannot be told apart."""
 
 
-def repeated(trace: Trace[S]) -> Iterator[Violation]:
+def repeated_calls(trace: Trace[S]) -> Iterator[Violation]:
     """Yield each call that runs again unasked, and each effect of a run that was stopped."""
     started, stopped = set[str](), False
     for number, one in enumerate(trace.steps, 1):
@@ -81,7 +81,7 @@ def crowded(subject: Subject[S], trace: Trace[S]) -> Iterator[Violation]:
                 left = left.without(effect.budget)
 
 
-def ungated(subject: Subject[S], trace: Trace[S]) -> Iterator[Violation]:
+def ungated_calls(subject: Subject[S], trace: Trace[S]) -> Iterator[Violation]:
     """Yield each tool that ran without the checks, rules and approvals that it needed."""
     desk = _Desk(subject)
     for number, one in enumerate(trace.steps, 1):

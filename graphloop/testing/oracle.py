@@ -18,7 +18,7 @@ from ..rules import TemporalRule, describe_rule
 from ..rules.monitor import Monitor
 from .answers import lost_calls, untrue_additions
 from .conversations import rewritten, unpaired_conversations, untrue_requests
-from .executions import crowded, repeated, ungated
+from .executions import crowded, repeated_calls, ungated_calls
 from .sim import Simulation
 from .subject import Subject
 from .trace import Decision, ProcessExit, Trace
@@ -36,8 +36,8 @@ def violations(subject: Subject[S], trial: Trial[S], bound: Bound | None) -> Ite
     yield from _raised(trial)
     yield from unpaired_conversations(trace)
     yield from lost_calls(subject, trace)
-    yield from ungated(subject, trace)
-    yield from repeated(trace)
+    yield from ungated_calls(subject, trace)
+    yield from repeated_calls(trace)
     yield from crowded(subject, trace)
     yield from rewritten(subject, trace)
     yield from untrue_additions(subject, trace)

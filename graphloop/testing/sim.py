@@ -3,7 +3,7 @@
 There is no event loop and no real time. The seed draws which pending effect is answered next; the
 same seed gives the same events, byte for byte. The caller injects a crash or an abort after any
 event. A crash forgets everything but the journal: the run is folded from it, and its pending
-effects are performed again. A tool that may not be repeated starts only after `Begun` is
+effects are performed again. A tool that may not be repeated starts only after `EffectsStarted` is
 journaled. A tool that had started and not ended is answered as unknown; the seed decides whether
 it had taken effect before the crash.
 """
@@ -21,24 +21,24 @@ from ..driver.children import child_unwanted
 from ..driver.performer import failed
 from ..effects import (
     AskHuman,
+    AwaitCaller,
     CallModel,
     CallTool,
     CheckCalls,
     Effect,
-    HandOver,
     Invoke,
     StartRun,
 )
 from ..errors import GraphloopError
 from ..events import (
     Answer,
-    Begun,
     CallbackReturned,
     CallCheck,
     CallsChecked,
     Cancelled,
     ChildEnded,
     Decided,
+    EffectsStarted,
     Event,
     ModelReplied,
     Queued,
@@ -91,7 +91,7 @@ def _no_agent(effect: StartRun) -> ChildAnswer | None:
     raise GraphloopError(f"this world has no agent for {effect.agent!r}")
 
 
-def _unsteered(effect: HandOver, run: Run[Any]) -> Steered:
+def _unsteered(effect: AwaitCaller, run: Run[Any]) -> Steered:
     return Steered(run.at, effect.id)
 
 
@@ -121,7 +121,7 @@ class World:
     human: Callable[[AskHuman], Approval | None] = _no_answer
     callback: Callable[[Invoke], Answer] = _no_callback
     child: Callable[[StartRun], ChildAnswer | None] = _no_agent
-    steer: Callable[[HandOver, Run[Any]], Steered] = _unsteered
+    steer: Callable[[AwaitCaller, Run[Any]], Steered] = _unsteered
     repeatable: Callable[[CallTool], bool] = _never
 
 
@@ -246,7 +246,7 @@ class _Process(Generic[S]):
             return Resumed(self._clock)
         risky = [one.id for one in self._waiting if self._must_be_noted(one)]
         if risky:
-            return Begun(self._clock, tuple(risky))
+            return EffectsStarted(self._clock, tuple(risky))
         for effect in self._waiting:
             self._start(effect)
         self._waiting.clear()
@@ -376,7 +376,7 @@ def _answer(  # noqa: PLR0911 - one way out for each effect
             ended = world.child(effect)
             assert ended is not None, "a child that parks is not started"
             return ChildEnded(at, effect.id, *ended)
-        case HandOver():
+        case AwaitCaller():
             return evolve(world.steer(effect, run), at=at, effect=effect.id)
         case _:
             assert_never(effect)

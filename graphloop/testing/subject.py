@@ -23,7 +23,7 @@ from ..policy.policy import WILDCARDS, Rule, allow, ask, deny
 from ..proofs.arguments import graph_given
 from ..providers.script import ScriptedModel
 from ..rules import AtMost, Rules, TemporalRule, rules_of, words_of
-from ..rules.names import resolve
+from ..rules.names import resolve_words
 from ..tools.tool import Tool, Toolbox
 from ..topology.loaded import Topology
 from ..values import Message, ToolKind, ToolSpec, UserMessage, evolve
@@ -112,9 +112,9 @@ def subject_of(
         others = [one for one in invented if toolbox.get(one.name) is None]
         setup = Setup("model", (*toolbox.specs, *others))
     names = names_of(graph, [one.name for one in setup.tools])
-    kept = resolve(graph.rules, names)
+    kept = resolve_words(graph.rules, names)
     setup = evolve(setup, watch=(Rules(setup.watch) & kept).rules)
-    known = resolve(given, names) & kept
+    known = resolve_words(given, names) & kept
     iterated = isinstance(subject, Agent)
     asked = {
         one.name: tool.needs_approval for one in toolbox.specs if (tool := toolbox.get(one.name))

@@ -13,8 +13,8 @@ from ..events import (
     Decided,
     EffectFailed,
     Event,
-    Left,
     ModelReplied,
+    NodeReturned,
     Resumed,
     ToolReturned,
 )
@@ -57,7 +57,7 @@ def _event(  # noqa: PLR0911 - one case for each kind of event
         case ToolReturned(status=end) | ChildEnded(status=end):
             return f"{_name(answered)}: {end}"
         case CallbackReturned(answer=answer):
-            word = answer.outcome if isinstance(answer, Left) else type(answer).__name__
+            word = answer.outcome if isinstance(answer, NodeReturned) else type(answer).__name__
             return f"{_name(answered)}: {word}"
         case EffectFailed(failure=failure):
             return f"{_name(answered)}: failed with {failure.error}"

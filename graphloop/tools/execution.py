@@ -13,7 +13,7 @@ from threading import Event
 from typing import Final, Protocol, TypeVar, cast
 
 from .callables import Caller, is_async
-from .options import Policy
+from .options import ToolPolicy
 from .outcome import ToolOutcome, error_text, result_content
 from .repeats import Reconcile
 
@@ -47,7 +47,7 @@ class TooLate(TimeoutError):
 
 
 async def execute_call(
-    name: str, call: Caller, policy: Policy, value: object, context: _Context
+    name: str, call: Caller, policy: ToolPolicy, value: object, context: _Context
 ) -> ToolOutcome:
     """Run one call of the tool `name` and return its outcome, or that it took too long."""
     try:
@@ -66,7 +66,9 @@ def raised(name: str, error: Exception) -> ToolOutcome:
     return ToolOutcome(error_text(error), "error")
 
 
-async def look_up(reconcile: Reconcile, policy: Policy, value: object, context: _Context) -> object:
+async def look_up(
+    reconcile: Reconcile, policy: ToolPolicy, value: object, context: _Context
+) -> object:
     """Return what `reconcile` says of a call, within the tool's own time limit.
 
     Raises:
@@ -127,7 +129,9 @@ async def _give_up(task: asyncio.Task[T]) -> None:
             leave((task,))
 
 
-async def _outcome(call: Caller, policy: Policy, value: object, context: _Context) -> ToolOutcome:
+async def _outcome(
+    call: Caller, policy: ToolPolicy, value: object, context: _Context
+) -> ToolOutcome:
     result = await _called(call, value, context, in_thread=policy.thread)
     return ToolOutcome(result_content(result, policy.result_chars_max), "ok")
 

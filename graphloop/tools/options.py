@@ -12,7 +12,7 @@ from ..values import ToolKind
 from .callables import accepts, is_async
 from .repeats import EffectPolicy, Reconcile
 
-__all__ = ["Approval", "Policy", "ToolOptions", "policy_of", "reject_unknown"]
+__all__ = ["Approval", "ToolOptions", "ToolPolicy", "reject_unknown", "tool_policy_of"]
 
 Approval: TypeAlias = bool | Callable[..., bool | Awaitable[bool]]
 Problems: TypeAlias = Iterator[tuple[bool, str]]
@@ -51,7 +51,7 @@ class ToolOptions(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class ToolPolicy:
     """The options of one tool, with their defaults."""
 
     needs_approval: Approval = False
@@ -70,16 +70,16 @@ class Policy:
         return name if self.sequential else ""
 
 
-def policy_of(
+def tool_policy_of(
     options: ToolOptions, kind: ToolKind, execute: Callable[..., object] | None, place: str
-) -> Policy:
+) -> ToolPolicy:
     """Return the options of a tool with their defaults.
 
     Raises:
         ToolDefinitionError: there is no such option, or one cannot work; says what to do.
     """
     reject_unknown(options, place)
-    policy = Policy(**options)
+    policy = ToolPolicy(**options)
     for wrong, problem in _problems(policy, kind, execute):
         if wrong:
             raise ToolDefinitionError(f"{place}: {problem}")
@@ -99,18 +99,20 @@ def reject_unknown(given: Iterable[str], place: str) -> None:
         raise ToolDefinitionError(f"{place} has no option {found} Fix: use {', '.join(known)}.")
 
 
-def _problems(policy: Policy, kind: ToolKind, execute: Callable[..., object] | None) -> Problems:
+def _problems(
+    policy: ToolPolicy, kind: ToolKind, execute: Callable[..., object] | None
+) -> Problems:
     yield from _wrong_values(policy)
     yield from _wrong_effect(policy)
     if kind == "provider":
-        yield policy != Policy(), "the provider runs it, by no option of ours. Fix: drop them."
+        yield policy != ToolPolicy(), "the provider runs it, by no option of ours. Fix: drop them."
     elif execute is None:
         yield from _needing_executor(policy, kind)
     else:
         yield from _wrong_executor(policy, execute)
 
 
-def _wrong_values(policy: Policy) -> Problems:
+def _wrong_values(policy: ToolPolicy) -> Problems:
     asks, limit_s, lock = policy.needs_approval, policy.timeout_s, policy.sequential
     yield (
         not isinstance(asks, bool) and not accepts(asks, 2),
@@ -144,7 +146,7 @@ def _wrong_values(policy: Policy) -> Problems:
     )
 
 
-def _wrong_effect(policy: Policy) -> Problems:
+def _wrong_effect(policy: ToolPolicy) -> Problems:
     effect, reconcile = policy.effect, policy.reconcile
     hint = "" if effect in POLICIES else nearest(str(effect), POLICIES)
     yield (
@@ -168,7 +170,7 @@ def _wrong_effect(policy: Policy) -> Problems:
     )
 
 
-def _needing_executor(policy: Policy, kind: ToolKind) -> Problems:
+def _needing_executor(policy: ToolPolicy, kind: ToolKind) -> Problems:
     yield (
         policy.timeout_s is not None or policy.thread,
         "timeout_s and thread need `execute`. Fix: drop them.",
@@ -184,7 +186,7 @@ def _needing_executor(policy: Policy, kind: ToolKind) -> Problems:
     )
 
 
-def _wrong_executor(policy: Policy, execute: Callable[..., object]) -> Problems:
+def _wrong_executor(policy: ToolPolicy, execute: Callable[..., object]) -> Problems:
     timed, threaded = policy.timeout_s is not None, policy.thread
     yield not callable(execute), f"execute must be a function, found {execute!r}. Fix: pass it."
     yield (

@@ -26,7 +26,7 @@ from .callables import awaited, caller, yes_or_no
 from .execution import UNREAD, execute_call, look_up, raised
 from .kinds import definition_text, kind_of
 from .names import check_name
-from .options import Approval, Policy, ToolOptions, policy_of, reject_unknown
+from .options import Approval, ToolOptions, ToolPolicy, reject_unknown, tool_policy_of
 from .outcome import ToolOutcome, rejection, result_content
 from .parameters import Parameters
 from .repeats import NOT_DONE, REPEATABLE, EffectPolicy, Found
@@ -118,7 +118,7 @@ class Tool(Generic[P, R_co]):
             )
         own_kind = kind_of(kind, execute, place)
         self._options = options
-        self._policy = policy_of(options, own_kind, execute, place)
+        self._policy = tool_policy_of(options, own_kind, execute, place)
         self._parameters = parameters_of(parameters, place)
         self._execute = execute
         self._call = None if execute is None else caller(execute, self._parameters, place)
@@ -171,7 +171,7 @@ class Tool(Generic[P, R_co]):
         return self._spec.lock
 
     @property
-    def policy(self) -> Policy:
+    def policy(self) -> ToolPolicy:
         """How it is run: its options, with their defaults."""
         return self._policy
 

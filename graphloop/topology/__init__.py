@@ -8,14 +8,14 @@ Start with `document.py`.
 from .diagnostics import TopologyError
 from .document import AgentEntry, Document, document_of
 from .reader import read_path, read_text
-from .registration import Names, Registry, registry
-from .schema import schema_of
+from .registration import RegisteredNames, Registry, registry
+from .schema import topology_schema
 from .writer import data_of, fingerprint_of, yaml_of
 
 __all__ = [
     "AgentEntry",
     "Document",
-    "Names",
+    "RegisteredNames",
     "Registry",
     "TopologyError",
     "data_of",
@@ -24,6 +24,6 @@ __all__ = [
     "read_path",
     "read_text",
     "registry",
-    "schema_of",
+    "topology_schema",
     "yaml_of",
 ]

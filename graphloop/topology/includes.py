@@ -11,7 +11,7 @@ from .document import Document
 from .source import SUFFIXES
 from .tree import Mark
 
-__all__ = ["FILES_MAX", "IncludeCache", "Place"]
+__all__ = ["FILES_MAX", "IncludeCache", "IncludePlace"]
 
 FILES_MAX: Final = 64
 
@@ -31,7 +31,7 @@ class IncludeCache:
 
 @final
 @dataclass(frozen=True)
-class Place:
+class IncludePlace:
     """Where what is being read stands.
 
     Args:
@@ -44,7 +44,7 @@ class Place:
     path: Path | None
     chain: tuple[Path, ...] = ()
 
-    def find(self, named: str, mark: Mark, diagnostics: Diagnostics) -> tuple[Path, Place]:
+    def find(self, named: str, mark: Mark, diagnostics: Diagnostics) -> tuple[Path, IncludePlace]:
         """Return the file of this name, and the place that it is.
 
         Args:
@@ -60,7 +60,7 @@ class Place:
         except _Refused as refused:
             raise diagnostics.error(mark, refused.found, refused.fix) from refused
 
-    def _found(self, named: str, diagnostics: Diagnostics) -> tuple[Path, Place]:
+    def _found(self, named: str, diagnostics: Diagnostics) -> tuple[Path, IncludePlace]:
         root, own, shown = self.cache.root, self.path, f"`include`: {named!r:.80}"
         if root is None or own is None:
             fix = "write the graph itself (`graph:`), or load the topology from its file."
@@ -87,7 +87,7 @@ class Place:
         if path not in self.cache.read and len(self.cache.read) >= FILES_MAX:
             found = f"a topology has at most {FILES_MAX} files, found more."
             raise _Refused(found, "put graphs together (`graph:`).")
-        return path, Place(self.cache, path, (*self.chain, path))
+        return path, IncludePlace(self.cache, path, (*self.chain, path))
 
 
 class _Refused(Exception):

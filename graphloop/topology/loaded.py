@@ -36,7 +36,7 @@ from ..rules import Rules
 from ..tools.names import legal_name
 from .document import Document, document_of
 from .reader import read_path, read_text
-from .registration import Names, Registry, registry
+from .registration import RegisteredNames, Registry, registry
 from .ruled_tools import known_tools, registered_agents, tell_document
 from .source import text_or_path
 from .writer import fingerprint_of, topology_text
@@ -55,7 +55,7 @@ class Topology(Graph[Any]):
     def __init__(
         self,
         document: Document,
-        names: Names,
+        names: RegisteredNames,
         made: dict[int, Topology] | None = None,
         given: Mapping[str, Agent | Topology] | None = None,
     ) -> None:
@@ -286,7 +286,7 @@ def load(
         TopologyError: with every problem found, each with its file, line and column.
         ConfigError: neither a path nor a text is given.
     """
-    names = Names(registry)
+    names = RegisteredNames(registry)
     given = text_or_path(source)
     read = read_path(given, names) if isinstance(given, Path) else read_text(given, names)
     return Topology(read, names)
@@ -306,7 +306,7 @@ def dump(graph: kernel.Graph[Any], *, registry: Registry = registry) -> str:
         GraphError: naming each node that no file can hold, and why; or what keeps the text from
             being read again, such as too many levels.
     """
-    return topology_text(_document(graph), Names(registry))
+    return topology_text(_document(graph), RegisteredNames(registry))
 
 
 def fingerprint(graph: kernel.Graph[Any], *, registry: Registry = registry) -> str:
@@ -319,7 +319,7 @@ def fingerprint(graph: kernel.Graph[Any], *, registry: Registry = registry) -> s
     Raises:
         GraphError: naming each node that no file can hold, and why.
     """
-    return fingerprint_of(_document(graph), Names(registry))
+    return fingerprint_of(_document(graph), RegisteredNames(registry))
 
 
 def _document(graph: kernel.Graph[Any]) -> Document:
@@ -337,7 +337,7 @@ def _rows(graph: kernel.Graph[Any]) -> kernel.Edges[Any]:
 
 def _agent(
     document: Document,
-    names: Names,
+    names: RegisteredNames,
     made: dict[int, Topology],
     given: Agent | Topology | None,
 ) -> Topology:

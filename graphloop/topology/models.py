@@ -34,7 +34,7 @@ from ..graph import Graph
 from ..outcomes import LIBRARY_OUTCOMES, Outcome
 from ..own_nodes.route_outcomes import route_outcome
 from .diagnostics import FAULT, UNKNOWN_KEY, Diagnostics, ParseError
-from .registration import FROM_OUTSIDE, Category, Names
+from .registration import FROM_OUTSIDE, Category, RegisteredNames
 from .tree import Entry, Fields, Loc, Value, described, plain_data
 
 __all__ = [
@@ -93,7 +93,7 @@ class Reading:
     """
 
     diagnostics: Diagnostics
-    names: Names
+    names: RegisteredNames
     agents: Mapping[str, Graph[Any] | None] = field(default_factory=dict[str, "Graph[Any] | None"])
 
 

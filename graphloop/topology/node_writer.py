@@ -31,7 +31,7 @@ from .node_models import (
     library_kind,
     node_kind,
 )
-from .registration import LIBRARY, Names
+from .registration import LIBRARY, RegisteredNames
 from .tree import DIGITS_MAX
 
 __all__ = ["Data", "UnwritableError", "node_data"]
@@ -46,7 +46,7 @@ class UnwritableError(Exception):
     """A value cannot be written into a file; the message says why, and what to do."""
 
 
-def node_data(node: AnyNode, names: Names) -> dict[str, Data]:
+def node_data(node: AnyNode, names: RegisteredNames) -> dict[str, Data]:
     """Return what stands in a file for a node, under its name.
 
     Raises:
@@ -73,7 +73,7 @@ def _reason(details: Mapping[str, Any]) -> str:
     return f"`{place}`: {details['msg']}; found {details['input']!r:.60}"
 
 
-def _node(node: AnyNode, names: Names, *, is_part: bool) -> dict[str, Data]:
+def _node(node: AnyNode, names: RegisteredNames, *, is_part: bool) -> dict[str, Data]:
     """Return a node; the name of one within another, too, unless it is its kind's."""
     plain = node.node if isinstance(node, Included) else node
     name = str(getattr(plain, "name", ""))
@@ -96,14 +96,14 @@ def _node(node: AnyNode, names: Names, *, is_part: bool) -> dict[str, Data]:
     )
 
 
-def _kinds(names: Names) -> Iterator[NodeKind]:
+def _kinds(names: RegisteredNames) -> Iterator[NodeKind]:
     yield from map(library_kind, LIBRARY)
     for use in names.known("node"):
         if isinstance(found := names.find("node", use), type):
             yield node_kind(use, found)
 
 
-def _registered(names: Names) -> Iterator[tuple[str, AnyNode]]:
+def _registered(names: RegisteredNames) -> Iterator[tuple[str, AnyNode]]:
     """Yield the nodes that are registered as they are, not as classes."""
     for use in names.known("node"):
         if is_node(found := names.find("node", use)):
@@ -111,7 +111,7 @@ def _registered(names: Names) -> Iterator[tuple[str, AnyNode]]:
 
 
 def _fields(
-    value: object, make: Callable[..., object], keys: Mapping[str, bool], names: Names
+    value: object, make: Callable[..., object], keys: Mapping[str, bool], names: RegisteredNames
 ) -> dict[str, Data]:
     """Return the parameters of a value; `keys` says of each whether it has to be there."""
     given = {key: getattr(value, key, None) for key in keys}
@@ -135,7 +135,7 @@ def _makes(make: Callable[..., object], given: Mapping[str, object], value: obje
         return False
 
 
-def _data(value: object, names: Names, key: str = "") -> Data:
+def _data(value: object, names: RegisteredNames, key: str = "") -> Data:
     """Return what stands at a key for a value."""
     if isinstance(value, int | float):
         return value if isinstance(value, bool) else _number(value)
@@ -157,7 +157,7 @@ def _single(items: list[Data]) -> Data:
     return items[0] if len(items) == 1 else items
 
 
-def _made(value: object, names: Names) -> Data:
+def _made(value: object, names: RegisteredNames) -> Data:
     """Return an outcome, a rule, a node, a stop condition, or another value with fields."""
     made: type = type(value)
     if isinstance(value, type):

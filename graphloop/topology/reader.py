@@ -17,20 +17,20 @@ from ..graph import END, Graph
 from ..node_protocol import NAME_MAX, Node, flaw_of, node_flaw_of
 from ..outcomes import Outcome, outcome_name
 from ..rules import Rules
-from ..rules.names import Names as Words
+from ..rules.names import Vocabulary as Words
 from ..table_source import TableSource
 from ..tools.names import legal_name
 from .compose import compose, is_json
 from .diagnostics import Diagnostics, ParseError
 from .document import AgentEntry, Document
 from .ignored import Findable, read_ignored
-from .includes import IncludeCache, Place
+from .includes import IncludeCache, IncludePlace
 from .models import Form, Model, Reading, entries_of, model_of, parse, parse_fields, validated
 from .node_models import NODE
-from .registration import Names
+from .registration import RegisteredNames
 from .ruled_tools import brought_tools, refuse_unruled
 from .schema import AGENT, GRAPH, SOURCES, TOPOLOGY
-from .source import bytes_of, text_of
+from .source import bytes_of, text_at
 from .table import Nodes, Rows, lines_of, read_rows
 from .temporal_form import lines_of_rules, read_rules
 from .tree import Entry, Fields, Items, Mark, Value, entry_at, plain_data, value_at
@@ -58,7 +58,7 @@ GRAPH_KEYS: Final = _keys_of(GRAPH)
 TOPOLOGY_KEYS: Final = _keys_of(TOPOLOGY)
 
 
-def read_path(path: Path, names: Names) -> Document:
+def read_path(path: Path, names: RegisteredNames) -> Document:
     """Return what a file says.
 
     Raises:
@@ -70,14 +70,14 @@ def read_path(path: Path, names: Names) -> Document:
             found = "a NUL character stands in the path."
             raise diagnostics.error(Mark(1, 1), found, "name a file.")
         resolved = path.resolve()
-        place = Place(IncludeCache(resolved.parent), resolved, (resolved,))
+        place = IncludePlace(IncludeCache(resolved.parent), resolved, (resolved,))
         return _file(path, place, diagnostics, names)
     except ParseError:
         diagnostics.refuse()
         raise AssertionError("the diagnostics hold the reason") from None
 
 
-def read_text(text: str | bytes, names: Names, title: str = "topology") -> Document:
+def read_text(text: str | bytes, names: RegisteredNames, title: str = "topology") -> Document:
     """Return what a text says, which is read as JSON if it is; it can include nothing.
 
     Raises:
@@ -85,26 +85,28 @@ def read_text(text: str | bytes, names: Names, title: str = "topology") -> Docum
     """
     diagnostics = Diagnostics(title)
     try:
-        return _text(text, Place(IncludeCache(None), None), diagnostics, names)
+        return _text(text, IncludePlace(IncludeCache(None), None), diagnostics, names)
     except ParseError:
         diagnostics.refuse()
         raise AssertionError("the diagnostics hold the reason") from None
 
 
-def _file(path: Path, place: Place, diagnostics: Diagnostics, names: Names) -> Document:
+def _file(
+    path: Path, place: IncludePlace, diagnostics: Diagnostics, names: RegisteredNames
+) -> Document:
     content = bytes_of(path, diagnostics)
     return _text(content, place, diagnostics, names, as_json=path.suffix == ".json")
 
 
 def _text(
     given: str | bytes,
-    place: Place,
+    place: IncludePlace,
     diagnostics: Diagnostics,
-    names: Names,
+    names: RegisteredNames,
     *,
     as_json: bool | None = None,
 ) -> Document:
-    text = text_of(given, diagnostics)
+    text = text_at(given, diagnostics)
     tree = compose(text, diagnostics, as_json=is_json(text) if as_json is None else as_json)
     document = _Reader(place, Reading(diagnostics, names)).document(tree, TOPOLOGY_KEYS)
     _refuse_any(diagnostics)
@@ -119,7 +121,7 @@ def _refuse_any(diagnostics: Diagnostics) -> None:
 class _Reader:
     """Reads one graph; `to` takes what is wrong with it."""
 
-    def __init__(self, place: Place, to: Reading) -> None:
+    def __init__(self, place: IncludePlace, to: Reading) -> None:
         self._place = place
         self._to = to
         self._diagnostics = to.diagnostics

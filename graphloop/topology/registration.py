@@ -30,7 +30,7 @@ __all__ = [
     "GROUPS",
     "LIBRARY",
     "Category",
-    "Names",
+    "RegisteredNames",
     "Registry",
     "registry",
     "snake_case",
@@ -162,7 +162,7 @@ registry = Registry()
 
 
 @final
-class Names:
+class RegisteredNames:
     """What files may name: a registry, then the entry points of installed packages.
 
     A package's code is loaded only when a file names what it offers. No package can offer a node

@@ -24,7 +24,7 @@ from .conditions import VERDICTS
 from .document import AgentEntry, Document, documents_below
 from .included import graphs_run
 from .models import Reading
-from .registration import Names
+from .registration import RegisteredNames
 from .table import Nodes
 from .tree import Fields, Items, Mark, Scalar, Value, value_at
 
@@ -117,7 +117,7 @@ def _places(
                 yield from _places(entry.value, keys, name, is_below=is_below or entry.key in keys)
 
 
-def known_tools(document: Document, names: Names) -> tuple[str, ...] | None:
+def known_tools(document: Document, names: RegisteredNames) -> tuple[str, ...] | None:
     """Return the tools that a file's runs may call, and those below; None if runs bring them all.
 
     Args:
@@ -131,7 +131,7 @@ def known_tools(document: Document, names: Names) -> tuple[str, ...] | None:
 
 
 def brought_tools(
-    tools: Sequence[str], agents: Mapping[str, AgentEntry], names: Names
+    tools: Sequence[str], agents: Mapping[str, AgentEntry], names: RegisteredNames
 ) -> dict[str, None]:
     """Return the tools of a file, and those that its agents bring, at any depth, each once."""
     below = documents_below(agents)
@@ -180,7 +180,7 @@ def _run_tools(
     return known
 
 
-def tell_document(graph: Graph[Any], document: Document, names: Names) -> None:
+def tell_document(graph: Graph[Any], document: Document, names: RegisteredNames) -> None:
     """Tell the graph of a file the options that its file says, with its registered tools."""
     found = {name: names.find("tool", name) for name in document.tools}
     tools = {name: one.tool if isinstance(one, AgentTool) else one for name, one in found.items()}
@@ -193,7 +193,7 @@ def tell_document(graph: Graph[Any], document: Document, names: Names) -> None:
     }
 
 
-def registered_agents(tools: Iterable[str], names: Names) -> dict[str, Graph[Any] | None]:
+def registered_agents(tools: Iterable[str], names: RegisteredNames) -> dict[str, Graph[Any] | None]:
     """Return the graphs of those among the registered tools that are agents."""
     found = {name: names.find("tool", name) for name in tools}
     return {name: graph_of(one.opener) for name, one in found.items() if isinstance(one, AgentTool)}

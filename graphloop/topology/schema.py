@@ -18,10 +18,10 @@ from .conditions import STOP_MODEL
 from .ignored import IgnoreForm
 from .models import REF, Flag, Form, Model, Said, ToolName, Whole, fault, model_of, reference
 from .node_models import library_kind, named_model, node_kind
-from .registration import LIBRARY, Names
+from .registration import LIBRARY, RegisteredNames
 from .table import ROW_FORM
 
-__all__ = ["AGENT", "GRAPH", "SOURCES", "TOPOLOGY", "VERSION", "schema_of"]
+__all__ = ["AGENT", "GRAPH", "SOURCES", "TOPOLOGY", "VERSION", "topology_schema"]
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 VERSION: Final = 1
@@ -132,7 +132,7 @@ AGENT: Final = model_of(
 )
 
 
-def schema_of(names: Names, *, open_to_others: bool = False) -> Schema:
+def topology_schema(names: RegisteredNames, *, open_to_others: bool = False) -> Schema:
     """Return the schema of topologies that name the library's nodes and what is registered.
 
     Args:

@@ -10,7 +10,7 @@ from ..errors import ConfigError
 from .diagnostics import Diagnostics
 from .tree import Mark
 
-__all__ = ["SIZE_MAX", "SUFFIXES", "bytes_of", "text_of", "text_or_path"]
+__all__ = ["SIZE_MAX", "SUFFIXES", "bytes_of", "text_at", "text_or_path"]
 
 SIZE_MAX: Final = 1_000_000
 """How many bytes a file may have."""
@@ -42,7 +42,7 @@ def bytes_of(path: Path, diagnostics: Diagnostics) -> bytes:
         raise diagnostics.error(_TOP, found, fix) from error
 
 
-def text_of(given: bytes | str, diagnostics: Diagnostics) -> str:
+def text_at(given: bytes | str, diagnostics: Diagnostics) -> str:
     """Return the text; a byte order mark of UTF-8 is left out.
 
     Raises:

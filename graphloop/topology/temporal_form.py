@@ -8,7 +8,7 @@ from dataclasses import replace
 from ..errors import ConfigError, Problem
 from ..rules import Rules, TemporalRule, describe_rule
 from ..rules.form import rules_from_data
-from ..rules.names import Names, resolve, spelled_tools
+from ..rules.names import Vocabulary, resolve_words, spelled_tools
 from .compose import compose
 from .diagnostics import Diagnostics, ParseError
 from .tree import Value, plain_data
@@ -21,7 +21,7 @@ def read_rules(
     diagnostics: Diagnostics,
     first: int = 1,
     *,
-    words: Names | None = None,
+    words: Vocabulary | None = None,
 ) -> Rules:
     """Return the temporal rules that stand in a list; what is no rule is noted.
 
@@ -80,15 +80,15 @@ def rules_of_texts(texts: Sequence[str], title: str) -> Rules:
     return rules
 
 
-def _refuse_unknown(rules: Rules, words: Names) -> None:
+def _refuse_unknown(rules: Rules, words: Vocabulary) -> None:
     """Refuse rules about what there is not.
 
     Raises:
         ConfigError: a word means nothing, or more than one thing.
     """
     try:
-        resolve(rules, replace(words, tools=(*(words.tools or ()), *spelled_tools(rules))))
+        resolve_words(rules, replace(words, tools=(*(words.tools or ()), *spelled_tools(rules))))
     except ConfigError:
         # What is said where tools are not known has more to it: how to write one.
-        resolve(rules, replace(words, tools=None))
+        resolve_words(rules, replace(words, tools=None))
         raise

@@ -24,12 +24,12 @@ from ..nodes.fallback import Fallback
 from ..nodes.retrying import Retrying
 from ..outcomes import Outcome
 from ..rules import Rules, rules_of
-from ..rules.names import resolve
+from ..rules.names import resolve_words
 from .document import Document, document_of
 from .ignored import Findable, lost
 from .included import with_graphs
 from .loaded import Topology
-from .registration import Names, Registry
+from .registration import RegisteredNames, Registry
 
 __all__ = ["with_agents"]
 
@@ -94,7 +94,7 @@ def with_agents(
     if registry is None and isinstance(graph, Topology):
         made = graph.with_document(document, given)
     else:
-        names = Names() if registry is None else Names(registry)
+        names = RegisteredNames() if registry is None else RegisteredNames(registry)
         made = Topology(document, names, given=given)
     _refuse_empty(rules_of(rules), made)
     return made
@@ -104,12 +104,12 @@ def _refuse_empty(rules: Rules, made: Topology) -> None:
     """Refuse rules about what there is not."""
     known = names_of(made)
     try:
-        resolve(rules, known)
+        resolve_words(rules, known)
     except ConfigError:
         if known.tools is not None:
             raise
         # Runs may bring other tools; those of the file are known all the same.
-        resolve(rules, replace(known, tools=made.document.tools))
+        resolve_words(rules, replace(known, tools=made.document.tools))
 
 
 def _refuse_lost(document: Document, agents: Iterable[str]) -> None:

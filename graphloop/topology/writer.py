@@ -24,7 +24,7 @@ from .document import AgentEntry, Document
 from .models import ELSE
 from .node_writer import Data, UnwritableError, node_data
 from .reader import read_text
-from .registration import Names
+from .registration import RegisteredNames
 from .schema import VERSION
 from .tree import is_text
 
@@ -33,7 +33,9 @@ __all__ = ["data_of", "fingerprint_of", "topology_text", "yaml_of"]
 WIDTH: Final = 100
 
 
-def data_of(document: Document, names: Names, *, shortened: bool = True) -> dict[str, Data]:
+def data_of(
+    document: Document, names: RegisteredNames, *, shortened: bool = True
+) -> dict[str, Data]:
     """Return what stands in a file for a document, as plain data.
 
     Args:
@@ -47,7 +49,7 @@ def data_of(document: Document, names: Names, *, shortened: bool = True) -> dict
     return {"graphloop": VERSION, **_graph_data(document, names, shortened=shortened)}
 
 
-def fingerprint_of(document: Document, names: Names) -> str:
+def fingerprint_of(document: Document, names: RegisteredNames) -> str:
     """Return the SHA-256 of the canonical form, in hexadecimal digits.
 
     Raises:
@@ -66,7 +68,7 @@ def yaml_of(data: Mapping[str, Data]) -> str:
     return written
 
 
-def topology_text(document: Document, names: Names) -> str:
+def topology_text(document: Document, names: RegisteredNames) -> str:
     """Return a document as YAML that `read_text` reads as an equal document.
 
     Raises:
@@ -109,7 +111,7 @@ def _depth(data: Data) -> int:
     return len(levels) - 1
 
 
-def _graph_data(document: Document, names: Names, *, shortened: bool) -> dict[str, Data]:
+def _graph_data(document: Document, names: RegisteredNames, *, shortened: bool) -> dict[str, Data]:
     graph = document.graph
     problems: list[Problem] = []
     nodes: dict[str, Data] = {}
@@ -168,7 +170,7 @@ def _ordered(
     return [*ignore.items()] if shortened else sorted(ignore.items())
 
 
-def _agent_data(entry: AgentEntry, names: Names, *, shortened: bool) -> Data:
+def _agent_data(entry: AgentEntry, names: RegisteredNames, *, shortened: bool) -> Data:
     data: dict[str, Data] = {}
     if entry.description:
         data["description"] = entry.description

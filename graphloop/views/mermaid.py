@@ -14,7 +14,7 @@ from .marks import Tone
 from .picture import Picture, Shape, Stroke
 from .theme import LIGHT, Theme
 
-__all__ = ["escaped", "mermaid_of"]
+__all__ = ["mermaid_escaped", "mermaid_of"]
 
 # The oldest notation for each shape: the `@{shape: …}` form needs Mermaid 11.3.
 _SHAPES: Final[Mapping[Look, tuple[str, str]]] = {
@@ -154,14 +154,14 @@ def _look(tone: Tone, theme: Theme) -> str:
 
 
 def _lines(words: Sequence[str]) -> str:
-    return "<br/>".join(map(escaped, words))
+    return "<br/>".join(map(mermaid_escaped, words))
 
 
 def _quoted(text: str) -> str:
-    return f'"{escaped(text)}"'
+    return f'"{mermaid_escaped(text)}"'
 
 
-def escaped(text: str, safe: str = "_ ") -> str:
+def mermaid_escaped(text: str, safe: str = "_ ") -> str:
     """Escape for a quoted label: all but letters, digits and `safe` signs become entities."""
     return "".join(
         character if character.isalnum() or character in safe else f"#{ord(character)};"

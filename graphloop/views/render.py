@@ -24,7 +24,7 @@ from .state_machines import scxml, xstate
 from .text import text_of
 from .theme import LIGHT, Theme
 
-__all__ = ["PictureFormat", "is_machine", "machine", "render", "save", "save_picture", "written"]
+__all__ = ["PictureFormat", "is_machine", "machine", "render", "rendered", "save", "save_picture"]
 
 S = TypeVar("S")
 
@@ -95,7 +95,7 @@ def save_picture(drawn: Picture, path: str | os.PathLike[str], theme: Theme = LI
     target.write_bytes(_content(drawn, target, theme))
 
 
-def written(drawn: Picture, suffix: str, theme: Theme = LIGHT) -> str:
+def rendered(drawn: Picture, suffix: str, theme: Theme = LIGHT) -> str:
     """Return a picture in a notation that is text: .svg, .dot, .txt, else Mermaid.
 
     Raises:
@@ -132,7 +132,7 @@ def _content(drawn: Picture, target: Path, theme: Theme) -> bytes:
         case ".pdf":
             return render(dot_of(drawn, theme), "pdf")
         case suffix if suffix in _TEXTS:
-            return written(drawn, suffix, theme).encode()
+            return rendered(drawn, suffix, theme).encode()
         case _ if is_machine(target):
             raise ConfigError(
                 f"path: expected a picture, found the state machine {str(target)!r}, which holds "

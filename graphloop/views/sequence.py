@@ -13,40 +13,40 @@ from typing import Final, Literal, TypeAlias, TypeVar, assert_never, final
 from ..conversation.answer import latest_answer
 from ..effects import (
     AskHuman,
+    AwaitCaller,
     CallModel,
     CallTool,
     CheckCalls,
     Effect,
-    HandOver,
     Invoke,
     StartRun,
 )
 from ..events import (
     Answer,
-    Asked,
-    Begun,
+    AnswerChecked,
     CallbackReturned,
     Cancelled,
     ChildEnded,
     Decided,
     EffectFailed,
+    EffectsStarted,
     Event,
-    Judged,
-    Left,
     ModelReplied,
+    NodeReturned,
     Queued,
+    RequestYielded,
     Resumed,
     Started,
     Steered,
+    StopRequested,
     ToolReturned,
-    Tripped,
 )
 from ..graph import Graph
 from ..replay import replay_steps
 from ..run import Run
 from ..values import Message, Reply, UserMessage, UserPart
 from .drawing import visible
-from .mermaid import escaped
+from .mermaid import mermaid_escaped
 
 __all__ = ["Party", "Said", "sequence", "sequence_mermaid", "sequence_text"]
 
@@ -149,7 +149,7 @@ def _party(effect: Effect) -> Party:  # noqa: PLR0911 - one way out for each eff
             return Party("function", callback)
         case CheckCalls():
             return Party("function", "checks")
-        case HandOver():
+        case AwaitCaller():
             return _YOU
         case _:
             assert_never(effect)
@@ -169,7 +169,7 @@ def _requested(effect: Effect) -> str:
             return arguments or "go on from here"
         case Invoke():
             return "called"
-        case CheckCalls() | HandOver():
+        case CheckCalls() | AwaitCaller():
             return "look"
         case _:
             assert_never(effect)
@@ -208,7 +208,7 @@ def _unasked(event: Event) -> str:
             return f"stop{': ' if reason else ''}{reason}"
         case Resumed():
             return "go on"
-        case Begun():
+        case EffectsStarted():
             return ""
         case _:
             return type(event).__name__
@@ -216,13 +216,13 @@ def _unasked(event: Event) -> str:
 
 def _returned(answer: Answer) -> str:
     match answer:
-        case Left(outcome=outcome):
+        case NodeReturned(outcome=outcome):
             return outcome
-        case Judged(accepted=accepted, feedback=feedback):
+        case AnswerChecked(accepted=accepted, feedback=feedback):
             return "accepted" if accepted else f"rejected: {feedback}"
-        case Asked(ask=ask):
+        case RequestYielded(ask=ask):
             return f"ask: {ask.kind}"
-        case Tripped(names=names):
+        case StopRequested(names=names):
             return f"stop: {', '.join(names)}" if names else "go on"
         case _:
             return "answered"
@@ -264,11 +264,11 @@ def _mermaid(said: Sequence[Said]) -> Iterator[str]:
     yield "sequenceDiagram"
     for party, place in places.items():
         word = "actor" if party.kind in {"you", "person"} else "participant"
-        yield f"  {word} p{place} as {escaped(str(party), _SAFE)}"
+        yield f"  {word} p{place} as {mermaid_escaped(str(party), _SAFE)}"
     for message in said:
         arrow = "-->>" if message.answers else "->>"
         # A message must not be empty.
-        words = escaped(message.words, _SAFE).strip() or "…"
+        words = mermaid_escaped(message.words, _SAFE).strip() or "…"
         yield f"  p{places[message.source]}{arrow}p{places[message.target]}: {words}"
 
 

@@ -21,7 +21,7 @@ from .drawing import visible
 from .family import Family, members
 from .marks import Marks, Tally, Tone, Way
 
-__all__ = ["Answered", "Trace", "Typed", "family_trace", "trace", "trace_marks"]
+__all__ = ["Answered", "RunTrace", "Typed", "family_trace", "trace", "trace_marks"]
 
 S = TypeVar("S")
 
@@ -40,7 +40,7 @@ def _unanswered(run: Run[Any], ask: AskHuman | CallTool) -> str:  # noqa: ARG001
 
 @final
 @dataclass(frozen=True)
-class Trace:
+class RunTrace:
     """The path of one run so far, and its cost.
 
     Attributes:
@@ -61,12 +61,12 @@ class Trace:
     ended: str = ""
     waits: tuple[str, ...] = ()
     started: Mapping[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
-    children: Mapping[tuple[str, str], tuple[Trace, ...]] = field(
-        default_factory=dict[tuple[str, str], "tuple[Trace, ...]"]
+    children: Mapping[tuple[str, str], tuple[RunTrace, ...]] = field(
+        default_factory=dict[tuple[str, str], "tuple[RunTrace, ...]"]
     )
 
 
-def trace(graph: Graph[S], events: Sequence[Event], answered: Answered = _unanswered) -> Trace:
+def trace(graph: Graph[S], events: Sequence[Event], answered: Answered = _unanswered) -> RunTrace:
     """Return what the run of a journal has done, without its child runs.
 
     Args:
@@ -101,9 +101,9 @@ def trace(graph: Graph[S], events: Sequence[Event], answered: Answered = _unansw
             if isinstance(effect, StartRun):
                 started[effect.key] = (run.node, effect.agent)
     if run is None:
-        return Trace()
+        return RunTrace()
     ended = run.ending.reason if run.ended and run.ending is not None else ""
-    return Trace(visits, ways, spent, run.node, ended, tuple(_waits(run, answered)), started)
+    return RunTrace(visits, ways, spent, run.node, ended, tuple(_waits(run, answered)), started)
 
 
 def family_trace(
@@ -112,7 +112,7 @@ def family_trace(
     descendants: Mapping[str, Sequence[Event]],
     typed: Typed = lambda _, events: events,
     answered: Answered = _unanswered,
-) -> Trace:
+) -> RunTrace:
     """Return what the run of a journal and all its child runs have done.
 
     Args:
@@ -128,7 +128,7 @@ def family_trace(
     """
     found = trace(family.graph, typed(family.graph, events), answered)
     known = {(member.node, member.name): member.family for member in members(family)}
-    children: dict[tuple[str, str], list[Trace]] = {}
+    children: dict[tuple[str, str], list[RunTrace]] = {}
     for key, place in found.started.items():
         if place in known and key in descendants:
             within = {
@@ -141,7 +141,7 @@ def family_trace(
     return replace(found, children={place: tuple(some) for place, some in children.items()})
 
 
-def trace_marks(graph: Graph[S], traces: Sequence[Trace], family: Family | None = None) -> Marks:
+def trace_marks(graph: Graph[S], traces: Sequence[RunTrace], family: Family | None = None) -> Marks:
     """Return the traces of runs of `graph` as marks for its diagram.
 
     Args:
@@ -201,7 +201,7 @@ def _waits(run: Run[S], answered: Answered) -> Iterator[str]:
                 pass
 
 
-def _title(traces: Sequence[Trace]) -> str:
+def _title(traces: Sequence[RunTrace]) -> str:
     if len(traces) == 1:
         return traces[0].ended or "not over"
     endings = Counter(run.ended or "not over" for run in traces)
@@ -209,12 +209,12 @@ def _title(traces: Sequence[Trace]) -> str:
     return f"{len(traces)} runs: {counts}" if traces else "no run"
 
 
-def _visits(name: str, traces: Sequence[Trace]) -> Tally:
+def _visits(name: str, traces: Sequence[RunTrace]) -> Tally:
     spent = sum([run.spent[name] for run in traces if name in run.spent], Tally())
     return replace(spent, times=tuple([run.visits[name] for run in traces]))
 
 
-def _waiting(name: str, traces: Sequence[Trace]) -> Iterator[str]:
+def _waiting(name: str, traces: Sequence[RunTrace]) -> Iterator[str]:
     """Yield what the runs that stand at a node wait for."""
     waits = [wait for run in traces if run.node == name for wait in run.waits]
     yield from waits[:_WAITS_MAX]

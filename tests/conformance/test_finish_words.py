@@ -14,7 +14,7 @@ import pytest
 
 from graphloop import Agent, tool
 from graphloop.errors import ProviderError
-from graphloop.providers.finish_words import ANTHROPIC, CHAT, Word
+from graphloop.providers.finish_words import ANTHROPIC, CHAT, FinishWord
 from graphloop.providers.http import Endpoint, HttpProvider, Retries
 from graphloop.providers.openai_chat.wire import OpenAIChat
 from tests.wire_server import Answer, WireServer, sse
@@ -91,7 +91,7 @@ def test_a_finish_word_comes_to_what_the_page_says(word: str, call: bool, stream
     assert (ends == "`completed`") is False
 
 
-def listed(words: dict[str, Word]) -> list[str]:
+def listed(words: dict[str, FinishWord]) -> list[str]:
     """Return the lines of a table of words."""
     return [
         f"| `{name}` | {one.means or 'broken off'} | {one.said_by} |" for name, one in words.items()

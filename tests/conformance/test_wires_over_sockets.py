@@ -25,7 +25,7 @@ from graphloop.errors import (
 )
 from graphloop.providers.anthropic.wire import AnthropicMessages
 from graphloop.providers.base import Live, Restarted, UsageSoFar, Wire
-from graphloop.providers.http import Endpoint, HttpProvider, Retries, Timeouts, World
+from graphloop.providers.http import Endpoint, HttpEnvironment, HttpProvider, Retries, Timeouts
 from graphloop.providers.openai_chat.wire import OpenAIChat
 from graphloop.providers.sse import SseDecoder
 from graphloop.values import ModelRequest, Reply, Usage, UserMessage
@@ -82,7 +82,7 @@ class Heard:
             Endpoint(server.url, KEY),
             timeouts=self._timeouts,
             retries=Retries(attempts_max=2),
-            world=World(sleep=self.slept, jitter=lambda: 0.5),
+            world=HttpEnvironment(sleep=self.slept, jitter=lambda: 0.5),
         )
         try:
             async for part in provider.session().stream(ASK):

@@ -8,7 +8,7 @@ from typing import Any, Literal, Unpack
 
 from pydantic import BaseModel
 
-from graphloop import AnswerInfo, Compaction, StepChanges, StepInfo, TurnInHand, Verdict, budget
+from graphloop import AnswerInfo, Compaction, PendingTurn, StepChanges, StepInfo, Verdict, budget
 from graphloop.agent.options import AgentOptions
 from graphloop.errors import RateLimited, ToolError
 from graphloop.limits import stop
@@ -310,7 +310,7 @@ async def iterated_and_steered(world: World) -> None:
         tools=[world.tool("read"), world.tool("send")],
     )
 
-    async def have_a_say(turn: TurnInHand) -> None:
+    async def have_a_say(turn: PendingTurn) -> None:
         world.note("turn", [turn.index, turn.text, [one.name for one in turn.calls.values()]])
         if turn.index == 0:
             keys = {one.name: key for key, one in turn.calls.items()}

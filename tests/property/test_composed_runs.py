@@ -11,7 +11,7 @@ import pytest
 
 from graphloop import END, Agent, AgentTool, EndReason, Graph, RunResult, Tool, approve, decline
 from graphloop.errors import ConfigError, RunFailed, ToolDefinitionError
-from graphloop.events import Answer, ChildEnded, EffectFailed, Joined
+from graphloop.events import Answer, BranchesJoined, ChildEnded, EffectFailed
 from graphloop.graph import Edges
 from graphloop.nodes import (
     Append,
@@ -365,7 +365,7 @@ def test_a_function_of_the_user_s_may_join_the_answers() -> None:
     """It finds them in the turn, in the order of the branches."""
 
     async def longest(run: Run[None]) -> Answer:
-        return Joined(max((one.content for one in run.turn.branches), key=len))
+        return BranchesJoined(max((one.content for one in run.turn.branches), key=len))
 
     graph = fanned("a", "b", callback="longest")
     agents = {"a": agent("A"), "b": agent("Bee")}

@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 
 from graphloop.effects import CallTool
 from graphloop.errors import IllegalEvent
-from graphloop.events import Begun, CallCheck, Cancelled, Event, Resumed, Started, ToolReturned
+from graphloop.events import (
+    CallCheck,
+    Cancelled,
+    EffectsStarted,
+    Event,
+    Resumed,
+    Started,
+    ToolReturned,
+)
 from graphloop.policy.approvals import Approval
 from graphloop.replay import replay, replay_steps
 from graphloop.run import Run
@@ -67,7 +75,7 @@ def lasting(run: Run[None]) -> object:
 
 def told(simulation: Simulation[None]) -> int:
     """Return how many events there are, without those of a process's own life."""
-    return sum(not isinstance(one, Begun | Resumed) for one in simulation.events)
+    return sum(not isinstance(one, EffectsStarted | Resumed) for one in simulation.events)
 
 
 @given(adversary=failing, seed=st.integers(0, 99))
@@ -151,7 +159,7 @@ def test_no_tool_starts_before_its_beginning_is_in_the_journal(
     begun: set[str] = set()
     before: Run[None] | None = None
     for taken in replay_steps(loop(), simulation.events):
-        if before is not None and isinstance(taken.event, Begun):
+        if before is not None and isinstance(taken.event, EffectsStarted):
             wishes = [before.pending[one] for one in taken.event.effects]
             begun |= {one.key for one in wishes if isinstance(one, CallTool)}
         if before is not None and isinstance(taken.event, ToolReturned):
@@ -238,7 +246,7 @@ OWN = {
     "AskHuman": "Decided",
     "Invoke": "CallbackReturned",
     "StartRun": "ChildEnded",
-    "HandOver": "Steered",
+    "AwaitCaller": "Steered",
 }
 
 

@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from graphloop import Agent, AnswerInfo, EndReason, RunResult, Tool, ToolContext, allow, deny
-from graphloop.events import Begun, Event, Resumed
+from graphloop.events import EffectsStarted, Event, Resumed
 from graphloop.replay import replay, replay_steps
 from graphloop.run import Run
 from graphloop.stores.memory import MemoryStore
@@ -318,7 +318,7 @@ def whole(run: Run[None]) -> object:
 
 def life(journal: Sequence[Event]) -> list[Event]:
     """Return a journal without the lives of its processes."""
-    return [one for one in journal if not isinstance(one, Resumed | Begun)]
+    return [one for one in journal if not isinstance(one, Resumed | EffectsStarted)]
 
 
 def test_each_prefix_of_a_journal_is_a_run_of_its_own() -> None:

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from graphloop import Agent, EndReason, RunResult, Tool, ToolContext, ToolRunner, TurnInHand
-from graphloop.effects import HandOver
+from graphloop import Agent, EndReason, PendingTurn, RunResult, Tool, ToolContext, ToolRunner
+from graphloop.effects import AwaitCaller
 from graphloop.testing import ScriptedModel
 from graphloop.values import (
     AssistantMessage,
@@ -64,47 +64,47 @@ class Executions:
         return Tool(name=name, parameters={"type": "object"}, execute=execute, needs_approval=gated)
 
 
-def append_text(turn: TurnInHand, _: Sequence[ToolResult]) -> None:
+def append_text(turn: PendingTurn, _: Sequence[ToolResult]) -> None:
     turn.append_messages("go on")
 
 
-def append_own(turn: TurnInHand, _: Sequence[ToolResult]) -> None:
+def append_own(turn: PendingTurn, _: Sequence[ToolResult]) -> None:
     turn.append_messages(turn.message)
 
 
-def append_both(turn: TurnInHand, results: Sequence[ToolResult]) -> None:
+def append_both(turn: PendingTurn, results: Sequence[ToolResult]) -> None:
     turn.append_messages(turn.message, *results)
 
 
-def override_one(turn: TurnInHand, _: Sequence[ToolResult]) -> None:
+def override_one(turn: PendingTurn, _: Sequence[ToolResult]) -> None:
     turn.override_tool_results(dict.fromkeys(list(turn.calls)[:1], "overridden"))
 
 
-def skip(turn: TurnInHand, _: Sequence[ToolResult]) -> None:
+def skip(turn: PendingTurn, _: Sequence[ToolResult]) -> None:
     turn.skip_tools("not now")
 
 
-def replace_same(turn: TurnInHand, _: Sequence[ToolResult]) -> None:
+def replace_same(turn: PendingTurn, _: Sequence[ToolResult]) -> None:
     turn.replace_messages(turn.messages)
 
 
-def replace_answered(turn: TurnInHand, results: Sequence[ToolResult]) -> None:
+def replace_answered(turn: PendingTurn, results: Sequence[ToolResult]) -> None:
     turn.replace_messages([*turn.messages, *results[:1]])
 
 
-def replace_other(turn: TurnInHand, _: Sequence[ToolResult]) -> None:
+def replace_other(turn: PendingTurn, _: Sequence[ToolResult]) -> None:
     turn.replace_messages([*turn.messages[:-1], OTHER])
 
 
-def replace_anew(turn: TurnInHand, _: Sequence[ToolResult]) -> None:
+def replace_anew(turn: PendingTurn, _: Sequence[ToolResult]) -> None:
     turn.replace_messages([UserMessage("something else")])
 
 
-def change_params(turn: TurnInHand, _: Sequence[ToolResult]) -> None:
+def change_params(turn: PendingTurn, _: Sequence[ToolResult]) -> None:
     turn.set_params(max_tokens=9, tool_choice="auto")
 
 
-Act = Callable[[TurnInHand, Sequence[ToolResult]], None]
+Act = Callable[[PendingTurn, Sequence[ToolResult]], None]
 
 ACTS: tuple[Act, ...] = (
     append_text,
@@ -170,7 +170,7 @@ async def steer(
 def waits_for_caller(runner: ToolRunner) -> bool:
     """Whether the run has neither ended nor parked."""
     run = runner.run
-    return run is not None and any(isinstance(one, HandOver) for one in run.pending.values())
+    return run is not None and any(isinstance(one, AwaitCaller) for one in run.pending.values())
 
 
 def steered(

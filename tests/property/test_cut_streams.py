@@ -9,7 +9,7 @@ import pytest
 from graphloop.errors import ConfigError, ProviderError, RequestRejected, StreamTruncated
 from graphloop.providers.anthropic.wire import AnthropicMessages
 from graphloop.providers.base import Wire
-from graphloop.providers.http import Endpoint, HttpProvider, Retries, World
+from graphloop.providers.http import Endpoint, HttpEnvironment, HttpProvider, Retries
 from graphloop.providers.openai_chat.wire import OpenAIChat
 from graphloop.values import AssistantMessage, ModelRequest, Reply, Settings
 from tests.echo_wire import ASK, Sleeps
@@ -76,7 +76,7 @@ def test_a_passing_trouble_is_waited_out(name: str, refusal: Answer, waits: list
 
     async def main() -> tuple[Reply, list[float]]:
         slept = Sleeps()
-        world = World(sleep=slept, jitter=lambda: 0.5, now=lambda: 1_000.0)
+        world = HttpEnvironment(sleep=slept, jitter=lambda: 0.5, now=lambda: 1_000.0)
         async with WireServer([refusal, Answer([whole])]) as server:
             provider = HttpProvider(wire, Endpoint(server.url), world=world)
             reply = await answer(provider)

@@ -27,7 +27,14 @@ from graphloop import (
 )
 from graphloop.effects import AskHuman, CallModel, Invoke
 from graphloop.errors import ConfigError, NotDeterministic
-from graphloop.events import Asked, CallbackReturned, Decided, EffectFailed, Event, ModelReplied
+from graphloop.events import (
+    CallbackReturned,
+    Decided,
+    EffectFailed,
+    Event,
+    ModelReplied,
+    RequestYielded,
+)
 from graphloop.providers.base import StreamItem
 from graphloop.replay import replay, replay_steps
 from graphloop.stores.memory import MemoryStore
@@ -147,7 +154,7 @@ def without_times(events: Sequence[Event]) -> list[object]:
     return [
         (type(one).__name__, getattr(one, "answer", None), getattr(one, "reply", None))
         for one in events
-        if type(one).__name__ not in {"Resumed", "Begun"}
+        if type(one).__name__ not in {"Resumed", "EffectsStarted"}
     ]
 
 
@@ -294,6 +301,6 @@ def test_what_was_asked_is_a_fact_of_the_journal() -> None:
 
     facts = [one.answer for one in events if isinstance(one, CallbackReturned)]
 
-    assert ["Asked", "Asked", "Left"] == [type(one).__name__ for one in facts]
-    assert ["model", "tell"] == [one.ask.kind for one in facts if isinstance(one, Asked)]
+    assert ["RequestYielded", "RequestYielded", "Left"] == [type(one).__name__ for one in facts]
+    assert ["model", "tell"] == [one.ask.kind for one in facts if isinstance(one, RequestYielded)]
     assert perform.kernel.asks is not None

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphloop.conversation.repair import open_calls
-from graphloop.events import Judged
+from graphloop.events import AnswerChecked
 from graphloop.graph import Graph
 from graphloop.proofs.bound import bound
 from graphloop.proofs.check import check
@@ -60,7 +60,7 @@ def checked(topology: Topology) -> tuple[Graph[Any], Report]:
 
 
 judging = st.lists(
-    st.builds(Judged, st.booleans(), st.just("no"), st.booleans()), min_size=1, max_size=3
+    st.builds(AnswerChecked, st.booleans(), st.just("no"), st.booleans()), min_size=1, max_size=3
 )
 
 
@@ -79,7 +79,7 @@ def test_safe_topologies_are_proven(topology: Topology) -> None:
 def test_what_is_proven_holds_in_every_run(
     topology: Topology,
     adversary: Adversary,
-    judged: list[Judged],
+    judged: list[AnswerChecked],
     abort_after: int | None,
     seed: int,
 ) -> None:

@@ -30,7 +30,7 @@ from graphloop.proofs.check import check
 from graphloop.proofs.most import Bound
 from graphloop.proofs.report import Report
 from graphloop.rules import Rules, always_followed_by, at_most, at_most_once, never, only_after
-from graphloop.rules.names import resolve
+from graphloop.rules.names import resolve_words
 from graphloop.testing.adversary import SPENT
 from graphloop.testing.choices import Choices
 from graphloop.testing.fuzzing import Fuzzer
@@ -103,7 +103,7 @@ def assert_safe(made: Varied, rng: random.Random, seed: int) -> None:
     """Assert that no monitor fires in any of some worlds."""
     known = bound(made.graph, agents=made.agents)
     names = names_of(made.graph, [one.name for one in made.subject.setup.tools])
-    rules = resolve(proven_rules(made.graph, rng), names)
+    rules = resolve_words(proven_rules(made.graph, rng), names)
     fuzzer = Fuzzer(replace(made.subject, rules=rules))
     for world in range(seed, seed + WORLDS):
         trial, wrong = fuzzer.tried(Choices.seeded(world))

@@ -14,11 +14,11 @@ from graphloop.graph import Graph
 from graphloop.loop import Standard
 from graphloop.nodes.execute import Execute
 from graphloop.nodes.gate import Gate
-from graphloop.replay import journal_happenings, watched
+from graphloop.replay import journal_happenings, monitor_after
 from graphloop.rules import Rules, TemporalRule
 from graphloop.rules.automata import (
     Happening,
-    approval_of,
+    approved_call,
     automaton_of,
     earlier,
     entered,
@@ -104,7 +104,7 @@ CASES = {
     "three tools": (("tool:x", "tool:y", "tool:z"), [*X, *Y, *Z], 4),
     "approvals": (
         ("tool:x", "approval:x", "approval:*"),
-        [ran("x"), approval_of("x"), approval_of("y"), returned("x", well=True)],
+        [ran("x"), approved_call("x"), approved_call("y"), returned("x", well=True)],
         5,
     ),
     "outcomes": (
@@ -161,7 +161,7 @@ def test_a_call_is_let_through_if_and_only_if_it_breaks_no_rule(
     monitor, trace = after_all(Monitor.of(rules), past), list(past)
 
     for one, verdict in zip(wanted, judged(monitor, wanted), strict=True):
-        approved = [approval_of(one.tool)] if one.asked else []
+        approved = [approved_call(one.tool)] if one.asked else []
         made = [*trace, *approved, ran(one.tool)]
         if verdict is None:
             new = [at for rule in rules for at in breaches(rule, made) if at >= len(trace)]
@@ -281,7 +281,7 @@ def test_a_journal_replayed_through_the_monitor_is_judged_as_the_reference_judge
 
     told = list(journal_happenings(graph, simulation.events))
     trace = [one for happened in told for one in happened]
-    monitor = watched(Monitor.of(rules), graph, simulation.events)
+    monitor = monitor_after(Monitor.of(rules), graph, simulation.events)
 
     assert len(simulation.events) == len(told)
     assert_told_truly(graph, trace, ended=simulation.run.ended)

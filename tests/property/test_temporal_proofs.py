@@ -20,7 +20,7 @@ from graphloop.proofs.ground import Ground
 from graphloop.proofs.temporal import Decision, decided, temporal
 from graphloop.replay import journal_happenings
 from graphloop.rules import Rules, TemporalRule
-from graphloop.rules.automata import Happening, approval_of, entered, ran, returned, taken
+from graphloop.rules.automata import Happening, approved_call, entered, ran, returned, taken
 from graphloop.run import Run
 from tests.sizes import sized
 from tests.strategies import Adversary, adversaries, loop
@@ -183,7 +183,7 @@ class Walker:
     def tools(self, at: str) -> list[Happening]:
         if not acts(self.graph, at):
             return []
-        some = [made(name) for made in (ran, approval_of) for name in "xz"]
+        some = [made(name) for made in (ran, approved_call) for name in "xz"]
         some += [returned(name, well=well) for well in (True, False) for name in "xz"]
         return self.rng.choices(some, k=self.rng.randrange(3))
 

@@ -20,7 +20,7 @@ from graphloop.proofs.ground import Ground
 from graphloop.proofs.temporal import decided
 from graphloop.replay import journal_happenings
 from graphloop.rules import Rules, TemporalRule, describe_rule
-from graphloop.rules.automata import Happening, approval_of, entered, ran, taken
+from graphloop.rules.automata import Happening, approved_call, entered, ran, taken
 from graphloop.rules.monitor import refusal
 from graphloop.run import Run, evolve
 from graphloop.testing.choices import Choices
@@ -208,7 +208,7 @@ def assert_forbidden(
     """Assert that a call would have broken a rule at one of some moments."""
     name = run.turn.calls[place].name
     assert any(
-        breaches(rule, [*trace, *([approval_of(name)] if yes else []), ran(name)])
+        breaches(rule, [*trace, *([approved_call(name)] if yes else []), ran(name)])
         for trace in moments
         for yes in approved
     ), describe_rule(rule)

@@ -13,7 +13,7 @@ from graphloop.outcomes import outcome_name
 from graphloop.proofs.ground import Ground
 from graphloop.proofs.temporal import decided
 from graphloop.rules import Rules, TemporalRule
-from graphloop.rules.automata import Happening, approval_of, entered, ran, returned, taken
+from graphloop.rules.automata import Happening, approved_call, entered, ran, returned, taken
 from tests.property.test_temporal_proofs import WORDS, acts, graphs
 from tests.sizes import sized
 from tests.temporal_reference import PASTS, breaches, owes, rule_lists
@@ -26,11 +26,11 @@ Line: TypeAlias = tuple[str, str, str]
 
 BUSY: tuple[tuple[Happening, ...], ...] = (
     (),
-    *((one,) for name in "xz" for one in (ran(name), approval_of(name))),
+    *((one,) for name in "xz" for one in (ran(name), approved_call(name))),
     *((ran(name), returned(name, well=well)) for name in "xz" for well in (True, False)),
-    (approval_of("x"), ran("x"), ran("x")),
+    (approved_call("x"), ran("x"), ran("x")),
     (ran("x"), ran("x"), ran("x"), ran("x")),
-    (*(approval_of("x") for _ in range(4)),),
+    (*(approved_call("x") for _ in range(4)),),
     (ran("z"), returned("z", well=True), ran("x")),
 )
 """What may happen at a node where tools run."""

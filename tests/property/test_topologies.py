@@ -58,7 +58,7 @@ from graphloop.topology.diagnostics import TopologyError
 from graphloop.topology.document import AgentEntry, Document, document_of
 from graphloop.topology.loaded import dump, fingerprint, load
 from graphloop.topology.reader import read_text
-from graphloop.topology.registration import Names, Registry
+from graphloop.topology.registration import RegisteredNames, Registry
 from graphloop.topology.with_agents import with_agents
 from graphloop.topology.writer import data_of, fingerprint_of, yaml_of
 from graphloop.values import ToolChoice
@@ -94,7 +94,7 @@ REGISTRY: Final = Registry()
 REGISTRY.node(own)
 REGISTRY.predicate(over_limit)
 REGISTRY.function(helps)
-NAMES: Final = Names(REGISTRY, installed=False)
+NAMES: Final = RegisteredNames(REGISTRY, installed=False)
 
 CALLER: Final[Graph[None]] = Graph("caller", Child("writer"), {Child("writer"): {...: END}})
 

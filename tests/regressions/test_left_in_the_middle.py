@@ -20,7 +20,7 @@ from graphloop import (
     ToolContext,
     parallel,
 )
-from graphloop.events import Begun, CallsChecked, Event, Queued, ToolReturned
+from graphloop.events import CallsChecked, EffectsStarted, Event, Queued, ToolReturned
 from graphloop.stores.base import Store
 from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.memory import MemoryStore
@@ -221,7 +221,7 @@ def test_a_tool_that_had_not_begun_when_the_run_was_left_runs_once() -> None:
 
     till, result, left = within(scenario())
 
-    assert not [one for one in left if isinstance(one, Begun)]
+    assert not [one for one in left if isinstance(one, EffectsStarted)]
     assert ["c0.0"] == till.ran
     assert [("ok", "paid")] == said(result)
 
@@ -240,7 +240,7 @@ def test_a_parked_run_without_a_store_that_is_left_when_resumed_does_not_repeat(
 
     till, journal, result = within(scenario())
 
-    assert [one for one in journal if isinstance(one, Begun)]
+    assert [one for one in journal if isinstance(one, EffectsStarted)]
     assert ["c0.0"] == till.ran
     assert EndReason.PARKED is result.end_reason
     assert [True] == [one.unknown for one in result.pending]

@@ -11,7 +11,7 @@ import asyncio
 import pytest
 
 from graphloop import EndReason, Graph, RunStream, check, tool
-from graphloop.events import CallbackReturned, Cancelled, Started, Tripped
+from graphloop.events import CallbackReturned, Cancelled, Started, StopRequested
 from graphloop.graph import END
 from graphloop.node_protocol import Leave, Node
 from graphloop.nodes import (
@@ -58,7 +58,7 @@ def test_nobody_judges_plans_or_approves_for_a_run_that_was_stopped(
     run = begin(graph, Started(0.0, "r", "g", QUESTION, SETUP), None).run
     run = step(graph, run, Cancelled(1.0, "enough", after_step=True)).run
 
-    taken = step(graph, run, CallbackReturned(2.0, 1, Tripped()))
+    taken = step(graph, run, CallbackReturned(2.0, 1, StopRequested()))
 
     assert ((), True, True) == (taken.effects, taken.run.ended, taken.run.was_stopped)
     assert ((), *QUESTION) == (taken.run.turn.notes, *taken.run.messages)

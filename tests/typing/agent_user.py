@@ -22,6 +22,7 @@ from graphloop import (
     ModelPrice,
     ObjectResult,
     Pending,
+    PendingTurn,
     Policy,
     RunResult,
     RunStream,
@@ -32,7 +33,6 @@ from graphloop import (
     ToolChoice,
     ToolContext,
     ToolRunner,
-    TurnInHand,
     Usage,
     Verdict,
     agent_tool,
@@ -260,7 +260,7 @@ async def steer() -> None:
     runner = agent.iter("hi")
     assert_type(runner, ToolRunner)
     async for turn in runner:
-        assert_type(turn, TurnInHand)
+        assert_type(turn, PendingTurn)
         assert_type(turn.calls, Mapping[str, ToolCall])
         turn.append_messages("Be brief.", {"role": "user", "content": "please"})
         turn.set_params(max_tokens=9, tool_choice="none", model="openai:other")

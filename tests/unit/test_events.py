@@ -9,9 +9,9 @@ import pytest
 from graphloop.events import (
     Answer,
     Answering,
-    Begun,
     Cancelled,
     EffectFailed,
+    EffectsStarted,
     Event,
     Queued,
     Resumed,
@@ -25,7 +25,7 @@ def test_events_that_answer_no_effect_are_few_and_known() -> None:
     """A run starts, stops, is spoken to, taken up again; all else answers what it wished for."""
     unasked = {kind for kind in get_args(Event) if "effect" not in kind.__annotations__}
 
-    assert {Started, Resumed, Begun, Queued, Cancelled} == unasked
+    assert {Started, Resumed, EffectsStarted, Queued, Cancelled} == unasked
     assert set(ANSWERING) == set(get_args(Answering)) == set(get_args(Event)) - unasked
     assert {*ANSWERS.values(), EffectFailed} == set(ANSWERING)
 
@@ -52,4 +52,11 @@ def test_the_answers_of_callbacks_have_names_of_their_own() -> None:
     """The journal tells them apart by these."""
     kinds = [kind.__name__ for kind in get_args(Answer)]
 
-    assert ["Changes", "Tripped", "Left", "Judged", "Joined", "Asked"] == kinds
+    assert [
+        "Changes",
+        "StopRequested",
+        "NodeReturned",
+        "AnswerChecked",
+        "BranchesJoined",
+        "RequestYielded",
+    ] == kinds

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from graphloop.effects import AskHuman, CallTool, Effect, HandOver, Invoke, StartRun
+from graphloop.effects import AskHuman, AwaitCaller, CallTool, Effect, Invoke, StartRun
 from graphloop.errors import GraphError, IllegalEvent
 from graphloop.events import (
-    Begun,
     CallbackReturned,
     CallCheck,
     CallsChecked,
@@ -18,6 +17,7 @@ from graphloop.events import (
     ChildEnded,
     Decided,
     EffectFailed,
+    EffectsStarted,
     Event,
     Failure,
     ModelReplied,
@@ -26,8 +26,8 @@ from graphloop.events import (
     Setup,
     Started,
     Steered,
+    StopRequested,
     ToolReturned,
-    Tripped,
 )
 from graphloop.graph import END, Graph
 from graphloop.node_protocol import Kind, Leave, Reaction, Wait
@@ -99,7 +99,7 @@ def test_a_run_begins_at_the_start_with_what_it_was_given() -> None:
 def test_an_answer_is_taken_once() -> None:
     """The second is a driver's bug."""
     node = Wishing(invoke)
-    answer = CallbackReturned(2.0, 1, Tripped())
+    answer = CallbackReturned(2.0, 1, StopRequested())
 
     taken = step(graph(node), begun(node).run, answer)
 
@@ -114,7 +114,7 @@ def test_an_answer_is_taken_once() -> None:
 @pytest.mark.parametrize(
     ("event", "message"),
     [
-        (CallbackReturned(2.0, 9, Tripped()), "waits for \\[1\\]"),
+        (CallbackReturned(2.0, 9, StopRequested()), "waits for \\[1\\]"),
         (ToolReturned(2.0, 1, ""), "answered by CallbackReturned or EffectFailed"),
         (STARTED, "has started already"),
     ],
@@ -144,7 +144,7 @@ def test_an_outcome_that_was_not_declared_is_an_error_with_a_fix() -> None:
     node = Wishing(invoke, Go)
 
     with pytest.raises(GraphError, match="left by 'go', which it does not declare"):
-        step(graph(node), begun(node).run, CallbackReturned(2.0, 1, Tripped()))
+        step(graph(node), begun(node).run, CallbackReturned(2.0, 1, StopRequested()))
 
 
 def test_a_cycle_that_never_waits_is_found() -> None:
@@ -234,7 +234,7 @@ def test_a_reaction_that_is_none_is_reported_by_the_name_of_its_node(
     with pytest.raises(GraphError, match=f"node 'unruly': .*{found}"):
         begin(alone, STARTED, None)
     with pytest.raises(GraphError, match=f"node 'unruly': .*{found}"):
-        step(table, run, CallbackReturned(2.0, 1, Tripped()))
+        step(table, run, CallbackReturned(2.0, 1, StopRequested()))
     with pytest.raises(GraphError, match=f"node 'unruly': .*{found}"):
         step(table, evolve(run, node="unruly"), Cancelled(2.0))
 
@@ -245,7 +245,7 @@ def test_a_node_may_stay_for_the_rest_of_its_effects() -> None:
     two = {number: Invoke(number, "f") for number in (1, 2)}
     run = evolve(begin(table, STARTED, None).run, node="unruly", pending=two)
 
-    taken = step(table, run, CallbackReturned(2.0, 1, Tripped()))
+    taken = step(table, run, CallbackReturned(2.0, 1, StopRequested()))
 
     assert () == taken.effects
     assert ("unruly", {2: two[2]}) == (taken.run.node, taken.run.pending)
@@ -282,7 +282,7 @@ def test_what_a_node_raises_comes_through_with_the_node_s_name() -> None:
     with pytest.raises(LookupError) as entered:
         begin(alone, STARTED, None)
     with pytest.raises(LookupError) as reached:
-        step(table, run, CallbackReturned(2.0, 1, Tripped()))
+        step(table, run, CallbackReturned(2.0, 1, StopRequested()))
     with pytest.raises(LookupError) as told:
         step(table, evolve(run, node="unruly"), Cancelled(2.0))
 
@@ -301,7 +301,7 @@ def test_a_run_must_not_end_while_it_waits() -> None:
     node = Wishing(lambda number: (Invoke(number, "f"), Invoke(number + 1, "g")))
 
     with pytest.raises(GraphError, match=r"node 'wishing': ended the run while it waits.* 2"):
-        step(graph(node), begun(node).run, CallbackReturned(2.0, 1, Tripped()))
+        step(graph(node), begun(node).run, CallbackReturned(2.0, 1, StopRequested()))
 
 
 def test_what_models_and_tools_cost_is_added_up() -> None:
@@ -331,7 +331,7 @@ WORK = Invoke(1, "f")
 HUMAN = AskHuman(2, "c0.0", call())
 CLIENT = CallTool(3, "c0.1", call("client"), client=True)
 CHILD = StartRun(4, "c0.2", "agent", "", QUESTION)
-CALLER = HandOver(5)
+CALLER = AwaitCaller(5)
 TOOL = CallTool(6, "c0.3", call())
 
 
@@ -386,8 +386,8 @@ def test_a_stop_after_the_step_voids_nothing() -> None:
 def test_what_has_begun_is_known_until_it_is_answered() -> None:
     """Also when the same is said twice, as after a crash between the two."""
     table = graph(Wishing(invoke, name="wishing"))
-    run = noted(Begun(11.0, (6, 1)), WORK, TOOL)
-    again = step(table, run, Begun(11.0, (6,))).run
+    run = noted(EffectsStarted(11.0, (6, 1)), WORK, TOOL)
+    again = step(table, run, EffectsStarted(11.0, (6,))).run
 
     assert frozenset({1, 6}) == run.started == again.started
     stays = Graph[None]("g", staying := Staying(), {staying: {...: END}})
@@ -397,8 +397,10 @@ def test_what_has_begun_is_known_until_it_is_answered() -> None:
 
 def test_what_nobody_wished_for_cannot_begin() -> None:
     """A journal that says so is not this run's."""
-    with pytest.raises(IllegalEvent, match=r"Begun names effects \[7\] .* waits for \[1\]"):
-        noted(Begun(11.0, (1, 7)), WORK)
+    with pytest.raises(
+        IllegalEvent, match=r"EffectsStarted names effects \[7\] .* waits for \[1\]"
+    ):
+        noted(EffectsStarted(11.0, (1, 7)), WORK)
 
 
 def test_being_taken_up_again_changes_nothing_but_the_time() -> None:
@@ -412,7 +414,7 @@ def test_being_taken_up_again_changes_nothing_but_the_time() -> None:
     "event",
     [
         Queued(99.0, UserMessage("x")),
-        Begun(99.0, ()),
+        EffectsStarted(99.0, ()),
         Resumed(99.0),
         Cancelled(99.0, after_step=True),
         Cancelled(99.0),
@@ -444,7 +446,7 @@ def test_only_time_in_which_the_run_itself_works_is_counted(
     """People take their time, and children count their own."""
     for event in (
         Queued(17.0, UserMessage("x")),
-        Begun(17.0, ()),
+        EffectsStarted(17.0, ()),
         Cancelled(17.0, after_step=True),
     ):
         assert seconds == noted(event, *pending).spent.seconds
@@ -454,7 +456,7 @@ def test_only_time_in_which_the_run_itself_works_is_counted(
 
 def test_a_clock_that_goes_backwards_gives_no_time_back() -> None:
     """Clocks are set while runs go on."""
-    assert 0.0 == noted(Begun(3.0, ()), WORK).spent.seconds
+    assert 0.0 == noted(EffectsStarted(3.0, ()), WORK).spent.seconds
 
 
 def test_the_time_of_an_answer_is_counted_like_any_other() -> None:
@@ -463,7 +465,7 @@ def test_the_time_of_an_answer_is_counted_like_any_other() -> None:
     run = evolve(idle(TOOL, HUMAN, WORK), node="staying")
 
     run = step(table, run, ToolReturned(12.0, 6, "x")).run
-    run = step(table, run, CallbackReturned(15.0, 1, Tripped())).run
+    run = step(table, run, CallbackReturned(15.0, 1, StopRequested())).run
     run = step(table, run, Queued(99.0, UserMessage("x"))).run
 
     assert 5.0 == run.spent.seconds
@@ -645,7 +647,7 @@ def test_a_run_that_stops_after_its_turn_starts_nothing_behind_its_stop_check() 
     run = begin(table, STARTED, None).run
     asked = step(table, run, Cancelled(2.0, "later", after_step=True)).run
 
-    stopped = step(table, asked, CallbackReturned(3.0, 1, Tripped()))
+    stopped = step(table, asked, CallbackReturned(3.0, 1, StopRequested()))
 
     assert ((), True) == (stopped.effects, stopped.run.ended)
     assert Ending(EndReason.ABORTED, ("later",)) == stopped.run.ending
@@ -667,7 +669,7 @@ def started_twice(turn: Turn, *keys: str) -> Step[None]:
     table = Graph[None]("g", one, {one: {...: other}, other: {...: END}})
     run = evolve(begin(table, STARTED, None).run, turn=turn, pending={1: Invoke(1, "f")})
     run = evolve(run, node="one", next_effect=2)
-    return step(table, run, CallbackReturned(2.0, 1, Tripped()))
+    return step(table, run, CallbackReturned(2.0, 1, StopRequested()))
 
 
 TWO_CALLS = Turn(number=0, calls=(call(), call()))
@@ -716,7 +718,7 @@ def test_a_wish_is_pending_beside_what_is_pending_already() -> None:
     run = evolve(idle(TOOL, WORK), node="adding", next_effect=8)
 
     taken = step(table, run, ToolReturned(12.0, 6, "x"))
-    again = step(table, taken.run, CallbackReturned(13.0, 1, Tripped()))
+    again = step(table, taken.run, CallbackReturned(13.0, 1, StopRequested()))
 
     assert (invoke(8), {1: WORK, 8: Invoke(8, "f")}, 9) == (
         taken.effects,

@@ -9,10 +9,10 @@ from graphloop.events import ChildEnded, Decided, EffectFailed, Event, Failure, 
 from graphloop.history import History
 from graphloop.outcomes import Aborted, Outcome, Settled
 from graphloop.rules import at_most, never
-from graphloop.rules.automata import Happening, approval_of, ran, returned
+from graphloop.rules.automata import Happening, approved_call, ran, returned
 from graphloop.rules.monitor import Monitor, Wanted
 from graphloop.run import Run, evolve
-from graphloop.turn import Verdict
+from graphloop.turn import CallVerdict
 from graphloop.values import Message, ModelRequest, ToolResult
 from graphloop.watch import (
     before_the_run,
@@ -25,11 +25,11 @@ from graphloop.watch import (
 )
 from tests.strategies import QUESTION, call, replied, reply
 
-RUN, ASKED, DENIED = Verdict("run"), Verdict("run", asked=True), Verdict("deny", "no")
+RUN, ASKED, DENIED = CallVerdict("run"), CallVerdict("run", asked=True), CallVerdict("deny", "no")
 BATCH = reply(call("read"), call("write"), call("read"))
 
 
-def settled(*verdicts: Verdict, results: int = 0) -> Run[None]:
+def settled(*verdicts: CallVerdict, results: int = 0) -> Run[None]:
     """Return a run whose gate has decided; the first so many calls have results."""
     run = replied(BATCH, *verdicts)
     if not results:
@@ -95,7 +95,7 @@ def test_a_gate_is_left_with_forbidden_calls_denied_and_the_rule_named() -> None
 
     verdicts = restrained(run, monitor, ()).turn.verdicts
     assert (RUN, RUN) == verdicts[:2]
-    assert Verdict("deny", "Tool call denied. Rule: tool:read at most once.") == verdicts[2]
+    assert CallVerdict("deny", "Tool call denied. Rule: tool:read at most once.") == verdicts[2]
 
 
 def test_a_run_in_which_nothing_is_forbidden_is_left_as_it_is() -> None:
@@ -188,7 +188,7 @@ def test_a_call_that_a_person_wants_run_again_counts_again() -> None:
     """It may have happened, and may happen once more: that is two."""
     happened = list(run_again(Decided(1.0, 7, approved=True), UNKNOWN, AGAIN))
 
-    assert [approval_of("write"), ran("write")] == happened
+    assert [approved_call("write"), ran("write")] == happened
 
 
 @pytest.mark.parametrize(

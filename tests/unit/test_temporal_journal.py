@@ -12,7 +12,7 @@ from graphloop.events import CallCheck, Event
 from graphloop.graph import END, Graph
 from graphloop.outcomes import Done
 from graphloop.policy.approvals import Approval
-from graphloop.replay import journal_happenings, watched
+from graphloop.replay import journal_happenings, monitor_after
 from graphloop.rules import AtMost, Rules, always_followed_by, at_most
 from graphloop.rules.monitor import Monitor
 from tests.strategies import Adversary, call, loop, reply
@@ -70,7 +70,7 @@ def test_a_call_that_is_run_again_after_a_crash_is_told_twice_with_both_approval
         (reply("done"), reply(call("read"))), checks=ASKED, decisions=(Approval(True),)
     )
     calm = adversary.run(loop(max_steps=1))
-    begun = [type(one).__name__ for one in calm.events].index("Begun") + 1
+    begun = [type(one).__name__ for one in calm.events].index("EffectsStarted") + 1
 
     simulation = adversary.run(loop(max_steps=1), crash_after=(begun,))
 
@@ -108,7 +108,7 @@ def test_a_monitor_is_led_through_a_journal() -> None:
     (once,) = rule = at_most("tool:*", 1)
     owing = always_followed_by("tool:read", "tool:nothing")
 
-    after = watched(Monitor.of(rule & owing), loop(), batch())
+    after = monitor_after(Monitor.of(rule & owing), loop(), batch())
 
     assert (once, AtMost("tool:*", 1)) == (after.broken[0], once)
     assert owing == Rules(after.owed)

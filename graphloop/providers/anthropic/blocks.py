@@ -23,7 +23,7 @@ from ...values import (
     UserMessage,
     UserPart,
 )
-from ..wire_json import json_text, legal_name, object_in, object_or_empty, object_text
+from ..wire_json import json_text, object_in, object_or_empty, object_text, sent_name
 
 __all__ = ["WIRE", "assistant_blocks", "result_block", "system_block", "user_blocks"]
 
@@ -132,7 +132,7 @@ def _document_block(part: FilePart) -> str:
 
 
 def _call_block(call: ToolCall, wire_id: str, extra: str) -> str:
-    named = f'"id":{json_text(wire_id)},"name":{json_text(legal_name(call.name))}'
+    named = f'"id":{json_text(wire_id)},"name":{json_text(sent_name(call.name))}'
     block = f'{{"type":"tool_use",{named},"input":{object_or_empty(call.arguments)}}}'
     return _with_extra(block, extra, ("type", "id", "name", "input"))
 

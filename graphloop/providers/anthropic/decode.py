@@ -28,7 +28,7 @@ from .assembly import (
 )
 from .blocks import WIRE
 from .container import kept_container
-from .flow import more_text
+from .flow import anthropic_more_text
 
 __all__ = ["AnthropicDecoder"]
 
@@ -77,7 +77,7 @@ class AnthropicDecoder:
         """
         data = event.data
         if self._flowing is not None:
-            text = more_text(data, self._flowing_index)
+            text = anthropic_more_text(data, self._flowing_index)
             if text is not None:
                 shown = self._flowing.push(text)
                 return (TextDelta(shown),) if shown else ()

@@ -10,7 +10,7 @@ from typing import Literal
 from msgspec import DecodeError, Struct
 from msgspec.json import Decoder
 
-__all__ = ["more_text"]
+__all__ = ["anthropic_more_text"]
 
 
 # The types are fields and no tags, for msgspec lets a tag be absent.
@@ -28,7 +28,7 @@ class _BlockDelta(Struct):
 _decode = Decoder(_BlockDelta).decode
 
 
-def more_text(data: bytes, index: int) -> str | None:
+def anthropic_more_text(data: bytes, index: int) -> str | None:
     """Return the text of an event that extends the block at `index`, or None."""
     try:
         event = _decode(data)

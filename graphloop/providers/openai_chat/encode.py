@@ -15,7 +15,7 @@ from ...history import History
 from ...values import Message, ModelRequest, OutputSpec, Settings, ToolChoice, ToolSpec
 from ..options import options_of
 from ..output_schema import is_strict
-from ..wire_json import JsonObject, json_bytes, legal_name, object_in, object_text
+from ..wire_json import JsonObject, json_bytes, object_in, object_text, sent_name
 from .messages import Batch, encode_message
 
 __all__ = ["ChatEncoder"]
@@ -139,7 +139,7 @@ def _response_format(output: OutputSpec | None, options: JsonObject) -> bytes:
         )
     place = f"output {output.name!r}: schema"
     schema = object_text(output.schema, place=place)
-    about: dict[str, object] = {"name": legal_name(output.name)}
+    about: dict[str, object] = {"name": sent_name(output.name)}
     if output.description:
         about["description"] = output.description
     about["strict"] = is_strict(object_in(schema, place=place))

@@ -26,7 +26,7 @@ from ...values import (
     UserMessage,
     UserPart,
 )
-from ..wire_json import JsonObject, is_object, legal_name, object_in, object_or_empty
+from ..wire_json import JsonObject, is_object, object_in, object_or_empty, sent_name
 
 __all__ = ["REASONING_EXTRA", "THINKING_EXTRA", "WIRE", "Batch", "encode_message"]
 
@@ -182,7 +182,7 @@ def _flat_reasoning(message: AssistantMessage) -> JsonObject:
 
 def _call(call_id: str, call: ToolCall, *, own: bool) -> JsonObject:
     arguments = object_or_empty(call.arguments)
-    function: JsonObject = {"name": legal_name(call.name), "arguments": arguments}
+    function: JsonObject = {"name": sent_name(call.name), "arguments": arguments}
     entry: JsonObject = {"id": call_id, "type": "function", "function": function}
     if not own or not call.extra:
         return entry

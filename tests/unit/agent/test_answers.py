@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphloop import Approval, Tool, ToolError, approve, decline
-from graphloop.agent.answers import Answers, approval_of, outcome_of
+from graphloop.agent.answers import Answers, approval_from, outcome_of
 from graphloop.driver.pending import capability_of
 from graphloop.effects import AskHuman, CallTool, Effect
 from graphloop.errors import ConfigError, StoreError
@@ -62,7 +62,7 @@ def events(
 )
 def test_only_an_approval_approves(answer: object, expected: Approval) -> None:
     """Property 9; and whatever is kept of it can be written down."""
-    assert expected == approval_of(answer)
+    assert expected == approval_from(answer)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from graphloop.effects import Answer, Ask, AskAgent, AskModel, AskPerson, PersonSaid
 from graphloop.errors import AskFailed, ConfigError, NotDeterministic
-from graphloop.events import Asked, Failure
+from graphloop.events import Failure, RequestYielded
 from graphloop.own_nodes.asking import ask_agent, ask_model, ask_person
 from graphloop.own_nodes.node_call import Returned, played
 from graphloop.turn import Exchange
@@ -44,8 +44,8 @@ def test_a_generator_is_fed_what_it_was_answered() -> None:
     """Up to its next ask, or to its end; and is closed each time."""
     CLOSED.clear()
 
-    assert Asked(AskModel("one")) == played(talk(), (), "talk")
-    assert Asked(AskPerson("two")) == played(talk(), (MODEL,), "talk")
+    assert RequestYielded(AskModel("one")) == played(talk(), (), "talk")
+    assert RequestYielded(AskPerson("two")) == played(talk(), (MODEL,), "talk")
     both = (MODEL, Exchange(AskPerson("two"), YES))
     assert Returned("True") == played(talk(), both, "talk")
     assert ["one"] * 3 == CLOSED
@@ -142,7 +142,7 @@ def test_a_generator_that_asks_on_when_it_is_left_is_told_so() -> None:
     with pytest.raises(NotDeterministic, match=r"'talk'.*catches GeneratorExit.*catch `Exception`"):
         played(stubborn(asks=True), (), "talk")
 
-    assert Asked(AskModel("one")) == played(stubborn(asks=False), (), "talk")
+    assert RequestYielded(AskModel("one")) == played(stubborn(asks=False), (), "talk")
 
 
 def test_a_limit_that_limits_nothing_is_no_ask() -> None:

@@ -31,7 +31,7 @@ from graphloop.agent.options import RunOptions
 from graphloop.driver.ports import Callback
 from graphloop.effects import Effect
 from graphloop.errors import ConfigError, GraphError
-from graphloop.events import Answer, Changes, Event, Started, Tripped
+from graphloop.events import Answer, Changes, Event, Started, StopRequested
 from graphloop.graph import Edges
 from graphloop.loop import Standard, standard_edges
 from graphloop.node_protocol import Kind, Leave, Node, Reaction
@@ -336,12 +336,12 @@ def test_a_function_that_answers_something_else_ends_the_run() -> None:
     """A node asked for changes and heard that a condition held."""
 
     async def prepare(run: Run[None]) -> Answer:
-        return Tripped(("x",))
+        return StopRequested(("x",))
 
     callbacks: dict[str, Callback[None]] = {"mine": prepare}
     model = ScriptedModel(["hi"])
 
-    with pytest.raises(Exception, match="answers with Changes; found Tripped"):
+    with pytest.raises(Exception, match="answers with Changes; found StopRequested"):
         asyncio.run(once("mine").run(None, model=model, prompt="go", callbacks=callbacks))
 
     assert [] == model.requests

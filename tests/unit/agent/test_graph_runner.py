@@ -28,7 +28,7 @@ from graphloop.contract import Contract
 from graphloop.driver.ports import Callback
 from graphloop.effects import Effect, Invoke
 from graphloop.errors import ConfigError, RunFailed
-from graphloop.events import EffectFailed, Event, Joined
+from graphloop.events import BranchesJoined, EffectFailed, Event
 from graphloop.graph import Edges
 from graphloop.node_protocol import Kind, Leave, Node, Reaction, Wait
 from graphloop.nodes import (
@@ -252,7 +252,7 @@ def test_what_a_node_names_is_looked_up_before_the_run(
 ) -> None:
     """In the middle of it, money has been spent, and a half answer could pass for one."""
     agents = {"helper": helper("hi")}
-    callbacks: dict[str, Callback[None]] = {"mine": lambda _: Joined("x")}
+    callbacks: dict[str, Callback[None]] = {"mine": lambda _: BranchesJoined("x")}
     graph = Graph("alone", node, {node: {...: END}})
 
     for enter in (
@@ -306,8 +306,8 @@ def test_what_is_given_is_found_wherever_it_comes_from() -> None:
     """Agents among the tools, too; and functions may be plain ones."""
     vote = alone(parallel("helper", "helper", callback="count"))
 
-    def count(run: Run[None]) -> Joined:
-        return Joined(str(len(run.turn.branches)))
+    def count(run: Run[None]) -> BranchesJoined:
+        return BranchesJoined(str(len(run.turn.branches)))
 
     for agents, tools in (({"helper": helper("a", "b")}, ()), ({}, (helper("a", "b"),))):
         result = asyncio.run(

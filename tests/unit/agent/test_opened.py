@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphloop import OutputInvalid, RunResult, Usage
 from graphloop.agent.final_answer import FinalAnswer
-from graphloop.agent.opened import Opened
+from graphloop.agent.opened import RunHandle
 from graphloop.driver.driver import AsyncDriver
 from graphloop.driver.ports import Ports
 from graphloop.errors import RunFailed
@@ -23,12 +23,12 @@ def read() -> str:
     return "text"
 
 
-def opened(final: FinalAnswer | None = None, **given: object) -> Opened[None]:
+def opened(final: FinalAnswer | None = None, **given: object) -> RunHandle[None]:
     """Return a run that nobody has driven in this process."""
     ports: Ports[None] = Ports(store=MemoryStore(), models={}, toolbox=Toolbox(), secret=b"s")
     ports.toolbox.add([read])
     driver = AsyncDriver(loop(), ports, None)
-    return Opened(loop(), ports, driver, driver.resume(fresh()), final=final, **wrong(given))
+    return RunHandle(loop(), ports, driver, driver.resume(fresh()), final=final, **wrong(given))
 
 
 def run(text: str, ending: Ending) -> Run[None]:

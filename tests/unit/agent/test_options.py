@@ -18,7 +18,7 @@ from graphloop.agent.options import (
     Sampling,
     clock_of,
     group,
-    reject_unknown,
+    reject_unknown_options,
 )
 from graphloop.driver.ports import unpriced
 from graphloop.errors import ConfigError
@@ -112,8 +112,8 @@ def test_a_setting_that_cannot_work_is_refused(options: RunOptions, found: str) 
 def test_a_misspelled_option_is_found_and_corrected() -> None:
     """An option that is silently ignored is the worst kind."""
     with pytest.raises(ConfigError, match="no option 'max_step'\\. Did you mean 'max_steps'"):
-        reject_unknown(["max_step"], AgentOptions, "an agent")
-    reject_unknown(["max_steps", "tools"], AgentOptions, "an agent")
+        reject_unknown_options(["max_step"], AgentOptions, "an agent")
+    reject_unknown_options(["max_steps", "tools"], AgentOptions, "an agent")
 
 
 @pytest.mark.parametrize("told", [float("nan"), float("inf"), "noon", None, True])

@@ -18,7 +18,7 @@ from graphloop.agent.standard import (
     standard_nodes,
     stop_input,
 )
-from graphloop.agent.world import World
+from graphloop.agent.world import AgentResources
 from graphloop.errors import ConfigError
 from graphloop.limits import stop
 from graphloop.limits.stop import StopInfo
@@ -53,7 +53,7 @@ def unchanged(info: StepInfo) -> None:
 def nodes(tools: tuple[Tool[..., object], ...] = (READ,), /, **options: Any) -> Standard:
     """Return the nodes that these options make."""
     given: AgentOptions = wrong(options)
-    world = World(ScriptedModel([]), given, tools)
+    world = AgentResources(ScriptedModel([]), given, tools)
     return standard_nodes(given, world, (), predicates=False)
 
 
@@ -122,7 +122,7 @@ def test_fallback_models_are_known_to_the_world_and_asked_by_label() -> None:
     options: AgentOptions = {
         "fallback_models": [ScriptedModel([], label="b"), ScriptedModel([], label="a")]
     }
-    world = World(ScriptedModel([]), options, ())
+    world = AgentResources(ScriptedModel([]), options, ())
 
     made = standard_nodes(options, world, (), predicates=False)
 
@@ -147,7 +147,7 @@ def test_conditions_and_functions_are_told_apart() -> None:
     assert ((one,), ()) == stop_input(one)
     assert ((one, two), (never,)) == stop_input([one, never, two])
     assert ((), ()) == stop_input(())
-    made = standard_nodes({}, World(ScriptedModel([]), {}, ()), (one,), predicates=True)
+    made = standard_nodes({}, AgentResources(ScriptedModel([]), {}, ()), (one,), predicates=True)
     assert StopCheck(conditions=(one,), callback=STOP_WHEN) == made.stop
 
 
@@ -160,7 +160,7 @@ def test_what_is_no_condition_is_refused(given: object) -> None:
 
 def test_a_condition_about_a_tool_names_one_that_exists() -> None:
     """Inside a combination, too."""
-    world = World(ScriptedModel([]), {}, [READ])
+    world = AgentResources(ScriptedModel([]), {}, [READ])
 
     for condition in (
         stop.has_tool_call("raed"),
@@ -183,7 +183,7 @@ def test_options_about_approvals_want_something_that_asks(option: str) -> None:
     nodes((READ,), **given, prepare_step=unchanged)
     helper = Agent(ScriptedModel([], label="h"), name="helper").as_tool(description="helps")
     given_too: AgentOptions = wrong(given)
-    world = World(ScriptedModel([]), given_too, [helper])
+    world = AgentResources(ScriptedModel([]), given_too, [helper])
     standard_nodes(given_too, world, (), predicates=False)
 
 

@@ -18,7 +18,7 @@ from typing import Literal, TypeVar
 import pytest
 
 from graphloop import END, Agent, EndReason, Graph, Pending, RunResult, RunStream, Tool
-from graphloop.agent.opened import Opened
+from graphloop.agent.opened import RunHandle
 from graphloop.driver.driver import AsyncDriver
 from graphloop.driver.ports import Ports
 from graphloop.errors import BadReply, ConfigError, RunFailed
@@ -926,7 +926,7 @@ def test_a_stream_is_over_even_if_closing_fails() -> None:
 def test_whatever_opening_raises_is_the_streams_error() -> None:
     """The seam for everything that can go wrong before a run."""
 
-    async def refuse() -> Opened[None]:
+    async def refuse() -> RunHandle[None]:
         raise ConfigError("no such thing")
 
     async def scenario() -> None:
@@ -942,12 +942,12 @@ def test_whatever_opening_raises_is_the_streams_error() -> None:
 def test_a_failure_without_a_record_is_still_an_error() -> None:
     """A node of the user's may end a run in error and not say why."""
 
-    async def open_run() -> Opened[None]:
+    async def open_run() -> RunHandle[None]:
         failed = evolve(fresh(), node="END", ending=Ending(EndReason.ERROR))
         store = MemoryStore()
         ports: Ports[None] = Ports(store=store, models={}, toolbox=Toolbox(()))
         driver = AsyncDriver(loop(), ports, None)
-        return Opened(loop(), ports, driver, driver.resume(failed))
+        return RunHandle(loop(), ports, driver, driver.resume(failed))
 
     async def scenario() -> None:
         with pytest.raises(RunFailed, match="unknown"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphloop.agent.hooks import ChoiceInput
-from graphloop.agent.world import choice_of, known_tools
+from graphloop.agent.world import checked_tool_names, choice_of
 from graphloop.errors import ConfigError
 from graphloop.values import ToolChoice
 from tests.strategies import spec
@@ -15,13 +15,13 @@ TOOLS = [spec("read"), spec("write")]
 
 def test_names_of_tools_must_exist() -> None:
     """And be a list, for a string is a list of letters."""
-    assert ("write",) == known_tools("active_tools", ["write"], TOOLS)
+    assert ("write",) == checked_tool_names("active_tools", ["write"], TOOLS)
     with pytest.raises(ConfigError, match=r"'raed', which is not among the tools .* Did you mean"):
-        known_tools("active_tools", ["raed"], TOOLS)
+        checked_tool_names("active_tools", ["raed"], TOOLS)
     with pytest.raises(ConfigError, match=r"\(none\)"):
-        known_tools("active_tools", ["read"], [])
+        checked_tool_names("active_tools", ["read"], [])
     with pytest.raises(ConfigError, match="`active_tools`: expected a list of strings"):
-        known_tools("active_tools", "read", TOOLS)
+        checked_tool_names("active_tools", "read", TOOLS)
 
 
 @pytest.mark.parametrize(

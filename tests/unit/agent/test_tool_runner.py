@@ -9,8 +9,8 @@ from typing import Literal, TypeVar
 
 import pytest
 
-from graphloop import Agent, EndReason, RunResult, Tool, ToolRunner, TurnInHand
-from graphloop.effects import HandOver
+from graphloop import Agent, EndReason, PendingTurn, RunResult, Tool, ToolRunner
+from graphloop.effects import AwaitCaller
 from graphloop.errors import ConfigError, RunFailed, StoreError
 from graphloop.events import Event, Steered
 from graphloop.parts.parts import Finish, Part, RunStart, ToolResultPart
@@ -145,7 +145,7 @@ async def first_turn(runner: ToolRunner) -> None:
         break
 
 
-async def all_turns(runner: ToolRunner) -> list[TurnInHand]:
+async def all_turns(runner: ToolRunner) -> list[PendingTurn]:
     """Look at every turn."""
     return [turn async for turn in runner]
 
@@ -607,7 +607,7 @@ def test_the_run_can_be_looked_at_while_it_waits() -> None:
             return [type(one) for one in runner.run.pending.values()]
         return []
 
-    assert [HandOver] == within(iterate())
+    assert [AwaitCaller] == within(iterate())
 
 
 def test_a_question_that_is_no_text_is_refused() -> None:

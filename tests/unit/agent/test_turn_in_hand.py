@@ -1,4 +1,4 @@
-"""TurnInHand: what a caller may do with one turn, and exactly what becomes of the history."""
+"""PendingTurn: what a caller may do with one turn, and exactly what becomes of the history."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from graphloop import Agent, EndReason, RunResult, Tool, ToolChoice, ToolError, TurnInHand
+from graphloop import Agent, EndReason, PendingTurn, RunResult, Tool, ToolChoice, ToolError
 from graphloop.errors import ConfigError
 from graphloop.providers.script import Entry
 from graphloop.testing import ScriptedModel
@@ -22,7 +22,7 @@ from graphloop.values import (
 )
 from tests.strategies import call, reply, said, wrong
 
-Say = Callable[[TurnInHand], Awaitable[None]]
+Say = Callable[[PendingTurn], Awaitable[None]]
 
 TWO = reply("two", call("read", "a"), call("write", "b"))
 SAME = reply(call("read", "same"), call("read", "same"))
@@ -75,23 +75,23 @@ def history(say: Say, *script: Entry) -> tuple[Message, ...]:
     return tuple(steered(say, *script)[0].run.messages)
 
 
-async def nothing(turn: TurnInHand) -> None:
+async def nothing(turn: PendingTurn) -> None:
     """Seed, case 1: change nothing."""
 
 
-async def push_both(turn: TurnInHand) -> None:
+async def push_both(turn: PendingTurn) -> None:
     """Seed, case 2: run the tools ahead, push the turn and its results."""
     results = await turn.generate_tool_response()
     assert results is not None
     turn.append_messages(turn.message, *results)
 
 
-async def push_assistant(turn: TurnInHand) -> None:
+async def push_assistant(turn: PendingTurn) -> None:
     """Seed, case 3: push the turn only; its tools still run."""
     turn.append_messages(turn.message)
 
 
-async def push_user(turn: TurnInHand) -> None:
+async def push_user(turn: PendingTurn) -> None:
     """Seed, case 4: push a user's message only; in the seed, the turn is lost."""
     turn.append_messages("hurry")
 
@@ -119,7 +119,7 @@ def test_the_tools_run_once_however_often_they_are_asked() -> None:
     """T22, §9 #31: one after the other, at the same time, and when the loop goes on."""
     seen: list[object] = []
 
-    async def say(turn: TurnInHand) -> None:
+    async def say(turn: PendingTurn) -> None:
         seen.extend(
             await asyncio.gather(turn.generate_tool_response(), turn.generate_tool_response())
         )
@@ -136,7 +136,7 @@ def test_the_tools_run_once_however_often_they_are_asked() -> None:
 def test_a_turn_without_calls_has_nothing_to_run() -> None:
     """T23: None, not an empty tuple that would be pushed."""
 
-    async def say(turn: TurnInHand) -> None:
+    async def say(turn: PendingTurn) -> None:
         assert await turn.generate_tool_response() is None
 
     assert (GO, DONE) == history(say, "done")
@@ -145,7 +145,7 @@ def test_a_turn_without_calls_has_nothing_to_run() -> None:
 def test_edited_results_are_what_the_model_reads() -> None:
     """The reason why results are generated and pushed at all."""
 
-    async def say(turn: TurnInHand) -> None:
+    async def say(turn: PendingTurn) -> None:
         results = await turn.generate_tool_response()
         assert results is not None
         turn.append_messages(turn.message, evolve(results[0], content="shorter"), results[1])
@@ -156,7 +156,7 @@ def test_edited_results_are_what_the_model_reads() -> None:
 def test_results_that_are_pushed_are_not_run() -> None:
     """Matched by the provider's id; what has no result still runs."""
 
-    async def say(turn: TurnInHand) -> None:
+    async def say(turn: PendingTurn) -> None:
         turn.append_messages({"role": "tool", "tool_call_id": "b", "content": "given"}, "so?")
 
     result, tools = steered(say)
@@ -170,10 +170,10 @@ def test_results_that_are_pushed_are_not_run() -> None:
 def test_a_result_with_a_key_answers_that_call_whatever_the_ids() -> None:
     """§9 #12: ids repeat; without a key, the first open call of the id is meant."""
 
-    async def by_key(turn: TurnInHand) -> None:
+    async def by_key(turn: PendingTurn) -> None:
         turn.append_messages(ToolResult("c0.1", "same", "read", "second"))
 
-    async def by_place(turn: TurnInHand) -> None:
+    async def by_place(turn: PendingTurn) -> None:
         results = [ToolResult("", "same", "", "first"), ToolResult("", "same", "", "second")]
         turn.append_messages(*results)
 
@@ -190,7 +190,7 @@ def test_a_result_with_a_key_answers_that_call_whatever_the_ids() -> None:
 def test_the_turn_may_be_pushed_as_it_was_written_down() -> None:
     """A turn that was saved as JSON and read again has lost the name of its wire."""
 
-    async def say(turn: TurnInHand) -> None:
+    async def say(turn: PendingTurn) -> None:
         turn.append_messages(
             {
                 "role": "assistant",
@@ -219,7 +219,7 @@ def test_messages_that_would_break_the_history_are_refused(
 ) -> None:
     """Where they are given, not when a server refuses them; the turn stays as it was."""
 
-    async def say(turn: TurnInHand) -> None:
+    async def say(turn: PendingTurn) -> None:
         with pytest.raises(ConfigError, match=message):
             turn.append_messages(*messages)
 
@@ -229,7 +229,7 @@ def test_messages_that_would_break_the_history_are_refused(
 def test_a_text_after_the_last_turn_opens_the_loop_again() -> None:
     """§6.5: in the Python seed, steering cannot extend a finished run."""
 
-    async def say(turn: TurnInHand) -> None:
+    async def say(turn: PendingTurn) -> None:
         turn.append_messages("and?", AssistantMessage((TextPart("hm"),)), "well?")
 
     asked = [UserMessage("and?", origin="steering"), said("hm")]
@@ -241,7 +241,7 @@ def test_a_text_after_the_last_turn_opens_the_loop_again() -> None:
 def test_calls_can_be_answered_in_place_of_their_tools() -> None:
     """By key; a value is what a tool returns, an exception that it failed."""
 
-    async def say(turn: TurnInHand) -> None:
+    async def say(turn: PendingTurn) -> None:
         turn.override_tool_results({"c0.0": {"n": 1}, "c0.1": ToolError("no")})
 
     result, tools = steered(say)
@@ -254,12 +254,12 @@ def test_calls_can_be_answered_in_place_of_their_tools() -> None:
 def test_an_answer_can_still_replace_what_a_tool_returned() -> None:
     """Before or after it has run: the last word is the caller's, the one execution the tool's."""
 
-    async def before(turn: TurnInHand) -> None:
+    async def before(turn: PendingTurn) -> None:
         turn.override_tool_results({"c0.0": "mine"})
         results = await turn.generate_tool_response()
         assert results == (evolve(READ, content="mine"), WRITE)
 
-    async def after(turn: TurnInHand) -> None:
+    async def after(turn: PendingTurn) -> None:
         await turn.generate_tool_response()
         turn.override_tool_results({"c0.0": ToolResult("x", "x", "x", "mine")})
 
@@ -273,7 +273,7 @@ def test_an_answer_can_still_replace_what_a_tool_returned() -> None:
 def test_an_answer_to_no_call_is_refused() -> None:
     """The message names the calls there are."""
 
-    async def say(turn: TurnInHand) -> None:
+    async def say(turn: PendingTurn) -> None:
         with pytest.raises(ConfigError, match=r"no call 'c9\.9'; it has c0\.0, c0\.1"):
             turn.override_tool_results({"c9.9": "x"})
 
@@ -283,7 +283,7 @@ def test_an_answer_to_no_call_is_refused() -> None:
 def test_tools_can_be_skipped_with_a_reason() -> None:
     """§6.7: those that have an answer keep it."""
 
-    async def say(turn: TurnInHand) -> None:
+    async def say(turn: PendingTurn) -> None:
         turn.override_tool_results({"c0.0": "known"})
         turn.skip_tools("too dear")
 
@@ -297,7 +297,7 @@ def test_tools_can_be_skipped_with_a_reason() -> None:
 def test_what_has_run_is_not_said_to_have_been_skipped() -> None:
     """The model would ask for it again, and it would happen twice."""
 
-    async def say(turn: TurnInHand) -> None:
+    async def say(turn: PendingTurn) -> None:
         await turn.generate_tool_response()
         turn.skip_tools()
 
@@ -311,7 +311,7 @@ OTHER = said("other", ToolCall("z", "read", '{"other": 1}'), ToolCall("z", "writ
 def test_a_conversation_can_be_put_in_place_of_the_history() -> None:
     """And only so: what is appended never drops a turn."""
 
-    async def say(turn: TurnInHand) -> None:
+    async def say(turn: PendingTurn) -> None:
         turn.replace_messages(ANEW)
 
     result, tools = steered(say)
@@ -324,10 +324,10 @@ def test_a_conversation_can_be_put_in_place_of_the_history() -> None:
 def test_exactly_the_open_calls_of_a_new_conversation_run() -> None:
     """R04, §9 #30: a result that is there is an answer, whoever gave it."""
 
-    async def all_open(turn: TurnInHand) -> None:
+    async def all_open(turn: PendingTurn) -> None:
         turn.replace_messages([GO, OTHER])
 
-    async def one_open(turn: TurnInHand) -> None:
+    async def one_open(turn: PendingTurn) -> None:
         turn.replace_messages([GO, OTHER, ToolResult("", "z", "read", "known")])
 
     (every, ran_all), (last, ran_one) = steered(all_open), steered(one_open)
@@ -347,11 +347,11 @@ def test_exactly_the_open_calls_of_a_new_conversation_run() -> None:
 def test_calls_that_have_run_do_not_run_again_in_a_new_conversation() -> None:
     """§9 #31: the turn itself may be part of it; other calls get keys of their own."""
 
-    async def same(turn: TurnInHand) -> None:
+    async def same(turn: PendingTurn) -> None:
         await turn.generate_tool_response()
         turn.replace_messages([UserMessage("edited"), turn.message])
 
-    async def other(turn: TurnInHand) -> None:
+    async def other(turn: PendingTurn) -> None:
         await turn.generate_tool_response()
         turn.replace_messages([GO, OTHER])
 
@@ -370,7 +370,7 @@ def test_calls_that_have_run_stay_in_the_steps_whatever_replaces_them(
 ) -> None:
     """A step tells what was done, not what the model is shown of it."""
 
-    async def say(turn: TurnInHand) -> None:
+    async def say(turn: PendingTurn) -> None:
         await turn.generate_tool_response()
         turn.replace_messages(anew)
 
@@ -383,19 +383,19 @@ def test_calls_that_have_run_stay_in_the_steps_whatever_replaces_them(
 def test_calls_that_are_skipped_or_answered_do_not_run_in_a_new_conversation() -> None:
     """In whatever order it is said."""
 
-    async def skip_first(turn: TurnInHand) -> None:
+    async def skip_first(turn: PendingTurn) -> None:
         turn.skip_tools("no")
         turn.replace_messages([UserMessage("edited"), turn.message])
 
-    async def skip_last(turn: TurnInHand) -> None:
+    async def skip_last(turn: PendingTurn) -> None:
         turn.replace_messages([UserMessage("edited"), turn.message])
         turn.skip_tools("no")
 
-    async def skip_other(turn: TurnInHand) -> None:
+    async def skip_other(turn: PendingTurn) -> None:
         turn.replace_messages([UserMessage("edited"), OTHER])
         turn.skip_tools("no")
 
-    async def override(turn: TurnInHand) -> None:
+    async def override(turn: PendingTurn) -> None:
         turn.replace_messages([UserMessage("edited"), turn.message])
         turn.override_tool_results({"c0.0": "no", "c0.1": "no"})
 
@@ -410,7 +410,7 @@ def test_calls_that_are_skipped_or_answered_do_not_run_in_a_new_conversation() -
 def test_tools_of_a_replaced_conversation_are_not_run_ahead() -> None:
     """They are not this turn's; they run when the loop goes on."""
 
-    async def say(turn: TurnInHand) -> None:
+    async def say(turn: PendingTurn) -> None:
         turn.replace_messages([GO, OTHER])
         assert await turn.generate_tool_response() is None
 
@@ -420,7 +420,7 @@ def test_tools_of_a_replaced_conversation_are_not_run_ahead() -> None:
 def test_a_new_conversation_may_be_added_to() -> None:
     """The addition comes after the results of its calls."""
 
-    async def say(turn: TurnInHand) -> None:
+    async def say(turn: PendingTurn) -> None:
         turn.replace_messages([GO, OTHER])
         turn.append_messages("hurry")
 
@@ -435,7 +435,7 @@ def test_params_change_from_the_next_turn_on() -> None:
     """R03: the model, the choice and the sampling; everything else stays."""
     other = ScriptedModel(["other says"], label="other")
 
-    async def say(turn: TurnInHand) -> None:
+    async def say(turn: PendingTurn) -> None:
         turn.set_params(temperature=0.5, max_tokens=10)
         turn.set_params(max_tokens=20, tool_choice="none", model=other)
 
@@ -452,7 +452,7 @@ def test_params_change_from_the_next_turn_on() -> None:
 def test_each_setting_can_be_changed_and_unset() -> None:
     """What is not named stays as it is."""
 
-    async def say(turn: TurnInHand) -> None:
+    async def say(turn: PendingTurn) -> None:
         turn.set_params(top_p=0.1, stop_sequences=["x"], seed=3, provider_options={"a": 1})
         turn.set_params(seed=None)
 
@@ -466,7 +466,7 @@ def test_each_setting_can_be_changed_and_unset() -> None:
 def test_a_choice_for_the_first_step_comes_too_late() -> None:
     """Property 15: it would be no choice at all."""
 
-    async def say(turn: TurnInHand) -> None:
+    async def say(turn: PendingTurn) -> None:
         late = ToolChoice("required", scope="first_step")
         with pytest.raises(ConfigError, match="has no effect in the middle of a run"):
             turn.set_params(tool_choice=late)
@@ -477,7 +477,7 @@ def test_a_choice_for_the_first_step_comes_too_late() -> None:
 def test_a_setting_that_cannot_change_is_refused() -> None:
     """Property 15: no option is silently ignored."""
 
-    async def say(turn: TurnInHand) -> None:
+    async def say(turn: PendingTurn) -> None:
         with pytest.raises(ConfigError, match=r"set_params changes model.*found store"):
             turn.set_params(**wrong({"store": "runs.db"}))
 
@@ -487,7 +487,7 @@ def test_a_setting_that_cannot_change_is_refused() -> None:
 def test_a_turn_that_is_over_takes_no_changes() -> None:
     """What would not take effect is refused."""
 
-    async def iterate() -> TurnInHand:
+    async def iterate() -> PendingTurn:
         turns = [turn async for turn in Tools().agent(TWO, "done").iter("go")]
         return turns[0]
 
@@ -537,7 +537,7 @@ def test_what_the_caller_holds_is_never_changed() -> None:
     messages: list[Message | dict[str, object]] = [{"role": "user", "content": "x"}, TURN]
     results: dict[str, object] = {"c0.0": {"deep": [1]}}
 
-    async def say(turn: TurnInHand) -> None:
+    async def say(turn: PendingTurn) -> None:
         turn.override_tool_results(results)
         turn.replace_messages(messages)
         messages.clear()

@@ -10,11 +10,11 @@ from graphloop import Agent, tool
 from graphloop.agent.inherited_limits import (
     REASON,
     beyond_watch,
+    inherited_rules,
     offered_below,
     refuse_other_rules,
-    watched,
 )
-from graphloop.agent.world import World
+from graphloop.agent.world import AgentResources
 from graphloop.errors import ConfigError
 from graphloop.events import Setup
 from graphloop.policy.policy import Policy, allow, deny
@@ -102,13 +102,13 @@ def test_only_tools_that_rules_bound_are_denied_to_children(
 
 def test_the_rules_of_a_run_are_those_of_its_graph_and_of_its_options() -> None:
     """Each looked up among the tools of its world."""
-    world = World(None, {}, [refund, review])
+    world = AgentResources(None, {}, [refund, review])
     graph = Agent(ScriptedModel(["x"])).graph
 
-    found = watched({"rules": [never("refund", before="approval")]}, graph, world)
+    found = inherited_rules({"rules": [never("refund", before="approval")]}, graph, world)
 
     assert (Never("tool:refund", "approval:refund"),) == found
-    assert () == watched({}, graph, world)
+    assert () == inherited_rules({}, graph, world)
 
 
 @pytest.mark.parametrize("rules", ["never deploy", [Never("x")], Never("x"), [never("refund"), 3]])

@@ -10,7 +10,7 @@ import pytest
 from graphloop import Agent, ModelPrice, Retries, Timeouts, Tool, allow, deny
 from graphloop.agent.options import RunOptions, ToolInput
 from graphloop.agent.sub_agents import AgentTool
-from graphloop.agent.world import World, price_of, split_tools
+from graphloop.agent.world import AgentResources, price_of, split_tools
 from graphloop.errors import ConfigError
 from graphloop.providers.http import HttpProvider
 from graphloop.testing import ScriptedModel
@@ -32,9 +32,9 @@ def helper(name: str = "helper", *tools: Tool[..., object] | AgentTool) -> Agent
     return agent.as_tool(description="helps")
 
 
-def world(*tools: object) -> World:
+def world(*tools: object) -> AgentResources:
     """Return a world with these tools and a scripted model."""
-    return World(ScriptedModel(["mine"]), {}, wrong(tools))
+    return AgentResources(ScriptedModel(["mine"]), {}, wrong(tools))
 
 
 def test_two_models_of_one_label_are_refused() -> None:
@@ -49,7 +49,7 @@ def test_two_models_of_one_label_are_refused() -> None:
 def test_one_model_may_be_added_twice() -> None:
     """As itself, or by its name."""
     model = ScriptedModel(["mine"])
-    one = World(model, {}, ())
+    one = AgentResources(model, {}, ())
 
     assert ("script", {"script": model}) == (one.add_model(model), one.models)
 
@@ -61,7 +61,7 @@ def test_key_and_address_are_for_the_default_model_s_provider_only(
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     options: RunOptions = {"api_key": "secret", "base_url": "https://api.openai.com/v1"}
-    one = World("openai:one", options, ())
+    one = AgentResources("openai:one", options, ())
 
     assert "openai:two" == one.add_model("openai:two")
     assert "script" == one.add_model(ScriptedModel(["done"]))
@@ -85,7 +85,7 @@ def test_timeouts_and_retries_are_for_every_model_that_is_given_by_name(
     limits = (Timeouts(total_s=5.0), Retries(attempts_max=1))
     options: RunOptions = {"api_key": "k", "timeouts": limits[0], "retries": limits[1]}
 
-    World("openai:one", options, ()).add_model("anthropic:two")
+    AgentResources("openai:one", options, ()).add_model("anthropic:two")
 
     assert [limits, limits] == made
 
@@ -95,7 +95,7 @@ def test_agents_in_a_mapping_are_called_by_its_names() -> None:
     given: dict[str, ToolInput] = {"expert": helper(), "fetch": read}
 
     own, agents = split_tools(given)
-    one = World(ScriptedModel([]), {}, given)
+    one = AgentResources(ScriptedModel([]), {}, given)
 
     assert (["expert"], "expert") == (list(agents), agents["expert"].name)
     assert {"expert", "fetch"} == set(own)
@@ -116,13 +116,13 @@ def test_two_agents_of_one_name_are_refused() -> None:
     with pytest.raises(ConfigError, match="more than one tool named 'helper'"):
         world(helper(), helper())
     with pytest.raises(ConfigError, match="two agents are named 'helper'"):
-        World(ScriptedModel([]), {"agents": {"helper": helper()}}, [helper()])
+        AgentResources(ScriptedModel([]), {"agents": {"helper": helper()}}, [helper()])
 
 
 def test_what_is_no_list_of_tools_is_refused() -> None:
     """By the toolbox, in its words."""
     with pytest.raises(ConfigError, match="tools"):
-        World(ScriptedModel([]), {}, wrong(5))
+        AgentResources(ScriptedModel([]), {}, wrong(5))
 
 
 def test_the_tool_that_takes_the_answer_is_the_loop_s_own() -> None:
@@ -200,7 +200,7 @@ def test_closing_a_world_closes_every_model(monkeypatch: pytest.MonkeyPatch) -> 
         closed.append(model.label)
 
     monkeypatch.setattr(ScriptedModel, "aclose", note)
-    one = World(ScriptedModel([]), {}, ())
+    one = AgentResources(ScriptedModel([]), {}, ())
     one.add_model(ScriptedModel([], label="other"))
 
     asyncio.run(one.disconnect(given=False))

@@ -38,7 +38,7 @@ def test_a_run_is_told_event_by_event_and_nothing_is_performed() -> None:
         "CallsChecked",
         "Resumed",
         "Decided",
-        "Begun",
+        "EffectsStarted",
         "ToolReturned",
         "ModelReplied",
     ]

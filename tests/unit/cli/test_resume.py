@@ -64,7 +64,9 @@ def test_a_run_parks_is_approved_and_goes_on_in_three_processes(pay_desk: Path) 
     assert (pay_desk / "paid").read_text(encoding="utf-8") == "5\n"
     journal = graphloop("replay", run_id, "--json", "--store", "runs.db", cwd=pay_desk).stdout
     kinds = [json.loads(line).get("event", {}).get("type") for line in journal.splitlines()]
-    assert kinds.count("ToolReturned") == kinds.count("Begun") == kinds.count("Decided") == 1
+    assert (
+        kinds.count("ToolReturned") == kinds.count("EffectsStarted") == kinds.count("Decided") == 1
+    )
 
 
 @pytest.mark.usefixtures("pay_desk")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from graphloop.topology.registration import Names
-from graphloop.topology.schema import schema_of
+from graphloop.topology.registration import RegisteredNames
+from graphloop.topology.schema import topology_schema
 from tests.unit.cli.command_line import here, refused
 
 
@@ -14,7 +14,7 @@ def test_the_schema_is_printed_or_written(desk: Path) -> None:
     """An editor reads a file; a script reads stdout."""
     here("schema", "-o", "a.json")
 
-    expected = schema_of(Names(), open_to_others=True)
+    expected = topology_schema(RegisteredNames(), open_to_others=True)
     assert expected == json.loads((desk / "a.json").read_text())
     assert expected == json.loads(here("schema").stdout) == json.loads(here("schema", "-o-").stdout)
     assert "-, -.json for stdout" in refused("schema", "-o", "-.yaml")
@@ -25,4 +25,6 @@ def test_with_registered_names_the_schema_is_closed(desk: Path) -> None:
     """An editor then marks a node that is not registered."""
     (desk / "own.py").write_text("", encoding="utf-8")
 
-    assert schema_of(Names()) == json.loads(here("schema", "--with", "own.py").stdout)
+    assert topology_schema(RegisteredNames()) == json.loads(
+        here("schema", "--with", "own.py").stdout
+    )

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from graphloop.conversation.steering import hand_over, heard, steered, taken_up
-from graphloop.effects import HandOver
+from graphloop.conversation.steering import adopt_open_calls, apply_steering, hand_over, steered
+from graphloop.effects import AwaitCaller
 from graphloop.errors import IllegalEvent
 from graphloop.events import CallCheck, Setup, Steered
 from graphloop.history import History
 from graphloop.node_protocol import Wait
 from graphloop.run import EndReason, Measured, Run, evolve
 from graphloop.spending import Budget
-from graphloop.turn import Turn, Verdict
+from graphloop.turn import CallVerdict, Turn
 from graphloop.values import (
     AssistantMessage,
     FinishReason,
@@ -44,7 +44,7 @@ from tests.strategies import (
 )
 
 TWO = said("look", call("read", "a"), call("write", "b"))
-RAN = Verdict("run")
+RAN = CallVerdict("run")
 
 
 def answer(call_id: str, name: str, key: str = "", text: str = "given") -> ToolResult:
@@ -73,7 +73,7 @@ def test_the_caller_is_told_whether_the_tools_have_run(ran: bool) -> None:
     """It is asked before and after, and must know which."""
     waiting = hand_over(fresh(), tools_ran=ran)
 
-    assert Wait(fresh(), (HandOver(1, ran),)) == waiting
+    assert Wait(fresh(), (AwaitCaller(1, ran),)) == waiting
 
 
 def test_saying_nothing_changes_nothing() -> None:
@@ -193,7 +193,7 @@ def test_a_closed_conversation_has_nothing_to_take_up() -> None:
     whole = (*QUESTION, TWO, answer("a", "read"), answer("b", "write"))
 
     for messages in ((), QUESTION, whole, (*QUESTION, TWO, *QUESTION)):
-        assert taken_up(fresh(), messages) is None
+        assert adopt_open_calls(fresh(), messages) is None
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_results_that_are_there_already_are_kept_in_their_places(
     results = tuple(answer(one, names[one]) for one in came)
     messages: tuple[Message, ...] = (*QUESTION, TWO, *results)
 
-    run = taken_up(fresh(Turn()), messages)
+    run = adopt_open_calls(fresh(Turn()), messages)
 
     assert run is not None
     assert QUESTION == tuple(run.messages)
@@ -226,7 +226,7 @@ def test_results_in_another_order_find_their_calls() -> None:
     three = said(call("read", "a"), call("read", "b"), call("read", "c"))
     messages = (three, answer("c", "read"), answer("a", "read"))
 
-    run = taken_up(fresh(Turn()), messages)
+    run = adopt_open_calls(fresh(Turn()), messages)
 
     assert run is not None
     assert ["a", None, "c"] == [one and one.call_id for one in run.turn.results]
@@ -237,10 +237,10 @@ def test_what_was_said_meanwhile_is_heard_once() -> None:
     more = (UserMessage("one"), UserMessage("two"))
     run = changed(fresh(), steering=more)
 
-    after = heard(run)
+    after = apply_steering(run)
 
     assert ((*QUESTION, *more), more) == (tuple(after.messages), tuple(after.record.added))
-    assert after == heard(after)
+    assert after == apply_steering(after)
     assert () == after.inbox.steering
 
 

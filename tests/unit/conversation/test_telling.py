@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphloop.conversation.steering import told, unanswered
+from graphloop.conversation.steering import add_notes, unanswered
 from graphloop.turn import Turn
 from graphloop.values import SystemMessage, ToolResult, UserMessage
 from tests.strategies import QUESTION, call, fresh, reply, said
@@ -12,16 +12,16 @@ NOTE = UserMessage("listen", "node")
 
 def test_words_come_at_the_end_of_the_conversation() -> None:
     """They are new, and somebody has said them."""
-    run = told(fresh(), (NOTE, SystemMessage("be brief")))
+    run = add_notes(fresh(), (NOTE, SystemMessage("be brief")))
 
     assert (*QUESTION, NOTE, SystemMessage("be brief")) == tuple(run.messages)
     assert (NOTE, SystemMessage("be brief")) == tuple(run.record.added)
-    assert fresh() == told(fresh(), ())
+    assert fresh() == add_notes(fresh(), ())
 
 
 def test_words_wait_for_the_turn_in_hand() -> None:
     """Its calls and their results come before them, together."""
-    run = told(fresh(Turn(0, reply=reply(call("read")))), (NOTE,))
+    run = add_notes(fresh(Turn(0, reply=reply(call("read")))), (NOTE,))
 
     assert (QUESTION, (NOTE,)) == (tuple(run.messages), run.turn.notes)
 

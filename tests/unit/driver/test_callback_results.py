@@ -10,14 +10,21 @@ import pytest
 from pydantic import BaseModel
 
 from graphloop.driver.callback_results import (
-    check_answer,
+    check_callback_answer,
     check_kind,
     check_state,
     gates_of,
     refuse_awaitable,
 )
 from graphloop.errors import ConfigError
-from graphloop.events import Answer, Changes, Joined, Judged, Left, Tripped
+from graphloop.events import (
+    Answer,
+    AnswerChecked,
+    BranchesJoined,
+    Changes,
+    NodeReturned,
+    StopRequested,
+)
 from graphloop.policy.policy import allow, deny
 from graphloop.values import UserMessage
 from tests.own_nodes import Ticket
@@ -46,29 +53,32 @@ class Lock:
 @pytest.mark.parametrize(
     "answer",
     [
-        Joined("yes"),
-        Judged(accepted=True),
-        Tripped(("cost",)),
-        Left("Ok", state=Lock(object()), changed=True),
+        BranchesJoined("yes"),
+        AnswerChecked(accepted=True),
+        StopRequested(("cost",)),
+        NodeReturned("Ok", state=Lock(object()), changed=True),
         Changes(messages=(UserMessage("hi"),)),
-        Joined("half \ud800"),
+        BranchesJoined("half \ud800"),
     ],
 )
 def test_a_good_answer_stays_the_same_object(answer: Answer) -> None:
     """A state in it is looked at by its own type; half a character is mended when it is written."""
-    assert answer is check_answer(answer, "mine")
+    assert answer is check_callback_answer(answer, "mine")
 
 
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        ("yes", "callback 'mine' returns Changes, Tripped, .* or Asked; found str"),
-        (Joined(wrong(3)), "callback 'mine' returned Joined with what no journal .*`str`.*`int`"),
-        (Judged(wrong("yes")), "Judged"),
-        (Judged(accepted=False, feedback=wrong(5)), "Judged"),
-        (Tripped(wrong((1,))), "Tripped"),
-        (Left(wrong(5)), "Left"),
-        (Left("Ok", fields=wrong({})), "Left"),
+        ("yes", "callback 'mine' returns Changes, StopRequested, .* or RequestYielded; found str"),
+        (
+            BranchesJoined(wrong(3)),
+            "callback 'mine' returned BranchesJoined with what no journal .*`str`.*`int`",
+        ),
+        (AnswerChecked(wrong("yes")), "AnswerChecked"),
+        (AnswerChecked(accepted=False, feedback=wrong(5)), "AnswerChecked"),
+        (StopRequested(wrong((1,))), "StopRequested"),
+        (NodeReturned(wrong(5)), "NodeReturned"),
+        (NodeReturned("Ok", fields=wrong({})), "NodeReturned"),
         (Changes(model=wrong(object())), "Changes"),
         (Changes(messages=wrong(("hi",))), "Changes"),
     ],
@@ -76,7 +86,7 @@ def test_a_good_answer_stays_the_same_object(answer: Answer) -> None:
 def test_an_answer_of_another_type_is_refused(answer: object, words: str) -> None:
     """Structs take anything when they are made; the journal would show it when it is too late."""
     with pytest.raises(ConfigError, match=words):
-        check_answer(answer, "mine")
+        check_callback_answer(answer, "mine")
 
 
 @pytest.mark.parametrize("kept", [False, True])

@@ -18,7 +18,7 @@ from graphloop.driver.in_flight import Item
 from graphloop.driver.performer import Performer
 from graphloop.driver.ports import (
     ChildRun,
-    Nested,
+    ChildStep,
     Parked,
     Ports,
     Resumption,
@@ -199,7 +199,7 @@ def test_what_is_seen_in_a_child_of_a_child_is_wrapped_twice() -> None:
     twice = [
         one.seen
         for one in asyncio.run(seen())
-        if isinstance(one, Nested) and isinstance(one.seen, Nested)
+        if isinstance(one, ChildStep) and isinstance(one.seen, ChildStep)
     ]
     assert all((one.key, one.agent) == ("c0.0", "a0") for one in twice)
     assert any(isinstance(one.seen, TextDelta) for one in twice)
@@ -410,7 +410,7 @@ def test_a_child_is_seen_until_it_parks_and_then_known() -> None:
 
     begun, again, known = asyncio.run(scenario())
 
-    assert {Nested} == {type(one) for one in begun[:-1]}
+    assert {ChildStep} == {type(one) for one in begun[:-1]}
     assert isinstance(begun[-1], Parked)
     assert begun[-1] == again[-1]
     assert len(again) < len(begun)

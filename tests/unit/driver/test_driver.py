@@ -464,7 +464,7 @@ def test_a_call_that_may_not_repeat_is_journaled_before_it_begins(
     """DURABLE §6.4: the others need no such event, and no wait for the disk."""
     _, journal = resumed(Fatal(), effect, SqliteStore(tmp_path / "r.db", durability="process"))
 
-    begun = names(journal).index("Begun") if "Begun" in names(journal) else None
+    begun = names(journal).index("EffectsStarted") if "EffectsStarted" in names(journal) else None
     assert (effect == "at_most_once") is (begun is not None)
     if begun is not None:
         assert "CallsChecked" == names(journal)[begun - 1]
@@ -480,8 +480,8 @@ def test_nothing_is_noted_where_nobody_could_come_back() -> None:
         result = within(one.generate("go"))
         return names(asyncio.run(result.store.load(result.run_id)))
 
-    assert "Begun" not in journal(None)
-    assert "Begun" in journal(MemoryStore())
+    assert "EffectsStarted" not in journal(None)
+    assert "EffectsStarted" in journal(MemoryStore())
 
 
 def test_a_call_is_noted_in_a_journal_in_memory_too() -> None:
@@ -490,7 +490,7 @@ def test_a_call_is_noted_in_a_journal_in_memory_too() -> None:
 
     result, journal = resumed(fatal, "at_most_once", MemoryStore())
 
-    assert "Begun" in names(journal)
+    assert "EffectsStarted" in names(journal)
     assert 1 == len(fatal.keys)
     assert ["unknown"] == statuses(result)
 
@@ -936,7 +936,7 @@ def test_an_abort_counts_no_call_that_surely_never_began_in_another_process(note
                 )
             journals = await disk.runs()
             last = names(await disk.load("r/c0.0"))[-1] if "r/c0.0" in journals else ""
-            if last == ("Begun" if noted else "CallsChecked"):
+            if last == ("EffectsStarted" if noted else "CallsChecked"):
                 break
         stream = tree(Ledger(), plan, disk).resume_stream("r")
         stream.abort("enough")

@@ -13,7 +13,7 @@ from graphloop import Tool
 from graphloop.driver.cancellation import CancelScope
 from graphloop.driver.in_flight import INBOX_MAX, InFlight, Item
 from graphloop.driver.performer import Performer
-from graphloop.driver.ports import LeftOpen, Nested, Parked, Ports
+from graphloop.driver.ports import ChildStep, LeftOpen, Parked, Ports
 from graphloop.effects import AskHuman, CallModel, CallTool, StartRun
 from graphloop.errors import ToolError
 from graphloop.events import Answering, ChildEnded, EffectFailed, ModelReplied, ToolReturned
@@ -24,7 +24,7 @@ from graphloop.run import Run
 from graphloop.step import Step
 from graphloop.stores.memory import MemoryStore
 from graphloop.tools.tool import Toolbox
-from graphloop.turn import Verdict
+from graphloop.turn import CallVerdict
 from graphloop.values import ModelRequest, evolve
 from tests.strategies import call, fresh, loop, replied, reply
 
@@ -32,7 +32,7 @@ DEADLINE_S = 5.0
 MODEL = CallModel(1, "m", ModelRequest(()))
 CHILD = StartRun(2, "c0.0", "kid", "{}", ())
 SAID = ModelReplied(0.0, 1, reply("done"))
-RUN: Run[None] = replied(reply(call(), call()), Verdict("run"), Verdict("run"))
+RUN: Run[None] = replied(reply(call(), call()), CallVerdict("run"), CallVerdict("run"))
 
 
 async def fine(arguments: dict[str, object]) -> str:
@@ -152,12 +152,12 @@ def test_more_deltas_than_there_is_room_for_are_all_heard() -> None:
     assert 4 * INBOX_MAX == sum(isinstance(one, TextDelta) for one in asyncio.run(scenario()))
 
 
-def stepped(effect: CallModel | StartRun) -> Nested:
+def stepped(effect: CallModel | StartRun) -> ChildStep:
     """Return a step seen in a child, or in a child of it."""
     graph: Graph[None] = loop()
     taken: Step[None] = Step(SAID, fresh(), ())
-    inner = Nested("c0.1", "leaf", graph, taken)
-    return inner if effect.id % 2 else Nested("c0.0", "kid", graph, inner)
+    inner = ChildStep("c0.1", "leaf", graph, taken)
+    return inner if effect.id % 2 else ChildStep("c0.0", "kid", graph, inner)
 
 
 def test_children_go_no_further_while_nobody_listens() -> None:
@@ -182,7 +182,7 @@ def test_children_go_no_further_while_nobody_listens() -> None:
 
     items = asyncio.run(scenario())
 
-    assert 15 == len(steps) == sum(isinstance(one, Nested) for one in items)
+    assert 15 == len(steps) == sum(isinstance(one, ChildStep) for one in items)
     assert 3 == sum(isinstance(one, ChildEnded) for one in items)
 
 

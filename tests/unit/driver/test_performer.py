@@ -15,36 +15,36 @@ from graphloop.driver.performer import Performer, failed
 from graphloop.driver.ports import Approver, Callback, Ports
 from graphloop.effects import (
     AskHuman,
+    AwaitCaller,
     CallModel,
     CallTool,
     CheckCalls,
     Effect,
-    HandOver,
     Invoke,
     StartRun,
 )
 from graphloop.errors import ConfigError, ToolError
 from graphloop.events import (
     Answer,
+    AnswerChecked,
+    BranchesJoined,
     CallbackReturned,
     CallsChecked,
     Changes,
     Decided,
     EffectFailed,
     Event,
-    Joined,
-    Judged,
-    Left,
+    NodeReturned,
     Steered,
+    StopRequested,
     ToolReturned,
-    Tripped,
 )
 from graphloop.policy.approvals import issue
 from graphloop.run import Ending, EndReason, Run
 from graphloop.stores.memory import MemoryStore
 from graphloop.tools.outcome import ToolOutcome
 from graphloop.tools.tool import Toolbox
-from graphloop.turn import Verdict
+from graphloop.turn import CallVerdict
 from graphloop.values import ModelRequest, Reply, evolve
 from tests.strategies import call, fresh, replied, reply, wrong
 
@@ -118,15 +118,15 @@ def test_what_nobody_here_can_do_is_left_pending(
 
 def test_a_tool_knows_its_key_and_its_arguments() -> None:
     """The key is ours: ids repeat."""
-    run = replied(reply(call(), call()), Verdict("run"), Verdict("run"))
+    run = replied(reply(call(), call()), CallVerdict("run"), CallVerdict("run"))
 
     event = performed(CallTool(3, "c0.1", call(arguments='{"x": 1}')), run=run)
 
     assert ToolReturned(5.0, 3, "c0.1 {'x': 1}") == event
 
 
-@pytest.mark.parametrize("verdicts", [(), (None,), (Verdict("deny", "no"),)])
-def test_no_node_can_run_a_tool_past_its_gate(verdicts: tuple[Verdict | None, ...]) -> None:
+@pytest.mark.parametrize("verdicts", [(), (None,), (CallVerdict("deny", "no"),)])
+def test_no_node_can_run_a_tool_past_its_gate(verdicts: tuple[CallVerdict | None, ...]) -> None:
     """A node of a user's own may ask for anything; the driver is the last door."""
     event = performed(CallTool(3, "c0.0", call()), run=replied(reply(call()), *verdicts))
 
@@ -160,7 +160,7 @@ def test_a_predicate_is_told_the_place_of_its_call_even_among_equal_calls() -> N
     """The very same object twice is still two calls; refused ones keep their place."""
     SEEN.clear()
     twin = call("picky", arguments='{"x": 1}')
-    run = replied(reply(call("nowhere"), twin, twin), Verdict("unknown", "?"), None, None)
+    run = replied(reply(call("nowhere"), twin, twin), CallVerdict("unknown", "?"), None, None)
 
     event = performed(CheckCalls(1, 0, (twin, twin), (1, 2)), run=run)
 
@@ -236,11 +236,11 @@ def test_a_callback_s_answer_is_a_fact() -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        Joined(wrong(3)),
-        Tripped(wrong(("cost", 1))),
-        Judged(accepted=wrong("yes")),
-        Left(wrong(5)),
-        Left("Ok", state=wrong(5), changed=True),
+        BranchesJoined(wrong(3)),
+        StopRequested(wrong(("cost", 1))),
+        AnswerChecked(accepted=wrong("yes")),
+        NodeReturned(wrong(5)),
+        NodeReturned("Ok", state=wrong(5), changed=True),
         Changes(messages=wrong(["hi"])),
     ],
 )
@@ -385,10 +385,12 @@ def test_the_open_calls_of_a_conversation_are_answered_by_what_came_with_it() ->
 
 def test_a_turn_that_nobody_attends_goes_on_by_itself() -> None:
     """A run that was iterated, taken up by a plain resume."""
-    wish = HandOver(1)
+    wish = AwaitCaller(1)
     assert Performer(evolve_ports()).can_perform(wish, fresh())
     assert not Performer(evolve_ports(attended=True)).can_perform(wish, fresh())
-    assert Steered(5.0, 1) == asyncio.run(Performer(evolve_ports()).perform(HandOver(1), fresh()))
+    assert Steered(5.0, 1) == asyncio.run(
+        Performer(evolve_ports()).perform(AwaitCaller(1), fresh())
+    )
 
 
 def test_conditions_are_told_gate_by_gate() -> None:

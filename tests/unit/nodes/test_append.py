@@ -9,7 +9,7 @@ from graphloop.node_protocol import Leave
 from graphloop.nodes.append import Append, AppendOutcome
 from graphloop.outcomes import Aborted, AnsweredCalls, Final, Outcome, Refused, Resend
 from graphloop.run import Ending, EndReason, Measured, Run, evolve
-from graphloop.turn import Turn, Verdict
+from graphloop.turn import CallVerdict, Turn
 from graphloop.values import (
     AssistantMessage,
     FinishReason,
@@ -35,7 +35,7 @@ def entered(run: Run[None]) -> Leave[None, AppendOutcome]:
 
 def batch(*statuses: ResultStatus) -> Run[None]:
     """Return a run whose calls to `read` ended so."""
-    run = replied(reply(*(call() for _ in statuses)), *(Verdict("run") for _ in statuses))
+    run = replied(reply(*(call() for _ in statuses)), *(CallVerdict("run") for _ in statuses))
     results = tuple(
         ToolResult(call_key(0, at), "", "read", "text", status)
         for at, status in enumerate(statuses)
@@ -237,7 +237,7 @@ ENDING = (spec("read"), spec("finish", ends=True), spec("agent", "agent", ends=T
 
 def finishing(*results: tuple[str, ResultStatus]) -> Run[None]:
     """Return a run whose calls of these tools ended so."""
-    run = replied(reply(*(call(name) for name, _ in results)), *[Verdict("run")] * len(results))
+    run = replied(reply(*(call(name) for name, _ in results)), *[CallVerdict("run")] * len(results))
     slots = tuple(
         ToolResult(call_key(0, at), "", name, f"from {name}", status)
         for at, (name, status) in enumerate(results)
@@ -456,7 +456,7 @@ def test_what_has_no_result_when_the_run_was_cancelled_did_not_run(
     results: tuple[None, ...],
 ) -> None:
     """The kernel has answered the calls that may have run."""
-    run = replied(reply(call()), Verdict("run"))
+    run = replied(reply(call()), CallVerdict("run"))
 
     left = Append().enter(
         evolve(run, turn=evolve(run.turn, results=results), ending=Ending(EndReason.ABORTED))

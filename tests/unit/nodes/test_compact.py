@@ -16,7 +16,7 @@ from graphloop.events import (
     Event,
     Failure,
     ModelReplied,
-    Tripped,
+    StopRequested,
 )
 from graphloop.history import History
 from graphloop.loop import Standard
@@ -227,7 +227,10 @@ def test_a_function_that_shortens_nothing_is_believed_only_before_the_server_sai
     ("event", "message"),
     [
         (EffectFailed(1.0, 1, Failure("ValueError", "bug")), "bug"),
-        (CallbackReturned(1.0, 1, Tripped()), "'mine' answers with Changes; found Tripped"),
+        (
+            CallbackReturned(1.0, 1, StopRequested()),
+            "'mine' answers with Changes; found StopRequested",
+        ),
     ],
 )
 def test_a_function_that_fails_ends_the_run(event: Event, message: str) -> None:

@@ -28,7 +28,7 @@ from graphloop.events import (
     Failure,
     ModelReplied,
 )
-from graphloop.nodes.dialogue import ASKS_MAX, Asks, entered, heard_back, over, wish
+from graphloop.nodes.dialogue import ASKS_MAX, Asks, heard_back, over, wish, with_dialogue
 from graphloop.run import Run, evolve
 from graphloop.turn import Exchange
 from graphloop.values import Settings, SystemMessage, UserMessage
@@ -39,7 +39,7 @@ E = TypeVar("E", bound=Effect)
 
 def asked(ask: Ask, kind: type[E], run: Run[None] | None = None) -> tuple[Run[None], E]:
     """Return the run that waits for an ask, and its effect."""
-    wished = wish(entered(fresh()) if run is None else run, ask, "node")
+    wished = wish(with_dialogue(fresh()) if run is None else run, ask, "node")
     assert not isinstance(wished, Failure)
     waiting, effect = wished
     assert isinstance(effect, kind)
@@ -78,7 +78,7 @@ def test_a_model_reads_what_it_is_given() -> None:
 def test_no_ask_widens_the_limit_of_the_run() -> None:
     """What is proven of its tokens and its money rests on it."""
     run = fresh()
-    run = entered(evolve(run, setup=evolve(run.setup, settings=Settings(max_tokens=10))))
+    run = with_dialogue(evolve(run, setup=evolve(run.setup, settings=Settings(max_tokens=10))))
 
     sent = [wish(run, AskModel("?", max_tokens=most), "node") for most in (None, 7, 100)]
 
@@ -89,7 +89,7 @@ def test_no_ask_widens_the_limit_of_the_run() -> None:
 
 def test_an_agent_gets_what_is_left_and_no_deeper_than_there_may_be() -> None:
     """As any child run."""
-    run = entered(fresh())
+    run = with_dialogue(fresh())
     _, start = asked(AskAgent("a", "go"), StartRun)
     deep = evolve(run, setup=evolve(run.setup, depth=run.setup.depth_max))
 
@@ -102,7 +102,7 @@ def test_an_agent_gets_what_is_left_and_no_deeper_than_there_may_be() -> None:
 
 def test_what_is_told_is_answered_at_once() -> None:
     """And comes into the conversation under the node's name."""
-    wished = wish(entered(fresh()), Tell(UserMessage("listen")), "node")
+    wished = wish(with_dialogue(fresh()), Tell(UserMessage("listen")), "node")
     assert not isinstance(wished, Failure)
     run, effect = wished
 
@@ -117,7 +117,7 @@ def test_what_is_told_is_answered_at_once() -> None:
 )
 def test_nothing_comes_between_calls_and_their_results(ask: Ask) -> None:
     """The run ends in an error that says so."""
-    run = entered(fresh(messages=(*QUESTION, said(call("read")))))
+    run = with_dialogue(fresh(messages=(*QUESTION, said(call("read")))))
 
     failure = wish(run, ask, "node")
 
@@ -142,7 +142,7 @@ def test_answers_are_kept_as_what_they_are() -> None:
     changed = heard(AskAgent("a", "?"), ChildEnded(1.0, 1, "x", state=5, changed=True), StartRun)
     assert isinstance(changed, Failure)
     assert "changes the state" in changed.message
-    assert None is heard_back(entered(fresh()), Cancelled(1.0), None)
+    assert None is heard_back(with_dialogue(fresh()), Cancelled(1.0), None)
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_a_person_says_yes_or_no_or_more(decided: Decided, expected: PersonSaid)
 def test_an_approval_that_comes_too_late_is_a_no() -> None:
     """As everywhere."""
     run = fresh()
-    run = entered(evolve(run, setup=evolve(run.setup, approval_ttl_s=5.0)))
+    run = with_dialogue(evolve(run, setup=evolve(run.setup, approval_ttl_s=5.0)))
     waiting, effect = asked(AskPerson("?"), AskHuman, run)
 
     late = heard_back(waiting, Decided(9.0, 1, approved=True), effect)
@@ -200,4 +200,4 @@ def test_asks_are_held_to_what_the_node_promises() -> None:
 
 def test_a_node_that_is_left_leaves_no_dialogue() -> None:
     """The next one has its own."""
-    assert fresh() == over(entered(fresh())) == over(fresh())
+    assert fresh() == over(with_dialogue(fresh())) == over(fresh())

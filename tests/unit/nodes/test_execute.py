@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphloop.effects import AskHuman, CallTool, Effect, HandOver, StartRun
+from graphloop.effects import AskHuman, AwaitCaller, CallTool, Effect, StartRun
 from graphloop.errors import ConfigError
 from graphloop.events import (
     CallCheck,
@@ -34,12 +34,12 @@ from graphloop.run import EndReason, Run, evolve, interrupted
 from graphloop.spending import Budget, Spent
 from graphloop.testing.sim import ChildAnswer
 from graphloop.tools.outcome import ToolOutcome
-from graphloop.turn import Verdict
+from graphloop.turn import CallVerdict
 from graphloop.values import AssistantMessage, ToolResult, ToolSpec, Usage, UserMessage, call_key
 from tests.strategies import SETUP, Adversary, call, loop, replied, reply, spec
 
-RUN = Verdict("run")
-APPROVED = Verdict("run", asked=True)
+RUN = CallVerdict("run")
+APPROVED = CallVerdict("run", asked=True)
 FREE = Budget()
 NOTHING = Spent()
 
@@ -79,9 +79,9 @@ def test_a_cap_below_one_is_refused(concurrency: int) -> None:
 def test_each_refused_call_is_answered_by_its_verdict() -> None:
     """The model reads why, in the place of the result."""
     verdicts = (
-        Verdict("deny", "no"),
-        Verdict("invalid", "bad"),
-        Verdict("unknown", "which?"),
+        CallVerdict("deny", "no"),
+        CallVerdict("invalid", "bad"),
+        CallVerdict("unknown", "which?"),
         None,
     )
     run = replied(reply(*(call() for _ in verdicts)), *verdicts)
@@ -154,7 +154,7 @@ def test_while_one_client_tool_waits_no_other_tool_runs() -> None:
 
 def test_edited_arguments_are_what_runs() -> None:
     """The human approved these, not the model's."""
-    verdict = Verdict("run", "", '{"x": 2}')
+    verdict = CallVerdict("run", "", '{"x": 2}')
 
     reaction = Execute().enter(replied(reply(call(arguments='{"x": 1}')), verdict))
 
@@ -199,7 +199,7 @@ def test_client_tools_all_park_at_once_whatever_the_cap() -> None:
 def batch(
     tools: Sequence[ToolSpec],
     *names: str,
-    verdicts: Sequence[Verdict] = (),
+    verdicts: Sequence[CallVerdict] = (),
     budget: Budget = FREE,
     spent: Spent = NOTHING,
     setup: Setup = SETUP,
@@ -650,8 +650,8 @@ def test_only_the_first_agent_takes_over() -> None:
 def test_the_first_agent_that_is_let_through_takes_over() -> None:
     """One that was denied is out of the question; one that people decide about is waited for."""
     node = Execute()
-    denied = [Verdict("deny", "no"), RUN]
-    held = [Verdict("held"), RUN]
+    denied = [CallVerdict("deny", "no"), RUN]
+    held = [CallVerdict("held"), RUN]
 
     first = node.enter(batch(HANDOFFS, "boss", "chief", verdicts=denied))
     waits = node.enter(batch(HANDOFFS, "boss", "chief", verdicts=held))
@@ -691,7 +691,7 @@ def test_an_agent_that_takes_over_is_a_call_too() -> None:
 def test_a_call_is_handed_off_as_it_was_approved() -> None:
     """And where a turn has no reply of its own, with the conversation as it is."""
     node = Execute()
-    edited = Verdict("run", arguments='{"a": 1}', asked=True)
+    edited = CallVerdict("run", arguments='{"a": 1}', asked=True)
     run = batch(HANDOFFS, "read", "boss", verdicts=[RUN, edited])
     run = evolve(run, turn=evolve(run.turn, reply=None))
 
@@ -704,10 +704,10 @@ ATTENDED = evolve(SETUP, attended=True)
 
 
 @pytest.mark.parametrize(
-    ("names", "verdicts"), [(("read",), (RUN,)), (("read",), (Verdict("deny"),))]
+    ("names", "verdicts"), [(("read",), (RUN,)), (("read",), (CallVerdict("deny"),))]
 )
 def test_the_caller_of_an_attended_run_sees_the_results(
-    names: Sequence[str], verdicts: Sequence[Verdict]
+    names: Sequence[str], verdicts: Sequence[CallVerdict]
 ) -> None:
     """Before they are in the history."""
     node = Execute()
@@ -717,7 +717,7 @@ def test_the_caller_of_an_attended_run_sees_the_results(
 
     (effect,) = wished(reaction)
 
-    assert HandOver(effect.id, tools_ran=True) == effect
+    assert AwaitCaller(effect.id, tools_ran=True) == effect
 
 
 def test_the_caller_may_override_results() -> None:
@@ -738,7 +738,7 @@ def test_the_caller_may_override_results() -> None:
 def test_what_is_overridden_before_it_runs_never_runs() -> None:
     """It has its result."""
     mine = ToolResult("c0.0", "", "read", "mine")
-    run = batch(AGENTS, "read", "read", verdicts=[Verdict("answered"), RUN])
+    run = batch(AGENTS, "read", "read", verdicts=[CallVerdict("answered"), RUN])
 
     reaction = Execute().enter(evolve(run, turn=evolve(run.turn, results=(mine, None))))
 
@@ -747,7 +747,7 @@ def test_what_is_overridden_before_it_runs_never_runs() -> None:
 
 def test_a_verdict_that_speaks_of_a_result_that_is_not_there_runs_nothing() -> None:
     """It fails closed."""
-    reaction = Execute().enter(batch(AGENTS, "read", verdicts=[Verdict("answered")]))
+    reaction = Execute().enter(batch(AGENTS, "read", verdicts=[CallVerdict("answered")]))
 
     assert ["denied"] == statuses(reaction)
 
@@ -755,7 +755,7 @@ def test_a_verdict_that_speaks_of_a_result_that_is_not_there_runs_nothing() -> N
 def test_held_calls_lead_back_to_the_gate_once_the_others_have_run() -> None:
     """Nothing is missing but what people have to decide."""
     node = Execute()
-    run = batch(AGENTS, "read", "read", verdicts=[RUN, Verdict("held")])
+    run = batch(AGENTS, "read", "read", verdicts=[RUN, CallVerdict("held")])
 
     reaction = told(node, node.enter(run), ToolReturned(1.0, 1, "a"))
 

@@ -9,14 +9,14 @@ import pytest
 from graphloop.contract import ChildContract
 from graphloop.effects import Effect, Invoke, StartRun
 from graphloop.events import (
+    BranchesJoined,
     CallbackReturned,
     Cancelled,
     ChildEnded,
     EffectFailed,
     Event,
     Failure,
-    Joined,
-    Tripped,
+    StopRequested,
 )
 from graphloop.node_protocol import Leave, Reaction, Wait
 from graphloop.nodes.fan_out import LATE, FanOut, FanOutOutcome
@@ -261,7 +261,7 @@ def test_a_function_of_the_user_s_joins_what_it_finds_in_the_turn() -> None:
     assert {3: Invoke(3, "mine")} == run.pending
     assert ["x", "y"] == [branch.content for branch in run.turn.branches]
 
-    after, outcome = left(told(one, run, CallbackReturned(1.0, 3, Joined("xy"))))
+    after, outcome = left(told(one, run, CallbackReturned(1.0, 3, BranchesJoined("xy"))))
     assert Answered is outcome
     assert after.turn.reply is not None
     assert "xy" == after.turn.reply.message.text
@@ -270,7 +270,10 @@ def test_a_function_of_the_user_s_joins_what_it_finds_in_the_turn() -> None:
 @pytest.mark.parametrize(
     ("event", "found"),
     [
-        (CallbackReturned(1.0, 2, Tripped()), "'mine' answers with Joined; found Tripped"),
+        (
+            CallbackReturned(1.0, 2, StopRequested()),
+            "'mine' answers with BranchesJoined; found StopRequested",
+        ),
         (EffectFailed(1.0, 2, Failure("E", "m")), "m"),
     ],
 )

@@ -10,15 +10,15 @@ from graphloop.contract import Cap
 from graphloop.effects import ASKS, Ask, AskModel, CallModel, Invoke
 from graphloop.errors import ConfigError
 from graphloop.events import (
-    Asked,
     CallbackReturned,
     Cancelled,
     Changes,
     EffectFailed,
     Event,
     Failure,
-    Left,
     ModelReplied,
+    NodeReturned,
+    RequestYielded,
 )
 from graphloop.graph import END, Edges, Graph
 from graphloop.node_protocol import Leave, Wait
@@ -51,7 +51,7 @@ NODE = Function("judge", frozenset({Good, Bad}))
 CAPPED = Function("judge", frozenset({Good, Bad}), caps=((Bad, 2),))
 
 
-def told(left: Left) -> Event:
+def told(left: NodeReturned) -> Event:
     """Return the event of a function that answered."""
     return CallbackReturned(1.0, 1, left)
 
@@ -92,31 +92,31 @@ def test_an_outcome_comes_back_with_its_fields() -> None:
     """From the journal as from the function: they are read from the same fact."""
     fields = '{"reason":"long","lines":[1,2]}'
 
-    assert Good() == left(NODE, told(Left("Good")))[1]
-    assert Bad("long", (1, 2)) == left(NODE, told(Left("Bad", None, fields)))[1]
+    assert Good() == left(NODE, told(NodeReturned("Good")))[1]
+    assert Bad("long", (1, 2)) == left(NODE, told(NodeReturned("Bad", None, fields)))[1]
 
 
 def test_a_state_changes_only_where_the_answer_says_so() -> None:
     """No state is a state, too."""
     run: Run[object] = wrong(evolve(fresh(), state=wrong("old")))
 
-    def after(answer: Left) -> object:
+    def after(answer: NodeReturned) -> object:
         reaction = NODE.on(run, told(answer), Invoke(1, "judge"))
         assert isinstance(reaction, Leave)
         return reaction.run.state
 
-    assert "old" == after(Left("Good", "new"))
-    assert "new" == after(Left("Good", "new", changed=True))
-    assert after(Left("Good", None, changed=True)) is None
+    assert "old" == after(NodeReturned("Good", "new"))
+    assert "new" == after(NodeReturned("Good", "new", changed=True))
+    assert after(NodeReturned("Good", None, changed=True)) is None
 
 
 @pytest.mark.parametrize(
     ("event", "words"),
     [
-        (told(Left("Ugly")), "'judge' left by 'Ugly'; the outcomes are Bad, Good"),
-        (told(Left("Bad", None, '{"reason":3}')), "whose fields do not fit"),
-        (told(Left("Bad", None, "{")), "whose fields do not fit"),
-        (CallbackReturned(1.0, 1, Changes()), "answers with Left; found Changes"),
+        (told(NodeReturned("Ugly")), "'judge' left by 'Ugly'; the outcomes are Bad, Good"),
+        (told(NodeReturned("Bad", None, '{"reason":3}')), "whose fields do not fit"),
+        (told(NodeReturned("Bad", None, "{")), "whose fields do not fit"),
+        (CallbackReturned(1.0, 1, Changes()), "answers with NodeReturned; found Changes"),
     ],
 )
 def test_an_answer_that_is_none_ends_the_run(event: Event, words: str) -> None:
@@ -129,12 +129,12 @@ def test_an_answer_that_is_none_ends_the_run(event: Event, words: str) -> None:
 
 def test_an_outcome_is_taken_as_often_as_its_cap_says() -> None:
     """Then the run ends in an error that says what to do."""
-    run, event = evolve(fresh(), node="judge"), told(Left("Bad"))
+    run, event = evolve(fresh(), node="judge"), told(NodeReturned("Bad"))
 
     for _ in range(2):
         run, outcome = left(CAPPED, event, run)
         assert isinstance(outcome, Bad)
-    assert isinstance(left(CAPPED, told(Left("Good")), run)[1], Good)
+    assert isinstance(left(CAPPED, told(NodeReturned("Good")), run)[1], Good)
     run, outcome = left(CAPPED, event, run)
 
     assert isinstance(outcome, Failed)
@@ -145,7 +145,7 @@ def test_no_other_node_counts_where_a_cap_does() -> None:
     """The counters of limits and wrappers stand in the run as well, under names of any kind."""
     node = Function("retry:writer", frozenset({Bad}), caps=((Bad, 1),))
 
-    run = left(node, told(Left("Bad")))[0]
+    run = left(node, told(NodeReturned("Bad")))[0]
 
     assert {"outcome:retry:writer.bad": 1} == run.counters.by_node
 
@@ -162,7 +162,9 @@ def test_each_node_that_wraps_a_capped_function_counts_for_itself() -> None:
     }
     graph = Graph("thrice", first, edges)
     world = World(
-        model=wrong(None), tool=wrong(None), callback=lambda _: Left("Bad", None, '{"reason":""}')
+        model=wrong(None),
+        tool=wrong(None),
+        callback=lambda _: NodeReturned("Bad", None, '{"reason":""}'),
     )
 
     run = simulate(graph, QUESTION, world, None, setup=SETUP).run
@@ -174,10 +176,10 @@ def test_each_node_that_wraps_a_capped_function_counts_for_itself() -> None:
 def test_another_outcome_may_stand_for_the_capped_one() -> None:
     """For a loop that has its own way out."""
     node = evolve_capped(CAPPED, Good)
-    run = left(node, told(Left("Bad")))[0]
-    run = left(node, told(Left("Bad")), run)[0]
+    run = left(node, told(NodeReturned("Bad")))[0]
+    run = left(node, told(NodeReturned("Bad")), run)[0]
 
-    assert isinstance(left(node, told(Left("Bad")), run)[1], Good)
+    assert isinstance(left(node, told(NodeReturned("Bad")), run)[1], Good)
 
 
 def evolve_capped(node: Function, capped: type[Outcome]) -> Function:
@@ -221,7 +223,7 @@ ASKING = Function("judge", frozenset({Good, Bad}), asks=Asks(ASKS, model_calls=1
 
 def asked(ask: Ask, run: Run[None]) -> Wait[None] | Leave[None, Outcome]:
     """Return how a generator's node reacts to what it asks."""
-    return ASKING.on(run, CallbackReturned(1.0, 1, Asked(ask)), Invoke(1, "judge"))
+    return ASKING.on(run, CallbackReturned(1.0, 1, RequestYielded(ask)), Invoke(1, "judge"))
 
 
 def test_a_generator_is_called_again_with_each_answer() -> None:
@@ -238,7 +240,7 @@ def test_a_generator_is_called_again_with_each_answer() -> None:
     assert (Invoke(1, "judge"),) == again.effects
     assert again.run.turn.dialogue is not None
     assert (Exchange(AskModel("?"), reply("x")),) == again.run.turn.dialogue.exchanges
-    run, outcome = left(ASKING, told(Left("Good")), again.run)
+    run, outcome = left(ASKING, told(NodeReturned("Good")), again.run)
     assert (None, Good()) == (run.turn.dialogue, outcome)
 
 
@@ -268,20 +270,20 @@ def test_a_budget_that_is_spent_lets_nothing_more_be_asked() -> None:
 
 def test_a_plain_function_does_not_ask() -> None:
     """Nobody has promised the proofs anything."""
-    run, outcome = left(NODE, CallbackReturned(1.0, 1, Asked(AskModel("?"))))
+    run, outcome = left(NODE, CallbackReturned(1.0, 1, RequestYielded(AskModel("?"))))
 
     assert Failed() == outcome
-    assert "'judge' answers with Left; found Asked" in failure(run)
+    assert "'judge' answers with NodeReturned; found RequestYielded" in failure(run)
 
 
 def test_what_a_function_tells_comes_into_the_conversation() -> None:
     """Unless calls wait there for their results."""
     note = UserMessage("listen", "judge")
-    run, _ = left(NODE, told(Left("Good", notes=(note,))))
+    run, _ = left(NODE, told(NodeReturned("Good", notes=(note,))))
     assert (*QUESTION, note) == tuple(run.messages)
 
     waiting = fresh(messages=(*QUESTION, said(call("read"))))
-    run, outcome = left(NODE, told(Left("Good", notes=(note,))), waiting)
+    run, outcome = left(NODE, told(NodeReturned("Good", notes=(note,))), waiting)
 
     assert Failed() == outcome
     assert "node 'judge': the conversation ends in calls without results ('read')" in failure(run)

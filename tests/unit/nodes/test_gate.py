@@ -33,7 +33,7 @@ from graphloop.run import Ending, EndReason, RuleState, Run, evolve
 from graphloop.spending import Budget, Spent
 from graphloop.testing.sim import World, simulate
 from graphloop.tools.outcome import ToolOutcome
-from graphloop.turn import Verdict
+from graphloop.turn import CallVerdict
 from graphloop.values import ToolChoice, ToolResult
 from tests.strategies import QUESTION, SETUP, call, replied, reply, spec
 
@@ -56,7 +56,7 @@ def verdicts(reaction: Reaction[None, GateOutcome]) -> list[str]:
     return [one.kind for one in reaction.run.turn.verdicts if one is not None]
 
 
-def decided(event: Event, effect: Effect | None = None) -> Verdict | None:
+def decided(event: Event, effect: Effect | None = None) -> CallVerdict | None:
     """Return the verdict after one question and this answer."""
     asked = checked(ASK)
     assert isinstance(asked, Wait)
@@ -132,16 +132,16 @@ def test_checks_that_fail_let_nothing_through() -> None:
 @pytest.mark.parametrize(
     ("event", "verdict"),
     [
-        (Decided(1.0, 2, True, "ok"), Verdict("run", "ok", asked=True, took_s=1.0)),
-        (Decided(1.0, 2, False), Verdict("deny", "Tool call denied.")),
-        (Decided(1.0, 2, False, "no"), Verdict("deny", "Tool call denied. Reason: no")),
+        (Decided(1.0, 2, True, "ok"), CallVerdict("run", "ok", asked=True, took_s=1.0)),
+        (Decided(1.0, 2, False), CallVerdict("deny", "Tool call denied.")),
+        (Decided(1.0, 2, False, "no"), CallVerdict("deny", "Tool call denied. Reason: no")),
         (
             EffectFailed(1.0, 2, BROKEN),
-            Verdict("deny", "Tool call denied. The approver failed: disk"),
+            CallVerdict("deny", "Tool call denied. The approver failed: disk"),
         ),
     ],
 )
-def test_a_decision_becomes_the_verdict(event: Event, verdict: Verdict) -> None:
+def test_a_decision_becomes_the_verdict(event: Event, verdict: CallVerdict) -> None:
     """An approver that breaks has approved nothing."""
     assert verdict == decided(event)
 
@@ -201,8 +201,8 @@ def test_the_gate_waits_until_every_question_is_answered() -> None:
     reaction = Gate().on(waiting, Decided(1.0, first.id, True), first)
 
     assert isinstance(reaction, Wait)
-    open_still = Verdict("held", gate="gate", asked_at=waiting.at)
-    yes = Verdict("run", asked=True, took_s=1.0 - waiting.at)
+    open_still = CallVerdict("held", gate="gate", asked_at=waiting.at)
+    yes = CallVerdict("run", asked=True, took_s=1.0 - waiting.at)
     assert [yes, open_still] == list(reaction.run.turn.verdicts)
 
 
@@ -261,7 +261,7 @@ def test_a_rule_may_deny_without_a_reason() -> None:
     """The model is told that much."""
     reaction = ruled(Gate(rules=(Rule("deny", ("*",)),)), "read")
 
-    assert Verdict("deny", "Tool call denied.") == reaction.run.turn.verdicts[0]
+    assert CallVerdict("deny", "Tool call denied.") == reaction.run.turn.verdicts[0]
 
 
 @pytest.mark.parametrize(
@@ -394,7 +394,7 @@ def test_a_denial_that_comes_too_late_is_a_denial() -> None:
 
     reaction = Gate().on(asked.run, Decided(999.0, 2, False, "no"), questions(asked)[0])
 
-    assert Verdict("deny", "Tool call denied. Reason: no") == reaction.run.turn.verdicts[0]
+    assert CallVerdict("deny", "Tool call denied. Reason: no") == reaction.run.turn.verdicts[0]
 
 
 def test_only_what_a_human_decided_is_marked_so() -> None:
@@ -694,7 +694,7 @@ def test_nobody_is_asked_twice_about_one_call_and_every_gate_sees_it_as_it_will_
     assert '{"a": 1}' == asked.calls[0].arguments
     left = ASKS_ABOUT_READ.on(second.run, CallsChecked(2.0, asked.id, (CallCheck(),)), asked)
     assert isinstance(left, Leave)
-    expected = Verdict("run", arguments='{"a": 1}', asked=True, took_s=1.0)
+    expected = CallVerdict("run", arguments='{"a": 1}', asked=True, took_s=1.0)
     assert expected == left.run.turn.verdicts[0]
 
 
@@ -753,7 +753,7 @@ def test_what_another_gate_has_held_back_is_judged_here_before_anybody_is_asked(
 def test_the_soonest_of_two_limits_on_a_question_holds() -> None:
     """Two gates ask about one call; the human is given the time that both allow."""
     sooner = Gate("sooner", rules=(Rule("ask", ("*",), ttl_s=3.0),))
-    held = Verdict("held", gate="asks", ttl_s=9.0)
+    held = CallVerdict("held", gate="asks", ttl_s=9.0)
     entered = sooner.enter(replied(reply(call("read")), held))
     assert isinstance(entered, Wait)
 
@@ -805,7 +805,7 @@ def test_only_a_call_that_needs_a_person_is_denied_before_the_person_is_asked(
 
 def test_a_call_that_was_refused_though_a_person_was_asked_allows_no_other() -> None:
     """Another gate has refused it: its approval never comes, so the writing behind it is denied."""
-    refused = Verdict("deny", "no", asked=True)
+    refused = CallVerdict("deny", "no", asked=True)
     run = evolve(
         replied(reply(call("read"), call("write")), refused, None),
         watch=RuleState(ONCE_AN_APPROVAL),

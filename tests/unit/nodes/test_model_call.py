@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphloop.effects import CallModel, HandOver
+from graphloop.effects import AwaitCaller, CallModel
 from graphloop.errors import GraphError
 from graphloop.events import Cancelled, EffectFailed, Event, Failure, ModelReplied, Steered
 from graphloop.node_protocol import Leave, Reaction, Wait
@@ -24,7 +24,7 @@ from graphloop.outcomes import (
 )
 from graphloop.run import EndReason, Run, evolve
 from graphloop.spending import Spent
-from graphloop.turn import Queue, Turn, Verdict
+from graphloop.turn import CallVerdict, Queue, Turn
 from graphloop.values import FinishReason, OutputSpec, Reply, Usage, UserMessage
 from tests.strategies import SETUP, call, fresh, replied, reply, said, spec
 
@@ -100,7 +100,7 @@ def test_a_reply_leads_to_one_outcome(answer: Reply, outcome: type[Outcome]) -> 
 
 def test_nothing_that_was_said_of_another_reply_holds_of_a_new_one() -> None:
     """A verdict on a call that was cut would let the call run that comes in its place."""
-    before = replied(reply(call("read")), Verdict("run"))
+    before = replied(reply(call("read")), CallVerdict("run"))
     queue = Queue(spec("read"), (0,))
     turn = evolve(before.turn, waiting=(queue,), given=frozenset({0}), reply=None, calls=())
 
@@ -231,7 +231,7 @@ def test_the_caller_of_an_attended_run_sees_what_counts(answer: Reply, offered: 
 
     assert offered == isinstance(reaction, Wait)
     if isinstance(reaction, Wait):
-        assert (HandOver(1),) == reaction.effects
+        assert (AwaitCaller(1),) == reaction.effects
 
 
 def test_a_reply_is_sorted_as_its_caller_left_it() -> None:
@@ -240,7 +240,7 @@ def test_a_reply_is_sorted_as_its_caller_left_it() -> None:
     calls = (UserMessage("go"), said(call()))
 
     def outcome(event: Steered) -> type[Outcome]:
-        reaction = ModelCall().on(handed.run, event, HandOver(1))
+        reaction = ModelCall().on(handed.run, event, AwaitCaller(1))
         assert isinstance(reaction, Leave)
         return type(reaction.outcome)
 

@@ -6,7 +6,14 @@ import pytest
 
 from graphloop.conversation.compaction import Compaction
 from graphloop.effects import Invoke
-from graphloop.events import CallbackReturned, Cancelled, Changes, EffectFailed, Failure, Tripped
+from graphloop.events import (
+    CallbackReturned,
+    Cancelled,
+    Changes,
+    EffectFailed,
+    Failure,
+    StopRequested,
+)
 from graphloop.history import History
 from graphloop.node_protocol import Leave, Wait
 from graphloop.nodes.prepare_step import PrepareStep
@@ -103,7 +110,7 @@ def test_a_function_that_fails_ends_the_run() -> None:
 
 def test_an_answer_of_another_kind_ends_the_run_in_an_error() -> None:
     """A callback under the wrong name must not look like a completed run."""
-    reaction = ASKING.on(fresh(), CallbackReturned(1.0, 1, Tripped()), Invoke(1, "mine"))
+    reaction = ASKING.on(fresh(), CallbackReturned(1.0, 1, StopRequested()), Invoke(1, "mine"))
 
     assert isinstance(reaction, Leave)
     assert isinstance(reaction.outcome, Failed)

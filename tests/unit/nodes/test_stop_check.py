@@ -6,7 +6,14 @@ import pytest
 
 from graphloop.effects import Invoke
 from graphloop.errors import ConfigError
-from graphloop.events import CallbackReturned, Cancelled, Changes, EffectFailed, Failure, Tripped
+from graphloop.events import (
+    CallbackReturned,
+    Cancelled,
+    Changes,
+    EffectFailed,
+    Failure,
+    StopRequested,
+)
 from graphloop.limits.stop import duration_exceeds, has_tool_call
 from graphloop.node_protocol import Leave, Wait
 from graphloop.nodes.append import Append
@@ -157,7 +164,7 @@ def test_what_somebody_has_to_say_outweighs_conditions() -> None:
     node = StopCheck(conditions=(has_tool_call("read"),), callback="mine")
     run = changed(after(FinishReason.TOOL_CALLS), steering=SAID)
 
-    reaction = node.on(run, CallbackReturned(1.0, 1, Tripped(("enough",))), Invoke(1, "mine"))
+    reaction = node.on(run, CallbackReturned(1.0, 1, StopRequested(("enough",))), Invoke(1, "mine"))
 
     assert isinstance(reaction, Leave)
     assert isinstance(reaction.outcome, Go)
@@ -215,7 +222,7 @@ def test_the_user_s_predicates_are_asked_as_an_effect() -> None:
 @pytest.mark.parametrize("names", [(), ("enough",)])
 def test_what_the_predicates_said_counts_with_the_rest(names: tuple[str, ...]) -> None:
     """They can stop a run, never keep it alive."""
-    reaction = ASKING.on(fresh(), CallbackReturned(1.0, 1, Tripped(names)), Invoke(1, "mine"))
+    reaction = ASKING.on(fresh(), CallbackReturned(1.0, 1, StopRequested(names)), Invoke(1, "mine"))
 
     assert isinstance(reaction, Leave)
     expected = Ending(EndReason.STOP_CONDITION, names) if names else None

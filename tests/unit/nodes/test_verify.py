@@ -8,13 +8,13 @@ from graphloop.effects import Invoke
 from graphloop.errors import ConfigError
 from graphloop.events import (
     Answer,
+    AnswerChecked,
     CallbackReturned,
     Cancelled,
     Changes,
     EffectFailed,
     Event,
     Failure,
-    Judged,
 )
 from graphloop.loop import Standard
 from graphloop.node_protocol import Leave, Wait
@@ -31,7 +31,7 @@ DONE = Ending(EndReason.COMPLETED)
 TYPED = AnswerCheck("output", 2, failure="OutputInvalid")
 MINE = AnswerCheck("verify", 1, given_up="verify")
 BOTH = Verify((TYPED, MINE))
-BAD = Judged(False, "shorter")
+BAD = AnswerChecked(False, "shorter")
 
 
 def judged(
@@ -85,8 +85,8 @@ def test_checks_are_asked_one_after_the_other() -> None:
     assert isinstance(first, Wait)
     assert (Invoke(1, "output"),) == first.effects
 
-    assert Invoke(1, "verify") == judged(Judged(True), "output")[1]
-    assert Accepted is judged(Judged(True), "verify")[1]
+    assert Invoke(1, "verify") == judged(AnswerChecked(True), "output")[1]
+    assert Accepted is judged(AnswerChecked(True), "verify")[1]
 
 
 def test_a_rejected_answer_goes_back_with_the_feedback() -> None:
@@ -109,7 +109,7 @@ def test_an_answer_that_was_sent_back_often_enough_is_taken_and_it_is_told() -> 
 @pytest.mark.parametrize("feedback", ["shorter", ""])
 def test_an_answer_that_must_fit_and_does_not_ends_in_an_error(feedback: str) -> None:
     """Of the kind that the check names."""
-    run, outcome = judged(Judged(False, feedback), "output", sent_back=2)
+    run, outcome = judged(AnswerChecked(False, feedback), "output", sent_back=2)
 
     assert Failed is outcome
     failure = Failure("OutputInvalid", feedback)
@@ -118,7 +118,7 @@ def test_an_answer_that_must_fit_and_does_not_ends_in_an_error(feedback: str) ->
 
 def test_an_answer_that_cannot_become_better_is_not_sent_back() -> None:
     """It is taken as it is, and nobody has given up; one that must fit still fails."""
-    final = Judged(False, "enough", retry=False)
+    final = AnswerChecked(False, "enough", retry=False)
 
     taken, outcome = judged(final)
     failed, other = judged(final, "output")
@@ -133,7 +133,7 @@ def test_an_answer_that_cannot_become_better_is_not_sent_back() -> None:
     ("event", "message"),
     [
         (EffectFailed(1.0, 1, Failure("ValueError", "bug")), "bug"),
-        (CallbackReturned(1.0, 1, Changes()), "'verify' answers with Judged; found Changes"),
+        (CallbackReturned(1.0, 1, Changes()), "'verify' answers with AnswerChecked; found Changes"),
     ],
 )
 def test_a_check_that_fails_ends_the_run(event: Event, message: str) -> None:
@@ -192,7 +192,7 @@ def test_one_follow_up_is_heard_once_the_answer_is_accepted(sent_back: int) -> N
     """The next one waits for the answer to it, which may be sent back as often as the first."""
     run = changed(fresh(), ending=DONE, follow_ups=NEXT, rejections={"verify": sent_back})
 
-    left = BOTH.on(run, CallbackReturned(1.0, 1, Judged(True)), Invoke(1, "verify"))
+    left = BOTH.on(run, CallbackReturned(1.0, 1, AnswerChecked(True)), Invoke(1, "verify"))
 
     assert isinstance(left, Leave)
     assert isinstance(left.outcome, FollowUp)
@@ -218,7 +218,7 @@ def test_what_is_said_while_the_answer_is_judged_is_heard_before_any_follow_up()
     now = (UserMessage("wait!"),)
     run = changed(fresh(), ending=DONE, steering=now, follow_ups=NEXT)
 
-    left = BOTH.on(run, CallbackReturned(1.0, 1, Judged(True)), Invoke(1, "verify"))
+    left = BOTH.on(run, CallbackReturned(1.0, 1, AnswerChecked(True)), Invoke(1, "verify"))
 
     assert isinstance(left, Leave)
     assert isinstance(left.outcome, FollowUp)

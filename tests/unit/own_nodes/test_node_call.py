@@ -12,7 +12,7 @@ import pytest
 from graphloop import Asking, NodeContext, ask_model
 from graphloop.effects import AskModel
 from graphloop.errors import ConfigError, NotDeterministic
-from graphloop.events import Asked, Left
+from graphloop.events import NodeReturned, RequestYielded
 from graphloop.outcomes import Outcome
 from graphloop.own_nodes.node_call import NodeCall
 from graphloop.own_nodes.node_signature import signature_of
@@ -34,7 +34,7 @@ def called(
     writes: frozenset[str] | None = None,
     timeout_s: float | None = None,
     raises: tuple[tuple[type[Exception], type[Outcome]], ...] = (),
-) -> Left | Asked:
+) -> NodeReturned | RequestYielded:
     """Return what becomes of a function's answer."""
     run: Run[object] = wrong(evolve(fresh(), state=wrong(state)))
     call = NodeCall(function, signature_of(function), writes, timeout_s, raises)
@@ -63,10 +63,10 @@ def emptying(ticket: Ticket | None) -> tuple[Billing, Ticket | None]:
 
 def test_an_answer_becomes_a_fact() -> None:
     """The outcome's name and fields, and the state where it is given."""
-    assert Left("Billing") == called(later)
-    assert Left("Again", None, '{"reason":"why"}') == called(why)
-    assert Left("Billing", Ticket("x", "b"), changed=True) == called(changing)
-    assert Left("Billing", None, changed=True) == called(emptying)
+    assert NodeReturned("Billing") == called(later)
+    assert NodeReturned("Again", None, '{"reason":"why"}') == called(why)
+    assert NodeReturned("Billing", Ticket("x", "b"), changed=True) == called(changing)
+    assert NodeReturned("Billing", None, changed=True) == called(emptying)
 
 
 def the_class(ticket: Ticket) -> Billing:
@@ -134,7 +134,7 @@ def test_an_answer_that_its_annotation_does_not_say_is_refused(
 def test_a_function_writes_what_it_declares_and_no_more() -> None:
     """The proofs rely on it."""
     left = called(changing, writes=frozenset({"team"}))
-    assert isinstance(left, Left)
+    assert isinstance(left, NodeReturned)
     assert left.changed
 
     with pytest.raises(ConfigError, match="writes 'text', as it declares; it changed 'team'"):
@@ -159,7 +159,7 @@ def test_a_state_is_never_changed_in_place() -> None:
 
     with pytest.raises(ConfigError, match="changed its state in place, where no journal sees it"):
         called(in_place, state)
-    assert Left("Billing", Open("changed"), changed=True) == called(returned, state)
+    assert NodeReturned("Billing", Open("changed"), changed=True) == called(returned, state)
 
     assert Open("x") == state
 
@@ -184,7 +184,7 @@ def counting(state: Plain) -> Billing:
 
 def test_a_change_is_seen_in_a_state_of_any_class() -> None:
     """Dropped without a word, it would be looked for in vain."""
-    assert Left("Billing") == called(looking, Plain())
+    assert NodeReturned("Billing") == called(looking, Plain())
     with pytest.raises(ConfigError, match="changed its state in place, where no journal sees it"):
         called(counting, Plain())
 
@@ -207,7 +207,9 @@ def test_a_function_that_takes_too_long_is_given_up() -> None:
     with pytest.raises(TimeoutError, match=r"^mine$"):
         called(own_limit, timeout_s=9)
 
-    assert Left("Technical") == called(slow, timeout_s=0.01, raises=((TimeoutError, Technical),))
+    assert NodeReturned("Technical") == called(
+        slow, timeout_s=0.01, raises=((TimeoutError, Technical),)
+    )
 
 
 @pytest.mark.parametrize("late", [True, False], ids=["answers late", "never answers"])
@@ -271,7 +273,7 @@ def tossing(ticket: Ticket) -> Asking[Billing]:
 COUNT = count()
 
 
-def answered(function: Callable[..., object], text: str) -> Left | Asked:
+def answered(function: Callable[..., object], text: str) -> NodeReturned | RequestYielded:
     """Return what comes after the first answer."""
     exchange = Exchange(AskModel("x"), reply(text))
     run: Run[object] = wrong(
@@ -283,9 +285,9 @@ def answered(function: Callable[..., object], text: str) -> Left | Asked:
 
 def test_a_generator_is_called_up_to_its_next_ask() -> None:
     """From its beginning each time, with what it was answered."""
-    assert Asked(AskModel("x")) == called(asking)
-    assert Left("Billing") == answered(asking, "yes")
-    assert Left("Again") == answered(asking, "")
+    assert RequestYielded(AskModel("x")) == called(asking)
+    assert NodeReturned("Billing") == answered(asking, "yes")
+    assert NodeReturned("Again") == answered(asking, "")
 
 
 def test_what_is_not_deterministic_is_no_outcome() -> None:
@@ -304,7 +306,7 @@ def test_a_state_that_will_be_returned_may_be_changed_on_the_way() -> None:
     """Each time the generator is lent a copy of what the journal holds."""
     state = Open("x")
 
-    assert Asked(AskModel("?")) == called(growing, state)
+    assert RequestYielded(AskModel("?")) == called(growing, state)
     assert "x" == state.text
 
 
@@ -318,5 +320,5 @@ def test_what_a_function_tells_is_in_the_fact() -> None:
         return Billing()
 
     notes = (UserMessage("one", "node"), SystemMessage("two"))
-    assert Left("Billing", notes=notes) == called(telling, Ticket(""))
-    assert Left("Again", notes=notes) == called(telling, raises=((KeyError, Again),))
+    assert NodeReturned("Billing", notes=notes) == called(telling, Ticket(""))
+    assert NodeReturned("Again", notes=notes) == called(telling, raises=((KeyError, Again),))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from graphloop.conversation.compaction import Compaction
 from graphloop.conversation.tokens import estimate
-from graphloop.events import CallCheck, Changes, Joined, Judged, Resumed
+from graphloop.events import AnswerChecked, BranchesJoined, CallCheck, Changes, Resumed
 from graphloop.graph import END, Edges, Graph
 from graphloop.loop import Standard, standard_edges
 from graphloop.nodes import (
@@ -513,8 +513,10 @@ def test_a_question_tells_until_when_and_whether_it_is_asked_once_more() -> None
 def test_every_judgement_of_the_answer_is_told() -> None:
     """Who reads along must know why there is another turn."""
     graph = loop(Standard(verify=Verify((AnswerCheck("tone", 1),))))
-    rude = answered(Judged(accepted=False, feedback="too rude"))
-    steps = walk(graph, said("no"), rude, said("no, thanks"), answered(Judged(accepted=True)))
+    rude = answered(AnswerChecked(accepted=False, feedback="too rude"))
+    steps = walk(
+        graph, said("no"), rude, said("no, thanks"), answered(AnswerChecked(accepted=True))
+    )
 
     shown = [one for one in parts(graph, steps) if isinstance(one, VerifyPart)]
 
@@ -559,7 +561,7 @@ def test_agents_side_by_side_give_one_answer(callback: str) -> None:
     node, append = parallel("a", "b", callback=callback), Append()
     edges: Edges[None] = {node: {Answered: append, ...: END}, append: {...: END}}
     graph: Graph[None] = Graph("g", node, edges)
-    last = [answered(Joined("one and two"))] if callback else []
+    last = [answered(BranchesJoined("one and two"))] if callback else []
 
     steps = walk(graph, child("one"), child("two"), *last)
     shown = parts(graph, steps)

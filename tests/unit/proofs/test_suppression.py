@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphloop.proofs.report import Finding, Unknown
-from graphloop.proofs.suppression import Ignore, claimed, excused, set_aside
+from graphloop.proofs.suppression import Ignore, claims, excused, set_aside
 
 FOUND = Finding("GL3", "error", "node 'a'", "m", (), "f", node="a")
 
@@ -45,13 +45,13 @@ def test_what_nobody_can_tell_is_a_finding_for_whoever_answers_for_it() -> None:
     open_ = Unknown("GL4", "nobody says.", "a")
     ignore = {("a", "GL4"): " known "}
 
-    found = claimed(open_, ignore)
+    found = claims(open_, ignore)
 
     assert "known" == excused(open_, ignore)
     assert isinstance(found, Finding)
     assert ("GL4", "a", "nobody says.") == (found.code, found.node, found.message)
-    assert claimed(open_, {("b", "GL4"): "known"}) is open_
-    assert claimed(open_, {("a", "GL4"): " "}) is open_
-    assert claimed(FOUND, {("a", "GL3"): "known"}) is FOUND
+    assert claims(open_, {("b", "GL4"): "known"}) is open_
+    assert claims(open_, {("a", "GL4"): " "}) is open_
+    assert claims(FOUND, {("a", "GL3"): "known"}) is FOUND
     nowhere = Unknown("GL12", "no rules.")
-    assert claimed(nowhere, {("", "GL12"): "known"}) is nowhere
+    assert claims(nowhere, {("", "GL12"): "known"}) is nowhere

@@ -24,7 +24,7 @@ from graphloop.rules import (
     never,
     only_after,
 )
-from graphloop.rules.names import resolve
+from graphloop.rules.names import resolve_words
 from tests.graphs import agent
 from tests.property.test_temporal_proofs import Spot
 from tests.topology_data import graph_of, standard
@@ -70,7 +70,7 @@ def silenced(of: Graph[None], name: str) -> Graph[None]:
 
 def decide(of: Graph[None], rules: Rules) -> Decision:
     """Return what is decided of one rule, whose words are looked up."""
-    (one,) = decided(Ground(of), resolve(rules, names_of(of)))
+    (one,) = decided(Ground(of), resolve_words(rules, names_of(of)))
     return one
 
 
@@ -304,7 +304,7 @@ def test_a_rule_that_the_start_breaks_has_the_start_as_its_witness() -> None:
 
 def test_findings_name_the_rule_and_what_to_do() -> None:
     """One a rule; what the monitor has to decide is told as unknown."""
-    rules = resolve(
+    rules = resolve_words(
         only_after("execute", "review", reason="two pairs of eyes")
         & never("tool:deploy")
         & never("END", before="execute"),

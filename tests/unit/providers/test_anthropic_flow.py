@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from graphloop.providers.anthropic.flow import more_text
+from graphloop.providers.anthropic.flow import anthropic_more_text
 
 TEXT = {"type": "text_delta", "text": "word"}
 
@@ -18,7 +18,7 @@ def delta(said: object, **fields: object) -> bytes:
 @pytest.mark.parametrize("data", [delta(TEXT), delta({**TEXT, "p": [1]}, padding="abc")])
 def test_an_event_that_only_goes_on_is_read(data: bytes) -> None:
     """Unknown fields are padding: the API adds some against eavesdroppers who count bytes."""
-    assert more_text(data, 1) == "word"
+    assert anthropic_more_text(data, 1) == "word"
 
 
 @pytest.mark.parametrize(
@@ -43,4 +43,4 @@ def test_an_event_that_only_goes_on_is_read(data: bytes) -> None:
 )
 def test_an_event_that_says_anything_else_is_left_to_those_who_read_all(data: bytes) -> None:
     """A shortcut that mixes up blocks, or loses a half of a character, would be a wrong answer."""
-    assert more_text(data, 1) is None
+    assert anthropic_more_text(data, 1) is None

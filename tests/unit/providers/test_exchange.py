@@ -20,7 +20,7 @@ from graphloop.errors import (
 )
 from graphloop.providers import exchange as module
 from graphloop.providers.base import Restarted, TextDelta, UsageSoFar
-from graphloop.providers.exchange import Exchange
+from graphloop.providers.exchange import HttpExchange
 from graphloop.providers.http import Retries, Timeouts
 from graphloop.providers.timeouts import Watch
 from graphloop.values import Usage
@@ -238,7 +238,7 @@ def test_a_connection_that_does_not_stand_in_time_is_tried_again() -> None:
 
     async def main() -> None:
         watch = Watch(asyncio.get_running_loop(), Timeouts())
-        exchange = Exchange(EchoWire(), watch)
+        exchange = HttpExchange(EchoWire(), watch)
         async with httpx.AsyncClient(transport=httpx.MockTransport(timed_out)) as client:
             request = client.build_request("POST", "http://far.away/v1")
             with pytest.raises(ProviderTimeout, match=r"far\.away.*connect_s") as caught:

@@ -20,7 +20,7 @@ from graphloop.errors import (
     StreamTruncated,
 )
 from graphloop.providers.base import Restarted, StreamItem, TextDelta, UsageSoFar
-from graphloop.providers.http import Endpoint, HttpProvider, Retries, Timeouts, World
+from graphloop.providers.http import Endpoint, HttpEnvironment, HttpProvider, Retries, Timeouts
 from graphloop.spending import Spent
 from graphloop.values import Reply, Usage
 from tests.echo_wire import ASK, HI, KEY, PING, EchoWire, Talk, spoken
@@ -457,7 +457,7 @@ def test_a_call_that_is_given_up_between_two_attempts_leaves_nothing_open() -> N
 
         async with WireServer([Answer(sse(SPENT, DOWN))]) as server:
             provider = HttpProvider(
-                EchoWire(), Endpoint(server.url, KEY), world=World(sleep=forever)
+                EchoWire(), Endpoint(server.url, KEY), world=HttpEnvironment(sleep=forever)
             )
             stream = provider.session().stream(ASK)
             assert await anext(stream) == UsageSoFar(Usage(5))

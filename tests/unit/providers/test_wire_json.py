@@ -18,13 +18,13 @@ from graphloop.providers.wire_json import (
     is_object,
     json_bytes,
     json_text,
-    legal_name,
     object_in,
     object_or_empty,
     object_text,
     parse_json,
     parse_object,
     quoted,
+    sent_name,
 )
 from tests.transcripts import any_text
 
@@ -139,13 +139,13 @@ def test_a_text_of_ours_is_read_with_halves_of_either_form() -> None:
 @pytest.mark.parametrize("name", ["get_weather", "a-B_9", "x" * 64])
 def test_a_legal_name_stays_as_it_is(name: str) -> None:
     """It is what the server knows the tool by."""
-    assert legal_name(name) == name
+    assert sent_name(name) == name
 
 
 @given(any_text | st.text(min_size=60))
 def test_any_name_becomes_a_legal_one(name: str) -> None:
     """Whatever a model calls, the history it leaves can be sent."""
-    assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", legal_name(name), re.ASCII)
+    assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", sent_name(name), re.ASCII)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_any_name_becomes_a_legal_one(name: str) -> None:
 )
 def test_an_illegal_name_stays_recognisable(name: str, expected: str) -> None:
     """The model reads it beside the answer that there is no such tool."""
-    assert legal_name(name) == expected
+    assert sent_name(name) == expected
 
 
 def test_a_quotation_is_bounded_and_printable() -> None:

@@ -11,7 +11,7 @@ from graphloop.errors import ConfigError
 from graphloop.rules import AtMost, Followed, Never, OnlyAfter, TemporalRule
 from graphloop.rules.automata import (
     Happening,
-    approval_of,
+    approved_call,
     automaton_of,
     earlier,
     entered,
@@ -35,7 +35,7 @@ def test_a_happening_is_every_word_that_means_it() -> None:
     assert ("node:a",) == entered("a").words
     assert ("outcome:a.calls", "outcome:calls") == taken("a", "calls").words
     assert ("tool:x", "tool:*") == ran("x").words
-    assert ("approval:x", "approval:*") == approval_of("x").words
+    assert ("approval:x", "approval:*") == approved_call("x").words
     assert ("ended:x", "ended:*") == returned("x", well=False).words
     assert ("ended:x", "ended:*", "well:x", "well:*") == returned("x", well=True).words
     assert "outcome:a.calls" == str(taken("a", "calls"))
@@ -44,7 +44,7 @@ def test_a_happening_is_every_word_that_means_it() -> None:
 def test_an_allowance_that_nobody_used_lapses() -> None:
     """Two approvals in the morning are no two refunds at night."""
     rule = AtMost("tool:x", 1, "approval:*")
-    x, approved = ran("x"), approval_of("y")
+    x, approved = ran("x"), approved_call("y")
 
     assert [0, 1, 1, 0, 2, 2] == states(rule, approved, approved, x, x, approved)
 

@@ -16,7 +16,7 @@ from graphloop.rules import (
     never,
     only_after,
 )
-from graphloop.rules.automata import approval_of, entered, ran, returned
+from graphloop.rules.automata import approved_call, entered, ran, returned
 from graphloop.rules.monitor import Monitor, Wanted, foreseen, judged, refusal
 
 PER_APPROVAL = AtMost("tool:refund", 1, "approval:refund")
@@ -56,7 +56,7 @@ def test_an_approval_lets_one_call_through() -> None:
 
     after = REFUNDS.allowed("refund", approved=True)
     assert PER_APPROVAL == after.forbids("refund")
-    assert after == REFUNDS.after(approval_of("refund")).allowed("refund")
+    assert after == REFUNDS.after(approved_call("refund")).allowed("refund")
 
 
 def test_two_refunds_of_one_batch_do_not_share_an_approval() -> None:

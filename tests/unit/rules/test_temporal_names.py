@@ -18,10 +18,16 @@ from graphloop.rules import (
     never,
     only_after,
 )
-from graphloop.rules.names import Names, guarded_tools, resolve, spelled_tools, to_be_brought
+from graphloop.rules.names import (
+    Vocabulary,
+    guarded_tools,
+    resolve_words,
+    spelled_tools,
+    to_be_brought,
+)
 from tests.graphs import agent
 
-NAMES = Names(
+NAMES = Vocabulary(
     "g",
     ("review", "plan", "deploy", "END"),
     (("review", "accepted"), ("review", "rejected"), ("plan", "accepted"), ("plan", "plan")),
@@ -47,15 +53,15 @@ def test_every_word_gets_its_kind() -> None:
             OnlyAfter("tool:search", "outcome:review.accepted", "outcome:review.rejected"),
             Followed("tool:deploy", "node:deploy"),
         )
-    ) == resolve(rules, NAMES)
+    ) == resolve_words(rules, NAMES)
 
 
 def test_words_that_say_their_kind_are_kept_and_looking_up_twice_changes_nothing() -> None:
     """The front looks rules up before a run begins, and a resumed run has them already."""
     rules = never("outcome:accepted") & never("tool:*") & never("approval:*") & never("node:END")
 
-    assert rules == resolve(rules, NAMES)
-    assert resolve(rules, NAMES) == resolve(resolve(rules, NAMES), NAMES)
+    assert rules == resolve_words(rules, NAMES)
+    assert resolve_words(rules, NAMES) == resolve_words(resolve_words(rules, NAMES), NAMES)
 
 
 @pytest.mark.parametrize(
@@ -77,13 +83,13 @@ def test_words_that_say_their_kind_are_kept_and_looking_up_twice_changes_nothing
 def test_a_word_that_means_nothing_or_two_things_is_refused(word: str, message: str) -> None:
     """A rule that watches the wrong thing holds for ever and guards nothing."""
     with pytest.raises(ConfigError, match=message):
-        resolve(never(word), NAMES)
+        resolve_words(never(word), NAMES)
 
 
 def test_all_words_that_mean_nothing_are_told_at_once() -> None:
     """With the rule in which they stand."""
     with pytest.raises(ConfigError) as caught:
-        resolve(never("one") & never("review") & never("two"), NAMES)
+        resolve_words(never("one") & never("review") & never("two"), NAMES)
 
     assert ["rule 'never one'", "rule 'never two'"] == [
         line.partition(": ")[0] for line in str(caught.value).split("\n")
@@ -94,9 +100,9 @@ def test_where_no_tools_are_known_a_tool_is_named_by_its_kind() -> None:
     """A topology is written before anybody says which tools it is run with."""
     names = names_of(agent())
 
-    assert never("tool:anything") == resolve(never("tool:anything"), names)
+    assert never("tool:anything") == resolve_words(never("tool:anything"), names)
     with pytest.raises(ConfigError, match="If it is a tool, write 'tool:anything'"):
-        resolve(never("anything"), names)
+        resolve_words(never("anything"), names)
 
 
 def test_the_names_of_a_graph_are_its_nodes_outcomes_and_its_run_s_tools() -> None:
@@ -106,14 +112,14 @@ def test_the_names_of_a_graph_are_its_nodes_outcomes_and_its_run_s_tools() -> No
     assert {"gate", "execute", "END"} <= set(names.nodes)
     assert ("gate", "settled") in names.outcomes
     assert ("read",) == names.tools
-    resolved = resolve(never("read", before="settled"), names)
+    resolved = resolve_words(never("read", before="settled"), names)
     assert Rules((Never("tool:read", "outcome:gate.settled"),)) == resolved
 
 
 def test_two_words_for_one_thing_are_no_rule() -> None:
     """Only looking them up shows it."""
     with pytest.raises(ConfigError, match="relates different happenings"):
-        resolve(never("review", before="node:review"), NAMES)
+        resolve_words(never("review", before="node:review"), NAMES)
 
 
 def test_the_tools_that_rules_bound_are_known_to_who_starts_a_child() -> None:
@@ -139,8 +145,8 @@ def test_an_approval_is_one_of_the_rule_s_own_tool() -> None:
     rules = never("search", before="approval") & never("search", before="approval:*")
 
     own, any_one = Never("tool:search", "approval:search"), Never("tool:search", "approval:*")
-    assert (own, any_one) == resolve(rules, NAMES).rules
-    of_node = resolve(never("node:review", before="approval"), NAMES)
+    assert (own, any_one) == resolve_words(rules, NAMES).rules
+    of_node = resolve_words(never("node:review", before="approval"), NAMES)
     assert (Never("node:review", "approval:*"),) == of_node.rules
 
 
@@ -149,9 +155,9 @@ def test_a_graph_that_knows_its_tools_needs_nobody_to_tell_them() -> None:
     graph = agent()
     graph.tool_names = ("deploy",)
 
-    assert never("tool:deploy") == resolve(never("deploy"), names_of(graph))
+    assert never("tool:deploy") == resolve_words(never("deploy"), names_of(graph))
     with pytest.raises(ConfigError, match=r"no tool 'depoly'\. Did you mean 'deploy'"):
-        resolve(never("tool:depoly"), names_of(graph))
+        resolve_words(never("tool:depoly"), names_of(graph))
 
 
 def test_tools_that_runs_have_to_bring_are_told() -> None:

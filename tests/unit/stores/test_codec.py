@@ -37,7 +37,7 @@ from graphloop.events import (
     EffectFailed,
     Event,
     Failure,
-    Left,
+    NodeReturned,
     Setup,
     Started,
     ToolReturned,
@@ -155,7 +155,7 @@ class Ratio:
 def test_a_state_comes_back_as_what_it_was(state: object) -> None:
     """At the start, and wherever a node of the user's returned it."""
     codec = Codec(type(state))
-    left = CallbackReturned(1.0, 1, Left("Ready", state))
+    left = CallbackReturned(1.0, 1, NodeReturned("Ready", state))
 
     for event in (started(state), left):
         assert (1, event) == codec.decode(codec.encode(1, event))
@@ -179,13 +179,13 @@ def test_a_state_that_was_read_as_json_becomes_what_it_was() -> None:
 def test_a_state_is_typed_wherever_it_stands() -> None:
     """At the start, where a node was left, and where a child run ended."""
     plain, codec = {"topic": "x"}, Codec(Essay)
-    left = CallbackReturned(1.0, 1, Left("Ready", plain))
+    left = CallbackReturned(1.0, 1, NodeReturned("Ready", plain))
     ended = ChildEnded(2.0, 2, "", state=plain, changed=True)
 
     typed = Essay("x")
 
     assert started(typed) == codec.typed(started(plain))
-    assert CallbackReturned(1.0, 1, Left("Ready", typed)) == codec.typed(left)
+    assert CallbackReturned(1.0, 1, NodeReturned("Ready", typed)) == codec.typed(left)
     assert ChildEnded(2.0, 2, "", state=typed, changed=True) == codec.typed(ended)
 
 

@@ -9,7 +9,14 @@ import pytest
 
 from graphloop.events import Cancelled, Event, Setup, Started
 from graphloop.stores.base import Store
-from graphloop.stores.journals import graph_of, is_within, keep, parent_of, renamed, those_within
+from graphloop.stores.journals import (
+    graph_name_of,
+    is_within,
+    keep,
+    parent_of,
+    renamed,
+    those_within,
+)
 from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.memory import MemoryStore
 
@@ -49,7 +56,7 @@ def test_a_run_is_named_in_its_first_event_only() -> None:
 
 def test_a_graph_is_named_in_the_first_event() -> None:
     """Journals that begin otherwise are nobody's; they have no graph."""
-    assert ["g", ""] == [graph_of(FIRST), graph_of(LAST)]
+    assert ["g", ""] == [graph_name_of(FIRST), graph_name_of(LAST)]
 
 
 @pytest.mark.parametrize("bulk", [True, False])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from graphloop.errors import StoreError
-from graphloop.stores.sqlite_journal import Entry, append
+from graphloop.stores.sqlite_journal import JournalRow, append
 from graphloop.stores.sqlite_leases import Tenant
 from graphloop.stores.sqlite_schema import open_writer
 
@@ -19,7 +19,11 @@ TENANT = Tenant(30.0, lambda: 7.0)
 def test_an_entry_has_its_number_its_kind_and_its_time(tmp_path: Path) -> None:
     """Other tools read the file, too."""
     with closing(open_writer(tmp_path / "runs.db", "process")) as connection:
-        append(connection, TENANT, [Entry("r", 1, "Started", b"one", "g"), Entry("r", 2, "X", b"")])
+        append(
+            connection,
+            TENANT,
+            [JournalRow("r", 1, "Started", b"one", "g"), JournalRow("r", 2, "X", b"")],
+        )
 
         assert [
             ("r", 1, "Started", b"one", 7.0),
@@ -33,12 +37,12 @@ def test_an_entry_has_its_number_its_kind_and_its_time(tmp_path: Path) -> None:
 def test_a_taken_run_id_is_told_from_a_second_writer(tmp_path: Path) -> None:
     """They are mended differently."""
     with closing(open_writer(tmp_path / "runs.db", "process")) as connection:
-        append(connection, TENANT, [Entry("r", 1, "Started", b"one")])
+        append(connection, TENANT, [JournalRow("r", 1, "Started", b"one")])
 
         with pytest.raises(StoreError, match="the next is number 2, not 1: this run id is taken"):
-            append(connection, TENANT, [Entry("r", 1, "Started", b"two")])
+            append(connection, TENANT, [JournalRow("r", 1, "Started", b"two")])
         with pytest.raises(StoreError, match="number 2, not 3: another driver is writing to it"):
-            append(connection, TENANT, [Entry("r", 3, "Started", b"two")])
+            append(connection, TENANT, [JournalRow("r", 3, "Started", b"two")])
 
 
 def test_an_entry_belongs_to_a_run(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from graphloop.run import Run, evolve
 from graphloop.spending import Budget, Spent
 from graphloop.step import Step, step
 from graphloop.testing import sim, trace
-from graphloop.turn import Verdict
+from graphloop.turn import CallVerdict
 from graphloop.values import (
     AssistantMessage,
     Message,
@@ -190,7 +190,7 @@ def unchecked(run: Run[Any], decision: Decision) -> Decision:
     if not edited or run.pending:
         return decision
     verdicts = list(decision.run.turn.verdicts)
-    verdicts[call_place(edited[0].key)] = Verdict("run", arguments=edited[0].calls[0].arguments)
+    verdicts[call_place(edited[0].key)] = CallVerdict("run", arguments=edited[0].calls[0].arguments)
     turn = evolve(decision.run.turn, verdicts=tuple(verdicts))
     return Leave(evolve(decision.run, turn=turn), Settled())
 

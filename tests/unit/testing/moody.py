@@ -13,7 +13,7 @@ from graphloop.events import Event, Setup
 from graphloop.node_protocol import Kind, Leave, Node, Reaction
 from graphloop.outcomes import Aborted, Outcome, Settled
 from graphloop.run import Run, evolve
-from graphloop.turn import Verdict
+from graphloop.turn import CallVerdict
 from tests.unit.testing.planted import Around, Hasty, as_it_is, table, twisted
 
 __all__ = [
@@ -110,7 +110,7 @@ class OpenGate:
 
     def enter(self, run: Run[None], /) -> Reaction[None, Outcome]:
         """Let everything pass."""
-        verdicts = tuple(Verdict("run") for _ in run.turn.calls)
+        verdicts = tuple(CallVerdict("run") for _ in run.turn.calls)
         return Leave(evolve(run, turn=evolve(run.turn, verdicts=verdicts)), Settled())
 
     def on(

@@ -8,7 +8,14 @@ from typing import TypeAlias
 
 from graphloop import END, Edges, Graph, allow, ask, deny
 from graphloop.effects import CallTool, Effect, Invoke
-from graphloop.events import CallbackReturned, Decided, Event, Judged, ModelReplied, ToolReturned
+from graphloop.events import (
+    AnswerChecked,
+    CallbackReturned,
+    Decided,
+    Event,
+    ModelReplied,
+    ToolReturned,
+)
 from graphloop.node_protocol import Kind, Leave, Node, Reaction, Wait
 from graphloop.nodes import Append, Execute, Gate, ModelCall, PrepareStep, StopCheck
 from graphloop.outcomes import (
@@ -197,7 +204,7 @@ class Looping:
     ) -> Reaction[None, Outcome]:
         """Go on as long as it likes."""
         match event:
-            case CallbackReturned(answer=Judged(accepted=False)):
+            case CallbackReturned(answer=AnswerChecked(accepted=False)):
                 return Leave(evolve(run, ending=None), Rejected())
             case _:
                 return Leave(run, Final() if answered else Aborted())

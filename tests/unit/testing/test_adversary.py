@@ -12,8 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphloop import Asking, Graph, ask, ask_model, node
-from graphloop.effects import AskHuman, CallModel, CallTool, CheckCalls, HandOver, StartRun
-from graphloop.events import Answer, Asked, Changes, Joined, Judged, Left, Tripped
+from graphloop.effects import AskHuman, AwaitCaller, CallModel, CallTool, CheckCalls, StartRun
+from graphloop.events import (
+    Answer,
+    AnswerChecked,
+    BranchesJoined,
+    Changes,
+    NodeReturned,
+    RequestYielded,
+    StopRequested,
+)
 from graphloop.node_protocol import Node
 from graphloop.nodes import Gate, PrepareStep, StopCheck
 from graphloop.nodes.function import Function
@@ -112,7 +120,7 @@ def test_a_stubborn_world_says_the_same_for_ever_and_is_kind() -> None:
 
 def test_a_caller_says_something_now_and_then() -> None:
     """Or lets the run go on."""
-    said = {len(adversary(seed).world.steer(HandOver(1), fresh()).append) for seed in range(20)}
+    said = {len(adversary(seed).world.steer(AwaitCaller(1), fresh()).append) for seed in range(20)}
 
     assert {0, 1} == said
 
@@ -296,8 +304,8 @@ def answers(one: Node[None, Outcome], name: str) -> list[Answer]:
 
 def test_a_function_leaves_by_all_its_outcomes_with_fields_that_fit() -> None:
     """An outcome whose fields do not decode ends the run in an error, not where it leads."""
-    left = {one.outcome for one in answers(route, "route") if isinstance(one, Left)}
-    fields = {one.fields for one in answers(route, "route") if isinstance(one, Left)}
+    left = {one.outcome for one in answers(route, "route") if isinstance(one, NodeReturned)}
+    fields = {one.fields for one in answers(route, "route") if isinstance(one, NodeReturned)}
 
     assert {"Billing", "Technical", "Nowhere", "Failed"} == left
     assert any('"amount": 1, "currency": "USD"' in one for one in fields)
@@ -307,11 +315,11 @@ def test_a_function_leaves_by_all_its_outcomes_with_fields_that_fit() -> None:
     ("one", "kind"),
     [
         (PrepareStep(callback="f"), Changes),
-        (StopCheck(callback="f"), Tripped),
-        (Verify((AnswerCheck("f", 1),)), Judged),
-        (Looping(), Judged),
-        (Parallel(("a", "b"), callback="f"), Joined),  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-        (Function("f", frozenset({Technical}), kind="check"), Left),
+        (StopCheck(callback="f"), StopRequested),
+        (Verify((AnswerCheck("f", 1),)), AnswerChecked),
+        (Looping(), AnswerChecked),
+        (Parallel(("a", "b"), callback="f"), BranchesJoined),  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        (Function("f", frozenset({Technical}), kind="check"), NodeReturned),
     ],
 )
 def test_an_answer_is_of_the_kind_that_the_node_expects(
@@ -335,6 +343,6 @@ def test_a_generator_asks_for_all_that_it_may_and_comes_to_an_end() -> None:
     """In any order: what it may not ask for is refused to it."""
     every = answers(talk, "talk")
 
-    asked = {one.ask.kind for one in every if isinstance(one, Asked)}
+    asked = {one.ask.kind for one in every if isinstance(one, RequestYielded)}
     assert {"model", "person", "agent", "tell"} == asked
-    assert any(isinstance(one, Left) and one.outcome == "Technical" for one in every)
+    assert any(isinstance(one, NodeReturned) and one.outcome == "Technical" for one in every)

@@ -15,7 +15,7 @@ from graphloop.outcomes import Aborted, Calls, Done, Held, Outcome, Ready, Settl
 from graphloop.policy.approvals import Approval
 from graphloop.policy.policy import Policy
 from graphloop.spending import Spent
-from graphloop.testing.executions import crowded, repeated, ungated
+from graphloop.testing.executions import crowded, repeated_calls, ungated_calls
 from graphloop.testing.fuzzing import fuzz
 from graphloop.testing.subject import Subject
 from graphloop.testing.trace import Trace, traced
@@ -31,7 +31,7 @@ def judged(adversary: Adversary, graph: Graph[None]) -> list[str]:
     """Return what is wrong with a run of a graph."""
     subject = Subject(graph, None, SETUP)
     trace = traced(subject, adversary.run(graph).events)
-    return [one.what for one in ungated(subject, trace)]
+    return [one.what for one in ungated_calls(subject, trace)]
 
 
 def gated(policy: Policy | None) -> Graph[None]:
@@ -120,8 +120,8 @@ def test_a_call_that_is_wished_for_twice_is_found_unless_a_person_wants_it() -> 
 
     again: Trace[None] = replace(trace, steps=(*trace.steps, replace(taken, effects=(twice,))))
 
-    assert [] == list(repeated(trace))
-    assert ["once"] == [one.code for one in repeated(again)]
+    assert [] == list(repeated_calls(trace))
+    assert ["once"] == [one.code for one in repeated_calls(again)]
 
 
 def led_on() -> Graph[None]:

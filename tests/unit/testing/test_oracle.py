@@ -16,7 +16,7 @@ from graphloop.node_protocol import Leave, Reaction
 from graphloop.outcomes import Outcome
 from graphloop.proofs.bound import bound
 from graphloop.rules import always_followed_by, never
-from graphloop.rules.names import resolve
+from graphloop.rules.names import resolve_words
 from graphloop.run import Ending, EndReason, Run
 from graphloop.spending import Budget
 from graphloop.testing.choices import Choices
@@ -97,7 +97,7 @@ def test_rules_are_judged_at_their_event_and_what_is_owed_at_the_end() -> None:
                 GRAPH,
                 None,
                 SETUP,
-                resolve(
+                resolve_words(
                     never("node:append") & always_followed_by("node:gate", "node:compact"),
                     names_of(GRAPH),
                 ),

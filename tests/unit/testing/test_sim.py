@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from graphloop import EndReason
-from graphloop.effects import CallTool, Effect, HandOver, StartRun
+from graphloop.effects import AwaitCaller, CallTool, Effect, StartRun
 from graphloop.errors import GraphloopError
 from graphloop.events import (
     CallCheck,
@@ -69,7 +69,7 @@ def test_a_crash_right_after_the_start_performs_the_first_effects_again() -> Non
 
     assert simulation.run.ended
     assert {"c0.0": 1} == simulation.executions
-    assert ["Started", "Resumed", "Begun", "ToolReturned"] == kinds(simulation)
+    assert ["Started", "Resumed", "EffectsStarted", "ToolReturned"] == kinds(simulation)
 
 
 def kinds(simulation: Simulation[None]) -> list[str]:
@@ -112,7 +112,7 @@ def test_a_tool_that_may_not_be_repeated_is_begun_before_it_starts() -> None:
     """A process that dies between the two has started nothing, and nobody knows that."""
     simulation, effects = crashing(2, repeatable=False)
 
-    assert ["Started", "Begun", "Resumed", "ToolReturned"] == kinds(simulation)
+    assert ["Started", "EffectsStarted", "Resumed", "ToolReturned"] == kinds(simulation)
     assert ({}, 0) == (simulation.executions, effects)
     last = simulation.events[-1]
     assert isinstance(last, ToolReturned)
@@ -185,7 +185,7 @@ def test_the_time_that_a_process_was_dead_is_nobody_s_work() -> None:
 
 
 def test_a_begun_call_that_starts_again_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fold that forgets `Begun` would pay twice, and the simulation must say so."""
+    """A fold that forgets `EffectsStarted` would pay twice, and the simulation must say so."""
 
     def forgetful(graph: Graph[None], events: Iterable[Event]) -> Run[None]:
         return evolve(replay(graph, events), started=frozenset())
@@ -244,7 +244,7 @@ def test_the_caller_of_an_attended_run_is_part_of_the_world() -> None:
     world = World(model=TWO.model, tool=TWO.tool)
     more = Steered(-1.0, 99, append=(UserMessage("more"),))
 
-    def say_more(_: HandOver, run: Run[None]) -> Steered:
+    def say_more(_: AwaitCaller, run: Run[None]) -> Steered:
         return more
 
     talking = dataclasses.replace(world, steer=say_more)

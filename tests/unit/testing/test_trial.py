@@ -53,7 +53,7 @@ def test_crashes_aborts_callers_and_late_approvals_come() -> None:
         late = late or any("too late" in line for line in trace_lines(trial.trace))
 
     assert {
-        *("Started", "ModelReplied", "CallsChecked", "Begun", "ToolReturned", "Decided"),
+        *("Started", "ModelReplied", "CallsChecked", "EffectsStarted", "ToolReturned", "Decided"),
         *("Resumed", "Cancelled", "ChildEnded", "EffectFailed", "Steered", "Queued"),
     } <= kinds
     assert {"budget", "handed in", "stopping", "follow up"} <= ends

@@ -11,7 +11,7 @@ import pytest
 from pydantic import BaseModel
 
 from graphloop.tools.execution import look_up
-from graphloop.tools.options import Policy
+from graphloop.tools.options import ToolPolicy
 from graphloop.tools.repeats import NOT_DONE, Found, Reconciliation
 from graphloop.tools.tool import AnyTool, Tool, ToolContext, ToolOutcome, tool
 from graphloop.values import UserMessage
@@ -148,9 +148,9 @@ def test_a_lookup_that_blocks_runs_in_a_thread_like_its_tool() -> None:
     """It asks the same service, by the same means; an async one never blocks."""
     here = Found(threading.get_ident())
 
-    assert asyncio.run(look_up(found_where, Policy(), {}, CONTEXT)) == here
-    assert asyncio.run(look_up(found_where, Policy(thread=True), {}, CONTEXT)) != here
-    assert asyncio.run(look_up(found_here, Policy(thread=True), {}, CONTEXT)) == here
+    assert asyncio.run(look_up(found_where, ToolPolicy(), {}, CONTEXT)) == here
+    assert asyncio.run(look_up(found_where, ToolPolicy(thread=True), {}, CONTEXT)) != here
+    assert asyncio.run(look_up(found_here, ToolPolicy(thread=True), {}, CONTEXT)) == here
 
 
 def test_a_lookup_has_the_time_that_its_tool_has() -> None:
@@ -161,4 +161,4 @@ def test_a_lookup_has_the_time_that_its_tool_has() -> None:
         return NOT_DONE
 
     with pytest.raises(TimeoutError):
-        asyncio.run(look_up(hang, Policy(timeout_s=0.001), {}, CONTEXT))
+        asyncio.run(look_up(hang, ToolPolicy(timeout_s=0.001), {}, CONTEXT))

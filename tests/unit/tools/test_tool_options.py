@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphloop.errors import ToolDefinitionError
-from graphloop.tools.options import Policy, ToolOptions, policy_of, reject_unknown
+from graphloop.tools.options import ToolOptions, ToolPolicy, reject_unknown, tool_policy_of
 from graphloop.tools.repeats import UNKNOWN, Reconciliation
 from graphloop.values import ToolKind
 from tests.strategies import wrong
@@ -33,9 +33,9 @@ def look(arguments: object, context: object) -> Reconciliation:
 
 def test_options_that_are_left_out_have_their_defaults() -> None:
     """A tool runs at once, as long as it likes, tells much, and is never run twice unasked."""
-    assert Policy(False, None, False, 100_000, "at_most_once", None, False, False) == policy_of(
-        {}, "function", work, "tool 'x'"
-    )
+    assert ToolPolicy(
+        False, None, False, 100_000, "at_most_once", None, False, False
+    ) == tool_policy_of({}, "function", work, "tool 'x'")
 
 
 @pytest.mark.parametrize(
@@ -59,14 +59,14 @@ def test_options_that_are_left_out_have_their_defaults() -> None:
 )
 def test_an_option_that_can_work_is_kept(options: ToolOptions) -> None:
     """As it was given."""
-    assert Policy(**options) == policy_of(options, "function", work, "tool 'x'")
+    assert ToolPolicy(**options) == tool_policy_of(options, "function", work, "tool 'x'")
 
 
 def test_a_plain_function_may_have_a_limit_in_a_thread() -> None:
     """Only there can it be left behind."""
     options: ToolOptions = {"timeout_s": 1, "thread": True}
 
-    assert Policy(**options) == policy_of(options, "function", block, "tool 'x'")
+    assert ToolPolicy(**options) == tool_policy_of(options, "function", block, "tool 'x'")
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_an_option_that_cannot_work_is_refused_by_name(
 ) -> None:
     """With what was expected and what to do, when the tool is defined and not when it runs."""
     with pytest.raises(ToolDefinitionError) as caught:
-        policy_of(wrong({option: value}), "function", work, "tool 'x'")
+        tool_policy_of(wrong({option: value}), "function", work, "tool 'x'")
 
     assert found in str(caught.value)
     assert str(caught.value).startswith("tool 'x'")
@@ -112,7 +112,7 @@ def test_an_option_that_cannot_work_is_refused_by_name(
 def test_a_client_tool_has_nothing_to_time(options: ToolOptions) -> None:
     """Whoever runs it limits it."""
     with pytest.raises(ToolDefinitionError, match="need `execute`"):
-        policy_of(options, "client", None, "tool 'x'")
+        tool_policy_of(options, "client", None, "tool 'x'")
 
 
 @pytest.mark.parametrize("kind", ["client", "agent"])
@@ -124,14 +124,14 @@ def test_a_client_tool_has_nothing_to_time(options: ToolOptions) -> None:
 def test_what_nobody_here_runs_has_no_effect_here(options: ToolOptions, kind: ToolKind) -> None:
     """Whoever runs it knows what became of a call (DURABLE §6.4)."""
     with pytest.raises(ToolDefinitionError, match="effect and reconcile need `execute`"):
-        policy_of(options, kind, None, "tool 'x'")
+        tool_policy_of(options, kind, None, "tool 'x'")
 
 
 def test_a_client_orders_its_calls_itself_and_agents_are_ordered_here() -> None:
     """Only what this process starts can wait for a lock."""
-    assert policy_of({"sequential": True}, "agent", None, "tool 'x'").sequential is True
+    assert tool_policy_of({"sequential": True}, "agent", None, "tool 'x'").sequential is True
     with pytest.raises(ToolDefinitionError, match="sequential needs `execute`"):
-        policy_of({"sequential": "db"}, "client", None, "tool 'x'")
+        tool_policy_of({"sequential": "db"}, "client", None, "tool 'x'")
 
 
 @pytest.mark.parametrize("kind", ["client", "agent"])
@@ -139,7 +139,7 @@ def test_a_call_that_others_run_may_need_approval_and_end_the_run(kind: ToolKind
     """Both are decided before and after the call."""
     options: ToolOptions = {"needs_approval": ask, "ends_run": True}
 
-    assert policy_of(options, kind, None, "tool 'x'") == Policy(**options)
+    assert tool_policy_of(options, kind, None, "tool 'x'") == ToolPolicy(**options)
 
 
 @pytest.mark.parametrize(
@@ -149,14 +149,14 @@ def test_a_call_that_others_run_may_need_approval_and_end_the_run(kind: ToolKind
 )
 def test_a_provider_heeds_no_option(options: ToolOptions) -> None:
     """Its tool has run before anybody here knows: an approval would be a pretence."""
-    assert policy_of({}, "provider", None, "tool 'x'") == Policy()
+    assert tool_policy_of({}, "provider", None, "tool 'x'") == ToolPolicy()
     with pytest.raises(ToolDefinitionError, match=r"the provider runs it.* Fix: drop them"):
-        policy_of(options, "provider", None, "tool 'x'")
+        tool_policy_of(options, "provider", None, "tool 'x'")
 
 
 def test_a_lock_is_named_by_the_tool_or_by_its_author() -> None:
     """Tools of one database share it (CONTRACT §9 #35)."""
-    locks = [Policy(sequential=given).lock("read") for given in (False, True, "db")]
+    locks = [ToolPolicy(sequential=given).lock("read") for given in (False, True, "db")]
 
     assert locks == ["", "read", "db"]
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from graphloop.topology.compose import DEPTH_MAX, VALUES_MAX, compose, is_json
 from graphloop.topology.diagnostics import Diagnostics, ParseError
-from graphloop.topology.source import SIZE_MAX, bytes_of, text_of
+from graphloop.topology.source import SIZE_MAX, bytes_of, text_at
 from graphloop.topology.tree import (
     Fields,
     Items,
@@ -238,7 +238,7 @@ def test_values_are_described_as_what_they_are() -> None:
 
 def test_a_byte_order_mark_is_left_out() -> None:
     """Some editors write one; it is no part of the text."""
-    assert "a: 1" == text_of(b"\xef\xbb\xbfa: 1", Diagnostics("a"))
+    assert "a: 1" == text_at(b"\xef\xbb\xbfa: 1", Diagnostics("a"))
 
 
 def test_no_more_is_read_than_may_stand_there(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from graphloop.own_nodes.sub_graph import sub_graph
 from graphloop.topology.diagnostics import TopologyError
 from graphloop.topology.loaded import load
 from graphloop.topology.reader import read_text
-from graphloop.topology.registration import Names, Registry
+from graphloop.topology.registration import RegisteredNames, Registry
 
 FILE = """\
 graphloop: 1
@@ -31,13 +31,13 @@ edges: {draft: {else: ask}, ask: {else: own}, own: {else: END}}
 """
 
 
-def names() -> Names:
+def names() -> RegisteredNames:
     """Return what the file names: a node that brings a graph."""
     text = "graphloop: 1\nname: b\nstart: bit\nnodes: {bit: {use: append}}\n"
     brought = load(text + "edges: {bit: {else: END}}\n")
     registry = Registry()
     registry.node(sub_graph(brought, name="own"), name="mine")
-    return Names(registry, installed=False)
+    return RegisteredNames(registry, installed=False)
 
 
 def ignoring(*nodes: str) -> str:
@@ -110,6 +110,6 @@ def test_what_a_registered_agent_has_below_is_set_aside() -> None:
     text = FILE.replace("own: {use: mine}", "own: {use: append}")
     text += "tools: [helper]\nignore: [{node: helper/a, code: GL3, reason: seen}]\n"
 
-    read = read_text(text, Names(registry, installed=False))
+    read = read_text(text, RegisteredNames(registry, installed=False))
 
     assert {("helper/a", "GL3"): "seen"} == read.ignore

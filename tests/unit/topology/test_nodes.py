@@ -39,7 +39,7 @@ from graphloop.own_nodes.route_outcomes import route_outcome
 from graphloop.policy.policy import Rule
 from graphloop.topology.node_models import library_kind, node_kind
 from graphloop.topology.node_writer import UnwritableError, node_data
-from graphloop.topology.registration import LIBRARY, Names, Registry
+from graphloop.topology.registration import LIBRARY, RegisteredNames, Registry
 from graphloop.values import ToolChoice
 from tests.strategies import wrong
 from tests.topology_forms import NAMES, REGISTRY, read, refusal, written
@@ -338,4 +338,4 @@ def test_types_that_no_file_can_hold_have_no_form(odd: Any) -> None:
 
     with pytest.raises(ConfigError, match="'what' of Made"):
         node_kind("made", made)
-    assert ("made",) == Names(registry, installed=False).known("node")
+    assert ("made",) == RegisteredNames(registry, installed=False).known("node")

@@ -12,10 +12,10 @@ from graphloop.proofs.report import PROPERTIES
 from graphloop.topology.diagnostics import TopologyError
 from graphloop.topology.ignored import CODES
 from graphloop.topology.reader import read_path, read_text
-from graphloop.topology.registration import Names, Registry
+from graphloop.topology.registration import RegisteredNames, Registry
 from tests.topology_files import BAD, RIGHT, Bad, with_line
 
-NAMES = Names(Registry(), installed=False)
+NAMES = RegisteredNames(Registry(), installed=False)
 
 
 @pytest.mark.parametrize("bad", BAD, ids=[one.kind for one in BAD])
@@ -158,7 +158,7 @@ def test_a_rule_may_speak_of_the_tools_of_its_file_and_of_those_that_a_run_is_gi
     registry.tool(max, name="search")
     text = with_line(21, "  - {never: refund, before: 'tool:other'}") + "tools: [refund, search]\n"
 
-    assert 1 == len(read_text(text, Names(registry, installed=False)).rules)
+    assert 1 == len(read_text(text, RegisteredNames(registry, installed=False)).rules)
 
 
 def test_what_is_set_aside_is_a_finding_that_there_is() -> None:

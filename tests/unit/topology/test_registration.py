@@ -10,7 +10,7 @@ import pytest
 from graphloop.errors import ConfigError
 from graphloop.nodes import Append
 from graphloop.topology import registration
-from graphloop.topology.registration import Names, Registry
+from graphloop.topology.registration import RegisteredNames, Registry
 
 
 def test_a_name_is_given_once() -> None:
@@ -47,7 +47,7 @@ def test_entry_points_are_loaded_when_they_are_named(monkeypatch: pytest.MonkeyP
         ]
     )
     monkeypatch.setattr(registration, "entry_points", lambda: points)
-    names = Names(Registry())
+    names = RegisteredNames(Registry())
 
     assert len is names.find("function", "length")
     assert ("length", "broken") == names.known("function")
@@ -87,5 +87,5 @@ def test_a_package_cannot_take_the_name_of_a_library_node(monkeypatch: pytest.Mo
     )
     monkeypatch.setattr(registration, "entry_points", lambda: points)
 
-    assert ("own",) == Names(Registry()).known("node")
-    assert Names(Registry()).find("node", "gate") is None
+    assert ("own",) == RegisteredNames(Registry()).known("node")
+    assert RegisteredNames(Registry()).find("node", "gate") is None

@@ -10,7 +10,7 @@ from graphloop.providers.script import ScriptedModel
 from graphloop.topology.diagnostics import TopologyError
 from graphloop.topology.document import AgentEntry, Document
 from graphloop.topology.reader import read_text
-from graphloop.topology.registration import Names, Registry
+from graphloop.topology.registration import RegisteredNames, Registry
 from graphloop.topology.ruled_tools import brought_tools, known_tools
 
 GATED = """\
@@ -47,7 +47,7 @@ def search(query: str) -> str:
     return query
 
 
-def names() -> Names:
+def names() -> RegisteredNames:
     """Return tools, an agent with a tool among them, and a node that runs one."""
     registry = Registry()
     registry.tool(refund)
@@ -55,7 +55,7 @@ def names() -> Names:
     helper = Agent(ScriptedModel(["done"]), tools=[search], name="helper")
     registry.tool(helper.as_tool(description="helps"))
     registry.node(sub_graph(helper, name="worker"))
-    return Names(registry, installed=False)
+    return RegisteredNames(registry, installed=False)
 
 
 def gated(rule: str, more: str = "tools: [refund]\n") -> str:

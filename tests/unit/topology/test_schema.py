@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from graphloop.topology.registration import LIBRARY
-from graphloop.topology.schema import TOPOLOGY, schema_of
+from graphloop.topology.schema import TOPOLOGY, topology_schema
 from tests.topology_files import BAD, RIGHT, Bad
 from tests.topology_forms import NAMES, is_valid
 
@@ -26,7 +26,7 @@ FOUND = (
 
 def test_it_is_a_schema_and_says_all_keys() -> None:
     """With a word about each."""
-    schema = schema_of(NAMES)
+    schema = topology_schema(NAMES)
     jsonschema.Draft202012Validator.check_schema(schema)
 
     whole = cast("Mapping[str, Any]", schema)

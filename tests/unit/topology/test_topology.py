@@ -12,7 +12,7 @@ import pytest
 from graphloop.agent.agent import Agent
 from graphloop.effects import Effect, Invoke
 from graphloop.errors import ConfigError
-from graphloop.events import Event, Joined
+from graphloop.events import BranchesJoined, Event
 from graphloop.node_protocol import Kind, Leave, Reaction, Wait
 from graphloop.outcomes import Outcome
 from graphloop.own_nodes.node_decorator import node
@@ -152,8 +152,8 @@ def test_a_registered_function_may_be_a_plain_one(tmp_path: Path) -> None:
     known = Registry()
 
     @known.function
-    def count_votes(run: Run[None]) -> Joined:
-        return Joined(f"{len(run.turn.branches)} votes")
+    def count_votes(run: Run[None]) -> BranchesJoined:
+        return BranchesJoined(f"{len(run.turn.branches)} votes")
 
     (tmp_path / "writer.yaml").write_text(WRITER)
     (tmp_path / "vote.yaml").write_text(VOTE)
@@ -345,9 +345,9 @@ class Quiet:
         return Leave(run, Billing())
 
 
-def sum_up(run: Run[None]) -> Joined:
+def sum_up(run: Run[None]) -> BranchesJoined:
     """Say something."""
-    return Joined("all of it")
+    return BranchesJoined("all of it")
 
 
 def test_a_node_that_promises_nothing_is_given_what_it_calls_its_callback() -> None:
@@ -365,7 +365,7 @@ edges: {one: {else: END}}
     HEARD.clear()
     asyncio.run(load(text, registry=own).run(None, prompt="go"))
 
-    assert [Joined("all of it")] == [getattr(one, "answer", one) for one in HEARD]
+    assert [BranchesJoined("all of it")] == [getattr(one, "answer", one) for one in HEARD]
 
 
 def test_a_function_that_acts_is_proven_in_a_file_too() -> None:

@@ -11,7 +11,7 @@ from graphloop.policy.approvals import Approval
 from graphloop.views.dot import dot_of
 from graphloop.views.picture import picture
 from graphloop.views.theme import LIGHT
-from graphloop.views.trace import Trace, trace, trace_marks
+from graphloop.views.trace import RunTrace, trace, trace_marks
 from tests.strategies import Adversary, call, loop, reply
 
 MODELS = (reply("done"), reply(call("read"), call("write")), reply("done"), reply("done"))
@@ -90,6 +90,6 @@ def test_several_runs_are_summed_and_told_apart() -> None:
 
 def test_a_journal_without_events_has_done_nothing_and_one_of_another_graph_is_refused() -> None:
     """Counts on the wrong lines would be believed."""
-    assert Trace() == trace(loop(), [])
+    assert RunTrace() == trace(loop(), [])
     with pytest.raises(StoreError, match="begins with Started"):
         trace(loop(), journal(loop())[1:])
