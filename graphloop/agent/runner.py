@@ -135,6 +135,7 @@ class Runner(Generic[S]):
             approval_ttl_s=permissions.approval_ttl_s,
         )
         self.tool_names = self.world.callable_names
+        self._needs_messages = needs_messages(graph)
         self.nesting = nesting_of(graph, self.world.children, limits.max_agent_depth)
         self.reply_max = reply_max(self.setup, self.world)
         # An agent that is shared on many levels is looked at once.
@@ -284,7 +285,7 @@ class Runner(Generic[S]):
     def _briefed(self, brief: Brief, agent: str) -> tuple[tuple[Message, ...], object]:
         """Return the conversation and the state that a child run begins with."""
         messages, instructions = brief.messages, self.options.get("instructions")
-        if not messages and needs_messages(self.graph):
+        if not messages and self._needs_messages:
             raise ConfigError(
                 f"agent {agent!r} is given no message, and a model needs one: say what it is "
                 "asked, with `prompt=`"
@@ -335,7 +336,7 @@ class Runner(Generic[S]):
             question.messages,
             self.options.get("instructions"),
             keep_open=question.answers is not None,
-            may_be_empty=not needs_messages(self.graph),
+            may_be_empty=not self._needs_messages,
             repair=self.options.get("on_bad_history", "repair") == "repair",
         )
         handed = self._handed_in(question, given[0])

@@ -27,7 +27,7 @@ from ..nodes.verify import AnswerCheck, Verify
 from ..run import Run
 from ..tools.callables import awaited, yes_or_no
 from ..tools.tool import Toolbox
-from ..values import Message, ToolSpec, evolve
+from ..values import Message, ToolChoice, ToolSpec, evolve
 from .final_answer import FinalAnswer
 from .hooks import AnswerInfo, StepChanges, StepInfo, Verdict
 from .inherited_limits import added_under
@@ -65,11 +65,8 @@ def standard_nodes(
     predicates: bool,
 ) -> Standard:
     """Return the nodes of the standard loop as the options want them."""
-    specs, limits, permissions = (
-        world.toolbox.specs,
-        group(options, Limits),
-        group(options, Permissions),
-    )
+    specs, limits = world.toolbox.specs, group(options, Limits)
+    permissions = group(options, Permissions)
     gate = permissions.gate
     fallbacks = tuple([world.add_model(one) for one in options.get("fallback_models", ())])
     compaction = _summarizing(options.get("compaction"), world)
@@ -92,17 +89,7 @@ def standard_nodes(
             "`compact` shortens a conversation that is too long, and `compaction` says when that "
             "is: give `compaction=Compaction(context_window=…)`"
         )
-    # The tool that takes the answer is the only way to give it; a model that thinks, of those that
-    # only such a tool serves, takes no forced choice (Anthropic's page on extended thinking).
-    extra = options.get("provider_options")
-    forced = world.own and not (isinstance(extra, Mapping) and "thinking" in extra)
-    free = options.get("tool_choice", "required" if forced else "auto")
-    choice = choice_of(free, offered(specs, active))
-    if choice.mode == "none" and choice.scope == "every_step" and world.own:
-        raise ConfigError(
-            "`tool_choice='none'` leaves no way to give an answer of the output_type, which a tool "
-            "takes: leave it out, or say output_mode='native'"
-        )
+    choice = _tool_choice(options, world, offered(specs, active))
     callback = PREPARE_STEP if options.get("prepare_step") else ""
     hold = not permissions.run_ungated
     return Standard(
@@ -122,6 +109,23 @@ def standard_nodes(
             callback=STOP_WHEN if predicates else "",
         ),
     )
+
+
+def _tool_choice(
+    options: AgentOptions, world: AgentResources, tools: Sequence[ToolSpec]
+) -> ToolChoice:
+    """Return how freely the model may choose among these tools."""
+    # The tool that takes the answer is the only way to give it; a model that thinks, of those that
+    # only such a tool serves, takes no forced choice (Anthropic's page on extended thinking).
+    extra = options.get("provider_options")
+    forced = world.own and not (isinstance(extra, Mapping) and "thinking" in extra)
+    choice = choice_of(options.get("tool_choice", "required" if forced else "auto"), tools)
+    if choice.mode == "none" and choice.scope == "every_step" and world.own:
+        raise ConfigError(
+            "`tool_choice='none'` leaves no way to give an answer of the output_type, which a tool "
+            "takes: leave it out, or say output_mode='native'"
+        )
+    return choice
 
 
 def _summarizing(compaction: Compaction | None, world: AgentResources) -> Compaction | None:

@@ -1,7 +1,6 @@
-"""RunStream: one run, watched while it goes on.
+"""RunStream: one run, watched while it goes on; a buffered result is the drained stream.
 
-The first reader starts the run, and each further read drives it. All readers see all parts in the
-same order; a buffered result is the drained stream.
+The first reader starts the run, each further read drives it, and all readers see all parts.
 """
 
 from __future__ import annotations

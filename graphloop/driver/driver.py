@@ -6,10 +6,9 @@
         start the effects of the step
         yield step
 
-The driver is an async generator. It yields all there is to see: every `Step`, the deltas of a
-talking model, and what happens in child runs. Its caller drives it by iterating it. Every effect in
-flight has ended, or is left behind, when the generator has ended. (A `TaskGroup` cannot span a
-generator's yields: left early, another task would close it.)
+The driver is an async generator. It yields every `Step`, the deltas of a talking model, and what
+happens in child runs. Its caller drives it by iterating it. When the generator has ended, every
+effect in flight has ended or is left behind. (A `TaskGroup` cannot span a generator's yields.)
 
 A child run has a driver and a journal of its own; when it parks, so does its parent.
 """

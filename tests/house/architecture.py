@@ -1,0 +1,112 @@
+"""Print docs/architecture.md from the code: the rooms, their files, the walk of one tool call.
+
+Run `python -m tests.house.architecture` to write the page again.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+from types import FrameType
+
+import graphloop
+from graphloop import Agent, tool
+from graphloop.testing import ScriptedModel
+
+__all__ = ["PAGE", "page"]
+
+PACKAGE = Path(graphloop.__file__).parent
+PAGE = PACKAGE.parent / "docs" / "architecture.md"
+
+ROOMS = (
+    *("policy", "rules", "conversation", "limits", "tools", "nodes", "stores", "providers"),
+    *("driver", "parts", "proofs", "views", "agent", "own_nodes", "topology", "testing", "cli"),
+)
+
+INTRODUCTION = """\
+# The house on one page
+
+Printed from the code by `python -m tests.house.architecture`; a test keeps it as the code is.
+
+The package's root is the kernel: values, events, effects, the graph, the run, and `step`.
+Read `step.py` first, then `loop.py`: the standard loop as a table.
+Each folder is a room. It imports from the kernel and from rooms above it in this list; `policy` and
+`rules` hold values that the kernel carries, and lie below it.
+"""
+
+WALK = """\
+## The walk of one tool call
+
+An agent with one tool is asked, its model calls the tool, and answers.
+The table lists the files that a warm run enters, in order of first entry, with their functions.
+"""
+
+
+@tool
+async def read(x: int) -> str:
+    """Read something."""
+    return f"read {x}"
+
+
+def page() -> str:
+    """Return the page as it should stand."""
+    kernel = sorted(PACKAGE.glob("*.py"))
+    parts = [INTRODUCTION, "## Kernel\n", _files(kernel)]
+    for room in ROOMS:
+        files = sorted((PACKAGE / room).rglob("*.py"))
+        opening = ast.get_docstring(ast.parse((PACKAGE / room / "__init__.py").read_text("utf-8")))
+        assert opening is not None, f"{room} says what it owns"
+        own = [path for path in files if path.name != "__init__.py"]
+        parts += [f"## `{room}/`\n", opening + "\n", _files(own)]
+    return "\n".join([*parts, WALK, _walk()])
+
+
+def _files(paths: list[Path]) -> str:
+    rows = [f"| `{path.relative_to(_room(path))}` | {_first_line(path)} |" for path in paths]
+    return "\n".join(["| file | owns |", "|---|---|", *rows]) + "\n"
+
+
+def _room(path: Path) -> Path:
+    parts = path.relative_to(PACKAGE).parts
+    return PACKAGE if len(parts) == 1 else PACKAGE / parts[0]
+
+
+def _first_line(path: Path) -> str:
+    doc = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
+    return doc.partition("\n")[0].replace("|", "\\|")
+
+
+def _walk() -> str:
+    entered: dict[str, list[str]] = {}
+
+    def seen(frame: FrameType, event: str, _: object) -> None:
+        code = frame.f_code
+        path = Path(code.co_filename)
+        if event != "call" or code.co_name[0] == "<" or PACKAGE not in path.parents:
+            return
+        names = entered.setdefault(path.relative_to(PACKAGE).as_posix(), [])
+        if code.co_qualname not in names:
+            names.append(code.co_qualname)
+
+    calls = [{"name": "read", "arguments": {"x": 1}}]
+    agent = Agent(ScriptedModel([{"calls": calls}, "Done."] * 2), tools=[read])
+    agent.generate_sync("warm")
+    sys.setprofile(seen)
+    try:
+        agent.generate_sync("again")
+    finally:
+        sys.setprofile(None)
+    rows = [
+        f"| `{path}` | {', '.join(f'`{_short(name)}`' for name in names)} |"
+        for path, names in entered.items()
+    ]
+    return "\n".join(["| file | functions |", "|---|---|", *rows]) + "\n"
+
+
+def _short(name: str) -> str:
+    return name.replace(".<locals>", "").removesuffix(".__init__")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

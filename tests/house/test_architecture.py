@@ -1,0 +1,12 @@
+"""docs/architecture.md is printed from the code."""
+
+from __future__ import annotations
+
+from tests.house.architecture import PAGE, page
+
+
+def test_the_page_is_as_the_code_is() -> None:
+    """A map that is drawn by hand is wrong after the first change."""
+    again = "run `python -m tests.house.architecture`"
+
+    assert PAGE.read_text(encoding="utf-8") == page(), again
