@@ -99,8 +99,7 @@ class Runner(Generic[S]):
         self.told_graph: Graph[Any] | None = None  # `known.graph_of` makes it once.
         self.world = AgentResources(model, options, tools) if world is None else world
         self._callbacks = callbacks
-        self._gates, self._own_gates = gates, own_gates
-        self._final = final
+        self._gates, self._own_gates, self._final = gates, own_gates, final
         limits, permissions = group(options, Limits), group(options, Permissions)
         decide = permissions.approve_tool_call
         rules = tuple([gate.rules for gate in gates])
