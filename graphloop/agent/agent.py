@@ -166,8 +166,8 @@ class Agent:
             run_id: the run's id in the store; made up if not given.
             approvals: decisions about the calls that `messages` ends in, by the call's id; a call
                 without one is denied. A token is good for its call at the end of its conversation,
-                and an `approval_secret` demands one. An approval counts as often as its
-                conversation is handed in: to count once, it is given to the run, by `resume`.
+                and an `approval_secret` demands one. In a `store`, a conversation is taken up
+                with approvals once, unless `run_id` is given.
             tool_results: what client tools returned to those calls, by the call's id.
         """
         question = Question(prompt, messages, Answers.if_given(approvals, tool_results), run_id)

@@ -1,8 +1,8 @@
 """Approvals and results for the open calls of a conversation that a client hands back.
 
 The conversation names no run. A token is bound to what there is: the conversation, the call's
-place in it, its tool and its arguments. Nothing counts how often a conversation is handed in: an
-approval that must count once is given to the run itself (`resume`).
+place in it, its tool and its arguments. In a store, a conversation is taken up with approvals by
+one run, whose id is made of it. Without a store, approvals count as often as they are handed in.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from ..driver.ports import Settler
 from ..effects import AskHuman, CallTool
 from ..errors import ConfigError
 from ..policy.approvals import Approval, Capability, claimed, digest, issue, verify
+from ..stores.base import Store
+from ..stores.journals import those_within
 from ..tools.outcome import ToolOutcome
 from ..tools.tool import Toolbox
 from ..values import (
@@ -124,6 +126,31 @@ class HandedIn:
         problem = bad_edit(call.name, "", approval.edit, toolbox)
         if problem is not None:
             raise ConfigError(f"{place}: the edited arguments fail: {problem}")
+
+    async def run_id(self, agent: str, store: Store) -> str | None:
+        """Return the id of the run that takes the approvals up; None if nothing is approved.
+
+        It is always the same, so the store refuses a second run that starts at the same moment.
+
+        Args:
+            agent: the name of the agent that takes the conversation up.
+            store: where its run goes.
+
+        Raises:
+            ConfigError: that run is in the store.
+            StoreError: the store cannot be read.
+        """
+        given = self.answers.approvals
+        if not any(self._verified(approval_from(given[name]), name).approved for name in given):
+            return None
+        run_id = f"handed-in-{digest(json.dumps([agent, conversation_digest(self.messages)]))[:32]}"
+        if await those_within(store, run_id):
+            raise ConfigError(
+                f"`approvals`: expected them to count once, found that run {run_id!r} has taken "
+                f"this conversation up with approvals. Fix: resume({run_id!r}), or go on with its "
+                "messages."
+            )
+        return run_id
 
     def settler(self) -> Settler:
         """Return the function that answers the open calls; without an answer it denies."""

@@ -180,14 +180,17 @@ class Runner(Generic[S]):
                 raise given
             messages, warnings = given
             store = self._shared.store()
-            run_id = uuid4().hex if question.run_id is None else question.run_id
-            handed = self._handed_in(question, messages)
+            run_id, handed = question.run_id, self._handed_in(question, messages)
+            is_stored = self.options.get("store") is not None
+            if run_id is None and handed is not None and is_stored:
+                run_id = await handed.run_id(self.graph.name, store)
+            run_id = uuid4().hex if run_id is None else run_id
             ports = replace(
                 self.ports(store),
                 attended=question.attended,
                 stoppable=keep or question.attended,
                 # Who iterates a run can be cancelled, and come back to it without a store, too.
-                resumable=question.attended or self.options.get("store") is not None,
+                resumable=question.attended or is_stored,
                 settle=None if handed is None else handed.settler(),
             )
             driver = AsyncDriver(self.graph, ports, state)
@@ -374,7 +377,7 @@ class Question:
         messages: the conversation so far.
         answers: who approves the calls that the conversation ends in, and what client tools
             returned; None for a conversation that waits for nothing.
-        run_id: the run's id in the store; made up if not given.
+        run_id: the run's id in the store; made of what is approved, or made up, if not given.
         attended: whether the caller iterates the run.
     """
 

@@ -371,6 +371,54 @@ def test_an_approval_is_good_once(file: bool) -> None:
     assert 1 == len(bank.ran)
 
 
+@pytest.mark.parametrize("file", [False, True])
+@pytest.mark.parametrize("secret", [None, SECRET])
+@pytest.mark.parametrize("token", [False, True])
+def test_an_approval_that_is_handed_in_is_good_once_in_a_store(
+    file: bool, secret: str | None, token: bool
+) -> None:
+    """A conversation is no journal, but the store knows the run that has taken it up."""
+    bank = Bank()
+
+    async def work(store: Store) -> None:
+        agent = bank.agent([pay(call_id="p")], store, approval_secret=secret)
+        parked = await bank.agent([pay(call_id="p")], approval_secret=secret).generate("go")
+        given = parked.pending[0].approve() if token or secret else True
+        history: list[Message] = [UserMessage("go"), *parked.messages]
+        first = await agent.generate(messages=history, approvals={"p": given})
+        for name in ("p", "c-1.0"):
+            with pytest.raises(ConfigError, match=f"run '{first.run_id}' has taken this conv.*"):
+                await agent.generate(messages=history, approvals={name: given})
+        assert ["pay 5"] == [one.text for one in first.messages if isinstance(one, ToolResult)]
+
+    on_disk(work, file=file)
+
+    assert [("c-1.0", 5)] == bank.ran
+
+
+@pytest.mark.parametrize("file", [False, True])
+def test_of_two_processes_that_hand_a_conversation_in_at_once_one_runs_it(file: bool) -> None:
+    """Neither finds the other's run before it starts its own: the store refuses the second."""
+    bank = Bank()
+
+    async def work(store: Store) -> None:
+        agent = bank.agent([pay(call_id="p")], store, approval_secret=SECRET)
+        parked = await agent.generate("go", run_id="r")
+        given = {"p": parked.pending[0].approve()}
+        history: list[Message] = [UserMessage("go"), *parked.messages]
+        results = await asyncio.gather(
+            *[agent.generate(messages=history, approvals=given) for _ in range(3)],
+            return_exceptions=True,
+        )
+        finished = [one for one in results if isinstance(one, RunResult)]
+        refused = [one for one in results if isinstance(one, StoreError | ConfigError)]
+        assert (1, 2) == (len(finished), len(refused))
+
+    on_disk(work, file=file)
+
+    assert [("c-1.0", 5)] == bank.ran
+
+
 @pytest.mark.parametrize("verdicts", [(True, True), (True, False), (False, True)])
 def test_of_two_processes_that_answer_at_once_the_first_counts(
     verdicts: tuple[bool, bool],

@@ -14,7 +14,7 @@ from graphloop.agent.handed_in import HandedIn, bind_token, conversation_digest
 from graphloop.agent.inputs import MessageInput, messages_of
 from graphloop.driver.pending import Pending, capability_of
 from graphloop.effects import AskHuman, CallTool
-from graphloop.errors import ConfigError
+from graphloop.errors import ConfigError, StoreError
 from graphloop.policy.approvals import issue
 from graphloop.providers.script import Entry
 from graphloop.run import evolve
@@ -270,13 +270,12 @@ def test_a_conversation_that_was_handed_in_twice_asks_on() -> None:
     assert ["pay", "pay"] == ran
 
 
-@pytest.mark.parametrize("stored", [False, True])
-def test_nothing_counts_how_often_a_conversation_is_handed_in(stored: bool) -> None:
-    """An approval that counts once is given to the run, by `resume`."""
+def test_without_a_store_nothing_counts_how_often_an_approval_is_used() -> None:
+    """A client that can hand in a conversation can do it again: one-time use needs a memory."""
     ran: list[str] = []
 
     async def scenario() -> None:
-        one = agent(ASKED, "done", "done", ran=ran, store=MemoryStore() if stored else None)
+        one = agent(ASKED, "done", "done", ran=ran)
         _, history = await parked(one)
         for _ in range(2):
             await one.generate(messages=history, approvals={"p": True})
@@ -284,6 +283,84 @@ def test_nothing_counts_how_often_a_conversation_is_handed_in(stored: bool) -> N
     asyncio.run(scenario())
 
     assert ["pay", "pay"] == ran
+
+
+@pytest.mark.parametrize("jsonl", [False, True])
+def test_in_a_store_a_conversation_is_taken_up_with_approvals_once(
+    tmp_path: Path, jsonl: bool
+) -> None:
+    """The message names the run that has done it, which can be gone on with."""
+    ran: list[str] = []
+
+    async def scenario() -> None:
+        store = JsonlStore(tmp_path) if jsonl else MemoryStore()
+        result, history = await parked(agent(ASKED))
+        given = {"p": result.pending[0].approve()}
+        first = await agent("done", store=store, ran=ran).generate(
+            messages=history, approvals=given
+        )
+        for answers in (given, {"p": True}):
+            with pytest.raises(ConfigError, match=f"run '{first.run_id}' has taken this conv"):
+                await agent(store=store, ran=ran).generate(messages=history, approvals=answers)
+
+    asyncio.run(scenario())
+
+    assert ["pay"] == ran
+
+
+def test_a_run_that_died_with_its_approvals_is_resumed_by_its_id() -> None:
+    """What was not journaled is asked again: of two runs of one approval, one is too many."""
+    ran: list[str] = []
+
+    async def scenario() -> str:
+        whole, cut = MemoryStore(), MemoryStore()
+        _, history = await parked(agent(ASKED))
+        one = agent("done", store=whole)
+        run_id = (await one.generate(messages=history, approvals={"p": True})).run_id
+        await cut.append(run_id, 1, (await whole.load(run_id))[0])
+        later = agent("done", store=cut, ran=ran)
+        with pytest.raises(ConfigError, match=f"run '{run_id}' has taken this conversation"):
+            await later.generate(messages=history, approvals={"p": True})
+        waiting = await later.resume(run_id)
+        assert ["c-1.0"] == [one.key for one in waiting.pending]
+        return (await later.resume(run_id, approvals={"c-1.0": True})).text
+
+    assert "done" == asyncio.run(scenario())
+    assert ["pay"] == ran
+
+
+def test_a_token_that_is_no_good_uses_nothing_up() -> None:
+    """Or a client could take an approval from another with nonsense."""
+    ran: list[str] = []
+
+    async def scenario() -> str:
+        one = agent(ASKED, "denied", "done", store=MemoryStore(), ran=ran, secret=SECRET)
+        result, history = await parked(one)
+        (pending,) = result.pending
+        forged = Approval(approved=True, token=pending.token[:-2] + "AA")
+        await one.generate(messages=history, approvals={"p": forged})
+        return (await one.generate(messages=history, approvals={"p": pending.approve()})).text
+
+    assert "done" == asyncio.run(scenario())
+    assert ["pay"] == ran
+
+
+def test_a_caller_that_names_the_run_counts_its_approvals_itself() -> None:
+    """The store refuses a second run of that name; under another, the approval counts again."""
+    ran: list[str] = []
+
+    async def scenario() -> None:
+        one = agent(ASKED, "done", "done", store=MemoryStore(), ran=ran)
+        _, history = await parked(one)
+        given = {"p": True}
+        first = await one.generate(messages=history, approvals=given, run_id="mine")
+        assert "mine" == first.run_id
+        with pytest.raises(StoreError, match="'mine'"):
+            await one.generate(messages=history, approvals=given, run_id="mine")
+
+    asyncio.run(scenario())
+
+    assert ["pay"] == ran
 
 
 def test_a_conversation_may_be_denied_as_often_as_one_likes() -> None:
