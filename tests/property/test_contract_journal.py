@@ -69,7 +69,7 @@ def lasting(run: Run[None]) -> object:
     ]
     turn = evolve(run.turn, verdicts=tuple(verdicts))
     return changed(
-        run, at=0.0, seq=0, pending={}, next_effect=0, spent=spent, begun=frozenset(), turn=turn
+        run, at=0.0, seq=0, pending={}, next_effect=0, spent=spent, started=frozenset(), turn=turn
     )
 
 
