@@ -8,13 +8,13 @@ left out.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from inspect import getsourcefile, getsourcelines, unwrap
 from pathlib import Path
-from typing import Final, Generic, TypeAlias, TypeVar, final
+from typing import Final, Generic, TypeAlias, TypeVar, cast, final
 
 from ..contract import Contract, contract_of, needs_turn
 from ..graph import Graph
@@ -51,7 +51,8 @@ class Way:
     @property
     def word(self) -> str:
         """The outcome's name."""
-        return outcome_name(self.outcome)
+        # The type checker takes the hash of a class for that of its values.
+        return _word(cast("Hashable", self.outcome))
 
 
 Trail: TypeAlias = tuple[Way, ...]
@@ -222,6 +223,9 @@ class Ground(Generic[S]):
         return _defined(function if callable(function) else type(found))
 
 
+_word = lru_cache(maxsize=1_024)(outcome_name)
+
+
 def named(names: tuple[str, ...]) -> str:
     """Return the first of some names, and how many more there are."""
     text = ", ".join(repr(name) for name in names[:NAMED_MAX])
@@ -283,7 +287,6 @@ def led_to(
         barred: what is left out.
         then: the lines that follow the way, and are no part of it.
     """
-
     begun = [(place, barred.start) for place in starts]
     found: dict[tuple[Q, Mark], tuple[Way, tuple[Q, Mark]] | None] = dict.fromkeys(begun)
     for at in begun:
