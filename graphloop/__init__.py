@@ -8,23 +8,29 @@ if TYPE_CHECKING:
     from .approvals import Approval, approve, decline
     from .asks import PersonSaid
     from .compaction import Compaction
-    from .drivers.asks import Pending
+    from .drivers.pending import Pending
     from .errors import AskFailed, OutputInvalid, ToolError
     from .front.agent import Agent
-    from .front.agent_tool import agent_tool
     from .front.asking import Asking, ask_agent, ask_model, ask_person, tell
-    from .front.child import AgentTool
     from .front.compose import fallback, loop_until, map_over, parallel, retry, router
-    from .front.generate import generate_text, generate_text_sync, stream_chat
-    from .front.generate_object import ObjectResult, generate_object, generate_object_sync
+    from .front.generate import (
+        ObjectResult,
+        agent_tool,
+        generate_object,
+        generate_object_sync,
+        generate_text,
+        generate_text_sync,
+        stream_chat,
+    )
     from .front.graph import Graph
-    from .front.node_context import NodeContext
-    from .front.own_node import node
+    from .front.hooks import AnswerInfo, Model, StepChanges, StepInfo, Verdict
+    from .front.node_decorator import node
+    from .front.node_signature import NodeContext
     from .front.result import RunResult
     from .front.stream import RunStream
+    from .front.sub_agents import AgentTool
     from .front.sub_graph import sub_graph
     from .front.sub_plan import ChildResult
-    from .front.told import AnswerInfo, Model, StepChanges, StepInfo, Verdict
     from .front.tool_runner import ToolRunner
     from .front.topology import (
         Topology,
@@ -47,11 +53,12 @@ if TYPE_CHECKING:
     )
     from .providers.retries import Retries
     from .providers.timeouts import Timeouts
-    from .run import EndReason, StepResult
+    from .run import EndReason
     from .spending import Budget, budget
     from .tool_effects import NOT_DONE, UNKNOWN, Found
     from .tools import Tool, ToolContext, tool
     from .topology.registration import Registry, registry
+    from .turn import StepResult
     from .values import FinishReason, ToolChoice, Usage
 
 __all__ = [
@@ -140,24 +147,30 @@ _HOMES = {
     ".approvals": ("Approval", "approve", "decline"),
     ".spending": ("Budget", "budget"),
     ".compaction": ("Compaction",),
-    ".drivers.asks": ("Pending",),
+    ".drivers.pending": ("Pending",),
     ".asks": ("PersonSaid",),
     ".errors": ("AskFailed", "OutputInvalid", "ToolError"),
     ".front.agent": ("Agent",),
-    ".front.agent_tool": ("agent_tool",),
     ".front.asking": ("Asking", "ask_agent", "ask_model", "ask_person", "tell"),
-    ".front.child": ("AgentTool",),
+    ".front.sub_agents": ("AgentTool",),
     ".front.compose": ("fallback", "loop_until", "map_over", "parallel", "retry", "router"),
-    ".front.generate": ("generate_text", "generate_text_sync", "stream_chat"),
-    ".front.generate_object": ("ObjectResult", "generate_object", "generate_object_sync"),
+    ".front.generate": (
+        "ObjectResult",
+        "agent_tool",
+        "generate_object",
+        "generate_object_sync",
+        "generate_text",
+        "generate_text_sync",
+        "stream_chat",
+    ),
     ".front.graph": ("Graph",),
-    ".front.node_context": ("NodeContext",),
-    ".front.own_node": ("node",),
+    ".front.node_decorator": ("node",),
+    ".front.node_signature": ("NodeContext",),
     ".front.result": ("RunResult",),
     ".front.stream": ("RunStream",),
     ".front.sub_graph": ("sub_graph",),
     ".front.sub_plan": ("ChildResult",),
-    ".front.told": ("AnswerInfo", "Model", "StepChanges", "StepInfo", "Verdict"),
+    ".front.hooks": ("AnswerInfo", "Model", "StepChanges", "StepInfo", "Verdict"),
     ".front.tool_runner": ("ToolRunner",),
     ".front.topology": (
         "Topology",
@@ -180,7 +193,8 @@ _HOMES = {
     ),
     ".providers.retries": ("Retries",),
     ".providers.timeouts": ("Timeouts",),
-    ".run": ("EndReason", "StepResult"),
+    ".run": ("EndReason",),
+    ".turn": ("StepResult",),
     ".tool_effects": ("NOT_DONE", "UNKNOWN", "Found"),
     ".tools": ("Tool", "ToolContext", "tool"),
     ".topology.registration": ("Registry", "registry"),

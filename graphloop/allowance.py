@@ -12,8 +12,9 @@ from typing import Final, Literal, NamedTuple, TypeVar
 
 from .effects import CallTool, StartRun
 from .events import Failure, Setup
-from .run import Ending, EndReason, Queue, Run, Turn, evolve
+from .run import Ending, EndReason, Run, evolve
 from .spending import Budget
+from .turn import Queue, Turn
 from .values import ResultStatus, ToolResult, ToolSpec, call_key
 
 __all__ = [

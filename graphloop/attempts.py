@@ -20,7 +20,8 @@ from .history import History
 from .naming import node_flaw_of
 from .node_protocol import Kind, Node, nodes_within
 from .outcomes import Aborted, Calls, Outcome
-from .run import Dialogue, EndReason, Run, Turn, ended_by, evolve
+from .run import EndReason, Run, ended_by, evolve, with_count
+from .turn import Dialogue, Turn
 from .values import UserMessage
 
 __all__ = ["attempted", "check_attempts", "counter_of", "either", "may_try_again", "repeated"]
@@ -98,7 +99,7 @@ def _wrappers(node: Node[Any, Outcome]) -> int:
 
 def may_try_again(run: Run[S]) -> bool:
     """Whether a run that has failed may try anything else."""
-    if run.stopping is not None or run.setup.budget.tripped(run.spent):
+    if run.inbox.stopping is not None or run.setup.budget.tripped(run.spent):
         return False
     if run.ending is None:
         return True
@@ -122,7 +123,7 @@ def attempted(
         failed: the node that failed; None at the first attempt.
         talked: what it asked and told before it failed, if it is a generator.
     """
-    run = evolve(run, counts={**run.counts, counter: count})
+    run = with_count(run, counter, count)
     if failed is None:
         return run
     run = _untold(run, talked)
@@ -137,8 +138,8 @@ def _untold(run: Run[S], talked: Dialogue | None) -> Run[S]:
         return run
     if run.turn.reply is not None:
         return evolve(run, turn=evolve(run.turn, notes=run.turn.notes[:-count]))
-    messages, added = run.messages[:-count], run.added[:-count]
-    return evolve(run, messages=History(messages), added=History(added))
+    record = evolve(run.record, added=History(run.record.added[:-count]))
+    return evolve(run, messages=History(run.messages[:-count]), record=record)
 
 
 def _cleared(turn: Turn, failed: Node[S, Outcome]) -> Turn:

@@ -18,8 +18,9 @@ from .effects import IN_WORDS, AskHuman, CallModel, Effect, StartRun
 from .events import ChildEnded, Decided, EffectFailed, Event, Failure, ModelReplied
 from .history import History
 from .limits import stricter
-from .run import Dialogue, Exchange, Run, evolve
+from .run import Run, evolve
 from .telling import told, unanswered
+from .turn import Dialogue, Exchange
 from .values import Message, ModelRequest, SystemMessage, ToolCall, UserMessage
 
 __all__ = ["ASKS_MAX", "Asks", "entered", "heard_back", "over", "person_said", "wish"]
@@ -89,12 +90,13 @@ class Asks:
 
 def entered(run: Run[S]) -> Run[S]:
     """Return the run with a new dialogue, of which nothing has been asked."""
-    return evolve(run, dialogue=Dialogue(run.next_effect, len(run.messages), run.spent.usage))
+    dialogue = Dialogue(run.next_effect, len(run.messages), run.spent.usage)
+    return _with(run, dialogue)
 
 
 def over(run: Run[S]) -> Run[S]:
     """Return the run without a dialogue: its node is left."""
-    return run if run.dialogue is None else evolve(run, dialogue=None)
+    return run if run.turn.dialogue is None else _with(run, None)
 
 
 def wish(run: Run[S], ask: Ask, node: str) -> tuple[Run[S], Effect | None] | Failure:
@@ -105,12 +107,12 @@ def wish(run: Run[S], ask: Ask, node: str) -> tuple[Run[S], Effect | None] | Fai
         ask: what is asked.
         node: the name of the node that asks.
     """
-    dialogue = run.dialogue
+    dialogue = run.turn.dialogue
     assert dialogue is not None, "a node that is asked on has begun a dialogue"
     needs_whole = isinstance(ask, Tell) or (not isinstance(ask, AskPerson) and ask.conversation)
     if needs_whole and (why := unanswered(run)):
         return Failure("ConfigError", why)
-    waiting = evolve(run, dialogue=evolve(dialogue, asked=ask))
+    waiting = _with(run, evolve(dialogue, asked=ask))
     match ask:
         case AskModel():
             return waiting, _call(run, ask, node)
@@ -152,11 +154,15 @@ def heard_back(run: Run[S], event: Event, answered: Effect | None) -> Run[S] | N
 
 
 def _answered(run: Run[S], answer: Answer | Failure) -> Run[S]:
-    dialogue = run.dialogue
+    dialogue = run.turn.dialogue
     assert dialogue is not None, "what was asked was asked in a dialogue"
     assert dialogue.asked is not None, "what is answered was asked"
     exchanges = (*dialogue.exchanges, Exchange(dialogue.asked, answer))
-    return evolve(run, dialogue=evolve(dialogue, exchanges=exchanges, asked=None))
+    return _with(run, evolve(dialogue, exchanges=exchanges, asked=None))
+
+
+def _with(run: Run[S], dialogue: Dialogue | None) -> Run[S]:
+    return evolve(run, turn=evolve(run.turn, dialogue=dialogue))
 
 
 def _call(run: Run[S], ask: AskModel, node: str) -> CallModel:

@@ -119,7 +119,8 @@ class GraphError(ConfigError):
         self.written = written
         lines = "\n".join(f"  {number}. {one}" for number, one in enumerate(self.problems, 1))
         where = f" ({written})" if written else ""
-        super().__init__(f"graph {graph!r}{where} has {len(self.problems)} problem(s):\n{lines}")
+        named = f"graph {graph!r}" if graph else "the graph"
+        super().__init__(f"{named}{where} has {len(self.problems)} problem(s):\n{lines}")
 
     def __reduce__(self) -> tuple[type[GraphError], tuple[object, ...]]:
         """Tell pickle what to build it from: process pools send errors home that way."""

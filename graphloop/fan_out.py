@@ -3,7 +3,7 @@
 The branches stand in the turn (`Turn.branches`), each with what came of it, so a run that parks
 in one of them keeps the answers of the others. As many run at once as `concurrency` says, each with
 an equal share of what the budget has left. What is not needed any more is stopped by the driver
-(`Run.unwanted`), and what it has spent is counted.
+(`Turn.abandoned`), and what it has spent is counted.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from .joins import BranchJoin, Reducer, is_decided, joined
 from .latest_answer import taken_further
 from .node_protocol import Leave, Reaction, Wait
 from .outcomes import Aborted, Answered, Failed
-from .run import BranchRun, Ending, EndReason, Run, Turn, ended_by, evolve
+from .run import Ending, EndReason, Run, ended_by, evolve
 from .spending import Budget
 from .steering import heard
+from .turn import BranchRun, Turn
 from .values import AssistantMessage, FinishReason, Message, Reply, TextPart, UserMessage
 
 __all__ = ["FanOut", "FanOutOutcome"]
@@ -132,7 +133,7 @@ class FanOut:
         branches = run.turn.branches
         if is_decided(branches, self.join):
             if run.pending:
-                return Wait(evolve(run, unwanted=frozenset(run.pending)))
+                return Wait(_abandoned(run))
             return self._join(run)
         first = _begun(branches)
         waiting = branches[first:]
@@ -154,9 +155,7 @@ class FanOut:
             for one in run.turn.branches
         ]
         run = evolve(run, turn=evolve(run.turn, branches=tuple(branches)))
-        return (
-            Wait(evolve(run, unwanted=frozenset(run.pending))) if run.pending else self._join(run)
-        )
+        return Wait(_abandoned(run)) if run.pending else self._join(run)
 
     def _started(
         self, run: Run[S], first: int, starting: Sequence[BranchRun], waiting: int
@@ -200,6 +199,10 @@ class FanOut:
         message = AssistantMessage((TextPart(text),))
         reply = Reply(message, FinishReason.STOP, model=self.name)
         return Leave(evolve(run, turn=evolve(run.turn, reply=reply)), Answered())
+
+
+def _abandoned(run: Run[S]) -> Run[S]:
+    return evolve(run, turn=evolve(run.turn, abandoned=True))
 
 
 def _effect(branch: BranchRun) -> int:

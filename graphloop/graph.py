@@ -85,8 +85,8 @@ class Graph(Generic[S]):
         """Those of them that its models may call like tools."""
         self.handoffs: frozenset[str] = frozenset()
         """Those of these that take over."""
-        self.facts: Mapping[str, object] = {}
-        """What its runs are given beside the table, for whoever compares it with another."""
+        self.run_options: Mapping[str, object] = {}
+        """What its runs are given beside the table, by option: budget, rules, tools, prompts."""
         self.source: TableSource | None = called_from()
         """Where the table was written, if that is known."""
 

@@ -23,7 +23,7 @@ BLOCK = 32
 class History(Sequence[T], Generic[T]):
     """An immutable sequence with O(1) append (amortised) and O(1) access."""
 
-    __slots__ = ("_blocks", "_tail")
+    __slots__ = ("_blocks", "_size", "_tail")
 
     def __init__(self, items: Iterable[T] = ()) -> None:
         every = tuple(items)
@@ -32,15 +32,19 @@ class History(Sequence[T], Generic[T]):
             every[start : start + BLOCK] for start in range(0, whole, BLOCK)
         )
         self._tail: tuple[T, ...] = every[whole:]
+        self._size = len(every)
 
     def append(self, *items: T) -> History[T]:
         """Return a history that also holds `items`, in order; this one is unchanged."""
+        if not items:
+            return self
         blocks, tail = self._blocks, self._tail + items
         while len(tail) >= BLOCK:
             blocks, tail = (*blocks, tail[:BLOCK]), tail[BLOCK:]
         longer: History[T] = object.__new__(type(self))
         longer._blocks = blocks
         longer._tail = tail
+        longer._size = self._size + len(items)
         return longer
 
     def starts_with(self, older: History[T]) -> bool:
@@ -56,7 +60,7 @@ class History(Sequence[T], Generic[T]):
         return tail[: len(older._tail)] == older._tail
 
     def __len__(self) -> int:
-        return len(self._blocks) * BLOCK + len(self._tail)
+        return self._size
 
     @overload
     def __getitem__(self, index: int) -> T: ...
@@ -68,7 +72,9 @@ class History(Sequence[T], Generic[T]):
             if stride == 1:
                 return self._between(start, stop)
             return tuple(self[at] for at in range(start, stop, stride))
-        size = len(self)
+        size = self._size
+        if -len(self._tail) <= index < 0:
+            return self._tail[index]
         at = index + size if index < 0 else index
         if not 0 <= at < size:
             raise IndexError(f"index {index} is outside a history of {size} items")

@@ -10,8 +10,9 @@ from typing import TypeVar
 
 from .effects import CallTool, StartRun
 from .events import Cancelled
-from .run import Ending, EndReason, Run, Turn, evolve
+from .run import Ending, EndReason, Run, evolve
 from .spending import Spent
+from .turn import Turn
 from .values import ToolResult, call_key
 
 __all__ = ["INTERRUPTED", "STOPPED", "interrupted"]
@@ -48,8 +49,7 @@ def interrupted(run: Run[S], event: Cancelled, spent: Spent) -> Run[S]:
         seq=run.seq + 1,
         at=event.at,
         pending={},
-        begun=frozenset(),
-        unwanted=frozenset(),
+        started=frozenset(),
         spent=spent + event.spent + Spent(tool_calls=tools, agent_calls=agents),
         turn=_answered(run, event),
         ending=ending,

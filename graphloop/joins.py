@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias, assert_never, get_args
 
 from .errors import ConfigError, nearest
-from .run import BranchRun
+from .turn import BranchRun
 
 __all__ = ["JOINS", "REDUCERS", "BranchJoin", "Reducer", "check_join", "is_decided", "joined"]
 

@@ -35,9 +35,9 @@ def latest_answer(run: Run[S]) -> str:
         return approved
     if run.turn.reply is not None:
         return run.turn.reply.message.text
-    if not run.steps:
+    if not run.record.steps:
         return ""
-    last = run.steps[-1]
+    last = run.record.steps[-1]
     said = last.messages[-1] if last.messages else None
     return said.text if isinstance(said, AssistantMessage) else last.text
 
@@ -46,22 +46,23 @@ def said_after_calls(run: Run[S]) -> bool:
     """Whether a person, or an agent that took over, has spoken after the calls of the last turn."""
     if approved_answer(run) is not None:
         return True
-    last = run.steps[-1]
+    last = run.record.steps[-1]
     return bool(last.tool_results) and isinstance(last.messages[-1], AssistantMessage)
 
 
 def approved_answer(run: Run[S]) -> str | None:
     """Return the text that a person has approved, until a later turn has answered."""
-    if run.approved is None:
+    if run.record.approved is None:
         return None
-    turn, text = run.approved
-    answered = run.turn.number if run.turn.reply else run.steps[-1].index if run.steps else -1
+    turn, text = run.record.approved
+    steps = run.record.steps
+    answered = run.turn.number if run.turn.reply else steps[-1].index if steps else -1
     return text if answered <= turn else None
 
 
 def answer_at_hand(run: Run[S]) -> str:
     """Return the run's answer, or the last one of the conversation that it was given."""
-    if run.steps or run.turn.reply or run.approved:
+    if run.record.steps or run.turn.reply or run.record.approved:
         return latest_answer(run)
     said = (one.text for one in reversed(run.messages) if isinstance(one, AssistantMessage))
     return next(said, "")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, TypeAlias, cast
 
 from msgspec import DecodeError
@@ -18,7 +18,6 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import to_json
 
-from .argument_checks import checks_in, readings_in
 from .errors import ToolDefinitionError
 from .tool_outcome import ArgumentsRejected, not_json
 
@@ -37,7 +36,6 @@ class Parameters:
     `parse` returns checked arguments or raises. With `keywords` they are a dict of keyword
     arguments, and `context` names the parameter that gets the context instead, if there is one;
     otherwise they are one value. `summary` is the first paragraph of the docstring.
-    `described` is pydantic's description of the type, if that is where it all comes from.
     """
 
     schema: str
@@ -45,15 +43,6 @@ class Parameters:
     keywords: bool = False
     context: str = ""
     summary: str = ""
-    described: object = field(default=None, repr=False, compare=False)
-
-    @property
-    def facts(self) -> Mapping[str, object]:
-        """What is said of arguments beside the schema, for whoever compares it with another."""
-        return {
-            "argument_checks": checks_in(self.described),
-            "reading": readings_in(self.described),
-        }
 
 
 def arguments_parser(validate_json: Callable[[str], object]) -> Callable[[str], object]:

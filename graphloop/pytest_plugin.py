@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack, cast
 
 import pytest
 
@@ -16,28 +16,34 @@ if TYPE_CHECKING:
     from .graph import Graph
     from .temporal import Rules
 
-__all__ = ["FuzzGraph", "fuzz_graph", "pytest_addoption"]
+__all__ = ["FuzzGraph", "FuzzOptions", "fuzz_graph", "pytest_addoption"]
 
 OPTION = "--graphloop-seeds"
 
 
+class FuzzOptions(TypedDict, total=False):
+    """The options of `graphloop.testing.fuzz`; the option of pytest gives the seeds."""
+
+    seeds: int
+    first_seed: int
+    rules: Rules | Iterable[Rules]
+    tools: Tools
+    state: object
+    events_max: int
+
+
 class FuzzGraph(Protocol):
-    """What the fixture `fuzz_graph` is: a function."""
+    """The function that the fixture `fuzz_graph` returns."""
 
     def __call__(
         self,
         graph: Agent | Graph[Any],  # The state may be of any type.
-        *,
-        seeds: int | None = None,
-        first_seed: int = 0,
-        rules: Rules | Iterable[Rules] = (),
-        tools: Tools = (),
-        state: object = None,
+        **options: Unpack[FuzzOptions],
     ) -> FuzzReport:
         """Fuzz a graph as `graphloop.testing.fuzz` does, and return the report.
 
         Raises:
-            AssertionError: something was found; with the whole report.
+            AssertionError: with the whole report, if a run failed.
         """
         ...
 
@@ -52,28 +58,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def fuzz_graph(request: pytest.FixtureRequest) -> FuzzGraph:
-    """Return a function that fuzzes a graph, and fails the test where something is found."""
+    """Return a function that fuzzes a graph, and fails the test if a run fails."""
     # pytest does not type its options; this one is declared above, with its type.
-    default = cast("int", request.config.getoption(OPTION))
+    seeds = cast("int", request.config.getoption(OPTION))
 
-    def fuzzed(
-        graph: Agent | Graph[Any],
-        *,
-        seeds: int | None = None,
-        first_seed: int = 0,
-        rules: Rules | Iterable[Rules] = (),
-        tools: Tools = (),
-        state: object = None,
-    ) -> FuzzReport:
+    def fuzzed(graph: Agent | Graph[Any], **options: Unpack[FuzzOptions]) -> FuzzReport:
         fuzzing = import_module("graphloop.fuzz.fuzzing")
-        report: FuzzReport = fuzzing.fuzz(
-            graph,
-            seeds=default if seeds is None else seeds,
-            first_seed=first_seed,
-            rules=rules,
-            tools=tools,
-            state=state,
-        )
+        report: FuzzReport = fuzzing.fuzz(graph, **{"seeds": seeds, **options})
         if not report.ok:
             raise AssertionError(str(report))
         return report

@@ -7,49 +7,39 @@ forked and compared. Nothing changes a run but `step`, and nothing in it is ever
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Generic, Literal, TypeVar
+from typing import Generic, TypeVar
 
 from msgspec import Struct, field
 
-from .asks import Answer, Ask
 from .effects import Effect
 from .events import Failure, Setup
 from .history import History
-from .policy import Rule
 from .spending import Spent
 from .temporal.monitor import Monitor
+from .turn import StepResult, Turn
 from .values import (
-    FinishReason,
     Message,
-    Reply,
-    ResultStatus,
-    ToolCall,
-    ToolChoice,
-    ToolResult,
-    ToolSpec,
-    Usage,
     UserMessage,
-    call_place,
     evolve,
 )
 
 __all__ = [
-    "BranchRun",
-    "Dialogue",
+    "Counters",
     "EndReason",
     "Ending",
-    "Exchange",
+    "Inbox",
     "Measured",
-    "Queue",
+    "RuleState",
     "Run",
+    "RunRecord",
     "Spent",
-    "StepResult",
-    "Turn",
-    "Verdict",
     "ended_by",
     "evolve",
+    "with_conversation",
+    "with_count",
+    "with_messages",
 ]
 
 S = TypeVar("S")
@@ -94,154 +84,6 @@ class Ending(Struct, frozen=True, gc=False):
         return self.reason in {EndReason.ABORTED, EndReason.TIMEOUT}
 
 
-class Verdict(Struct, frozen=True, gc=False):
-    """What a gate decided about one call; `arguments` replaces the call's when not empty.
-
-    `held` waits for a human, whom the node named `gate` will ask; `answered` has a result already.
-    `asked` says that a human decided, `ttl_s` for how long an approval may be given. Who is asked
-    was so at `asked_at`, and said yes `took_s` seconds later.
-    """
-
-    kind: Literal["run", "deny", "invalid", "unknown", "held", "answered"]
-    reason: str = ""
-    arguments: str = ""
-    asked: bool = False
-    ttl_s: float | None = None
-    gate: str = ""
-    asked_at: float | None = None
-    took_s: float | None = None
-
-
-class BranchRun(Struct, frozen=True, gc=False):
-    """One of several child runs that a node waits for together, and what came of it.
-
-    `agent` is told `prompt`, if there is one. `effect` started it, 0 if nothing has yet; `status`
-    is None until it has ended.
-    """
-
-    name: str
-    agent: str
-    prompt: str = ""
-    effect: int = 0
-    status: ResultStatus | None = None
-    content: str = ""
-
-
-class Exchange(Struct, frozen=True, gc=False):
-    """What a node's generator asked, and what it was answered, or how that failed."""
-
-    ask: Ask
-    answer: Answer | Failure = None
-
-
-class Dialogue(Struct, frozen=True):
-    """What the generator of the node in hand has asked so far; with it, it is run again.
-
-    `at` is the id of the effect that first called it. `messages` is how long the conversation was
-    then, and `usage` what the run had used: it sees the run as it was. `asked` waits for its
-    answer.
-    """
-
-    at: int
-    messages: int
-    usage: Usage
-    exchanges: tuple[Exchange, ...] = ()
-    asked: Ask | None = None
-
-
-class StepResult(Struct, frozen=True, gc=False):
-    """One turn as it is reported: the model's reply and the results of its calls.
-
-    `messages` are the messages this turn added; `usage` is this turn alone, retried attempts
-    included; `tool_results` are aligned with `tool_calls`.
-    """
-
-    index: int
-    text: str
-    reasoning: str
-    tool_calls: tuple[ToolCall, ...]
-    tool_results: tuple[ToolResult, ...]
-    finish_reason: FinishReason
-    raw_finish_reason: str
-    usage: Usage
-    model: str
-    messages: tuple[Message, ...]
-    metadata: str = ""
-
-
-class Queue(Struct, frozen=True, gc=False):
-    """The calls of one tool that wait for room: their places in the turn, in request order."""
-
-    tool: ToolSpec
-    places: tuple[int, ...]
-
-
-class Turn(Struct, frozen=True):
-    """The turn in progress: what is offered, what the model said, what became of its calls.
-
-    Attributes:
-        number: counts from 0; -1 stands for "before the first turn".
-        retries: how often the turn was asked again.
-        fallbacks: how many models have failed in it.
-        asked: whether a model has answered, or failed for good.
-        cut: the reply that was cut at its token limit, while the turn is asked again for more.
-        compacted: whether the history was made shorter for it.
-        dropped: whether the caller put a conversation of its own in place of the reply.
-        beyond_budget: the limits of the budget that a call was refused for, with no call left.
-        given: places of the calls that were answered in a conversation that was handed in.
-        results: one slot a call.
-        started: the places of the calls that the kernel has let start, one bit a place.
-        waiting: the calls that wait for room.
-        again: places of the calls that are to run once more: nobody knows whether they have run.
-        gated: the rules of the gates that have spoken of the calls; they hold of edits, too.
-        notes: messages to append after the reply and its results (feedback, what a caller adds).
-        branches: the child runs that answer together in the model's place.
-    """
-
-    number: int = -1
-    tools: tuple[ToolSpec, ...] = ()
-    tool_choice: ToolChoice = ToolChoice()
-    model: str = ""
-    max_tokens: int | None = None
-    retries: int = 0
-    fallbacks: int = 0
-    asked: bool = False
-    compacted: bool = False
-    dropped: bool = False
-    beyond_budget: tuple[str, ...] = ()
-    given: frozenset[int] = frozenset()
-    reply: Reply | None = None
-    calls: tuple[ToolCall, ...] = ()
-    verdicts: tuple[Verdict | None, ...] = ()
-    results: tuple[ToolResult | None, ...] = ()
-    started: int = 0
-    waiting: tuple[Queue, ...] = ()
-    again: frozenset[int] = frozenset()
-    gated: tuple[tuple[Rule, ...], ...] = ()
-    notes: tuple[Message, ...] = ()
-    branches: tuple[BranchRun, ...] = ()
-    usage: Usage = Usage()
-    cut: Reply | None = None
-
-    def place_of(self, key: str) -> int | None:
-        """Return the place of the turn's call of this key; None for what a node wished for."""
-        turn, _, tail = key.rpartition(".")
-        place = int(tail) if tail.isdecimal() and turn == f"c{self.number}" else len(self.calls)
-        return place if place < len(self.calls) and tail == str(place) else None
-
-    def has_call(self, key: str) -> bool:
-        """Whether this is the key of one of the turn's calls."""
-        return self.place_of(key) is not None
-
-    def without_reply(self) -> Turn:
-        """Return the turn as if its model had said nothing: no calls, nor what came of them."""
-        return evolve(self, reply=None, calls=(), verdicts=(), results=())
-
-    def waits_for(self, key: str) -> bool:
-        """Whether this is the key of one of the turn's calls, which has no result yet."""
-        return self.has_call(key) and not (self.results and self.results[call_place(key)])
-
-
 class Measured(Struct, frozen=True, gc=False):
     """How large the conversation is: `tokens` of its first `messages`, as a model reported."""
 
@@ -249,59 +91,119 @@ class Measured(Struct, frozen=True, gc=False):
     tokens: int = 0
 
 
+class Inbox(Struct, frozen=True, gc=False):
+    """What a caller has said while the run went on, and the model has not read.
+
+    Attributes:
+        steering: read at the next turn.
+        follow_ups: read once the run would end.
+        stopping: why the run is to stop after this turn; None if it is not.
+    """
+
+    steering: tuple[UserMessage, ...] = ()
+    follow_ups: tuple[UserMessage, ...] = ()
+    stopping: str | None = None
+
+
+class Counters(Struct, frozen=True):
+    """What a run counts, so that its nodes can stop it.
+
+    Attributes:
+        tool_errors: by tool, the consecutive turns in which the tool only failed.
+        denials: the consecutive turns in which calls were only denied.
+        rejections: by check, how often an answer was sent back.
+        by_node: by node, how often it did what it may do so often.
+        measured: how large the conversation is.
+    """
+
+    tool_errors: Mapping[str, int] = field(default_factory=dict[str, int])
+    denials: int = 0
+    rejections: Mapping[str, int] = field(default_factory=dict[str, int])
+    by_node: Mapping[str, int] = field(default_factory=dict[str, int])
+    measured: Measured = Measured()
+
+
+class RuleState(Struct, frozen=True):
+    """Where the temporal rules of a run stand, and the keys of the calls that they know of."""
+
+    monitor: Monitor = Monitor()
+    counted: frozenset[str] = frozenset()
+
+
+class RunRecord(Struct, frozen=True):
+    """What a run has to show for itself; no node decides by when it was made.
+
+    Attributes:
+        started_at: when the run began, in seconds since the epoch.
+        steps: the turns that have ended.
+        added: the messages that this run added, whatever became of the conversation since.
+        approved: the number of a turn, and the text that a person approved as its answer.
+        warnings: what the caller should know.
+    """
+
+    started_at: float = 0.0
+    steps: History[StepResult] = field(default_factory=History[StepResult])
+    added: History[Message] = field(default_factory=History[Message])
+    approved: tuple[int, str] | None = None
+    warnings: tuple[str, ...] = ()
+
+
 class Run(Struct, Generic[S], frozen=True, kw_only=True):
     """One execution of a graph, as it stands after `seq` events.
 
-    `pending` holds the effects that were wished for and not yet answered, by id; `node` is the
-    name of the node that waits for them, or "END". `messages` is what the model is sent, `added`
-    what this run added, whatever became of `messages` meanwhile. `begun` holds the ids of pending
-    effects that may have happened already. `steering` and `follow_ups` are what somebody said and
-    the model has not read; `stopping` is why the run is to stop after this turn. `tool_errors`
-    counts, by tool, the consecutive steps in which the tool only failed, `denials` those in which
-    calls were only denied, `rejections`, by check, how often the answer was sent back, `counts`, by
-    node, how often it did what it may do so often. `unwanted` holds the ids of pending child runs
-    that nobody waits for any more: a driver ends them. `watch` is where the temporal rules stand,
-    and `counted` the keys of the calls that they know of. `dialogue` is what the node in hand has
-    asked, if it is one that asks several things in a row. `warnings` are for the caller. `approved`
-    is the number of a turn and the text that a person has approved as its answer.
+    Attributes:
+        id: the run's id.
+        node: the node that waits for the pending effects, or "END".
+        state: the user's state.
+        setup: what the run works with, and the bounds it cannot leave.
+        at: when the last event happened, in seconds since the epoch.
+        seq: how many events the run has taken.
+        messages: the conversation as the model is sent it.
+        turn: the turn in progress.
+        pending: the effects that are not answered yet, by id.
+        next_effect: the id of the next effect.
+        started: the ids of pending effects that may have happened already.
+        spent: what the run and its children have spent.
+        inbox: what a caller has said and the model has not read.
+        counters: what the run counts.
+        watch: where its temporal rules stand.
+        record: what it has to show for itself.
+        ending: why it ends; final once `node` is "END".
     """
 
     id: str
-    graph: str
     node: str
     state: S
     setup: Setup
     at: float
-    started_at: float
     seq: int = 1
     messages: History[Message] = field(default_factory=History[Message])
-    added: History[Message] = field(default_factory=History[Message])
     turn: Turn = Turn()
-    steps: History[StepResult] = field(default_factory=History[StepResult])
     pending: Mapping[int, Effect] = field(default_factory=dict[int, Effect])
     next_effect: int = 1
-    begun: frozenset[int] = frozenset()
-    unwanted: frozenset[int] = frozenset()
+    started: frozenset[int] = frozenset()
     spent: Spent = Spent()
-    steering: tuple[UserMessage, ...] = ()
-    follow_ups: tuple[UserMessage, ...] = ()
-    stopping: str | None = None
-    tool_errors: Mapping[str, int] = field(default_factory=dict[str, int])
-    denials: int = 0
-    rejections: Mapping[str, int] = field(default_factory=dict[str, int])
-    counts: Mapping[str, int] = field(default_factory=dict[str, int])
-    watch: Monitor = Monitor()
-    counted: frozenset[str] = frozenset()
-    measured: Measured = Measured()
-    dialogue: Dialogue | None = None
-    warnings: tuple[str, ...] = ()
-    approved: tuple[int, str] | None = None
+    inbox: Inbox = Inbox()
+    counters: Counters = field(default_factory=Counters)
+    watch: RuleState = RuleState()
+    record: RunRecord = field(default_factory=RunRecord)
     ending: Ending | None = None
 
     @property
     def ended(self) -> bool:
         """Whether the run is over; only then is `ending` final."""
         return self.node == "END"
+
+    @property
+    def measured(self) -> Measured:
+        """How large the conversation is, unless it was made shorter since."""
+        known = self.counters.measured
+        return known if known.messages <= len(self.messages) else Measured()
+
+    @property
+    def abandoned(self) -> frozenset[int]:
+        """The ids of the pending child runs that nothing waits for: the driver ends them."""
+        return frozenset(self.pending) if self.turn.abandoned else frozenset()
 
     @property
     def was_stopped(self) -> bool:
@@ -315,3 +217,21 @@ def ended_by(run: Run[S], ending: Ending | None) -> Run[S]:
     A run that was stopped stays so, whatever its table does with it afterwards.
     """
     return run if run.was_stopped else evolve(run, ending=ending)
+
+
+def with_messages(run: Run[S], *messages: Message) -> Run[S]:
+    """Return the run with messages at the end of its conversation, recorded as its own."""
+    record = evolve(run.record, added=run.record.added.append(*messages))
+    return evolve(run, messages=run.messages.append(*messages), record=record)
+
+
+def with_conversation(run: Run[S], messages: Iterable[Message]) -> Run[S]:
+    """Return the run with another conversation, which no model has measured yet."""
+    counters = evolve(run.counters, measured=Measured())
+    return evolve(run, messages=History(messages), counters=counters)
+
+
+def with_count(run: Run[S], counter: str, count: int) -> Run[S]:
+    """Return the run with one of its nodes' counters set."""
+    by_node = {**run.counters.by_node, counter: count}
+    return evolve(run, counters=evolve(run.counters, by_node=by_node))

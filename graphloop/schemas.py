@@ -54,4 +54,4 @@ def model_parameters(model: type[BaseModel], place: str) -> Parameters:
             "Fix: use field types that JSON can express."
         ) from error
     parse = arguments_parser(adapter.validator.validate_json)
-    return Parameters(schema_text(schema, place), parse, described=adapter.core_schema)
+    return Parameters(schema_text(schema, place), parse)

@@ -66,7 +66,6 @@ def function_parameters(function: Callable[..., object], injected: type) -> Para
         keywords=True,
         context=context,
         summary=summary,
-        described=adapter.core_schema,
     )
 
 

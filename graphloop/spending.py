@@ -46,6 +46,20 @@ class Spent(Struct, frozen=True, gc=False):
         untold = int(usage.untold_attempts > 0 or not usage.total_tokens)
         return cls(1, 0, usage, cost_usd or 0.0, unpriced, seconds, 0, untold)
 
+    def with_model_call(self, usage: Usage, cost_usd: float | None, seconds: float) -> Spent:
+        """Return the same and one model call more: a sum with `on` at half its price."""
+        untold = usage.untold_attempts > 0
+        return Spent(
+            self.model_calls + 1,
+            self.tool_calls,
+            self.usage + usage,
+            self.cost_usd + (cost_usd or 0.0),
+            self.unpriced_calls + (cost_usd is None or untold),
+            self.seconds + seconds,
+            self.agent_calls,
+            self.unreported_calls + (untold or not usage.total_tokens),
+        )
+
     def __add__(self, other: Spent) -> Spent:
         return Spent(
             self.model_calls + other.model_calls,
@@ -79,6 +93,8 @@ class Budget(Struct, frozen=True, gc=False):
 
     def tripped(self, spent: Spent) -> tuple[str, ...]:
         """Return the names of the limits between turns that are reached."""
+        if self.tokens is None and self.usd is None and self.seconds is None:
+            return ()
         names: list[str] = []
         if self.tokens is not None and spent.usage.total_tokens >= self.tokens:
             names.append("budget.tokens")

@@ -12,10 +12,10 @@ from typing import TypeVar
 from .effects import HandOver
 from .errors import IllegalEvent
 from .events import Setup, Steered
-from .history import History
 from .node_protocol import Wait
 from .repair import open_calls, repaired
-from .run import Measured, Run, Turn, evolve
+from .run import Run, evolve, with_conversation, with_messages
+from .turn import Turn
 from .values import (
     AssistantMessage,
     FinishReason,
@@ -38,14 +38,10 @@ def hand_over(run: Run[S], *, tools_ran: bool = False) -> Wait[S]:
 
 def heard(run: Run[S]) -> Run[S]:
     """Return the run with what somebody said meanwhile at the end of its conversation."""
-    if not run.steering:
+    if not run.inbox.steering:
         return run
-    return evolve(
-        run,
-        messages=run.messages.append(*run.steering),
-        added=run.added.append(*run.steering),
-        steering=(),
-    )
+    run = with_messages(run, *run.inbox.steering)
+    return evolve(run, inbox=evolve(run.inbox, steering=()))
 
 
 def steered(run: Run[S], event: Steered) -> Run[S]:
@@ -89,7 +85,7 @@ def taken_up(run: Run[S], messages: Sequence[Message]) -> Run[S] | None:
         given=frozenset(range(len(calls))) - unanswered,
         dropped=False,
     )
-    return evolve(run, messages=History(messages[:at]), measured=Measured(), turn=turn)
+    return evolve(with_conversation(run, messages[:at]), turn=turn)
 
 
 def _within(own: Setup, wanted: Setup) -> Setup:
@@ -129,7 +125,7 @@ def _replaced(run: Run[S], messages: tuple[Message, ...], *, keep_open: bool) ->
         return taken
     if not keep_open:
         messages = repaired(messages).messages
-    return evolve(run, messages=History(messages), measured=Measured(), turn=_dropped(turn))
+    return evolve(with_conversation(run, messages), turn=_dropped(turn))
 
 
 def _dropped(turn: Turn) -> Turn:

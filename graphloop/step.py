@@ -57,8 +57,9 @@ from .history import History
 from .interruption import interrupted
 from .node_protocol import Leave, Wait
 from .outcomes import Outcome, outcome_name
-from .run import Ending, EndReason, Run, Spent, Turn, evolve
+from .run import Ending, EndReason, Inbox, Run, RunRecord, Spent, evolve
 from .temporal_watch import watch_answer, watch_begin, watch_decision, watch_leave, watch_wait
+from .turn import Turn
 
 __all__ = ["ELSEWHERE", "SETTLE_MAX", "Step", "begin", "step"]
 
@@ -83,6 +84,9 @@ OF_CALLS: Final = frozenset({CallTool, StartRun})
 
 ELSEWHERE: Final = frozenset({AskHuman, HandOver, StartRun})
 """Wishes whose time is not this run's: people take theirs, and child runs count their own."""
+
+NOTHING: Final[Mapping[int, Effect]] = {}
+"""The effects of a run that waits for none: most events answer the only one there is."""
 
 ANSWERING: Final = (
     ModelReplied,
@@ -112,14 +116,13 @@ def begin(graph: Graph[S], started: Started, state: S) -> Step[S]:
     """
     run: Run[S] = Run(
         id=started.run_id,
-        graph=graph.name,
         node=graph.start,
         state=state,
         setup=started.setup,
         at=started.at,
-        started_at=started.at,
         messages=History(started.messages),
-        steering=started.steering,
+        inbox=Inbox(started.steering),
+        record=RunRecord(started.at),
     )
     if started.setup.watch:
         run = watch_begin(run, started.setup.watch)
@@ -146,7 +149,7 @@ def step(graph: Graph[S], run: Run[S], event: Event) -> Step[S]:
     else:
         return Step(event, _noted(run, event), ())
     heard: Event = event
-    if run.watch.automata:
+    if run.watch.monitor.automata:
         run, heard = watch_answer(run, event, answered), watch_decision(run, event, answered)
     return _settle(graph, run, event, heard, answered)
 
@@ -165,17 +168,12 @@ def _answered(run: Run[S], event: Answering) -> tuple[Effect, Run[S]]:
             f"{type(answered).__name__} {answered.id} of run {run.id!r} is answered by "
             f"{answer.__name__} or EffectFailed; found {type(event).__name__}"
         )
-    pending = dict(run.pending)
-    del pending[event.effect]
-    return answered, evolve(
-        run,
-        seq=run.seq + 1,
-        at=event.at,
-        pending=pending,
-        begun=run.begun - {event.effect} if run.begun else run.begun,
-        unwanted=run.unwanted - {event.effect} if run.unwanted else run.unwanted,
-        spent=_spend(run, event, answered),
-    )
+    spent, pending = _spend(run, event, answered), NOTHING
+    if len(run.pending) > 1:
+        pending = {at: effect for at, effect in run.pending.items() if at != event.effect}
+    if run.started:
+        run = evolve(run, started=run.started - {event.effect})
+    return answered, evolve(run, seq=run.seq + 1, at=event.at, pending=pending, spent=spent)
 
 
 def _noted(run: Run[S], event: Started | Resumed | Begun | Queued | Cancelled) -> Run[S]:
@@ -188,11 +186,12 @@ def _noted(run: Run[S], event: Started | Resumed | Begun | Queued | Cancelled) -
         case Resumed():
             return run
         case Queued(message=message, follow_up=True):
-            return evolve(run, follow_ups=(*run.follow_ups, message))
+            follow_ups = (*run.inbox.follow_ups, message)
+            return evolve(run, inbox=evolve(run.inbox, follow_ups=follow_ups))
         case Queued(message=message):
-            return evolve(run, steering=(*run.steering, message))
+            return evolve(run, inbox=evolve(run.inbox, steering=(*run.inbox.steering, message)))
         case Cancelled(reason=reason):
-            return evolve(run, stopping=reason)
+            return evolve(run, inbox=evolve(run.inbox, stopping=reason))
         case Begun(effects=effects, spent=used):
             strangers = [one for one in effects if one not in run.pending]
             if strangers:
@@ -200,14 +199,17 @@ def _noted(run: Run[S], event: Started | Resumed | Begun | Queued | Cancelled) -
                     f"Begun names effects {strangers} of run {run.id!r}, "
                     f"which waits for {sorted(run.pending) or 'nothing'}"
                 )
-            return evolve(run, begun=run.begun.union(effects), spent=run.spent + used)
+            return evolve(run, started=run.started.union(effects), spent=run.spent + used)
 
 
 def _seconds(run: Run[S], event: Event) -> float:
     """Return how long the run has worked since its last event."""
+    seconds = event.at - run.at
+    if seconds <= 0.0:
+        return 0.0
     for effect in run.pending.values():
         if type(effect) not in ELSEWHERE and not (isinstance(effect, CallTool) and effect.client):
-            return max(0.0, event.at - run.at)
+            return seconds
     return 0.0
 
 
@@ -216,9 +218,10 @@ def _timed(run: Run[S], event: Event) -> Spent:
 
 
 def _spend(run: Run[S], event: Answering, answered: Effect) -> Spent:
-    spent, seconds = run.spent, run.spent.seconds + _seconds(run, event)
+    spent, elapsed_s = run.spent, _seconds(run, event)
     if isinstance(event, ModelReplied):
-        return spent + Spent.on(event.reply.usage, event.cost_usd, seconds - spent.seconds)
+        return spent.with_model_call(event.reply.usage, event.cost_usd, elapsed_s)
+    seconds = spent.seconds + elapsed_s
     if isinstance(answered, CallTool):
         # A tool that failed has run, or may have.
         return evolve(spent, tool_calls=spent.tool_calls + 1, seconds=seconds)
@@ -254,14 +257,14 @@ def _settle(
                 # It starts nothing: the node is stopped as if it had waited.
                 run, heard, answered = evolve(run, node=node), Cancelled(run.at), None
                 continue
-            if run.watch.automata:
+            if run.watch.monitor.automata:
                 taken = evolve(taken, run=watch_wait(taken.run, event, answered, taken.effects))
             return taken
         run = reaction.run
         target = graph.table[node].get(type(reaction.outcome))
         if target is None or not isinstance(run, Run):  # pyright: ignore[reportUnnecessaryIsInstance] - types can be ignored
             raise _broken(graph, node, *_unfit_leave(graph.table[node], run, reaction.outcome))
-        if run.watch.automata:
+        if run.watch.monitor.automata:
             run = watch_leave(graph, run, node, type(reaction.outcome), target)
         if target == "END":
             return _end(graph, event, node, run)
@@ -295,12 +298,8 @@ def _wait(graph: Graph[S], event: Event, node: str, wait: Wait[S]) -> Step[S]:
     if not (isinstance(wait, Wait) and isinstance(wait.run, Run) and type(wait.effects) is tuple):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise _broken(graph, node, *_unfit_wait(wait))
     run, effects = wait.run, wait.effects
-    for unwanted in run.unwanted:
-        if not isinstance(run.pending.get(unwanted), StartRun):
-            found = f"wants no answer of effect {unwanted}, which is no child run it waits for."
-            raise _broken(graph, node, found, "name pending `StartRun` effects only.")
     if not effects and run.pending:
-        return Step(event, evolve(run, node=node), ())
+        return Step(event, run if run.node == node else evolve(run, node=node), ())
     pending, turn = dict(run.pending), run.turn
     for number, effect in enumerate(effects, run.next_effect):
         if type(effect) not in ANSWERS or effect.id != number:

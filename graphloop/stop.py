@@ -15,7 +15,8 @@ from msgspec import Struct
 
 from .errors import ConfigError
 from .limits import positive_number, whole_number
-from .run import Run, Spent, StepResult
+from .run import Run, Spent
+from .turn import StepResult
 
 __all__ = [
     "AllOf",
@@ -56,7 +57,7 @@ class StopInfo(Struct, frozen=True):
     @classmethod
     def of(cls, run: Run[Any]) -> StopInfo:
         """Return what a stop condition may look at in a run."""
-        return cls(run.steps, run.spent, run.spent.seconds)
+        return cls(run.record.steps, run.spent, run.spent.seconds)
 
     @property
     def step_count(self) -> int:

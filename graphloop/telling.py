@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from .asks import Note
 from .repair import open_calls
-from .run import Run, evolve
+from .run import Run, evolve, with_messages
 
 __all__ = ["told", "unanswered"]
 
@@ -40,4 +40,4 @@ def told(run: Run[S], notes: Sequence[Note]) -> Run[S]:
         return run
     if run.turn.reply is not None:
         return evolve(run, turn=evolve(run.turn, notes=(*run.turn.notes, *notes)))
-    return evolve(run, messages=run.messages.append(*notes), added=run.added.append(*notes))
+    return with_messages(run, *notes)

@@ -20,7 +20,7 @@ from typing import Final, TypeVar
 from .effects import AskHuman, CallTool, Effect, StartRun
 from .events import ChildEnded, Decided, EffectFailed, Event, ToolReturned
 from .outcomes import Aborted, Outcome, outcome_name
-from .run import Run, Verdict, evolve
+from .run import Run, evolve
 from .temporal.automata import (
     Happening,
     approval_of,
@@ -32,6 +32,7 @@ from .temporal.automata import (
     taken,
 )
 from .temporal.monitor import Monitor, Wanted, judged, refusal
+from .turn import Verdict
 from .values import ToolResult, UserMessage, call_key, call_place
 
 __all__ = [

@@ -99,7 +99,7 @@ def _heard(graph: Graph[S], ways: list[_Way[S]]) -> Graph[S]:
             target = graph.table[node.name].get(type(reaction.outcome), "")
             if lets_through(graph, node.name, target):
                 # As the kernel does, which has the last word on what is let through.
-                run = restrained(run, run.watch, run.counted)
+                run = restrained(run, run.watch.monitor, run.watch.counted)
             ways.append(_Way(node.name, run, type(reaction.outcome)))
 
     return overheard(graph, note)

@@ -17,11 +17,14 @@ from .tool_effects import Reconcile
 from .tool_options import Policy
 from .tool_outcome import ToolOutcome, error_text, result_content
 
-__all__ = ["GRACE_S", "TooLate", "execute_call", "leave", "look_up", "raised", "within"]
+__all__ = ["GRACE_S", "UNREAD", "TooLate", "execute_call", "leave", "look_up", "raised", "within"]
 
 LOG: Final = logging.getLogger("graphloop")
 
 T = TypeVar("T")
+
+UNREAD: Final[object] = object()
+"""Stands for arguments that no parser has read, or that it has refused."""
 
 GRACE_S: Final = 2.0
 """How long a tool may take to end once it is cancelled, before it is left behind."""

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 from threading import Event
 from typing import Final, Generic, Literal, TypeAlias, Unpack, cast, final, overload
 
 from msgspec import Struct
-from msgspec.structs import asdict
 from pydantic import BaseModel
 from typing_extensions import ParamSpec, TypeVar
 
@@ -27,14 +26,15 @@ from .parameters import Parameters
 from .schemas import parameters_of
 from .signatures import function_parameters
 from .tool_effects import NOT_DONE, REPEATABLE, EffectPolicy, Found
-from .tool_execution import execute_call, look_up, raised
+from .tool_execution import UNREAD, execute_call, look_up, raised
 from .tool_kinds import definition_text, kind_of
 from .tool_name import check_name
-from .tool_options import Approval, ToolOptions, policy_of, reject_unknown
+from .tool_options import Approval, Policy, ToolOptions, policy_of, reject_unknown
 from .tool_outcome import ToolOutcome, rejection, result_content
 from .values import Message, ToolKind, ToolSpec, evolve
 
 __all__ = [
+    "UNREAD",
     "AnyTool",
     "Approval",
     "Tool",
@@ -49,7 +49,6 @@ P = ParamSpec("P", default=...)
 R_co = TypeVar("R_co", default=object, covariant=True)
 Q = ParamSpec("Q")
 T = TypeVar("T")
-
 
 NEVER: Final = Event()
 """The `aborted` of calls that are cancelled when they are given up."""
@@ -172,11 +171,9 @@ class Tool(Generic[P, R_co]):
         return self._spec.lock
 
     @property
-    def facts(self) -> Mapping[str, object]:
-        """What it says, for whoever compares it with another; but for who must agree to a call."""
-        told = ("effect", "reconcile", "timeout_s", "thread", "result_chars_max")
-        policy = {name: getattr(self._policy, name) for name in told}
-        return {**asdict(self._spec), **policy, **self._parameters.facts, "execute": self._execute}
+    def policy(self) -> Policy:
+        """How it is run: its options, with their defaults."""
+        return self._policy
 
     def renamed(self, name: str) -> Tool[P, R_co]:
         """Return the same tool under another name.
@@ -196,11 +193,14 @@ class Tool(Generic[P, R_co]):
 
     def validate(self, arguments: str) -> str | None:
         """Return None if a call with these arguments may run, else the message for the model."""
+        return self.read(arguments)[1]
+
+    def read(self, arguments: str) -> tuple[object, str | None]:
+        """Return what these arguments come to, and what `validate` says of them."""
         try:
-            self._parameters.parse(arguments)
+            return self._parameters.parse(arguments), None
         except Exception as error:  # noqa: BLE001 - validators are user code: the boundary.
-            return rejection(self.name, arguments, error)
-        return None
+            return UNREAD, rejection(self._spec.name, arguments, error)
 
     async def holds(
         self, condition: Callable[..., object], arguments: str, context: ToolContext
@@ -213,21 +213,26 @@ class Tool(Generic[P, R_co]):
         """
         return yes_or_no(await awaited(condition(self._parameters.parse(arguments), context)))
 
-    async def run(self, arguments: str, context: ToolContext) -> ToolOutcome:
-        """Check the arguments once more and execute the call; never raises an `Exception`.
+    async def run(self, arguments: str, context: ToolContext, read: object = UNREAD) -> ToolOutcome:
+        """Execute a call, with what `read` made of its arguments; never raises an `Exception`.
 
         A plain function blocks the event loop unless the tool has `thread=True`. What cannot be
         stopped, a thread or what keeps its cancellation to itself, runs on unheard.
         """
-        try:
-            value = self._parameters.parse(arguments)
-        except Exception as error:  # noqa: BLE001 - validators are user code: the boundary.
-            return ToolOutcome(rejection(self.name, arguments, error), "invalid")
-        call = self._call
+        if read is UNREAD:
+            read, problem = self.read(arguments)
+            if problem is not None:
+                return ToolOutcome(problem, "invalid")
+        call, policy = self._call, self._policy
         if call is None:
             return ToolOutcome(f"Tool {self.name!r} is not run in this process.", "not_run")
         try:
-            return await execute_call(self.name, call, self._policy, value, context)
+            if policy.timeout_s is not None or policy.thread:
+                return await execute_call(self.name, call, policy, read, context)
+            result = call(read, context)
+            if isinstance(result, Awaitable):
+                result = await cast("Awaitable[object]", result)  # isinstance cannot tell of what.
+            return ToolOutcome(result_content(result, policy.result_chars_max), "ok")
         except Exception as error:  # noqa: BLE001 - a tool is user code: the boundary.
             return raised(self.name, error)
 

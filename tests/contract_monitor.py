@@ -150,12 +150,14 @@ def _moved(visit: Visit) -> Iterator[str]:
     over = outcome in promised.ends_by | promised.breaks_by
     seen: dict[Moves, bool] = {
         "turn": not same or after.turn.retries < before.turn.retries,
-        "step": len(after.steps) > len(before.steps),
+        "step": len(after.record.steps) > len(before.record.steps),
         "reply": same and not first and after.turn.reply not in (None, before.turn.reply),
         "close": before.turn.compacted and not after.turn.compacted,
         # Of a turn that is over nobody counts on anything.
         "again": not over and asked and after.turn.compacted and not before.turn.compacted,
-        "question": any(after.rejections.get(k, 0) < n for k, n in before.rejections.items()),
+        "question": any(
+            after.counters.rejections.get(k, 0) < n for k, n in before.counters.rejections.items()
+        ),
     }
     yield from (f"moves: {one} has moved" for one, so in seen.items() if so and one not in may)
     again = before.turn.compacted and asked
@@ -166,7 +168,7 @@ def _moved(visit: Visit) -> Iterator[str]:
         yield "surely: calls are left over"
     if "close" in surely and after.turn.compacted:
         yield "surely: the turn is not closed"
-    if "question" in surely and after.rejections:
+    if "question" in surely and after.counters.rejections:
         yield "surely: the rejections still count"
     taken_up = issubclass(outcome, Calls) and after.turn.calls == before.turn.calls
     if before.turn.calls and promised.settles and not taken_up:

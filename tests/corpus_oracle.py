@@ -167,9 +167,9 @@ class Spot:
             (
                 run.spent.tool_calls > 0,
                 isinstance(first, UserMessage) and len(first.content) > LONG,
-                bool(run.added),
+                bool(run.record.added),
             ),
-            tuple(sorted({**run.rejections, **run.counts}.items())),
+            tuple(sorted({**run.counters.rejections, **run.counters.by_node}.items())),
             (self.gated == turn.number, self.ran),
         )
 
@@ -360,7 +360,7 @@ def _code_of(error: str) -> str:
 
 
 def _nowhere(started: Started) -> Run[Any]:
-    return Run(id="r", graph="g", node="", state=None, setup=started.setup, at=0.0, started_at=0.0)
+    return Run(id="r", node="", state=None, setup=started.setup, at=0.0)
 
 
 def _is_cut(run: Run[Any]) -> bool:

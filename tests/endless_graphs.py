@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from graphloop import END, Graph
 from graphloop.effects import Effect
 from graphloop.events import Event
-from graphloop.front.own_node import node
+from graphloop.front.node_decorator import node
 from graphloop.node_protocol import Kind, Leave, Reaction
 from graphloop.outcomes import Outcome
 from graphloop.run import Run

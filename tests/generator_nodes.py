@@ -15,6 +15,7 @@ from graphloop.node_protocol import Kind, Leave, Reaction, Wait
 from graphloop.outcomes import Aborted, Outcome
 from graphloop.run import Run, evolve
 from graphloop.values import Message, ModelRequest, ToolCall, UserMessage
+from tests.runs import changed
 
 __all__ = ["Finished", "Line", "Programme", "as_chain", "as_generator", "perform"]
 
@@ -88,7 +89,9 @@ class One:
         kind, text = self.line
         note = UserMessage(text, origin="perform")
         if kind == "tell":
-            told = evolve(run, messages=run.messages.append(note), added=run.added.append(note))
+            told = changed(
+                run, messages=run.messages.append(note), added=run.record.added.append(note)
+            )
             return Leave(told, Next())
         effect: Effect
         if kind == "person":

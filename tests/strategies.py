@@ -61,9 +61,10 @@ from graphloop.loop import Standard, standard_edges
 from graphloop.nodes.prepare_step import PrepareStep
 from graphloop.nodes.stop_check import StopCheck
 from graphloop.policy import Rule, refuse_shadowed
-from graphloop.run import Run, Turn, Verdict
+from graphloop.run import Run
 from graphloop.spending import Budget, Spent
 from graphloop.tool_outcome import ToolOutcome
+from graphloop.turn import Turn, Verdict
 from graphloop.values import (
     AssistantMessage,
     AssistantPart,
@@ -314,12 +315,10 @@ def fresh(turn: Turn | None = None, *, messages: Sequence[Message] = QUESTION) -
     """Return a run at the beginning of a turn with the usual tools."""
     return Run(
         id="r",
-        graph="agent",
         node="node",
         state=None,
         setup=setup(),
         at=0.0,
-        started_at=0.0,
         messages=History(messages),
         turn=turn or Turn(number=0, tools=setup().tools),
     )

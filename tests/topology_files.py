@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
 
-__all__ = ["BAD", "RIGHT", "Bad", "with_line"]
+from graphloop import Tool
+from graphloop.front.sub_agents import AgentTool
+from graphloop.front.topology import Topology, load
+from graphloop.topology.registration import Registry
+
+__all__ = ["BAD", "RIGHT", "Bad", "desk", "with_line"]
 
 RIGHT: Final = """\
 graphloop: 1
@@ -39,6 +45,51 @@ class Bad(NamedTuple):
     line: int
     column: int
     said: str
+
+
+_DESK: Final = """\
+graphloop: 1
+name: desk
+start: prepare_step
+tools: [%s]
+nodes:
+  prepare_step: {use: prepare_step}
+  model_call: {use: model_call}
+  gate: {use: gate, rules: %s}
+  execute: {use: execute}
+  append: {use: append}
+  stop_check: {use: stop_check, max_steps: 5}
+edges:
+  prepare_step: {ready: model_call, calls: gate, else: END}
+  model_call: {calls: gate, else: append}
+  gate: {settled: execute, else: append}
+  execute: {held: gate, else: append}
+  append: {answered_calls: stop_check, resend: stop_check, else: END}
+  stop_check: {go: prepare_step, else: END}
+"""
+
+
+def desk(
+    rules: str,
+    *tools: Tool[..., Any] | AgentTool,
+    when: Callable[..., Any] | None = None,
+    edit: Callable[[str], str] = str,
+) -> Topology:
+    """Return the graph of a file, on whose line 8 a gate has these rules.
+
+    Args:
+        rules: the rules, as the file says them.
+        tools: the tools of the file.
+        when: a predicate that the rules may name.
+        edit: changes the file before it is loaded.
+    """
+    names = Registry()
+    for tool in tools:
+        names.tool(tool)
+    if when is not None:
+        names.predicate(when)
+    text = _DESK % (", ".join(tool.name for tool in tools), rules)
+    return load(edit(text), registry=names)
 
 
 def with_line(number: int, line: str) -> str:
@@ -97,24 +148,30 @@ BAD: Final = (
     Bad("duplicate key", with_line(6, "  prepare_step: {use: append}"), 6, 3, "twice, first on"),
     Bad("duplicate top key", RIGHT + "name: other\n", 22, 1, "the key 'name' stands here twice"),
     Bad("key is a number", with_line(5, "  1: {use: prepare_step}"), 5, 3, "found the number 1"),
-    Bad("key is null", with_line(5, "  ~: {use: prepare_step}"), 5, 3, "a key is text"),
+    Bad(
+        "key is null",
+        with_line(5, "  ~: {use: prepare_step}"),
+        5,
+        3,
+        "a key of text, found null",
+    ),
     Bad("key is a list", with_line(5, "  ? [a]\n  : {use: append}"), 5, 5, "found a list"),
-    Bad("a list on top", "- graphloop: 1\n", 1, 1, "a topology is a mapping; found a list"),
+    Bad("a list on top", "- graphloop: 1\n", 1, 1, "expected a mapping, found a list"),
     Bad("a word on top", "graphloop", 1, 1, "found the text 'graphloop'"),
     Bad("unknown top key", RIGHT + "node: {}\n", 22, 1, "Did you mean 'nodes'?"),
-    Bad("missing key", with_line(2, "description: x"), 1, 1, "lacks `name`"),
-    Bad("missing version", with_line(1, "description: x"), 1, 1, "lacks `graphloop`"),
+    Bad("missing key", with_line(2, "description: x"), 1, 1, "`name`"),
+    Bad("missing version", with_line(1, "description: x"), 1, 1, "`graphloop`"),
     Bad("version of tomorrow", with_line(1, "graphloop: 2"), 1, 12, "found 2"),
     Bad("version as a fraction", with_line(1, "graphloop: 1.0"), 1, 12, "found the number 1.0"),
     Bad("version as text", with_line(1, "graphloop: '1'"), 1, 12, "found the text '1'"),
-    Bad("name is a number", with_line(2, "name: 7"), 2, 7, "text was expected; found the number"),
-    Bad("name is nothing", with_line(2, "name:"), 2, 6, "text was expected; found nothing"),
+    Bad("name is a number", with_line(2, "name: 7"), 2, 7, "`name`: expected text"),
+    Bad("name is nothing", with_line(2, "name:"), 2, 6, "`name`: expected text, found nothing"),
     Bad("name is blank", with_line(2, "name: ' '"), 2, 7, "a text that says something"),
     Bad("name is a boolean", with_line(2, "name: true"), 2, 7, "found the boolean true"),
     Bad("unknown start", with_line(3, "start: prepare"), 3, 8, "Did you mean 'prepare_step'?"),
     Bad("node named END", with_line(5, "  END: {use: prepare_step}"), 5, 3, "not a node's name"),
-    Bad("node without use", with_line(6, "  model_call: {model: x}"), 6, 15, "lacks `use`"),
-    Bad("node is a word", with_line(6, "  model_call: model_call"), 6, 15, "is a mapping"),
+    Bad("node without use", with_line(6, "  model_call: {model: x}"), 6, 15, "`use`"),
+    Bad("node is a word", with_line(6, "  model_call: model_call"), 6, 15, "expected a mapping"),
     Bad("unknown use", with_line(6, "  model_call: {use: modelcall}"), 6, 21, "'model_call'?"),
     Bad("an import path", with_line(6, "  model_call: {use: os.system}"), 6, 21, "no kind of node"),
     Bad(
@@ -129,7 +186,7 @@ BAD: Final = (
         with_line(10, "  execute: {use: execute, hold: yes}"),
         10,
         33,
-        "true or false was expected; found the text 'yes'",
+        "`hold`: expected true or false, found the text 'yes'",
     ),
     Bad(
         "a number as text",
@@ -187,7 +244,7 @@ BAD: Final = (
         with_line(9, "    rules: [{allow: a, ttl_s: 3}]"),
         9,
         24,
-        "has no key 'ttl_s'",
+        "`ttl_s`",
     ),
     Bad(
         "unknown predicate",
@@ -246,7 +303,7 @@ BAD: Final = (
         40,
         "leads to 'end'",
     ),
-    Bad("a row is a word", with_line(16, "  gate: execute"), 16, 9, "row of 'gate' is a mapping"),
+    Bad("a row is a word", with_line(16, "  gate: execute"), 16, 9, "`gate`: expected a mapping"),
     Bad(
         "unknown agent",
         with_line(6, "  model_call: {use: child, agent: writer}"),
@@ -264,13 +321,13 @@ BAD: Final = (
     Bad("an include of a text", RIGHT + "agents: {a: {include: b.yaml}}\n", 22, 23, "no folder"),
     Bad("unknown tool", RIGHT + "tools: [search]\n", 22, 9, "no tool is registered as 'search'"),
     Bad("unknown rule", with_line(21, "  - {nevr: deploy}"), 21, 5, "Did you mean 'never'?"),
-    Bad("rules are a word", with_line(21, "  never"), 21, 3, "a list of rules was expected"),
+    Bad("rules are a word", with_line(21, "  never"), 21, 3, "`rules`: expected a list"),
     Bad(
         "an ignore without a reason",
         RIGHT + "ignore: [{node: gate, code: GL6}]\n",
         22,
         10,
-        "lacks `reason`",
+        "`reason`",
     ),
     Bad(
         "an inner graph's mistake",
@@ -279,7 +336,7 @@ BAD: Final = (
         + "edges: {c: {else: END}}}}}\n",
         22,
         70,
-        "true or false was expected; found the number 1",
+        "`hold`: expected true or false, found the number 1",
     ),
 )
 """Kinds of bad files: each is refused with its line and column."""

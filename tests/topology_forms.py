@@ -1,19 +1,24 @@
-"""Reading and writing one form of a topology's file, for tests."""
+"""Reading and writing one node of a topology's file, for tests."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import jsonschema
+import pytest
 
+from graphloop.node_protocol import Node
+from graphloop.outcomes import Outcome
 from graphloop.topology.compose import compose
-from graphloop.topology.forms import Data, Form, Reading, Writing
-from graphloop.topology.node_forms import read_part, write_part
-from graphloop.topology.problems import Complaints, Misread
+from graphloop.topology.diagnostics import Diagnostics, ParseError
+from graphloop.topology.models import Reading, parse
+from graphloop.topology.node_models import NODE
+from graphloop.topology.node_writer import node_data
 from graphloop.topology.registration import Names, Registry
 from graphloop.topology.schema import schema_of
 
-__all__ = ["NAMES", "REGISTRY", "WRITING", "is_valid", "read", "reading", "refusal", "written"]
+__all__ = ["NAMES", "REGISTRY", "is_valid", "read", "reading", "refusal", "written"]
 
 
 def over(arguments: object, context: object) -> bool:
@@ -30,35 +35,33 @@ REGISTRY.predicate(over)
 REGISTRY.function(helps)
 REGISTRY.tool(len, name="search")
 NAMES = Names(REGISTRY, installed=False)
-WRITING = Writing(NAMES, write_part)
 
 
 def reading(*agents: str) -> Reading:
-    """Return what a form may look at in a file with these agents."""
-    return Reading(Complaints("a"), NAMES, read_part, dict.fromkeys(agents))
+    """Return what a model may look at in a file with these agents."""
+    return Reading(Diagnostics("a"), NAMES, dict.fromkeys(agents))
 
 
-def read(form: Form, text: str, *agents: str) -> object:
-    """Return what a form reads in a text."""
+def read(text: str, *agents: str) -> Node[Any, Outcome]:
+    """Return the node that a text says, in a file with these agents."""
     to = reading(*agents)
-    value = form.read(compose(text, to.complaints), to)
-    assert not to.complaints.problems
-    return value
+    made = parse(NODE, compose(text, to.diagnostics), to)
+    assert not to.diagnostics.problems
+    return made
 
 
-def refusal(form: Form, text: str, *agents: str) -> str:
-    """Return what a form says of a text that it refuses."""
+def refusal(text: str, *agents: str) -> str:
+    """Return what is said of a text that is no node."""
     to = reading(*agents)
-    try:
-        form.read(compose(text, to.complaints), to)
-    except Misread:
-        return "\n".join(map(str, to.complaints.problems))
-    raise AssertionError(f"it was read: {text!r}")
+    with pytest.raises(ParseError):
+        parse(NODE, compose(text, to.diagnostics), to)
+    return "\n".join(map(str, to.diagnostics.problems))
 
 
-def written(form: Form, value: object) -> Data:
-    """Return what a form writes."""
-    return form.write(value, WRITING)
+def written(node: Node[Any, Outcome]) -> str:
+    """Return a node as the text of a part, with its name."""
+    data = {**node_data(node, NAMES), "name": node.name}
+    return json.dumps(data)
 
 
 def is_valid(data: Any, names: Names = NAMES, *, open_to_others: bool = False) -> bool:

@@ -1,7 +1,13 @@
-"""`graphloop approve`: an answer to a call that a run waits for, left in its store.
+"""Answer a call that a run waits for; graphloop resume then goes on with it.
 
-The run's code is not loaded: what is asked, and the token that says exactly which call that is,
-stand in the store.
+  graphloop approve 1f3a2b4c c0.0 --store runs.db
+  graphloop approve 1f3a2b4c pay --edit '{"amount": 4}' --store runs.db
+  graphloop approve 1f3a c0.1/c0.0 --deny --reason "too much" --store runs.db
+
+CALL is the call's key, or its beginning, or the name of its tool, if that says which call. The
+first answer counts. --edit gives all the arguments; they have to fit what the run noted of its
+tool. The run's code is not loaded here: its gates see them when the run goes on. A call that may
+have run already takes no --edit: it runs again as it was, or not.
 """
 
 from __future__ import annotations
@@ -10,62 +16,91 @@ import asyncio
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
-from typing import Final
+from typing import Annotated, TypeAlias
+
+import typer
 
 from ..approvals import Approval
 from ..errors import ConfigError, StoreError, nearest
-from ..front.journals import answer_call, open_ask, recorded_asks, root_of
+from ..front.journals import root_of
+from ..front.runs import answer_call, open_ask, recorded_asks
 from ..stores.base import Ask, Mailbox
-from .edits import edited
-from .lines import ask_text, call_text
-from .parked import answered, decision_text
-from .place import Place
-from .request import refuse_blanks
-from .status import Status, tell
-from .stored import find_run, opened
+from .approval import json_object
+from .errors import Status, tell
+from .options import RunId, StorePath, Text
+from .screen import ask_text
+from .stored import Origin, answers_text, find_run, opened
+from .text import call_text
 
-__all__ = ["answer_of", "approve", "find_ask"]
+__all__ = ["approve"]
 
-NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
-NO_MAILBOX: Final = (
-    "{store}: expected a database (a file such as runs.db), found a directory of JSON lines, which "
-    "keeps no answers for later. Answer while the run is driven, in a terminal: {command}"
-)
+Call: TypeAlias = Annotated[
+    str, typer.Argument(metavar="CALL", help="The call's key, or its tool.")
+]
+Deny: TypeAlias = Annotated[bool, typer.Option("--deny", help="Do not let it run.")]
+Reason: TypeAlias = Annotated[
+    str, typer.Option(metavar="TEXT", help="Why; the model reads why not.")
+]
+Edit: TypeAlias = Annotated[
+    Text, typer.Option(metavar="JSON", help="Let it run with these arguments instead.")
+]
 
 
 def approve(
-    run: str, call: str, *, store: str | None, deny: bool, reason: str, edit: str | None
+    run: RunId,
+    call: Call,
+    *,
+    deny: Deny = False,
+    reason: Reason = "",
+    edit: Edit = None,
+    store: StorePath = None,
 ) -> Status:
-    """Leave an answer to a call in the store, for whoever resumes the run.
+    """Leave an answer to a call in the store, for the next resume of the run.
 
     Raises:
         ConfigError: there is no such run or call, it takes no answer, or not these arguments.
-        StoreError: somebody has answered it already.
+        StoreError: it has been answered already.
     """
-    refuse_blanks({"RUN": run, "CALL": call})
-    answer = answer_of(deny=deny, reason=reason, edit=edit)
-    asyncio.run(_approve(run, call, store or "", answer))
+    if deny and edit is not None:
+        raise ConfigError("--deny: expected it or --edit, found both: a denied call does not run.")
+    arguments = None if edit is None else json_object(edit)
+    asyncio.run(_approve(run, call, store, Approval(not deny, reason, arguments)))
     return Status.OK
 
 
-def answer_of(*, deny: bool, reason: str, edit: str | None) -> Approval:
-    """Return what the options say.
+async def _approve(run: str, call: str, where: str | None, answer: Approval) -> None:
+    async with opened(where) as store:
+        found = await find_run(store, run, str(where))
+        origin = Origin(store, str(where), ("TARGET",))
+        if not isinstance(store, Mailbox):
+            raise ConfigError(
+                f"{where}: expected a database (a file such as runs.db), found a directory of JSON "
+                "lines, which keeps no answers for later. Fix: answer in a terminal: "
+                f"{origin.resume_command(found)}"
+            )
+        run_id, key = root_of(found, call)
+        asks = await recorded_asks(store, run_id) or ()
+        ask = _find_ask(asks, run_id, key, await answers_text(store, run_id))
+        posted = await answer_call(store, run_id, ask, answer=answer, now=time.time())
+        answers = await answers_text(store, run_id)
+    if posted != "accepted":
+        raise StoreError(
+            f"{ask.key} of run {run_id!r} was answered already "
+            f"({answers.get(ask.key, 'answered')}): the first answer counts."
+        )
+    how = "denied" if not answer.approved else "approved, edited" if answer.edit else "approved"
+    runs = call_text(ask.name, answer.edit or ask.arguments)
+    sys.stdout.write(f"{how} {runs}, {ask.key} of run {run_id}\n")
+    if ask.unknown and answer.approved:
+        tell("warning: it may have run already; it will run again.")
+    for other in asks:
+        if other.key not in answers:
+            tell(f"still waits for {other.key}: {ask_text(other)}")
+    tell(f"go on with: {origin.resume_command(run_id)}")
 
-    Raises:
-        ConfigError: they contradict each other, or the edit is no JSON object.
-    """
-    if edit is None:
-        return Approval(approved=not deny, reason=reason)
-    if deny:
-        raise ConfigError("expected --deny or --edit, found both: what is denied does not run.")
-    return Approval(approved=True, reason=reason, arguments=edited(edit))
 
-
-def find_ask(
-    asks: Sequence[Ask], run_id: str, call: str, answers: Mapping[str, str] = NOTHING
-) -> Ask:
-    """Return what is asked about `call`: its key, a beginning of it, or its tool, if only one has.
+def _find_ask(asks: Sequence[Ask], run_id: str, call: str, answers: Mapping[str, str]) -> Ask:
+    """Return what is asked about `call`: its key, a beginning of it, or its tool's name.
 
     A call that is in `answers` (how it was answered, by its key) is meant by its whole key only.
 
@@ -73,53 +108,26 @@ def find_ask(
         ConfigError: nothing is, or it is not clear what, or it takes no approval.
         StoreError: what it names has been answered already.
     """
-    if call in [one.key for one in asks]:
+    if call in [ask.key for ask in asks]:
         return open_ask(asks, run_id, call)
-    meant = [one for one in asks if one.name == call or one.key.startswith(call)]
-    still_open = [one for one in meant if one.key not in answers]
-    if len(still_open) > 1:
-        raise ConfigError(
-            f"expected one call, found {len(still_open)} that {call!r} can mean: "
-            f"{_listed(still_open)}. Name it by its key"
-        )
-    if still_open:
+    meant = [ask for ask in asks if ask.name == call or ask.key.startswith(call)]
+    waiting = [ask for ask in asks if ask.key not in answers]
+    still_open = [ask for ask in meant if ask in waiting]
+    if len(still_open) == 1:
         return open_ask(asks, run_id, still_open[0].key)
+    if still_open:
+        raise ConfigError(
+            f"{call}: expected one call, found {len(still_open)}: {_listed(still_open)}. Fix: name "
+            "it by its key."
+        )
     if meant:
-        told = ", ".join(f"{_listed([one])} ({answers[one.key]})" for one in meant)
-        raise StoreError(f"answered already: {told}. The first answer counts.")
-    waiting = [one for one in asks if one.key not in answers]
-    names = [name for one in waiting for name in (one.name, one.key)]
+        raise StoreError(f"answered already: {_listed(meant)}. The first answer counts.")
+    names = [name for ask in waiting for name in (ask.name, ask.key)]
     raise ConfigError(
-        f"run {run_id!r} does not wait for {call!r}; it waits for "
-        f"{_listed(waiting) or 'nothing'}.{nearest(call, names)}"
+        f"run {run_id!r} does not wait for {call!r}; it waits for {_listed(waiting) or 'nothing'}."
+        f"{nearest(call, names)}"
     )
 
 
 def _listed(asks: Sequence[Ask]) -> str:
-    return ", ".join(f"{one.key} {call_text(one.name, one.arguments)}" for one in asks)
-
-
-async def _approve(run: str, call: str, where: str, answer: Approval) -> None:
-    async with opened(where) as store:
-        found = await find_run(store, run, where)
-        if not isinstance(store, Mailbox):
-            command = Place(store, where, "").resume_command(found, "--target", "TARGET")
-            raise ConfigError(NO_MAILBOX.format(store=where, command=command))
-        run_id, key = root_of(found, call)
-        asks = await recorded_asks(store, run_id) or ()
-        ask = find_ask(asks, run_id, key, answered(await store.posted(run_id)))
-        posted = await answer_call(store, run_id, ask, answer=answer, now=time.time())
-        answers = answered(await store.posted(run_id))
-    if posted != "accepted":
-        said = answers.get(ask.key, "answered")
-        raise StoreError(
-            f"{ask.key} of run {run_id!r} was answered already ({said}): the first answer counts."
-        )
-    runs = call_text(ask.name, answer.edit or ask.arguments)
-    sys.stdout.write(f"{decision_text(answer)} {runs}, {ask.key} of run {run_id}\n")
-    if ask.unknown and answer.approved:
-        tell("warning: it may have run already; it will run again.")
-    for one in asks:
-        if one.key not in answers:
-            tell(f"still waits for {one.key}: {ask_text(one)}")
-    tell(f"go on with: {Place(store, where, '').resume_command(run_id)}")
+    return ", ".join(f"{ask.key} {call_text(ask.name, ask.arguments)}" for ask in asks)

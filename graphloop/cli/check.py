@@ -1,12 +1,24 @@
-"""`graphloop check`: what is proven of a graph, and what is wrong with it."""
+"""Prove what can be proven of a graph, and tell what is wrong with it.
+
+  graphloop check examples/custom_topology
+  graphloop check my_package.desk:graph --json
+  graphloop check my_package.desk:graph --draw proof.svg
+  graphloop check desk.yaml --with desk.py --proven GL2,GL3
+  graphloop check desk.yaml --rule '{never: deploy, before: review}'
+
+What cannot be decided is unknown, and no error: with --proven these codes have to be proven; all
+are GL1 to GL13, but for GL12 (about your rules).
+
+Exit status: 0 nothing is wrong, 1 something is, or is not proven that has to be, 2 wrong usage.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Final
+from typing import Annotated, Final, TypeAlias
 
-from ..errors import ConfigError, GraphError
+import typer
+
+from ..errors import GraphError
 from ..front.agent import Agent
 from ..front.world import split_tools
 from ..overlays.proof import proof_marks
@@ -17,96 +29,94 @@ from ..providers.script import ScriptedModel
 from ..temporal import rules_of
 from ..tools import Toolbox
 from ..topology.temporal_form import rules_of_texts
-from .found import draw_found, drawn_to
-from .lines import safe_json
-from .output import printed, refuse_mixed, tell_found
-from .request import refuse_blanks
-from .status import Status, put_file, tell
-from .target import STANDARD, Loop, load_target, standard_target
+from .errors import Status, tell
+from .options import Json, Registers, RuleTexts, TargetArgument, Text
+from .output import (
+    draw_findings,
+    findings_suffix,
+    print_file,
+    print_report,
+    refuse_mixed,
+    stdout_suffix,
+    write_file,
+)
+from .target import Loop, load_target, register
+from .text import safe_json
 
 __all__ = ["check"]
 
-SARIF: Final = (".sarif", ".sarif.json", ".json")
-"""What SARIF is called."""
+SARIF_SUFFIXES: Final = (".sarif", ".sarif.json", ".json")
+
+Sarif: TypeAlias = Annotated[
+    Text, typer.Option(metavar="FILE", help="Write SARIF as well; - is stdout.")
+]
+Draw: TypeAlias = Annotated[
+    Text, typer.Option(metavar="FILE", help="Draw what was found as well; -.txt is stdout.")
+]
+Proven: TypeAlias = Annotated[
+    Text, typer.Option(metavar="CODES", help="Fail unless these are proven: GL2,GL3, or all.")
+]
 
 
-def check(
-    target: str,
+def check(  # noqa: PLR0913 - the options of a command are its parameters
+    target: TargetArgument,
     *,
-    as_json: bool,
-    sarif: str | None = None,
-    draw: str | None = None,
-    proven: str | None = None,
-    rules: Sequence[str] = (),
+    sarif: Sarif = None,
+    draw: Draw = None,
+    proven: Proven = None,
+    rule: RuleTexts = None,
+    registers: Registers = None,
+    as_json: Json = False,
 ) -> Status:
     """Print the report on `target`; a graph that cannot even be built has one, too.
-
-    Args:
-        target: what to check.
-        as_json: whether the report is JSON.
-        sarif: a file for the report as SARIF; `-` prints it in place of the report.
-        draw: a file for the graph with the report laid over it; on stdout, and the report is told
-            on stderr then.
-        proven: codes that must be proven, with commas between them, or `all` without the rules
-            that nobody gave.
-        rules: temporal rules besides the target's own, each a text.
 
     Raises:
         ConfigError: the target cannot be loaded for another reason than its graph's table, or the
             file cannot be written.
     """
-    drawn, told = drawn_to(draw), printed("--sarif", sarif, SARIF)
-    refuse_mixed({"--json": as_json, "--sarif": told is not None, "--draw": drawn is not None})
+    register(registers)
+    drawn, printed = findings_suffix(draw), stdout_suffix("--sarif", sarif, SARIF_SUFFIXES)
+    refuse_mixed({"--json": as_json, "--sarif": printed is not None, "--draw": drawn is not None})
     wanted = _wanted(proven)
-    refuse_blanks({f"--rule {at}": one for at, one in enumerate(rules, 1)})
-    own = rules_of_texts(rules, "--rule")
+    own = rules_of_texts(rule or (), "--rule")
     try:
         loop, tools = _loaded(target)
-        graph, given = (
-            (loop.graph, loop.options.get("rules", ())) if isinstance(loop, Agent) else (loop, ())
-        )
-        report = graph.check(rules=rules_of(given) & own, tools=tools)
+        graph = loop.graph if isinstance(loop, Agent) else loop
+        rules = rules_of(loop.options.get("rules", ())) & own if isinstance(loop, Agent) else own
+        report = graph.check(rules=rules, tools=tools)
         if draw is not None:
-            draw_found(graph, draw, proof_marks(graph, report))
+            draw_findings(graph, draw, proof_marks(graph, report))
     except GraphError as error:
         # There is no graph to draw.
         report = Report.from_error(error)
-    if sarif is not None and told is None:
-        _write(Path(sarif), to_sarif([report]))
-    if told is not None or as_json:
-        put_file(f"{safe_json(report.to_json() if told is None else to_sarif([report]))}\n")
+    if sarif is not None and printed is None:
+        write_file("--sarif", sarif, to_sarif([report]))
+    if printed is not None or as_json:
+        print_file(safe_json(report.to_json() if as_json else to_sarif([report])))
     else:
-        tell_found(f"{report}", beside=drawn)
-    lacking = [one for one in wanted if one not in report.proven]
+        print_report(f"{report}", beside=drawn)
+    lacking = [code for code in wanted if code not in report.proven]
     if lacking:
-        tell(f"not proven, and --proven says that it has to be: {', '.join(lacking)}")
+        tell(f"--proven: expected {', '.join(lacking)} to be proven, found no proof.")
     return Status.OK if report.ok and not lacking else Status.FAILED
 
 
 def _loaded(text: str) -> tuple[Loop, tuple[str, ...]]:
     """Load what `text` names, and the tools that runs of a graph may call; none if unknown."""
-    target = standard_target() if text == STANDARD else load_target(text, (STANDARD,))
+    target = load_target(text)
     loop = target.loop(ScriptedModel(()))
     if isinstance(loop, Agent) or not target.tools:
         return loop, ()
     own, agents = split_tools(target.tools)
-    below = [name for one in agents.values() for name in one.opener.tool_names]
-    known = [*[one.name for one in Toolbox(own).specs], *below, *(loop.tool_names or ())]
+    children = [name for agent in agents.values() for name in agent.opener.tool_names]
+    known = [*[spec.name for spec in Toolbox(own).specs], *children, *(loop.tool_names or ())]
     return loop, tuple(dict.fromkeys(known))
 
 
 def _wanted(proven: str | None) -> tuple[str, ...]:
     """Return the codes that must be proven."""
-    refuse_blanks({"--proven": proven})
     if proven is None:
         return ()
     if proven == "all":
         return tuple([code for code in PROPERTIES if code != "GL12"])
-    return codes("--proven", [one.strip() for one in proven.split(",")])
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(f"{text}\n", encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"--sarif: {str(path)!r} cannot be written: {error}") from error
+    return codes("--proven", [code.strip() for code in proven.split(",")])

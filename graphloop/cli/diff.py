@@ -1,83 +1,87 @@
-"""`graphloop diff`: what was changed in a graph, and whether it promises less now."""
+"""Tell how a graph differs from an earlier one, and what that means.
+
+  graphloop diff old.yaml new.yaml
+  graphloop diff old/desk.py desk.py -o changes.svg
+  graphloop diff old.yaml new.yaml --rule '{never: pay, before: review}'
+
+It lists rows and parameters, and what the later graph promises less: a guard that can be passed
+by, a gate that lets through more, a bound that grew, a rule that is gone or can be broken, an act,
+a tool or an agent that is new. A renamed node is another node; the code of functions is not
+compared.
+
+Exit status: 0 nothing got weaker, 1 something did, 2 wrong usage.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Annotated, TypeAlias
 
-from ..errors import ConfigError
+import typer
+
 from ..front.agent import Agent
 from ..front.graph import Graph
 from ..overlays.changes import changes_picture
-from ..overlays.levels import level_of
-from ..proofs.difference import difference
-from ..proofs.rule_changes import refuse_unknown
-from ..temporal import Rules, rules_of
+from ..proofs.compare import compare
 from ..topology.registration import registry
 from ..topology.temporal_form import rules_of_texts
 from ..views.render import save_picture, written
-from .draw import theme_of
-from .lines import safe_json
-from .output import PICTURES, printed, put, refuse_mixed, tell_found
-from .request import refuse_blanks
-from .status import Status
-from .target import load_loop
+from ..views.theme import THEMES
+from .errors import Status
+from .options import Json, Registers, RuleTexts, Text, Theme, Themed
+from .output import PICTURES, print_file, print_report, refuse_mixed, stdout_suffix
+from .target import load_loop, register
+from .text import safe_json
 
 __all__ = ["diff"]
 
+Before: TypeAlias = Annotated[
+    str, typer.Argument(metavar="BEFORE", help="A TARGET; Python is executed.")
+]
+After: TypeAlias = Annotated[str, typer.Argument(metavar="AFTER", help="The later graph.")]
+Output: TypeAlias = Annotated[
+    Text, typer.Option("-o", "--output", metavar="FILE", help="Draw it: svg, png, pdf, mmd, dot.")
+]
+
 
 def diff(  # noqa: PLR0913 - the options of a command are its parameters
-    before: str,
-    after: str,
+    before: Before,
+    after: After,
     *,
-    as_json: bool = False,
-    output: str | None = None,
-    theme: str = "light",
-    level: str = "node",
-    rules: Sequence[str] = (),
+    output: Output = None,
+    theme: Themed = Theme.LIGHT,
+    rule: RuleTexts = None,
+    registers: Registers = None,
+    as_json: Json = False,
 ) -> Status:
     """Print how the graph `after` differs from the graph `before`; failed if it promises less.
-
-    Args:
-        before: the earlier graph, as a target.
-        after: the later one.
-        as_json: whether the difference is printed as JSON.
-        output: a file to draw it into; on stdout, and the difference is told on stderr then.
-        theme: the name of the drawing's theme.
-        level: how near the drawing is seen.
-        rules: temporal rules that are decided on both graphs, each a text.
 
     Raises:
         ConfigError: a target cannot be loaded, the file cannot be drawn, or an option cannot work.
         GraphError: one of the graphs has no correct table.
     """
-    refuse_blanks({"BEFORE": before, "AFTER": after, "--output": output})
-    refuse_blanks({f"--rule {at}": one for at, one in enumerate(rules, 1)})
-    colours, seen = theme_of(theme), level_of(level)
-    if output is None and seen != "node":
-        raise ConfigError("--level would have no effect without a picture: name a file with -o.")
-    drawn = printed("-o", output, PICTURES)
+    register(registers)
+    drawn = stdout_suffix("-o", output, PICTURES)
     refuse_mixed({"--json": as_json, "-o": drawn is not None})
-    own = rules_of_texts(rules, "--rule")
+    own = rules_of_texts(rule or (), "--rule")
     # Both may register tools of the same names.
     with registry.set_back():
-        old, of_old = _loaded(before)
+        old = _loaded(before)
     with registry.set_back():
-        new, of_new = _loaded(after)
-    refuse_unknown(old, new, own)
-    found = difference(old, new, of_new & own, rules_before=of_old & own)
+        new = _loaded(after)
+    found = compare(old, new, own)
     if output is not None:
-        shown = changes_picture(old, new, found, seen)
+        shown = changes_picture(old, new, found)
         if drawn is None:
-            save_picture(shown, output, colours)
+            save_picture(shown, output, THEMES[theme])
         else:
-            put(written(shown, drawn, colours), drawn)
-    tell_found(safe_json(found.to_json()) if as_json else f"{found}", beside=drawn)
+            print_file(written(shown, drawn, THEMES[theme]), drawn)
+    if as_json:
+        print_file(safe_json(found.to_json()))
+    else:
+        print_report(f"{found}", beside=drawn)
     return Status.FAILED if found.weaker else Status.OK
 
 
-def _loaded(text: str) -> tuple[Graph[None], Rules]:
-    """Load what `text` names, with the temporal rules that an agent has among its options."""
+def _loaded(text: str) -> Graph[None]:
     loop = load_loop(text)
-    if isinstance(loop, Agent):
-        return loop.graph, rules_of(loop.options.get("rules", ()))
-    return loop, Rules()
+    return loop.graph if isinstance(loop, Agent) else loop

@@ -1,44 +1,97 @@
-"""`graphloop draw`: the diagram of a graph, printed from the table that runs."""
+"""Draw a graph from the table that runs; without -o, print it as Mermaid.
+
+  graphloop draw agent -o loop.svg
+  graphloop draw examples/custom_topology -o topology.png
+  graphloop draw my_package.desk:graph --text --level phase
+  graphloop draw --run 4f2a -o did.svg --store runs.db
+  graphloop draw --run 4f2a --sequence --text
+  graphloop draw my_package.desk:graph --check -o proof.svg
+
+Without TARGET, the standard loop is drawn, or the graph of --run. A file's suffix says how it is
+drawn: svg, png, pdf, mmd (Mermaid), dot, txt, scxml, xstate.json; a --sequence is mmd or txt only.
+`-` is stdout; -.txt, -.dot, -.svg and so on say in which notation.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeAlias
+
+import typer
 
 from ..effects import AskHuman, CallTool
-from ..errors import ConfigError, nearest
+from ..errors import ConfigError
 from ..front.agent import Agent
 from ..front.answers import path_key
 from ..front.family import family_of
 from ..front.graph import Graph
-from ..front.journals import typed
-from ..overlays.levels import level_of, level_picture
+from ..front.journals import root_of, typed
+from ..overlays.levels import level_picture
 from ..overlays.proof import proof_marks
 from ..providers.script import ScriptedModel
 from ..run import Run
 from ..views.family import Family
 from ..views.marks import Marks
 from ..views.render import is_machine, machine, save, save_picture, written
-from ..views.sequence import sequence
-from ..views.sequence_mermaid import sequence_mermaid
-from ..views.sequence_text import sequence_text
-from ..views.theme import THEMES, Theme
+from ..views.sequence import sequence, sequence_mermaid, sequence_text
+from ..views.theme import THEMES
 from ..views.trace import Trace, family_trace, trace_marks
-from .journal import Journal, read, read_answers, read_below
-from .output import MACHINES, PICTURES, printed, put
-from .request import DrawRequest, refuse_twice
-from .status import Status
-from .target import STANDARD, load_target, standard_target
+from .errors import Status
+from .options import TARGET, Level, Near, Registers, StorePath, Text, Theme, Themed
+from .output import MACHINES, PICTURES, print_file, stdout_suffix, write_file
+from .stored import Journal, answers_text, opened, read
+from .target import STANDARD, load_target, refuse_options, register
 
-__all__ = ["draw", "theme_of"]
+__all__ = ["draw"]
 
 SEQUENCES: Final = (".mmd", ".txt")
 """The notations of a sequence."""
 
+Output: TypeAlias = Annotated[
+    Text,
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="svg, png, pdf, mmd, dot or txt; - is stdout, -.txt or -.dot say how.",
+    ),
+]
+AsText: TypeAlias = Annotated[bool, typer.Option("--text", help="Print it for a terminal.")]
+Expand: TypeAlias = Annotated[
+    bool, typer.Option("--expand", help="Draw the graphs that nodes run, too.")
+]
+Check: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--check", help="Draw what check finds: gated nodes shaded, a way to a fault numbered."
+    ),
+]
+Runs: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--run", metavar="RUN", help="Draw what this run did; may be repeated."),
+]
+InOrder: TypeAlias = Annotated[
+    bool, typer.Option("--sequence", help="Draw the messages of one --run in their order.")
+]
 
-def draw(request: DrawRequest) -> Status:
+
+def draw(  # noqa: PLR0913 - the options of a command are its parameters
+    target: Annotated[Text, TARGET] = None,
+    output: Output = None,
+    *,
+    text: AsText = False,
+    theme: Themed = Theme.LIGHT,
+    level: Near = Level.NODE,
+    expand: Expand = False,
+    check: Check = False,
+    run: Runs = None,
+    store: StorePath = None,
+    in_order: InOrder = False,
+    registers: Registers = None,
+) -> Status:
     """Draw a graph into a file, or as text on stdout; without an output, as Mermaid.
 
     Raises:
@@ -47,118 +100,103 @@ def draw(request: DrawRequest) -> Status:
         StoreError: a run's journal cannot be read.
         IllegalEvent: a run is of another graph, or of an earlier one.
     """
-    request.refuse_useless()
-    theme, level = theme_of(request.theme), level_of(request.level)
-    journals = [asyncio.run(read(request.store, one)) for one in request.runs]
-    refuse_twice([one.run_id for one in journals])
-    graph, family = _loaded(_target(request.target, journals))
-    output = request.output
-    if output is None:
-        output = "-.txt" if request.text else "-"
-    elif request.text:
-        raise ConfigError("--text prints to the terminal: for a file, name it with -o loop.txt.")
-    if request.sequence:
-        return _sequence(graph, journals[0], output)
-    suffix = printed("-o", output, (*PICTURES, *MACHINES))
+    register(registers)
+    _refuse_useless({"--check": check, "--run": bool(run)}, "they would lie upon each other")
+    nears = {"--expand": expand, "--level": level is not Level.NODE}
+    if in_order:
+        for name, is_given in nears.items():
+            _refuse_useless({name: is_given, "--sequence": True}, "a sequence shows no nodes")
+        if len(run or ()) != 1:
+            raise ConfigError(f"--sequence: expected one --run, found {len(run or ())}.")
+    if text and output is not None:
+        raise ConfigError("--text prints to the terminal. Fix: for a file, write -o loop.txt.")
+    output = output or ("-.txt" if text else "-")
+    journals = [asyncio.run(read(store, name)) for name in dict.fromkeys(run or ())]
+    if len({journal.run_id for journal in journals}) < len(run or ()):
+        raise ConfigError("--run names a run twice, and it would count as two. Fix: name it once.")
+    named = target or (journals[0].target(None) if journals else STANDARD)
+    graph, family = _loaded(named)
+    if in_order:
+        return _draw_sequence(graph, journals[0], output)
+    suffix = stdout_suffix("-o", output, (*PICTURES, *MACHINES))
     if is_machine(output):
-        _refuse_looks(request, output)
+        looks = {**nears, "--theme": theme is not Theme.LIGHT, "--check": check, "--run": bool(run)}
+        given = [name for name, is_given in looks.items() if is_given]
+        refuse_options(dict.fromkeys(given, ""), f"{output} is a state machine, of all nodes")
         if suffix is not None:
-            put(machine(graph, output), suffix)
+            print_file(machine(graph, output))
             return Status.OK
         save(graph, output)
     else:
-        marks = _marks(graph, family, journals, request)
-        drawn = level_picture(family, level, marks or Marks(), expand=request.expand)
+        marks = _marks(graph, family, journals, store, check=check)
+        drawn = level_picture(family, level.value, marks, expand=expand)
         if suffix is not None:
-            put(written(drawn, suffix, theme), suffix)
+            print_file(written(drawn, suffix, THEMES[theme]), suffix)
             return Status.OK
-        save_picture(drawn, output, theme)
+        save_picture(drawn, output, THEMES[theme])
     sys.stdout.write(
         f"{output}: graph {graph.name!r}, {len(graph.nodes)} nodes, {len(graph.edges)} edges\n"
     )
     return Status.OK
 
 
-def theme_of(name: str) -> Theme:
-    """Return the theme of that name.
-
-    Raises:
-        ConfigError: there is none.
-    """
-    if name not in THEMES:
-        raise ConfigError(
-            f"expected --theme to be {' or '.join(THEMES)}, found {name!r}.{nearest(name, THEMES)}"
-        )
-    return THEMES[name]
-
-
-def _target(given: str | None, journals: list[Journal]) -> str:
-    return given or (journals[0].target_or(None) if journals else STANDARD)
+def _refuse_useless(given: dict[str, bool], why: str) -> None:
+    """Refuse two options that do not go together."""
+    if all(given.values()):
+        raise ConfigError(f"{' and '.join(given)}: expected one of them, found both: {why}.")
 
 
 def _loaded(text: str) -> tuple[Graph[None], Family]:
     """Load the graph that `text` names, and the agents that it may run."""
-    model = ScriptedModel(())
-    target = standard_target() if text == STANDARD else load_target(text, (STANDARD,))
-    loop = target.loop(model)
+    target = load_target(text)
+    loop = target.loop(ScriptedModel(()))
     graph = loop.graph if isinstance(loop, Agent) else loop
     return graph, family_of(loop, target.tools)
 
 
 def _marks(
-    graph: Graph[None], family: Family, journals: list[Journal], request: DrawRequest
-) -> Marks | None:
-    if request.check:
+    graph: Graph[None],
+    family: Family,
+    journals: Sequence[Journal],
+    store: str | None,
+    *,
+    check: bool,
+) -> Marks:
+    if check:
         return proof_marks(graph, graph.check(), family=family)
     if not journals:
-        return None
-    traces = [asyncio.run(_trace(family, one, request.store)) for one in journals]
+        return Marks()
+    traces = [asyncio.run(_trace(family, journal, store)) for journal in journals]
     return trace_marks(graph, traces, family)
 
 
-async def _trace(family: Family, journal: Journal, store: str | None) -> Trace:
+async def _trace(family: Family, journal: Journal, where: str | None) -> Trace:
     """Return what a run has done, with what was answered since it was driven."""
-    below = await read_below(store, journal.run_id)
-    answers = await read_answers(store, journal.run_id)
+    above = f"{journal.run_id}/"
+    async with opened(where) as store:
+        answers = await answers_text(store, root_of(journal.run_id, "")[0])
+        known = [run_id for run_id in await store.runs() if run_id.startswith(above)]
+        children = {run_id.removeprefix(above): await store.load(run_id) for run_id in known}
 
     def answered(run: Run[Any], ask: AskHuman | CallTool) -> str:
         return answers.get(path_key(run, ask), "")
 
-    return family_trace(family, journal.events, below, typed, answered)
+    return family_trace(family, journal.events, children, typed, answered)
 
 
-def _refuse_looks(request: DrawRequest, output: str) -> None:
-    """Refuse what a state machine cannot show, rather than leaving it out."""
-    looks = {
-        "--level": request.level != "node",
-        "--expand": request.expand,
-        "--theme": request.theme != "light",
-        "--check": request.check,
-        "--run": bool(request.runs),
-    }
-    if given := [name for name, is_given in looks.items() if is_given]:
-        raise ConfigError(
-            f"{' and '.join(given)} would have no effect: {output!r} is a state machine, which has "
-            "all nodes and nothing else. Leave it out, or draw a picture."
-        )
-
-
-def _sequence(graph: Graph[None], journal: Journal, output: str) -> Status:
+def _draw_sequence(graph: Graph[None], journal: Journal, output: str) -> Status:
     said = sequence(graph, typed(graph, journal.events))
-    to_stdout = printed("-o", output, SEQUENCES)
+    to_stdout = stdout_suffix("-o", output, SEQUENCES)
     suffix = to_stdout or Path(output).suffix
     if suffix not in SEQUENCES:
         raise ConfigError(
-            f"--sequence is drawn as Mermaid or as text: expected -o FILE.mmd or FILE.txt, "
-            f"found {output!r}."
+            f"--sequence: expected -o FILE.mmd or FILE.txt, found {output!r}: it is drawn as "
+            "Mermaid or as text."
         )
     text = sequence_text(said) if suffix == ".txt" else sequence_mermaid(said)
     if to_stdout is not None:
-        put(text, to_stdout)
+        print_file(text, to_stdout)
         return Status.OK
-    try:
-        Path(output).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"--output: {output!r} cannot be written: {error}") from error
+    write_file("-o", output, text)
     sys.stdout.write(f"{output}: run {journal.run_id}, {len(said)} messages\n")
     return Status.OK

@@ -1,30 +1,50 @@
-"""`graphloop fork`: a run's past under a new id, to go on differently from there."""
+"""Copy a run up to one of its events, to go on differently; print the copy's id.
+
+  graphloop replay 1f3a2b4c --store runs.db     numbers the events
+  graphloop fork 1f3a2b4c --at 4 --store runs.db
+  graphloop fork 1f3a2b4c --at 4 --as second-try --store runs.db
+
+The original stays as it is. Answers that were not applied by event N stay behind; child runs that
+started later do, too. A copy that would act on what a person approved before N is refused: fork
+before it, or say --share-approvals.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import sys
+from typing import Annotated, TypeAlias
+
+import typer
 
 from ..events import Decided
 from ..front.journals import fork_run
-from ..stores.opening import open_store
-from .journal import read
-from .place import Place
-from .request import refuse_blanks
-from .status import Status, tell
-from .stored import opened
+from .errors import Status, tell
+from .options import Registers, RunId, StorePath, TargetOption, Text
+from .stored import Origin, opened, read
+from .target import register
 
 __all__ = ["fork"]
 
+At: TypeAlias = Annotated[int, typer.Option(metavar="N", help="The last event that the copy has.")]
+NewId: TypeAlias = Annotated[
+    Text, typer.Option("--as", metavar="NEW", help="The copy's id; made up if not given.")
+]
+Share: TypeAlias = Annotated[
+    bool,
+    typer.Option("--share-approvals", help="Let the copy act on what people approved before N."),
+]
 
-def fork(
-    run: str,
+
+def fork(  # noqa: PLR0913 - the options of a command are its parameters
+    run: RunId,
     *,
-    store: str | None,
-    at: int,
-    new_id: str | None,
-    target: str | None,
-    share: bool = False,
+    at: At,
+    new_id: NewId = None,
+    store: StorePath = None,
+    target: TargetOption = None,
+    share: Share = False,
+    registers: Registers = None,
 ) -> Status:
     """Copy a run up to event `at`, and print the id of the copy.
 
@@ -33,19 +53,19 @@ def fork(
             tells apart; or the copy would act on an approval, and may not.
         StoreError: the id is taken.
     """
-    refuse_blanks({"RUN": run, "--as": new_id, "--target": target})
+    register(registers)
     journal = asyncio.run(read(store, run))
     journal.check_number("--at", at)
-    approved = any(isinstance(one, Decided) and one.approved for one in journal.events[:at])
+    approved = any(isinstance(event, Decided) and event.approved for event in journal.events[:at])
     graph = journal.graph(target) if journal.has_children or approved else None
-    where = store or ""
+    words = (target,) if target else journal.noted or ("TARGET",)
 
-    async def copied() -> str:
-        async with opened(where) as opened_store:
-            return await fork_run(graph, opened_store, journal.run_id, at, new_id, share=share)
+    async def copied() -> tuple[str, str]:
+        async with opened(store) as found:
+            copy = await fork_run(graph, found, journal.run_id, at, new_id, share=share)
+            return copy, Origin(found, str(store), words).resume_command(copy)
 
-    copy = asyncio.run(copied())
+    copy, command = asyncio.run(copied())
     sys.stdout.write(f"{copy}\n")
-    place = Place(open_store(where), where, target or journal.target or "TARGET")
-    tell(f"go on with: {place.resume_command(copy)}")
+    tell(f"go on with: {command}")
     return Status.OK

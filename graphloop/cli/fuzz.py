@@ -1,95 +1,122 @@
-"""`graphloop fuzz`: a graph in hundreds of hostile worlds, and the simplest that it fails in."""
+"""Run a graph in hundreds of hostile worlds; tell the simplest it fails in.
+
+  graphloop fuzz examples/custom_topology
+  graphloop fuzz my_package.desk:graph --seeds 5000 --draw coverage.svg
+  graphloop fuzz desk/topology.py --rule '{never: tool:pay, before: review}'
+  graphloop fuzz my_package.desk:graph --replay f1-TLgpcAAAAAAAAAEB
+
+The model, the tools, the people, the child runs and your own functions are played by an adversary;
+processes die and runs are stopped at any moment. Nothing real is called. A seed always makes the
+same world; so does a token, as long as the graph and its tools are the same. TOOLS and STATE of the
+file are used as by graphloop run. Ctrl-C prints what was found so far.
+
+Exit status: 0 nothing was found, 1 a run did what it must not, 2 wrong usage, 130 it was
+interrupted.
+"""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterable
+from typing import Annotated, Final, TypeAlias
+
+import typer
 
 from ..errors import ConfigError
 from ..front.agent import Agent
 from ..fuzz import fuzzing
-from ..fuzz.report import FuzzReport
 from ..providers.script import ScriptedModel
-from ..temporal import Rules
 from ..topology.temporal_form import rules_of_texts
-from .found import draw_found, drawn_to
-from .lines import safe_json
-from .output import refuse_mixed, tell_found
-from .request import FuzzRequest
-from .status import Status, put_file
-from .target import STANDARD, Loop, Target, load_target
+from .errors import Status
+from .options import Json, Registers, RuleTexts, TargetArgument, Text
+from .output import draw_findings, findings_suffix, print_file, print_report, refuse_mixed
+from .target import load_target, register
+from .text import safe_json
 
 __all__ = ["fuzz"]
 
 SEEDS: Final = 200
 
+Seeds: TypeAlias = Annotated[int | None, typer.Option(metavar="N", help="How many worlds (200).")]
+Seed: TypeAlias = Annotated[
+    int | None, typer.Option(metavar="S", help="The first seed; without --seeds, the only seed.")
+]
+Token: TypeAlias = Annotated[
+    Text,
+    typer.Option("--replay", metavar="TOKEN", help="Run the world again whose token was printed."),
+]
+Events: TypeAlias = Annotated[
+    int, typer.Option(metavar="N", help="After how many events a run is endless.")
+]
+Draw: TypeAlias = Annotated[
+    Text, typer.Option(metavar="FILE", help="Draw the coverage: svg, png, pdf, mmd or dot.")
+]
 
-def fuzz(request: FuzzRequest) -> Status:
-    """Do what `request` asks, and return the exit status.
+
+def fuzz(  # noqa: PLR0913 - the options of a command are its parameters
+    target: TargetArgument,
+    *,
+    seeds: Seeds = None,
+    seed: Seed = None,
+    rule: RuleTexts = None,
+    token: Token = None,
+    events: Events = fuzzing.EVENTS_MAX,
+    draw: Draw = None,
+    registers: Registers = None,
+    as_json: Json = False,
+) -> Status:
+    """Fuzz what `target` names, and return the exit status.
 
     Raises:
         ConfigError: the target cannot be loaded, or an option cannot work.
     """
-    request.refuse_useless()
-    drawn = drawn_to(request.draw)
-    refuse_mixed({"--json": request.as_json, "--draw": drawn is not None})
-    rules = rules_of_texts(request.rules, "--rule")
-    model = ScriptedModel(())
-    target = Target("", ready=Agent(model)) if request.target == STANDARD else _loaded(request)
-    loop = target.loop(model)
-    report = _report(request, loop, target, rules)
-    if request.draw is not None:
-        graph = loop.graph if isinstance(loop, Agent) else loop
-        draw_found(graph, request.draw, report.coverage.marks)
-    if request.as_json:
-        put_file(f"{safe_json(report.to_json())}\n")
+    register(registers)
+    if token is not None and (seeds, seed) != (None, None):
+        raise ConfigError(
+            "--seeds and --seed would have no effect beside --replay, which names its world. "
+            "Fix: leave one of them out."
+        )
+    drawn = findings_suffix(draw)
+    refuse_mixed({"--json": as_json, "--draw": drawn is not None})
+    found = load_target(target)
+    loop = found.loop(ScriptedModel(()))
+    graph, tools = (loop.graph, ()) if isinstance(loop, Agent) else (loop, found.tools)
+    rules, state = rules_of_texts(rule or (), "--rule"), found.state
+    if token is not None:
+        report = fuzzing.replay_token(
+            loop, token, rules=rules, tools=tools, state=state, events_max=events
+        )
     else:
-        again = shlex.join([request.target, *_repeated(request)])
-        tell_found(report.text(again), beside=drawn)
-    if not report.ok:
-        return Status.FAILED
-    if report.other_rules:
+        number = seeds if seeds is not None else SEEDS if seed is None else 1
+        report = fuzzing.fuzz(
+            loop,
+            seeds=number,
+            first_seed=seed or 0,
+            rules=rules,
+            tools=tools,
+            state=state,
+            events_max=events,
+        )
+    if draw is not None:
+        draw_findings(graph, draw, report.coverage.marks)
+    if as_json:
+        print_file(safe_json(report.to_json()))
+    else:
+        again = _command(target, registers or (), rule or (), events)
+        print_report(report.text(again), beside=drawn)
+    if report.ok and report.other_rules:
         raise ConfigError(
             "--replay: this token was made with other rules, and nothing was found without them. "
             "Fix: give the --rule options that it was printed with."
         )
-    return Status.INTERRUPTED if report.interrupted else Status.OK
+    if report.ok and report.interrupted:
+        return Status.INTERRUPTED
+    return Status.OK if report.ok else Status.FAILED
 
 
-def _loaded(request: FuzzRequest) -> Target:
-    return load_target(request.target, (STANDARD,))
-
-
-def _report(request: FuzzRequest, loop: Loop, target: Target, rules: Rules) -> FuzzReport:
-    tools = () if isinstance(loop, Agent) else target.tools
-    events_max = fuzzing.EVENTS_MAX if request.events is None else request.events
-    if request.replay is not None:
-        return fuzzing.replay_token(
-            loop,
-            request.replay,
-            rules=rules,
-            tools=tools,
-            state=target.state,
-            events_max=events_max,
-        )
-    seeds = request.seeds if request.seeds is not None else SEEDS if request.seed is None else 1
-    return fuzzing.fuzz(
-        loop,
-        seeds=seeds,
-        first_seed=request.seed or 0,
-        rules=rules,
-        tools=tools,
-        state=target.state,
-        events_max=events_max,
-    )
-
-
-def _repeated(request: FuzzRequest) -> Iterator[str]:
-    """Yield the options that make the same world together with a token."""
-    for one in request.registers:
-        yield from ("--with", one)
-    for rule in request.rules:
-        yield from ("--rule", rule)
-    if request.events is not None:
-        yield from ("--events", str(request.events))
+def _command(target: str, registers: Iterable[str], rules: Iterable[str], events: int) -> str:
+    """Return the arguments that make the same world together with a token."""
+    words = [target, *[word for file in registers for word in ("--with", file)]]
+    words += [word for rule in rules for word in ("--rule", rule)]
+    words += [] if events == fuzzing.EVENTS_MAX else ["--events", str(events)]
+    return shlex.join(words)

@@ -1,71 +1,93 @@
-"""`graphloop replay`: what happened in a run, and how it stood after any event."""
+"""Print what happened in a run, event by event; nothing is performed.
+
+  graphloop replay 1f3a2b4c --store runs.db
+  graphloop replay 1f3a2b4c --upto 4 --store runs.db
+  graphloop replay 1f3a2b4c --target examples/approval --json --store runs
+
+With its target (noted in a database, else --target; it is executed) the calls are named, and the
+run's state is printed as it stood after the last event shown. --json prints the events as a journal
+of JSON lines holds them, then the state.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import sys
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Final, TypeAlias
 
+import typer
+from msgspec import to_builtins
 from pydantic_core import to_jsonable_python
 
 from ..codec import Codec
-from ..drivers.asks import pending_of
-from ..effects import Effect, StartRun
+from ..drivers.pending import pending_of
+from ..effects import AskHuman, CallModel, CallTool, Effect, Invoke, StartRun
 from ..errors import GraphloopError
-from ..front.graph import Graph
+from ..events import Begun, CallCheck, CallsChecked, Event, ModelReplied, Started
 from ..front.journals import state_after
+from ..replay import replay_steps
 from ..run import Run
-from ..values import AssistantMessage, SystemMessage, ToolResult, UserMessage
-from .happened import effects_of, happened
-from .journal import Journal, read
-from .lines import (
-    ask_text,
-    call_text,
-    counted,
-    one_line,
-    safe_json,
-    state_text,
-    time_text,
-    tokens_text,
-)
-from .request import refuse_blanks
-from .status import Status, tell
+from ..values import AssistantMessage, SystemMessage, TextPart, ToolResult, UserMessage, UserPart
+from .errors import Status, tell
+from .options import Json, Registers, RunId, StorePath, TargetOption
+from .screen import ask_text, state_text, tokens_text
+from .stored import Journal, read
+from .target import register
+from .text import call_text, counted, one_line, safe_json, time_text, wrapped
 
 __all__ = ["replay"]
 
 TEXT_MAX: Final = 200
+UNTOLD: Final = {"type", "at", "effect"}
+"""The fields of an event that its line shows otherwise."""
+
+Upto: TypeAlias = Annotated[int | None, typer.Option(metavar="N", help="Stop after this event.")]
 
 
 def replay(
-    run: str, *, store: str | None, target: str | None, upto: int | None, as_json: bool
+    run: RunId,
+    *,
+    store: StorePath = None,
+    target: TargetOption = None,
+    upto: Upto = None,
+    registers: Registers = None,
+    as_json: Json = False,
 ) -> Status:
-    """Print a run's journal and, if its graph is known, its state; nothing is performed.
+    """Print a run's journal and, if its graph is known, its state.
 
     Raises:
         ConfigError: there is no such run or event, or the target cannot be loaded.
         StoreError: the journal cannot be read.
     """
-    refuse_blanks({"RUN": run, "--target": target})
-    journal = asyncio.run(read(store, run)).first(upto)
-    known = _known(journal, target)
-    lines = _json_lines(journal, known) if as_json else _text_lines(journal, known)
+    register(registers)
+    journal = asyncio.run(read(store, run))
+    if upto is not None:
+        journal.check_number("--upto", upto)
+    events = journal.events[:upto]
+    known, effects = _known(journal, target, len(events))
+    lines = _json_lines(events, known) if as_json else _text_lines(events, known, effects)
     for line in lines:
-        sys.stdout.write(f"{safe_json(line) if as_json else line}\n")
+        text = safe_json(line) if as_json else wrapped(line, sys.stdout)
+        sys.stdout.write(f"{text}\n")
     return Status.OK
 
 
-def _known(journal: Journal, target: str | None) -> tuple[Run[None] | None, Mapping[int, Effect]]:
-    """Return the run's state and all its wishes, if its graph is known and fits.
+def _known(
+    journal: Journal, target: str | None, number: int
+) -> tuple[Run[None] | None, Mapping[int, Effect]]:
+    """Return the run's state and all its effects, if its graph is known and fits.
 
-    A target that was only noted long ago may be gone; one that was given now has to do.
+    A target that was only noted long ago may be gone; a target that was given has to do.
     """
-    if not (target or journal.target):
+    if not (target or journal.noted):
         return None, {}
     try:
-        graph: Graph[None] = journal.graph(target)
-        return state_after(graph, journal.events), effects_of(graph, journal.events)
+        graph, events = journal.graph(target), journal.events[:number]
+        steps = replay_steps(graph, events)
+        effects = {effect.id: effect for step in steps for effect in step.effects}
+        return state_after(graph, events), effects
     except GraphloopError as error:
         if target:
             raise
@@ -73,12 +95,10 @@ def _known(journal: Journal, target: str | None) -> tuple[Run[None] | None, Mapp
         return None, {}
 
 
-def _json_lines(
-    journal: Journal, known: tuple[Run[None] | None, Mapping[int, Effect]]
-) -> Iterator[str]:
+def _json_lines(events: Sequence[Event], run: Run[None] | None) -> Iterator[str]:
     """Yield the events as a journal of JSON lines holds them and, last, the state."""
-    codec, run = Codec(), known[0]
-    for seq, event in enumerate(journal.events, 1):
+    codec = Codec()
+    for seq, event in enumerate(events, 1):
         yield codec.encode(seq, event).decode()
     if run is not None:
         ending = run.ending if run.ended else None
@@ -86,44 +106,89 @@ def _json_lines(
             "seq": run.seq,
             "node": run.node,
             "end_reason": ending.reason if ending is not None else None,
-            "steps": len(run.steps),
+            "steps": len(run.record.steps),
             "messages": len(run.messages),
             "total_tokens": run.spent.usage.total_tokens,
-            "pending": [one.key for one in pending_of(run, {}, None)],
+            "pending": [pending.key for pending in pending_of(run, {}, None)],
             "value": to_jsonable_python(run.state, fallback=repr),
         }
         yield json.dumps({"state": state}, ensure_ascii=False)
 
 
 def _text_lines(
-    journal: Journal, known: tuple[Run[None] | None, Mapping[int, Effect]]
+    events: Sequence[Event], run: Run[None] | None, effects: Mapping[int, Effect]
 ) -> Iterator[str]:
-    run, effects = known
-    digits = len(str(len(journal.events)))
-    width = max(len(type(event).__name__) for event in journal.events)
-    for seq, event in enumerate(journal.events, 1):
+    digits = len(str(len(events)))
+    width = max(len(type(event).__name__) for event in events)
+    for seq, event in enumerate(events, 1):
         kind = type(event).__name__
-        yield f"{seq:{digits}}  {time_text(event.at)}  {kind:{width}}  {happened(event, effects)}"
+        told = one_line(_event_text(event, effects), TEXT_MAX)
+        yield f"{seq:{digits}}  {time_text(event.at)}  {kind:{width}}  {told}".rstrip()
     if run is not None:
         yield ""
         yield from _state_lines(run)
 
 
+def _event_text(event: Event, effects: Mapping[int, Effect]) -> str:
+    """Return what an event tells: what it answers, then its own fields but for those unset."""
+    match event:
+        case Started():
+            asked = [one for one in event.messages if isinstance(one, UserMessage)]
+            said = f": {_content(asked[-1].content)}" if asked else ""
+            return f"{event.graph}, {event.setup.model}{said}"
+        case ModelReplied():
+            facts = f"{event.reply.finish_reason}, {event.reply.usage.total_tokens:,} tokens"
+            return " · ".join(filter(None, [_said(event.reply.message), facts]))
+        case Begun():
+            return ", ".join(_effect_text(effect, effects) for effect in event.effects)
+        case CallsChecked():
+            return ", ".join(map(_check_text, event.checks))
+        case _:
+            answered: int | None = getattr(event, "effect", None)
+            name = "" if answered is None else f"{_effect_text(answered, effects)} "
+            fields: dict[str, object] = to_builtins(event, enc_hook=repr)
+            told = [(key, value) for key, value in fields.items() if key not in UNTOLD]
+            return name + ", ".join(
+                f"{key}={value if isinstance(value, str) else json.dumps(value)}"
+                for key, value in told
+                if value not in (None, "", ())
+            )
+
+
+def _check_text(check: CallCheck) -> str:
+    asks = ["needs approval"] if check.needs_approval else []
+    held = [f"held by {name}" for names in check.held for name in names]
+    return check.problem or " and ".join(asks + held) or "well formed"
+
+
+def _effect_text(effect: int, effects: Mapping[int, Effect]) -> str:
+    """Return an effect as a reader knows it."""
+    match effects.get(effect):
+        case CallTool() | AskHuman() as asked:
+            return f"{asked.key} {asked.call.name}"
+        case StartRun() as started:
+            return f"{started.key} {started.agent}"
+        case Invoke() as invoked:
+            return invoked.callback
+        case CallModel() as asked:
+            return asked.model
+        case _:
+            return f"effect {effect}"
+
+
 def _state_lines(run: Run[None]) -> Iterator[str]:
-    where = f"at {run.node}"
-    if run.ended and run.ending is not None:
-        where = f"ended, {run.ending.reason}"
+    ended = run.ended and run.ending is not None
     facts = [
-        where,
-        counted(len(run.steps), "step"),
+        f"ended, {run.ending.reason}" if ended and run.ending is not None else f"at {run.node}",
+        counted(len(run.record.steps), "step"),
         counted(len(run.messages), "message"),
         tokens_text(run.spent.told_usage),
     ]
     yield f"after event {run.seq}: {' · '.join(facts)}"
     if said := state_text(run):
         yield f"  {said}"
-    for one in pending_of(run, {}, None):
-        yield f"  waits for {one.key}: {ask_text(one)}"
+    for pending in pending_of(run, {}, None):
+        yield f"  waits for {pending.key}: {ask_text(pending)}"
     for effect in run.pending.values():
         if isinstance(effect, StartRun):
             yield f"  waits for {effect.key}: agent {effect.agent}, run {run.id}/{effect.key}"
@@ -135,11 +200,15 @@ def _state_lines(run: Run[None]) -> Iterator[str]:
 def _said(message: UserMessage | AssistantMessage | ToolResult) -> str:
     match message:
         case AssistantMessage():
-            calls = [call_text(one.name, one.arguments) for one in message.calls]
-            said = " ".join(one for one in (message.text, *(f"→ {one}" for one in calls)) if one)
+            calls = [f"→ {call_text(call.name, call.arguments)}" for call in message.calls]
+            return " ".join(filter(None, (message.text, *calls)))
         case ToolResult():
-            said = message.text
+            return message.text
         case UserMessage():
-            content = message.content
-            said = content if isinstance(content, str) else f"[{counted(len(content), 'part')}]"
-    return said
+            return _content(message.content)
+
+
+def _content(content: str | tuple[UserPart, ...]) -> str:
+    if isinstance(content, str):
+        return content
+    return "".join(part.text if isinstance(part, TextPart) else "[…]" for part in content)

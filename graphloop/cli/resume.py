@@ -1,137 +1,128 @@
-"""`graphloop resume`: a run of a store taken up again, and watched."""
+"""Resume a run where its journal stops, and watch it.
+
+  graphloop resume 1f3a2b4c --store runs.db
+  graphloop resume 1f3a2b4c --target examples/approval --store runs.db
+  graphloop resume 1f3a2b4c --approve always --store runs
+
+Answers that were left with graphloop approve are taken; what is still open is asked here, if this
+is a terminal. The target and the model are those that the run was started with; what has finished
+never runs again.
+
+Exit status: as for graphloop run.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
-from dataclasses import replace
 
 from ..errors import ConfigError, StoreError
-from ..events import Event, ModelReplied, Started
+from ..events import ModelReplied, Started
 from ..front.agent import Agent
 from ..front.options import RunOptions
 from ..providers.base import Provider
 from ..providers.registry import resolve
 from ..providers.script import ScriptedModel
-from ..stores.opening import open_store
-from .bounds import allowed, refuse_unbounded
-from .journal import Journal, read
-from .place import Place, repeated
-from .request import ResumeRequest
-from .screen import Screen
-from .status import Status
-from .stored import closing
-from .target import STANDARD, Target, load_target, standard_target
-from .watch import Watched, decider, screen_for, watch
+from .approval import approver
+from .errors import Status
+from .options import (
+    BaseUrl,
+    Decision,
+    Json,
+    MaxSteps,
+    Registers,
+    RunId,
+    StorePath,
+    TargetOption,
+    Unbounded,
+)
+from .stored import Journal, origin_of, read
+from .target import limited, load_target, refuse_options, register
+from .watch import screen_for, watch
 
 __all__ = ["resume"]
 
 
-def resume(request: ResumeRequest) -> Status:
+def resume(  # noqa: PLR0913 - the options of a command are its parameters
+    run: RunId,
+    *,
+    store: StorePath = None,
+    target: TargetOption = None,
+    base_url: BaseUrl = None,
+    max_steps: MaxSteps = None,
+    approve: Decision = None,
+    unbounded: Unbounded = None,
+    registers: Registers = None,
+    as_json: Json = False,
+) -> Status:
     """Drive a run on, with the answers that came for it, and return the exit status.
 
+    Options that are not given are those that the run was started with, unless it gets a target.
+
     Raises:
-        ConfigError: the request cannot work; nothing has been sent.
+        ConfigError: an option cannot work; nothing has been sent.
         StoreError: the run's journal cannot be read.
     """
-    request.refuse_blanks()
-    found = asyncio.run(read(request.store, request.run))
-    _refuse_child(found.run_id)
-    if request.registers:
-        # Given anew, it takes the place of what was noted: files may have moved.
-        found = replace(found, noted=found.noted.without("--with"))
-    request = _as_started(request, found)
-    text = found.target_or(request.target)
-    target = standard_target() if text == STANDARD else load_target(text)
-    screen = screen_for(as_json=request.as_json)
-    watched = _start(request, found, target, screen)
-    return asyncio.run(watch(watched, screen, None))
-
-
-def _as_started(request: ResumeRequest, found: Journal) -> ResumeRequest:
-    """Return the request with the options that the run was started with, but for those given."""
-    if request.target is not None:
-        return request
-    noted, steps = found.noted, found.noted.value("--max-steps")
-    return replace(
-        request,
-        base_url=request.base_url or noted.value("--base-url"),
-        max_steps=int(steps) if request.max_steps is None and steps else request.max_steps,
-        unbounded=request.unbounded or noted.value("--unbounded"),
-        registers=request.registers or tuple(noted.values("--with")),
+    journal = asyncio.run(read(store, run))
+    _refuse_child(journal.run_id)
+    register(registers)
+    if target is None:
+        base_url = base_url or next(iter(journal.options("--base-url")), None)
+        unbounded = unbounded or next(iter(journal.options("--unbounded")), None)
+        steps = journal.options("--max-steps")
+        max_steps = int(steps[0]) if max_steps is None and steps else max_steps
+        registers = registers or journal.options("--with")
+        register(registers)
+        # Given anew, they take the place of what was noted: files may have moved.
+        target = journal.noted[0] if journal.noted else journal.target(None)
+    found = load_target(target)
+    screen = screen_for(as_json=as_json)
+    origin = origin_of(
+        str(store),
+        target,
+        base_url=base_url,
+        max_steps=max_steps,
+        unbounded=unbounded,
+        registers=registers,
     )
+    provider = None
+    if isinstance(found.ready, Agent):
+        refuse_options({"--base-url": base_url}, f"the agent in {found.place} has its model")
+    else:
+        provider = _provider(journal, base_url)
+    loop = limited(found.loop(provider or ScriptedModel(())), max_steps, unbounded)
+    options: RunOptions = {"store": origin.store}
+    if approve or not isinstance(loop, Agent) or loop.options.get("approve_tool_call") is None:
+        options["approve_tool_call"] = approver(approve, screen, kept=True)
+    if isinstance(loop, Agent):
+        loop = loop.with_options(**options)
+        stream = loop.resume_stream(journal.run_id)
+        return asyncio.run(watch(stream, screen, origin=origin, owner=loop))
+    options["tools"] = found.tools
+    stream = loop.resume_stream(journal.run_id, model=provider, **options)
+    return asyncio.run(watch(stream, screen, origin=origin, owner=provider))
 
 
 def _refuse_child(run_id: str) -> None:
     root, slash, _ = run_id.partition("/")
     if slash:
         raise ConfigError(
-            f"run {run_id!r} is a part of run {root!r}, and goes on with it: "
+            f"run {run_id!r} is a part of run {root!r}, and goes on with it. Fix: "
             f"graphloop resume {root}"
         )
 
 
-def _start(request: ResumeRequest, found: Journal, target: Target, screen: Screen) -> Watched:
-    assert request.store is not None, "the run was found in it"
-    store = open_store(request.store)
-    place = Place(
-        store,
-        request.store,
-        found.target_or(request.target),
-        repeated(
-            request.base_url, request.max_steps, request.unbounded, registers=request.registers
-        ),
-    )
-    if isinstance(target.ready, Agent):
-        target.refuse_model({"--base-url": request.base_url})
-        return _resumed(target.ready, request, found.run_id, place, screen)
-    provider = _provider(request, found.events)
-    loop = target.loop(ScriptedModel(()) if provider is None else provider)
-    if isinstance(loop, Agent):
-        return _resumed(loop, request, found.run_id, place, screen)
-    if request.max_steps is not None:
-        raise ConfigError(
-            f"--max-steps would have no effect: the bound of graph {loop.name!r} stands in its "
-            "stop node. Change it there."
-        )
-    loop = allowed(loop, request.unbounded)
-    options: RunOptions = {"store": store, "tools": target.tools}
-    options["approve_tool_call"] = decider(request.approve, screen, kept=True)
-    stream = loop.resume_stream(found.run_id, model=provider, **options)
-    # Agents that the graph brings along are closed with the stream.
-    closes = _nothing if provider is None else provider.aclose
-    return Watched(stream, closing(closes, store), place)
-
-
-async def _nothing() -> None:
-    """Close what was never opened."""
-
-
-def _resumed(
-    agent: Agent, request: ResumeRequest, run_id: str, place: Place, screen: Screen
-) -> Watched:
-    refuse_unbounded(request.unbounded)
-    agent = agent.with_options(store=place.store)
-    if request.max_steps is not None:
-        agent = agent.with_options(max_steps=request.max_steps)
-    if request.approve is not None or agent.options.get("approve_tool_call") is None:
-        decides = decider(request.approve, screen, kept=True)
-        agent = agent.with_options(approve_tool_call=decides)
-    return Watched(agent.resume_stream(run_id), closing(agent.aclose, place.store), place)
-
-
-def _provider(request: ResumeRequest, events: Sequence[Event]) -> Provider | None:
+def _provider(journal: Journal, base_url: str | None) -> Provider | None:
     """Return the model that the run has asked up to here; a script goes on where it was.
 
     There is none where only agents of the graph ask models, which are their own.
     """
-    first = events[0]
+    first = journal.events[0]
     if not isinstance(first, Started):
         raise StoreError(f"a journal begins with Started, found {type(first).__name__}")
     if not first.setup.model:
         return None
-    model = resolve(first.setup.model, base_url=request.base_url, environ=os.environ)
+    model = resolve(first.setup.model, base_url=base_url, environ=os.environ)
     if isinstance(model, ScriptedModel):
-        return model.after(sum(isinstance(one, ModelReplied) for one in events))
+        return model.after(sum(isinstance(event, ModelReplied) for event in journal.events))
     return model

@@ -1,159 +1,259 @@
-"""`graphloop run`: one run, watched."""
+"""Run an agent or graph and watch it.
+
+  graphloop run examples/weather
+  graphloop run examples/weather "And in Paris?" --model openai:gpt-5
+  graphloop run "Why is the sky blue?" --model anthropic:claude-opus-4-8
+  graphloop run my_package.desk:build "Refund order 7" --store runs.db
+  graphloop run examples/custom_topology --explain
+
+A file defines what is run:
+
+  def build(model: Model) -> Agent: ...   or a ready `agent`, or a `graph`
+  PROMPT = "..."     what is asked when no PROMPT is given
+  TOOLS = [...]      what a graph's model may call; an agent has its own
+  STATE = ...        what a graph that carries a state begins with
+
+In a directory this file is agent.py, topology.py or topology.yaml (a graph as data: graphloop
+schema); a script.yaml beside it answers where there is no API key. Your own names in a topology are
+registered by Python: --with desk.py.
+
+Without --model, the environment decides: GRAPHLOOP_MODEL, ANTHROPIC_API_KEY, then OPENAI_API_KEY or
+OPENAI_BASE_URL. Ctrl-C ends the run properly, a second Ctrl-C ends the process at once. Where a
+call is asked about, Ctrl-D leaves it open if --store keeps the run, else it means no.
+
+With --store, the run's journal is kept in a database (runs.db) or, as JSON lines, in a directory:
+graphloop runs, approve, resume, replay and fork work on it, with the same --store or with
+GRAPHLOOP_STORE set.
+
+--explain tells the most that the run can come to (model calls, tool calls, tokens, cost), and what
+each follows from or lacks, on stderr; with --json it is the first line. Then the graph runs. A
+graph with a cycle that has no bound runs only with --unbounded REASON, or with the reason in its
+`ignore`. --json prints one JSON object a stream part.
+
+Exit status: 0 the run ended, 1 it failed, has no whole answer (incomplete, length, context_window,
+empty_response) or left a temporal rule broken or owed, 2 wrong usage, 3 it is parked and waits for
+an answer, 130 it was interrupted.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import shlex
-from collections.abc import Awaitable, Callable
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
-from typing import cast
+from typing import Annotated, Final, TypeAlias, cast
+
+import typer
+from msgspec.json import encode
 
 from ..errors import ConfigError
 from ..front.agent import Agent
-from ..front.carried import asks_model
 from ..front.graph import Graph
 from ..front.options import RunOptions
-from ..front.topology import Topology
+from ..front.stream import RunStream
+from ..proofs.most import Bound
 from ..providers.base import Provider
 from ..providers.registry import resolve
-from ..stores.base import Store
-from ..stores.opening import open_store
-from .bounds import allowed, explain, refuse_unbounded
-from .model import choose_model
-from .nearby import not_found
-from .place import Place, repeated, target_text
-from .request import RunRequest
+from .approval import approver
+from .errors import Status, tell
+from .options import (
+    BaseUrl,
+    Decision,
+    Json,
+    MaxSteps,
+    Registers,
+    StorePath,
+    Text,
+    Unbounded,
+)
 from .screen import Screen
-from .status import Status
-from .stored import closing, refuse_unreachable
-from .target import STANDARD, Target, load_target, names_target, standard_target
-from .watch import Watched, decider, screen_for, watch
+from .stored import Origin, origin_of, refuse_unreachable
+from .target import (
+    STANDARD,
+    Loop,
+    Target,
+    limited,
+    load_target,
+    names_target,
+    refuse_options,
+    register,
+)
+from .text import safe_json
+from .watch import screen_for, watch
 
 __all__ = ["run"]
 
+ANTHROPIC: Final = "anthropic:claude-opus-4-8"
+OPENAI: Final = "openai:gpt-5"
+SCRIPT: Final = "script:"
 
-def run(request: RunRequest) -> Status:
-    """Do what `request` asks, and return the exit status.
+Question: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE_OR_PROMPT", help="DIR, FILE.py or module:name (executed), or a question."
+    ),
+]
+Prompt: TypeAlias = Annotated[
+    Text, typer.Argument(metavar="PROMPT", help="What to ask instead of the file's PROMPT.")
+]
+ModelName: TypeAlias = Annotated[
+    Text, typer.Option(metavar="PROVIDER:NAME", help="The model to ask (or set GRAPHLOOP_MODEL).")
+]
+Script: TypeAlias = Annotated[
+    Text, typer.Option(metavar="FILE", help="Replay recorded replies instead of a model.")
+]
+Instructions: TypeAlias = Annotated[Text, typer.Option(metavar="TEXT", help="The system message.")]
+Explain: TypeAlias = Annotated[
+    bool, typer.Option("--explain", help="First tell the most that the run can come to.")
+]
+
+
+def run(  # noqa: PLR0913 - the options of a command are its parameters
+    target: Question,
+    prompt: Prompt = None,
+    *,
+    model: ModelName = None,
+    script: Script = None,
+    base_url: BaseUrl = None,
+    instructions: Instructions = None,
+    max_steps: MaxSteps = None,
+    store: StorePath = None,
+    approve: Decision = None,
+    explain: Explain = False,
+    unbounded: Unbounded = None,
+    registers: Registers = None,
+    as_json: Json = False,
+) -> Status:
+    """Run what `target` names, and return the exit status.
 
     Raises:
-        ConfigError: the request cannot work; nothing has been sent.
+        ConfigError: an option cannot work; nothing has been sent.
     """
-    request.refuse_blanks()
-    if request.store is not None:
-        refuse_unreachable(request.store)
-    target, prompt = _question(request)
-    screen = screen_for(as_json=request.as_json)
-    watched = _start(request, target, prompt, screen)
-    return asyncio.run(watch(watched, screen, "" if request.prompt else target.prompt))
-
-
-def _question(request: RunRequest) -> tuple[Target, str]:
-    """Return what is to run and what it is asked: a target's file, or a bare prompt."""
-    if names_target(request.target):
-        target = load_target(request.target)
-        prompt = target.prompt if request.prompt is None else request.prompt
-        if not prompt and target.state is None:
-            raise ConfigError(
-                f"{target.place}: expected a question, found no PROMPT in it: add one, or ask it "
-                f'here: graphloop run {shlex.quote(request.target)} "…"'
-            )
-        return target, prompt or ""
-    if request.prompt is not None:
-        raise not_found(request.target)
-    return standard_target(), request.target
-
-
-def _start(request: RunRequest, target: Target, prompt: str, screen: Screen) -> Watched:
-    if isinstance(target.ready, Agent):
-        target.refuse_model(_model_options(request))
-        return _asked(target.ready, request, prompt, screen)
-    if target.ready is not None and not _needs_model(target.ready):
-        _refuse_graph(target.ready, request, target.state)
-        given = [name for name, value in _model_options(request).items() if value is not None]
-        if given:
-            raise ConfigError(
-                f"{' and '.join(given)} would have no effect: no node of graph "
-                f"{target.ready.name!r} asks a model, but for those of its agents."
-            )
-        return _followed(target.ready, None, request, target, prompt, screen)
-    choice = choose_model(
-        model=request.model,
-        script=request.script,
-        base_url=request.base_url,
-        environ=os.environ,
-        beside=target.script,
-    )
-    provider = resolve(choice.model, base_url=request.base_url, environ=os.environ)
-    if choice.notice:
-        screen.note(choice.notice)
-    loop = target.loop(provider)
-    if isinstance(loop, Agent):
-        return _asked(loop, request, prompt, screen)
-    return _followed(loop, provider, request, target, prompt, screen)
-
-
-def _needs_model(graph: Graph[None]) -> bool:
-    return graph.needs_model if isinstance(graph, Topology) else asks_model(graph)
-
-
-def _model_options(request: RunRequest) -> dict[str, str | None]:
-    return {"--model": request.model, "--script": request.script, "--base-url": request.base_url}
-
-
-def _followed(
-    graph: Graph[None],
-    provider: Provider | None,
-    request: RunRequest,
-    target: Target,
-    prompt: str,
-    screen: Screen,
-) -> Watched:
-    _refuse_graph(graph, request, target.state)
-    graph = allowed(graph, request.unbounded)
-    place = _place(request, None)
-    options = _run_options(request, place, screen, own_approver=False)
-    options["tools"] = target.tools
-    # A target is looked at, not type-checked: its graph has asked for a state of its own type.
-    state = cast("None", target.state)
-    if request.explain:
-        explain(graph.run_bound(model=provider, **options), as_json=request.as_json)
-    stream = graph.stream(state, model=provider, prompt=prompt or None, **options)
-    # Agents that the graph brings along are closed with the stream.
-    return Watched(
-        stream, _closing(_nothing if provider is None else provider.aclose, place), place
-    )
-
-
-async def _nothing() -> None:
-    """Close what was never opened."""
-
-
-def _asked(agent: Agent, request: RunRequest, prompt: str, screen: Screen) -> Watched:
-    refuse_unbounded(request.unbounded)
-    own = agent.options.get("store")
-    place = _place(request, own)
-    own_approver = agent.options.get("approve_tool_call") is not None
-    agent = agent.with_options(**_run_options(request, place, screen, own_approver=own_approver))
-    if request.max_steps is not None:
-        agent = agent.with_options(max_steps=request.max_steps)
-    if request.explain:
-        explain(agent.bound(), as_json=request.as_json)
-    return Watched(agent.stream(prompt), _closing(agent.aclose, place), place)
-
-
-def _refuse_graph(graph: Graph[None], request: RunRequest, state: object) -> None:
-    if request.max_steps is not None:
-        raise ConfigError(
-            f"--max-steps would have no effect: the bound of graph {graph.name!r} stands in its "
-            "stop node. Change it there."
+    register(registers)
+    if store is not None:
+        refuse_unreachable(store)
+    if target == STANDARD and names_target(target):
+        target = f"./{target}"  # A folder has the name of the standard loop.
+    found, question = _question(target, prompt)
+    screen = screen_for(as_json=as_json)
+    given = {"--model": model, "--script": script, "--base-url": base_url}
+    provider = _provider(found, given, screen)
+    loop = limited(_loop(found, provider), max_steps, unbounded)
+    own = loop.options if isinstance(loop, Agent) else RunOptions()
+    options: RunOptions = {}
+    if instructions is not None:
+        options["instructions"] = instructions
+    origin: Origin | None = None
+    kept = own.get("store") if store is None else store
+    if kept is not None:
+        words = target if names_target(target) else STANDARD
+        origin = origin_of(
+            kept,
+            words,
+            base_url=base_url,
+            max_steps=max_steps,
+            unbounded=unbounded,
+            registers=registers,
         )
+        options["store"] = origin.store
+    if approve is not None or own.get("approve_tool_call") is None:
+        options["approve_tool_call"] = approver(approve, screen, kept=kept is not None)
+    if isinstance(loop, Agent):
+        loop = loop.with_options(**options)
+    elif found.tools:
+        options["tools"] = found.tools
+    if explain:
+        _explain(_bound(loop, provider, options), as_json=as_json)
+    stream = _stream(loop, found, question, provider, options)
+    owner = loop if isinstance(loop, Agent) else provider
+    asked = None if prompt else found.prompt
+    return asyncio.run(watch(stream, screen, origin=origin, owner=owner, asked=asked))
+
+
+def _question(target: str, prompt: str | None) -> tuple[Target, str]:
+    """Return what is to run and what it is asked: a target's file, or a bare prompt."""
+    if prompt is None and not names_target(target):
+        return load_target(STANDARD), target
+    found = load_target(target)
+    question = found.prompt if prompt is None else prompt
+    if not question and found.state is None:
+        raise ConfigError(
+            f"{found.place}: expected a question, found no PROMPT in it. Fix: add one, or ask it "
+            f'here: graphloop run {shlex.quote(target)} "…"'
+        )
+    return found, question or ""
+
+
+def _provider(found: Target, given: Mapping[str, str | None], screen: Screen) -> Provider | None:
+    """Return the model to ask; None for an agent with its own model, or a graph that asks none."""
+    if not found.takes_model:
+        why = f"{found.place} has its model already, or asks none; write a function build(model)"
+        refuse_options(given, why)
+        return None
+    name, notice = _choice(given, os.environ, found.script)
+    if notice:
+        screen.note(notice)
+    return resolve(name, base_url=given["--base-url"], environ=os.environ)
+
+
+def _choice(
+    given: Mapping[str, str | None], environ: Mapping[str, str], beside: Path | None
+) -> tuple[str, str]:
+    """Return the model to ask, and what the user is told of the choice.
+
+    The order: `--script`, `--model`, GRAPHLOOP_MODEL, `--base-url`, an Anthropic key, an OpenAI
+    key or URL, the `script.yaml` beside the target.
+
+    Raises:
+        ConfigError: there is nothing to choose from, or two choices exclude each other.
+    """
+    model, script = given["--model"], given["--script"]
+    if script is not None and model is not None:
+        raise ConfigError(
+            f"--script: expected it or --model, found both ({script} and {model}). Fix: leave one "
+            "out."
+        )
+    model = f"{SCRIPT}{script}" if script is not None else model or environ.get("GRAPHLOOP_MODEL")
+    if model:
+        path = model.removeprefix(SCRIPT)
+        # A script's whole path is found from wherever the run is resumed.
+        return (model if path == model else f"{SCRIPT}{Path(path).absolute()}"), ""
+    if given["--base-url"] is None and environ.get("ANTHROPIC_API_KEY"):
+        return ANTHROPIC, ""
+    if given["--base-url"] or environ.get("OPENAI_API_KEY") or environ.get("OPENAI_BASE_URL"):
+        return OPENAI, ""
+    if beside is not None:
+        return f"{SCRIPT}{beside.absolute()}", (
+            f"no API key found: replaying {beside}; set ANTHROPIC_API_KEY or use --model to ask a "
+            "real model"
+        )
+    raise ConfigError(
+        "expected a model to ask, found no API key. Fix: set ANTHROPIC_API_KEY or OPENAI_API_KEY, "
+        "or use --base-url for a server of your own, or --script for recorded replies."
+    )
+
+
+def _loop(found: Target, provider: Provider | None) -> Loop:
+    if provider is not None:
+        loop = found.loop(provider)
+    else:
+        assert found.ready is not None, "a function takes a model"
+        loop = found.ready
+    if isinstance(loop, Graph):
+        _refuse_state(loop, found.state)
+    return loop
+
+
+def _refuse_state(graph: Graph[None], state: object) -> None:
     kind = cast("object", graph.state_type)
     word = kind.__name__ if isinstance(kind, type) else kind
     if kind is not None and state is None:
         raise ConfigError(
-            f"graph {graph.name!r} carries state of type {word}, which a command line cannot "
-            f"give: say in its file what it begins with, `STATE = {word}(…)`."
+            f"STATE: expected what graph {graph.name!r} begins with, of type {word}, found none. "
+            f"Fix: say it in its file, `STATE = {word}(…)`."
         )
     if kind is None and state is not None:
         raise ConfigError(
@@ -161,36 +261,26 @@ def _refuse_graph(graph: Graph[None], request: RunRequest, state: object) -> Non
         )
 
 
-def _place(request: RunRequest, own: Store | str | Path | None) -> Place | None:
-    """Return where the run is kept: where the command line says, else the agent's own store."""
-    given = own if request.store is None else request.store
-    if given is None:
-        return None
-    target = target_text(request.target) if names_target(request.target) else STANDARD
-    options = repeated(
-        request.base_url, request.max_steps, request.unbounded, registers=request.registers
-    )
-    if isinstance(given, str | Path):
-        return Place(open_store(given), str(given), target, options)
-    return Place(given, "", target)
+def _bound(loop: Loop, provider: Provider | None, options: RunOptions) -> Bound:
+    if isinstance(loop, Agent):
+        return loop.bound()
+    return loop.run_bound(model=provider, **options)
 
 
-def _run_options(
-    request: RunRequest, place: Place | None, screen: Screen, *, own_approver: bool
-) -> RunOptions:
-    """Return the options that were given; what was not given stays the target's own."""
-    options: RunOptions = {}
-    if request.instructions is not None:
-        options["instructions"] = request.instructions
-    if place is not None:
-        options["store"] = place.store
-    if request.approve is not None or not own_approver:
-        options["approve_tool_call"] = decider(request.approve, screen, kept=place is not None)
-    return options
+def _explain(bound: Bound, *, as_json: bool) -> None:
+    """Tell what a run can come to: on stderr, or as the first of the run's JSON lines."""
+    if as_json:
+        sys.stdout.write(safe_json(encode({"type": "bound", **asdict(bound)}).decode()) + "\n")
+        sys.stdout.flush()
+    else:
+        tell(str(bound))
 
 
-def _closing(
-    loop_closes: Callable[[], Awaitable[None]], place: Place | None
-) -> Callable[[], Awaitable[None]]:
-    """Return what closes the run's connections, and the store if it was opened here."""
-    return closing(loop_closes, place.store) if place is not None and place.path else loop_closes
+def _stream(
+    loop: Loop, found: Target, question: str, provider: Provider | None, options: RunOptions
+) -> RunStream[None]:
+    if isinstance(loop, Agent):
+        return loop.stream(question)
+    # A target is looked at, not type-checked: its graph has asked for a state of its own type.
+    state = cast("None", found.state)
+    return loop.stream(state, model=provider, prompt=question or None, **options)

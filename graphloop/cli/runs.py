@@ -1,4 +1,21 @@
-"""`graphloop runs`: what runs a store has, how they stand, and what they wait for."""
+"""List the runs of a store that are not over, and what they wait for.
+
+  graphloop runs --store runs.db
+  graphloop runs --store runs.db --all
+  graphloop runs --store runs.db --status interrupted --json
+
+How a run stands:
+
+  ready        kept, and never driven (a fork)
+  running      a driver has it now
+  interrupted  its driver is gone: graphloop resume goes on with it
+  suspended    it waits: graphloop approve answers, graphloop resume goes on
+  done, failed, cancelled   it is over
+  -            a directory of JSON lines notes no status: graphloop replay tells
+
+A child run stands below its parent, and goes on with it. Other commands take a run's id or its
+beginning, as it stands here. --json prints one JSON object a run.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +24,21 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, final, get_args
+from typing import Annotated, Final, TypeAlias, final, get_args
 
+import typer
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
+from rich.text import Text as Styled
 
 from ..errors import ConfigError, nearest
-from ..stores.base import Ask, Catalog, Mailbox, ReleaseStatus, RunRecord, Store
+from ..stores.base import Catalog, ReleaseStatus, RunRecord, Store
 from ..stores.journals import graph_of, parent_of
-from .lines import clean, counted, safe_json, short_ask_text, time_text
-from .noted import Noted
-from .parked import answered
-from .standing import seems
-from .status import Status, tell
-from .stored import opened, short_ids
+from .errors import Status, tell
+from .options import Json, StorePath, Text
+from .screen import ask_text
+from .stored import answers_text, noted_words, opened
+from .text import clean, counted, safe_json, time_text, wrapped
 
 __all__ = ["runs"]
 
@@ -35,28 +52,34 @@ STYLES: Final = {
     "done": "green",
 }
 PIPE_WIDTH: Final = 200
-WAITS: Final = "WAITS FOR"
-HIDDEN: Final = ((), (WAITS,), (WAITS, "EVENTS"), (WAITS, "EVENTS", "UPDATED"))
-"""Which columns a narrow terminal has no room for; what is waited for is told below the table."""
+COLUMNS: Final = ("RUN", "STATUS", "GRAPH", "EVENTS", "UPDATED")
+ID_MIN: Final = 8
+ASKED: Final = ("key", "kind", "name", "arguments", "agents", "expires_at", "unknown")
+"""What is told of a question; its token stays in the store."""
+
+Wanted: TypeAlias = Annotated[
+    Text, typer.Option("--status", metavar="STATUS", help="Only runs that stand like this.")
+]
+Everything: TypeAlias = Annotated[bool, typer.Option("--all", help="Also the runs that are over.")]
 
 
 @final
 @dataclass(frozen=True)
 class _Row:
-    """A run as it is listed; where the store knows no `status`, its events say what it `seems`."""
+    """A run as it is listed; `status` is empty where the store knows none."""
 
     record: RunRecord
     status: str
     answers: Mapping[str, str]
-    seems: str = ""
-
-    @property
-    def shown(self) -> str:
-        """The status, or what it seems to be."""
-        return self.status or (f"seems {self.seems}" if self.seems else "-")
 
 
-def runs(*, store: str | None, status: str | None, everything: bool, as_json: bool) -> Status:
+def runs(
+    *,
+    store: StorePath = None,
+    status: Wanted = None,
+    everything: Everything = False,
+    as_json: Json = False,
+) -> Status:
     """List the runs of a store: those that are not over, all, or those that stand as asked.
 
     Raises:
@@ -64,24 +87,21 @@ def runs(*, store: str | None, status: str | None, everything: bool, as_json: bo
     """
     if status is not None and status not in STATUSES:
         raise ConfigError(
-            f"expected --status {', '.join(STATUSES)}; found {status!r}.{nearest(status, STATUSES)}"
+            f"--status: expected {', '.join(STATUSES)}, found {status!r}."
+            f"{nearest(status, STATUSES)}"
         )
     rows = asyncio.run(_rows(store))
     shown = [
         row
         for row in rows
-        if (
-            status in (row.status, row.seems)
-            if status is not None
-            else everything or row.status not in OVER
-        )
+        if (row.status == status if status else everything or row.status not in OVER)
     ]
     if as_json:
         for row in shown:
             sys.stdout.write(f"{safe_json(json.dumps(_json(row), ensure_ascii=False))}\n")
         return Status.OK
     if shown:
-        _print([*_tree(shown)])
+        _print(shown)
     hidden = len(rows) - len(shown)
     if hidden and status is None:
         tell(f"{counted(hidden, 'run')} that {'is' if hidden == 1 else 'are'} over: --all")
@@ -92,84 +112,88 @@ def runs(*, store: str | None, status: str | None, everything: bool, as_json: bo
 
 async def _rows(where: str | None) -> Sequence[_Row]:
     async with opened(where) as store:
-        if not isinstance(store, Catalog):
-            return await _journaled(store)
-        every = await store.overview()
-        return [_Row(one, _status(one), await _answers(store, one)) for one in every]
+        records = (
+            await store.overview() if isinstance(store, Catalog) else await _from_journals(store)
+        )
+        return [
+            _Row(
+                record,
+                _status(record) if isinstance(store, Catalog) else "",
+                await answers_text(store, record.run_id) if record.asks else {},
+            )
+            for record in records
+        ]
 
 
 def _status(record: RunRecord) -> str:
-    """Return how a run stands; one that was left, and waits for nobody, was interrupted."""
+    """Return how a run stands; one that was left, and waits for no answer, was interrupted."""
     was_left = record.status == "suspended" and not record.asks
     return "interrupted" if was_left else record.status
 
 
-async def _answers(store: Catalog, record: RunRecord) -> Mapping[str, str]:
-    if not record.asks or not isinstance(store, Mailbox):
-        return {}
-    return answered(await store.posted(record.run_id))
-
-
-async def _journaled(store: Store) -> Sequence[_Row]:
-    """Return what journals alone tell; none is left out as over, for that is only how it seems."""
-    known = await store.runs()
-    found: list[_Row] = []
-    waiting: set[str | None] = set()
-    # Children first: who runs one that waits, waits with it.
-    for run_id in sorted(known, key=lambda one: -one.count("/")):
+async def _from_journals(store: Store) -> Sequence[RunRecord]:
+    """Return what journals alone tell: no status, and so no run is left out as over."""
+    known, found = await store.runs(), list[RunRecord]()
+    for run_id in known:
         events = await store.load(run_id)
         graph, parent = graph_of(events[0]), parent_of(run_id, known)
-        first, last = events[0].at, events[-1].at
-        record = RunRecord(run_id, graph, "ready", len(events), first, last, parent)
-        standing = seems(events, child_waits=run_id in waiting) or ""
-        if standing == "suspended":
-            waiting.add(parent)
-        found.append(_Row(record, "", {}, standing))
-    return sorted(found, key=lambda one: one.record.created_at)
+        times = events[0].at, events[-1].at
+        found.append(RunRecord(run_id, graph, "ready", len(events), *times, parent))
+    return sorted(found, key=lambda record: record.created_at)
 
 
-def _table(rows: Sequence[tuple[str, _Row, bool]], hidden: Sequence[str]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    cells: dict[str, list[Text | str]] = {
-        "RUN": [name for name, _, _ in rows],
-        "GRAPH": [clean(row.record.graph) for _, row, _ in rows],
-        "STATUS": [Text(row.shown, STYLES.get(row.status or row.seems, "")) for _, row, _ in rows],
-        "EVENTS": [Text(str(row.record.events), justify="right") for _, row, _ in rows],
-        "UPDATED": [time_text(row.record.updated_at) for _, row, _ in rows],
+def _print(rows: Sequence[_Row]) -> None:
+    """Print a table, and below it what is waited for; a narrow terminal gets fewer columns."""
+    named = [*_tree(rows)]
+    is_terminal = sys.stdout.isatty()
+    console = Console(width=None if is_terminal else PIPE_WIDTH, highlight=False, markup=False)
+    widths = range(len(COLUMNS), 2, -1)
+    fits = (n for n in widths if console.measure(_table(named, n)).maximum < console.width)
+    console.print(_table(named, next(fits, 2)))
+    for name, row in named:
         # A parent has told already what its children wait for.
-        WAITS: [Text("" if nested else "\n".join(_waits(row))) for _, row, nested in rows],
-    }
-    shown = {name: column for name, column in cells.items() if name not in hidden}
-    for name in shown:
-        table.add_column(name, no_wrap=name != WAITS, overflow="fold")
-    for row in zip(*shown.values(), strict=True):
-        table.add_row(*row)
+        for ask in () if row.record.parent and name.startswith((" ", "└")) else row.record.asks:
+            answer = row.answers.get(ask.key)
+            said = f": {answer}" if answer else ""
+            line = f"{name} waits for {ask.key}: {ask_text(ask)}{said}"
+            sys.stdout.write(f"{wrapped(line, sys.stdout)}\n")
+
+
+def _table(named: Sequence[tuple[str, _Row]], columns: int) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for name in COLUMNS[:columns]:
+        table.add_column(name, no_wrap=True, overflow="fold")
+    for name, row in named:
+        record = row.record
+        cells = (
+            name,
+            Styled(row.status or "-", STYLES.get(row.status, "")),
+            clean(record.graph),
+            Styled(str(record.events), justify="right"),
+            time_text(record.updated_at),
+        )
+        table.add_row(*cells[:columns])
     return table
 
 
-def _tree(rows: Sequence[_Row]) -> Iterator[tuple[str, _Row, bool]]:
-    """Yield each run under its parent, with its name there, and whether it is under one."""
+def _tree(rows: Sequence[_Row]) -> Iterator[tuple[str, _Row]]:
+    """Yield each run under its parent, with its name there."""
     listed = {row.record.run_id for row in rows}
-    below: dict[str, list[_Row]] = {}
+    roots = {run_id.partition("/")[0] for run_id in listed}
+    sizes = range(ID_MIN, sys.maxsize)
+    size = next(n for n in sizes if len({root[:n] for root in roots}) == len(roots))
+    children: dict[str, list[_Row]] = {}
     for row in rows:
         parent = row.record.parent
-        below.setdefault(parent if parent in listed else "", []).append(row)
-    short = short_ids(sorted({row.record.run_id.partition("/")[0] for row in rows}))
+        children.setdefault(parent if parent in listed else "", []).append(row)
 
-    def branch(parent: str, depth: int) -> Iterator[tuple[str, _Row, bool]]:
-        for row in below.get(parent, []):
+    def branch(parent: str, depth: int) -> Iterator[tuple[str, _Row]]:
+        for row in children.get(parent, []):
             root, slash, path = row.record.run_id.partition("/")
-            name = f"{'  ' * (depth - 1)}{'└ ' if depth else ''}{short[root]}{slash}{path}"
-            yield name, row, depth > 0
+            yield f"{'  ' * (depth - 1)}{'└ ' if depth else ''}{root[:size]}{slash}{path}", row
             yield from branch(row.record.run_id, depth + 1)
 
     return branch("", 0)
-
-
-def _waits(row: _Row) -> Iterator[str]:
-    for ask in row.record.asks:
-        answer = row.answers.get(ask.key)
-        yield f"{ask.key} {short_ask_text(ask)}{f': {answer}' if answer else ''}"
 
 
 def _json(row: _Row) -> Mapping[str, object]:
@@ -178,42 +202,13 @@ def _json(row: _Row) -> Mapping[str, object]:
         "run_id": record.run_id,
         "graph": record.graph,
         "status": row.status or None,
-        "seems": row.seems or None,
         "events": record.events,
         "created_at": record.created_at,
         "updated_at": record.updated_at,
         "parent": record.parent or None,
-        "target": Noted.read(record.target).target or None,
-        "asks": [_json_ask(one, row.answers.get(one.key)) for one in record.asks],
+        "target": next(iter(noted_words(record.target)), None),
+        "asks": [
+            {name: getattr(ask, name) for name in ASKED} | {"answer": row.answers.get(ask.key)}
+            for ask in record.asks
+        ],
     }
-
-
-def _json_ask(ask: Ask, answer: str | None) -> Mapping[str, object]:
-    return {
-        "key": ask.key,
-        "kind": ask.kind,
-        "name": ask.name,
-        "arguments": ask.arguments,
-        "agents": list(ask.agents),
-        "expires_at": ask.expires_at,
-        "unknown": ask.unknown,
-        "answer": answer,
-    }
-
-
-def _print(rows: Sequence[tuple[str, _Row, bool]]) -> None:
-    """Print as wide as the terminal; a pipe has room."""
-    is_terminal = sys.stdout.isatty()
-    console = Console(width=None if is_terminal else PIPE_WIDTH, highlight=False, markup=False)
-    room = console.options.update(max_width=PIPE_WIDTH * 10)
-    fits = [
-        hidden
-        for hidden in HIDDEN
-        if not is_terminal
-        or console.measure(_table(rows, hidden), options=room).maximum <= console.width
-    ]
-    hidden = [*fits, HIDDEN[-1]][0]
-    console.print(_table(rows, hidden))
-    for name, row, nested in rows if hidden else ():
-        for waits in () if nested else _waits(row):
-            console.print(Text(f"{name} waits for {waits}"), overflow="fold")

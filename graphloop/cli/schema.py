@@ -1,38 +1,45 @@
-"""`graphloop schema`: the JSON Schema of topologies, for editors."""
+"""Print the JSON Schema of topology files, for editors.
+
+  graphloop schema -o topology.schema.json
+  graphloop schema --with desk.py -o topology.schema.json
+  # yaml-language-server: $schema=topology.schema.json  (a first line)
+
+Nodes of your own are taken as they are; with --with, those that it registers are known, and all
+others are marked.
+"""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from typing import Annotated, TypeAlias
 
-from ..errors import ConfigError
+import typer
+
 from ..topology.registration import Names
 from ..topology.schema import schema_of
-from .output import printed
-from .status import Status, put_file
+from .errors import Status
+from .options import Registers, Text
+from .output import print_file, stdout_suffix, write_file
+from .target import register
 
 __all__ = ["schema"]
 
+Output: TypeAlias = Annotated[
+    Text, typer.Option("-o", "--output", metavar="FILE", help="The file; - is stdout.")
+]
 
-def schema(output: str | None, *, closed: bool = False) -> Status:
-    """Write the schema into a file.
 
-    Args:
-        output: the file; stdout if it is None or `-`.
-        closed: whether all nodes of one's own are registered: others are refused then.
+def schema(output: Output = None, registers: Registers = None) -> Status:
+    """Write the schema into a file, or print it.
 
     Raises:
         ConfigError: the file cannot be written.
     """
-    text = (
-        json.dumps(schema_of(Names(), open_to_others=not closed), indent=2, ensure_ascii=False)
-        + "\n"
-    )
-    if output is None or printed("-o", output, (".json",)):
-        put_file(text)
-        return Status.OK
-    try:
-        Path(output).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"{output!r} cannot be written: {error}") from error
+    register(registers)
+    found = schema_of(Names(), open_to_others=not registers)
+    text = json.dumps(found, indent=2, ensure_ascii=False)
+    if output is None or stdout_suffix("-o", output, (".json",)):
+        print_file(text)
+    else:
+        write_file("-o", output, text)
     return Status.OK

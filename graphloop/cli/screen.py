@@ -1,40 +1,350 @@
-"""The seam between a run and what shows it: a terminal, a pipe, or a program that reads JSON."""
+"""A run on a screen, part by part: lines for people, live on a terminal; or JSON lines.
+
+On a terminal, finished lines scroll up. Below them stand the line that the model is writing, the
+calls that are running, and a status line; they are gone when the run is over. Elsewhere the same
+lines are plain, and text goes out as it comes.
+"""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from typing import Protocol
+import re
+import sys
+import time
+from collections.abc import Generator, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
+from typing import Final, TextIO, TypeAlias, TypeVar, final
 
+from msgspec import to_builtins
+from msgspec.json import encode
+from pydantic_core import to_json
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
+
+from ..drivers.pending import Pending
+from ..front.final_answer import FINAL_ANSWER, NOT_TAKEN
 from ..front.result import RunResult
-from ..run import Run
-from ..views.parts import Part
+from ..latest_answer import latest_answer
+from ..providers.base import ReasoningDelta, TextDelta
+from ..run import EndReason, Run
+from ..stores.base import Ask
+from ..values import ToolResult, Usage, UserMessage
+from ..views.parts import (
+    ErrorPart,
+    Finish,
+    Part,
+    StepRetry,
+    StepStart,
+    SubAgent,
+    ToolCallPart,
+    ToolResultPart,
+    ToolState,
+    Warned,
+)
+from .errors import tell
+from .text import ASKED_MAX, agents_text, call_text, clean, counted, one_line, safe_json
 
-__all__ = ["Screen"]
+__all__ = ["JsonScreen", "Screen", "TextScreen", "ask_text", "state_text", "tokens_text"]
+
+S = TypeVar("S")
+
+RESULT_MAX: Final = 200
+WRITING_MAX: Final = 5
+"""How many rows of an unfinished line are shown."""
+REFRESHES_PER_SECOND: Final = 10
+CALL_KEY: Final = re.compile(r"c(\d+)\.(\d+)")
+MARKS: Final = {"ok": ("✓", "green"), "denied": ("⊘", "yellow"), "not_run": ("⊘", "yellow")}
 
 
-class Screen(Protocol):
-    """Shows one run while it goes on."""
+@final
+class JsonScreen:
+    """Writes one JSON object a part to stdout; meanwhile, what tools print goes to stderr.
+
+    The form is that of the parts in `graphloop.views.parts`: `type` first, then the part's fields.
+    `error` has `error`, the exception's class name, and `message`. The last line is of type
+    `finish`, with the run's answer as `text`, or `error`; of a graph that carries a state, a line
+    of type `state` stands before `finish`. Kinds and fields may be added, none is renamed: ignore
+    what you do not know.
+    """
+
+    def __init__(self) -> None:
+        """Write nothing yet."""
+        self._out = sys.stdout
 
     def open(self) -> AbstractContextManager[object]:
-        """Set up, and leave everything as it was afterwards, whatever happens."""
-        ...
+        """Keep what tools print out of the lines."""
+        return redirect_stdout(sys.stderr)
 
     def aside(self) -> AbstractContextManager[object]:
-        """Make room for a question to the user."""
-        ...
+        """Need nothing: questions are put on stderr."""
+        return nullcontext()
+
+    def asked(self, prompt: str) -> None:
+        """Say nothing: the question is no part."""
+
+    def note(self, message: str) -> None:
+        """Tell stderr."""
+        tell(message)
+
+    def show(self, part: Part, run: Run[None] | None) -> None:
+        """Write the part's line; the state's comes before the last."""
+        state: object = None if run is None else run.state
+        if isinstance(part, Finish) and state is not None:
+            self._write(to_json({"type": "state", "state": state}, fallback=repr))
+        if isinstance(part, ErrorPart):
+            told = {"error": type(part.error).__name__, "message": str(part.error)}
+            self._write(encode({"type": part.type, **told}))
+        elif isinstance(part, Finish) and run is not None:
+            self._write(encode({**to_builtins(part), "text": latest_answer(run)}))
+        else:
+            self._write(encode(part))
+
+    def finish(self, result: RunResult[None], kept: str) -> None:
+        """Say nothing: the finish part has said it."""
+
+    def _write(self, line: bytes) -> None:
+        self._out.write(safe_json(line.decode()) + "\n")
+        self._out.flush()
+
+
+@final
+class TextScreen:
+    """Shows one run as lines on stdout; a terminal shows them in colour, with a live bottom."""
+
+    def __init__(self) -> None:
+        """Show nothing yet."""
+        self._out: TextIO = sys.stdout
+        self._console = Console(highlight=False) if self._out.isatty() else None
+        self._started = time.monotonic()
+        self._run: Run[None] | None = None
+        self._line, self._style = "", ""
+        self._calls: dict[str, str] = {}
+        self._said = ""
+        self._spinner = Spinner("dots", style="cyan")
+        self._live: Live | None = None
+
+    @contextmanager
+    def open(self) -> Generator[None]:
+        """Draw the bottom lines from now on, on a terminal."""
+        self._start()
+        try:
+            yield
+        finally:
+            self._stop()
+
+    @contextmanager
+    def aside(self) -> Generator[None]:
+        """Take the bottom lines away for a while, so that a question can be asked."""
+        self._end_line()
+        self._stop()
+        try:
+            yield
+        finally:
+            self._start()
 
     def asked(self, prompt: str) -> None:
         """Show a question that the user did not type."""
-        ...
+        self._print(f"> {clean(prompt)}", "bold")
 
     def note(self, message: str) -> None:
-        """Show what is not part of the run."""
-        ...
+        """Show a message that is not the run's own."""
+        self._end_line()
+        if self._console is None:
+            tell(message)
+        else:
+            self._print(clean(message), "yellow")
 
-    def show(self, part: Part, run: Run[None] | None, /) -> None:
-        """Show one part; `run` is the run as it stands, if it has begun."""
-        ...
+    def show(self, part: Part, run: Run[None] | None) -> None:
+        """Show what the part says; of a child run, its calls."""
+        self._run = run
+        agents, path = "", ""
+        if isinstance(part, SubAgent):
+            agents, path = agents_text(part.agents), "".join(f"{key}/" for key in part.path)
+            part = part.part
+        match part:
+            case ToolCallPart():
+                self._called(f"{path}{part.key}", agents, part)
+            case ToolState() if part.arguments:
+                call = call_text(part.tool_name, part.arguments)
+                self._calls[f"{path}{part.key}"] = f"{agents}{call} (edited)"
+            case ToolResultPart():
+                self._answered(f"{path}{part.result.key}", agents, part.result)
+            case _ if not agents:
+                self._show_own(part, run)
+            case _:
+                pass
 
     def finish(self, result: RunResult[None], kept: str) -> None:
-        """Show how the run ended, and where its journal is kept, if it is."""
-        ...
+        """Show the answer if it was not streamed, the state if there is one, and the last line."""
+        answer = clean(result.text).strip()
+        if result.end_reason is EndReason.COMPLETED and answer not in self._said:
+            self._print(answer)
+        if said := state_text(result.run):
+            self._print(said)
+        elapsed = [] if self._console is None else [f"{time.monotonic() - self._started:.1f} s"]
+        facts = [*_end_facts(result), *elapsed, *([kept] if kept else [])]
+        self._print(" · ".join(facts), "dim")
+
+    def _show_own(self, part: Part, run: Run[None] | None) -> None:
+        match part:
+            case TextDelta():
+                self._said += clean(part.text)
+                self._write(clean(part.text), "")
+            case ReasoningDelta():
+                # Reasoning is not the answer: a file has no use for it.
+                self._write(clean(part.text) if self._console is not None else "", "dim italic")
+            case StepStart():
+                self._said = ""
+                self._end_line()
+                if message := _injected(run):
+                    self._print(f"↩ {message}", "magenta")
+            case StepRetry():
+                self._said = ""
+                self._print(f"↻ {part.reason}: asked again", "yellow")
+            case Warned():
+                self.note(f"warning: {part.message}")
+            case _:
+                pass
+
+    def _called(self, key: str, agents: str, part: ToolCallPart) -> None:
+        call = self._calls[key] = f"{agents}{call_text(part.tool_name, part.arguments)}"
+        self._end_line()
+        if self._console is None:
+            self._print(f"→ {call}")
+
+    def _answered(self, key: str, agents: str, result: ToolResult) -> None:
+        call = self._calls.pop(key, None) or f"{agents}{_call_of(self._run, key) or result.name}"
+        is_answer = result.name == FINAL_ANSWER and not agents
+        if is_answer and result.status == "ok" and result.text != NOT_TAKEN:
+            self._said += clean(result.text)
+            self._print(clean(result.text))
+            return
+        sign, style = MARKS.get(result.status, ("✗", "red"))
+        if is_answer:
+            sign, style = "✗", "red"
+        text = one_line(result.text, RESULT_MAX) or "(no text)"
+        self._print(f"{sign} {call}: {text}", style if sign != "✓" else "")
+
+    def _write(self, text: str, style: str) -> None:
+        """Take up text; a terminal prints a line when it is whole, and shows it before."""
+        if self._console is None:
+            self._out.write(text)
+            self._out.flush()
+            self._line = (self._line + text).rpartition("\n")[2]
+            return
+        if style != self._style:
+            self._end_line()
+            self._style = style
+        *whole, self._line = (self._line + text).split("\n")
+        for line in whole:
+            self._put(line, style)
+
+    def _end_line(self) -> None:
+        line, self._line = self._line, ""
+        if line:
+            self._put("" if self._console is None else line, self._style)
+
+    def _print(self, line: str, style: str = "") -> None:
+        self._end_line()
+        self._put(line, style)
+
+    def _put(self, line: str, style: str) -> None:
+        if self._console is None:
+            self._out.write(f"{line}\n")
+            self._out.flush()
+        else:
+            self._console.print(Text(line, style))
+
+    def _start(self) -> None:
+        if self._console is not None:
+            # A new one: one that was stopped would wipe out as many lines as it last had.
+            self._live = Live(
+                console=self._console,
+                get_renderable=self._bottom,
+                refresh_per_second=REFRESHES_PER_SECOND,
+                transient=True,
+            )
+            self._live.start()
+
+    def _stop(self) -> None:
+        live, self._live = self._live, None
+        if live is not None:
+            self._end_line()
+            live.stop()
+
+    def _bottom(self) -> RenderableType:
+        assert self._console is not None, "only a terminal has a bottom"
+        rows = Text(self._line, self._style).wrap(self._console, self._console.width)
+        calls = list(self._calls.values())  # The terminal is redrawn from a thread of its own.
+        lines = [*rows[-WRITING_MAX:], *[Text(f"→ {call}", "cyan") for call in calls]]
+        self._spinner.update(text=Text(" · ".join(self._facts()), "dim"))
+        return Group(*lines, self._spinner)
+
+    def _facts(self) -> Iterator[str]:
+        run = self._run
+        if run is not None:
+            yield run.node
+            yield f"step {max(run.turn.number, 0) + 1}"
+            yield tokens_text(run.spent.told_usage)
+            if run.spent.cost_usd:
+                yield f"${run.spent.cost_usd:.4f}"
+        yield f"{time.monotonic() - self._started:.1f} s"
+
+
+Screen: TypeAlias = TextScreen | JsonScreen
+
+
+def ask_text(ask: Ask | Pending) -> str:
+    """Return what is waited for: which call, in which agents, and whether it may have run."""
+    kind = "approval of " if ask.kind == "approval" else "the result of "
+    call = call_text(ask.name, ask.arguments, ASKED_MAX)
+    doubt = "; it may have run already" if ask.unknown else ""
+    return f"{kind}{agents_text(ask.agents)}{call}{doubt}"
+
+
+def state_text(run: Run[S]) -> str:
+    """Return the user's state on one line; empty for a graph that carries none."""
+    return "" if run.state is None else f"state: {one_line(repr(run.state), ASKED_MAX)}"
+
+
+def tokens_text(usage: Usage | None) -> str:
+    """Return how many tokens a usage counts, where a server told it."""
+    return f"{usage.total_tokens:,} tokens" if usage else "tokens unknown"
+
+
+def _end_facts(result: RunResult[S]) -> Iterator[str]:
+    """Yield why a run ended and what it took: reason, steps, tokens, cost where it is known."""
+    reason = result.end_reason
+    named = [name for name in result.stopped_by if name != reason]
+    yield f"{reason} ({', '.join(named)})" if named else str(reason)
+    if result.broken_rules:
+        yield f"{counted(len(result.broken_rules), 'rule')} broken"
+    if result.owed_rules:
+        yield f"{counted(len(result.owed_rules), 'rule')} owed"
+    yield counted(len(result.steps), "step")
+    yield tokens_text(result.total_usage)
+    if result.cost_usd is not None:
+        yield f"${result.cost_usd:.4f}"
+    elif not result.run.setup.model.startswith("script"):
+        yield "cost unknown"
+
+
+def _injected(run: Run[S] | None) -> str:
+    """Return the latest message, if a node of the graph wrote it, with the node's name."""
+    last = run.messages[-1] if run is not None and run.messages else None
+    if isinstance(last, UserMessage) and last.origin and isinstance(last.content, str):
+        return f"{last.origin}: {one_line(last.content, RESULT_MAX)}"
+    return ""
+
+
+def _call_of(run: Run[S] | None, key: str) -> str | None:
+    """Return the call of a run that has this key, for a call that no part has shown."""
+    found = CALL_KEY.fullmatch(key)
+    if run is None or found is None:
+        return None
+    turn, place = int(found[1]), int(found[2])
+    # A result is often told after its turn was closed.
+    calls = {step.index: step.tool_calls for step in run.record.steps}.get(turn, ())
+    calls = calls or (run.turn.calls if run.turn.number == turn else ())
+    return call_text(calls[place].name, calls[place].arguments) if place < len(calls) else None

@@ -1,27 +1,45 @@
-"""The store that a command works on: opened, closed again, and the run in it that was meant."""
+"""Runs in a store: opened, found by the beginning of an id, read, and the commands to go on.
+
+A store notes what a run was started from, as it would be typed: the target, then the options that
+no journal knows: `/desk/support.yaml --with /desk/tools.py`.
+"""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Final
+from typing import Final, final
 
 from ..errors import ConfigError, nearest
-from ..stores.base import Catalog, RunRecord, Store
+from ..events import Event
+from ..front.answers import Answers, approval_of
+from ..front.graph import Graph
+from ..stores.base import Catalog, Mailbox, Store
 from ..stores.jsonl import LOCK, SUFFIX
 from ..stores.opening import open_store
 from ..stores.sqlite import SqliteStore
+from .target import MODULE_FORM, STANDARD, load_graph, register
+from .text import one_line
 
-__all__ = ["close", "closing", "find_run", "opened", "record_of", "refuse_unreachable", "short_ids"]
+__all__ = [
+    "Journal",
+    "Origin",
+    "answers_text",
+    "close",
+    "find_run",
+    "noted_words",
+    "opened",
+    "origin_of",
+    "read",
+    "refuse_unreachable",
+]
 
-SHORT: Final = 8
 LISTED_MAX: Final = 5
-NO_STORE: Final = (
-    "expected a store to look into: name it with --store runs.db, or set GRAPHLOOP_STORE."
-)
+EDIT_MAX: Final = 120
 
 
 @asynccontextmanager
@@ -39,16 +57,19 @@ async def opened(where: str | None) -> AsyncGenerator[Store]:
 
 
 def _existing(where: str | None) -> Path:
-    if where is None or not where.strip():
-        raise ConfigError(NO_STORE)
+    if where is None:
+        raise ConfigError(
+            "--store: expected a store to look into, found none. Fix: name it (--store runs.db), "
+            "or set GRAPHLOOP_STORE."
+        )
     path = Path(where)
     if not path.exists():
         folder = path.parent
-        names = [one.name for one in folder.iterdir()] if folder.is_dir() else []
+        names = [file.name for file in folder.iterdir()] if folder.is_dir() else []
         raise ConfigError(
             f"{where}: expected a store, found nothing of that name.{nearest(path.name, names)}"
         )
-    kept = [one.suffix in {SUFFIX, LOCK} for one in path.iterdir()] if path.is_dir() else []
+    kept = [file.suffix in {SUFFIX, LOCK} for file in path.iterdir()] if path.is_dir() else []
     if kept and not any(kept):
         raise ConfigError(
             f"{where}: expected a store, found a folder with other files in it. Fix: name a "
@@ -57,7 +78,7 @@ def _existing(where: str | None) -> Path:
     return path
 
 
-def refuse_unreachable(where: str | Path) -> None:
+def refuse_unreachable(where: str) -> None:
     """Refuse a database for a new run in a folder that does not exist.
 
     Raises:
@@ -66,7 +87,7 @@ def refuse_unreachable(where: str | Path) -> None:
     folder = Path(where).parent
     if isinstance(open_store(where), SqliteStore) and not folder.is_dir():
         raise ConfigError(
-            f"--store {where}: expected a folder at {str(folder)!r}, found none: create it first."
+            f"--store {where}: expected a folder at {str(folder)!r}, found none. Fix: create it."
         )
 
 
@@ -76,70 +97,184 @@ async def close(store: Store) -> None:
         await store.aclose()
 
 
-def closing(
-    loop_closes: Callable[[], Awaitable[None]], store: Store
-) -> Callable[[], Awaitable[None]]:
-    """Return what closes a run's connections and its store."""
-
-    async def aclose() -> None:
-        try:
-            await loop_closes()
-        finally:
-            await close(store)
-
-    return aclose
-
-
-async def find_run(store: Store, text: str, where: str | None = None) -> str:
+async def find_run(store: Store, text: str, where: str) -> str:
     """Return the id of the run that `text` names: the whole id, or a beginning that only it has.
 
-    Args:
-        store: the store, open.
-        text: what was typed.
-        where: what `--store` says, for a command that is told.
-
     Raises:
-        ConfigError: there is no such run, or there are several.
+        ConfigError: there is no such run in the store at `where`, or there are several.
     """
     known = await store.runs()
     if text in known:
         return text
     root, slash, path = text.partition("/")
-    meant = [one for one in known if root and "/" not in one and one.startswith(root)]
+    meant = [run_id for run_id in known if "/" not in run_id and run_id.startswith(root)]
     if len(meant) > 1:
         more = f" and {len(meant) - LISTED_MAX} more" if len(meant) > LISTED_MAX else ""
         raise ConfigError(
-            f"expected a run, found {len(meant)} whose ids begin with {root!r}: "
-            f"{', '.join(meant[:LISTED_MAX])}{more}. Give more of it."
+            f"{text}: expected a run, found {len(meant)} whose ids begin so: "
+            f"{', '.join(meant[:LISTED_MAX])}{more}. Fix: give more of the id."
         )
     found = f"{meant[0]}{slash}{path}" if meant else ""
     if found not in known:
-        all_of = ["graphloop", "runs", "--all", *(["--store", where] if where else [])]
         raise ConfigError(
-            f"expected a run, found none whose id is, or begins with, {text!r}."
-            f"{nearest(text, known)} See them all with: {shlex.join(all_of)}"
+            f"{text}: expected a run's id, or its beginning, found no run that has it."
+            f"{nearest(text, known)} See all runs with: "
+            f"{_command('runs', '--all', '--store', where)}"
         )
     return found
 
 
-async def record_of(store: Store, run_id: str) -> RunRecord | None:
-    """Return what the store knows of a run beside its journal; None if it keeps no such record."""
-    if not isinstance(store, Catalog):
-        return None
-    return next((one for one in await store.overview(run_id) if one.run_id == run_id), None)
+@final
+@dataclass(frozen=True)
+class Journal:
+    """The events of a run, what the store notes of its start, and whether it has children."""
+
+    run_id: str
+    events: Sequence[Event]
+    noted: Sequence[str]
+    has_children: bool
+
+    def options(self, name: str) -> list[str]:
+        """Return the values of an option that the run was started with."""
+        return [value for option, value in pairwise(self.noted) if option == name]
+
+    def target(self, given: str | None) -> str:
+        """Return what to load: what was given, else what was noted, with what registers its names.
+
+        Raises:
+            ConfigError: neither says, or what registers cannot be loaded.
+        """
+        if given:
+            return given
+        if self.noted:
+            register(self.options("--with"))
+            return self.noted[0]
+        raise ConfigError(
+            f"--target: expected what run {self.run_id!r} was started from, found no note of it. "
+            "Fix: name it as for graphloop run (a directory, a .py file, or module:name)."
+        )
+
+    def graph(self, given: str | None) -> Graph[None]:
+        """Return the graph of the run.
+
+        Raises:
+            ConfigError: it is not known what the run was started from, or it cannot be loaded.
+        """
+        return load_graph(self.target(given))
+
+    def check_number(self, option: str, number: int) -> None:
+        """Refuse the number of an event that the run has not.
+
+        Raises:
+            ConfigError: naming the option, and the events that there are.
+        """
+        if not 1 <= number <= len(self.events):
+            raise ConfigError(
+                f"{option}: run {self.run_id!r} has events 1 to {len(self.events)}, found {number}."
+            )
 
 
-def short_ids(run_ids: Sequence[str]) -> dict[str, str]:
-    """Return a beginning of each id that no other has, long enough to be told apart by eye."""
-    ordered = sorted(run_ids)
-    shared = [_shared(one, other) for one, other in pairwise(ordered)]
-    return {
-        one: one[: max(SHORT, before + 1, after + 1)]
-        for one, before, after in zip(ordered, [0, *shared], [*shared, 0], strict=False)
-    }
+async def read(where: str | None, text: str) -> Journal:
+    """Read the journal of the run that `text` names.
+
+    Raises:
+        ConfigError: there is no such store or run.
+        StoreError: the journal cannot be read.
+    """
+    async with opened(where) as store:
+        run_id = await find_run(store, text, str(where))
+        records = await store.overview(run_id) if isinstance(store, Catalog) else ()
+        notes = [one.target for one in records if one.run_id == run_id]
+        noted = noted_words("".join(notes))
+        children = any(known.startswith(f"{run_id}/") for known in await store.runs())
+        return Journal(run_id, await store.load(run_id), noted, children)
 
 
-def _shared(one: str, other: str) -> int:
-    """Return how many characters two texts begin with in common."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((at for at, (left, right) in pairs if left != right), min(len(one), len(other)))
+def noted_words(note: str) -> Sequence[str]:
+    """Return the words of what a store notes of a run's start: a target, then options."""
+    try:
+        return shlex.split(note)
+    except ValueError:  # The store's other callers note what they like.
+        return [note]
+
+
+async def answers_text(store: Store, run_id: str) -> Mapping[str, str]:
+    """Return how the calls of a root run were answered since it was last driven, by their keys.
+
+    Raises:
+        StoreError: an answer cannot be read.
+    """
+    if not isinstance(store, Mailbox):
+        return {}
+    answers = Answers.of_posts(await store.posted(run_id))
+    told = dict.fromkeys(answers.tool_results, "answered")
+    for key, given in answers.approvals.items():
+        approval = approval_of(given)
+        edit = f", edited: {one_line(approval.edit, EDIT_MAX)}" if approval.edit else ""
+        told[key] = f"approved{edit}" if approval.approved else "denied"
+    return told
+
+
+@final
+@dataclass(frozen=True)
+class Origin:
+    """Where a run is kept, and what it is started from.
+
+    Attributes:
+        store: the store, open.
+        path: what `--store` says; empty for a store that only the target's code can open.
+        words: the target and its options, which a later command has to repeat; the store notes
+            them if it keeps notes.
+    """
+
+    store: Store
+    path: str
+    words: Sequence[str]
+
+    @property
+    def takes_answers(self) -> bool:
+        """Whether another process can leave an answer here."""
+        return isinstance(self.store, Mailbox) and bool(self.path)
+
+    async def note(self, run_id: str) -> None:
+        """Note what the run was started from, so that later commands need no target."""
+        if isinstance(self.store, Catalog):
+            await self.store.set_target(run_id, shlex.join(self.words))
+
+    def approve_command(self, run_id: str, key: str) -> str:
+        """Return the command that approves a call."""
+        return _command("approve", run_id, key, "--store", self.path)
+
+    def resume_command(self, run_id: str) -> str:
+        """Return the command that resumes the run."""
+        repeated = () if isinstance(self.store, Catalog) else ("--target", *self.words)
+        return _command("resume", run_id, *repeated, "--store", self.path)
+
+
+def origin_of(
+    store: Store | str | Path,
+    target: str,
+    *,
+    base_url: str | None = None,
+    max_steps: int | None = None,
+    unbounded: str | None = None,
+    registers: Iterable[str] | None = None,
+) -> Origin:
+    """Return where a run is kept, with its target named so that it is found from any directory."""
+    if target != STANDARD and not MODULE_FORM.fullmatch(target):
+        target = str(Path(target).absolute())
+    words = [target]
+    steps = None if max_steps is None else str(max_steps)
+    given = {"--base-url": base_url, "--max-steps": steps, "--unbounded": unbounded}
+    for name, value in given.items():
+        words += [name, value] if value else []
+    for file in registers or ():
+        # A module is found by its name, a file only by its whole path.
+        words += ["--with", str(Path(file).absolute()) if file.endswith(".py") else file]
+    if isinstance(store, str | Path):
+        return Origin(open_store(store), str(store), words)
+    return Origin(store, "", words)
+
+
+def _command(*words: str) -> str:
+    return shlex.join(("graphloop", *words))

@@ -7,16 +7,10 @@ A file says what it is in plain Python:
     STATE = Ticket(…)                       # what a Graph that carries a state begins with
     TOOLS = [...]                           # what a Graph's model may call; an Agent has its own
 
-A topology written down in YAML or JSON (`graphloop.topology`) needs no Python, if it names only
-what the library and installed packages have; what is one's own is registered by a .py file that
-`--with` names (`register`), or which loads it:
-
-    graph = load(Path(__file__).with_name("support.yaml"))
-
-In a directory this file is `agent.py`, `topology.py` or `topology.yaml`, and a `script.yaml` beside
-it answers where there is no API key. A ready `agent` or `graph` in place of `build` can be drawn
-and checked, and run with the model it has. A target's code is the user's: it is executed to be
-looked at.
+A topology written down in YAML or JSON (`graphloop.topology`) names its own functions after a .py
+file that `--with` names has registered them. In a directory this file is `agent.py`, `topology.py`
+or `topology.yaml`, and a `script.yaml` beside it answers where there is no API key. A ready `agent`
+or `graph` in place of `build` runs with the model it has. A target's code is executed to be read.
 """
 
 from __future__ import annotations
@@ -26,58 +20,56 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
-from inspect import signature
 from pathlib import Path
 from types import ModuleType
-from typing import TypeAlias, cast, final
+from typing import Final, TypeAlias, cast, final
 
 from ..errors import ConfigError, GraphloopError, nearest
 from ..front.agent import Agent
+from ..front.bindings import asks_model
 from ..front.graph import Graph
+from ..front.hooks import Model
 from ..front.options import Tools
-from ..front.told import Model
 from ..front.topology import Topology, load
 from ..providers.script import ScriptedModel
-from ..topology.source import SUFFIXES
-from .nearby import not_found, suspect
+from ..topology.source import SUFFIXES as TOPOLOGIES
 
 __all__ = [
     "MODULE_FORM",
     "STANDARD",
     "Loop",
     "Target",
-    "execute",
+    "limited",
     "load_graph",
     "load_loop",
     "load_target",
     "names_target",
+    "refuse_options",
     "register",
-    "register_once",
-    "standard_target",
 ]
 
 Loop: TypeAlias = Agent | Graph[None]
 
-FILES = ("agent.py", "topology.py", *(f"topology{suffix}" for suffix in SUFFIXES))
-SCRIPT = "script.yaml"
-EXECUTED = "graphloop_target_"
+SUFFIXES: Final = (".py", *TOPOLOGIES)
+FILES: Final = ("agent.py", "topology.py", *(f"topology{suffix}" for suffix in TOPOLOGIES))
+SCRIPT: Final = "script.yaml"
+EXECUTED: Final = "graphloop_target_"
 """What the name of a file's module begins with."""
-STANDARD = "agent"
-NAMES = ("build", "agent", "graph")
-EMPTY = (
-    "expected a directory, a .py file or a module:name, found an empty argument (a shell variable "
-    "that is not set?); the current directory is a dot."
-)
-MODULE = re.compile(r"[A-Za-z_][\w.]*")
-MODULE_FORM = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+STANDARD: Final = "agent"
+"""Names the standard loop."""
+NAMES: Final = ("build", "agent", "graph")
+MODULE: Final = re.compile(r"[A-Za-z_][\w.]*")
+MODULE_FORM: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+SHOWN_MAX: Final = 10
 
 
 @final
 @dataclass(frozen=True)
 class Target:
-    """What was found: a `ready` loop, or else the function that builds one around a model."""
+    """A `ready` loop, or else the function that builds one around a model."""
 
     place: str
     ready: Loop | None = None
@@ -87,18 +79,18 @@ class Target:
     script: Path | None = None
     state: object = None
 
-    def refuse_model(self, given: Mapping[str, str | None]) -> None:
-        """Refuse options that choose a model for an agent that has its own.
-
-        Raises:
-            ConfigError: one was given.
-        """
-        names = [name for name, value in given.items() if value is not None]
-        if names:
-            raise ConfigError(
-                f"{' and '.join(names)} would have no effect: the agent in {self.place} has its "
-                "model already. Write a function build(model) that returns the agent."
-            )
+    @property
+    def takes_model(self) -> bool:
+        """Whether a run of it needs a model from outside."""
+        match self.ready:
+            case None:
+                return True
+            case Agent():
+                return False
+            case Topology():
+                return self.ready.needs_model
+            case _:
+                return asks_model(self.ready)
 
     def loop(self, model: Model) -> Loop:
         """Return the agent or graph, around `model` if it is still to be built.
@@ -109,74 +101,58 @@ class Target:
         if self.ready is not None:
             return self.ready
         assert self.build is not None, "a target that is not ready is built"
-        if not _takes_one(self.build):
-            name = getattr(self.build, "__name__", "build")
-            raise ConfigError(
-                f"{self.place}: expected a function that is called with the model, "
-                f"`def {name}(model)`; found {name}{signature(self.build)}."
-            )
         try:
             built = self.build(model)
         except GraphloopError:
             raise
         except Exception as error:
             raise _broken(self.place, error) from error
-        if isinstance(built, Agent):
-            return built
-        if isinstance(built, Graph):
-            return cast("Graph[None]", built)  # isinstance cannot tell the type of the state.
+        if isinstance(built, Agent | Graph):
+            return cast("Loop", built)  # isinstance cannot tell the type of the state.
         raise ConfigError(
             f"{self.place}: expected build(model) to return an Agent or a Graph, "
             f"found {type(built).__name__}"
         )
 
 
-def _takes_one(build: Callable[[Model], object]) -> bool:
-    """Whether a function can be called with one argument, as far as anybody can tell."""
-    try:
-        signature(build).bind(None)
-    except TypeError:
-        return False
-    except ValueError:  # It says nothing of its arguments.
-        return True
-    return True
-
-
-def standard_target() -> Target:
-    """Return the standard loop as a target: what a bare question is put to."""
-    return Target("the prompt", build=Agent)
-
-
 def names_target(text: str) -> bool:
     """Whether `text` means a file, a directory or a `module:name`, rather than a question."""
-    return bool(text.strip()) and (
-        bool(MODULE_FORM.fullmatch(text)) or _exists(text) or suspect(text)
-    )
+    if MODULE_FORM.fullmatch(text) or _exists(text):
+        return True
+    if any(sign.isspace() for sign in text):
+        return False
+    is_path = "/" in text or "\\" in text or text.startswith(".") or text.endswith(SUFFIXES)
+    return is_path or bool(get_close_matches(text, _targets_in(Path())))
 
 
-def load_target(text: str, words: Iterable[str] = ()) -> Target:
-    """Load what `text` names.
-
-    Args:
-        text: a directory, a .py file, a topology's file, or a `module:name`.
-        words: what the caller understands besides; one of them may have been meant.
+def load_target(text: str) -> Target:
+    """Load what `text` names; `agent` is the standard loop.
 
     Raises:
         ConfigError: there is no such thing (the message says what there is), or it cannot be
             loaded.
         GraphError: the graph in it has no correct table.
     """
-    if not text.strip():
-        raise ConfigError(EMPTY)
+    if text == STANDARD:
+        return Target("the prompt", build=Agent)
     if _exists(text):
         return _from_path(Path(text))
     if MODULE_FORM.fullmatch(text):
         return _from_module(text)
-    raise not_found(text, words)
+    raise _not_found(text)
+
+
+def load_loop(text: str) -> Loop:
+    """Load the agent or graph that `text` names, around no model.
+
+    Raises:
+        ConfigError: see `load_target`.
+    """
+    return load_target(text).loop(ScriptedModel(()))
 
 
 def load_graph(text: str) -> Graph[None]:
-    """Load the graph that `text` names; `agent` is the standard loop.
+    """Load the graph that `text` names.
 
     Raises:
         ConfigError: see `load_target`.
@@ -185,169 +161,59 @@ def load_graph(text: str) -> Graph[None]:
     return loop.graph if isinstance(loop, Agent) else loop
 
 
-def load_loop(text: str) -> Loop:
-    """Load the agent or graph that `text` names, around no model; `agent` is the standard loop.
+def limited(loop: Loop, max_steps: int | None, unbounded: str | None) -> Loop:
+    """Return an agent that takes so many turns, or a graph that runs unbounded for a reason.
 
     Raises:
-        ConfigError: see `load_target`.
+        ConfigError: an option would have no effect.
     """
-    target = standard_target() if text == STANDARD else load_target(text, (STANDARD,))
-    return target.loop(ScriptedModel(()))
+    if isinstance(loop, Agent):
+        refuse_options({"--unbounded": unbounded}, "an agent's loop is bounded")
+        return loop if max_steps is None else loop.with_options(max_steps=max_steps)
+    steps = None if max_steps is None else str(max_steps)
+    refuse_options({"--max-steps": steps}, f"the stop node of graph {loop.name!r} bounds it")
+    if unbounded is None:
+        return loop
+    try:
+        return loop.unbounded(unbounded)
+    except ConfigError as error:
+        raise ConfigError(f"--unbounded would have no effect: {error}. Leave it out.") from error
 
 
-def register(given: Iterable[str]) -> None:
+def refuse_options(given: Mapping[str, str | None], why: str) -> None:
+    """Refuse options that would have no effect.
+
+    Raises:
+        ConfigError: an option was given.
+    """
+    names = [name for name, value in given.items() if value is not None]
+    if names:
+        raise ConfigError(f"{' and '.join(names)} would have no effect: {why}. Fix: leave it out.")
+
+
+def register(given: Iterable[str] | None) -> None:
     """Execute Python that registers what topologies name: .py files, or modules by their names.
+
+    A file that was executed before is not executed again.
 
     Raises:
         ConfigError: there is no such thing, or it cannot be loaded.
     """
-    for text in given:
+    for text in given or ():
         if text.endswith(".py"):
             if not _exists(text):
-                raise not_found(text, expected="a .py file")
-            execute(Path(text))
+                raise _not_found(text)
+            if not _is_executed(Path(text)):
+                _execute(Path(text))
         elif MODULE.fullmatch(text):
-            if _imported(text, f"--with {text}").__file__ is None:
-                raise ConfigError(
-                    f"--with {text}: expected a .py file, or a module, found a folder without an "
-                    f"__init__.py, which registers nothing. Fix: name a file in it."
-                )
+            _imported(text, f"--with {text}")
         else:
             raise ConfigError(
-                f"--with names a .py file, or a module such as my_package.desk; found {text!r}."
+                f"--with: expected a .py file, or a module such as my_package.desk, found {text!r}."
             )
 
 
-def register_once(given: Iterable[str]) -> None:
-    """Execute what registers, as `register` does, but for files that were executed before.
-
-    Raises:
-        ConfigError: see `register`.
-    """
-    register([one for one in given if not (one.endswith(".py") and _is_executed(Path(one)))])
-
-
-def _is_executed(file: Path) -> bool:
-    module = sys.modules.get(f"{EXECUTED}{file.stem}")
-    known = None if module is None else module.__file__
-    return known is not None and Path(known).absolute() == file.absolute()
-
-
-def _exists(text: str) -> bool:
-    try:
-        return Path(text).exists()
-    except OSError:  # Too long for a name: a question.
-        return False
-
-
-def _from_path(path: Path) -> Target:
-    file = _file_of(path)
-    if file.suffix in SUFFIXES:
-        return _from_data(file)
-    module = execute(file)
-    for name in NAMES:
-        if hasattr(module, name):
-            script = file.parent / SCRIPT
-            return _target(str(file), module, name, script if script.is_file() else None)
-    raise ConfigError(
-        f"{file}: expected a function `build(model)` that returns an Agent or a Graph, found "
-        f"{_listed(_offers(module)) or 'nothing of the kind'}. Add one, or name what is there as "
-        "module:name."
-    )
-
-
-def _from_data(file: Path) -> Target:
-    graph, script = load(file), file.parent / SCRIPT
-    found = script if script.is_file() else None
-    return Target(str(file), ready=graph, prompt=graph.prompt or None, script=found)
-
-
-def _file_of(path: Path) -> Path:
-    if path.is_dir():
-        for name in FILES:
-            if (path / name).is_file():
-                return path / name
-        here = sorted(one.name for one in path.glob("*.py"))
-        raise ConfigError(
-            f"{path}: expected {', '.join(FILES[:2])} or {FILES[2]} in this directory, "
-            f"found {_listed(here) or 'no .py file'}. Name the file itself."
-        )
-    if path.suffix not in {".py", *SUFFIXES} or path.name == SCRIPT:
-        raise ConfigError(
-            f"{path}: expected a directory, a .py file, or a topology ({', '.join(SUFFIXES)}), "
-            "found another kind (recorded replies go to --script)."
-        )
-    return path
-
-
-def _from_module(text: str) -> Target:
-    module_name, _, name = text.partition(":")
-    if module_name.endswith(".py") and Path(module_name).is_file():
-        raise ConfigError(
-            f"{text}: expected a file or a module:name, found both. Write "
-            f"{module_name.removesuffix('.py')}:{name}, or {module_name} for what it calls "
-            f"{', '.join(NAMES[:-1])} or {NAMES[-1]}."
-        )
-    module = _imported(module_name, text)
-    if not hasattr(module, name):
-        offers = _offers(module)
-        raise ConfigError(
-            f"{text}: expected {name!r} in module {module_name!r}, which has "
-            f"{_listed(offers) or 'no agent, graph or build function'}.{nearest(name, offers)}"
-        )
-    return _target(text, module, name, None)
-
-
-def _imported(name: str, text: str) -> ModuleType:
-    """Import a module as `python -m` finds it; `text` is what was typed."""
-    sys.path.insert(0, str(Path.cwd()))
-    try:
-        return import_module(name)
-    except GraphloopError:
-        raise
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-            raise _broken(name, error) from error
-        raise ConfigError(
-            f"{text}: expected a module {name!r}, found none on the path or in "
-            f"{Path.cwd()}. Check the name, or put a question in quotes with a space in it."
-        ) from error
-    except Exception as error:
-        raise _broken(name, error) from error
-
-
-def _target(place: str, module: ModuleType, name: str, script: Path | None) -> Target:
-    found: object = getattr(module, name)
-    prompt: object = getattr(module, "PROMPT", None)
-    if prompt is not None and not isinstance(prompt, str):
-        raise ConfigError(f"{place}: expected PROMPT to be a string, found {prompt!r:.80}")
-    tools = cast("Tools", getattr(module, "TOOLS", ()))  # Toolbox looks at each of them.
-    state: object = getattr(module, "STATE", None)
-    target = Target(place, prompt=prompt, tools=tools, script=script, state=state)
-    if isinstance(found, Topology) and prompt is None:
-        target = replace(target, prompt=found.prompt or None)
-    if isinstance(found, Agent | Graph):
-        ready = cast("Loop", found)  # isinstance cannot tell the type of the state.
-        return replace(target, ready=ready)
-    if callable(found) and not isinstance(found, type):
-        build = cast("Callable[[Model], object]", found)  # What it returns is looked at.
-        return replace(target, build=build)
-    raise ConfigError(
-        f"{place}: expected {name!r} to be an Agent, a Graph, or a function build(model), "
-        f"found {type(found).__name__}"
-    )
-
-
-def _offers(module: ModuleType) -> list[str]:
-    """Return the names in a module that a target can be."""
-    return [
-        name
-        for name, value in vars(module).items()
-        if isinstance(value, Agent | Graph) or (name == "build" and callable(value))
-    ]
-
-
-def execute(file: Path) -> ModuleType:
+def _execute(file: Path) -> ModuleType:
     """Run a .py file, which is the user's own, and return it as a module.
 
     Raises:
@@ -369,6 +235,142 @@ def execute(file: Path) -> ModuleType:
     return module
 
 
+def _is_executed(file: Path) -> bool:
+    module = sys.modules.get(f"{EXECUTED}{file.stem}")
+    known = None if module is None else module.__file__
+    return known is not None and Path(known).absolute() == file.absolute()
+
+
+def _exists(text: str) -> bool:
+    try:
+        return Path(text).exists()
+    except OSError:  # Too long for a name: a question.
+        return False
+
+
+def _from_path(path: Path) -> Target:
+    file = _file_of(path)
+    script = file.parent / SCRIPT
+    script_or_none = script if script.is_file() else None
+    if file.suffix in TOPOLOGIES:
+        graph = load(file)
+        return Target(str(file), ready=graph, prompt=graph.prompt or None, script=script_or_none)
+    module = _execute(file)
+    name = next((name for name in NAMES if hasattr(module, name)), None)
+    if name is None:
+        raise ConfigError(
+            f"{file}: expected a function `build(model)` that returns an Agent or a Graph, found "
+            f"{_offers(module)}. Fix: add one, or name what is there as module:name."
+        )
+    return replace(_from_name(str(file), module, name), script=script_or_none)
+
+
+def _file_of(path: Path) -> Path:
+    if path.is_dir():
+        for name in FILES:
+            if (path / name).is_file():
+                return path / name
+        here = ", ".join(sorted(file.name for file in path.glob("*.py")))
+        raise ConfigError(
+            f"{path}: expected agent.py, topology.py or topology.yaml in this directory, "
+            f"found {here or 'no .py file'}. Fix: name the file itself."
+        )
+    if path.suffix not in SUFFIXES or path.name == SCRIPT:
+        raise ConfigError(
+            f"{path}: expected a directory, a .py file, or a topology ({', '.join(TOPOLOGIES)}), "
+            "found another kind. Fix: give recorded replies to --script."
+        )
+    return path
+
+
+def _from_module(text: str) -> Target:
+    module_name, _, name = text.partition(":")
+    module = _imported(module_name, text)
+    if not hasattr(module, name):
+        raise ConfigError(
+            f"{text}: expected {name!r} in module {module_name!r}, found {_offers(module)}."
+            f"{nearest(name, vars(module))}"
+        )
+    return _from_name(text, module, name)
+
+
+def _imported(name: str, text: str) -> ModuleType:
+    """Import a module as `python -m` finds it; `text` is what was typed."""
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        return import_module(name)
+    except GraphloopError:
+        raise
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise _broken(name, error) from error
+        raise ConfigError(
+            f"{text}: expected a module {name!r}, found none on the path or in {Path.cwd()}. "
+            "Fix: check the name, or put a question in quotes with a space in it."
+        ) from error
+    except Exception as error:
+        raise _broken(name, error) from error
+
+
+def _from_name(place: str, module: ModuleType, name: str) -> Target:
+    found: object = getattr(module, name)
+    prompt: object = getattr(module, "PROMPT", None)
+    if prompt is not None and not isinstance(prompt, str):
+        raise ConfigError(f"{place}: expected PROMPT to be a string, found {prompt!r:.80}")
+    if isinstance(found, Topology) and prompt is None:
+        prompt = found.prompt or None
+    tools = cast("Tools", getattr(module, "TOOLS", ()))  # Toolbox looks at each of them.
+    target = Target(place, prompt=prompt, tools=tools, state=getattr(module, "STATE", None))
+    if isinstance(found, Agent | Graph):
+        return replace(target, ready=cast("Loop", found))  # The state's type is not known.
+    if callable(found) and not isinstance(found, type):
+        build = cast("Callable[[Model], object]", found)  # What it returns is looked at.
+        return replace(target, build=build)
+    raise ConfigError(
+        f"{place}: expected {name!r} to be an Agent, a Graph, or a function build(model), "
+        f"found {type(found).__name__}"
+    )
+
+
+def _offers(module: ModuleType) -> str:
+    """Return the names in a module that a target can be."""
+    names = [
+        name
+        for name, value in vars(module).items()
+        if isinstance(value, Agent | Graph) or (name == "build" and callable(value))
+    ]
+    return ", ".join(names) or "no agent, graph or build function"
+
+
+def _targets_in(folder: Path) -> list[str]:
+    """Return the directories, .py files and topologies in `folder` that are not hidden."""
+    return sorted(
+        path.name
+        for path in folder.iterdir()
+        if not path.name.startswith((".", "_")) and (path.is_dir() or path.suffix in SUFFIXES)
+    )
+
+
+def _not_found(text: str) -> ConfigError:
+    """Return the error for a path that is not there; it names what is."""
+    missing, folder = Path(text).name, Path(text).parent
+    while not folder.is_dir():
+        missing, folder = folder.name, folder.parent
+    names = _targets_in(folder)
+    # The whole path, to be typed as it is: a mere name would be taken for a question.
+    close = [
+        name if name == STANDARD else str(folder / name)
+        for name in get_close_matches(missing, [STANDARD, *names], n=1)
+    ]
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    more = f" and {len(names) - SHOWN_MAX} more" if len(names) > SHOWN_MAX else ""
+    shown = ", ".join(str(folder / name) for name in names[:SHOWN_MAX]) or "no target"
+    return ConfigError(
+        f"{text}: expected a directory, a .py file, or a topology ({', '.join(TOPOLOGIES)}), found "
+        f"nothing of that name.{hint} In {str(folder)!r} is {shown}{more}."
+    )
+
+
 def _broken(place: str, error: Exception) -> ConfigError:
     """Return the error of a target that cannot be loaded: what went wrong, and on which line."""
     if isinstance(error, SyntaxError):
@@ -381,7 +383,3 @@ def _broken(place: str, error: Exception) -> ConfigError:
     return ConfigError(
         f"{place}: expected Python that loads, found {type(error).__name__}: {error} ({where})"
     )
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(names)

@@ -1,132 +1,195 @@
-"""Watching one run, new or taken up again, on the screen that fits."""
+"""Watching a run, new or resumed: shown to its end, and told how to go on where it waits.
+
+The first Ctrl-C ends the run properly, the second ends the process at once.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import os
+import signal
 import sys
 import threading
-import time
-from collections.abc import Awaitable, Callable
-from contextlib import aclosing
-from dataclasses import dataclass
-from typing import Final, TextIO, final
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AsyncExitStack, aclosing, contextmanager
+from types import FrameType
+from typing import Final, final
 
-from rich.console import Console
-
+from ..front.agent import Agent
+from ..front.result import RunResult
 from ..front.stream import RunStream
+from ..providers.base import Provider
 from ..run import EndReason
 from ..views.parts import ErrorPart, RunStart
-from .approval import Decide, approver
-from .interrupt import interrupts
-from .json_lines import JsonScreen
-from .live import LiveScreen
-from .parked import pending_lines
-from .place import Place
-from .plain import PlainScreen
-from .request import Approve
-from .screen import Screen
-from .status import Status, complain, tell
+from .errors import Status, complain, tell
+from .screen import JsonScreen, Screen, TextScreen, ask_text
+from .stored import Origin, close
+from .text import counted
 
-__all__ = ["Watched", "decider", "screen_for", "watch"]
+__all__ = ["screen_for", "watch"]
 
 NO_ANSWER: Final = {"context_window", "empty_response", "incomplete", "length"}
 """How a run ends that has half an answer, or none."""
-
-INTERRUPTED = "interrupted: ending the run; Ctrl-C again to quit at once"
-
-
-@final
-@dataclass(frozen=True)
-class Watched:
-    """A run that is ready to be watched, what to close after it, and where it is kept, if it is."""
-
-    stream: RunStream[None]
-    close: Callable[[], Awaitable[None]]
-    place: Place | None
+INTERRUPTED: Final = "interrupted: ending the run; Ctrl-C again to quit at once"
+SHOW_CURSOR: Final = b"\x1b[?25h"
 
 
-async def watch(watched: Watched, screen: Screen, asked: str | None) -> Status:
-    """Show a run to its end and return the status it ends with; `asked` is shown first."""
-    stream, place = watched.stream, watched.place
+def screen_for(*, as_json: bool) -> Screen:
+    """Return what shows a run."""
+    return JsonScreen() if as_json else TextScreen()
+
+
+async def watch(
+    stream: RunStream[None],
+    screen: Screen,
+    *,
+    origin: Origin | None,
+    owner: Agent | Provider | None,
+    asked: str | None = None,
+) -> Status:
+    """Show a run to its end and return the status it ends with.
+
+    Args:
+        stream: the run.
+        screen: where it is shown.
+        origin: where it is kept, if it is.
+        owner: what holds connections, and is closed after the run.
+        asked: a question that is shown first.
+    """
 
     def abort() -> None:
         screen.note(INTERRUPTED)
         stream.abort("interrupted")
 
-    failure: Exception | None = None
-    run_id = ""
-    try:
-        # Who cannot be shown anything, as `| head` when it has read enough, leaves the run.
-        with interrupts(abort) as interrupt, screen.open():
-            async with aclosing(stream):
-                if asked:
-                    screen.asked(asked)
-                async for part in stream.full_stream:
-                    interrupt.heed()
-                    if isinstance(part, RunStart):
-                        run_id = part.run_id
-                        if place is not None:
-                            await place.note(run_id)
-                    screen.show(part, stream.run)
-                    if isinstance(part, ErrorPart):
-                        failure = part.error
-        if failure is not None:
-            status = complain(failure)
-            _tell_interrupted(stream, place, f"run {run_id} is not over.")
+    async with AsyncExitStack() as closes:
+        if origin is not None and origin.path:
+            closes.push_async_callback(close, origin.store)
+        if owner is not None:
+            closes.push_async_callback(owner.aclose)
+        with _interrupts(abort) as interrupt:
+            try:
+                failure = await _shown(stream, screen, origin, asked, interrupt)
+            except BrokenPipeError:  # `| head` has read enough, and leaves the run.
+                _tell_unfinished(stream, origin, "has no reader left")
+                raise
+        if failure is None:
+            status = await _finished(stream, origin, screen)
         else:
-            status = await _finished(stream, place, screen)
-    except BrokenPipeError:
-        _tell_interrupted(stream, place, f"nobody reads what run {run_id} shows.")
-        raise
-    finally:
-        await watched.close()
+            status = complain(failure)
+            _tell_unfinished(stream, origin, "is not over")
     return _interrupted() if interrupt.came else status
 
 
-def _tell_interrupted(stream: RunStream[None], place: Place | None, why: str) -> None:
+async def _shown(
+    stream: RunStream[None],
+    screen: Screen,
+    origin: Origin | None,
+    asked: str | None,
+    interrupt: _Interrupt,
+) -> Exception | None:
+    """Show all parts of a run; return the error that it failed with."""
+    failure: Exception | None = None
+    with screen.open():
+        async with aclosing(stream):
+            if asked:
+                screen.asked(asked)
+            async for part in stream.full_stream:
+                interrupt.heed()
+                if isinstance(part, RunStart) and origin is not None:
+                    await origin.note(part.run_id)
+                screen.show(part, stream.run)
+                if isinstance(part, ErrorPart):
+                    failure = part.error
+    return failure
+
+
+def _tell_unfinished(stream: RunStream[None], origin: Origin | None, why: str) -> None:
     """Tell how to go on with a run that is kept and not over."""
     run = stream.run
-    if place is not None and place.path and run is not None and not run.ended:
-        tell(f"interrupted: {why} Go on with: {place.resume_command(run.id)}")
+    if origin is not None and origin.path and run is not None and not run.ended:
+        tell(f"interrupted: run {run.id} {why}. Go on with: {origin.resume_command(run.id)}")
 
 
-async def _finished(stream: RunStream[None], place: Place | None, screen: Screen) -> Status:
+async def _finished(stream: RunStream[None], origin: Origin | None, screen: Screen) -> Status:
     result = await stream.result()
-    kept = f"run {result.run_id} in {place.path}" if place is not None and place.path else ""
-    screen.finish(result, kept)
+    is_kept = origin is not None and origin.path
+    screen.finish(result, f"run {result.run_id} in {origin.path}" if origin and is_kept else "")
     if result.end_reason is not EndReason.PARKED:
         failed = result.end_reason in NO_ANSWER or result.broken_rules or result.owed_rules
         return Status.FAILED if failed else Status.OK
-    for line in pending_lines(result, place):
+    for line in _pending_lines(result, origin):
         tell(line)
     return Status.PARKED
 
 
-def decider(mode: Approve | None, screen: Screen, *, kept: bool = False) -> Decide | None:
-    """Return who decides about calls; None where there is no terminal to ask at.
+def _pending_lines(result: RunResult[None], origin: Origin | None) -> Iterator[str]:
+    """Yield what a parked run waits for, and how to go on."""
+    yield f"parked: the run waits for {counted(len(result.pending), 'answer')}"
+    for pending in result.pending:
+        yield f"  {pending.key}  {ask_text(pending)}"
+    approvals = [pending.key for pending in result.pending if pending.kind == "approval"]
+    if origin is None:
+        yield (
+            "It was kept in memory only. To be able to go on later, run it with --store runs.db; "
+            "to decide here, run it in a terminal, or with --approve always."
+        )
+    elif len(approvals) < len(result.pending) or not origin.path:
+        given = ["approvals={…}"] if approvals else []
+        given += ["tool_results={…}"] if len(approvals) < len(result.pending) else []
+        made = f', with the agent made with store="{origin.path}"' if origin.path else ""
+        yield f"Go on from Python{made}, by the keys above:"
+        yield f'  await agent.resume("{result.run_id}", {", ".join(given)})'
+    elif origin.takes_answers:
+        yield "Go on, here or in another process:"
+        for key in approvals:
+            yield f"  {origin.approve_command(result.run_id, key)}"
+        yield f"  {origin.resume_command(result.run_id)}"
+        takes_edits = not all(pending.unknown for pending in result.pending)
+        edit = "; to change its arguments, --edit JSON" if takes_edits else ""
+        yield f"To deny a call, add --deny{edit}."
+    else:
+        yield "Go on in a terminal, which asks; or with --approve always, or never:"
+        yield f"  {origin.resume_command(result.run_id)}"
 
-    Args:
-        mode: what the command line says of it.
-        screen: where the run is shown.
-        kept: whether a store keeps the run.
+
+@final
+class _Interrupt:
+    """Whether Ctrl-C `came`; `heed` aborts the run then, once."""
+
+    def __init__(self, abort: Callable[[], None]) -> None:
+        self.came = False
+        self._abort: Callable[[], None] | None = abort
+
+    def heed(self) -> None:
+        if self.came and self._abort is not None:
+            abort, self._abort = self._abort, None
+            abort()
+
+
+@contextmanager
+def _interrupts(abort: Callable[[], None]) -> Generator[_Interrupt]:
+    """Call `abort` in the running event loop on the first Ctrl-C.
+
+    The second one gets the system's own behaviour. It must work while a tool blocks the event
+    loop, so the handler only notes that it was called, puts that in place, shows the cursor that a
+    live screen may have hidden (unbuffered: a handler may have interrupted a write), and wakes the
+    loop. A loop that is kept busy gives the abort no turn: the caller heeds it at every part.
     """
-    interactive = _is_terminal(sys.stdin) and _is_terminal(sys.stderr)
-    return approver(mode, screen, interactive=interactive, kept=kept)
+    loop = asyncio.get_running_loop()
+    interrupt = _Interrupt(abort)
 
+    def interrupted(_: int, __: FrameType | None) -> None:
+        interrupt.came = True
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        if sys.stdout is not None and sys.stdout.isatty():
+            os.write(sys.stdout.fileno(), SHOW_CURSOR)
+        loop.call_soon_threadsafe(interrupt.heed)
 
-def screen_for(*, as_json: bool) -> Screen:
-    """Return what shows a run: JSON lines, a live screen on a terminal, else plain lines."""
-    out = sys.stdout
-    if as_json:
-        return JsonScreen(out)
-    if out.isatty():
-        return LiveScreen(Console(highlight=False), time.monotonic)
-    return PlainScreen(out)
-
-
-def _is_terminal(stream: TextIO | None) -> bool:
-    """Whether somebody sits there; a stream that was closed before we began is None."""
-    return stream is not None and stream.isatty()
+    before = signal.signal(signal.SIGINT, interrupted)
+    try:
+        yield interrupt
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _interrupted() -> Status:

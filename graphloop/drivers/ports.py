@@ -7,13 +7,16 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
+from msgspec import Struct
+
 from ..approvals import Approval
 from ..effects import AskHuman, CallTool, StartRun
-from ..events import Answer, ChildEnded, Started
+from ..events import Answer, ChildEnded, Event, Started
 from ..graph import Graph
 from ..policy import Policy
-from ..providers.base import Provider
+from ..providers.base import Live, Provider
 from ..run import Run
+from ..step import Step
 from ..stores.base import Store
 from ..tool_outcome import ToolOutcome
 from ..tools import Toolbox
@@ -25,8 +28,11 @@ __all__ = [
     "ChildPlan",
     "ChildRun",
     "LeftOpen",
+    "Nested",
+    "Parked",
     "Ports",
     "Price",
+    "Resumption",
     "Settler",
     "as_it_ended",
     "unpriced",
@@ -102,6 +108,33 @@ class Ports(Generic[S]):
     price: Price = unpriced
     clock: Callable[[], float] = time.time
     wrong: dict[str, None] = field(default_factory=dict[str, None], compare=False)
+
+
+class Parked(Struct, frozen=True):
+    """What became of an effect that this driver cannot answer: it waits for an outside answer."""
+
+    effect: int
+
+
+class Nested(Struct, frozen=True):
+    """Something seen in a child run: `key` is the child's key in its parent.
+
+    `seen` is a step, a delta, or something seen in a child of the child.
+    """
+
+    key: str
+    agent: str
+    graph: Graph[Any]
+    seen: Step[Any] | Live | Nested
+
+
+@dataclass(frozen=True)
+class Resumption(Generic[S]):
+    """A run to resume: where it stands, the answers that came for it, and its own children."""
+
+    run: Run[S]
+    answers: tuple[Event, ...] = ()
+    children: Mapping[str, Resumption[Any]] = field(default_factory=dict[str, "Resumption[Any]"])
 
 
 def as_it_ended(ended: ChildEnded, _: Run[Any]) -> ChildEnded:

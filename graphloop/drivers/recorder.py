@@ -1,48 +1,59 @@
-"""A run and its journal, which are at one: what happens is journaled first, and stepped then.
+"""Recorder: a run and its journal, which agree: an event is journaled first, and stepped then.
 
-Where an append was cut off, nobody knows whether the event was kept. Then the run is torn from its
-journal, and whoever goes on with it has to read that again first.
+Where an append was cut off, the driver does not know whether the event was kept. Then the run is
+torn from its journal, and a driver that goes on with it has to read that again first.
 
 A run is read before it is claimed, so another driver may have taken it further by then. The store
-refuses what does not follow; what is then known of the run is how that driver left it.
+refuses what does not follow; the run then stands as that driver left it.
 """
 
 from __future__ import annotations
 
+import asyncio
 from asyncio import CancelledError
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Generic, TypeVar
+from functools import lru_cache
+from types import TracebackType
+from typing import Any, Final, Generic, TypeVar, cast
 
 from ..codec import typed_events
+from ..effects import CallModel
 from ..errors import Fenced, IllegalEvent, ProviderError, RunBusy, StoreError, UnknownRun
-from ..events import Begun, EffectFailed, Event, Started
+from ..events import Begun, Decided, EffectFailed, Event, Queued, Started
 from ..graph import Graph
 from ..replay import replay_steps
-from ..run import Run
-from ..step import Step
-from .caller import Caller
-from .children import journaled
-from .foresight import ends, foreseen, is_interrupted, place_of
-from .perform import Performer
+from ..run import EndReason, Run
+from ..step import Step, begin, step
+from ..stores.base import Ask, Leases, ReleaseStatus, Store
+from ..stores.memory import MemoryStore
+from ..values import evolve
+from .cancellation import GRACE_S, INSIDE, CancelScope, cancelled_inside
+from .performer import Performer
 from .ports import Ports
 
-__all__ = ["Recorder"]
+__all__ = ["Lease", "Recorder", "first_events", "journaled", "not_before", "status_of"]
 
 S = TypeVar("S")
+
+RELEASED_AS: Final[Mapping[EndReason, ReleaseStatus]] = {
+    EndReason.ABORTED: "cancelled",
+    EndReason.ERROR: "failed",
+    EndReason.TIMEOUT: "failed",
+}
 
 
 class Recorder(Generic[S]):
     """Takes the events of one run.
 
     `run` is the run as it stands, None before it has started; `unseen` are the steps that were
-    taken, or found in the journal, while nobody could be shown them.
+    taken, or found in the journal, while no caller could be shown them.
 
     Args:
         graph: the table to run.
         ports: where the journal goes, and what type the user's state is of.
         state: the user's state to begin with.
-        caller: who awaits the run at the top.
+        scope: tells whether the caller has left.
         performer: knows the exception behind a failure.
     """
 
@@ -51,7 +62,7 @@ class Recorder(Generic[S]):
         graph: Graph[S],
         ports: Ports[S],
         state: S,
-        caller: Caller,
+        scope: CancelScope,
         performer: Performer[S],
     ) -> None:
         self.run: Run[S] | None = None
@@ -59,13 +70,13 @@ class Recorder(Generic[S]):
         self._graph = graph
         self._ports = ports
         self._state = state
-        self._caller = caller
+        self._scope = scope
         self._performer = performer
         self._is_torn = self._ends = False
 
     @property
     def is_torn(self) -> bool:
-        """Whether nobody knows if the last event was kept."""
+        """Whether it is not known if the last event was kept."""
         return self._is_torn
 
     @property
@@ -89,8 +100,12 @@ class Recorder(Generic[S]):
             raise IllegalEvent("a driver starts with Started, or resumes a run")
         return self.run
 
+    def lease(self, run_id: str, asks: Callable[[], Sequence[Ask]]) -> Lease:
+        """Return the lease of the run, which is released as the run stands then."""
+        return Lease(self._ports.store, run_id, lambda: (status_of(self.run), asks()))
+
     async def take(
-        self, event: Event, *, going: bool = False
+        self, event: Event, *, leaving: bool = False
     ) -> tuple[Step[S], CancelledError | ProviderError | None]:
         """Journal an event, then step: the order that makes a run survive its process.
 
@@ -99,31 +114,38 @@ class Recorder(Generic[S]):
 
         Args:
             event: what happened.
-            going: whether the caller is on their way already.
+            leaving: whether the caller is leaving already.
 
         Returns:
-            The step, and what the caller raises then: a cancellation that came meanwhile, or the
+            The step, and what the driver raises then: a cancellation that came meanwhile, or the
             failure that interrupts the run.
 
         Raises:
             RunBusy: another driver has taken the run further than is known here.
             StoreError: the event was not kept, for another reason.
         """
-        place = place_of(self.run, event)
-        taken = foreseen(self._graph, self.run, event, self._state)
-        if self._ports.kept and not (self._ports.path or isinstance(taken, Exception)):
+        taken = self._apply(event)
+        if isinstance(event, EffectFailed) and not isinstance(taken, Exception):
             failed = self._interruption(event, taken.run)
-            if failed is not None and isinstance(event, EffectFailed):
-                begun = Begun(event.at, (event.effect,), event.spent)
-                taken, cut = await self.take(begun, going=going)
+            if failed is not None:
+                started = Begun(event.at, (event.effect,), event.spent)
+                taken, cut = await self.take(started, leaving=leaving)
                 return taken, cut or failed
-        self._is_torn, self._ends = True, ends(taken)
+        self._is_torn, self._ends = True, isinstance(taken, Exception) or taken.run.ended
+        store, cut, is_new = self._ports.store, None, False
+        if isinstance(event, Started):
+            run_id, seq, is_new = event.run_id, 1, not self._ports.path
+        else:
+            run = self.driven
+            run_id, seq = run.id, run.seq + 1
         try:
-            cut = await journaled(self._ports.store, place, event, self._caller, going=going)
+            if type(store) is MemoryStore:
+                store.keep(run_id, seq, event)
+            else:
+                cut = await journaled(store, (run_id, seq), event, self._scope, leaving=leaving)
         except StoreError as error:
-            is_new = isinstance(event, Started) and not self._ports.path
-            if not (going or is_new or isinstance(error, Fenced)):
-                await self.refuse_outrun(place[0], event)
+            if not (leaving or is_new or isinstance(error, Fenced)):
+                await self.refuse_outrun(run_id, event)
             raise
         self._is_torn = False
         if isinstance(taken, Exception):
@@ -131,10 +153,33 @@ class Recorder(Generic[S]):
         self.run = taken.run
         return taken, cut
 
-    def _interruption(self, event: Event, ended: Run[S]) -> ProviderError | None:
-        """Return the failure that interrupts the run in place of ending it."""
+    def _apply(self, event: Event) -> Step[S] | Exception:
+        """Return the step that an event will be, or what it raises once it is journaled.
+
+        Stepping is pure, so it may come first: nothing is heard any more once the run's last event
+        is on its way.
+        """
+        run = None if isinstance(event, Started) else self.driven
+        try:
+            if isinstance(event, Started):
+                return begin(self._graph, event, self._state)
+            assert run is not None, "a run has started"
+            return step(self._graph, run, event)
+        except Exception as error:  # noqa: BLE001 - raised again once the event is journaled
+            return error
+
+    def _interruption(self, event: EffectFailed, ended: Run[S]) -> ProviderError | None:
+        """Return the failure of a model call that interrupts the run in place of ending it.
+
+        Once the budget is spent, no model is asked again: the failure stands.
+        """
+        if not self._ports.kept or self._ports.path or not event.failure.retryable:
+            return None
         raised = self._performer.exception_behind(ended)
-        if not (isinstance(raised, ProviderError) and is_interrupted(self.run, event, ended)):
+        asked = isinstance(self.driven.pending.get(event.effect), CallModel)
+        if not (isinstance(raised, ProviderError) and asked and _is_failed(ended)):
+            return None
+        if ended.setup.budget.tripped(ended.spent):
             return None
         raised.add_note(f"run {ended.id!r} is interrupted, not over: resume it to try again")
         return raised
@@ -144,10 +189,10 @@ class Recorder(Generic[S]):
 
         Args:
             run_id: the run.
-            refused: what the store has not taken, as it says; it may have kept it all the same.
+            refused: the event that the store says it has not taken; it may have kept it.
 
         Raises:
-            RunBusy: another driver has; the run is known now as that has left it.
+            RunBusy: another driver has; the run stands now as that driver has left it.
         """
         if self.is_over:
             return
@@ -164,7 +209,7 @@ class Recorder(Generic[S]):
         )
 
     async def read_again(self, run_id: str) -> None:
-        """Take the run to stand as its journal tells it; what is new in it is unseen.
+        """Take the run to stand as its journal says; what is new in it is unseen.
 
         Raises:
             StoreError: it cannot be read.
@@ -181,6 +226,159 @@ class Recorder(Generic[S]):
         self._is_torn = self._ends = False
 
 
+class Lease:
+    """Be the run's only driver.
+
+    It is no generator: an event loop that ends closes all of them side by side, and a run must not
+    be released before its driver has journaled what it keeps.
+
+    Args:
+        store: the store; one that cannot lease does nothing here.
+        run_id: the run.
+        standing: asked how the run stands when it is released, and what it waits for.
+
+    Raises:
+        RunBusy: the run has a live driver already; nothing has begun.
+        StoreError: the lease could not be noted.
+        Fenced: another driver has taken the run over meanwhile, and nothing else went wrong.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        run_id: str,
+        standing: Callable[[], tuple[ReleaseStatus, Sequence[Ask]]],
+    ) -> None:
+        # `_has_leases` has looked; asking the protocol itself is dear.
+        self._leases = cast("Leases", store) if _has_leases(type(store)) else None
+        self._run_id = run_id
+        self._standing = standing
+
+    async def __aenter__(self) -> None:
+        if self._leases is not None:
+            try:
+                await self._leases.claim(self._run_id)
+            except CancelledError as error:
+                raise self._cancelled(error) from error
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._leases is None:
+            return
+        try:
+            await self._leases.release(self._run_id, *self._standing())
+        except CancelledError as other:
+            raise self._cancelled(other) from other
+        except Fenced:
+            # What is under way tells more; if it is `Fenced` itself, that may be a child run.
+            if error is None:
+                raise
+
+    def _cancelled(self, error: CancelledError) -> StoreError:
+        """Return the failure of a claim or release that was cancelled, though not from here."""
+        return StoreError(f"the lease of run {self._run_id!r} was {cancelled_inside(error)}")
+
+
+@lru_cache(maxsize=64)
+def _has_leases(kind: type[Store]) -> bool:
+    return issubclass(kind, Leases)
+
+
+def status_of(run: Run[Any] | None) -> ReleaseStatus:
+    """Return the status of a run that is released."""
+    ending = run.ending if run is not None and run.ended else None
+    return "suspended" if ending is None else RELEASED_AS.get(ending.reason, "done")
+
+
+async def journaled(
+    store: Store, place: tuple[str, int], event: Event, scope: CancelScope, *, leaving: bool = False
+) -> CancelledError | None:
+    """Journal an event, also if this task is cancelled meanwhile.
+
+    An abort cancels a child wherever it is, and then journals that: journal and run must agree by
+    then. A caller that goes away does not want to wait for ever, be it for the run at the top or
+    for a child. After a while, or if it cancels again, the event may have been kept or not.
+
+    Args:
+        store: where the journal goes.
+        place: the run, and the number of the event.
+        event: the event.
+        scope: tells whether the caller has left.
+        leaving: whether the caller is leaving already.
+
+    Returns:
+        The cancellation that came meanwhile, to be raised once the event has been stepped.
+
+    Raises:
+        CancelledError: it came, and the event was not kept.
+        StoreError: the event was not kept.
+    """
+    cut: CancelledError | None = None
+    task = asyncio.ensure_future(store.append(*place, event))
+    while not task.done():
+        try:
+            await asyncio.wait((task,), timeout=GRACE_S if leaving else None)
+        except CancelledError as error:
+            given_up, leaving = leaving, leaving or scope.is_left
+            cut = error
+        else:
+            given_up = not task.done()
+        if given_up:
+            task.cancel()
+            break
+    if cut is not None and (not task.done() or task.cancelled() or task.exception() is not None):
+        raise cut
+    if not task.done():
+        raise StoreError(
+            f"the store has not kept event {place[1]} of run {place[0]!r} within {GRACE_S} s, and "
+            "nobody waits for it any more"
+        )
+    if task.cancelled():
+        raise StoreError(f"event {place[1]} of run {place[0]!r} may not have been kept: {INSIDE}")
+    task.result()
+    return cut
+
+
+def first_events(first: Iterable[Event], said: Sequence[Event]) -> Iterator[Event]:
+    """Yield the first events of a leg, and at its place what was said before the leg.
+
+    An answer may open a turn, so what is to be read in that turn comes before it. `Started` opens
+    a turn itself, and therefore has with it what its model is to read.
+    """
+    rest = said
+    for event in first:
+        if isinstance(event, Started):
+            now = [each for each in rest if isinstance(each, Queued) and not each.follow_up]
+            rest = [each for each in rest if each not in now]
+            yield evolve(event, steering=tuple([each.message for each in now]))
+            continue
+        yield from rest
+        rest = ()
+        yield event
+    yield from rest
+
+
+def not_before(run: Run[Any] | None, event: Event) -> Event:
+    """Return an event that came before a leg of a run began, stamped with when that was.
+
+    Answers are read, and messages are queued, before a driver resumes the run; in the journal they
+    come after that. When a person decided is kept beside it.
+    """
+    if run is None or event.at >= run.at:
+        return event
+    if isinstance(event, Decided) and event.given_at is None:
+        return evolve(event, at=run.at, given_at=event.at)
+    return evolve(event, at=run.at)
+
+
+def _is_failed(run: Run[Any]) -> bool:
+    return run.ended and run.ending is not None and run.ending.reason is EndReason.ERROR
+
+
 def _is_same(kept: Event, refused: Event) -> bool:
-    """Whether an event that is in the journal is what a store has said that it did not take."""
+    """Whether an event of the journal is the one that a store says it did not take."""
     return type(kept) is type(refused) and kept.at == refused.at

@@ -1,11 +1,11 @@
 """The simulation driver: the same kernel, under a seed, in a world that you write.
 
-No event loop, no real time. Which pending effect is answered next is drawn from the seed; faults,
-a crash after any event, and an abort after any event are injected; the same seed gives the same
-events, byte for byte. A crash forgets everything but the journal: the run is folded from it, and
-what was pending is performed again. A tool that may not be repeated is begun only after `Begun` is
-journaled; one that had begun and not ended is answered as unknown, whether the seed says that it
-had taken effect before the crash or that it had not.
+There is no event loop and no real time. The seed draws which pending effect is answered next; the
+same seed gives the same events, byte for byte. The caller injects a crash or an abort after any
+event. A crash forgets everything but the journal: the run is folded from it, and its pending
+effects are performed again. A tool that may not be repeated starts only after `Begun` is
+journaled. A tool that had started and not ended is answered as unknown; the seed decides whether
+it had taken effect before the crash.
 """
 
 from __future__ import annotations
@@ -55,31 +55,31 @@ from ..step import begin, step
 from ..tool_outcome import ToolOutcome, unknown_outcome
 from ..values import Message, Reply, ResultStatus, evolve
 from .children import child_unwanted
-from .perform import failed
+from .performer import failed
 
 __all__ = ["ChildAnswer", "Simulation", "World", "simulate"]
 
 S = TypeVar("S")
 
 EVENTS_MAX: Final = 100_000
-"""After how many events a simulation is given up: nothing bounded gets here."""
+"""After how many events a simulation is given up; a bounded run ends before."""
 
 LATENCY_MAX_S: Final = 10.0
 
 DOWNTIME_MAX_S: Final = 1_000.0
-"""How long a process that died is dead at most."""
+"""How long a process stays dead at most."""
 
 NOTHING: Final[Mapping[int, Queued | Cancelled]] = {}
 
 ChildAnswer: TypeAlias = tuple[str, ResultStatus, Spent]
-"""How a child run ended: its answer, whether it went well, and all that it used."""
+"""The end of a child run: its answer, its status, and all that it used."""
 
 
 def _all_valid(effect: CheckCalls) -> tuple[CallCheck, ...]:
     return tuple(CallCheck() for _ in effect.calls)
 
 
-def _nobody(_: AskHuman) -> Approval | None:
+def _no_answer(_: AskHuman) -> Approval | None:
     return None
 
 
@@ -101,24 +101,24 @@ def _never(_: CallTool) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """How effects are answered. Whatever a function raises becomes `EffectFailed`.
+    """The answers to effects. An error that a function raises becomes `EffectFailed`.
 
     Args:
         model: a reply for a request.
-        tool: what a tool returns; called once for every execution that takes effect, also for one
-            whose result a crash swallowed.
+        tool: the return value of a tool; called once for every execution that takes effect, also
+            if a crash swallows the result.
         check: one check a call; by default every call is valid and needs no approval.
         human: a decision, or None for "no answer": the run then parks.
-        callback: what a function of the user's returns.
-        child: how a child run ends, or None for "it parks".
-        steer: what the caller of an attended run says; its time and effect are filled in.
+        callback: the return value of a function of the user's.
+        child: the end of a child run, or None for "it parks".
+        steer: the word of the caller of an attended run; its time and effect are filled in.
         repeatable: whether a call may simply run again after a crash; by default none may.
     """
 
     model: Callable[[CallModel], Reply]
     tool: Callable[[CallTool], ToolOutcome]
     check: Callable[[CheckCalls], tuple[CallCheck, ...]] = _all_valid
-    human: Callable[[AskHuman], Approval | None] = _nobody
+    human: Callable[[AskHuman], Approval | None] = _no_answer
     callback: Callable[[Invoke], Answer] = _no_callback
     child: Callable[[StartRun], ChildAnswer | None] = _no_agent
     steer: Callable[[HandOver, Run[Any]], Steered] = _unsteered
@@ -127,12 +127,12 @@ class World:
 
 @dataclass
 class Simulation(Generic[S]):
-    """What a simulation came to.
+    """The end of a simulation.
 
     `run` is the last state and `events` the journal; `executions` counts how often each call was
-    started, by its key; `repeated` are the keys of calls that were started again after their
-    result had been journaled or, if they may not be repeated, after they had begun (always empty,
-    or graphloop has a bug).
+    started, by its key. `repeated` are the keys of calls that were started again after their
+    result had been journaled or, if they may not be repeated, after their start had been. It is
+    always empty, or graphloop has a bug.
     """
 
     run: Run[S]
@@ -156,25 +156,26 @@ def simulate(  # noqa: PLR0913 - each keyword is one dial of the simulation
     events_max: int | None = None,
     journal: list[Event] | None = None,
 ) -> Simulation[S]:
-    """Simulate one run to its end, or until everything that is pending waits for somebody.
+    """Simulate one run to its end, or until it waits for people and children only.
 
     Args:
-        graph: what to run.
+        graph: the graph to run.
         messages: the conversation it begins with.
-        world: how effects are answered.
+        world: the answers to its effects.
         state: the user's state.
         setup: model, tools and settings.
-        seed: decides the order and the times of all answers, and what a crash had let happen.
+        seed: decides the order and the times of all answers, and which tools took effect before a
+            crash.
         crash_after: after which events (1 is `Started`) the process dies and resumes.
         abort_after: after which event the run is cancelled.
-        meanwhile: what somebody says or wants in the midst of it, by the number of the event that
-            it comes after; its time is filled in.
+        meanwhile: messages and stops from outside, by the number of the event before them; their
+            times are filled in.
         events_max: after how many events it is given up; `EVENTS_MAX` if not given.
         journal: an empty list that becomes the journal, to be read also if this raises.
 
     Raises:
         GraphloopError: the run took more than `events_max` events.
-        Exception: what a node raised.
+        Exception: the error of a node.
     """
     most = EVENTS_MAX if events_max is None else events_max
     started = Started(0.0, f"sim-{seed}", graph.name, tuple(messages), setup, state)
@@ -187,13 +188,13 @@ def simulate(  # noqa: PLR0913 - each keyword is one dial of the simulation
     if 1 in crash_after:
         process.crash()
     else:
-        process.wish(first.effects)
+        process.perform(first.effects)
     said = dict(meanwhile)
     if abort_after is not None:
         said[abort_after] = Cancelled(0.0, "simulated")
     while not simulation.run.ended:
         interjected = said.get(len(simulation.events))
-        event = process.hear() if interjected is None else process.interrupted(interjected)
+        event = process.next_event() if interjected is None else process.interrupted(interjected)
         if event is None:
             break
         if len(simulation.events) >= most:
@@ -203,9 +204,9 @@ def simulate(  # noqa: PLR0913 - each keyword is one dial of the simulation
 
 
 class _Process(Generic[S]):
-    """A process that drives the run, until it dies: what is to do, and what is on its way.
+    """A process that drives the run until it dies: effects to start, and effects in flight.
 
-    What is on its way has the virtual time of its answer.
+    An effect in flight has the virtual time of its answer.
     """
 
     def __init__(
@@ -217,39 +218,39 @@ class _Process(Generic[S]):
         self._simulation = simulation
         self._clock = 0.0
         self._resuming = False
-        self._todo: list[Effect] = []
-        self._flying: list[tuple[float, Effect]] = []
+        self._waiting: list[Effect] = []
+        self._in_flight: list[tuple[float, Effect]] = []
         self._interrupted: frozenset[int] = frozenset()
-        self._taken_up_at = 0
+        self._resumed_at = 0
         self._started: set[int] = set()
 
-    def wish(self, effects: Iterable[Effect]) -> None:
-        """Have effects performed, but those that nobody answers."""
-        self._todo += [effect for effect in effects if not self._is_silent(effect)]
+    def perform(self, effects: Iterable[Effect]) -> None:
+        """Have effects performed, but those that stay without an answer."""
+        self._waiting += [effect for effect in effects if not self._is_silent(effect)]
 
     def interrupted(self, event: Queued | Cancelled) -> Event:
-        """Return what somebody says or wants now; a stop at once voids all that is under way."""
+        """Return an event from outside; a stop at once voids all effects under way."""
         if isinstance(event, Cancelled) and not event.after_step:
-            unbegun = tuple([one.id for one in self._todo if self._is_surely_unbegun(one)])
-            self._todo.clear()
-            self._flying.clear()
+            unbegun = tuple([one.id for one in self._waiting if self._is_surely_unstarted(one)])
+            self._waiting.clear()
+            self._in_flight.clear()
             event = evolve(event, unbegun=unbegun)
         return evolve(event, at=self._clock)
 
-    def hear(self) -> Event | None:
-        """Return what happens next, or None if nothing does."""
-        if self._simulation.run.unwanted:
-            return self._unwanted(min(self._simulation.run.unwanted))
-        if self._resuming and self._todo:
+    def next_event(self) -> Event | None:
+        """Return the next event, or None if none comes."""
+        if self._simulation.run.abandoned:
+            return self._unwanted(min(self._simulation.run.abandoned))
+        if self._resuming and self._waiting:
             self._resuming = False
             return Resumed(self._clock)
-        risky = [one.id for one in self._todo if self._must_be_begun(one)]
+        risky = [one.id for one in self._waiting if self._must_be_noted(one)]
         if risky:
             return Begun(self._clock, tuple(risky))
-        for effect in self._todo:
+        for effect in self._waiting:
             self._start(effect)
-        self._todo.clear()
-        return self._land() if self._flying else None
+        self._waiting.clear()
+        return self._earliest() if self._in_flight else None
 
     def take(self, event: Event, *, crash: bool) -> None:
         """Journal an event, then step; or die in between."""
@@ -266,49 +267,49 @@ class _Process(Generic[S]):
         else:
             taken = step(self._graph, simulation.run, event)
             simulation.run = taken.run
-            self.wish(taken.effects)
+            self.perform(taken.effects)
 
     def crash(self) -> None:
-        """Die, and come to life again with nothing but the journal."""
-        for _, effect in self._flying:
+        """Die, and resume with nothing but the journal."""
+        for _, effect in self._in_flight:
             if self._runs(effect) and self._rng.random() < 0.5:
-                self._swallow(effect)
-        self._flying.clear()
-        self._todo.clear()
+                self._lose(effect)
+        self._in_flight.clear()
+        self._waiting.clear()
         self._resuming = True
         self._clock += self._rng.uniform(0.0, DOWNTIME_MAX_S)
         run = self._simulation.run = replay(self._graph, self._simulation.events)
-        self._interrupted, self._taken_up_at = run.begun, run.next_effect
+        self._interrupted, self._resumed_at = run.started, run.next_effect
         if not run.ended:
-            self.wish(run.pending.values())
+            self.perform(run.pending.values())
 
     def _unwanted(self, effect_id: int) -> Event:
-        """End a child run: it has spent all that it would have, or nothing."""
-        self._todo = [one for one in self._todo if one.id != effect_id]
-        self._flying = [(at, one) for at, one in self._flying if one.id != effect_id]
+        """End a child run that the run has abandoned: it has spent its all, or nothing."""
+        self._waiting = [one for one in self._waiting if one.id != effect_id]
+        self._in_flight = [(at, one) for at, one in self._in_flight if one.id != effect_id]
         effect, spent = self._simulation.run.pending[effect_id], Spent()
-        assert isinstance(effect, StartRun), "the kernel has looked"
+        assert isinstance(effect, StartRun), "a fan-out waits for child runs only"
         with suppress(Exception):
             ended = self._world.child(effect) if self._rng.random() < 0.5 else None
             spent = spent if ended is None else ended[2]
         return child_unwanted(self._clock, effect_id, spent)
 
-    def _is_surely_unbegun(self, effect: Effect) -> bool:
-        """Whether this process knows of a call that none before it has begun it either."""
+    def _is_surely_unstarted(self, effect: Effect) -> bool:
+        """Whether this process knows that no process has started a call."""
         if not isinstance(effect, CallTool | StartRun):
             return False
-        return effect.id >= self._taken_up_at or self._must_be_begun(effect)
+        return effect.id >= self._resumed_at or self._must_be_noted(effect)
 
-    def _must_be_begun(self, effect: Effect) -> bool:
+    def _must_be_noted(self, effect: Effect) -> bool:
         return (
             isinstance(effect, CallTool)
             and not effect.client
-            and effect.id not in self._simulation.run.begun
+            and effect.id not in self._simulation.run.started
             and not self._world.repeatable(effect)
         )
 
     def _runs(self, effect: Effect) -> bool:
-        """Whether performing an effect runs a tool; one that was interrupted is left alone."""
+        """Whether performing an effect runs a tool; an interrupted tool is left alone."""
         if not isinstance(effect, CallTool):
             return False
         return effect.id not in self._interrupted or self._world.repeatable(effect)
@@ -324,12 +325,12 @@ class _Process(Generic[S]):
             self._simulation.executions[effect.key] += 1
         if isinstance(effect, StartRun) and effect.key in self._simulation.finished:
             self._simulation.repeated.add(effect.key)
-        self._flying.append((self._clock + self._rng.uniform(0.001, LATENCY_MAX_S), effect))
+        self._in_flight.append((self._clock + self._rng.uniform(0.001, LATENCY_MAX_S), effect))
 
-    def _land(self) -> Event:
-        """Return the answer that comes first."""
-        soonest = min(range(len(self._flying)), key=lambda at: self._flying[at][0])
-        at, effect = self._flying.pop(soonest)
+    def _earliest(self) -> Event:
+        """Return the earliest answer."""
+        soonest = min(range(len(self._in_flight)), key=lambda at: self._in_flight[at][0])
+        at, effect = self._in_flight.pop(soonest)
         if isinstance(effect, CallTool) and not self._runs(effect):
             outcome = unknown_outcome(effect.call.name)
             return ToolReturned(at, effect.id, outcome.content, outcome.status)
@@ -338,8 +339,8 @@ class _Process(Generic[S]):
         except Exception as error:  # noqa: BLE001 - the effect boundary
             return failed(at, effect, error)
 
-    def _swallow(self, effect: Effect) -> None:
-        """Let a tool take effect whose result nobody hears of."""
+    def _lose(self, effect: Effect) -> None:
+        """Let a tool take effect whose result is lost."""
         with suppress(Exception):
             _answer(self._world, effect, self._simulation.run, self._clock)
 
@@ -369,11 +370,11 @@ def _answer(  # noqa: PLR0911 - one way out for each effect
             return CallbackReturned(at, effect.id, world.callback(effect))
         case AskHuman():
             approval = world.human(effect)
-            assert approval is not None, "an effect nobody answers is not launched"
+            assert approval is not None, "an effect without an answer is not started"
             return Decided(at, effect.id, approval.approved, approval.reason, approval.edit)
         case StartRun():
             ended = world.child(effect)
-            assert ended is not None, "a child that parks is not launched"
+            assert ended is not None, "a child that parks is not started"
             return ChildEnded(at, effect.id, *ended)
         case HandOver():
             return evolve(world.steer(effect, run), at=at, effect=effect.id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Literal, Unpack, final
+from typing import TYPE_CHECKING, Self, TypeVar, Unpack, final
 
 from ..approvals import Approval
 from ..drivers.sync import run_sync
@@ -13,32 +13,33 @@ from ..errors import ConfigError
 from ..loop import standard_edges
 from ..model_price import ModelPrice
 from ..run import Run
+from ..stores.base import Posted
+from ..tool_name import legal_name
 from ..tool_options import Approval as NeedsApproval
 from ..views.parts import Part
 from .answers import Answers
-from .callbacks import agent_callbacks
-from .checking import check_kinds, check_model, reject_unknown
-from .child import AgentTool, as_agent_tool
 from .final_answer import FinalAnswer
 from .graph import Graph
+from .hooks import Model
 from .inputs import MessageInput
-from .journals import fork_run, state_after
 from .known import tell
-from .options import AgentOptions
-from .question import Question
+from .options import AgentOptions, Checks, group, reject_unknown
 from .result import RunResult
-from .runner import Runner
-from .signalled import result_of
-from .standard import standard_nodes, stop_input
+from .runner import Question, Runner
+from .runs import Runs
+from .standard import agent_callbacks, standard_nodes, stop_input
 from .stream import RunStream
-from .told import Model
+from .sub_agents import AgentTool, as_agent_tool
 from .tool_runner import ToolRunner
 from .world import World
 
 if TYPE_CHECKING:
     from ..proofs.most import Bound
 
-__all__ = ["Agent"]
+__all__ = [
+    "Agent",
+    "result_of",
+]
 
 
 @final
@@ -48,8 +49,8 @@ class Agent:
         agent = Agent("anthropic:claude-opus-4-8", tools=[get_weather], max_steps=5)
         result = agent.generate_sync("What's the weather in NYC and London?")
 
-    An agent holds no conversation and is never changed by a run; ask it from as many tasks as you
-    like. To go on with a conversation, pass `messages=[*history, *result.messages, …]`.
+    An agent holds no conversation, and no run changes it: ask it from as many tasks as you like.
+    To go on with a conversation, pass `messages=[*history, *result.messages, …]`.
 
     Args:
         model: `"provider:model"`, or a provider.
@@ -61,8 +62,6 @@ class Agent:
 
     def __init__(self, model: Model, **options: Unpack[AgentOptions]) -> None:
         reject_unknown(options, AgentOptions, "an agent")
-        check_kinds(options)
-        check_model(model)
         self.model = model
         self._options = _kept(options)
         if options.get("agents"):
@@ -137,6 +136,15 @@ class Agent:
             takes_over=takes_over,
         )
 
+    def as_sub_agent(
+        self,
+        name: str,
+        model: Model | None,  # noqa: ARG002 - an agent has its own
+        options: Mapping[str, object],  # noqa: ARG002 - the same
+    ) -> AgentTool:
+        """Return this agent, with its own model, for the nodes of a graph that name it."""
+        return as_agent_tool(self._runner, name=legal_name(name), description="")
+
     def bound(self, *, context_window: int | None = None, price: ModelPrice | None = None) -> Bound:
         """Return the most that one run can come to; see `Graph.bound`."""
         return self._runner.bound(context_window=context_window, price=price)
@@ -156,10 +164,10 @@ class Agent:
             prompt: the question, or
             messages: the conversation so far.
             run_id: the run's id in the store; made up if not given.
-            approvals: decisions about the calls that `messages` ends in, by the call's id: to take
-                up a parked conversation by itself. What is not decided is denied. A token is good
-                for its call at the end of its conversation, and an `approval_secret` demands one.
-                A `store` sees to it that approvals count once; without one, nothing does.
+            approvals: decisions about the calls that `messages` ends in, by the call's id; a call
+                without one is denied. A token is good for its call at the end of its conversation,
+                and an `approval_secret` demands one. An approval counts as often as its
+                conversation is handed in: to count once, it is given to the run, by `resume`.
             tool_results: what client tools returned to those calls, by the call's id.
         """
         question = Question(prompt, messages, Answers.if_given(approvals, tool_results), run_id)
@@ -285,92 +293,64 @@ class Agent:
     ) -> ToolRunner:
         """Return a run that `iter` began, taken up to be iterated and steered as before.
 
-        The turn that was in hand when the process died is in hand again: what was not journaled is
-        to be said again, and tools that had run do not run again. A turn that the run has gone on
-        from (it parked on an approval in it, say) is not; its tools run, and the next turn follows.
+        The turn that was pending when the process died is pending again: repeat what was not
+        journaled; tools that had run do not run again. A turn that the run has left (it parked on
+        an approval in it, say) is not; its tools run, and the next turn follows. The first look
+        raises where `iter` has not started the run, or an answer names no call that it waits for.
 
-        Args:
-            run: the run's id in this agent's store, or the result of the leg that parked.
-            approvals: as for `resume_stream`.
-            tool_results: as for `resume_stream`.
-            on_part: as for `iter`.
-
-        Returns:
-            The run; that it cannot be iterated (`iter` has not begun it), or that an answer names
-            no call that it waits for, is told on the first look.
+        The arguments are those of `resume_stream`, and `on_part` of `iter`.
         """
         answers = Answers.given(approvals, tool_results)
         stream = self._runner.resume(run, answers, attended=True, keep=on_part is not None)
         return ToolRunner(self._runner, stream, on_part, is_new=False)
+
+    @property
+    def runs(self) -> Runs[None]:
+        """The runs in the agent's store, by their ids; use it inside an event loop.
+
+        Raises:
+            ConfigError: the agent has no `store`.
+        """
+        return self._runner.runs
 
     async def approve(
         self,
         run_id: str,
         key: str,
         answer: bool | Approval = True,  # noqa: FBT001, FBT002 - `approve(run, key, False)` denies
-    ) -> Literal["accepted", "duplicate", "answered"]:
-        """Answer a call that a parked run waits for, without driving the run.
-
-        The answer waits in the store until the run is resumed. Of several, the first counts.
-
-        Args:
-            run_id: the run's id in this agent's store.
-            key: the key of the pending call.
-            answer: the decision; an `Approval` without a token gets the one that the store keeps.
-
-        Returns:
-            "accepted", "duplicate" (this answer, by its id, was before), "answered" (another was).
-
-        Raises:
-            ConfigError: the run does not wait for this, or the store keeps no answers.
-            UnknownRun: there is no such run.
-        """
-        return await self._runner.approve(run_id, key, answer)
+    ) -> Posted:
+        """Answer a call that a parked run waits for, without driving it; see `Runs.approve`."""
+        return await self.runs.approve(run_id, key, answer)
 
     async def replay(self, run_id: str, *, upto: int | None = None) -> Run[None]:
-        """Return a run as it stood after event `upto`, or after the last: time travel.
-
-        It is read from the journal: no model is asked, no tool runs, nothing is written.
-
-        Raises:
-            StoreError: there is no such run or event.
-            IllegalEvent: an event does not fit: the agent has changed since.
-        """
-        async with self._runner.using() as store:
-            return state_after(self.graph, await store.load(run_id), upto)
+        """Return a run as it stood after event `upto`, or after the last; see `Runs.replay`."""
+        return await self.runs.replay(run_id, upto=upto)
 
     async def fork(
         self, run_id: str, *, at: int, new_id: str | None = None, share_approvals: bool = False
     ) -> str:
-        """Copy a run up to event `at`, to go on differently; return the id to `resume`.
+        """Copy a run up to event `at`, and return the id to `resume`; see `Runs.fork`."""
+        return await self.runs.fork(run_id, at=at, new_id=new_id, share_approvals=share_approvals)
 
-        Child runs that began later are not copied; those that were running are, as they are now.
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self, *, shared: bool = True) -> None:
+        """Close the agent's store, and its connections to models; it can be used again.
+
+        Close it once its runs are over: a run that goes on in this event loop fails.
 
         Args:
-            run_id: the run's id in this agent's store.
-            at: after which event the copy goes on.
-            new_id: the copy's id; made up if not given.
-            share_approvals: whether the copy may act on what people have approved of the run.
-
-        Raises:
-            StoreError: there is no such run or event, or the new id is taken.
-            ConfigError: the copy would act on an approval, and may not.
+            shared: whether to close what others may use as well: models that were given as
+                objects, and the agents that it may call.
         """
-        async with self._runner.using() as store:
-            return await fork_run(self.graph, store, run_id, at, new_id, share=share_approvals)
-
-    async def aclose(self) -> None:
-        """Close the connections to the agent's models, and its store; it can be used again.
-
-        It harms no run that goes on: what runs need is closed when the last of them ends or parks.
-        """
-        await self._runner.aclose()
+        await self._runner.aclose(shared=shared)
 
     async def _closing(self, ask: Callable[[], Awaitable[RunResult[None]]]) -> RunResult[None]:
-        """Close connections before the event loop of a synchronous call does.
-
-        Nothing is asked before this is awaited, so that nothing is left behind where it cannot be.
-        """
+        """Close connections before the event loop of a synchronous call ends."""
         try:
             return await ask()
         finally:
@@ -389,12 +369,32 @@ def _kept(options: AgentOptions) -> AgentOptions:
 
 
 def _final_answer(options: AgentOptions, labels: Sequence[str]) -> FinalAnswer | None:
-    kind = options.get("output_type")
-    if kind is None:
+    checks = group(options, Checks)
+    if checks.output_type is None:
         return None
-    return FinalAnswer(
-        kind,
-        options.get("output_mode", "auto"),
-        labels,
-        own_server=options.get("base_url") is not None,
-    )
+    own_server = options.get("base_url") is not None
+    return FinalAnswer(checks.output_type, checks.output_mode, labels, own_server=own_server)
+
+
+S = TypeVar("S")
+
+
+async def result_of(stream: RunStream[S], signal: asyncio.Event | None) -> RunResult[S]:
+    """Return a run's result, which is of an abort once the signal is set.
+
+    Raises:
+        Exception: what `RunStream.result` raises.
+    """
+    if signal is None:
+        return await stream.result()
+    watching = asyncio.create_task(_abort(stream, signal))
+    await asyncio.sleep(0)  # A signal that is set already is heeded before the run begins.
+    try:
+        return await stream.result()
+    finally:
+        watching.cancel()
+
+
+async def _abort(stream: RunStream[S], signal: asyncio.Event) -> None:
+    await signal.wait()
+    stream.abort("the signal was set")

@@ -1,4 +1,4 @@
-"""family: a loop with all the agents that its runs can start, for whoever draws them."""
+"""family: a loop with all the agents that its runs can start, for diagrams."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 from ..graph import Graph as KernelGraph
 from ..views.family import Family, known_family
 from .agent import Agent
-from .carried import carried_by
-from .child import Plan
+from .bindings import carried_by
 from .known import graph_of
 from .options import Tools
+from .sub_agents import Plan
 from .world import split_tools
 
 __all__ = ["family_of"]

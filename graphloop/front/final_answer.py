@@ -108,7 +108,7 @@ class FinalAnswer:
             return self._output.parse(latest_answer(run))
         raise OutputInvalid(
             f"Give the final answer by calling the tool {FINAL_ANSWER!r}, not as text.",
-            text=run.steps[-1].text,
+            text=run.record.steps[-1].text,
         )
 
     def said(self, run: Run[Any]) -> str:
@@ -142,5 +142,5 @@ def _arguments(run: Run[Any]) -> str | None:
     """Return the arguments of the first call that gave the answer, if one did."""
     if said_after_calls(run):
         return None
-    calls = run.steps[-1].tool_calls
+    calls = run.record.steps[-1].tool_calls
     return next((one.arguments for one in calls if one.name == FINAL_ANSWER), None)

@@ -1,23 +1,41 @@
-"""generate_text and stream_chat: an agent for one question."""
+"""An agent for one question, one object, or one tool: functions over `Agent`.
+
+The same loop as everywhere: a rejected answer goes back to the model a bounded number of times, and
+all of its tokens count (CONTRACT §9 #48).
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Unpack
+from typing import Any, Final, Generic, TypeVar, Unpack, final, overload
 
 from ..approvals import Approval
 from ..drivers.sync import run_sync
+from ..errors import ConfigError, OutputInvalid
+from ..run import EndReason
+from ..tool_options import Approval as NeedsApproval
+from ..values import Usage
 from .agent import Agent
+from .hooks import Model
 from .inputs import MessageInput
 from .opened import Opened
 from .options import AgentOptions
 from .result import RunResult
 from .stream import RunStream
-from .told import Model
+from .sub_agents import AgentTool
 
-__all__ = ["generate_text", "generate_text_sync", "stream_chat"]
+__all__ = [
+    "ObjectResult",
+    "agent_tool",
+    "generate_object",
+    "generate_object_sync",
+    "generate_text",
+    "generate_text_sync",
+    "stream_chat",
+]
 
 
 async def generate_text(
@@ -57,7 +75,7 @@ async def generate_text(
         )
     finally:
         if isinstance(model, str):
-            await agent.aclose()
+            await agent.aclose(shared=False)
 
 
 def generate_text_sync(
@@ -70,10 +88,20 @@ def generate_text_sync(
     **options: Unpack[AgentOptions],
 ) -> RunResult[None]:
     """Do what `generate_text` does, for callers without an event loop."""
-    work = generate_text(
-        model, prompt, messages=messages, approvals=approvals, tool_results=tool_results, **options
+    agent = Agent(model, **options)
+    ask = partial(
+        agent.generate, prompt, messages=messages, approvals=approvals, tool_results=tool_results
     )
-    return run_sync(work, "generate_text")
+    return run_sync(_closing(agent, ask), "generate_text")
+
+
+async def _closing(agent: Agent, ask: Callable[[], Awaitable[RunResult[None]]]) -> RunResult[None]:
+    """Close what was opened by name before the event loop of a synchronous call ends."""
+    try:
+        return await ask()
+    finally:
+        if isinstance(agent.model, str):
+            await agent.aclose()
 
 
 def stream_chat(
@@ -98,9 +126,200 @@ def stream_chat(
     except Exception as error:  # noqa: BLE001 - it is raised again by `result`
         return RunStream(partial(_refuse, error))
     if isinstance(model, str):
-        stream.on_over = agent.aclose
+        stream.on_over = partial(agent.aclose, shared=False)
     return stream
 
 
 async def _refuse(error: Exception) -> Opened[None]:
     raise error
+
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+ABOUT_ONE_ANSWER: Final = frozenset(
+    {
+        "api_key",
+        "base_url",
+        "budget",
+        "clock",
+        "compact",
+        "compaction",
+        "fallback_models",
+        "instructions",
+        "max_output_retries",
+        "max_tokens",
+        "name",
+        "on_bad_history",
+        "on_step_finish",
+        "output_mode",
+        "price",
+        "prices",
+        "provider_options",
+        "retries",
+        "seed",
+        "step_timeout_s",
+        "stop_sequences",
+        "temperature",
+        "timeouts",
+        "top_p",
+        "verify",
+        "max_verify_retries",
+    }
+)
+"""The options that mean something without tools; every other is refused, never ignored."""
+
+
+@final
+@dataclass(frozen=True)
+class ObjectResult(Generic[T_co]):
+    """An answer of a given type, and the run that it came from."""
+
+    object: T_co
+    run: RunResult[None]
+
+    @property
+    def usage(self) -> Usage | None:
+        """Tokens of all attempts; None where no server told them."""
+        return self.run.total_usage
+
+    @property
+    def cost_usd(self) -> float | None:
+        """The cost of all attempts in US dollars; None if no price was known for a call."""
+        return self.run.cost_usd
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What could not take full effect."""
+        return self.run.warnings
+
+
+@overload
+async def generate_object(
+    model: Model,
+    output_type: type[T],
+    /,
+    prompt: str | None = None,
+    *,
+    messages: Sequence[MessageInput] | None = None,
+    **options: Unpack[AgentOptions],
+) -> ObjectResult[T]: ...
+@overload
+async def generate_object(
+    model: Model,
+    output_type: object,
+    /,
+    prompt: str | None = None,
+    *,
+    messages: Sequence[MessageInput] | None = None,
+    **options: Unpack[AgentOptions],
+) -> ObjectResult[object]: ...
+async def generate_object(
+    model: Model,
+    output_type: object,
+    /,
+    prompt: str | None = None,
+    *,
+    messages: Sequence[MessageInput] | None = None,
+    **options: Unpack[AgentOptions],
+) -> ObjectResult[Any]:
+    """Ask a model for an answer of a type, and return it checked.
+
+    Args:
+        model: `"provider:model"`, or a provider.
+        output_type: a pydantic model, a dataclass, a TypedDict, any type pydantic knows, or a
+            JSON Schema.
+        prompt: the question, or
+        messages: the conversation so far.
+        options: those of `AgentOptions` that say something about one answer; for an answer after
+            work with tools, give an `Agent` an `output_type`.
+
+    Raises:
+        ConfigError: an option belongs to the loop, or cannot work; nothing was sent.
+        OutputInvalid: the model gave no answer of this type, or none at all.
+        ProviderError: the model could not be asked, or did not answer completely.
+    """
+    refused = sorted(options.keys() - ABOUT_ONE_ANSWER)
+    if refused:
+        raise ConfigError(
+            f"generate_object asks for one answer; {', '.join(refused)} would have no effect: "
+            "use Agent(…, output_type=…) for an answer after work with tools"
+        )
+    every: AgentOptions = {**options, "output_type": output_type, "max_steps": _steps(options)}
+    agent = Agent(model, **every)
+    try:
+        result = await agent.generate(prompt, messages=messages)
+    finally:
+        if isinstance(model, str):
+            await agent.aclose(shared=False)
+    if result.end_reason is not EndReason.COMPLETED:
+        raise OutputInvalid(
+            f"the model gave no answer; the run ended by {result.end_reason.value}",
+            text=result.text,
+        )
+    return ObjectResult(result.output, result)
+
+
+@overload
+def generate_object_sync(
+    model: Model,
+    output_type: type[T],
+    /,
+    prompt: str | None = None,
+    *,
+    messages: Sequence[MessageInput] | None = None,
+    **options: Unpack[AgentOptions],
+) -> ObjectResult[T]: ...
+@overload
+def generate_object_sync(
+    model: Model,
+    output_type: object,
+    /,
+    prompt: str | None = None,
+    *,
+    messages: Sequence[MessageInput] | None = None,
+    **options: Unpack[AgentOptions],
+) -> ObjectResult[object]: ...
+def generate_object_sync(
+    model: Model,
+    output_type: object,
+    /,
+    prompt: str | None = None,
+    *,
+    messages: Sequence[MessageInput] | None = None,
+    **options: Unpack[AgentOptions],
+) -> ObjectResult[Any]:
+    """Do what `generate_object` does, for callers without an event loop."""
+    work = generate_object(model, output_type, prompt, messages=messages, **options)
+    return run_sync(work, "generate_object")
+
+
+def _steps(options: AgentOptions) -> int:
+    """Return how many turns there may be: the retries, and as many that were spent on pauses."""
+    return 2 * (options.get("max_output_retries", 2) + 1)
+
+
+def agent_tool(
+    model: Model,
+    *,
+    description: str,
+    needs_approval: NeedsApproval = False,
+    takes_over: bool = False,
+    **options: Unpack[AgentOptions],
+) -> AgentTool:
+    """Return an agent that other agents call like a tool, by its `name`.
+
+    Args:
+        model: `"provider:model"`, or a provider.
+        description: what it is for; the calling model decides by this.
+        needs_approval: whether a human must agree to a call.
+        takes_over: whether the agent reads the whole conversation and gives the run's answer.
+        options: see `AgentOptions`; `name` is the tool's name too.
+
+    Raises:
+        ConfigError: an option, the model or a tool cannot work.
+    """
+    agent = Agent(model, **options)
+    return agent.as_tool(
+        description=description, needs_approval=needs_approval, takes_over=takes_over
+    )

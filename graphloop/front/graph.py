@@ -5,40 +5,51 @@ The table and its rules are the kernel's (`graphloop.graph`); this adds the door
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from functools import cached_property, partial
 from pathlib import Path
-from time import time
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, cast, overload
 
+from .. import front
+from .. import graph as kernel
 from ..approvals import Approval
 from ..drivers.ports import Callback
+from ..errors import ConfigError
 from ..events import Event
 from ..graph import Edges
 from ..model_price import ModelPrice
 from ..node_protocol import Node
 from ..outcomes import Outcome
-from ..policy import Policy
+from ..policy import Named, Policy
 from ..run import Run
-from ..stores.base import Store
+from ..spending import Budget
+from ..stores.base import Posted, Store
+from ..temporal import Rules
+from ..tool_name import legal_name
 from ..tool_options import Approval as NeedsApproval
+from ..views.dot import dot_of
+from ..views.mermaid import mermaid_of
+from ..views.picture import picture
 from .answers import Answers
-from .carried import check_carried
-from .child import AgentTool, as_agent_tool
-from .graph_runner import refusal, runner_of
+from .bindings import check_carried
+from .graph_runner import reasoned, refuse_odd_agents, runner_of
+from .hooks import Model
 from .inputs import MessageInput
-from .journals import answer_recorded, fork_run, opened_store, state_after
-from .options import RunOptions
-from .question import Question
+from .options import PASSED_ON, RunOptions
 from .result import RunResult
-from .runner import Runner
-from .state_types import state_type_of
-from .static_graph import StaticGraph
+from .runner import Question, Runner
+from .runs import Runs
+from .states import state_type_of
 from .stream import RunStream
-from .told import Model
+from .sub_agents import AgentTool, as_agent_tool
 
 if TYPE_CHECKING:
+    from ..overlays.levels import Level
+    from ..proofs.compare import Comparison
+    from ..proofs.endless import Endless
     from ..proofs.most import Bound
+    from ..proofs.report import Report
     from ..proofs.suppression import Ignore
 
 __all__ = ["Graph"]
@@ -46,7 +57,7 @@ __all__ = ["Graph"]
 S = TypeVar("S")
 
 
-class Graph(StaticGraph[S]):
+class Graph(kernel.Graph[S]):
     """A topology: nodes, and for each of their outcomes where it leads.
 
     In a row, `...` stands for every outcome not named there.
@@ -99,15 +110,100 @@ class Graph(StaticGraph[S]):
         ignore: Ignore | None = None,
     ) -> None:
         # The overloads bind the state type; one implementation cannot say "S or None".
-        super().__init__(name, start, edges, ignore)
+        super().__init__(name, start, edges)
+        refuse_odd_agents(self.nodes)
+        self._ignore = reasoned(ignore or {})
         check_carried(self)
-        # A node tells it as a value; that it is of the state's type, `Stateful` says.
         self.state_type = cast("type[S] | None", state_type_of(self, state_type))
 
     @property
     def prompt(self) -> str:
-        """What is asked when nobody asks anything else; empty, unless its file says something."""
+        """The prompt of a run without one; empty, unless its file says it."""
         return ""
+
+    @property
+    def ignore(self) -> Ignore:
+        """Why findings of the checker are set aside, by node and code."""
+        return self._ignore
+
+    def unbounded(self, reason: str) -> Self:
+        """Return this graph with its cycles without a bound (GL4) set aside, so that it runs."""
+        if not self.endless:
+            raise ConfigError(f"graph {self.name!r} is bounded: it needs no reason to run")
+        every = front.endless(self, every=True)
+        reasons = {(one.node, "GL4"): reason for one in every}
+        changed = copy(self)
+        changed._ignore = reasoned({**self._ignore, **reasons})
+        del changed.__dict__["endless"]
+        return changed
+
+    def mermaid(self) -> str:
+        """Return the graph as a Mermaid flowchart."""
+        return mermaid_of(picture(self))
+
+    def dot(self) -> str:
+        """Return the graph in Graphviz' language."""
+        return dot_of(picture(self))
+
+    def save(self, path: str | Path, *, level: Level = "node") -> Path:
+        """Draw the graph into a file, by its suffix: svg, png, pdf, mmd, dot or txt.
+
+        `phase` folds loops, agents or the phases of a loop into boxes; `detail` tells what each
+        node promises, and draws the graphs that nodes run.
+        """
+        front.draw(self, path, level=level)
+        return Path(path)
+
+    def diff(self, later: kernel.Graph[S], *, rules: Rules | Iterable[Rules] = ()) -> Comparison:
+        """Return how a later graph differs from this one, and what it promises less.
+
+        Args:
+            later: the graph that this one became.
+            rules: temporal rules of your own, which are decided on both graphs.
+
+        Raises:
+            ConfigError: a rule means nothing in either graph.
+        """
+        return front.compare(self, later, rules)
+
+    def check(
+        self,
+        *,
+        rules: Rules | Iterable[Rules] = (),
+        ignore: Ignore | None = None,
+        tools: Iterable[str | Named] = (),
+    ) -> Report:
+        """Prove what can be proven of the graph; see `graphloop.check`."""
+        return front.check(self, rules=rules, ignore=ignore or {}, tools=tools)
+
+    def bound(
+        self,
+        *,
+        budget: Budget | None = None,
+        max_tokens: int | None = None,
+        context_window: int | None = None,
+        price: ModelPrice | None = None,
+        agents: Mapping[str, Bound] | None = None,
+    ) -> Bound:
+        """Return the most that one run can come to, or what has no bound and how to give it one.
+
+        Agents that models call as tools count where the graph knows them; see `run_bound`. Counted
+        are `max_tokens` of one reply, the largest `context_window`, the dearest `price`, and
+        `agents` that are known by name only.
+        """
+        return front.bound(
+            self,
+            budget=budget,
+            max_tokens=max_tokens,
+            context_window=context_window,
+            price=price,
+            agents=agents,
+        )
+
+    @cached_property
+    def endless(self) -> tuple[Endless, ...]:
+        """The cycles without a bound that are not set aside: with one, the graph does not run."""
+        return front.endless(self)
 
     def run_bound(
         self,
@@ -120,15 +216,7 @@ class Graph(StaticGraph[S]):
     ) -> Bound:
         """Return the most that a run with these options can come to, with the agents it may call.
 
-        Args:
-            model: as for `stream`.
-            callbacks: as for `stream`.
-            context_window: how many tokens the largest of the models' windows holds.
-            model_price: the price of the dearest of the models.
-            options: as for `stream`.
-
-        Raises:
-            ConfigError: an option, the model or a tool cannot work.
+        `model`, `callbacks` and the options are those of `stream`; the rest is of `bound`.
         """
         runner = self._runner(model, callbacks, options)
         return runner.bound(context_window=context_window, price=model_price)
@@ -152,13 +240,9 @@ class Graph(StaticGraph[S]):
             prompt: the question, or
             messages: the conversation so far; neither is needed where no node asks a model, or
                 the graph's file has a `prompt`.
-            callbacks: your functions that nodes invoke, plain or asynchronous, by the names the
-                nodes give; those made with `@node` bring theirs along.
+            callbacks: the functions that nodes invoke by name; those of `@node` come along.
             run_id: the run's id in the store; made up if not given.
             options: see `RunOptions`.
-
-        Raises:
-            ConfigError: an option, the model or a tool cannot work.
         """
         runner = self._runner(model, callbacks, options)
         return _closing(runner.start(self._question(prompt, messages, run_id), state), runner)
@@ -174,12 +258,7 @@ class Graph(StaticGraph[S]):
         run_id: str | None = None,
         **options: Unpack[RunOptions],
     ) -> RunResult[S]:
-        """Run this graph to its end; the arguments are those of `stream`.
-
-        Raises:
-            ConfigError: an option, the model or a tool cannot work; nothing has been sent.
-            ProviderError: a model could not be asked, or did not answer completely.
-        """
+        """Run this graph to its end; arguments as for `stream`, errors as for `Agent.generate`."""
         runner = self._runner(model, callbacks, options)
         stream = runner.start(self._question(prompt, messages, run_id), state)
         return await _closing(stream, runner).result()
@@ -196,17 +275,8 @@ class Graph(StaticGraph[S]):
     ) -> RunResult[S]:
         """Take up a run of this graph that parked, or whose process died.
 
-        Args:
-            run: the run's id in the `store` among the options, or the result that parked.
-            model: the model that the run was started with.
-            approvals: decisions by the key of the pending call.
-            tool_results: what client tools returned, by the key of the pending call.
-            callbacks: as for `stream`.
-            options: as for `stream`; the tools are those that the run was started with.
-
-        Raises:
-            StoreError: there is no such run, or its journal cannot be read.
-            ConfigError: an answer, the model or a tool does not fit; nothing has changed.
+        `run` is its id in the `store` of the options, or the result that parked. `model`,
+        `callbacks` and options are those it started with; the rest is of `Agent.resume`.
         """
         stream = self.resume_stream(
             run,
@@ -232,21 +302,8 @@ class Graph(StaticGraph[S]):
     ) -> AgentTool:
         """Return this graph as a tool of agents, or as the agent of a `Child` node.
 
-        Each call is a child run.
-
-        Args:
-            state: the state that each child run begins with.
-            model: the model of every node that names none; not needed where no node asks one.
-            description: what it is for; the calling model decides by this.
-            name: the tool's name; the graph's if not given.
-            needs_approval: whether a human must agree to a call.
-            takes_over: a handoff: the graph reads the whole conversation, and its answer is the
-                calling run's.
-            callbacks: as for `stream`.
-            options: as for `stream`.
-
-        Raises:
-            ConfigError: an option, the model, a tool or the name cannot work.
+        Each call is a child run, which begins with `state`. `model`, `callbacks` and the options
+        are those of `stream`, the rest is of `Agent.as_tool`.
         """
         return as_agent_tool(
             self._runner(model, callbacks, options, state),
@@ -255,6 +312,14 @@ class Graph(StaticGraph[S]):
             needs_approval=needs_approval,
             takes_over=takes_over,
         )
+
+    def as_sub_agent(
+        self, name: str, model: Model | None, options: Mapping[str, object]
+    ) -> AgentTool:
+        """Return this graph, which asks the run's model, for the nodes that name it."""
+        passed = cast("RunOptions", {key: options[key] for key in PASSED_ON if key in options})
+        runner = self._runner(model, None, passed)
+        return as_agent_tool(runner, name=legal_name(name), description="")
 
     def resume_stream(
         self,
@@ -278,24 +343,8 @@ class Graph(StaticGraph[S]):
         store: Store | str | Path | None = None,
         upto: int | None = None,
     ) -> Run[S]:
-        """Return a run of this graph as it stood after event `upto`, or after the last.
-
-        Nothing is performed, and nothing is written.
-
-        Args:
-            run: the run's id in `store`, or its events.
-            store: a `Store`, or the path of one.
-            upto: after which event.
-
-        Raises:
-            StoreError: there is no such run or event.
-            IllegalEvent: an event does not fit: the graph has changed since.
-            ConfigError: there is an id, and no store.
-        """
-        if not isinstance(run, str):
-            return state_after(self, run, upto)
-        async with opened_store(store) as opened:
-            return state_after(self, await opened.load(run), upto)
+        """Return a run of this graph as it stood after event `upto`; see `Runs.replay`."""
+        return await Runs(store, self).replay(run, upto=upto)
 
     async def fork(
         self,
@@ -306,14 +355,9 @@ class Graph(StaticGraph[S]):
         new_id: str | None = None,
         share_approvals: bool = False,
     ) -> str:
-        """Copy a run of this graph up to event `at`; return the id to `resume`; see `Agent.fork`.
-
-        Raises:
-            StoreError: there is no such run or event, or the new id is taken.
-            ConfigError: the copy would act on an approval, and may not.
-        """
-        async with opened_store(store) as opened:
-            return await fork_run(self, opened, run_id, at, new_id, share=share_approvals)
+        """Copy a run of this graph up to event `at`, and return the new id; see `Runs.fork`."""
+        runs = Runs(store, self)
+        return await runs.fork(run_id, at=at, new_id=new_id, share_approvals=share_approvals)
 
     async def approve(
         self,
@@ -322,17 +366,9 @@ class Graph(StaticGraph[S]):
         answer: bool | Approval = True,  # noqa: FBT001, FBT002 - `approve(run, key, False)` denies
         *,
         store: Store | str | Path,
-    ) -> Literal["accepted", "duplicate", "answered"]:
-        """Answer a call that a parked run waits for, without driving it; see `Agent.approve`.
-
-        Raises:
-            ConfigError: the run does not wait for this, or not any more, or the tool does not take
-                the edited arguments, or the store keeps no answers, or does not know what runs
-                wait for.
-            UnknownRun: there is no such run.
-        """
-        async with opened_store(store) as opened:
-            return await answer_recorded(opened, run_id, key, answer=answer, now=time())
+    ) -> Posted:
+        """Answer a call that a parked run waits for, without driving it; see `Runs.approve`."""
+        return await Runs(store, self).approve(run_id, key, answer)
 
     def _runner(
         self,
@@ -341,8 +377,6 @@ class Graph(StaticGraph[S]):
         options: RunOptions,
         child_state: S | None = None,
     ) -> Runner[S]:
-        if self.endless:
-            raise refusal(self, self.endless)
         return runner_of(
             self,
             model,
@@ -350,22 +384,21 @@ class Graph(StaticGraph[S]):
             options,
             own_gates=self._own_gates(),
             child_state=child_state,
+            endless=self.endless,
         )
 
     def _question(
         self, prompt: str | None, messages: Sequence[MessageInput] | None, run_id: str | None
     ) -> Question:
-        """Return what a run begins with: what is given, else what the graph's file asks."""
         if prompt is None and messages is None:
             prompt = self.prompt or None
         return Question(prompt, messages, None, run_id)
 
     def _own_gates(self) -> Policy | None:
-        """Return the rules of the graph's gates that have conditions; None where there are none."""
         return None
 
 
 def _closing(stream: RunStream[S], runner: Runner[S]) -> RunStream[S]:
     """Have the stream close what was opened for it; a provider that was given stays open."""
-    stream.on_over = partial(runner.aclose, given=False)
+    stream.on_over = partial(runner.aclose, shared=False)
     return stream

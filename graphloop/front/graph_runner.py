@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from ..contract import contract_of
 from ..drivers.ports import Callback
 from ..errors import ConfigError, nearest
 from ..graph import Graph
+from ..naming import flaw_of
 from ..node_protocol import Node, unwrapped
 from ..nodes.function import Function
 from ..nodes.gate import Gate
@@ -16,18 +18,18 @@ from ..nodes.stop_check import StopCheck
 from ..outcomes import Outcome
 from ..policy import Policy
 from ..stop import HasToolCall, parts_of
-from .callbacks import offered
-from .carried import agents_named, asks_model, carried_by, functions_named, models_named
-from .checking import check_kinds, choice_of, known_tools, reject_unknown
-from .options import RunOptions
+from .bindings import agents_named, asks_model, carried_by, functions_named, models_named
+from .hooks import Model
+from .options import RunOptions, reject_unknown
 from .runner import Runner
-from .told import Model
+from .tool_choice import choice_of, known_tools, offered
 from .world import World, check_rules
 
 if TYPE_CHECKING:
     from ..proofs.endless import Endless
+    from ..proofs.suppression import Ignore
 
-__all__ = ["GATED", "refusal", "runner_of"]
+__all__ = ["GATED", "endless_refusal", "reasoned", "refuse_odd_agents", "runner_of"]
 
 GATED: Final = ("gate", "graph")
 """The kinds of nodes that heed the rules of a gate."""
@@ -35,7 +37,7 @@ GATED: Final = ("gate", "graph")
 S = TypeVar("S")
 
 
-def runner_of(
+def runner_of(  # noqa: PLR0913 - what a run needs but its question
     graph: Graph[S],
     model: Model | None,
     callbacks: Mapping[str, Callback[S]],
@@ -43,14 +45,16 @@ def runner_of(
     *,
     own_gates: Policy | None,
     child_state: S | None,
+    endless: tuple[Endless, ...],
 ) -> Runner[S]:
     """Return what starts and resumes the runs of `graph`.
 
     Raises:
         ConfigError: an option, the model or a tool cannot work.
     """
+    if endless:
+        raise endless_refusal(graph, endless)
     reject_unknown(options, RunOptions, f"graph {graph.name!r}")
-    check_kinds(options)
     outer, carried = options.get("gate"), carried_by(graph.nodes.values())
     brought = carried.joined(callbacks)
     world = World(model, options, options.get("tools", ()), carried.agents)
@@ -75,7 +79,7 @@ def runner_of(
     )
 
 
-def refusal(graph: Graph[Any], found: tuple[Endless, ...]) -> ConfigError:
+def endless_refusal(graph: Graph[Any], found: tuple[Endless, ...]) -> ConfigError:
     """Return why a graph does not run that nothing bounds, and the two ways out."""
     reasons = ", ".join(f'({one.node!r}, "GL4"): "why"' for one in found)
     return ConfigError(
@@ -84,6 +88,39 @@ def refusal(graph: Graph[Any], found: tuple[Endless, ...]) -> ConfigError:
         f"Graph(…, ignore={{{reasons}}}), `ignore` in a topology's file, or --unbounded REASON on "
         "the command line."
     )
+
+
+def refuse_odd_agents(nodes: Mapping[str, Node[S, Outcome]]) -> None:
+    """Refuse agents whose names could not stand before the names of their nodes.
+
+    Raises:
+        ConfigError: naming the agent, and its node.
+    """
+    for name, node in nodes.items():
+        promised = contract_of(node)
+        if promised is None:
+            continue
+        for agent in (*promised.agents, *[child.name for child in promised.children]):
+            if flaw := flaw_of(agent):
+                raise ConfigError(
+                    f"node {name!r} runs {agent!r:.80}, which is not an agent's name: {flaw}. "
+                    "Fix: choose another"
+                )
+
+
+def reasoned(ignore: Ignore) -> Ignore:
+    """Return what is set aside of a graph, each with its reason.
+
+    Raises:
+        ConfigError: something is set aside for no reason.
+    """
+    for (node, code), reason in ignore.items():
+        if not reason.strip():
+            raise ConfigError(
+                f"`ignore` sets {code} of {node or 'the graph'!r} aside for no reason: say why, in "
+                f"words; found {reason!r:.80}"
+            )
+    return dict(ignore)
 
 
 def _look_up_tools(graph: Graph[Any], world: World) -> None:

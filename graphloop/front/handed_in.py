@@ -1,26 +1,24 @@
-"""A conversation that is handed in with open calls, and the answers to them.
+"""Approvals and results for the open calls of a conversation that a client hands back.
 
-It names no run, so an approval is bound to what there is: the conversation, the call's place in
-it, its tool and its arguments. That it is used once only a store can see to: there, a conversation
-is taken up with approvals by one run, whose id is made of it, and an approval whose question a run
-in the store has asked is the answer of that run, too. Without a store it can be used again.
+The conversation names no run. A token is bound to what there is: the conversation, the call's
+place in it, its tool and its arguments. Nothing counts how often a conversation is handed in: an
+approval that must count once is given to the run itself (`resume`).
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, final
 
 from ..approvals import Approval, Capability, claimed, digest, issue, verify
-from ..drivers.asks import Pending, bad_edit
+from ..drivers.pending import Pending, bad_edit
 from ..drivers.ports import Settler
 from ..effects import AskHuman, CallTool
-from ..errors import ConfigError, UnknownRun
+from ..errors import ConfigError
 from ..repair import open_calls, repaired
-from ..stores.base import Mailbox, Store
 from ..tool_outcome import ToolOutcome
 from ..tools import Toolbox
 from ..values import (
@@ -36,16 +34,14 @@ from ..values import (
 )
 from .answers import Answers, approval_of, outcome_of
 
-__all__ = ["HandedIn", "bound", "conversation_digest"]
+__all__ = ["HandedIn", "bind_token", "conversation_digest"]
 
 FOREIGN: Final = ("of another call", "for other arguments", "of another conversation")
-"""What a token is that says what it is good for, and was put beside something else."""
+"""The refusals of a token that is good, and stands beside something else."""
 
-BELOW: Final = (
+IN_A_CHILD: Final = (
     ". A call in a child run is in no conversation: resume(result, approvals=…) takes its answer"
 )
-
-ELSEWHERE: Final = "answered with a conversation that was handed in."
 
 
 @final
@@ -54,8 +50,8 @@ class HandedIn:
     """A conversation, and the answers to the calls that it ends in.
 
     Args:
-        messages: the conversation, mended.
-        answers: who approves what, and what client tools returned, by the calls' names.
+        messages: the conversation, repaired.
+        answers: approvals, and the results of client tools, by the calls' names.
         secret: signs the tokens of approvals.
         clock: seconds since the epoch.
     """
@@ -66,49 +62,33 @@ class HandedIn:
     clock: Callable[[], float]
 
     @property
+    def calls(self) -> dict[str, ToolCall]:
+        """The open calls by their keys, which are those of turn -1."""
+        return {call_key(-1, place): call for place, call in open_calls(self.messages)}
+
+    @property
     def names(self) -> dict[str, str]:
-        """By which names the open calls can be answered, and their keys.
+        """The key of each open call by each of its names: the key, and the provider's id.
 
-        A call's name is its key, which is that of turn -1, or the provider's id; an id that several
-        calls have names none of them, for who approves one has not seen the other.
+        An id that several calls share names none of them: a person has approved one of them only.
         """
-        waiting = {call_key(-1, place): call.id for place, call in open_calls(self.messages)}
-        ids = Counter(waiting.values())
-        own = {call_id: key for key, call_id in waiting.items() if call_id and ids[call_id] == 1}
-        return {**{key: key for key in waiting}, **own}
+        calls = self.calls
+        ids = Counter(call.id for call in calls.values())
+        own = {call.id: key for key, call in calls.items() if call.id and ids[call.id] == 1}
+        return {**{key: key for key in calls}, **own}
 
-    @property
-    def approves(self) -> bool:
-        """Whether anything is approved, so that the answers must not count twice."""
-        return any(approval_of(one).approved for one in self.answers.approvals.values())
-
-    @property
-    def run_id(self) -> str:
-        """The id of the run that takes the conversation up with approvals: always the same."""
-        return f"handed-in-{conversation_digest(self.messages)[:32]}"
-
-    def answer(self, key: str) -> object | None:
-        """Return the decision about a call, under any of its names; None if there is none."""
-        approvals = self.answers.approvals
-        names = [name for name, one in self.names.items() if one == key]
-        return next((approvals[one] for one in names if one in approvals), None)
-
-    def is_approved(self, key: str) -> bool:
-        """Whether a call is approved, by a token of its own where there is one."""
-        asked = [(name, call) for name, call in self._asked() if self.names[name] == key]
-        decided = self.answers.approvals
-        return any(self._verified(approval_of(decided[n]), n, c).approved for n, c in asked)
-
-    def check(self, toolbox: Toolbox) -> None:
+    def check(self, toolbox: Toolbox, agents: Collection[str]) -> None:
         """Refuse answers that answer nothing, before anything is recorded.
 
         Args:
             toolbox: the tools that the open calls are of.
+            agents: the names of the agents that can be called.
 
         Raises:
-            ConfigError: one is of the wrong type, names no open call, or another than its token
-                does, or has arguments that its tool refuses.
+            ConfigError: an answer is of the wrong type, names no open call, or another than its
+                token does, or has arguments that its tool refuses; or an agent's call is open.
         """
+        self._refuse_agents(agents)
         self.answers.refuse_wrong_types()
         known, given = self.names, self.answers
         for option, keys in (("approvals", given.approvals), ("tool_results", given.tool_results)):
@@ -117,14 +97,25 @@ class HandedIn:
                     raise ConfigError(
                         f"`{option}` answers {key!r}, which the conversation does not wait for, or "
                         "not once; its open calls are by their keys, and by ids that only one of "
-                        f"them has: {', '.join(known) or 'none'}{BELOW if '/' in key else ''}"
+                        f"them has: {', '.join(known) or 'none'}{IN_A_CHILD if '/' in key else ''}"
                     )
-        for name, call in self._asked():
-            self._check_approval(f"approvals[{name!r}]", name, call, toolbox)
+        for name, decision in given.approvals.items():
+            self._check_approval(name, approval_of(decision), toolbox)
 
-    def _check_approval(self, place: str, name: str, call: ToolCall, toolbox: Toolbox) -> None:
-        approval = approval_of(self.answers.approvals[name])
-        refusal = self._refusal(approval, name, call)
+    def _refuse_agents(self, agents: Collection[str]) -> None:
+        """Refuse open calls of agents: the conversation does not tell whether they started."""
+        for key, call in self.calls.items():
+            if call.name in agents:
+                raise ConfigError(
+                    f"`messages`: the call {key} of agent {call.name!r} is open, and may have "
+                    "started a child run, which must not start twice. Fix: resume the run that the "
+                    "conversation comes from, by resume(result, approvals=…); if that run is gone, "
+                    "answer the call by a message of role tool"
+                )
+
+    def _check_approval(self, name: str, approval: Approval, toolbox: Toolbox) -> None:
+        place, call = f"approvals[{name!r}]", self.calls[self.names[name]]
+        refusal = self._refusal(approval, name)
         if refusal in FOREIGN:
             raise ConfigError(
                 f"{place} has a token that is {refusal}: answer with the `pending.approve()` that "
@@ -134,92 +125,49 @@ class HandedIn:
         if problem is not None:
             raise ConfigError(f"{place}: the edited arguments fail: {problem}")
 
-    async def once(self, store: Store) -> HandedIn:
-        """Return the same with those approvals that are not used up, and use them up.
-
-        Raises:
-            ConfigError: a run in the store has taken the conversation up with approvals before.
-            StoreError: the store cannot be read or written.
-        """
-        try:
-            await store.load(self.run_id)
-        except UnknownRun:
-            pass
-        else:
-            raise ConfigError(
-                f"run {self.run_id!r} has taken this conversation up with approvals before, and "
-                "they count once: take up that run by `resume`, or go on with its messages"
-            )
-        left = dict(self.answers.approvals)
-        for name, call in self._asked():
-            approval = self._verified(approval_of(left[name]), name, call)
-            if approval.approved and not await self._is_first(store, approval):
-                left[name] = Approval(approved=False, reason="the approval is used.")
-        return replace(self, answers=replace(self.answers, approvals=left))
-
     def settler(self) -> Settler:
-        """Return what answers the open calls; no answer is a denial."""
+        """Return the function that answers the open calls; without an answer it denies."""
         names, approvals = self.names, self.answers.approvals
         results = self.answers.tool_results
 
         def settle(effect: AskHuman | CallTool) -> Approval | ToolOutcome:
-            keys = [name for name, key in names.items() if key == effect.key]
+            own = [name for name, key in names.items() if key == effect.key]
             if isinstance(effect, AskHuman):
-                given = next((approvals[key] for key in keys if key in approvals), None)
-                if given is None:
+                name = next((name for name in own if name in approvals), None)
+                if name is None:
                     return Approval(approved=False, reason="nobody has answered.")
-                return self._verified(approval_of(given), keys[0], effect.call)
-            for key in keys:
-                if key in results:
-                    return outcome_of(results[key])
+                return self._verified(approval_of(approvals[name]), name)
+            for name in own:
+                if name in results:
+                    return outcome_of(results[name])
             return ToolOutcome("Not run: no result was handed in for this call.", "not_run")
 
         return settle
 
-    def _asked(self) -> Iterator[tuple[str, ToolCall]]:
-        """Yield the calls that somebody has decided about, by the names that were used."""
-        names = self.names
-        waiting = {call_key(-1, place): call for place, call in open_calls(self.messages)}
-        for name in self.answers.approvals:
-            yield name, waiting[names[name]]
-
-    def _verified(self, approval: Approval, name: str, call: ToolCall) -> Approval:
+    def _verified(self, approval: Approval, name: str) -> Approval:
         """Deny an approval whose token is not about this call at the end of this conversation."""
-        refusal = self._refusal(approval, name, call)
+        refusal = self._refusal(approval, name)
         if not refusal:
             return approval
         return Approval(approved=False, reason=f"the approval is {refusal}.")
 
-    def _refusal(self, approval: Approval, name: str, call: ToolCall) -> str:
-        """Return why an approval does not approve this call, or nothing if it does."""
+    def _refusal(self, approval: Approval, name: str) -> str:
+        """Return why an approval does not approve its call; empty if it does."""
         if not approval.approved or not (approval.token or self.secret is not None):
             return ""
         claim, key = claimed(approval.token), self.names[name]
         if claim is None:
             return "malformed" if approval.token else "not signed"
-        # Whichever run has asked: the place of the call in its turn is all that both know.
+        # Run and turn of the question are unknown here: both know the place of the call only.
         expected = evolve(
             claim,
             path="",
             key=claim.key if _place(claim.key) == _place(key) else key,
-            tool=call.name,
-            digest=digest(call.arguments),
+            tool=self.calls[key].name,
+            digest=digest(self.calls[key].arguments),
             conversation=conversation_digest(self.messages),
         )
         return verify(approval.token, expected, secret=self.secret, now=self.clock())
-
-    async def _is_first(self, store: Store, approval: Approval) -> bool:
-        """Answer the run that has asked, if it is in this store; whether nobody had before."""
-        claim = claimed(approval.token)
-        if claim is None or not isinstance(store, Mailbox):
-            return True
-        denial = Approval(approved=False, reason=ELSEWHERE)
-        ((key, data),) = Answers({claim.key: denial}).posts(self.clock())
-        try:
-            posted = await store.post(claim.run_id, key, self.run_id, data)
-        except UnknownRun:
-            return True
-        return posted != "answered"
 
 
 def conversation_digest(messages: Sequence[Message]) -> str:
@@ -236,7 +184,7 @@ def conversation_digest(messages: Sequence[Message]) -> str:
     return digest(json.dumps([_told(one) for one in whole]))
 
 
-def bound(pending: Pending, conversation: str, secret: bytes | None) -> Pending:
+def bind_token(pending: Pending, conversation: str, secret: bytes | None) -> Pending:
     """Return what is asked with a token that is good for this conversation, too."""
     claim = claimed(pending.token)
     if claim is None or pending.agents:

@@ -28,9 +28,11 @@ from ..values import (
     UserPart,
 )
 
-__all__ = ["MessageInput", "conversation", "messages_of"]
+__all__ = ["MessageInput", "check_run_id", "conversation", "messages_of"]
 
 MessageInput: TypeAlias = Message | Mapping[str, object]
+
+RUN_ID_CHARS_MAX: Final = 200
 
 # The fields of readable reasoning, and how a part says under which of them it came.
 REASONING: Final = {"reasoning_content": "", "reasoning": REASONING_EXTRA}
@@ -93,6 +95,28 @@ def conversation(
     if instructions and given[0] != SystemMessage(instructions):
         given = (SystemMessage(instructions), *given)
     return given, mended.findings
+
+
+def check_run_id(name: str, run_id: str) -> None:
+    """Refuse an id that no run can have: stores make file names and keys of it.
+
+    Raises:
+        ConfigError: it is empty or too long, or has a slash or half a surrogate pair.
+    """
+    if not run_id or "/" in run_id:
+        raise ConfigError(
+            f"`{name}`: expected some text without a slash, which sets child runs apart, found "
+            f"{run_id!r}"
+        )
+    if len(run_id) > RUN_ID_CHARS_MAX:
+        raise ConfigError(
+            f"`{name}`: expected at most {RUN_ID_CHARS_MAX} characters, found {len(run_id)}"
+        )
+    if any("\ud800" <= one <= "\udfff" for one in run_id):
+        raise ConfigError(
+            f"`{name}`: expected text that can be written, found half a surrogate pair in "
+            f"{run_id!r}"
+        )
 
 
 def messages_of(messages: Sequence[MessageInput]) -> tuple[Message, ...]:

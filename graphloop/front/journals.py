@@ -1,45 +1,31 @@
-"""Doors to a run's journal that drive nothing: its state at any event, a copy, an answer to it."""
+"""A run's journal, read without driving it: its state at any event, its children, a copy."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Sequence
-from contextlib import asynccontextmanager
-from math import inf
-from pathlib import Path
-from typing import Any, Literal, TypeVar
+from collections.abc import Sequence
+from typing import Any, TypeVar
 from uuid import uuid4
 
-from ..approvals import Approval, claimed, issue, refuse_edit, verify
 from ..codec import typed_events
-from ..drivers.asks import unfit
 from ..effects import AskHuman, StartRun
 from ..errors import ConfigError, StoreError, UnknownRun, nearest
-from ..events import Decided, Event, Started, Steered
+from ..events import Decided, Event, Started
 from ..graph import Graph
 from ..limits import is_whole
 from ..replay import replay, replay_steps
 from ..run import Run
-from ..stores.base import Ask, Catalog, Leases, Mailbox, Posted, RunRecord, Store
+from ..stores.base import Catalog, RunRecord, Store
 from ..stores.fork import fork
 from ..stores.journals import those_within
-from ..stores.opening import open_store
-from ..stores.sqlite import SqliteStore
 from ..values import Message
-from .answers import Answers, approval_of, check_answer
-from .checking import check_run_id
-from .state_types import known_state_type
+from .inputs import check_run_id
+from .states import known_state_type
 
 __all__ = [
-    "answer_call",
-    "answer_recorded",
-    "check_token",
     "children_at",
     "fork_run",
-    "open_ask",
-    "opened_store",
     "opening_of",
-    "parameters_in",
-    "recorded_asks",
+    "record_of",
     "root_of",
     "state_after",
     "typed",
@@ -124,7 +110,7 @@ async def fork_run(
                 begun = _begun(graph, events[:at], key)
                 _refuse_approved(child, None, await store.load(child), begun)
     await fork(store, run_id, at=at, new_id=copy, children=children)
-    if isinstance(store, Catalog) and (target := (await _record(store, run_id)).target):
+    if isinstance(store, Catalog) and (target := (await record_of(store, run_id)).target):
         await store.set_target(copy, target)
     return copy
 
@@ -177,185 +163,6 @@ def root_of(run_id: str, key: str) -> tuple[str, str]:
     return root, f"{path}/{key}" if slash else key
 
 
-async def recorded_asks(store: Store, run_id: str) -> tuple[Ask, ...] | None:
-    """Return what the store says that a run waits for; None where stores do not know.
-
-    Raises:
-        UnknownRun: there is no such run.
-        ConfigError: the run waits for nobody, as it stands.
-    """
-    if not isinstance(store, Catalog) or not isinstance(store, Leases):
-        return None
-    record = await _record(store, run_id)
-    match record.status:
-        case "suspended":
-            return record.asks
-        case "running":
-            problem = "is being driven; answer its driver, or wait until it parks"
-        case "interrupted" | "ready":
-            problem = "waits for a driver: resume it first, and it will say what it asks"
-        case "done" | "failed" | "cancelled":
-            problem = f"is over ({record.status})"
-    raise ConfigError(f"run {run_id!r} takes no answers: it {problem}.")
-
-
-def open_ask(asks: Iterable[Ask], run_id: str, key: str) -> Ask:
-    """Return what is asked under a key, if an approval can answer it.
-
-    Raises:
-        ConfigError: nothing is, or what is there takes no approval.
-    """
-    known = {one.key: one for one in asks}
-    ask = known.get(key)
-    if ask is None:
-        raise ConfigError(
-            f"run {run_id!r} does not wait for {key!r}; it waits for "
-            f"{', '.join(known) or 'nothing'}.{nearest(key, known)}"
-        )
-    if ask.kind != "approval":
-        raise ConfigError(
-            f"{key!r} of run {run_id!r} waits for what the client tool {ask.name!r} returns, not "
-            f"for an approval: resume(…, tool_results={{{key!r}: …}})"
-        )
-    return ask
-
-
-def check_token(
-    ask: Ask,
-    answer: bool | Approval,  # noqa: FBT001 - as callbacks answer
-    secret: bytes | None = None,
-) -> None:
-    """Refuse an approval by the token of another question: accepted, it would be a denial.
-
-    Args:
-        ask: what is asked.
-        answer: the decision.
-        secret: signs tokens, where it is known here.
-
-    Raises:
-        ConfigError: saying what the token is good for, or that it is not good.
-    """
-    given, asked = approval_of(answer), claimed(ask.token)
-    if not (given.approved and given.token) or asked is None:
-        return
-    found = claimed(given.token)
-    refusal: str = "malformed"
-    if secret is not None:
-        refusal = verify(given.token, asked, secret=secret, now=-inf)  # When is asked later.
-    elif found is not None:
-        # Who does not know the secret can still tell what the token says.
-        refusal = verify(issue(found, None), asked, secret=None, now=-inf)
-    if refusal:
-        raise ConfigError(
-            f"the approval of {ask.key!r} has a token that is {refusal}: answer with the "
-            "`pending.approve()` of this call, or without a token for the one that the store keeps"
-        )
-
-
-async def answer_call(
-    store: Store,
-    run_id: str,
-    ask: Ask,
-    *,
-    answer: bool | Approval,
-    now: float,
-    secret: bytes | None = None,
-) -> Literal["accepted", "duplicate", "answered"]:
-    """Put an answer into the store's mailbox, where the run's next driver finds it.
-
-    An answer without a token gets the one that the store keeps with the question.
-
-    Raises:
-        ConfigError: the store keeps no answers, or an approval comes too late, or is none, or edits
-            a call that may have run.
-    """
-    if not isinstance(store, Mailbox):
-        raise ConfigError(
-            f"{type(store).__name__} keeps no answers for later: pass them to "
-            "resume(…, approvals=…), or keep the run in a database: store='runs.db'"
-        )
-    check_answer(f"the answer to {ask.key!r}", answer)
-    given = approval_of(answer)
-    check_token(ask, answer, secret)
-    refuse_edit(f"{ask.key!r} of run {run_id!r}", given, unknown=ask.unknown)
-    if given.edit:
-        # The run has the tool itself, and checks every edit again.
-        problem = unfit(ask.name, await parameters_in(store, run_id, ask), given.edit)
-        if problem is not None:
-            raise ConfigError(problem)
-    if given.approved and ask.expires_at is not None and now >= ask.expires_at:
-        raise ConfigError(
-            f"the approval of {ask.key!r} of run {run_id!r} comes too late, by "
-            f"{now - ask.expires_at:.0f} seconds: deny it, and the model may ask anew"
-        )
-    token = given.token or ask.token
-    approval = Approval(given.approved, given.reason, given.edit or None, token)
-    ((key, data),) = Answers({ask.key: approval}).posts(now)
-    signal_id = answer.signal_id if isinstance(answer, Approval) and answer.signal_id else ""
-    posted: Posted = await store.post(run_id, key, signal_id or uuid4().hex, data)
-    return posted
-
-
-async def answer_recorded(
-    store: Store, run_id: str, key: str, *, answer: bool | Approval, now: float
-) -> Literal["accepted", "duplicate", "answered"]:
-    """Answer a call that the store says a run waits for.
-
-    Raises:
-        UnknownRun: there is no such run.
-        ConfigError: the run does not wait for this, or the store cannot know or keep answers, or
-            the tool does not take the edited arguments.
-    """
-    run_id, key = root_of(run_id, key)
-    asks = await recorded_asks(store, run_id)
-    if asks is None:
-        raise ConfigError(
-            f"{type(store).__name__} does not know what runs wait for: pass the answer to "
-            "resume(…, approvals=…), or keep the run in a database: store='runs.db'"
-        )
-    ask = open_ask(asks, run_id, key)
-    return await answer_call(store, run_id, ask, answer=answer, now=now)
-
-
-async def parameters_in(store: Store, run_id: str, ask: Ask) -> str:
-    """Return what an edit has to be, as what is asked says, or the journal of the run that asks.
-
-    Empty if neither tells.
-    """
-    if ask.takes:
-        return ask.takes
-    path = ask.key.rpartition("/")[0]
-    events = await store.load(f"{run_id}/{path}" if path else run_id)
-    setups = [
-        event.setup
-        for event in events
-        if isinstance(event, Started | Steered) and event.setup is not None
-    ]
-    tools = setups[-1].tools if setups else ()
-    return next((one.parameters for one in tools if one.name == ask.name), "")
-
-
-@asynccontextmanager
-async def opened_store(store: Store | str | Path | None) -> AsyncGenerator[Store]:
-    """Open a store given by its path for a while; one that is open already stays so.
-
-    Raises:
-        ConfigError: there is none.
-    """
-    if store is None:
-        raise ConfigError("a run is read by its id from a `store`: pass the one it is in")
-    if not isinstance(store, str | Path):
-        yield store
-        return
-    # What is read is told by each graph: runs below one have states of other types.
-    opened = open_store(store)
-    try:
-        yield opened
-    finally:
-        if isinstance(opened, SqliteStore):
-            await opened.aclose()
-
-
 def typed(graph: Graph[S], events: Sequence[Event]) -> Sequence[Event]:
     """Return a graph's events with states of its type, whatever the store was told of them."""
     return typed_events(known_state_type(graph), events)
@@ -370,7 +177,12 @@ def _whole(number: int, events: Sequence[Event]) -> int:
     return number
 
 
-async def _record(store: Catalog, run_id: str) -> RunRecord:
+async def record_of(store: Catalog, run_id: str) -> RunRecord:
+    """Return how a run stands, as the store says.
+
+    Raises:
+        UnknownRun: there is no such run.
+    """
     for one in await store.overview(run_id):
         if one.run_id == run_id:
             return one

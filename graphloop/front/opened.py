@@ -6,19 +6,18 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Generic, TypeVar
 
-from ..drivers.aio import AsyncDriver, Seen
+from ..drivers.driver import AsyncDriver, DriverState, Seen
 from ..drivers.ports import Ports
-from ..drivers.stand import Stand
 from ..effects import HandOver
 from ..errors import OutputInvalid, RunFailed
 from ..events import Steered
 from ..graph import Graph
-from ..run import EndReason, Run, Spent, StepResult
+from ..run import EndReason, Run, Spent
+from ..turn import StepResult
 from ..values import Message
-from .callbacks import OUTPUT
 from .final_answer import FinalAnswer
-from .keeper import Hold
 from .result import RunResult, unkept_rules, unknown_words, unseen_costs
+from .standard import OUTPUT
 
 __all__ = ["Opened"]
 
@@ -44,7 +43,6 @@ class Opened(Generic[S]):
         children: the runs below it that began in earlier legs, by their ids.
         final: how its final answer is given, where it has a form.
         opening: the conversation that it began with.
-        hold: keeps open what it shares with others.
     """
 
     graph: Graph[S]
@@ -58,7 +56,6 @@ class Opened(Generic[S]):
     children: Mapping[str, Run[Any]] = field(default_factory=dict[str, Run[Any]])
     final: FinalAnswer | None = None
     opening: tuple[Message, ...] = ()
-    hold: Hold | None = None
 
     @property
     def waits(self) -> bool:
@@ -69,7 +66,7 @@ class Opened(Generic[S]):
     @property
     def rests(self) -> bool:
         """Whether the run has ended, or waits for somebody outside: nothing is left undone."""
-        return self.driver.stand in {Stand.ENDED, Stand.PARKED}
+        return self.driver.state in {DriverState.ENDED, DriverState.PARKED}
 
     def has_taken(self, answer: Steered | None) -> bool:
         """Whether the run has begun, and no say in it is lost."""
@@ -88,11 +85,6 @@ class Opened(Generic[S]):
         answers = () if answer is None else (answer,)
         return replace(self, seen=self.driver.resume(run, answers, at_once=not cut))
 
-    async def release(self) -> None:
-        """Need what is shared with others no longer."""
-        if self.hold is not None:
-            await self.hold.release()
-
     def findings(self, run: Run[S]) -> tuple[str, ...]:
         """Return what the caller must know of a run that was driven, beside its result."""
         below = {**self.children, **self.driver.descendants}
@@ -103,7 +95,8 @@ class Opened(Generic[S]):
         ]
         reason = run.ending.reason if self.final and run.ended and run.ending else None
         lacking = f"`output` is None: the run ended by `{reason}` before it had one"
-        told = run.warnings if reason in ANSWERED else (lacking, *run.warnings)
+        warned = run.record.warnings
+        told = warned if reason in ANSWERED else (lacking, *warned)
         own = (*unseen_costs(self.graph, run), *unkept_rules(run), *unknown_words(run))
         return (*told, *own, *of_children)
 
@@ -133,8 +126,8 @@ class Opened(Generic[S]):
             return RunFailed("unknown")
         if failure.error != OutputInvalid.__name__:
             return RunFailed(f"{failure.error}: {failure.message}")
-        said = "" if self.final is None or not run.steps else self.final.said(run)
-        times = run.rejections.get(OUTPUT, 0)
+        said = "" if self.final is None or not run.record.steps else self.final.said(run)
+        times = run.counters.rejections.get(OUTPUT, 0)
         return OutputInvalid(
             f"`output_type`: expected an answer of this type, found none; it was sent back "
             f"{times} time(s). As the model reads it: {failure.message}",

@@ -1,29 +1,36 @@
-"""The options of runs and agents: each defined once, checked by name, and taking effect.
+"""The options of runs and agents: flat keywords outside, five frozen groups inside.
 
 `generate_text`, `stream_chat` and `Agent` take all of them; `Graph.run` takes `RunOptions`, since
-a topology of one's own says the rest in its nodes.
+the nodes of a graph say the rest. A group holds the defaults of its options, and refuses values
+that no run can keep; an unknown keyword is refused by its name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
+import json
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import time
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, TypeVar, final
 
-from ..approvals import Approval
+from ..approvals import Approval, secret_of
 from ..compaction import Compaction
-from ..drivers.asks import Pending
+from ..drivers.pending import Pending
 from ..drivers.ports import Price
+from ..errors import ConfigError, not_among
+from ..limits import is_number, positive_number, whole_number
 from ..model_price import ModelPrice
 from ..policy import Policy
-from ..run import StepResult
 from ..spending import Budget
 from ..stop import Condition, StopInfo
 from ..stores.base import Store
 from ..temporal import Rules
 from ..tools import AnyTool
-from .child import AgentTool
+from ..turn import StepResult
+from ..values import Settings
+from .hooks import AnswerInfo, ChoiceInput, Model, StepChanges, StepInfo, Verdict
 from .inputs import MessageInput
-from .told import AnswerInfo, ChoiceInput, Model, StepChanges, StepInfo, Verdict
+from .sub_agents import AgentTool, NamedAgent
 
 if TYPE_CHECKING:
     # An agent whose model is not asked over HTTP loads no part of that way.
@@ -31,18 +38,36 @@ if TYPE_CHECKING:
     from ..providers.timeouts import Timeouts
 
 __all__ = [
+    "PASSED_ON",
+    "Access",
     "AgentOptions",
+    "Checks",
+    "Limits",
+    "Permissions",
     "Predicate",
     "RunOptions",
+    "Sampling",
     "StopInput",
     "ToolInput",
     "Tools",
+    "clock_of",
+    "group",
+    "reject_unknown",
+    "strings",
 ]
 
 ToolInput: TypeAlias = AnyTool | AgentTool | Callable[..., object]
 Tools: TypeAlias = Sequence[ToolInput] | Mapping[str, ToolInput]
 Predicate: TypeAlias = Callable[[StopInfo], bool | Awaitable[bool]]
 StopInput: TypeAlias = Condition | Predicate | Sequence[Condition | Predicate]
+
+G = TypeVar("G")
+
+PASSED_ON: Final = ("api_key", "base_url", "timeouts", "retries", "price", "prices", "clock")
+"""The options of a run that hold for the graphs that it runs by name: how the model is asked."""
+
+SEED: Final = -(2**63)
+"""The least seed that JSON readers take for a whole number."""
 
 
 class RunOptions(TypedDict, total=False):
@@ -70,7 +95,8 @@ class RunOptions(TypedDict, total=False):
     an agent that it waits for counts by that agent's own limit.
     `on_bad_history`: `"repair"` (default) or `"refuse"` a conversation with calls that have no
     result, or results that have no call.
-    `agents`: agents by name, for the `Child` nodes of a graph of your own.
+    `agents`: agents and graphs by name, for the nodes of a graph that run agents by name. An agent
+    keeps its own model; a graph asks the model of the run.
     `on_step_finish`: told of each finished turn; what it raises becomes a warning.
     `store`: where the journal goes: a `Store`, a database file (`runs.db`), or a directory for
     JSON-lines files; without one it is kept in memory.
@@ -100,7 +126,7 @@ class RunOptions(TypedDict, total=False):
     max_agent_depth: int
     step_timeout_s: float | None
     on_bad_history: Literal["repair", "refuse"]
-    agents: Mapping[str, AgentTool]
+    agents: Mapping[str, NamedAgent]
     on_step_finish: Callable[[StepResult], object] | None
     store: Store | str | None
     api_key: str | None
@@ -162,3 +188,172 @@ class AgentOptions(RunOptions, total=False):
     tool_choice: ChoiceInput
     active_tools: Sequence[str] | None
     prepare_step: Callable[[StepInfo], StepChanges | Awaitable[StepChanges | None] | None] | None
+
+
+@final
+@dataclass(frozen=True)
+class Sampling:
+    """How a reply is drawn; None is the server's default."""
+
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    stop_sequences: Sequence[str] = ()
+    seed: int | None = None
+    provider_options: Mapping[str, object] | None = None
+
+    def settings(self, *, one_at_a_time: bool = False) -> Settings:
+        """Return the settings that a journal keeps.
+
+        Raises:
+            ConfigError: a server could not be told one of them.
+        """
+        for name, value in (("temperature", self.temperature), ("top_p", self.top_p)):
+            if value is not None and not is_number(value):
+                raise ConfigError(f"`{name}`: expected a finite number, found {value!r}")
+        for name, number, least in (("max_tokens", self.max_tokens, 1), ("seed", self.seed, SEED)):
+            if number is not None:
+                whole_number(name, number, least=least)
+        extra = self.provider_options
+        try:
+            text = json.dumps(extra, allow_nan=False) if extra else ""
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"`provider_options`: expected JSON, found {error}") from error
+        return Settings(
+            max_tokens=self.max_tokens,
+            temperature=self.temperature,
+            top_p=self.top_p,
+            stop_sequences=strings("stop_sequences", self.stop_sequences),
+            seed=self.seed,
+            parallel_tool_calls=False if one_at_a_time else None,
+            options=text,
+        )
+
+
+@final
+@dataclass(frozen=True)
+class Limits:
+    """How far a run may go."""
+
+    budget: Budget | None = None
+    max_agent_depth: int | None = None
+    step_timeout_s: float | None = None
+    max_steps: int = 20
+    stop_when: StopInput = ()
+    max_consecutive_tool_errors: int = 3
+    max_consecutive_denials: int = 5
+    max_tool_concurrency: int = 5
+
+    def __post_init__(self) -> None:
+        if self.max_agent_depth is not None:
+            whole_number("max_agent_depth", self.max_agent_depth, least=0)
+        if self.step_timeout_s is not None:
+            positive_number("step_timeout_s", self.step_timeout_s)
+
+
+@final
+@dataclass(frozen=True)
+class Permissions:
+    """Which calls may run, and who approves them."""
+
+    gate: Policy | None = None
+    rules: Rules | Sequence[Rules] = ()
+    approve_tool_call: Callable[[Pending], bool | Approval | Awaitable[bool | Approval]] | None = (
+        None
+    )
+    approval_ttl_s: float | None = None
+    approval_secret: str | bytes | None = None
+    run_ungated: bool = False
+
+    def __post_init__(self) -> None:
+        if self.approval_ttl_s is not None:
+            positive_number("approval_ttl_s", self.approval_ttl_s)
+        secret_of(self.approval_secret)
+
+    @property
+    def secret(self) -> bytes | None:
+        """The secret that signs tokens."""
+        return secret_of(self.approval_secret)
+
+
+@final
+@dataclass(frozen=True)
+class Checks:
+    """What a final answer must be, and how often it is sent back."""
+
+    output_type: object = None
+    output_mode: Literal["auto", "native", "tool"] = "auto"
+    max_output_retries: int = 2
+    done_when: Callable[[AnswerInfo], bool | Awaitable[bool]] | None = None
+    max_done_retries: int = 2
+    verify: Callable[[AnswerInfo], bool | Verdict | Awaitable[bool | Verdict]] | None = None
+    max_verify_retries: int = 2
+
+
+@final
+@dataclass(frozen=True)
+class Access:
+    """How models given by name are asked, and what their replies cost."""
+
+    api_key: str | None = None
+    base_url: str | None = None
+    timeouts: Timeouts | None = None
+    retries: Retries | None = None
+    price: Price | None = None
+    prices: Mapping[str, ModelPrice] = field(default_factory=dict[str, ModelPrice])
+
+    def __post_init__(self) -> None:
+        if self.price is not None and self.prices:
+            raise ConfigError(
+                "`prices` has no effect beside `price`, which prices every reply: give one of them"
+            )
+
+
+def group(options: RunOptions, kind: type[G]) -> G:
+    """Return one group of the options, with its defaults.
+
+    Raises:
+        ConfigError: a value is one that no run can keep.
+    """
+    given: Mapping[str, Any] = {**options}  # A TypedDict tells the type of no key that is computed.
+    names = kind.__annotations__
+    return kind(**{name: value for name, value in given.items() if name in names})
+
+
+def reject_unknown(given: Iterable[str], options: type[object], place: str) -> None:
+    """Raise for every option name that is none.
+
+    Raises:
+        ConfigError: naming each, with the nearest that exists.
+    """
+    known = options.__annotations__
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        found = not_among(unknown, known)
+        raise ConfigError(f"{place} has no option {found} It takes {', '.join(sorted(known))}")
+
+
+def clock_of(options: RunOptions) -> Callable[[], float]:
+    """Return the clock among the options, or the system's; it raises rather than tell no time."""
+    given = options.get("clock")
+    if given is None:
+        return time
+
+    def clock() -> float:
+        now: object = given()
+        if not is_number(now):
+            raise ConfigError(f"`clock`: expected seconds since the epoch, found {now!r:.80}")
+        return now
+
+    return clock
+
+
+def strings(option: str, given: Iterable[str]) -> tuple[str, ...]:
+    """Return a list of strings; one string is a list of letters, and is refused.
+
+    Raises:
+        ConfigError: it is one string.
+    """
+    if isinstance(given, str):
+        raise ConfigError(f"`{option}`: expected a list of strings, found {given!r:.80}")
+    return tuple(given)

@@ -6,20 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, final
 
-from ..drivers.asks import Pending, pending_of
+from ..drivers.pending import Pending, pending_of
 from ..effects import StartRun
 from ..graph import Graph
 from ..latest_answer import latest_answer
 from ..nodes.append import recorded
 from ..nodes.prepare_step import PrepareStep
 from ..nodes.stop_check import StopCheck
-from ..run import EndReason, Run, Spent, StepResult
+from ..run import EndReason, Run, Spent
 from ..stop import CostExceeds, TotalTokensExceed, parts_of
 from ..stores.base import Store
 from ..temporal import TemporalRule, describe_rule
 from ..tools import AnyTool
+from ..turn import StepResult
 from ..values import FinishReason, Message, Usage
-from .handed_in import bound, conversation_digest
+from .handed_in import bind_token, conversation_digest
 
 __all__ = ["RunResult", "spent_by", "unkept_rules", "unknown_words", "unseen_costs"]
 
@@ -64,7 +65,7 @@ class RunResult(Generic[S]):
 
         That one has the results that are there already, and the same index once it is resumed.
         """
-        return (*self.run.steps, *self._open)
+        return (*self.run.record.steps, *self._open)
 
     @property
     def text(self) -> str:
@@ -82,7 +83,7 @@ class RunResult(Generic[S]):
 
         A parked run's end in the calls that wait, and the results that are there already.
         """
-        return (*self.run.added, *[one for step in self._open for one in step.messages])
+        return (*self.run.record.added, *[one for step in self._open for one in step.messages])
 
     @property
     def _open(self) -> tuple[StepResult, ...]:
@@ -143,12 +144,12 @@ class RunResult(Generic[S]):
     @property
     def broken_rules(self) -> tuple[TemporalRule, ...]:
         """The temporal rules of this run that were broken: no gate can stop a node."""
-        return self.run.watch.broken
+        return self.run.watch.monitor.broken
 
     @property
     def owed_rules(self) -> tuple[TemporalRule, ...]:
         """The temporal rules that ask for something which has not happened; over, it never will."""
-        return self.run.watch.owed
+        return self.run.watch.monitor.owed
 
     @property
     def pending(self) -> tuple[Pending, ...]:
@@ -161,7 +162,7 @@ class RunResult(Generic[S]):
             return ()
         asked = tuple(pending_of(self.run, self.children, self.secret))
         conversation = conversation_digest((*self.opening, *self.messages)) if asked else ""
-        return tuple([bound(one, conversation, self.secret) for one in asked])
+        return tuple([bind_token(one, conversation, self.secret) for one in asked])
 
     @property
     def provider_metadata(self) -> str:
@@ -180,9 +181,9 @@ def spent_by(run: Run[Any], children: Mapping[str, Run[Any]]) -> Spent:
 
 def unkept_rules(run: Run[Any]) -> tuple[str, ...]:
     """Return a warning for each temporal rule that a run has broken, or has ended without."""
-    owed = run.watch.owed if run.ended else ()
+    owed = run.watch.monitor.owed if run.ended else ()
     return (
-        *[f"the rule {describe_rule(one)!r} was broken" for one in run.watch.broken],
+        *[f"the rule {describe_rule(one)!r} was broken" for one in run.watch.monitor.broken],
         *[f"the rule {describe_rule(one)!r} is still owed, and the run is over" for one in owed],
     )
 
@@ -192,7 +193,7 @@ def unknown_words(run: Run[Any]) -> tuple[str, ...]:
     return tuple(
         f"turn {step.index}: expected a finish reason that the wire knows, found "
         f"{step.raw_finish_reason!r}. The answer may be cut, so its calls did not run"
-        for step in run.steps
+        for step in run.record.steps
         if step.finish_reason is FinishReason.OTHER
     )
 

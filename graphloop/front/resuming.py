@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from ..drivers.asks import Pending, pending_of
-from ..drivers.children import Resumption
-from ..drivers.ports import Ports
+from ..drivers.pending import Pending, pending_of
+from ..drivers.ports import Ports, Resumption
 from ..effects import CallModel, StartRun
 from ..errors import ConfigError, UnknownRun
 from ..graph import Graph

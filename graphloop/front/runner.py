@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 from uuid import uuid4
 
-from ..approvals import Approval, secret_of
-from ..codec import Codec
-from ..drivers.aio import AsyncDriver
-from ..drivers.children import Resumption
-from ..drivers.ports import Callback, ChildRun, Ports, unpriced
+from ..drivers.driver import AsyncDriver
+from ..drivers.ports import Callback, ChildRun, Ports, Resumption, unpriced
 from ..effects import StartRun
 from ..errors import ConfigError
 from ..events import Setup, Started
@@ -25,39 +21,44 @@ from ..outcomes import FollowUp
 from ..policy import Policy
 from ..run import Run
 from ..spending import Budget
-from ..stores.base import Posted, Store
+from ..stores.base import Store
 from ..stores.memory import MemoryStore
 from ..tools import AnyTool, Toolbox
 from ..values import Message, SystemMessage, evolve
-from .answers import Answers, approval_of
-from .begun import refuse_begun
-from .carried import needs_messages
-from .checking import check_kinds, check_run_id, clock_of, settings_of
-from .child import Brief
+from .answers import Answers, ToolApprover, approver_alone, approver_below
+from .bindings import DEPTH_MAX, needs_messages, nesting_of
 from .final_answer import FinalAnswer
 from .handed_in import HandedIn
-from .inputs import conversation
-from .journals import answer_call, open_ask, opening_of, recorded_asks, root_of, state_after
-from .keeper import Hold, Keeper, close_all
-from .nesting import DEPTH_MAX, nesting_of
+from .hooks import Model
+from .inherited_limits import (
+    beyond_watch,
+    gates_below,
+    refuse_other_rules,
+    reply_max,
+    run_bound,
+    setup_below,
+    watched,
+)
+from .inputs import MessageInput, check_run_id, conversation
+from .journals import opening_of, state_after
 from .opened import Opened
-from .options import RunOptions, Tools
-from .question import Question
+from .options import Limits, Permissions, RunOptions, Sampling, Tools, clock_of, group
+from .resources import SharedResources, close_all
 from .result import RunResult, spent_by
-from .resuming import descendants, not_over, refuse_edits, refuse_unattended, resumption, waiting
-from .run_bound import reply_max, run_bound
-from .setup_below import gates_below, setup_below
-from .state_types import check_first, known_state_type
+from .resuming import descendants, not_over, refuse_unattended, resumption
+from .runs import Runs
+from .states import check_first, known_state_type
 from .stream import RunStream
-from .told import Model
-from .tool_approver import ToolApprover, approver_alone, approver_below
-from .watched import beyond_watch, refuse_other_rules, watched
+from .sub_agents import Brief
 from .world import World, price_below, price_of
 
 if TYPE_CHECKING:
     from ..proofs.most import Bound
 
-__all__ = ["Runner"]
+__all__ = [
+    "Question",
+    "Runner",
+]
 
 S = TypeVar("S")
 
@@ -95,46 +96,47 @@ class Runner(Generic[S]):
         final: FinalAnswer | None = None,
         child_state: S | None = None,
     ) -> None:
-        check_kinds(options)
         self.graph, self.options = graph, options
-        self.given: Mapping[str, object] | None = None  # See `given_to`, which asks it once.
+        self.told_graph: Graph[Any] | None = None  # `known.graph_of` makes it once.
         self.world = World(model, options, tools) if world is None else world
         self._callbacks = callbacks
         self._gates, self._own_gates = gates, own_gates
         self._final = final
-        decide = options.get("approve_tool_call")
+        limits, permissions = group(options, Limits), group(options, Permissions)
+        decide = permissions.approve_tool_call
         rules = tuple([gate.rules for gate in gates])
         self._approve = None if decide is None else ToolApprover(decide, own=rules)
-        self._child_state = child_state
+        self._child_state, self._step_s = child_state, limits.step_timeout_s
         self._clock = clock_of(options)
-        self._secret = secret_of(options.get("approval_secret"))
+        self.secret = permissions.secret
         unsigned = [name for name, one in self.world.children.items() if one.opener.is_signed]
-        if unsigned and self._secret is None:
+        if unsigned and self.secret is None:
             raise ConfigError(
                 f"agent {unsigned[0]!r} takes signed approvals only, and a child run takes those "
                 "of the run above it: give `approval_secret` to this one, too"
             )
-        # Runs below this one have states of other types: what is read is told by each graph.
-        self._keeper = Keeper(options.get("store"), Codec(), self.world.disconnect)
-        below = [one.opener.keepers for one in self.world.children.values()]
-        self.keepers = dict.fromkeys([*chain.from_iterable(below), self._keeper])
+        self._shared = SharedResources(options.get("store"), self.world.disconnect)
+        below = [one.opener.resources for one in self.world.children.values()]
+        self.resources = dict.fromkeys([*chain.from_iterable(below), self._shared])
+        made = [one.opener.own_resources for one in self.world.made]
+        self.own_resources: tuple[SharedResources, ...] = (*chain.from_iterable(made), self._shared)
         runners = [node for node in graph.nodes.values() if isinstance(node, Execute)]
         one_at_a_time = any(node.concurrency == 1 for node in runners)
         self.setup = Setup(
             model=self.world.label,
             tools=self.world.toolbox.specs,
-            settings=settings_of(options, one_at_a_time=one_at_a_time),
-            budget=options.get("budget") or Budget(),
+            settings=group(options, Sampling).settings(one_at_a_time=one_at_a_time),
+            budget=limits.budget or Budget(),
             output=None if final is None else final.spec,
             rules=rules,
             watch=watched(options, graph, self.world),
             own=self.world.own,
-            depth_max=options.get("max_agent_depth", DEPTH_MAX),
-            signed=self._secret is not None,
-            approval_ttl_s=options.get("approval_ttl_s"),
+            depth_max=DEPTH_MAX if limits.max_agent_depth is None else limits.max_agent_depth,
+            signed=self.secret is not None,
+            approval_ttl_s=permissions.approval_ttl_s,
         )
         self.tool_names = self.world.callable_names
-        self.nesting = nesting_of(graph, self.world.children, options.get("max_agent_depth"))
+        self.nesting = nesting_of(graph, self.world.children, limits.max_agent_depth)
         self.reply_max = reply_max(self.setup, self.world)
         # An agent that is shared on many levels is looked at once.
         self._bound = cache(partial(run_bound, graph, self.setup, self.world))
@@ -144,7 +146,7 @@ class Runner(Generic[S]):
     @property
     def is_signed(self) -> bool:
         """Whether approvals have to be signed."""
-        return self._secret is not None
+        return self.secret is not None
 
     def bound(self, *, context_window: int | None = None, price: ModelPrice | None = None) -> Bound:
         """Return the most that one run can come to, with the agents that it may call."""
@@ -154,25 +156,14 @@ class Runner(Generic[S]):
         """Return the time as runs see it."""
         return self._clock()
 
-    async def aclose(self, *, given: bool = True) -> None:
-        """Close the connections to all models, and the store; they can be used again.
+    async def aclose(self, *, shared: bool = True) -> None:
+        """Close the store and the connections to the models; they can be used again.
 
-        Runs that go on keep theirs, and models given as objects do, without `given`.
+        Args:
+            shared: whether to close what others may use as well: models that were given as
+                objects, and the agents that it may call.
         """
-        await close_all(self.keepers, given=given)
-
-    @asynccontextmanager
-    async def using(self) -> AsyncGenerator[Store, None]:
-        """Keep the store of the options open for a while, for runs known by their id only.
-
-        Raises:
-            ConfigError: there is none, so there are no such runs.
-        """
-        held = Hold(self.keepers)
-        try:
-            yield self._keeper.own()
-        finally:
-            await held.release()
+        await close_all(self.resources if shared else self.own_resources, given=shared)
 
     def start(self, question: Question, state: S, *, keep: bool = True) -> RunStream[S]:
         """Return the stream of a new run; nothing happens until it is looked at.
@@ -189,13 +180,9 @@ class Runner(Generic[S]):
             if isinstance(given, ConfigError):
                 raise given
             messages, warnings = given
-            store = self._keeper.store()
+            store = self._shared.store()
             run_id = uuid4().hex if question.run_id is None else question.run_id
             handed = self._handed_in(question, messages)
-            if handed is not None:
-                await refuse_begun(handed, store, self.graph, self.world)
-            if handed is not None and handed.approves and self.options.get("store") is not None:
-                run_id, handed = handed.run_id, await handed.once(store)
             ports = replace(
                 self.ports(store),
                 attended=question.attended,
@@ -227,11 +214,11 @@ class Runner(Generic[S]):
 
         async def open_run() -> Opened[S]:
             if isinstance(run, RunResult):
-                store, known, added = self._keeper.again(run.store), run.run, run.added
+                store, known, added = self._shared.reopened(run.store), run.run, run.added
                 opening = run.opening
                 await not_over(run.run, store, self.graph)
             else:
-                store, added = self._keeper.own(), ()
+                store, added = self._shared.stored(), ()
                 events = await store.load(run)
                 known, opening = state_after(self.graph, events), opening_of(events)
             refuse_other_rules(known, self.setup.watch)
@@ -248,34 +235,17 @@ class Runner(Generic[S]):
     def _stream(
         self, open_run: Callable[[], Awaitable[Opened[S]]], *, keep: bool = True
     ) -> RunStream[S]:
-        async def held() -> Opened[S]:
-            hold = Hold(self.keepers)
-            try:
-                return replace(await open_run(), hold=hold)
-            except BaseException:
-                await hold.release()
-                raise
-
         return RunStream(
-            held,
+            open_run,
             keep=keep,
             has_objects=self._final is not None,
             has_follow_ups=any(FollowUp in row for row in self.graph.table.values()),
         )
 
-    async def approve(self, run_id: str, key: str, answer: bool | Approval) -> Posted:  # noqa: FBT001 - as callbacks answer
-        """Answer a call that a run waits for, without driving it; see `Agent.approve`."""
-        run_id, key = root_of(run_id, key)
-        async with self.using() as store:
-            asks = await recorded_asks(store, run_id)
-            if asks is None:
-                run = state_after(self.graph, await store.load(run_id))
-                asks = tuple(one.ask for one in await waiting(run, self.ports(store)))
-            ask, now, secret = open_ask(asks, run_id, key), self.now(), self._secret
-            if approval_of(answer).edit:
-                run = state_after(self.graph, await store.load(run_id))
-                await refuse_edits(run, self.ports(store), Answers({key: answer}))
-            return await answer_call(store, run_id, ask, answer=answer, now=now, secret=secret)
+    @property
+    def runs(self) -> Runs[S]:
+        """The runs in the store of the options."""
+        return Runs(self._shared.stored(), driver=self)
 
     def child(
         self, brief: Callable[[], Brief], effect: StartRun, parent: Run[Any], ports: Ports[Any]
@@ -346,8 +316,8 @@ class Runner(Generic[S]):
             own=self._own_gates,
             state_type=known_state_type(self.graph),
             kept=type(store) is not MemoryStore,
-            secret=self._secret,
-            step_s=self.options.get("step_timeout_s"),
+            secret=self.secret,
+            step_s=self._step_s,
             price=self._price,
             clock=self._clock,
         )
@@ -355,7 +325,7 @@ class Runner(Generic[S]):
     def _handed_in(self, question: Question, messages: tuple[Message, ...]) -> HandedIn | None:
         if question.answers is None:
             return None
-        return HandedIn(messages, question.answers, self._secret, self.now)
+        return HandedIn(messages, question.answers, self.secret, self.now)
 
     def _conversation(self, question: Question) -> tuple[tuple[Message, ...], tuple[str, ...]]:
         run_id = question.run_id
@@ -371,12 +341,7 @@ class Runner(Generic[S]):
         )
         handed = self._handed_in(question, given[0])
         if handed is not None:
-            handed.check(self.world.toolbox)
-            if handed.approves and run_id is not None and self.options.get("store") is not None:
-                raise ConfigError(
-                    "`run_id` cannot be given with `approvals`: they count once in a `store`, "
-                    "which makes the run's id of the conversation. Leave `run_id` out"
-                )
+            handed.check(self.world.toolbox, self.world.children)
         return given
 
     def _opened(
@@ -396,5 +361,26 @@ class Runner(Generic[S]):
         assert taken_up is not None, "a run is started or taken up"
         run, below = taken_up.run, descendants(taken_up)
         seen = driver.resume(run, taken_up.answers, taken_up.children)
-        spent, reported = spent_by(run, below), len(run.steps)
+        spent, reported = spent_by(run, below), len(run.record.steps)
         return opened(self.graph, ports, driver, seen, spent, reported, children=below)
+
+
+@final
+@dataclass(frozen=True)
+class Question:
+    """What a run begins with: a conversation, and answers to the calls that it ends in.
+
+    Args:
+        prompt: the question, or
+        messages: the conversation so far.
+        answers: who approves the calls that the conversation ends in, and what client tools
+            returned; None for a conversation that waits for nothing.
+        run_id: the run's id in the store; made up if not given.
+        attended: whether the caller iterates the run.
+    """
+
+    prompt: str | None = None
+    messages: Sequence[MessageInput] | None = None
+    answers: Answers | None = None
+    run_id: str | None = None
+    attended: bool = False

@@ -1,12 +1,20 @@
-"""The standard loop of one agent: what its options make of the nodes."""
+"""The standard loop of one agent: the nodes and callbacks that its options make.
+
+What a function returns is checked here and becomes an `Answer`, a fact of the journal: a replay
+never calls a user's function again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeVar, cast
 
+from ..callables import awaited, yes_or_no
 from ..compaction import Compaction
-from ..errors import ConfigError
+from ..drivers.ports import Callback
+from ..errors import ConfigError, OutputInvalid
+from ..events import Answer, Changes, Judged, Tripped
+from ..latest_answer import latest_answer
 from ..loop import Standard
 from ..nodes.compact import Compact
 from ..nodes.execute import Execute
@@ -15,23 +23,31 @@ from ..nodes.model_call import ModelCall
 from ..nodes.prepare_step import PrepareStep
 from ..nodes.stop_check import StopCheck
 from ..nodes.verify import AnswerCheck, Verify
-from ..stop import Condition, HasToolCall, parts_of
-from ..values import evolve
-from .callbacks import (
-    COMPACT,
-    DONE_WHEN,
-    OUTPUT,
-    PREPARE_STEP,
-    STOP_WHEN,
-    VERIFY,
-    active_names,
-    offered,
-)
-from .checking import choice_of, known_tools
-from .options import AgentOptions, Predicate, StopInput
+from ..repair import repaired
+from ..run import Run
+from ..stop import Condition, HasToolCall, StopInfo, parts_of
+from ..tools import Toolbox
+from ..values import Message, ToolSpec, evolve
+from .final_answer import FinalAnswer
+from .hooks import AnswerInfo, StepChanges, StepInfo, Verdict
+from .inherited_limits import added_under
+from .inputs import MessageInput, messages_of
+from .options import AgentOptions, Checks, Limits, Permissions, Predicate, StopInput, group
+from .tool_choice import choice_from_now, choice_of, known_tools, offered
 from .world import World
 
-__all__ = ["standard_nodes", "stop_input"]
+__all__ = [
+    "COMPACT",
+    "DONE_WHEN",
+    "OUTPUT",
+    "PREPARE_STEP",
+    "STOP_WHEN",
+    "VERIFY",
+    "active_names",
+    "agent_callbacks",
+    "standard_nodes",
+    "stop_input",
+]
 
 LONE: Final = {
     "output_mode": "output_type",
@@ -46,7 +62,12 @@ def standard_nodes(
     options: AgentOptions, world: World, conditions: tuple[Condition, ...], *, predicates: bool
 ) -> Standard:
     """Return the nodes of the standard loop as the options want them."""
-    specs, gate = world.toolbox.specs, options.get("gate")
+    specs, limits, permissions = (
+        world.toolbox.specs,
+        group(options, Limits),
+        group(options, Permissions),
+    )
+    gate = permissions.gate
     fallbacks = tuple([world.add_model(one) for one in options.get("fallback_models", ())])
     compaction = _summarizing(options.get("compaction"), world)
     parts = [part for one in conditions for part in parts_of(one)]
@@ -80,7 +101,7 @@ def standard_nodes(
             "takes: leave it out, or say output_mode='native'"
         )
     callback = PREPARE_STEP if options.get("prepare_step") else ""
-    hold = not options.get("run_ungated", False)
+    hold = not permissions.run_ungated
     return Standard(
         PrepareStep(
             active_tools=active, tool_choice=choice, callback=callback, compaction=compaction
@@ -88,12 +109,12 @@ def standard_nodes(
         Compact(compaction=compaction, callback=compact),
         ModelCall(fallbacks=fallbacks),
         Gate(rules=() if gate is None else (*world.allowed, *gate.rules), hold=hold),
-        Execute(concurrency=options.get("max_tool_concurrency", 5), hold=hold),
+        Execute(concurrency=limits.max_tool_concurrency, hold=hold),
         Verify(_checks(options)),
         StopCheck(
-            max_steps=options.get("max_steps", 20),
-            max_tool_errors=options.get("max_consecutive_tool_errors", 3),
-            max_denials=options.get("max_consecutive_denials", 5),
+            max_steps=limits.max_steps,
+            max_tool_errors=limits.max_consecutive_tool_errors,
+            max_denials=limits.max_consecutive_denials,
             conditions=conditions,
             callback=STOP_WHEN if predicates else "",
         ),
@@ -126,16 +147,13 @@ def _check_approvals(options: AgentOptions, world: World) -> None:
 
 
 def _checks(options: AgentOptions) -> tuple[AnswerCheck, ...]:
-    checks: list[AnswerCheck] = []
-    if options.get("output_type") is not None:
-        retries = options.get("max_output_retries", 2)
-        checks.append(AnswerCheck(OUTPUT, retries, failure="OutputInvalid"))
-    if options.get("done_when") is not None:
-        retries = options.get("max_done_retries", 2)
-        checks.append(AnswerCheck(DONE_WHEN, retries, given_up="false_finish"))
-    if options.get("verify") is not None:
-        retries = options.get("max_verify_retries", 2)
-        checks.append(AnswerCheck(VERIFY, retries, given_up="unverified"))
+    given, checks = group(options, Checks), list[AnswerCheck]()
+    if given.output_type is not None:
+        checks.append(AnswerCheck(OUTPUT, given.max_output_retries, failure="OutputInvalid"))
+    if given.done_when is not None:
+        checks.append(AnswerCheck(DONE_WHEN, given.max_done_retries, given_up="false_finish"))
+    if given.verify is not None:
+        checks.append(AnswerCheck(VERIFY, given.max_verify_retries, given_up="unverified"))
     for option, needed in LONE.items():
         if option in options and options.get(needed) is None:
             raise ConfigError(f"`{option}` has no effect without `{needed}`: give both, or neither")
@@ -160,3 +178,188 @@ def stop_input(given: StopInput) -> tuple[tuple[Condition, ...], tuple[Predicate
                 f"found {one!r}"
             )
     return tuple(conditions), tuple(predicates)
+
+
+T = TypeVar("T")
+
+COMPACT: Final = "compact"
+DONE_WHEN: Final = "done_when"
+OUTPUT: Final = "output"
+PREPARE_STEP: Final = "prepare_step"
+STOP_WHEN: Final = "stop_when"
+VERIFY: Final = "verify"
+
+NOT_DONE: Final = (
+    "The work is not done yet. Go on with it, and answer only when nothing is left to do."
+)
+NOT_GOOD: Final = "The answer was not accepted. Improve it."
+
+
+def agent_callbacks(
+    options: AgentOptions,
+    world: World,
+    every_turn: PrepareStep,
+    predicates: Sequence[Predicate],
+    final: FinalAnswer | None,
+) -> Callable[[Toolbox], Mapping[str, Callback[None]]]:
+    """Return what makes the callbacks of a run, by the names that the agent's nodes give.
+
+    A run has a toolbox of its own, so that no tool that is added to it is called by another run.
+    """
+    callbacks: dict[str, Callback[None]] = {}
+    if predicates:
+        callbacks[STOP_WHEN] = _stop(predicates)
+    if (compact := options.get("compact")) is not None:
+        callbacks[COMPACT] = _compact(compact)
+    if final is not None:
+        callbacks[OUTPUT] = _output(final)
+    if (done_when := options.get("done_when")) is not None:
+        callbacks[DONE_WHEN] = _judge(DONE_WHEN, done_when, final, NOT_DONE)
+    if (verify := options.get("verify")) is not None:
+        callbacks[VERIFY] = _judge(VERIFY, verify, final, NOT_GOOD)
+    if (prepare := options.get("prepare_step")) is None:
+        return lambda _: callbacks
+    return lambda box: {**callbacks, PREPARE_STEP: _prepare(prepare, world, every_turn, box)}
+
+
+def active_names(given: Sequence[str], tools: Sequence[ToolSpec], world: World) -> tuple[str, ...]:
+    """Return the names of the active tools, and of those without which no answer can be given.
+
+    Raises:
+        ConfigError: one does not exist.
+    """
+    known = known_tools("active_tools", given, tools)
+    return (*known, *(name for name in world.own if name not in known))
+
+
+def _prepare(
+    prepare: Callable[[StepInfo], object], world: World, every_turn: PrepareStep, box: Toolbox
+) -> Callback[None]:
+    async def callback(run: Run[None]) -> Answer:
+        info = StepInfo(run.turn.number, run.messages, run.spent.usage)
+        changes = await awaited(prepare(info))
+        if changes is None:
+            return Changes()
+        if not isinstance(changes, StepChanges):
+            raise ConfigError(
+                f"`prepare_step` returns StepChanges or None; found {type(changes).__name__}"
+            )
+        return _changes(changes, run, world, every_turn, box)
+
+    return callback
+
+
+def _changes(
+    changes: StepChanges, run: Run[None], world: World, every_turn: PrepareStep, box: Toolbox
+) -> Changes:
+    before = run.setup.tools
+    gone = known_tools("withdraw_tools", changes.withdraw_tools, before)
+    added = added_under(run.setup, Toolbox(changes.add_tools).specs)
+    names = {*gone, *(one.name for one in added)}
+    if not names.isdisjoint(world.own):
+        raise ConfigError(f"{world.own[0]!r} takes the answer: it is not added or withdrawn")
+    specs = (*(one for one in before if one.name not in names), *added)
+    given, model = changes.active_tools, changes.model
+    active = None if given is None else active_names(given, specs, world)
+    there = offered(specs, every_turn.active_tools if active is None else active)
+    if changes.tool_choice is None:
+        # The agent's own choice, too, may be impossible among the tools of this turn.
+        choice_of(run.turn.tool_choice, there)
+        choice = None
+    else:
+        choice = choice_from_now(changes.tool_choice, there)
+    messages = None if changes.messages is None else _whole(changes.messages)
+    if added:
+        box.add(changes.add_tools)
+    return Changes(
+        messages=messages,
+        active_tools=active,
+        tool_choice=choice,
+        model=None if model is None else world.add_model(model),
+        add_tools=added,
+        withdraw_tools=gone,
+    )
+
+
+def _stop(predicates: Sequence[Predicate]) -> Callback[None]:
+    async def callback(run: Run[None]) -> Answer:
+        info = StopInfo.of(run)
+        tripped: list[str] = []
+        for one in predicates:
+            said = await awaited(one(info))
+            try:
+                if yes_or_no(said):
+                    tripped.append(_name_of(one))
+            except ConfigError as error:
+                # A bound that does not say no holds: the turn is complete, and nothing is lost.
+                tripped.append(f"{_name_of(one)}: {error}")
+        return Tripped(tuple(tripped))
+
+    return callback
+
+
+def _compact(compact: Callable[[StepInfo], object]) -> Callback[None]:
+    async def callback(run: Run[None]) -> Answer:
+        info = StepInfo(run.turn.number, run.messages, run.spent.usage)
+        shorter = await awaited(compact(info))
+        found = type(shorter).__name__
+        if isinstance(shorter, str | bytes | Mapping) or not isinstance(shorter, Iterable):
+            raise ConfigError(
+                f"`compact` returns the list of messages to go on with; found {found}"
+            )
+        try:
+            # What its members are shows in `messages_of`.
+            return Changes(messages=_whole(cast("Sequence[Any]", shorter)))
+        except ConfigError as error:
+            raise ConfigError(f"`compact` returned no conversation: {error}") from error
+
+    return callback
+
+
+def _output(final: FinalAnswer) -> Callback[None]:
+    async def callback(run: Run[None]) -> Answer:
+        try:
+            final.answer(run)
+        except OutputInvalid as error:
+            return Judged(accepted=False, feedback=str(error))
+        return Judged(accepted=True)
+
+    return callback
+
+
+def _judge(
+    name: str,
+    judge: Callable[[AnswerInfo], object],
+    final: FinalAnswer | None,
+    feedback: str,
+) -> Callback[None]:
+    async def callback(run: Run[None]) -> Answer:
+        info = AnswerInfo(
+            text=latest_answer(run) if final is None else final.said(run),
+            output=None if final is None else final.answer(run),
+            messages=run.messages,
+            usage=run.spent.usage,
+            step_index=run.turn.number,
+            attempt=run.counters.rejections.get(name, 0),
+        )
+        verdict = await awaited(judge(info))
+        if isinstance(verdict, bool):
+            return Judged(verdict, "" if verdict else feedback)
+        if not isinstance(verdict, Verdict) or not isinstance(verdict.feedback, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(
+                f"`{name}` returns True, False or a Verdict; found {type(verdict).__name__}"
+            )
+        return Judged(verdict.ok is True, verdict.feedback or feedback, verdict.retry is not False)
+
+    return callback
+
+
+def _whole(messages: Sequence[MessageInput]) -> tuple[Message, ...]:
+    """Return a conversation of the user's making, in which every call is answered."""
+    return repaired(messages_of(messages)).messages
+
+
+def _name_of(predicate: Predicate) -> str:
+    """Return a function's own name; a lambda and a partial have none."""
+    name = getattr(predicate, "__name__", "")
+    return name if isinstance(name, str) and name.isidentifier() else "custom"

@@ -1,34 +1,35 @@
 """RunStream: one run, watched while it goes on.
 
-Nothing happens until somebody looks: the first look starts the run, and every further look drives
-it. All lookers see all parts, in the same order; a buffered result is the drained stream.
+The first reader starts the run, and each further read drives it. All readers see all parts in the
+same order; a buffered result is the drained stream.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Generic, TypeVar, final
 
-from ..drivers.aio import AsyncDriver, Nested
+from ..drivers.driver import AsyncDriver, Nested
 from ..errors import ConfigError, RunFailed
 from ..events import Steered
 from ..providers.base import TextDelta
-from ..run import EndReason, Run, StepResult
+from ..run import EndReason, Run
 from ..step import Step
+from ..turn import StepResult
 from ..values import UserMessage
 from ..views.objects import ObjectView
 from ..views.parts import ErrorPart, Finish, ObjectDelta, Part, PartView, RunStart, Warned
-from .informing import inform
+from .hooks import inform
 from .opened import Opened
+from .resources import require_asyncio
 from .result import RunResult, unseen_costs
-from .wheel import Wheel
 
 __all__ = ["RunStream"]
 
 S = TypeVar("S")
-T = TypeVar("T")
 
 LEFT = "the stream was left before the run ended; a run with a store can be resumed by its id"
 
@@ -37,19 +38,18 @@ LEFT = "the stream was left before the run ended; a run with a store can be resu
 class RunStream(Generic[S]):
     """The live view of one run.
 
-    Who stops looking early stops driving, and may look again or ask for the `result` later; to give
-    the run up and free its connection at once, `abort` it, or `aclose` the stream. A looker that is
-    cancelled while it drives ends the stream for the others too.
+    A reader that stops early stops driving, and may read on or ask for the `result` later; `abort`
+    or `aclose` gives the run up at once. A reader cancelled while it drives ends the stream.
 
     Args:
         open_run: prepares the run; called on the first look. What it raises becomes the
             stream's error part and the error of `result`.
-        keep: whether parts are kept for everybody who looks (a buffered call needs none).
+        keep: whether parts are kept for all readers (a buffered call needs none).
         has_objects: whether the answer has an `output_type`.
-        has_follow_ups: whether the graph hears what is said once it would be done.
+        has_follow_ups: whether a node of the graph takes follow-ups.
 
     `on_over` is awaited once, when the stream is over: to close what was opened for it. `found` is
-    the run as it was taken up; None of a new one.
+    the run as it was resumed; None of a new one.
     """
 
     def __init__(
@@ -70,10 +70,10 @@ class RunStream(Generic[S]):
         self._opened: Opened[S] | None = None
         self._view: PartView[S] | None = None
         self._objects: ObjectView | None = None
-        self._talking = False
+        self._talking, self._reported = False, 0
         self._uncounted = (False, False)
-        self._reported = 0
-        self._wheel = Wheel()
+        self._idle = asyncio.Event()
+        self._idle.set()
         self._over = self._closed = self._waits = self._cut = False
         self._say: Steered | None = None
         self._asides: list[Callable[[AsyncDriver[S]], None]] = []
@@ -99,8 +99,8 @@ class RunStream(Generic[S]):
     def object_stream(self) -> AsyncIterator[object]:
         """The answer of an agent with an `output_type`: growing JSON and, last, its value.
 
-        Only the last one is checked. An answer that is sent back is followed by another from its
-        beginning; a run that does not complete has no last one.
+        Only the last is checked. A rejected answer is followed by another from its beginning; a
+        run that does not complete has no last one.
 
         Raises:
             ConfigError: the agent has no `output_type`; nothing has begun.
@@ -127,7 +127,7 @@ class RunStream(Generic[S]):
 
     @property
     def over(self) -> bool:
-        """Whether nothing more will happen here: there is a result, or an error."""
+        """Whether there is a result, or an error."""
         return self._over
 
     async def result(self) -> RunResult[S]:
@@ -145,15 +145,14 @@ class RunStream(Generic[S]):
         return self._result
 
     async def consume(self) -> None:
-        """Drive the run to its end, whatever that is; never raises an `Exception`."""
+        """Drive the run to its end; never raises an `Exception`."""
         while not self._over:
             await self._pull(len(self._parts))
 
     def abort(self, reason: str = "", *, after_step: bool = False) -> None:
         """Stop the run: it ends as `aborted`, with a history in which every call is answered.
 
-        A stream that is over has nothing to stop; a run that parked is aborted by aborting what
-        `agent.resume_stream` returns.
+        A run that parked is aborted by aborting what `agent.resume_stream` returns.
 
         Args:
             reason: why, for the record.
@@ -162,9 +161,9 @@ class RunStream(Generic[S]):
         self._tell(lambda driver: driver.abort(str(reason), after_step=after_step))
 
     def steer(self, message: str) -> None:
-        """Say something that the model reads in its next turn, whatever it does now.
+        """Say something that the model reads in its next turn.
 
-        It outweighs stop conditions, never a bound; a run that is at its end goes on for it.
+        It outweighs stop conditions, never a bound; a run at its end goes on for it.
 
         Raises:
             ConfigError: it is no text, or the stream is over, so nobody would read it.
@@ -173,10 +172,10 @@ class RunStream(Generic[S]):
         self._tell(lambda driver: driver.queue(said, follow_up=False))
 
     def follow_up(self, message: str) -> None:
-        """Say something that the model reads once it would be done; one at a time, in order.
+        """Say something that the model reads once it would be done, in order.
 
-        Each answer passes the checks of a final answer before what follows it is read. A run that
-        has no step left for it ends by `max_steps`: it has an answer, the follow-up has none.
+        Each answer passes its checks before the model reads what follows. A run without a step
+        left for it ends by `max_steps`: it has an answer, the follow-up has none.
 
         Raises:
             ConfigError: no text, or the stream is over, or no node (`Verify`) hears follow-ups.
@@ -194,14 +193,14 @@ class RunStream(Generic[S]):
     ) -> None:
         """Drive the run until it ends, or waits for the caller who iterates it.
 
-        Who is cancelled meanwhile leaves the run where it is: the next to go on takes it up there.
+        A cancelled caller leaves the run where it is; the next call goes on there.
 
         Args:
             answer: answers what the run waits for; None where it has not begun, or is to stop.
             on_part: told of each part as it comes; what it raises becomes a warning.
         """
-        while self._wheel.is_held:
-            await self._wheel.given_up()
+        while not self._idle.is_set():
+            await self._idle.wait()
         if self._opened is not None and not self._over:
             self._opened, self._cut = self._opened.again(answer, cut=self._cut), False
         self._waits, self._say = False, answer
@@ -210,7 +209,7 @@ class RunStream(Generic[S]):
             await self._pull(known, iterated=True)
             if on_part is not None:
                 for part in self._parts[known:]:
-                    await self._inform("on_part", on_part, part)
+                    self._warn(*await inform("on_part", on_part, part))
 
     def _said(self, name: str, message: object, origin: str) -> UserMessage:
         if not isinstance(message, str):
@@ -232,11 +231,11 @@ class RunStream(Generic[S]):
     async def aclose(self) -> None:
         """Stop watching: what was said and what has ended is journaled, the run can be resumed."""
         self._closed = True
-        while self._wheel.is_held:
+        while not self._idle.is_set():
             if self._opened is not None:
                 self._opened.driver.leave()
-            await self._wheel.given_up()
-        with self._wheel.held():
+            await self._idle.wait()
+        with self._driving():
             if self._opened is not None:
                 await self._opened.seen.aclose()
             if self._result is None and self._error is None:
@@ -270,10 +269,10 @@ class RunStream(Generic[S]):
 
     async def _pull(self, known: int, *, iterated: bool = False) -> None:
         """Drive the run until there is more than `known` parts, or let another looker do it."""
-        if self._wheel.is_held:
-            await self._wheel.given_up()
+        if not self._idle.is_set():
+            await self._idle.wait()
             return
-        with self._wheel.held():
+        with self._driving():
             try:
                 opened = self._opened or await self._open()
                 await self._drive(opened, known)
@@ -290,7 +289,17 @@ class RunStream(Generic[S]):
                     await self._end()
                 raise
 
+    @contextmanager
+    def _driving(self) -> Generator[None]:
+        """Drive the run; other lookers wait, and look again afterwards."""
+        self._idle.clear()
+        try:
+            yield
+        finally:
+            self._idle.set()
+
     async def _open(self) -> Opened[S]:
+        require_asyncio()
         opened = self._opened = await self._open_run()
         self.found = opened.driver.run
         for tell in self._asides:
@@ -347,13 +356,9 @@ class RunStream(Generic[S]):
 
     async def _report(self, listener: Callable[[StepResult], object], run: Run[S]) -> None:
         """Tell of the turns that have closed."""
-        reported, self._reported = self._reported, len(run.steps)
-        for result in run.steps[reported:]:
-            await self._inform("on_step_finish", listener, result)
-
-    async def _inform(self, name: str, listener: Callable[[T], object], told: T) -> None:
-        if warning := await inform(name, listener, told):
-            self._warn(warning)
+        reported, self._reported = self._reported, len(run.record.steps)
+        for result in run.record.steps[reported:]:
+            self._warn(*await inform("on_step_finish", listener, result))
 
     def _warn(self, *messages: str) -> None:
         self._warnings += messages
@@ -363,7 +368,7 @@ class RunStream(Generic[S]):
             self._parts += map(Warned, messages)
 
     def _finish(self, opened: Opened[S] | None) -> None:
-        """Tell what the run has come to; if nobody drives it any more, that it was left."""
+        """Tell the result of the run, or that it was left."""
         run = None if opened is None or not opened.rests else opened.driver.run
         if opened is None or run is None:
             self._fail(RunFailed(LEFT))
@@ -380,17 +385,13 @@ class RunStream(Generic[S]):
 
     async def _end(self) -> None:
         try:
-            try:
-                if not self._over and self._opened is not None:
-                    await self._opened.release()
-            finally:
-                if not self._over and self.on_over is not None:
-                    await self.on_over()
+            if not self._over and self.on_over is not None:
+                await self.on_over()
         except Exception as error:  # A run that has ended keeps its result.
             if self._result is None:
                 raise
-            self._warnings.append(f"after the run: {type(error).__name__}: {error}")
-            self._result = replace(self._result, warnings=tuple(self._warnings))
+            self._keep = False  # The last part has been shown.
+            self._warn(f"after the run: {type(error).__name__}: {error}")
         finally:
             self._over = True
 

@@ -28,15 +28,15 @@ from ..policy import Policy
 from ..run import Run
 from ..spending import Budget
 from .agent import Agent
-from .carried import Carried
-from .child import Opener
+from .bindings import Carried
 from .graph import Graph
 from .graph_runner import GATED
+from .hooks import Model
 from .inputs import MessageInput
 from .known import graph_of
 from .options import RunOptions
+from .sub_agents import Opener
 from .sub_plan import ChildResult, SubPlan
-from .told import Model
 from .world import check_gate
 
 __all__ = ["SubGraph", "sub_graph"]

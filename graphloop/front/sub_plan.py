@@ -6,11 +6,11 @@ the parent's state in the parent's, so that neither a replay nor a resumed run c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, final
 
-from ..drivers.facts import check_state, refuse_awaitable
+from ..drivers.callback_results import check_state, refuse_awaitable
 from ..drivers.ports import ChildRun, Ports
 from ..effects import StartRun
 from ..errors import ConfigError
@@ -19,11 +19,10 @@ from ..policy import Policy
 from ..run import EndReason, Run
 from ..spending import Budget
 from ..values import Message, Usage, UserMessage, evolve
-from .child import Brief, Opener
 from .differences import changed_fields
 from .inputs import MessageInput, messages_of
-from .known import given_to
 from .states import lent
+from .sub_agents import Brief, Opener
 
 __all__ = ["ChildResult", "SubPlan"]
 
@@ -75,12 +74,6 @@ class SubPlan:
     budget: Budget | None = None
     writes: frozenset[str] | None = None
 
-    @property
-    def facts(self) -> Mapping[str, object]:
-        """What it says, for whoever compares it with another."""
-        told = ("name", "prompt", "state", "output", "gate", "budget", "writes")
-        return {**given_to(self.opener), **{name: getattr(self, name) for name in told}}
-
     def open(self, effect: StartRun, run: Run[Any], ports: Ports[Any]) -> ChildRun[Any]:
         """Return the child run that the node wishes for."""
         if self.gate is not None:
@@ -127,7 +120,7 @@ class SubPlan:
             ended.content,
             lent(child.state),
             child.ending.reason,
-            tuple(child.added),
+            tuple(child.record.added),
             child.spent.usage,
         )
         new, made = self.output(lent(run.state), result), f"`output` of node {self.name!r} returns"

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, cast, final
+from typing import Any, cast, final
 
 from .. import graph as kernel
 from ..contract import contract_of
@@ -33,18 +33,16 @@ from ..topology.registration import Names, Registry, registry
 from ..topology.ruled_tools import known_tools
 from ..topology.source import text_or_path
 from ..topology.writer import fingerprint_of, topology_text
-from .carried import asks_model, functions_named
-from .child import AgentTool
+from .agent import Agent
+from .bindings import asks_model, functions_named
 from .graph import Graph
-from .known import facts_of, registered_agents
-from .options import RunOptions, ToolInput, Tools
+from .hooks import Model
+from .known import registered_agents, tell_document
+from .options import PASSED_ON, RunOptions, ToolInput, Tools
 from .runner import Runner
-from .told import Model
+from .sub_agents import AgentTool
 
 __all__ = ["Topology", "dump", "fingerprint", "load"]
-
-PASSED_ON: Final = ("api_key", "base_url", "timeouts", "retries", "price", "prices", "clock")
-"""The options of a run that hold for the agents of its file as well: how the model is asked."""
 
 
 @final
@@ -56,8 +54,13 @@ class Topology(Graph[Any]):
     """
 
     def __init__(
-        self, document: Document, names: Names, made: dict[int, Topology] | None = None
+        self,
+        document: Document,
+        names: Names,
+        made: dict[int, Topology] | None = None,
+        given: Mapping[str, Agent | Topology] | None = None,
     ) -> None:
+        self.given = given or {}
         # An agent that is used at many places is one graph.
         made = {} if made is None else made
         graph = document.graph
@@ -66,7 +69,9 @@ class Topology(Graph[Any]):
         self.document = document
         self._names = names
         self._agents = {
-            name: _agent(_told(one.document, name, document.ignore), names, made)
+            name: _agent(
+                _told(one.document, name, document.ignore), names, made, self.given.get(name)
+            )
             for name, one in document.agents.items()
             if one.document is not None
         }
@@ -83,7 +88,7 @@ class Topology(Graph[Any]):
                 if one.takes_over and name in self.called
             ]
         )
-        self.facts = facts_of(document, names)
+        tell_document(self, document, names)
         if any(node.kind == "execute" for node in graph.nodes.values()):
             run |= self.called
         of_agents = {
@@ -111,7 +116,8 @@ class Topology(Graph[Any]):
     @property
     def needs_model(self) -> bool:
         """Whether a node asks a model, or one of an agent that the file says itself."""
-        return asks_model(self) or any(one.needs_model for one in self._agents.values())
+        own = [one for name, one in self._agents.items() if not self._has_model(name)]
+        return asks_model(self) or any(one.needs_model for one in own)
 
     @property
     def rules(self) -> Rules:
@@ -132,9 +138,15 @@ class Topology(Graph[Any]):
             return super().unbounded(reason)
         return self.with_document(self._excused(reason, {}))
 
-    def with_document(self, document: Document) -> Topology:
+    def with_document(
+        self, document: Document, given: Mapping[str, Agent | Topology] | None = None
+    ) -> Topology:
         """Return what another document says, whose names mean what they mean in this one."""
-        return Topology(document, self._names)
+        return Topology(document, self._names, given={**self.given, **(given or {})})
+
+    def _has_model(self, name: str) -> bool:
+        """Whether an agent asks its own model."""
+        return isinstance(self.given.get(name), Agent)
 
     def _excused(self, reason: str, made: dict[int, Document]) -> Document:
         """Return the document with the reason, made once of each graph."""
@@ -177,7 +189,12 @@ class Topology(Graph[Any]):
         if self.document.instructions:
             merged.setdefault("instructions", self.document.instructions)
         functions = {**self._functions(), **(callbacks or {})}
-        return super()._runner(model, functions, merged, child_state)
+        runner = super()._runner(model, functions, merged, child_state)
+        made = [{**tools, **agents}[name] for name in self._agents if not self._has_model(name)]
+        for one in made:
+            assert isinstance(one, AgentTool), "an agent of the file was made for these runs"
+            runner.own_resources += tuple(one.opener.own_resources)
+        return runner
 
     def _own_gates(self) -> Policy | None:
         """Return the conditional rules of the gates, with the predicates that they name.
@@ -226,7 +243,11 @@ class Topology(Graph[Any]):
         return {name: self._agent(name, model, options) for name in others}
 
     def _agent(self, name: str, model: Model | None, options: RunOptions) -> AgentTool:
-        entry = self.document.agents[name]
+        entry, own = self.document.agents[name], self.given.get(name)
+        if isinstance(own, Agent):
+            return own.as_tool(
+                name=legal_name(name), description=entry.description, takes_over=entry.takes_over
+            )
         given: Mapping[str, object] = {**options}
         # A TypedDict loses its type where keys are chosen; each has the type that it had.
         passed = cast("RunOptions", {key: given[key] for key in PASSED_ON if key in given})
@@ -315,10 +336,16 @@ def _rows(graph: kernel.Graph[Any]) -> kernel.Edges[Any]:
     }
 
 
-def _agent(document: Document, names: Names, made: dict[int, Topology]) -> Topology:
+def _agent(
+    document: Document,
+    names: Names,
+    made: dict[int, Topology],
+    given: Agent | Topology | None,
+) -> Topology:
     """Return the graph of an agent, made once of each document."""
     if id(document) not in made:
-        made[id(document)] = Topology(document, names, made)
+        known = given.given if isinstance(given, Topology) else None
+        made[id(document)] = Topology(document, names, made, known)
     return made[id(document)]
 
 

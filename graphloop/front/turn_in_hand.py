@@ -6,8 +6,8 @@ What the caller wants is gathered here, and becomes one event (`Steered`) when t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
-from typing import Final, Protocol, Unpack, final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol, Unpack, final
 
 from ..effects import HandOver
 from ..errors import ConfigError
@@ -20,7 +20,6 @@ from ..values import (
     AssistantMessage,
     FinishReason,
     Message,
-    Settings,
     ToolCall,
     ToolResult,
     Usage,
@@ -29,10 +28,10 @@ from ..values import (
     evolve,
 )
 from .answers import outcome_of
-from .checking import choice_from_now, settings_of
+from .hooks import ChoiceInput
 from .inputs import MessageInput, messages_of
-from .options import RunOptions
-from .told import ChoiceInput
+from .options import RunOptions, Sampling, group
+from .tool_choice import choice_from_now
 
 __all__ = ["FAILED", "OVER", "WAITS", "Iterated", "TurnInHand"]
 
@@ -173,8 +172,10 @@ class TurnInHand:
         if tool_choice is not None:
             setup = evolve(setup, tool_choice=choice_from_now(tool_choice, setup.tools))
         if settings:
-            read = settings_of(settings, one_at_a_time=False)
-            setup = evolve(setup, settings=_changed(setup.settings, read, settings))
+            read = group(settings, Sampling).settings()
+            names = ["options" if name == "provider_options" else name for name in settings]
+            changed: dict[str, Any] = {name: getattr(read, name) for name in names}
+            setup = evolve(setup, settings=evolve(setup.settings, **changed))
         self._setup = setup
 
     def override_tool_results(self, results: Mapping[str, object]) -> None:
@@ -274,23 +275,8 @@ class TurnInHand:
         return ToolResult(key, call.id, call.name, outcome.content, outcome.status)
 
 
-SETTINGS: Final = frozenset(
-    {"max_tokens", "temperature", "top_p", "stop_sequences", "seed", "provider_options"}
-)
+SETTINGS: Final = frozenset(Sampling.__annotations__)
 """What can be changed in the middle of a run, beside the model and the tool choice."""
-
-
-def _changed(before: Settings, read: Settings, given: Collection[str]) -> Settings:
-    """Return the settings with those that were given."""
-    return Settings(
-        max_tokens=read.max_tokens if "max_tokens" in given else before.max_tokens,
-        temperature=read.temperature if "temperature" in given else before.temperature,
-        top_p=read.top_p if "top_p" in given else before.top_p,
-        stop_sequences=read.stop_sequences if "stop_sequences" in given else before.stop_sequences,
-        seed=read.seed if "seed" in given else before.seed,
-        parallel_tool_calls=before.parallel_tool_calls,
-        options=read.options if "provider_options" in given else before.options,
-    )
 
 
 def _said(message: MessageInput | str) -> MessageInput:

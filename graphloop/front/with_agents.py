@@ -26,7 +26,8 @@ from ..topology.document import Document, document_of
 from ..topology.ignored import Findable, lost
 from ..topology.included import with_graphs
 from ..topology.registration import Names, Registry
-from .carried import carried_by
+from .agent import Agent
+from .bindings import carried_by
 from .graph import Graph
 from .topology import Topology
 
@@ -37,22 +38,21 @@ S = TypeVar("S")
 
 def with_agents(
     graph: Graph[S],
-    agents: Mapping[str, kernel.Graph[None]],
+    agents: Mapping[str, kernel.Graph[None] | Agent],
     *,
     rules: Rules | Iterable[Rules] = (),
     registry: Registry | None = None,
 ) -> Topology:
-    """Return `graph` with the graphs of the agents that its nodes name.
+    """Return `graph` with the agents, or the graphs of agents, that its nodes name.
 
     All that a loaded topology says stays: its rules, tools, instructions, prompt, and what its
     file says of the agents. An agent that had a graph has the new one.
 
-    The agents ask the model that the run is given. An agent with a model of its own is handed to
-    each run (`agents=`), or is a node by `sub_graph`.
+    A graph asks the model that the run is given; an agent keeps its own. Both are proven.
 
     Args:
         graph: a graph with nodes that name agents: `Child`, `Parallel`, `MapOver`, generators.
-        agents: each agent's graph, by the agent's name.
+        agents: each agent, or its graph, by the agent's name.
         rules: temporal rules that every run keeps, beside those of the graph.
         registry: what the graphs name; if not given, what a loaded topology was loaded with, or
             the registry of the library.
@@ -63,12 +63,9 @@ def with_agents(
             what there is not.
     """
     own, brought = _document(graph), carried_by(graph.nodes.values()).agents
-    for name, one in agents.items():
-        if not isinstance(one, kernel.Graph):  # pyright: ignore[reportUnnecessaryIsInstance] - users are not checked.
-            raise ConfigError(
-                f"agent {name!r}: expected its graph, found {one!r:.80}. Fix: an agent with a "
-                "model of its own is handed to each run (`agents=`), or is a node by `sub_graph`"
-            )
+    graphs = {name: one.graph if isinstance(one, Agent) else one for name, one in agents.items()}
+    given = {name: one for name, one in agents.items() if isinstance(one, Agent | Topology)}
+    for name in agents:
         if name not in own.agents:
             known = ", ".join(map(repr, own.agents)) or "no agents"
             raise ConfigError(
@@ -79,7 +76,7 @@ def with_agents(
                 f"a node of graph {graph.name!r} brings another agent {name!r} along, and no run "
                 "could tell the two: give that node another `name=`, or name another agent here"
             )
-    nodes = {name: _manned(node, {**agents}) for name, node in graph.nodes.items()}
+    nodes = {name: _manned(node, {**graphs}) for name, node in graph.nodes.items()}
     to: dict[str, Node[Any, Outcome] | EndType] = {**nodes, "END": END}
     rows: kernel.Edges[Any] = {
         nodes[name]: {outcome: to[target] for outcome, target in row.items()}
@@ -88,16 +85,17 @@ def with_agents(
     named = Graph(graph.name, nodes[graph.start], rows)
     named.source = graph.source
     entries = {
-        name: replace(own.agents[name], document=_document(one)) for name, one in agents.items()
+        name: replace(own.agents[name], document=_document(one)) for name, one in graphs.items()
     }
     document = replace(
         own, graph=named, agents={**own.agents, **entries}, rules=own.rules & rules_of(rules)
     )
     _refuse_lost(document, agents)
     if registry is None and isinstance(graph, Topology):
-        made = graph.with_document(document)
+        made = graph.with_document(document, given)
     else:
-        made = Topology(document, Names() if registry is None else Names(registry))
+        names = Names() if registry is None else Names(registry)
+        made = Topology(document, names, given=given)
     _refuse_empty(rules_of(rules), made)
     return made
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
+from contextlib import AsyncExitStack
 from os import environ
 from typing import TypeAlias, cast
 
+from .. import front
 from ..callables import accepts
 from ..drivers.ports import Price, unpriced
 from ..errors import ConfigError, not_among
@@ -15,10 +16,9 @@ from ..providers.base import Provider
 from ..providers.registry import resolve
 from ..tools import Tool, Toolbox
 from ..values import Reply, ToolSpec
-from .checking import check_model
-from .child import AgentTool, Plan
-from .options import RunOptions, Tools
-from .told import Model
+from .hooks import Model
+from .options import Access, RunOptions, Tools, group
+from .sub_agents import AgentTool, Plan
 
 OwnTools: TypeAlias = Mapping[str, Callable[..., object]] | Sequence[Callable[..., object]]
 
@@ -45,14 +45,16 @@ class World:
         tools: Tools,
         carried: Mapping[str, Plan] | None = None,
     ) -> None:
-        self._options = options
+        self._access = group(options, Access)
         self._final = ""
         self.models: dict[str, Provider] = {}
         self._named: set[str] = set()
         self.label = "" if model is None else self.add_model(model)
         own, agents = split_tools(tools)
         self.toolbox = Toolbox(own)
-        named = options.get("agents", {})
+        given = options.get("agents", {})
+        named = {name: one.as_sub_agent(name, model, {**options}) for name, one in given.items()}
+        self.made = tuple([one for name, one in named.items() if one is not given[name]])
         brought = carried or {}
         twice = sorted({*agents} & {*named} | {*agents, *named} & {*brought})
         if twice:
@@ -64,18 +66,16 @@ class World:
 
         The options' key and URL are the default model's: another provider never sees them.
         """
-        check_model(model)
         first = next(iter(self.models), None)
         same = isinstance(model, str) and _prefix(model) == _prefix(first or model)
         asked = first is None or (isinstance(model, str) and _prefix(model) != "script")
-        access: RunOptions = self._options if first is None or same else {}
-        limits: RunOptions = self._options if asked else {}
+        own = self._access if first is None or same else Access()
         provider = resolve(
             model,
-            api_key=access.get("api_key"),
-            base_url=access.get("base_url"),
-            timeouts=limits.get("timeouts"),
-            retries=limits.get("retries"),
+            api_key=own.api_key,
+            base_url=own.base_url,
+            timeouts=self._access.timeouts if asked else None,
+            retries=self._access.retries if asked else None,
             environ=environ,
         )
         if isinstance(model, str) and provider.label not in self.models:
@@ -118,14 +118,6 @@ class World:
         return tuple([one for one in self.toolbox.specs if one.name != self._final])
 
     @property
-    def asked(self) -> tuple[str, ...]:
-        """The agents that a human is asked about before they are called, whoever calls them."""
-        if self._options.get("gate") is not None:
-            return ()
-        agents = {name: one for name, one in self.children.items() if isinstance(one, AgentTool)}
-        return tuple([name for name, one in agents.items() if one.tool.needs_approval is True])
-
-    @property
     def own_names(self) -> tuple[str, ...]:
         """The names of all tools that may be called in a run itself."""
         agents = [name for name, one in self.children.items() if isinstance(one, AgentTool)]
@@ -156,17 +148,12 @@ class World:
             given: whether to those that were given as objects, too; else their makers close them.
 
         Raises:
-            Exception: the first that one could not be closed for, once the others are.
+            Exception: what one of them could not be closed for, once the others are.
         """
-        failed: Exception | None = None
-        for label, provider in self.models.items():
-            if given or label in self._named:
-                try:
-                    await provider.aclose()
-                except Exception as error:  # noqa: BLE001 - it is raised once the rest is closed
-                    failed = failed or error
-        if failed is not None:
-            raise failed
+        async with AsyncExitStack() as closing:
+            for label, provider in self.models.items():
+                if given or label in self._named:
+                    closing.push_async_callback(provider.aclose)
 
 
 def check_gate(gate: Policy, known: Sequence[str]) -> None:
@@ -222,17 +209,13 @@ def split_tools(tools: Tools) -> tuple[OwnTools, dict[str, AgentTool]]:
 
 def price_of(options: RunOptions, provider: Provider) -> Price:
     """Return what prices replies; the table costs its import only where a real model is asked."""
-    own, table = options.get("price"), options.get("prices", {})
-    if own is not None and table:
-        raise ConfigError(
-            "`prices` has no effect beside `price`, which prices every reply: give one of them"
-        )
-    if own is not None:
-        return own
+    access = group(options, Access)
+    table = access.prices
+    if access.price is not None:
+        return access.price
     if not table and _prefix(provider.label) not in {"anthropic", "openai"}:
         return unpriced
-    prices = import_module("graphloop.prices")
-    return cast("Price", prices.price_with(table) if table else prices.price)
+    return front.price_with(table) if table else front.price
 
 
 def price_below(options: RunOptions, own: Price, above: Price) -> Price:

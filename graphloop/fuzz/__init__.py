@@ -1,9 +1,7 @@
 """Fuzzing: a graph in hundreds of hostile worlds, and the simplest one in which it fails."""
 
-from .coverage import Coverage
-from .fuzzer import Fuzzer
-from .fuzzing import fuzz, replay_token
-from .report import Failing, FuzzReport
+from .fuzzing import Fuzzer, fuzz, replay_token
+from .report import Coverage, Failing, FuzzReport
 from .violation import INVARIANTS, Violation
 
 __all__ = [

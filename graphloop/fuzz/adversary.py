@@ -8,27 +8,17 @@ from typing import Any, Final, TypeVar, cast, final
 
 from ..approvals import Approval
 from ..drivers.sim import ChildAnswer, World
-from ..effects import AskHuman, CallModel, CallTool, CheckCalls, Effect, HandOver, Invoke, StartRun
+from ..effects import AskHuman, CallModel, CheckCalls, Effect, Invoke, StartRun
 from ..events import Answer, Asked, CallCheck, Steered
 from ..graph import Graph
 from ..policy import Rule, asked
 from ..run import Run
 from ..spending import Budget, Spent
 from ..tool_outcome import ToolOutcome, unknown_outcome
-from ..values import (
-    Message,
-    Reply,
-    ToolCall,
-    ToolResult,
-    Usage,
-    UserMessage,
-    call_key,
-    evolve,
-)
-from .arguments import fits, unfit
+from ..values import Message, Reply, ToolCall, ToolResult, Usage, UserMessage, call_key, evolve
 from .callbacks import answered_by_a_callback
 from .choices import Choices
-from .replies import answered_by_a_model
+from .replies import answered_by_a_model, are_arguments, unfit_arguments
 from .subject import rules_of_gate
 
 __all__ = ["Adversary", "steered_by_a_caller"]
@@ -45,12 +35,10 @@ APPROVED: Final = Approval(approved=True)
 DENIED: Final = (Approval(approved=False), Approval(approved=False, reason="No, thank you."))
 DECISIONS: Final[tuple[Approval | Exception | None, ...]] = (
     *(APPROVED, *DENIED, *DENIED, *DENIED, None),
-    *(
-        Approval(approved=True, arguments={"text": "edited"}),
-        Approval(approved=True, arguments='{"text": '),
-    ),
-    *(Approval(approved=True, arguments={"answer": "edited"}), ValueError("the approver broke")),
-    *(APPROVED, APPROVED),
+    Approval(approved=True, arguments={"text": "edited"}),
+    Approval(approved=True, arguments='{"text": '),
+    Approval(approved=True, arguments={"answer": "edited"}),
+    *(ValueError("the approver broke"), APPROVED, APPROVED),
 )
 SPENT: Final = Spent(2, 1, Usage(20, 10))
 MUCH: Final = Spent(5, 4, Usage(400, 200), 1.0, 0, 40.0)
@@ -71,15 +59,15 @@ class Adversary:
 
     Args:
         graph: the graph that runs.
-        choices: where the answers come from.
-        stubborn: whether the model and the functions answer for ever what they answered first,
-            in a world that is otherwise kind: what nothing bounds goes on and on.
-        wordy: whether every conversation fills the model's window, by the model's own count.
-        repeatable: whether tools may run again after a crash.
-        wishers: the names of the nodes that wished for the effects, by their ids.
+        choices: decide the answers.
+        stubborn: the model and the functions repeat their first answer for ever, in a world that
+            is otherwise kind: an unbounded cycle goes on and on.
+        wordy: every conversation fills the model's window, by the model's own count.
+        repeatable: tools may run again after a crash.
+        askers: the names of the nodes that asked for the effects, by effect id.
         outer: the rules that hold beside those of each gate, outermost first.
-        approvals: whether a person is asked about every call of a tool, or about none; what is
-            not among them has a predicate, which may say anything.
+        approvals: whether a person is asked about every call of a tool, or about none. A tool
+            that is missing here has a predicate, and the choices decide.
     """
 
     graph: Graph[Any]
@@ -87,7 +75,7 @@ class Adversary:
     stubborn: bool = False
     wordy: bool = False
     repeatable: bool = False
-    wishers: Mapping[int, str] = field(default_factory=dict[int, str])
+    askers: Mapping[int, str] = field(default_factory=dict[int, str])
     outer: tuple[tuple[Rule, ...], ...] = ()
     approvals: Mapping[str, bool] = field(default_factory=dict[str, bool])
     _replies: dict[tuple[str, ...], Reply] = field(default_factory=dict[tuple[str, ...], Reply])
@@ -96,46 +84,44 @@ class Adversary:
 
     @property
     def world(self) -> World:
-        """The adversary as the simulation wants it."""
+        """The adversary in the form that the simulation takes."""
         return World(
             model=self._model,
-            tool=self._tool,
+            tool=lambda _: FINE if self.stubborn else _given(self.choices.pick(RETURNS)),
             check=self._check,
             human=self._human,
             callback=self._callback,
             child=self._child,
-            steer=self._steer,
+            steer=lambda effect, run: evolve(
+                steered_by_a_caller(run, self.choices), effect=effect.id
+            ),
             repeatable=lambda _: self.repeatable,
         )
 
     def _model(self, effect: CallModel) -> Reply:
         if self.wordy:
-            said = answered_by_a_model(effect, self.choices)
-            return evolve(said, usage=Usage(LONG, 5))
+            return evolve(answered_by_a_model(effect, self.choices), usage=Usage(LONG, 5))
         if not self.stubborn:
             return answered_by_a_model(effect, self.choices)
-        place = (self.wishers[effect.id], *[one.name for one in effect.request.tools])
+        place = (self.askers[effect.id], *[one.name for one in effect.request.tools])
         if place not in self._replies:
             self._replies[place] = answered_by_a_model(effect, self.choices)
         return self._replies[place]
 
-    def _tool(self, _: CallTool) -> ToolOutcome:
-        return FINE if self.stubborn else _given(self.choices.pick(RETURNS))
-
     def _check(self, effect: CheckCalls) -> tuple[CallCheck, ...]:
         if self.stubborn:
-            asked_about = [self.approvals.get(one.name, False) for one in effect.calls]
-            return tuple([CallCheck(needs_approval=one) for one in asked_about])
+            needs = [self.approvals.get(one.name, False) for one in effect.calls]
+            return tuple([CallCheck(needs_approval=one) for one in needs])
         if self.choices.chance(16):
             raise RuntimeError("the check broke")
-        # As a driver does it: the conditions of all gates are looked at together.
+        # A driver, too, looks at the conditions of all gates together.
         gates = self.graph.nodes.values()
         own = tuple([rule for one in gates for rule in rules_of_gate(one) if rule.condition])
         levels = (*self.outer, own) if own else self.outer
         return tuple([self._checked(call, levels) for call in effect.calls])
 
     def _checked(self, call: ToolCall, levels: tuple[tuple[Rule, ...], ...]) -> CallCheck:
-        if self.choices.chance(6) or not fits(call.arguments):
+        if self.choices.chance(6) or not are_arguments(call.arguments):
             return CallCheck("The arguments do not fit.")
         always = self.approvals.get(call.name)
         # A condition holds, does not, or raises (None).
@@ -152,31 +138,27 @@ class Adversary:
     def _human(self, effect: AskHuman) -> Approval | None:
         if self.stubborn:
             return APPROVED
-        return _given(self._memory(effect, lambda: self.choices.pick(DECISIONS)))
+        return _given(self._remembered(effect, lambda: self.choices.pick(DECISIONS)))
 
     def _child(self, effect: StartRun) -> ChildAnswer | None:
         said: ChildAnswer | Exception | None = KIND_CHILD
         if not self.stubborn:
-            said = self._memory(effect, lambda: self.choices.pick(CHILDREN))
+            said = self._remembered(effect, lambda: self.choices.pick(CHILDREN))
         return _within(effect.budget, _given(said))
 
     def _callback(self, effect: Invoke) -> Answer:
-        node, name = self.graph.nodes[self.wishers[effect.id]], effect.callback
-        if not self.stubborn:
-            return answered_by_a_callback(node, name, self.choices)
-        if name not in self._answers:
-            answer = answered_by_a_callback(node, name, self.choices)
-            if isinstance(answer, Asked):
-                return answer  # A generator has to come to an end, or it is what goes on.
+        node, name = self.graph.nodes[self.askers[effect.id]], effect.callback
+        known = self._answers.get(name) if self.stubborn else None
+        if known is not None:
+            return known
+        answer = answered_by_a_callback(node, name, self.choices)
+        # A stubborn generator still comes to an end, or it would be the cycle that goes on.
+        if self.stubborn and not isinstance(answer, Asked):
             self._answers[name] = answer
-        return self._answers[name]
+        return answer
 
-    def _steer(self, effect: HandOver, run: Run[Any]) -> Steered:
-        say = steered_by_a_caller(run, self.choices)
-        return evolve(say, effect=effect.id)
-
-    def _memory(self, effect: Effect, draw: Callable[[], T]) -> T:
-        """Return what somebody says, who is asked more than once; silence may be broken."""
+    def _remembered(self, effect: Effect, draw: Callable[[], T]) -> T:
+        """Return the same answer each time that an effect is performed; silence may be broken."""
         known = self._said.get(effect.id)
         if known is None:
             known = self._said[effect.id] = draw()
@@ -199,33 +181,20 @@ def _given(answer: T | Exception) -> T:
 
 
 def steered_by_a_caller(run: Run[Any], choices: Choices) -> Steered:
-    """Return what the caller of a run has to say of its turn; nothing is the simplest.
+    """Return the word of an iterating caller on a turn; the simplest is silence.
 
-    It adds to the conversation, answers calls itself, replaces the whole conversation, or takes
-    tools from the model.
+    The caller adds a message, answers calls, replaces the conversation, or withdraws tools.
     """
-    said = (UserMessage(f"And {unfit(choices)!a}?"),) if choices.chance(3) else ()
-    setup = run.setup
-    fewer = evolve(setup, tools=setup.tools[:1]) if choices.chance(16) else None
-    return Steered(run.at, 0, _conversation(run, choices), said, _results(run, choices), fewer)
-
-
-def _conversation(run: Run[Any], choices: Choices) -> tuple[Message, ...] | None:
-    """Return another conversation in place of the run's; None for the run's own."""
-    if not choices.chance(12):
-        return None
-    return choices.pick(((UserMessage("Anew."),), (*run.messages, UserMessage("Go on."))))
-
-
-def _results(run: Run[Any], choices: Choices) -> tuple[ToolResult, ...]:
-    """Return the caller's own answers to some calls of the turn."""
-    turn = run.turn
-    if not turn.calls or not choices.chance(5):
-        return ()
-    return tuple(
-        [
+    said = (UserMessage(f"And {unfit_arguments(choices)!a}?"),) if choices.chance(3) else ()
+    fewer = evolve(run.setup, tools=run.setup.tools[:1]) if choices.chance(16) else None
+    another: tuple[Message, ...] | None = None
+    if choices.chance(12):
+        another = choices.pick(((UserMessage("Anew."),), (*run.messages, UserMessage("Go on."))))
+    turn, results = run.turn, list[ToolResult]()
+    if turn.calls and choices.chance(5):
+        results = [
             ToolResult(call_key(turn.number, place), call.id, call.name, "mine")
             for place, call in enumerate(turn.calls)
             if not choices.chance(3)
         ]
-    )
+    return Steered(run.at, 0, another, said, tuple(results), fewer)

@@ -1,16 +1,15 @@
-"""Callbacks: what the user's own functions answer, as far as the graph can tell: any way to leave.
+"""Callbacks: the answers of the user's functions, which are not called themselves.
 
-The functions themselves are not called: an adversary stands in for each, and takes every outcome
-that its node declares, in any order. A topology that is safe only because a function is well
-behaved is not safe.
+A function leaves by every outcome that its node declares, in any order. A topology that is safe
+only because a function behaves well is not safe.
 """
 
 from __future__ import annotations
 
-import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from json import dumps
+from types import UnionType
 from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 from ..asks import Ask, AskAgent, AskModel, AskPerson, Tell
@@ -26,12 +25,12 @@ __all__ = ["answered_by_a_callback"]
 
 OWN: Final = frozenset({Failed, Aborted})
 JUNK: Final[tuple[Answer, ...]] = (
-    Left("Nowhere"),
-    Changes(),
-    Tripped(("junk",)),
-    Judged(accepted=True),
-    Joined("junk"),
+    *(Left("Nowhere"), Changes(), Tripped(("junk",)), Judged(accepted=True), Joined("junk")),
     Left("Failed", None, '{"no": "such field"}'),
+)
+CHANGES: Final = (
+    *(Changes(active_tools=()), Changes(tool_choice=ToolChoice("none"))),
+    *(Changes(tool_choice=ToolChoice("required")), Changes(model="another")),
 )
 SAMPLES: Final[Mapping[object, tuple[object, ...]]] = {
     str: ("a", ""),
@@ -43,13 +42,14 @@ SAMPLES: Final[Mapping[object, tuple[object, ...]]] = {
     tuple: ([],),
     dict: ({},),
 }
+"""JSON values for the fields of outcomes; a field of any other type is a text."""
 
 
 def answered_by_a_callback(node: Node[Any, Outcome], callback: str, choices: Choices) -> Answer:
-    """Return what a function answers that this node invokes under that name.
+    """Return the answer of a function that this node invokes under that name.
 
     Raises:
-        Exception: it failed.
+        Exception: the function failed.
     """
     odd = choices.draw(16)
     if odd == 15:
@@ -60,7 +60,7 @@ def answered_by_a_callback(node: Node[Any, Outcome], callback: str, choices: Cho
     own = next((one for one in inner if one.callback == callback), None)
     match "pure" if own is not None else node.kind:
         case "prepare":
-            return _changes(choices)
+            return choices.pick(CHANGES) if choices.chance(4) else Changes()
         case "stop":
             return Tripped((callback,) if choices.chance(4) else ())
         case "check":
@@ -74,7 +74,7 @@ def answered_by_a_callback(node: Node[Any, Outcome], callback: str, choices: Cho
 
 
 def _ask(asks: Asks, choices: Choices) -> Ask:
-    """Return any ask that a generator may come to; what it may not is refused to it."""
+    """Return any request of a generator; the kernel refuses those that it may not make."""
     kinds = sorted(asks.kinds, key=lambda one: one.__name__)
     whole = choices.chance(2)
     match choices.pick(kinds).__name__:
@@ -88,37 +88,20 @@ def _ask(asks: Asks, choices: Choices) -> Ask:
             return Tell(UserMessage("Well."))
 
 
-def _changes(choices: Choices) -> Changes:
-    if not choices.chance(4):
-        return Changes()
-    return choices.pick(
-        (
-            Changes(active_tools=()),
-            Changes(tool_choice=ToolChoice("none")),
-            Changes(tool_choice=ToolChoice("required")),
-            Changes(model="another"),
-        )
-    )
-
-
 def _left(node: Node[Any, Outcome], choices: Choices) -> Left:
     own = [*(node.outcomes - OWN)] or [*node.outcomes]
     kind = choices.pick(sorted(own, key=lambda one: one.__name__))
-    given = {} if not is_dataclass(kind) else _fields(kind, choices)
+    given: dict[str, object] = {}
+    if is_dataclass(kind):
+        hints = get_type_hints(kind)
+        given = {one.name: _sample(hints.get(one.name, str), choices) for one in fields(kind)}
     return Left(kind.__name__, None, dumps(given) if given else "")
 
 
-def _fields(kind: type[Outcome], choices: Choices) -> dict[str, object]:
-    hints = get_type_hints(kind)
-    return {one.name: _sample(hints.get(one.name, str), choices) for one in fields(kind)}
-
-
 def _sample(hint: object, choices: Choices) -> object:
-    """Return a JSON value for a field of this type; a text where nobody can tell."""
     origin: object = get_origin(hint)
     if origin is Literal:
         return choices.pick(get_args(hint))
-    if origin is types.UnionType or origin is Union:
+    if origin is UnionType or origin is Union:
         return _sample(choices.pick(get_args(hint)), choices)
-    values: Sequence[object] = SAMPLES.get(origin or hint, ("a",))
-    return choices.pick(values)
+    return choices.pick(SAMPLES.get(origin or hint, ("a",)))

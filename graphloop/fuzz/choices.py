@@ -1,33 +1,41 @@
-"""Choices: where a simulated world takes every decision from, so that a run is a list of numbers.
+"""Choices: a simulated world as a list of small numbers.
 
-A seed makes a list, a list makes the same world again, and a shorter list of smaller numbers makes
-a simpler one: what is not in the list is 0, the simplest thing. That is all that shrinking needs.
+A seed draws a list, and the list makes the same world again. A number that a list lacks is 0, the
+simplest choice, so a shorter list of smaller numbers is a simpler world. Shrinking and the token
+of `--replay` need nothing more (docs/decisions/2026-11-23-the-fuzzer-keeps-its-choices.md).
 """
 
 from __future__ import annotations
 
 import random
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, repeat
-from typing import Final, TypeVar, final
+from typing import Final, TypeAlias, TypeVar, final
 
 from ..errors import ConfigError
 
-__all__ = ["COUNT_MAX", "Choices", "from_token", "to_token"]
+__all__ = ["COUNT_MAX", "TRIALS_MAX", "Choices", "from_token", "shrunk", "to_token"]
 
 T = TypeVar("T")
+Values: TypeAlias = tuple[int, ...]
 
 COUNT_MAX: Final = 256
-"""How many things there are at most to choose from: a choice is a byte."""
+"""How many options one choice has at most: a choice is a byte of the token."""
 
 VERSION: Final = "f1"
 MARK_BYTES: Final = 4
 
+TRIALS_MAX: Final = 400
+"""How many lists `shrunk` tries at most."""
+
+COUNTED_MAX: Final = 4
+"""How many numbers an item has at most that another number counts."""
+
 
 @final
 class Choices:
-    """Draws numbers, and keeps what it drew in `taken`. Make it with `seeded` or `given`."""
+    """Draws numbers, and keeps them in `taken`. Make it with `seeded` or `given`."""
 
     def __init__(self, source: Callable[[int], int]) -> None:
         self.taken: list[int] = []
@@ -41,7 +49,7 @@ class Choices:
 
     @classmethod
     def given(cls, values: Iterable[int]) -> Choices:
-        """Return choices that were taken before; what is too large is counted round."""
+        """Return choices that were taken before; a number that is too large wraps round."""
         numbers = chain(values, repeat(0))
         return cls(lambda count: next(numbers) % count)
 
@@ -55,7 +63,7 @@ class Choices:
         return drawn
 
     def pick(self, options: Sequence[T]) -> T:
-        """Return one of these; the first is the simplest."""
+        """Return one of the options; the first is the simplest."""
         return options[self.draw(len(options))]
 
     def chance(self, of: int) -> bool:
@@ -68,38 +76,88 @@ def to_token(values: Sequence[int], mark: int) -> str:
 
     Args:
         values: the choices, each below `COUNT_MAX`.
-        mark: a checksum of what they were made for.
+        mark: a checksum of the graph, tools and rules that they were made for.
     """
-    # What is not in a list is 0, so zeros at its end say nothing.
-    length = max((at for at, value in enumerate(values, 1) if value), default=0)
-    content = mark.to_bytes(MARK_BYTES) + bytes(values[:length])
+    content = mark.to_bytes(MARK_BYTES) + bytes(_bare(tuple(values)))
     return f"{VERSION}-{urlsafe_b64encode(content).decode().rstrip('=')}"
 
 
-def from_token(token: str) -> tuple[tuple[int, ...], int]:
-    """Return the choices and the checksum that `to_token` has written down.
+def from_token(token: str) -> tuple[Values, int]:
+    """Return the choices and the checksum that `to_token` has written.
 
     Raises:
-        ConfigError: it is no such word.
+        ConfigError: `to_token` writes no such word.
     """
-    content = _decoded(token.strip())
-    if content is None:
-        raise ConfigError(
-            f"expected a token that `graphloop fuzz` has printed ({VERSION}-…), found {token!r:.80}"
-        )
-    return tuple(content[MARK_BYTES:]), int.from_bytes(content[:MARK_BYTES])
-
-
-def _decoded(token: str) -> bytes | None:
-    """Return what stands in a token; None if nothing does that would be written so."""
-    version, _, word = token.partition("-")
-    if version != VERSION or not word.isascii():
-        return None
+    word = token.strip().removeprefix(f"{VERSION}-")
     try:
         content = urlsafe_b64decode(word + "=" * (-len(word) % 4))
     except ValueError:
-        return None
-    mark, values = content[:MARK_BYTES], content[MARK_BYTES:]
-    if len(mark) < MARK_BYTES or to_token(values, int.from_bytes(mark)) != token:
-        return None
-    return content
+        content = b""
+    values, mark = tuple(content[MARK_BYTES:]), int.from_bytes(content[:MARK_BYTES])
+    if len(content) < MARK_BYTES or to_token(values, mark) != token.strip():
+        raise ConfigError(
+            f"token: expected a token that `graphloop fuzz` has printed ({VERSION}-…), "
+            f"found {token!r:.80}. Fix: copy it whole."
+        )
+    return values, mark
+
+
+def shrunk(values: Values, fails: Callable[[Values], Values | None]) -> Values:
+    """Return the simplest list found that still fails.
+
+    Pieces are left out and numbers are lowered, also together with the items that they count.
+    The shorter list is the simpler; of equal lengths, the list with the smaller numbers.
+
+    Args:
+        values: a list that fails.
+        fails: returns the choices that a run of the list really took; None if it does not fail.
+    """
+    best, known = values, {values}
+
+    def improved(candidates: Callable[[Values], Iterator[Values]]) -> bool:
+        nonlocal best
+        for candidate in candidates(best):
+            if candidate in known or len(known) > TRIALS_MAX:
+                continue
+            known.add(candidate)
+            taken = fails(candidate)
+            if taken is not None:
+                # The run needs no number that it has not taken; beyond the list it took zeros.
+                simpler = (_bare(taken), _bare(candidate), best)
+                best = min(simpler, key=lambda one: (len(one), one))
+                return True
+        return False
+
+    before: Values | None = None
+    while before != best:
+        before = best
+        for candidates in (_without, _lowered):
+            while improved(candidates):
+                pass
+    return best
+
+
+def _without(values: Values) -> Iterator[Values]:
+    """Leave out pieces, large ones first, from the end."""
+    size = piece = len(values)
+    while piece:
+        for end in range(size, piece - 1, -piece):
+            yield values[: end - piece] + values[end:]
+        piece //= 2
+
+
+def _lowered(values: Values) -> Iterator[Values]:
+    """Lower a number, and leave out some of the numbers behind it: fewer items are counted."""
+    for gone in (*range(1, COUNTED_MAX + 1), 0):
+        for at, value in enumerate(values):
+            for less in dict.fromkeys((0, 1, value // 2, value - 1)):
+                if 0 <= less < value and at + gone < len(values):
+                    yield (*values[:at], less, *values[at + 1 + gone :])
+
+
+def _bare(values: Values) -> Values:
+    """Return the list without the zeros at its end, which say nothing."""
+    size = len(values)
+    while size and not values[size - 1]:
+        size -= 1
+    return values[:size]

@@ -1,7 +1,7 @@
 """Executions: whether a tool ran that was not let through, or ran again.
 
-Judged by the journal alone: what the checks said, what the rules of the gates say of that, and what
-people decided. What the nodes themselves think of a call does not count.
+Judged by the journal alone: the checks of the arguments, the rules of the gates, and the decisions
+of people. The verdicts of the nodes do not count.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from ..effects import AskHuman, CallTool, CheckCalls, Effect, StartRun
 from ..events import CallCheck, CallsChecked, Cancelled, Decided, ModelReplied
 from ..nodes.execute import Execute
 from ..policy import Rule, decide
-from ..run import Turn
 from ..spending import Budget
+from ..turn import Turn
 from ..values import ToolCall
-from .story import Chapter, Story
 from .subject import Subject, rules_of_gate
+from .trace import Trace, TraceStep
 from .violation import Violation
 
 __all__ = ["crowded", "repeated", "ungated"]
@@ -27,41 +27,45 @@ S = TypeVar("S")
 
 Word: TypeAlias = Literal["allow", "ask", "deny", "invalid"]
 Same: TypeAlias = tuple[str, str]
-"""A tool's name and the arguments of a call: calls that are the same in both cannot be told."""
+"""A tool's name and arguments: calls that are equal in both cannot be told apart."""
 
 
-def repeated(story: Story[S]) -> Iterator[Violation]:
-    """Yield each call that runs again though nobody wants it, and what a stopped run asks for."""
-    begun, stopped = set[str](), False
-    for number, chapter in enumerate(story.chapters, 1):
-        stopped |= isinstance(chapter.event, Cancelled) and not chapter.event.after_step
-        begun.discard(_approved_again(chapter))
-        for effect in chapter.effects:
+def repeated(trace: Trace[S]) -> Iterator[Violation]:
+    """Yield each call that runs again unasked, and each effect of a run that was stopped."""
+    started, stopped = set[str](), False
+    for number, one in enumerate(trace.steps, 1):
+        stopped |= isinstance(one.event, Cancelled) and not one.event.after_step
+        match one.event, one.answered:
+            case Decided(approved=True), AskHuman(unknown=True, key=key):
+                started.discard(key)  # A person wants it again: it may have run, or not.
+            case _:
+                pass
+        for effect in one.effects:
             if stopped:
-                found = (
-                    f"{type(effect).__name__} {effect.id} is asked for after the run was stopped"
-                )
-                yield Violation("stopped", found, number)
+                asked = f"{type(effect).__name__} {effect.id} is asked for"
+                yield Violation("stopped", f"{asked} after the run was stopped", number)
             if not isinstance(effect, CallTool | StartRun):
                 continue
-            if effect.key in begun:
+            if effect.key in started:
                 yield Violation("once", f"call {effect.key} is run a second time", number)
-            begun.add(effect.key)
+            started.add(effect.key)
 
 
-def crowded(subject: Subject[S], story: Story[S]) -> Iterator[Violation]:
+def crowded(subject: Subject[S], trace: Trace[S]) -> Iterator[Violation]:
     """Yield each time when more is under way than there is room for.
 
     The calls of a turn wait for its client tools, a node runs so many at once, and child runs share
     what the budget has left.
     """
-    for number, chapter in enumerate(story.chapters, 1):
-        new = [one for one in chapter.effects if isinstance(one, CallTool | StartRun)]
+    for number, one in enumerate(trace.steps, 1):
+        new = [effect for effect in one.effects if isinstance(effect, CallTool | StartRun)]
         if not new:
             continue
-        run, node = chapter.run, subject.graph.nodes[chapter.run.node]
-        known = [one for one in run.pending.values() if isinstance(one, CallTool | StartRun)]
-        ours = [one for one in known if not _is_client(one)]
+        run, node = one.run, subject.graph.nodes[one.run.node]
+        known = [
+            effect for effect in run.pending.values() if isinstance(effect, CallTool | StartRun)
+        ]
+        ours = [effect for effect in known if not _is_client(effect)]
         if isinstance(node, Execute):
             clients = len(known) - len(ours)
             held = node.hold and clients and not all(map(_is_client, new))
@@ -69,21 +73,21 @@ def crowded(subject: Subject[S], story: Story[S]) -> Iterator[Violation]:
                 found = f"node {node.name!r} runs {len(ours)} calls at once, beside {clients}"
                 yield Violation("room", f"{found} that a client answers", number)
         left = run.setup.budget.left(run.spent)
-        for one in [*[old for old in known if old not in new], *new]:
-            if isinstance(one, StartRun):
-                if one in new and not _fits(one.budget, left):
-                    found = f"agent {one.agent!r} may spend more than the budget has left"
+        for effect in [*[old for old in known if old not in new], *new]:
+            if isinstance(effect, StartRun):
+                if effect in new and not _fits(effect.budget, left):
+                    found = f"agent {effect.agent!r} may spend more than the budget has left"
                     yield Violation("room", found, number)
-                left = left.without(one.budget)
+                left = left.without(effect.budget)
 
 
-def ungated(subject: Subject[S], story: Story[S]) -> Iterator[Violation]:
-    """Yield each tool that ran without what it needed."""
+def ungated(subject: Subject[S], trace: Trace[S]) -> Iterator[Violation]:
+    """Yield each tool that ran without the checks, rules and approvals that it needed."""
     desk = _Desk(subject)
-    for number, chapter in enumerate(story.chapters, 1):
-        desk.hear(chapter)
-        for effect in chapter.effects:
-            call = _call_of(effect, chapter.run.turn)
+    for number, one in enumerate(trace.steps, 1):
+        desk.hear(one)
+        for effect in one.effects:
+            call = _call_of(effect, one.run.turn)
             problem = desk.problem(*call) if call else ""
             if problem:
                 yield Violation("gate", problem, number)
@@ -92,7 +96,7 @@ def ungated(subject: Subject[S], story: Story[S]) -> Iterator[Violation]:
 @final
 @dataclass
 class _Desk:
-    """What was said of the calls of the latest reply: by each gate and its rules, and by people."""
+    """The words on the calls of the latest reply: of each gate with its rules, and of people."""
 
     subject: Subject[Any]
     words: dict[str, dict[Same, list[Word]]] = field(
@@ -101,18 +105,18 @@ class _Desk:
     approvals: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
     ran: dict[Same, dict[str, bool]] = field(default_factory=dict[Same, dict[str, bool]])
 
-    def hear(self, chapter: Chapter[Any]) -> None:
+    def hear(self, taken: TraceStep[Any]) -> None:
         """Keep what an event says."""
-        match chapter.event, chapter.answered:
-            case ModelReplied(), _ if self._is_turn(chapter.node):
+        match taken.event, taken.answered:
+            case ModelReplied(), _ if self._is_turn(taken.node):
                 self.words, self.approvals, self.ran = {}, {}, {}
             case CallsChecked(checks=checks), CheckCalls(calls=calls, key=edited):
-                self.words.setdefault(chapter.node, {})
-                # What a person has edited must be let through by every gate that it has passed.
-                for gate in self.words if edited else (chapter.node,):
+                self.words.setdefault(taken.node, {})
+                # Edited arguments need the word of every gate that the call has passed.
+                for gate in self.words if edited else (taken.node,):
                     own = rules_of_gate(self.subject.graph.nodes[gate])
                     for call, check in zip(calls, checks, strict=False):
-                        word = _word((*chapter.run.setup.rules, own), call, check)
+                        word = _word((*taken.run.setup.rules, own), call, check)
                         said = self.words[gate].setdefault((call.name, call.arguments), [])
                         said.append(word)
             case Decided() as decided, AskHuman() as asked:
@@ -144,7 +148,7 @@ class _Desk:
         asked = words.count("ask")
         if sum(not one for one in ran.values()) > free:
             if asked:
-                return "and nobody has approved it"
+                return "and no person has approved it"
             if "invalid" in words:
                 return "although its check found it invalid"
             return "although its gate's rules deny it"
@@ -157,19 +161,17 @@ class _Desk:
 
 
 def _word(levels: tuple[tuple[Rule, ...], ...], call: ToolCall, check: CallCheck) -> Word:
-    """Return what the rules say of a call, the strictest word of all levels."""
+    """Return the word of the rules on a call: the strictest of all levels."""
     if check.problem:
         return "invalid"
     verdicts: list[str] = ["ask"] if check.needs_approval else []
     for level, rules in enumerate(one for one in levels if one):
         known = level < min(len(check.held), len(check.unmet))
         held, unmet = (check.held[level], check.unmet[level]) if known else ((), ())
-        # Conditions that nobody looked at have failed.
+        # A condition without an answer has failed.
         failed = {one.condition for one in rules if one.condition not in {"", *held, *unmet}}
         verdicts.append(decide(rules, call.name, held, failed).verdict)
-    if "deny" in verdicts:
-        return "deny"
-    return "ask" if "ask" in verdicts else "allow"
+    return "deny" if "deny" in verdicts else "ask" if "ask" in verdicts else "allow"
 
 
 def _call_of(effect: Effect, turn: Turn) -> tuple[str, ToolCall] | None:
@@ -191,12 +193,3 @@ def _fits(share: Budget, left: Budget) -> bool:
     """Whether a share is no more than what is left, limit by limit."""
     limits = [(getattr(share, name), getattr(left, name)) for name in Budget.__struct_fields__]
     return all(most is None or (one is not None and one <= most + 1e-9) for one, most in limits)
-
-
-def _approved_again(chapter: Chapter[S]) -> str:
-    """Return the key of a call that a person wants run again that may have run already."""
-    match chapter.event, chapter.answered:
-        case Decided(approved=True), AskHuman(unknown=True, key=key):
-            return key
-        case _:
-            return ""

@@ -1,33 +1,47 @@
-"""fuzz: run a graph in hundreds of hostile worlds, and tell the simplest one in which it fails."""
+"""Fuzzing: tries the worlds of many seeds, and makes each kind of failure as simple as it goes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Final, Generic, TypeVar, final
 
-from ..errors import ConfigError
-from ..events import Setup
 from ..front.agent import Agent
-from ..front.graph import Graph as FrontGraph
 from ..front.options import Tools
-from ..front.runner import Runner
-from ..front.topology import Topology
-from ..front.world import split_tools
 from ..graph import Graph
 from ..limits import whole_number
-from ..proofs.arguments import graph_given
+from ..proofs.bound import bound
+from ..proofs.most import Bound
+from ..spending import Budget
 from ..temporal import Rules, rules_of
-from ..temporal_names import names_of, resolve
-from ..tools import Toolbox
-from ..values import evolve
-from .choices import from_token
-from .furnished import furnished
-from .fuzzer import EVENTS_MAX, Fuzzer
-from .report import FuzzReport
-from .subject import Subject, invented_tools
+from . import trial as trials
+from .choices import Choices, from_token, shrunk, to_token
+from .oracle import violations
+from .report import Coverage, Failing, FuzzReport, Unfinished
+from .subject import RULES_MARK, Subject, subject_of
+from .trace import Recording, Trace, parted
+from .trace_text import trace_lines
+from .trial import Trial
+from .violation import Violation
 
-__all__ = ["EVENTS_MAX", "Fuzzer", "fuzz", "replay_token", "subject_of"]
+__all__ = ["EVENTS_MAX", "Fuzzer", "fuzz", "replay_token"]
+
+S = TypeVar("S")
+
+EVENTS_MAX: Final = 1_000
+"""After how many events a run counts as endless, where no bound is proven."""
+
+EVENTS_PER_REPLY: Final = 300
+"""How many events one reply leads to at most: its calls are checked, asked about, started, run."""
+
+FAILED_MAX: Final = 10
+"""After how many failing seeds the search is over: more of them say little more."""
+
+REPEATED_EVERY: Final = 16
+"""Every so many seeds a world is made twice: its two runs have to be the same."""
+
+CHANGED: Final = "the table or the tools have changed since this token was made"
+OTHER_RULES: Final = "other rules than this token was made with: give the same ones"
 
 
 def fuzz(  # noqa: PLR0913 - each keyword is one dial
@@ -40,20 +54,19 @@ def fuzz(  # noqa: PLR0913 - each keyword is one dial
     state: object = None,
     events_max: int = EVENTS_MAX,
 ) -> FuzzReport:
-    """Run a graph in many simulated worlds, and return what went wrong, made as simple as it goes.
+    """Run a graph in many simulated worlds, and return its failures, as simple as they go.
 
-    The model, the tools, the people, the child runs and your own functions are all played by an
-    adversary; processes die, and runs are stopped, at any moment. Nothing real is called. A seed
-    always makes the same world.
+    An adversary plays the model, the tools, the people, the child runs and the user's functions;
+    processes die, and runs are stopped, at any moment. Nothing real is called. A seed always makes
+    the same world.
 
     Args:
-        subject: a graph, or an agent; one without tools gets some (`furnished`).
+        subject: a graph, or an agent; one without tools gets some.
         seeds: how many worlds.
         first_seed: the first of the seeds, which follow one another.
         rules: temporal rules that must hold as well (`graphloop.temporal`).
-        tools: the tools on offer, for a graph; some are made up if none are given.
-        state: the state that each run begins with; what its type is without arguments, if not
-            given.
+        tools: the tools on offer, for a graph; some are invented if none are given.
+        state: the state that each run begins with; made by its type, if not given.
         events_max: after how many events a run counts as endless; more where more are proven.
 
     Raises:
@@ -77,7 +90,7 @@ def replay_token(
     """Run the one world of a token again; the arguments are those of `fuzz`.
 
     Raises:
-        ConfigError: it is no token, or an argument cannot work.
+        ConfigError: the token is none, or an argument cannot work.
     """
     values, mark = from_token(token)
     rules = rules_of(rules)
@@ -96,57 +109,185 @@ def _given(rules: Rules, tools: Tools, state: object, events_max: int) -> tuple[
     return tuple([word for word, matters in words.items() if matters])
 
 
-def subject_of(
-    subject: Agent | Graph[Any],
-    tools: Tools = (),
-    state: object = None,
-    rules: Rules | Iterable[Rules] = (),
-) -> Subject[Any]:
-    """Return what is fuzzed; the arguments are those of `fuzz`.
+@final
+@dataclass(frozen=True)
+class _Found(Generic[S]):
+    """A run and its violations."""
 
-    Raises:
-        ConfigError: a rule, a tool or the state cannot work, or it is no graph.
+    seed: int | None
+    trial: Trial[S]
+    wrong: tuple[Violation, ...]
+
+    def has(self, code: str) -> bool:
+        return any(one.code == code for one in self.wrong)
+
+    def beside(self, again: Trial[S], *, surely: bool = False) -> _Found[S]:
+        """Return the run, with where another run by the same choices differs from it.
+
+        Args:
+            again: the other run.
+            surely: they differ, if not in a decision.
+        """
+        reason = "the same choices made another run"
+        differs = parted(self.trial.decisions, again.decisions, reason)
+        if self.has("replay") or not (differs or surely):
+            return self
+        return replace(self, wrong=(differs or Violation("replay", reason), *self.wrong))
+
+
+@final
+class Fuzzer(Generic[S]):
+    """Fuzzes one subject.
+
+    Args:
+        subject: the graph, with the input of its runs.
+        events_max: after how many events a run counts as endless; more where more are proven.
     """
-    given = rules_of(rules)
-    if isinstance(subject, Agent):
-        if tools:
-            raise ConfigError("`tools` are for a graph; an agent has its own")
-        agent = furnished(subject)
-        graph: Graph[Any] = agent.graph
-        opener = agent.as_tool(name="fuzzed").opener
-        assert isinstance(opener, Runner), "an agent's runs are opened by its runner"
-        setup, toolbox = opener.setup, opener.world.toolbox
-    else:
-        graph = graph_given("fuzz", subject)
-        brought = graph.with_tools(tools) if isinstance(graph, Topology) else tools
-        toolbox = Toolbox(split_tools(brought)[0])
-        invented = () if tools else invented_tools(graph, graph.rules & given)
-        others = [one for one in invented if toolbox.get(one.name) is None]
-        setup = Setup("model", (*toolbox.specs, *others))
-    names = names_of(graph, [one.name for one in setup.tools])
-    kept = resolve(graph.rules, names)
-    setup = evolve(setup, watch=(Rules(setup.watch) & kept).rules)
-    known = resolve(given, names) & kept
-    iterated = isinstance(subject, Agent)
-    state, approvals = _state(graph, state), _approvals(toolbox)
-    return Subject(graph, state, setup, known, iterated=iterated, approvals=approvals)
 
+    def __init__(self, subject: Subject[S], events_max: int = EVENTS_MAX) -> None:
+        whole_number("events_max", events_max)
+        self.subject = subject
+        self._bounds: dict[Budget, Bound] = {}
+        proven = self._bound(subject.setup.budget)
+        # Agents that are tools are answered, not run: their replies are not this run's.
+        replies = proven.alone if proven.ends else None
+        self._events_max = events_max + (replies or 0) * EVENTS_PER_REPLY
+        self._in_hand: tuple[Choices, Recording] | None = None
 
-def _approvals(toolbox: Toolbox) -> Mapping[str, bool]:
-    """Return whether a person is asked about each tool's calls, where no predicate decides it."""
-    tools = [tool for one in toolbox.specs if (tool := toolbox.get(one.name))]
-    return {one.name: asks for one in tools if isinstance(asks := one.needs_approval, bool)}
+    def search(self, first_seed: int, seeds: int) -> FuzzReport:
+        """Try seeds, and shrink the first failure of each code; Ctrl-C ends the search early."""
+        graph, coverage = self.subject.graph, Coverage.of(self.subject.graph)
+        first: dict[str, _Found[S]] = {}
+        failing: list[Failing] = []
+        failed, interrupted = 0, False
+        seed: int | None = None
+        try:
+            for seed in range(first_seed, first_seed + seeds):
+                found = self._try_seed(seed, twice=(seed - first_seed) % REPEATED_EVERY == 0)
+                coverage.add(graph, found.trial.trace)
+                for one in found.wrong:
+                    first.setdefault(one.code, found)
+                failed += bool(found.wrong)
+                if failed == FAILED_MAX:
+                    break
+            seed = None
+            for code, found in first.items():
+                # A run that failed with another code may have failed with this one, too.
+                if all(one.code != code for each in failing for one in each.violations):
+                    failing.append(self._simplest(code, found))
+        except KeyboardInterrupt:
+            interrupted = True
+            told = {one.code for each in failing for one in each.violations}
+            rest = [(code, found) for code, found in first.items() if code not in told]
+            failing += [self._failing(code, found) for code, found in rest]
+        stopped = not interrupted and coverage.runs < seeds
+        return FuzzReport(
+            graph.name,
+            coverage.runs,
+            first_seed,
+            tuple({one.token: one for one in failing}.values()),
+            failed,
+            coverage,
+            (f"stopped after {FAILED_MAX} failing seeds",) if stopped else (),
+            interrupted=interrupted,
+            unfinished=self._unfinished(seed),
+        )
 
+    def again(self, values: tuple[int, ...], mark: int) -> FuzzReport:
+        """Run the world of these choices again.
 
-def _state(graph: Graph[Any], given: object) -> object:
-    kind = graph.state_type if isinstance(graph, FrontGraph) else None
-    if given is not None or not isinstance(kind, type):
-        return given
-    try:
-        made: object = kind()
-    except TypeError as error:
-        raise ConfigError(
-            f"graph {graph.name!r} carries a state of type {kind.__name__}, which cannot be made "
-            f"without arguments ({error}): give one with `state=`"
-        ) from error
-    return made
+        Args:
+            values: the choices.
+            mark: the mark of the subject that they were made for.
+        """
+        graph, coverage = self.subject.graph, Coverage.of(self.subject.graph)
+        failing: list[Failing] = []
+        interrupted = False
+        try:
+            trial, wrong = self.tried(Choices.given(values))
+            coverage.add(graph, trial.trace)
+            found = _Found(None, replace(trial, choices=values), wrong)
+            failing += [self._failing(one.code, found) for one in wrong[:1]]
+        except KeyboardInterrupt:
+            interrupted = True
+        differs = mark ^ self.subject.mark
+        notes = {OTHER_RULES: differs & RULES_MARK, CHANGED: differs & ~RULES_MARK}
+        return FuzzReport(
+            graph.name,
+            coverage.runs,
+            0,
+            tuple(failing),
+            len(failing),
+            coverage,
+            tuple([note for note, matters in notes.items() if matters]),
+            interrupted=interrupted,
+            unfinished=self._unfinished(None),
+            other_rules=bool(notes[OTHER_RULES]),
+        )
+
+    def tried(
+        self, choices: Choices, events_max: int | None = None
+    ) -> tuple[Trial[S], tuple[Violation, ...]]:
+        """Return one run, and its violations in the order that they happened."""
+        recording, most = Recording(), events_max or self._events_max
+        self._in_hand = choices, recording
+        wrong: list[Violation] = []
+        trial: Trial[S] = Trial((), (), Trace(()))
+        try:
+            trial = trials.tried(self.subject, choices, most, recording)
+            budget = next((one.run.setup.budget for one in trial.trace.steps[:1]), Budget())
+            for one in violations(self.subject, trial, self._bound(budget)):
+                wrong.append(one)  # noqa: PERF402 - what was found before an error is not lost.
+        except Exception as error:  # noqa: BLE001 - one world must not cost all the others.
+            wrong.append(Violation("unjudged", f"{type(error).__name__}: {error}"))
+            if not trial.choices:
+                trial = Trial(tuple(choices.taken), tuple(recording.journal), trial.trace)
+        self._in_hand = None
+        # The first violation is the cause of many later ones.
+        return trial, tuple(sorted(wrong, key=lambda one: one.event or len(trial.events)))
+
+    def _try_seed(self, seed: int, *, twice: bool) -> _Found[S]:
+        found = _Found(seed, *self.tried(Choices.seeded(seed)))
+        if not twice:
+            return found
+        again, _ = self.tried(Choices.given(found.trial.choices))
+        return found.beside(again)
+
+    def _bound(self, budget: Budget) -> Bound:
+        """Return the proven bound of runs with a budget; some worlds have one."""
+        if budget not in self._bounds:
+            self._bounds[budget] = bound(self.subject.graph, budget=budget)
+        return self._bounds[budget]
+
+    def _simplest(self, code: str, found: _Found[S]) -> Failing:
+        values = found.trial.choices
+        event = next(one.event for one in found.wrong if one.code == code)
+        # A violation that comes later is not simpler, so the run goes no further.
+        most = event + 1 if event and code != "endless" else None
+
+        def fails(candidate: tuple[int, ...]) -> tuple[int, ...] | None:
+            trial, wrong = self.tried(Choices.given(candidate), most)
+            return trial.choices if any(one.code == code for one in wrong) else None
+
+        if fails(values) is not None:
+            values = shrunk(values, fails)
+        again = _Found(found.seed, *self.tried(Choices.given(values)))
+        if again.has(code):
+            return self._failing(code, again)
+        # It has not failed again, or no more: it is told as it was seen.
+        return self._failing(code, found.beside(again.trial, surely=True))
+
+    def _failing(self, code: str, found: _Found[S]) -> Failing:
+        wrong = tuple(sorted(found.wrong, key=lambda one: one.code != code))
+        token = to_token(found.trial.choices, self.subject.mark)
+        lines = tuple(trace_lines(found.trial.trace))
+        # A node that decides by more than its run may decide otherwise the next time.
+        return Failing(wrong, found.seed, token, lines, repeats=not found.has("replay"))
+
+    def _unfinished(self, seed: int | None) -> Unfinished | None:
+        """Return the run that Ctrl-C has ended; None if none was under way."""
+        if self._in_hand is None:
+            return None
+        choices, recording = self._in_hand
+        token = to_token(choices.taken, self.subject.mark)
+        return Unfinished(seed, len(recording.journal), recording.busy, token)

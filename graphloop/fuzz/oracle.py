@@ -1,70 +1,50 @@
-"""Oracle: what every run must keep, told from its journal and its end, not by how nodes do it."""
+"""Oracle: judges a run by its journal and its conversations, not by the notes of its nodes."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Generic, TypeVar, final
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
+from ..contract import contract_of
 from ..drivers.sim import Simulation
 from ..effects import AskHuman, CallModel, CallTool, StartRun
-from ..events import ChildEnded, Event
+from ..events import Cancelled, ChildEnded
+from ..graph import Graph
+from ..node_protocol import Leave
+from ..outcomes import Outcome, Stop, outcome_name
 from ..proofs.most import Bound
 from ..temporal import TemporalRule, describe_rule
 from ..temporal.monitor import Monitor
 from ..temporal_journal import journal_happenings
-from .additions import untrue_additions
-from .differences import Difference
-from .endings import unexplained, unfinished
+from .answers import lost_calls, untrue_additions
+from .conversations import rewritten, unpaired_conversations, untrue_requests
 from .executions import crowded, repeated, ungated
-from .pairing import lost_calls, unpaired_conversations
-from .past import rewritten, untrue_requests
-from .story import Story
 from .subject import Subject
+from .trace import Decision, ProcessExit, Trace
+from .trial import Trial
 from .violation import Violation
-from .watching import Deed, WantedOut
 
-__all__ = ["Trial", "violations"]
+__all__ = ["unexplained", "unfinished", "violations"]
 
 S = TypeVar("S")
 
 
-@final
-@dataclass(frozen=True)
-class Trial(Generic[S]):
-    """One simulated run: its choices, its journal and its story.
-
-    `simulation` is None if the simulation raised `error`; `endless` says that it was given up.
-    `deeds` is what its nodes decided, and `difference` where the replay of its journal parts from
-    that.
-    """
-
-    choices: tuple[int, ...]
-    events: tuple[Event, ...]
-    story: Story[S]
-    simulation: Simulation[S] | None = None
-    error: Exception | None = None
-    endless: bool = False
-    deeds: tuple[Deed, ...] = ()
-    difference: Difference | None = None
-
-
 def violations(subject: Subject[S], trial: Trial[S], bound: Bound | None) -> Iterator[Violation]:
-    """Yield everything that a run has done and must not."""
-    story = trial.story
+    """Yield everything that a run has done and must not do."""
+    trace = trial.trace
     yield from _raised(trial)
-    yield from unpaired_conversations(story)
-    yield from lost_calls(subject, story)
-    yield from ungated(subject, story)
-    yield from repeated(story)
-    yield from crowded(subject, story)
-    yield from rewritten(subject, story)
-    yield from untrue_additions(subject, story)
-    yield from untrue_requests(subject, story)
-    yield from unexplained(subject, trial.deeds)
+    yield from unpaired_conversations(trace)
+    yield from lost_calls(subject, trace)
+    yield from ungated(subject, trace)
+    yield from repeated(trace)
+    yield from crowded(subject, trace)
+    yield from rewritten(subject, trace)
+    yield from untrue_additions(subject, trace)
+    yield from untrue_requests(subject, trace)
+    yield from unexplained(subject, trial.decisions)
     if bound is not None:
-        yield from _beyond(story, bound)
+        yield from _beyond(trace, bound)
     if trial.simulation is not None:
         yield from _ended(trial, trial.simulation)
     if subject.rules:
@@ -72,61 +52,102 @@ def violations(subject: Subject[S], trial: Trial[S], bound: Bound | None) -> Ite
 
 
 def _raised(trial: Trial[S]) -> Iterator[Violation]:
-    number, story = len(trial.events), trial.story
-    if trial.difference is not None:
-        # What else is wrong with such a run may be wrong with its replay only.
-        found = f"a node depends on more than its run: {trial.difference}"
-        yield Violation("replay", found, trial.difference.event)
+    number, trace = len(trial.events), trial.trace
+    if trial.parted is not None:
+        # Any other violation may be one of the replay only.
+        yield trial.parted
     elif trial.endless:
         yield Violation("endless", f"not over after {number} events", number)
-    elif story.broken is not None:
-        yield Violation("broken", _told(trial, story.broken), len(story.chapters) + 1)
+    elif trace.broken is not None:
+        yield Violation("broken", _broken(trial, trace.broken), len(trace.steps) + 1)
     elif trial.error is not None:
-        # The journal can be replayed, and what was replayed while it was made could not be.
+        # The journal can be replayed now, and could not when a process had died.
         found = f"{type(trial.error).__name__}: {trial.error}"
-        yield Violation("replay", f"taking the run up again: {found}", number)
+        yield Violation("replay", f"resuming the run: {found}", number)
 
 
-def _told(trial: Trial[S], error: Exception) -> str:
-    """Return what was raised, and by which node, where it was a node."""
-    found = str(error) if isinstance(error, WantedOut) else f"{type(error).__name__}: {error}"
-    last = trial.deeds[-1:]
-    by_a_node = bool(last) and isinstance(last[0].decision, Exception)
-    return f"node {last[0].node!r}: {found}" if by_a_node else found
+def _broken(trial: Trial[S], error: Exception) -> str:
+    """Return the error, and the node that raised it if a node did."""
+    found = str(error) if isinstance(error, ProcessExit) else f"{type(error).__name__}: {error}"
+    last = next(reversed(trial.decisions), None)
+    by_a_node = last is not None and isinstance(last.reaction, Exception)
+    return f"node {last.node!r}: {found}" if last is not None and by_a_node else found
 
 
 def _ended(trial: Trial[S], simulation: Simulation[S]) -> Iterator[Violation]:
-    story, run, number = trial.story, simulation.run, len(simulation.events)
-    if story.broken is None and trial.difference is None and story.run != run:
+    trace, run, number = trial.trace, simulation.run, len(simulation.events)
+    if trace.broken is None and trial.parted is None and trace.run != run:
         yield Violation("replay", "the journal leads to another run", number)
     for key in sorted(simulation.repeated):
-        yield Violation("once", f"call {key} is started again after it ended or had begun", number)
+        yield Violation("once", f"call {key} is started again after it ended or started", number)
     yield from unfinished(simulation)
     outside = all(
         isinstance(one, AskHuman | StartRun) or (isinstance(one, CallTool) and one.client)
         for one in run.pending.values()
     )
     if not run.ended and (not run.pending or not outside):
-        yield Violation("stuck", f"node {run.node!r} waits for nothing that anybody does", number)
+        found = f"node {run.node!r} waits for no person, client or child"
+        yield Violation("stuck", found, number)
 
 
-def _beyond(story: Story[S], bound: Bound) -> Iterator[Violation]:
-    asked = run = below = 0
-    visits: Counter[str] = Counter()
-    for number, chapter in enumerate(story.chapters, 1):
-        asked += sum(isinstance(one, CallModel) for one in chapter.effects)
-        run += sum(isinstance(one, CallTool) for one in chapter.effects)
-        if isinstance(chapter.event, ChildEnded):
-            # What a child's own graph allows it, is not known here; the budget holds for both.
-            below += chapter.event.spent.tool_calls
-        visits.update(one.target for one in chapter.passages)
-        budget = chapter.run.setup.budget.tool_calls
-        limits = (
-            (run + below, budget, f"tools run, {below} of them in child runs; there is room for"),
+def unfinished(simulation: Simulation[S]) -> Iterator[Violation]:
+    """Yield each fault in how a run stands that goes no further."""
+    run, number = simulation.run, len(simulation.events)
+    if not run.ended:
+        return
+    if run.pending or run.ending is None:
+        found = f"waits for {sorted(run.pending)}" if run.pending else "has no ending"
+        yield Violation("ending", f"a run that is over {found}", number)
+    events = enumerate(simulation.events, 1)
+    stops = [at for at, one in events if isinstance(one, Cancelled) and not one.after_step]
+    if stops and not run.was_stopped:
+        reason = None if run.ending is None else run.ending.reason
+        found = f"a run that was stopped says that it is {reason}"
+        yield Violation("ending", found, stops[0])
+
+
+def unexplained(subject: Subject[S], decisions: Sequence[Decision]) -> Iterator[Violation]:
+    """Yield the first node that ended a run early, or at a bound, and has not said why."""
+    for decision in decisions:
+        done = decision.reaction
+        if not isinstance(done, Leave) or done.run.ending is not None:
+            continue
+        if _owes_an_ending(subject.graph, decision.node, type(done.outcome)):
+            left = f"node {decision.node!r} left by {outcome_name(type(done.outcome))!r}"
+            found = f"{left}, and the run has no ending that says why"
+            yield Violation("ending", found, decision.event)
+            return
+
+
+def _owes_an_ending(graph: Graph[S], name: str, outcome: type[Outcome]) -> bool:
+    """Whether a node that leaves so has promised that the run ends for a reason."""
+    node, target = graph.nodes[name], graph.table[name].get(outcome)
+    promised = contract_of(node)
+    if promised is None:
+        return False
+    if outcome in promised.ends_by | promised.breaks_by:
+        return True
+    # It bounds the run, and the run has reached the bound.
+    return node.kind == "stop" and outcome is Stop and bool(promised.caps) and target == "END"
+
+
+def _beyond(trace: Trace[S], bound: Bound) -> Iterator[Violation]:
+    asked = ran = by_children = 0
+    visits = Counter[str]()
+    for number, one in enumerate(trace.steps, 1):
+        asked += sum(isinstance(effect, CallModel) for effect in one.effects)
+        ran += sum(isinstance(effect, CallTool) for effect in one.effects)
+        if isinstance(one.event, ChildEnded):
+            # The bound of a child's own graph is unknown here; the budget holds for both.
+            by_children += one.event.spent.tool_calls
+        visits.update(way.target for way in one.transitions)
+        budget = one.run.setup.budget.tool_calls
+        in_all = f"tools run, {by_children} of them in child runs; there is room for"
+        for count, most, what in (
+            (ran + by_children, budget, in_all),
             (asked, bound.model_calls, "models are asked; proven at most are"),
-            (run, bound.tool_calls, "tools run; the budget has room for"),
-        )
-        for count, most, what in limits:
+            (ran, bound.tool_calls, "tools run; the budget has room for"),
+        ):
             if most is not None and count > most:
                 yield Violation("bound", f"{count} {what} {most}", number)
                 return
@@ -138,16 +159,16 @@ def _beyond(story: Story[S], bound: Bound) -> Iterator[Violation]:
 
 
 def _unruly(subject: Subject[S], trial: Trial[S]) -> Iterator[Violation]:
-    chapters = trial.story.chapters
-    events = trial.events[: len(chapters)]
+    steps = trial.trace.steps
     monitor, broken = Monitor.of(subject.rules), set[TemporalRule]()
-    for number, happened in enumerate(journal_happenings(subject.graph, events), 1):
+    happenings = journal_happenings(subject.graph, trial.events[: len(steps)])
+    for number, happened in enumerate(happenings, 1):
         for one in happened:
             monitor = monitor.after(one)
         for rule in monitor.broken:
             if rule not in broken:
                 broken.add(rule)
                 yield Violation("rule", describe_rule(rule), number)
-    if chapters and chapters[-1].run.ended:
+    if steps and steps[-1].run.ended:
         for rule in monitor.owed:
-            yield Violation("rule", describe_rule(rule), len(events))
+            yield Violation("rule", describe_rule(rule), len(steps))

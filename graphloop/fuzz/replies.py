@@ -1,11 +1,11 @@
-"""Replies: what an adversarial model answers: every finish reason, and every way to call tools."""
+"""Replies of an adversarial model: every finish reason, and every way to call tools."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from json import dumps
-from typing import Final, TypeAlias, final
+from json import dumps, loads
+from typing import Any, Final, cast, final
 
 from ..effects import CallModel
 from ..errors import ConnectionFailed, ContextOverflow, Overloaded, RequestRejected
@@ -20,172 +20,188 @@ from ..values import (
     ToolSpec,
     Usage,
 )
-from .arguments import fitting, unfit
-from .choices import Choices
+from .choices import COUNT_MAX, Choices
 
-__all__ = ["Asked", "answered_by_a_model", "unanswered_calls"]
+__all__ = [
+    "answered_by_a_model",
+    "are_arguments",
+    "fitting",
+    "unanswered_calls",
+    "unfit_arguments",
+]
 
 STORM_MAX: Final = 40
+DEPTH_MAX: Final = 4
 IDS: Final = ("", "same", "own")
+UNFIT: Final = ("{}", "", '{"text": ', "null", "[]", '{"text": {"deep": [1, 2]}}', "\ud83d{", "{}x")
+TEXTS: Final = ("a", "", "b c", "ä\n\u2028", '["a", "b"]')
 FAILURES: Final[tuple[Callable[[str], Exception], ...]] = (
-    ConnectionFailed,
-    Overloaded,
-    ContextOverflow,
-    RequestRejected,
-    ValueError,
+    *(ConnectionFailed, Overloaded, ContextOverflow, RequestRejected, ValueError),
 )
 CUT: Final = (FinishReason.LENGTH, FinishReason.OTHER)
 REFUSING: Final = (
-    FinishReason.REFUSAL,
-    FinishReason.CONTENT_FILTER,
-    FinishReason.CONTEXT_WINDOW,
+    *(FinishReason.REFUSAL, FinishReason.CONTENT_FILTER, FinishReason.CONTEXT_WINDOW),
 )
 CALLING: Final = (FinishReason.TOOL_CALLS, FinishReason.STOP, FinishReason.STOP_SEQUENCE)
-"""Servers differ in what they say of a reply that calls tools."""
+"""Servers differ in the finish reason of a reply that calls tools."""
+FREE: Final = (
+    *("done", "one", "some", "stranger", "strange", "storm"),
+    *("empty", "paused", "cut", "refused", "listed", "failed"),
+    *("one", "one", "some", "done", "listed", "one"),
+)
+"""Answers of a model that no request forces; common answers stand here more than once."""
+FORCED: Final = (
+    *("one", "done", "some", "stranger", "cut", "refused", "empty", "failed"),
+    *("one", "one", "one", "one", "one", "one"),
+)
+"""Answers of a model that has to call one tool."""
+
+
+def answered_by_a_model(effect: CallModel, choices: Choices) -> Reply:
+    """Return the answer of a model.
+
+    Raises:
+        Exception: the request failed.
+    """
+    forced = effect.request.tool_choice.mode == "tool" and len(effect.request.tools) == 1
+    kind = choices.pick(FORCED if forced else FREE)
+    if kind == "failed":
+        raise choices.pick(FAILURES)("the adversary")
+    parts, finish = _Model(effect, choices).answer(kind)
+    usage = Usage(10 * len(effect.request.messages), 5)
+    return Reply(AssistantMessage(parts), finish, usage)
+
+
+def unanswered_calls(tools: tuple[ToolSpec, ...], choices: Choices) -> AssistantMessage:
+    """Return a reply from before the run, with calls that have no results yet."""
+    able = [one for one in tools if one.kind != "provider"]
+    picked = [choices.pick(able) for _ in range(1 + choices.draw(2))] if able else []
+    calls = [
+        ToolCall(f"before_{place}", one.name, fitting(one.parameters, choices))
+        for place, one in enumerate(picked)
+    ]
+    return AssistantMessage(tuple(calls))
 
 
 @final
 @dataclass(frozen=True)
-class Asked:
-    """What a model was asked, and where its decisions come from."""
+class _Model:
+    """The request that a model answers, and the choices that decide its answer."""
 
     effect: CallModel
     choices: Choices
 
+    def answer(  # noqa: C901, PLR0911 - one case for each kind
+        self, kind: str
+    ) -> tuple[tuple[AssistantPart, ...], FinishReason]:
+        """Return the parts and the finish reason of an answer of this kind."""
+        draw, pick, call, stranger = (
+            *(self.choices.draw, self.choices.pick, self._call, self._stranger),
+        )
+        text = TextPart(f"Reply {self.effect.id}.")  # No other reply of the run has it.
+        match kind:
+            case "one":
+                return (call(),), pick(CALLING)
+            case "some":
+                return (text, *[call() for _ in range(2 + draw(3))]), pick(CALLING)
+            case "stranger":
+                return (stranger(),), FinishReason.TOOL_CALLS
+            case "strange":
+                strangers = [stranger() for _ in range(1 + draw(2))]
+                return (*strangers, call()), FinishReason.TOOL_CALLS
+            case "storm":
+                return (text, *[call()] * (5 + draw(STORM_MAX - 4))), FinishReason.TOOL_CALLS
+            case "empty":
+                return pick(((), (TextPart(" "),))), FinishReason.STOP
+            case "paused":
+                return pick(((OpaquePart("{}"),), (), (text, call()))), FinishReason.PAUSE
+            case "cut":
+                finish, cut = pick(CUT), call()
+                half = ToolCall(cut.id, cut.name, cut.arguments[: len(cut.arguments) // 2])
+                return pick(((text, half), (text,), (call(), half))), finish
+            case "refused":
+                return pick(((text,), (), (text, call()))), pick(REFUSING)
+            case "listed":  # Some nodes read answers of these forms.
+                items = [f"item {at}" for at in range(1 + draw(3))]
+                told = pick((dumps(items), "\n".join(items), dumps({"answer": items[0]})))
+                return (TextPart(told),), FinishReason.STOP
+            case _:
+                return (text,), FinishReason.STOP
+
+    def _call(self) -> ToolCall:
+        """Return a call of a tool on offer, with arguments that fit."""
+        if not self._offered:
+            return self._stranger()
+        tool = self.choices.pick(self._offered)
+        return ToolCall(self._call_id(), tool.name, fitting(tool.parameters, self.choices))
+
+    def _stranger(self) -> ToolCall:
+        """Return a call that cannot run: an unknown tool, or arguments that do not fit."""
+        name = self.choices.pick(("nowhere", "", *[one.name for one in self._offered]))
+        return ToolCall(self._call_id(), name, unfit_arguments(self.choices))
+
     @property
-    def offered(self) -> tuple[ToolSpec, ...]:
-        """The tools that may be called."""
+    def _offered(self) -> tuple[ToolSpec, ...]:
         tools = tuple([one for one in self.effect.request.tools if one.kind != "provider"])
         forced = self.effect.request.tool_choice
         named = tuple([one for one in tools if one.name == forced.name])
         return named if forced.mode == "tool" and named else tools
-
-    def call(self) -> ToolCall:
-        """Return a call of a tool on offer, with arguments that fit."""
-        if not self.offered:
-            return self.stranger()
-        tool = self.choices.pick(self.offered)
-        return ToolCall(self._call_id(), tool.name, fitting(tool.parameters, self.choices))
-
-    def stranger(self) -> ToolCall:
-        """Return a call that cannot run: of no tool there is, or with arguments that do not fit."""
-        name = self.choices.pick(("nowhere", "", *[one.name for one in self.offered]))
-        return ToolCall(self._call_id(), name, unfit(self.choices))
-
-    def said(self, *parts: AssistantPart, finish: FinishReason) -> Reply:
-        """Return a reply of these parts."""
-        usage = Usage(10 * len(self.effect.request.messages), 5)
-        return Reply(AssistantMessage(parts), finish, usage)
-
-    @property
-    def text(self) -> TextPart:
-        """Text that no other reply of the run has."""
-        return TextPart(f"Reply {self.effect.id}.")
 
     def _call_id(self) -> str:
         chosen = self.choices.pick(IDS)
         return chosen if chosen != "own" else f"call_{self.effect.id}_{len(self.choices.taken)}"
 
 
-def answered_by_a_model(effect: CallModel, choices: Choices) -> Reply:
-    """Return what a model answers.
+def fitting(schema: str, choices: Choices) -> str:
+    """Return arguments, as JSON text, that fit a tool's schema.
 
-    Raises:
-        Exception: it could not be asked.
+    Only common keywords are understood; any other value is a text. A simulation needs no more,
+    because the adversary checks the arguments as well.
     """
-    asked = Asked(effect, choices)
-    forced = effect.request.tool_choice.mode == "tool" and len(effect.request.tools) == 1
-    return choices.pick(FORCED if forced else MOVES)(asked)
+    return dumps(_value(loads(schema), choices, 0))
 
 
-def unanswered_calls(tools: tuple[ToolSpec, ...], choices: Choices) -> AssistantMessage:
-    """Return what a model said before the run: calls that nobody has answered yet."""
-    able = [one for one in tools if one.kind != "provider"]
-    picked = [choices.pick(able) for _ in range(1 + choices.draw(2))] if able else []
-    return AssistantMessage(
-        tuple(
-            [
-                ToolCall(f"before_{place}", one.name, fitting(one.parameters, choices))
-                for place, one in enumerate(picked)
-            ]
-        )
-    )
+def unfit_arguments(choices: Choices) -> str:
+    """Return arguments that fit hardly any schema."""
+    return choices.pick(UNFIT)
 
 
-def _done(asked: Asked) -> Reply:
-    return asked.said(asked.text, finish=FinishReason.STOP)
+def are_arguments(arguments: str) -> bool:
+    """Whether arguments are a JSON object."""
+    try:
+        return isinstance(loads(arguments), dict)
+    except ValueError:
+        return False
 
 
-def _one(asked: Asked) -> Reply:
-    return asked.said(asked.call(), finish=asked.choices.pick(CALLING))
-
-
-def _some(asked: Asked) -> Reply:
-    calls = [asked.call() for _ in range(2 + asked.choices.draw(3))]
-    return asked.said(asked.text, *calls, finish=asked.choices.pick(CALLING))
-
-
-def _strange(asked: Asked) -> Reply:
-    calls = [asked.stranger() for _ in range(1 + asked.choices.draw(2))]
-    return asked.said(*calls, asked.call(), finish=FinishReason.TOOL_CALLS)
-
-
-def _stranger(asked: Asked) -> Reply:
-    return asked.said(asked.stranger(), finish=FinishReason.TOOL_CALLS)
-
-
-def _storm(asked: Asked) -> Reply:
-    call = asked.call()
-    calls = [call] * (5 + asked.choices.draw(STORM_MAX - 4))
-    return asked.said(asked.text, *calls, finish=FinishReason.TOOL_CALLS)
-
-
-def _empty(asked: Asked) -> Reply:
-    parts = asked.choices.pick(((), (TextPart(" "),)))
-    return asked.said(*parts, finish=FinishReason.STOP)
-
-
-def _paused(asked: Asked) -> Reply:
-    parts: tuple[AssistantPart, ...] = asked.choices.pick(
-        ((OpaquePart("{}"),), (), (asked.text, asked.call()))
-    )
-    return asked.said(*parts, finish=FinishReason.PAUSE)
-
-
-def _cut(asked: Asked) -> Reply:
-    finish, cut = asked.choices.pick(CUT), asked.call()
-    call = ToolCall(cut.id, cut.name, cut.arguments[: len(cut.arguments) // 2])
-    parts = asked.choices.pick(((asked.text, call), (asked.text,), (asked.call(), call)))
-    return asked.said(*parts, finish=finish)
-
-
-def _refused(asked: Asked) -> Reply:
-    parts = asked.choices.pick(((asked.text,), (), (asked.text, asked.call())))
-    return asked.said(*parts, finish=asked.choices.pick(REFUSING))
-
-
-def _listed(asked: Asked) -> Reply:
-    """Answer in a form that some nodes read."""
-    items = [f"item {at}" for at in range(1 + asked.choices.draw(3))]
-    text = asked.choices.pick((dumps(items), "\n".join(items), dumps({"answer": items[0]})))
-    return asked.said(TextPart(text), finish=FinishReason.STOP)
-
-
-def _failed(asked: Asked) -> Reply:
-    raise asked.choices.pick(FAILURES)("the adversary")
-
-
-Move: TypeAlias = Callable[[Asked], Reply]
-
-MOVES: Final[tuple[Move, ...]] = (
-    *(_done, _one, _some, _stranger, _strange, _storm),
-    *(_empty, _paused, _cut, _refused, _listed, _failed),
-    *(_one, _one, _some, _done, _listed, _one),
-)
-"""What a model does when it may do what it likes; the common things stand here more than once."""
-
-FORCED: Final[tuple[Move, ...]] = (
-    *(_one, _done, _some, _stranger, _cut, _refused, _empty, _failed),
-    *(_one, _one, _one, _one, _one, _one),
-)
-"""What a model does that has to answer through one tool."""
+def _value(  # noqa: PLR0911 - one case for each type of JSON
+    schema: object, choices: Choices, depth: int
+) -> object:
+    if not isinstance(schema, dict) or depth > DEPTH_MAX:
+        return "deep"
+    told = cast("dict[str, Any]", schema)  # Keys of JSON are texts.
+    match told:
+        case {"const": constant}:
+            return constant
+        case {"enum": [_, *_] as options}:
+            return choices.pick(options[:COUNT_MAX])
+        case {"anyOf": [_, *_] as options} | {"oneOf": [_, *_] as options}:
+            return _value(choices.pick(options[:COUNT_MAX]), choices, depth + 1)
+        case {"type": "object"}:
+            needed = told.get("required", ())
+            return {
+                name: _value(one, choices, depth + 1)
+                for name, one in told.get("properties", {}).items()
+                if name in needed or choices.chance(2)
+            }
+        case {"type": "array"}:
+            items = told.get("items", {"type": "string"})
+            return [_value(items, choices, depth + 1) for _ in range(choices.draw(4))]
+        case {"type": "boolean"}:
+            return not choices.draw(2)  # Yes ends most loops, so it is the simpler one.
+        case {"type": "integer" | "number"}:
+            return choices.pick((0, 1, -1, 7, 10**9))
+        case {"type": "null"}:
+            return None
+        case _:
+            return choices.pick(TEXTS)

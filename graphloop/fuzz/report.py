@@ -1,46 +1,128 @@
-"""FuzzReport: what fuzzing has found, and how far it has looked."""
+"""Report: the failures that fuzzing has found, and how far it has looked."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from json import dumps
-from typing import final
+from typing import Any, Final, final
 
-from .coverage import Coverage
+from ..graph import Graph
+from ..views.marks import Marks, Tally, Tone
+from .trace import Trace
 from .violation import Violation
 
-__all__ = ["Failing", "FuzzReport", "Unfinished"]
+__all__ = ["Coverage", "Failing", "FuzzReport", "Unfinished"]
 
 HEAD, TAIL = 24, 4
-"""How many lines of a story are printed: its beginning, and its end."""
+"""How many lines of a trace are printed: its beginning, and its end."""
+
+UNSEEN_MAX: Final = 12
+"""How many of the nodes and outcomes that no run has reached are printed."""
+
+
+@final
+@dataclass
+class Coverage:
+    """Counts over all runs so far; a row of the table that no run has taken counts 0.
+
+    Attributes:
+        nodes: visits, by name.
+        edges: transitions, by the names of a node and an outcome.
+        endings: how many runs ended for each reason; `parked` for those that wait.
+        runs: how many runs were counted.
+    """
+
+    nodes: Counter[str] = field(default_factory=Counter[str])
+    edges: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+    endings: Counter[str] = field(default_factory=Counter[str])
+    runs: int = 0
+
+    @classmethod
+    def of(cls, graph: Graph[Any]) -> Coverage:
+        """Return the coverage of no run at all."""
+        edges = {(one.source, one.outcome): 0 for one in graph.edges}
+        return cls(Counter(dict.fromkeys((*graph.nodes, "END"), 0)), Counter(edges))
+
+    def add(self, graph: Graph[Any], trace: Trace[Any]) -> None:
+        """Count the transitions and the ending of a run."""
+        self.runs += 1
+        self.nodes[graph.start] += 1
+        for one in trace.steps:
+            self.edges.update((way.node, way.outcome) for way in one.transitions)
+            self.nodes.update(way.target for way in one.transitions)
+        run = trace.run
+        if run is not None and trace.broken is None:
+            self.endings[run.ending.reason if run.ended and run.ending else "parked"] += 1
+
+    @property
+    def unseen(self) -> tuple[str, ...]:
+        """The nodes, and the outcomes as `node.outcome`, that no run has reached."""
+        nodes = [name for name, count in self.nodes.items() if not count]
+        return (
+            *nodes,
+            *(f"{node}.{way}" for (node, way), count in self.edges.items() if not count),
+        )
+
+    @property
+    def marks(self) -> Marks:
+        """The counts, laid over the graph's diagram: pale where no run has been."""
+        weak: Tone = "weak"
+        return Marks(
+            title=f"{self.runs} runs",
+            node_tones={name: weak for name, count in self.nodes.items() if not count},
+            way_tones={way: weak for way, count in self.edges.items() if not count},
+            visits={name: Tally((count,)) for name, count in self.nodes.items()},
+            passages={way: Tally((count,)) for way, count in self.edges.items()},
+        )
+
+    def to_builtins(self) -> Mapping[str, object]:
+        """Return the counts as JSON has them."""
+        return {
+            "nodes": dict(self.nodes),
+            "outcomes": {f"{node}.{way}": count for (node, way), count in self.edges.items()},
+            "endings": dict(sorted(self.endings.items())),
+        }
+
+    def __str__(self) -> str:
+        counts = [
+            f"{name} {sum(map(bool, every))}/{len(every)}"
+            for name, every in (("nodes", self.nodes.values()), ("outcomes", self.edges.values()))
+        ]
+        lines, more = [", ".join(counts)], len(self.unseen) - UNSEEN_MAX
+        if self.unseen:
+            shown = [*self.unseen[:UNSEEN_MAX], *([f"and {more} more"] if more > 0 else [])]
+            lines.append(f"never seen: {', '.join(shown)}")
+        endings = ", ".join(f"{name} {count}" for name, count in self.endings.most_common())
+        return "\n".join([*lines, f"ended by: {endings or 'nothing'}"])
 
 
 @final
 @dataclass(frozen=True)
 class Failing:
-    """A run that does what it must not, as simple as it could be made.
+    """A run with violations, as simple as it could be made.
 
     Args:
-        violations: what it does; the first is what it was found by.
-        seed: the seed it was found with; None for a replayed token.
+        violations: the first is the one that it was found by.
+        seed: the seed that it was found with; None for a replayed token.
         token: brings exactly this run back: `graphloop fuzz TARGET --replay TOKEN`.
-        story: the run, a line an event.
-        repeats: whether the same choices fail again, as far as anybody can tell.
+        trace: the run, a line an event.
+        repeats: whether the same choices fail again, as far as the fuzzer can tell.
     """
 
     violations: tuple[Violation, ...]
     seed: int | None
     token: str
-    story: tuple[str, ...]
+    trace: tuple[str, ...]
     repeats: bool = True
 
     def lines(self, again: str) -> Iterator[str]:
-        """Yield what is printed of it; `again` brings it back."""
+        """Yield the lines that are printed; `again` brings the run back."""
         yield from map(str, self.violations)
         if self.seed is not None:
             yield f"  found with seed {self.seed}{'; at its simplest' if self.repeats else ''}:"
-        shown = list(self.story)
+        shown = list(self.trace)
         end = self.violations[0].event
         if 0 < end < len(shown):
             shown = [*shown[:end], f"    … {len(shown) - end} more event(s) to the end"]
@@ -54,7 +136,7 @@ class Failing:
 @final
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """The run that was under way when somebody ended the search.
+    """The run that was under way when Ctrl-C ended the search.
 
     Args:
         seed: its seed; None if it was replayed, or shrunk.
@@ -69,7 +151,7 @@ class Unfinished:
     token: str
 
     def lines(self, again: str) -> Iterator[str]:
-        """Yield what is printed of it; `again` brings it back."""
+        """Yield the lines that are printed; `again` brings the run back."""
         seed = "" if self.seed is None else f" in seed {self.seed}"
         node = f": node {self.node!r} had not returned" if self.node else ""
         yield f"interrupted{seed} after {self.events} event(s){node}"
@@ -79,16 +161,16 @@ class Unfinished:
 @final
 @dataclass(frozen=True)
 class FuzzReport:
-    """What fuzzing a graph has found; print it to read it.
+    """The failures that fuzzing a graph has found; print it to read it.
 
     Args:
         graph: the graph's name.
         seeds: how many seeds were tried, from `first_seed` on.
-        failing: one run for each kind of thing that went wrong.
+        failing: one run for each code of violations.
         failed: how many seeds failed.
-        coverage: what the runs went through.
-        notes: what else there is to say.
-        interrupted: whether somebody ended the search early.
+        coverage: the nodes and outcomes that the runs reached.
+        notes: further remarks.
+        interrupted: whether Ctrl-C ended the search early.
         unfinished: the run that was under way then.
         given: the arguments that make the same world together with a token.
         other_rules: whether a token was replayed that was made with other rules.
@@ -113,32 +195,24 @@ class FuzzReport:
 
     def to_json(self) -> str:
         """Return the report as a JSON object."""
-        content = {
-            "ok": self.ok,
-            "graph": self.graph,
-            "first_seed": self.first_seed,
-            "seeds": self.seeds,
-            "failed": self.failed,
-            "failing": [asdict(one) for one in self.failing],
-            "coverage": self.coverage.to_builtins(),
-            "notes": self.notes,
-            "interrupted": self.interrupted,
-            "unfinished": None if self.unfinished is None else asdict(self.unfinished),
-        }
-        return dumps(content, indent=2, ensure_ascii=False)
+        told = asdict(self)
+        del told["given"], told["other_rules"]
+        told |= {"ok": self.ok, "coverage": self.coverage.to_builtins()}
+        return dumps(told, indent=2, ensure_ascii=False)
 
     def text(self, target: str = "") -> str:
-        """Return the report for people; how to see a run again, is told as a command.
+        """Return the report for people, with a command that brings each failure back.
 
         Args:
-            target: what stands in the commands to copy; without one, Python is told.
+            target: the target and options of the command; without them, a call in Python is told.
         """
-        head = f"graph {self.graph!r}: {self._searched()}"
-        told: list[Failing | Unfinished] = [*self.failing]
-        told += [] if self.unfinished is None else [self.unfinished]
+        verdict = "nothing found" if self.ok else f"{self.failed} of them failed"
+        early = "interrupted after " if self.interrupted else ""
+        searched = f"{early}{self.seeds} seed(s) from {self.first_seed} on, {verdict}"
+        told = [*self.failing, *((self.unfinished,) if self.unfinished else ())]
         lines = [line for one in told for line in one.lines(self._again(target, one.token))]
         lines += [*str(self.coverage).splitlines(), *(f"note: {one}" for one in self.notes)]
-        return "\n".join([head, *(f"  {line}" for line in lines)])
+        return "\n".join([f"graph {self.graph!r}: {searched}", *(f"  {line}" for line in lines)])
 
     def __str__(self) -> str:
         """Return the report for people."""
@@ -148,8 +222,3 @@ class FuzzReport:
         if target:
             return f"graphloop fuzz {target} --replay {token}"
         return f"replay_token({', '.join(['graph', f'{chr(34)}{token}{chr(34)}', *self.given])})"
-
-    def _searched(self) -> str:
-        verdict = "nothing found" if self.ok else f"{self.failed} of them failed"
-        early = "interrupted after " if self.interrupted else ""
-        return f"{early}{self.seeds} seed(s) from {self.first_seed} on, {verdict}"

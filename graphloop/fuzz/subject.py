@@ -1,4 +1,4 @@
-"""Subject: what is fuzzed: a graph, and all that its runs are given beside the adversary."""
+"""Subject: the graph that is fuzzed, with the input of its runs."""
 
 from __future__ import annotations
 
@@ -8,45 +8,57 @@ from json import dumps
 from typing import Any, Final, Generic, TypeVar, cast, final
 from zlib import crc32
 
+from ..compaction import Compaction
+from ..errors import ConfigError
 from ..events import Setup
+from ..front.agent import Agent
+from ..front.graph import Graph as FrontGraph
+from ..front.options import AgentOptions, ToolInput, Tools
+from ..front.runner import Runner
+from ..front.topology import Topology
+from ..front.world import split_tools
 from ..graph import Graph
 from ..node_protocol import Node
 from ..outcomes import Outcome
-from ..policy import WILDCARDS, Rule
-from ..temporal import AtMost, Rules, TemporalRule, words_of
-from ..values import Message, ToolKind, ToolSpec, UserMessage
+from ..policy import WILDCARDS, Rule, allow, ask, deny
+from ..proofs.arguments import graph_given
+from ..providers.script import ScriptedModel
+from ..temporal import AtMost, Rules, TemporalRule, rules_of, words_of
+from ..temporal_names import names_of, resolve
+from ..tools import Tool, Toolbox
+from ..values import Message, ToolKind, ToolSpec, UserMessage, evolve
 
-__all__ = ["RULES_MARK", "Subject", "invented_tools", "rules_of_gate"]
+__all__ = ["RULES_MARK", "Subject", "furnished", "invented_tools", "rules_of_gate", "subject_of"]
 
 S = TypeVar("S")
 
 RULES_MARK: Final = 0xFFFF
-"""Which bits of a mark are about the rules; the others are about the table and the tools."""
+"""The bits of a mark that tell the rules; the others tell the table and the tools."""
 
 NO_RULES: Final = Rules()
-SCHEMA: Final = dumps({"type": "object", "properties": {"text": {"type": "string"}}})
-INVENTED: Final[tuple[tuple[str, ToolKind], ...]] = (
-    ("read", "function"),
-    ("write", "function"),
-    ("device", "client"),
-    ("helper", "agent"),
-)
+SCHEMA: Final = {"type": "object", "properties": {"text": {"type": "string"}}}
+INVENTED: Final[Mapping[str, ToolKind]] = {
+    "read": "function",
+    "write": "function",
+    "device": "client",
+    "helper": "agent",
+}
 
 
 @final
 @dataclass(frozen=True)
 class Subject(Generic[S]):
-    """What is fuzzed.
+    """The graph that is fuzzed, with the input of its runs.
 
     Args:
         graph: the topology.
         state: the state that each run begins with.
         setup: the tools on offer, and the bounds of each run.
-        rules: temporal rules, with every word looked up.
+        rules: temporal rules, with every word resolved.
         messages: the conversation that each run begins with.
         iterated: whether a caller may iterate its runs, as `Agent.iter` does.
-        approvals: whether a person is asked about every call of a tool, or about none; what is
-            not among them has a predicate, or was made up.
+        approvals: whether a person is asked about every call of a tool, or about none. A tool
+            that is missing here has a predicate, or was invented.
     """
 
     graph: Graph[S]
@@ -59,7 +71,7 @@ class Subject(Generic[S]):
 
     @property
     def mark(self) -> int:
-        """A checksum of what choices are made for: the table and the tools, and the rules."""
+        """A checksum of the table and the tools, and another of the rules."""
         told = [
             self.graph.name,
             self.graph.start,
@@ -67,20 +79,112 @@ class Subject(Generic[S]):
             [[one.name, one.kind, one.parameters] for one in self.setup.tools],
             sorted(self.approvals.items()),
         ]
-        ruled = sorted([type(one).__name__, *map(str, _terms(one))] for one in self.rules)
-        return _half(told) << 16 | _half(ruled)
+        ruled = sorted([type(one).__name__, *_terms(one)] for one in self.rules)
+        halves = [crc32(dumps(content).encode()) & RULES_MARK for content in (told, ruled)]
+        return halves[0] << 16 | halves[1]
+
+
+def subject_of(
+    subject: Agent | Graph[Any],  # The state may be of any type.
+    tools: Tools = (),
+    state: object = None,
+    rules: Rules | Iterable[Rules] = (),
+) -> Subject[Any]:
+    """Return a graph or an agent as a subject; the arguments are those of `fuzz`.
+
+    Raises:
+        ConfigError: a rule, a tool or the state cannot work, or `subject` is no graph.
+    """
+    given = rules_of(rules)
+    if isinstance(subject, Agent):
+        if tools:
+            raise ConfigError("tools: expected none, an agent has its own. Fix: leave them out.")
+        agent = furnished(subject)
+        graph: Graph[Any] = agent.graph
+        opener = agent.as_tool(name="fuzzed").opener
+        assert isinstance(opener, Runner), "an agent's runs are opened by its runner"
+        setup, toolbox = opener.setup, opener.world.toolbox
+    else:
+        graph = graph_given("fuzz", subject)
+        brought = graph.with_tools(tools) if isinstance(graph, Topology) else tools
+        toolbox = Toolbox(split_tools(brought)[0])
+        invented = () if tools else invented_tools(graph, graph.rules & given)
+        others = [one for one in invented if toolbox.get(one.name) is None]
+        setup = Setup("model", (*toolbox.specs, *others))
+    names = names_of(graph, [one.name for one in setup.tools])
+    kept = resolve(graph.rules, names)
+    setup = evolve(setup, watch=(Rules(setup.watch) & kept).rules)
+    known = resolve(given, names) & kept
+    iterated = isinstance(subject, Agent)
+    asked = {
+        one.name: tool.needs_approval for one in toolbox.specs if (tool := toolbox.get(one.name))
+    }
+    approvals = {name: asks for name, asks in asked.items() if isinstance(asks, bool)}
+    state = _state(graph) if state is None else state
+    return Subject(graph, state, setup, known, iterated=iterated, approvals=approvals)
+
+
+def _state(graph: Graph[Any]) -> object:
+    """Return the state of a graph's type, made without arguments; None if it has no type."""
+    kind = graph.state_type if isinstance(graph, FrontGraph) else None
+    if not isinstance(kind, type):
+        return None
+    try:
+        made: object = kind()
+    except TypeError as error:
+        raise ConfigError(
+            f"graph {graph.name!r}: expected a state type that is made without arguments, "
+            f"found {kind.__name__} ({error}). Fix: give one with `state=`."
+        ) from error
+    return made
+
+
+def furnished(agent: Agent) -> Agent:
+    """Return an agent as it is; one without tools gets tools, and each option that it lacks.
+
+    The standard loop decides most about a call that a gate refuses or asks about, or that a client
+    or a child run answers; an agent without tools has nothing of that to be fuzzed in.
+    """
+    if agent.options.get("tools"):
+        return agent
+    asked = {"read": False, "list": False, "erase": False, "pay": False, "write": True}
+    helper = Agent(ScriptedModel(()))
+    tools: list[ToolInput] = [
+        *[
+            Tool(name=name, parameters=SCHEMA, execute=_played, needs_approval=always)
+            for name, always in asked.items()
+        ],
+        Tool(name="spend", parameters=SCHEMA, execute=_played, needs_approval=_played),
+        Tool(name="device", parameters=SCHEMA),
+        helper.as_tool(name="helper"),
+        helper.as_tool(name="successor", takes_over=True),
+    ]
+    options: AgentOptions = {
+        "gate": deny("erase") | ask("pay", when=_played) | ask("list") | allow("*"),
+        "max_steps": 6,
+        "compaction": Compaction(context_window=1_000, keep_recent_turns=1),
+        "verify": _played,
+        **agent.options,
+        "tools": tools,
+    }
+    return agent.with_options(**options)
+
+
+def _played(_given: object, _context: object = None) -> bool:
+    raise AssertionError("an adversary answers in place of every function")
 
 
 def invented_tools(graph: Graph[Any], rules: Rules = NO_RULES) -> tuple[ToolSpec, ...]:
-    """Return tools to fuzz with where nobody has given any: one of each kind.
+    """Return tools for a graph that was given none: one of each kind.
 
-    What the gates and the rules name is among them, or they would have nothing to say.
+    The tools that its gates and the rules name are among them, or the rules would never apply.
     """
-    kinds: dict[str, ToolKind] = dict(INVENTED)
+    kinds = dict(INVENTED)
     gates = [rule for node in graph.nodes.values() for rule in rules_of_gate(node)]
-    for name in (*_named(gates), *_spoken_of(rules)):
+    named = [name for rule in gates for name in rule.tools if WILDCARDS.isdisjoint(name)]
+    for name in (*named, *_spoken_of(rules)):
         kinds.setdefault(name, "function")
-    return tuple([ToolSpec(name, f"{name}.", SCHEMA, kind) for name, kind in kinds.items()])
+    return tuple([ToolSpec(name, f"{name}.", dumps(SCHEMA), kind) for name, kind in kinds.items()])
 
 
 def rules_of_gate(node: Node[Any, Outcome]) -> tuple[Rule, ...]:
@@ -92,24 +196,15 @@ def rules_of_gate(node: Node[Any, Outcome]) -> tuple[Rule, ...]:
     return tuple([one for one in every if isinstance(one, Rule)])
 
 
-def _named(rules: Iterable[Rule]) -> Iterator[str]:
-    for rule in rules:
-        yield from (name for name in rule.tools if WILDCARDS.isdisjoint(name))
-
-
-def _half(content: object) -> int:
-    """Return half a checksum."""
-    return crc32(dumps(content).encode()) & RULES_MARK
-
-
-def _terms(rule: TemporalRule) -> tuple[object, ...]:
-    """Return what a rule says; why it says so changes no run."""
-    return (*words_of(rule), rule.times if isinstance(rule, AtMost) else "")
-
-
 def _spoken_of(rules: Rules) -> Iterator[str]:
     for rule in rules:
         for word in words_of(rule):
             kind, _, name = word.partition(":")
             if kind in {"tool", "approval"} and name and name != "*":
                 yield name
+
+
+def _terms(rule: TemporalRule) -> Iterator[str]:
+    """Yield the terms of a rule without its reason, which changes no run."""
+    yield from map(str, words_of(rule))
+    yield str(rule.times) if isinstance(rule, AtMost) else ""

@@ -18,8 +18,9 @@ from ..events import Event
 from ..frozen_fields import FrozenFields
 from ..node_protocol import Leave, Reaction, outcomes_of
 from ..outcomes import Aborted, AnsweredCalls, Final, Refused, Resend
-from ..run import Ending, EndReason, Measured, Run, StepResult, Turn, ended_by, evolve
+from ..run import Ending, EndReason, Measured, Run, RunRecord, ended_by, evolve
 from ..steering import taken_up
+from ..turn import StepResult, Turn
 from ..values import (
     AssistantMessage,
     FinishReason,
@@ -90,17 +91,18 @@ class Append(FrozenFields):
         new = _new(turn, results, kept) if turn.number < 0 else kept
         tool_errors, denials = _guarded(run, results)
         measured = Measured(len(run.messages) + 1, reply.usage.total_tokens)
+        step = () if turn.number < 0 else (recorded(turn, reply, results, kept),)
         run = evolve(
             run,
             messages=run.messages.append(*kept),
-            added=run.added.append(*new),
-            steps=run.steps
-            if turn.number < 0
-            else run.steps.append(recorded(turn, reply, results, kept)),
-            tool_errors=tool_errors,
-            denials=denials,
-            measured=measured if measured.tokens else run.measured,
             turn=_closed(turn),
+            counters=evolve(
+                run.counters,
+                tool_errors=tool_errors,
+                denials=denials,
+                measured=measured if measured.tokens else run.counters.measured,
+            ),
+            record=_with(run.record, new, step),
         )
         ends = bool(answer) or (bool(ending) and _ends(ending, results))
         return self._leave(run, turn, reply, ends=ends)
@@ -122,11 +124,9 @@ class Append(FrozenFields):
         run = evolve(
             run,
             messages=run.messages.append(*turn.notes),
-            added=run.added.append(*turn.notes),
-            steps=run.steps.append(*record),
-            tool_errors=tool_errors,
-            denials=denials,
             turn=_closed(turn),
+            counters=evolve(run.counters, tool_errors=tool_errors, denials=denials),
+            record=_with(run.record, turn.notes, record),
         )
         if turn.dropped:
             # Open calls of the caller's conversation wait in the turn, never in the history: it is
@@ -134,7 +134,7 @@ class Append(FrozenFields):
             run = taken_up(run, run.messages) or run
         if run.ending is not None:
             return Leave(run, _over(run.ending))
-        if turn.notes or turn.dropped or run.steering:
+        if turn.notes or turn.dropped or run.inbox.steering:
             return Leave(run, Resend())
         # The model was asked and had no room to answer: nothing is new that it could be asked.
         return Leave(ended_by(run, Ending(EndReason.CONTEXT_WINDOW)), Final())
@@ -147,7 +147,7 @@ class Append(FrozenFields):
             return Leave(run, _over(run.ending))
         if finish in {FinishReason.REFUSAL, FinishReason.CONTENT_FILTER}:
             return Leave(ended_by(run, Ending(ENDS[finish])), Refused())
-        waiting = bool(turn.notes or run.steering)
+        waiting = bool(turn.notes or run.inbox.steering)
         if turn.verdicts and (waiting or not ends):
             return Leave(run, AnsweredCalls())
         if waiting or (finish is FinishReason.PAUSE and not turn.calls):
@@ -165,9 +165,16 @@ def _over(ending: Ending) -> Final | Aborted:
     return Aborted() if ending.reason in BROKEN_OFF else Final()
 
 
+def _with(record: RunRecord, added: Sequence[Message], steps: Sequence[StepResult]) -> RunRecord:
+    return evolve(record, added=record.added.append(*added), steps=record.steps.append(*steps))
+
+
 def _paired(turn: Turn, reply: Reply) -> tuple[ToolResult, ...]:
     """Return one result a call: those that came, and a reason for each that did not."""
     slots = turn.results or (None,) * len(turn.calls)
+    known = tuple([one for one in slots if one is not None])
+    if len(known) == len(slots):
+        return known
     # The kernel has answered the calls that may have run.
     content = NOT_RUN.get(reply.finish_reason, CANCELLED)
     results: list[ToolResult] = []
@@ -242,9 +249,9 @@ def _guarded(run: Run[S], results: tuple[ToolResult, ...]) -> tuple[Mapping[str,
         if result.status != "ok":
             break
     else:
-        if not (run.tool_errors or run.denials):
-            return run.tool_errors, 0
-    return _errors(run.tool_errors, results), _denials(run.denials, results)
+        if not (run.counters.tool_errors or run.counters.denials):
+            return run.counters.tool_errors, 0
+    return _errors(run.counters.tool_errors, results), _denials(run.counters.denials, results)
 
 
 def _denials(count: int, results: tuple[ToolResult, ...]) -> int:

@@ -21,7 +21,7 @@ from ..latest_answer import answer_at_hand, sent_back, taken_further
 from ..limits import positive_number
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Accepted, Rejected
-from ..run import Run, evolve
+from ..run import Run, evolve, with_messages
 from ..values import ToolCall, UserMessage
 
 __all__ = ["Approve", "ApproveOutcome"]
@@ -106,12 +106,9 @@ class Approve(FrozenFields):
         if said is not APPROVED and not answer.strip():
             return self._rejected(run, "An edited answer has words.")
         told = UserMessage(said, origin=self.name)
-        run = evolve(
-            run,
-            messages=run.messages.append(told),
-            added=run.added.append(told),
-            approved=(run.turn.number, answer),
-        )
+        run = with_messages(run, told)
+        record = evolve(run.record, approved=(run.turn.number, answer))
+        run = evolve(run, record=record)
         return Leave(taken_further(run), Accepted())
 
     def _rejected(self, run: Run[S], reason: str) -> Leave[S, ApproveOutcome]:

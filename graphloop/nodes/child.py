@@ -17,8 +17,9 @@ from ..frozen_fields import FrozenFields
 from ..latest_answer import taken_further
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Answered, Failed
-from ..run import Ending, EndReason, Run, Turn, ended_by, evolve
+from ..run import Ending, EndReason, Run, ended_by, evolve
 from ..steering import heard
+from ..turn import Turn
 from ..values import AssistantMessage, FinishReason, Reply, TextPart, UserMessage
 
 __all__ = ["Child", "ChildOutcome"]

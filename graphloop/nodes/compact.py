@@ -7,7 +7,6 @@ stays whole. Once a turn, so that a window that is too small ends the run and no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, TypeVar
 
@@ -16,12 +15,11 @@ from ..contract import Cap, Contract
 from ..effects import CallModel, Effect, Invoke
 from ..events import CallbackReturned, Changes, EffectFailed, Event, Failure, ModelReplied
 from ..frozen_fields import FrozenFields
-from ..history import History
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Cannot, Compacted, Failed
-from ..run import Ending, EndReason, Measured, Run, ended_by, evolve
+from ..run import Ending, EndReason, Run, ended_by, evolve, with_conversation
 from ..tokens import Calibration, estimate
-from ..values import FinishReason, Message, ModelRequest, Settings, Usage
+from ..values import FinishReason, ModelRequest, Settings, Usage
 
 __all__ = ["SUMMARY_TOKENS", "Compact", "CompactOutcome"]
 
@@ -82,7 +80,7 @@ class Compact(FrozenFields):
             return Wait(run, (Invoke(run.next_effect, self.callback),))
         tokens, calibration = self._size(run, full=asked)
         pruned = prune(run.messages, self.compaction, calibration, tokens)
-        run = _shorter(run, pruned.messages) if pruned.layers else run
+        run = with_conversation(run, pruned.messages) if pruned.layers else run
         span = to_summarize(run.messages, self.compaction.keep_recent_turns)
         if pruned.enough or span is None or "summarize" not in self.compaction.layers:
             return self._leave(run, worked=bool(pruned.layers) or not asked)
@@ -108,12 +106,12 @@ class Compact(FrozenFields):
                 shorter = summarized(run.messages, span, said)
                 if len(shorter) == len(run.messages):
                     return self._leave(run, worked=_is_worth_asking(run))
-                return self._leave(_shorter(run, shorter), worked=True)
+                return self._leave(with_conversation(run, shorter), worked=True)
             case EffectFailed() if isinstance(answered, CallModel):
                 run = self._warned(_paid(run, event.spent.usage), event.failure.message)
                 return self._leave(run, worked=_is_worth_asking(run))
             case CallbackReturned(answer=Changes(messages=messages)):
-                changed = run if messages is None else _shorter(run, messages)
+                changed = run if messages is None else with_conversation(run, messages)
                 return self._leave(changed, worked=messages is not None or not run.turn.asked)
             case CallbackReturned(answer=answer):
                 found = f"{self.callback!r} answers with Changes; found {type(answer).__name__}"
@@ -127,7 +125,7 @@ class Compact(FrozenFields):
     def _size(self, run: Run[S], *, full: bool) -> tuple[int, Calibration]:
         """Return how long the conversation is, and how far the estimate of it was off."""
         assert self.compaction is not None, "it was looked at before"
-        counted = run.measured if run.measured.messages <= len(run.messages) else Measured()
+        counted = run.measured
         known = estimate(run.messages[: counted.messages])
         calibration = Calibration.of(known, counted.tokens)
         new = calibration.corrected(estimate(run.messages[counted.messages :]))
@@ -136,7 +134,7 @@ class Compact(FrozenFields):
 
     def _warned(self, run: Run[S], found: str) -> Run[S]:
         told = f"{self.name!r} had no summary to put in place of old messages: {found}"
-        return evolve(run, warnings=(*run.warnings, told))
+        return evolve(run, record=evolve(run.record, warnings=(*run.record.warnings, told)))
 
     def _leave(self, run: Run[S], *, worked: bool) -> Reaction[S, CompactOutcome]:
         if worked:
@@ -154,12 +152,8 @@ def _as_asked(settings: Settings, room: int) -> Settings:
 
 def _is_worth_asking(run: Run[S]) -> bool:
     """Whether a model may have room without a summary: it has not said no to what there is."""
-    return not run.turn.asked or not run.measured.messages
+    return not run.turn.asked or not run.counters.measured.messages
 
 
 def _paid(run: Run[S], usage: Usage) -> Run[S]:
     return evolve(run, turn=evolve(run.turn, usage=run.turn.usage + usage))
-
-
-def _shorter(run: Run[S], messages: Sequence[Message]) -> Run[S]:
-    return evolve(run, messages=History(messages), measured=Measured())

@@ -16,6 +16,7 @@ from itertools import repeat
 from typing import Final, Literal, TypeAlias, TypeVar, assert_never
 
 from ..allowance import (
+    NO_TOOL,
     answer,
     beyond,
     free,
@@ -33,9 +34,10 @@ from ..frozen_fields import FrozenFields
 from ..limits import whole_number
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Done, Held
-from ..run import Queue, Run, Turn, Verdict, evolve
+from ..run import Run, evolve
 from ..steering import hand_over, steered
 from ..temporal import describe_rule
+from ..turn import Queue, Turn, Verdict
 from ..values import (
     Message,
     ResultStatus,
@@ -54,6 +56,7 @@ S = TypeVar("S")
 ExecuteOutcome: TypeAlias = Done | Held | Aborted
 
 NOT_AGAIN: Final = "It is not known whether this call took effect; it is not run again."
+DONE: Final = Done()
 NO_GATE: Final = "Not run: no gate has let this call through."
 
 
@@ -94,6 +97,9 @@ class Execute(FrozenFields):
     def enter(self, run: Run[S], /) -> Reaction[S, ExecuteOutcome]:
         """Answer what does not run, and ask for the first calls."""
         turn = run.turn
+        if effects := self._all_at_once(run):
+            turn = evolve(turn, results=(None,) * len(effects), waiting=())
+            return Wait(evolve(run, turn=turn), effects)
         # What has a result already is never run again, however the table leads here.
         results = list(turn.results or (None,) * len(turn.calls))
         waiting: list[int] = []
@@ -108,13 +114,33 @@ class Execute(FrozenFields):
             return self._go_on(run, tuple(results), queued(turn, waiting))
         return self._issue(run, tuple(results), ())
 
+    def _all_at_once(self, run: Run[S]) -> tuple[CallTool, ...]:
+        """Return the effects of a turn whose calls may all run now; none if any has to wait."""
+        turn, effects = run.turn, list[CallTool]()
+        if turn.results or run.pending or run.setup.budget.tool_calls is not None:
+            return ()
+        if not len(turn.calls) == len(turn.verdicts) <= self.concurrency:
+            return ()
+        tools = {tool.name: tool for tool in turn.tools}
+        for place, (call, verdict) in enumerate(zip(turn.calls, turn.verdicts, strict=True)):
+            tool = tools.get(call.name, NO_TOOL)
+            if verdict is None or verdict.kind != "run" or tool.kind != "function" or tool.lock:
+                return ()
+            key = call_key(turn.number, place)
+            effects.append(CallTool(run.next_effect + place, key, _call(turn, place)))
+        return tuple(effects)
+
     def on(
         self, run: Run[S], event: Event, answered: Effect | None, /
     ) -> Reaction[S, ExecuteOutcome]:
         """Keep a result, and ask for the next call."""
+        if type(event) is ToolReturned and event.status != "unknown":
+            assert isinstance(answered, CallTool), "the kernel has looked"
+            result = _result(answered.key, answered.call, event.content, event.status)
+            return self._keep(run, result)
         match event, answered:
             case ToolReturned(status="unknown"), CallTool() if _may_ask(run, answered):
-                if rule := run.watch.forbids(answered.call.name, approved=True):
+                if rule := run.watch.monitor.forbids(answered.call.name, approved=True):
                     content = f"{NOT_AGAIN} Rule: {describe_rule(rule)}."
                     result = _result(answered.key, answered.call, content, "unknown")
                 else:
@@ -136,9 +162,12 @@ class Execute(FrozenFields):
                 return Leave(steered(run, event), Done())
             case _:
                 return Leave(run, Aborted())
-        turn = run.turn
-        index = call_place(result.key)
-        results = (*turn.results[:index], result, *turn.results[index + 1 :])
+        return self._keep(run, result)
+
+    def _keep(self, run: Run[S], result: ToolResult) -> Reaction[S, ExecuteOutcome]:
+        """Put a result into the slot of its call, and ask for the next call."""
+        turn, place = run.turn, call_place(result.key)
+        results = (*turn.results[:place], result, *turn.results[place + 1 :])
         return self._issue(run, results, turn.waiting)
 
     def _again(self, run: Run[S], place: int) -> Reaction[S, ExecuteOutcome]:
@@ -163,7 +192,7 @@ class Execute(FrozenFields):
             return Wait(run)
         if None in results:
             return Leave(run, Held())
-        return hand_over(run, tools_ran=True) if run.setup.attended else Leave(run, Done())
+        return hand_over(run, tools_ran=True) if run.setup.attended else Leave(run, DONE)
 
     def _go_on(
         self, run: Run[S], results: tuple[ToolResult | None, ...], queues: tuple[Queue, ...]

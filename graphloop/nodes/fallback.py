@@ -12,7 +12,8 @@ from ..errors import ConfigError
 from ..events import Event
 from ..node_protocol import Kind, Leave, Node, Reaction
 from ..outcomes import Failed, Outcome
-from ..run import Dialogue, Run
+from ..run import Run
+from ..turn import Dialogue
 
 __all__ = ["Fallback"]
 
@@ -80,9 +81,9 @@ class Fallback(Generic[S]):
 
     def on(self, run: Run[S], event: Event, answered: Effect | None, /) -> Reaction[S, Outcome]:
         """Have the node react that is at work."""
-        if run.counts.get(self._counter, 0):
+        if run.counters.by_node.get(self._counter, 0):
             return self.second.on(run, event, answered)
-        return self._settled(self.first.on(run, event, answered), run.dialogue)
+        return self._settled(self.first.on(run, event, answered), run.turn.dialogue)
 
     def _written(self, first: Contract, second: Contract, outcome: type[Outcome]) -> frozenset[str]:
         """Return what has been written for sure, by whichever of the two leaves by `outcome`."""

@@ -22,7 +22,7 @@ from ..events import Asked, CallbackReturned, EffectFailed, Event, Failure, Left
 from ..limits import whole_number
 from ..node_protocol import Kind, Leave, Reaction, Wait
 from ..outcomes import Aborted, Failed, Outcome, outcome_name
-from ..run import Ending, EndReason, Run, ended_by, evolve
+from ..run import Ending, EndReason, Run, ended_by, evolve, with_count
 from ..telling import told, unanswered
 
 __all__ = ["Function"]
@@ -121,7 +121,7 @@ class Function:
             case EffectFailed() if isinstance(answered, Invoke):
                 return _failed(run, event.failure)
             case _:
-                heard = heard_back(run, event, answered) if run.dialogue is not None else None
+                heard = heard_back(run, event, answered) if run.turn.dialogue is not None else None
                 return Leave(over(run), Aborted()) if heard is None else self._called(heard)
 
     def _called(self, run: Run[S]) -> Wait[S]:
@@ -129,8 +129,8 @@ class Function:
 
     def _asked(self, run: Run[S], ask: Ask, asks: Asks) -> Reaction[S, Outcome]:
         """Wish for what is asked, if that is within what the node promises, and the budget."""
-        assert run.dialogue is not None, "a node that may ask enters with a dialogue"
-        refused = asks.refusal(ask, run.dialogue.exchanges)
+        assert run.turn.dialogue is not None, "a node that may ask enters with a dialogue"
+        refused = asks.refusal(ask, run.turn.dialogue.exchanges)
         if refused is not None:
             return self._refused(run, refused)
         if spent := run.setup.budget.tripped(run.spent):
@@ -173,9 +173,9 @@ class Function:
         # Each node of the table keeps its own promise, also if several wrap the same function.
         within = "" if run.node == self.name else f"{run.node}/"
         key = f"outcome:{within}{self.name}.{word}"
-        taken = run.counts.get(key, 0)
+        taken = run.counters.by_node.get(key, 0)
         if taken < times:
-            return Leave(evolve(run, counts={**run.counts, key: taken + 1}), outcome)
+            return Leave(with_count(run, key, taken + 1), outcome)
         if self.capped is not None:
             return Leave(run, self.capped())
         found = f"node {run.node!r} may leave by {word!r} {times} times in a run, and did"

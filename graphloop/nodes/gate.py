@@ -24,8 +24,9 @@ from ..frozen_fields import FrozenFields
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Settled
 from ..policy import Rule, decide, denial, refuse_shadowed, untold
-from ..run import Run, Turn, Verdict, evolve
+from ..run import Run, evolve
 from ..temporal.monitor import Wanted, foreseen, refusal
+from ..turn import Turn, Verdict
 from ..values import ToolCall, call_key, call_place
 
 __all__ = ["Gate", "GateOutcome"]
@@ -36,6 +37,8 @@ GateOutcome: TypeAlias = Settled | Aborted
 
 RUN: Final = Verdict("run")
 ANSWERED: Final = Verdict("answered")
+CLEAR: Final = CallCheck()
+SETTLED: Final = Settled()
 TOO_LATE: Final = denial("the approval had expired.")
 
 
@@ -76,13 +79,15 @@ class Gate(FrozenFields):
 
     def enter(self, run: Run[S], /) -> Reaction[S, GateOutcome]:
         """Refuse what is not on offer, and have the rest checked; or ask about what was held."""
-        turn = run.turn
+        turn, offered = run.turn, _callable(run.turn)
+        unknown = [call for call in turn.calls if call.name not in offered]
+        if not (unknown or turn.verdicts or turn.results):
+            return self._check(run, turn.calls, tuple(range(len(turn.calls))))
         if any(
             one is not None and one.kind == "held" and one.gate == self.name
             for one in turn.verdicts
         ):
             return _ask(run)
-        offered = _callable(turn)
         verdicts: list[Verdict | None] = []
         places: list[int] = []
         nothing = (None,) * len(turn.calls)
@@ -100,12 +105,19 @@ class Gate(FrozenFields):
                 verdicts.append(_unknown(call, offered))
         if len(places) < len(verdicts):
             run = evolve(run, turn=evolve(turn, verdicts=tuple(verdicts)))
-        if not places:
-            return Leave(run, Settled())
-        if self.rules and self.rules not in turn.gated:
-            run = evolve(run, turn=evolve(run.turn, gated=(*turn.gated, self.rules)))
         calls = tuple([_as_decided(turn.calls[at], verdicts[at]) for at in places])
-        return Wait(run, (CheckCalls(run.next_effect, turn.number, calls, tuple(places)),))
+        return self._check(run, calls, tuple(places))
+
+    def _check(
+        self, run: Run[S], calls: tuple[ToolCall, ...], places: tuple[int, ...]
+    ) -> Reaction[S, GateOutcome]:
+        """Have these calls checked, if there are any, and by the rules of this gate as well."""
+        turn = run.turn
+        if not places:
+            return Leave(run, SETTLED)
+        if self.rules and self.rules not in turn.gated:
+            run = evolve(run, turn=evolve(turn, gated=(*turn.gated, self.rules)))
+        return Wait(run, (CheckCalls(run.next_effect, turn.number, calls, places),))
 
     def on(self, run: Run[S], event: Event, answered: Effect | None, /) -> Reaction[S, GateOutcome]:
         """Turn checks into verdicts or questions, and decisions into verdicts."""
@@ -129,6 +141,9 @@ class Gate(FrozenFields):
 
     def _checked(self, run: Run[S], checks: tuple[CallCheck, ...]) -> Reaction[S, GateOutcome]:
         turn = run.turn
+        if not turn.verdicts and checks.count(CLEAR) == len(turn.calls) and _is_ungated(run):
+            turn = evolve(turn, verdicts=(RUN,) * len(checks))
+            return Leave(evolve(run, turn=turn), SETTLED)
         remaining = iter(checks)
         verdicts: list[Verdict] = []
         for call, decided in zip(
@@ -140,12 +155,12 @@ class Gate(FrozenFields):
                 verdicts.append(self._judge_again(run, call, next(remaining), decided))
             else:
                 verdicts.append(decided)
-        if run.watch.automata:
+        if run.watch.monitor.automata:
             verdicts = _foreseen(run, verdicts)
         turn = evolve(turn, verdicts=tuple(verdicts))
         run = evolve(run, turn=turn)
         if all(one.kind != "held" for one in verdicts) or (not self.hold and _runs_first(turn)):
-            return Leave(run, Settled())
+            return Leave(run, SETTLED)
         return _ask(run)
 
     def _rejudge(self, run: Run[S], edited: CheckCalls, check: CallCheck) -> Verdict:
@@ -191,6 +206,11 @@ class Gate(FrozenFields):
             return RUN
         limits = [rule.ttl_s for rule in asking if rule.ttl_s is not None]
         return Verdict("held", ttl_s=min(limits, default=None), gate=self.name)
+
+
+def _is_ungated(run: Run[S]) -> bool:
+    """Whether no rule speaks of a call: its tool alone says whether a person is asked."""
+    return not (run.setup.rules or run.turn.gated or run.watch.monitor.automata)
 
 
 def _is_open(said: Verdict | None) -> bool:
@@ -251,7 +271,7 @@ def _foreseen(run: Run[S], verdicts: list[Verdict]) -> list[Verdict]:
         for at, one in enumerate(verdicts)
         if one.kind in {"run", "held"} and calls[at].name not in own
         # Another gate may have let it through, and it has counted then.
-        if call_key(run.turn.number, at) not in run.counted
+        if call_key(run.turn.number, at) not in run.watch.counted
     ]
     wanted = [
         Wanted(calls[at].name, asked=verdicts[at].kind == "held" or verdicts[at].asked)
@@ -259,7 +279,7 @@ def _foreseen(run: Run[S], verdicts: list[Verdict]) -> list[Verdict]:
     ]
     denied = {
         at: Verdict("deny", refusal(rule))
-        for at, rule in zip(open_at, foreseen(run.watch, wanted), strict=True)
+        for at, rule in zip(open_at, foreseen(run.watch.monitor, wanted), strict=True)
         if rule is not None and verdicts[at].kind == "held"
     }
     return [denied.get(at, one) for at, one in enumerate(verdicts)]
@@ -273,7 +293,7 @@ def _ask(run: Run[S]) -> Reaction[S, GateOutcome]:
     ]
     run = evolve(run, turn=evolve(run.turn, verdicts=tuple(verdicts)))
     questions = tuple(_questions(run))
-    return Wait(run, questions) if questions else Leave(run, Settled())
+    return Wait(run, questions) if questions else Leave(run, SETTLED)
 
 
 def _bounded(run: Run[S]) -> Run[S]:
@@ -362,4 +382,4 @@ def _decided(run: Run[S], key: str, verdict: Verdict) -> Run[S]:
 
 
 def _settled(run: Run[S]) -> Reaction[S, GateOutcome]:
-    return Wait(run) if run.pending else Leave(run, Settled())
+    return Wait(run) if run.pending else Leave(run, SETTLED)

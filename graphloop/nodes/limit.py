@@ -17,7 +17,7 @@ from ..latest_answer import taken_further
 from ..limits import whole_number
 from ..node_protocol import Leave, Reaction, outcomes_of
 from ..outcomes import Go, Stop
-from ..run import Ending, EndReason, Run, ended_by, evolve
+from ..run import Ending, EndReason, Run, ended_by, with_count
 
 __all__ = ["Limit", "LimitOutcome"]
 
@@ -65,11 +65,10 @@ class Limit(FrozenFields):
         """Count, and go on or stop."""
         if run.was_stopped:
             return Leave(run, Stop())
-        count, ending = run.counts.get(self._counter, 0), self._ending(run)
+        count, ending = run.counters.by_node.get(self._counter, 0), self._ending(run)
         if ending is not None:
             return Leave(ended_by(run, ending), Stop())
-        counted = evolve(run, counts={**run.counts, self._counter: count + 1})
-        return Leave(taken_further(counted), Go())
+        return Leave(taken_further(with_count(run, self._counter, count + 1)), Go())
 
     def on(
         self, run: Run[S], event: Event, answered: Effect | None, /
@@ -79,10 +78,10 @@ class Limit(FrozenFields):
 
     def _ending(self, run: Run[S]) -> Ending | None:
         """Return how the run ends if it must not go on."""
-        if run.stopping is not None:
-            return Ending(EndReason.ABORTED, (run.stopping or "aborted",))
+        if run.inbox.stopping is not None:
+            return Ending(EndReason.ABORTED, (run.inbox.stopping or "aborted",))
         if spent := run.setup.budget.tripped(run.spent):
             return Ending(EndReason.BUDGET, spent)
-        if run.counts.get(self._counter, 0) >= self.times:
+        if run.counters.by_node.get(self._counter, 0) >= self.times:
             return Ending(EndReason.STOP_CONDITION, (self.name,))
         return None

@@ -22,7 +22,8 @@ from ..latest_answer import answer_at_hand, sent_back
 from ..limits import whole_number
 from ..node_protocol import Leave, Reaction, outcomes_of
 from ..outcomes import Aborted, Unplanned
-from ..run import BranchRun, Run
+from ..run import Run
+from ..turn import BranchRun
 
 __all__ = ["MapOver", "MapOverOutcome"]
 

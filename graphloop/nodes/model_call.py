@@ -30,9 +30,10 @@ from ..outcomes import (
     Refused,
     Truncated,
 )
-from ..run import Ending, EndReason, Run, Turn, ended_by, evolve
+from ..run import Ending, EndReason, Run, ended_by, evolve
 from ..spending import Spent
 from ..steering import hand_over, steered
+from ..turn import Turn
 from ..values import FinishReason, ModelRequest, Reply, ToolCall
 
 __all__ = ["CALLS_MAX", "ModelCall", "ModelCallOutcome"]
@@ -78,8 +79,8 @@ class ModelCall(FrozenFields):
             GraphError: no turn is open.
         """
         turn, setup = run.turn, run.setup
-        if turn.number < 0 or (run.steps and run.steps[-1].index >= turn.number):
-            raise GraphError(run.graph, [_turnless(self.name)])
+        if turn.number < 0 or (run.record.steps and run.record.steps[-1].index >= turn.number):
+            raise GraphError("", [_turnless(self.name)])
         settings = setup.settings
         if turn.max_tokens is not None:
             settings = evolve(settings, max_tokens=turn.max_tokens)

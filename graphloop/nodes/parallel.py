@@ -16,7 +16,8 @@ from ..frozen_fields import FrozenFields
 from ..joins import BranchJoin, check_join
 from ..limits import whole_number
 from ..node_protocol import Reaction, outcomes_of
-from ..run import BranchRun, Run
+from ..run import Run
+from ..turn import BranchRun
 
 __all__ = ["Branch", "Parallel"]
 

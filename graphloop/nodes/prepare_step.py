@@ -15,13 +15,13 @@ from ..contract import Cap, Contract, Moves
 from ..effects import Effect, Invoke
 from ..events import CallbackReturned, Changes, EffectFailed, Event, Failure
 from ..frozen_fields import FrozenFields
-from ..history import History
 from ..latest_answer import taken_further
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Calls, Failed, Overflow, Ready
-from ..run import Ending, EndReason, Measured, Run, Turn, ended_by, evolve
+from ..run import Ending, EndReason, Run, ended_by, evolve, with_conversation
 from ..steering import heard, taken_up
 from ..tokens import estimate
+from ..turn import Turn
 from ..values import ToolChoice, ToolSpec, Usage
 
 __all__ = ["PrepareStep", "PrepareStepOutcome"]
@@ -70,7 +70,7 @@ class PrepareStep(FrozenFields):
     def enter(self, run: Run[S], /) -> Reaction[S, PrepareStepOutcome]:
         """Open a turn, and ask the user's function if there is one."""
         last = run.turn
-        if settling := _settling(run):
+        if (last.calls or last.number < 0) and (settling := _settling(run)):
             turn = evolve(settling.turn, tools=_offered(run.setup.tools, self.active_tools))
             return Leave(evolve(settling, turn=turn), Calls())
         if self.compaction is not None and not last.compacted and self._overflows(run):
@@ -93,7 +93,7 @@ class PrepareStep(FrozenFields):
     def _overflows(self, run: Run[S]) -> bool:
         """Whether the conversation is too long, by what the model last counted."""
         assert self.compaction is not None, "it was looked at before"
-        known = run.measured if run.measured.messages <= len(run.messages) else Measured()
+        known = run.measured
         tokens = known.tokens + estimate(run.messages[known.messages :])
         return self.compaction.due(tokens)
 
@@ -131,7 +131,7 @@ def _settling(run: Run[S]) -> Run[S] | None:
             given=last.given,
         )
         return evolve(run, turn=turn)
-    if last.number < 0 and not run.added:
+    if last.number < 0 and not run.record.added:
         return taken_up(run, run.messages)
     return None
 
@@ -156,5 +156,5 @@ def _changed(run: Run[S], changes: Changes, every_turn: tuple[str, ...] | None) 
     if changes.model is not None:
         turn = evolve(turn, model=changes.model)
     if changes.messages is not None:
-        run = evolve(run, messages=History(changes.messages), measured=Measured())
+        run = with_conversation(run, changes.messages)
     return evolve(run, turn=turn, setup=setup)

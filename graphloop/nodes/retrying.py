@@ -13,7 +13,8 @@ from ..events import Event
 from ..limits import whole_number
 from ..node_protocol import Kind, Leave, Node, Reaction
 from ..outcomes import Failed, Outcome
-from ..run import Dialogue, Run
+from ..run import Run
+from ..turn import Dialogue
 
 __all__ = ["Retrying"]
 
@@ -77,7 +78,7 @@ class Retrying(Generic[S]):
 
     def on(self, run: Run[S], event: Event, answered: Effect | None, /) -> Reaction[S, Outcome]:
         """Have the node react, and try again if that was its end."""
-        return self._settled(self.node.on(run, event, answered), run.dialogue)
+        return self._settled(self.node.on(run, event, answered), run.turn.dialogue)
 
     @property
     def _counter(self) -> str:
@@ -91,7 +92,7 @@ class Retrying(Generic[S]):
             if not isinstance(reaction, Leave) or type(reaction.outcome) not in self.after:
                 break
             run = reaction.run
-            count = run.counts.get(self._counter, 0)
+            count = run.counters.by_node.get(self._counter, 0)
             if count >= self.times or not may_try_again(run):
                 break
             run = attempted(run, self._counter, count + 1, self.node, talked)

@@ -33,6 +33,8 @@ MAX_TOOL_ERRORS = 3
 MAX_DENIALS = 5
 MAX_PAUSES = 10
 
+GO = Go()
+
 
 @dataclass(frozen=True)
 class StopCheck(FrozenFields):
@@ -103,11 +105,11 @@ class StopCheck(FrozenFields):
 
     def _decide(self, run: Run[S], asked: tuple[str, ...]) -> Reaction[S, StopCheckOutcome]:
         tripped = self._bounds(run)
-        if not tripped and run.steering:
-            return Leave(run, Go())
+        if not tripped and (run.inbox.steering or not (self.conditions or asked)):
+            return Leave(run, GO)
         conditions = [*self._conditions(run), *asked]
         if not tripped and not conditions:
-            return Leave(run, Go())
+            return Leave(run, GO)
         reason = tripped[0][0] if tripped else EndReason.STOP_CONDITION
         ending = Ending(reason, (*[name for _, name in tripped], *conditions))
         return Leave(ended_by(run, ending), Stop())
@@ -115,22 +117,24 @@ class StopCheck(FrozenFields):
     def _bounds(self, run: Run[S]) -> list[tuple[EndReason, str]]:
         """Return every bound that is reached, by rank."""
         tripped: list[tuple[EndReason, str]] = []
-        if run.stopping is not None:
-            tripped.append((EndReason.ABORTED, run.stopping or "aborted"))
-        for tool, count in run.tool_errors.items():
+        if run.inbox.stopping is not None:
+            tripped.append((EndReason.ABORTED, run.inbox.stopping or "aborted"))
+        for tool, count in run.counters.tool_errors.items():
             if count >= self.max_tool_errors:
                 tripped.append((EndReason.TOOL_ERRORS, f"tool_errors:{tool}"))
-        if run.denials >= self.max_denials:
+        if run.counters.denials >= self.max_denials:
             tripped.append((EndReason.DENIALS, "denials"))
         # A turn may end without a reply, and then leaves no step; it was taken all the same.
-        steps = len(run.steps)
+        steps = len(run.record.steps)
         if max(steps, run.turn.number + 1) >= self.max_steps:
             tripped.append((EndReason.MAX_STEPS, "max_steps"))
         if limits := run.setup.budget.tripped(run.spent):
             tripped += [(EndReason.BUDGET, limit) for limit in limits]
         # All calls used up is no end: the run may have made just those that it needed.
-        tripped += [(EndReason.BUDGET, limit) for limit in run.turn.beyond_budget]
-        if self._pauses(run, steps) > self.max_pauses:
+        if run.turn.beyond_budget:
+            tripped += [(EndReason.BUDGET, limit) for limit in run.turn.beyond_budget]
+        paused = steps and run.record.steps[-1].finish_reason is FinishReason.PAUSE
+        if paused and self._pauses(run, steps) > self.max_pauses:
             tripped.append((EndReason.MAX_PAUSES, "max_pauses"))
         return tripped
 
@@ -145,7 +149,7 @@ class StopCheck(FrozenFields):
         """Count the latest turns that paused, no further back than the bound."""
         pauses = 0
         while pauses < min(steps, self.max_pauses + 1):
-            if run.steps[-1 - pauses].finish_reason is not FinishReason.PAUSE:
+            if run.record.steps[-1 - pauses].finish_reason is not FinishReason.PAUSE:
                 break
             pauses += 1
         return pauses

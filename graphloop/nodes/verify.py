@@ -126,14 +126,12 @@ class Verify(FrozenFields):
         check, ending = self.checks[place], run.ending or Ending(EndReason.COMPLETED)
         if judged.accepted:
             return self._ask(run, place + 1)
-        sent_back = run.rejections.get(check.callback, 0)
+        sent_back = run.counters.rejections.get(check.callback, 0)
         if judged.retry and sent_back < check.retries:
             note = UserMessage(judged.feedback, origin=check.callback)
-            again = evolve(
-                run,
-                turn=evolve(run.turn, notes=(note,)),
-                rejections={**run.rejections, check.callback: sent_back + 1},
-            )
+            rejections = {**run.counters.rejections, check.callback: sent_back + 1}
+            counters = evolve(run.counters, rejections=rejections)
+            again = evolve(run, turn=evolve(run.turn, notes=(note,)), counters=counters)
             return Leave(ended_by(again, None), Rejected())
         if check.failure:
             failure = Failure(check.failure, judged.feedback)
@@ -148,9 +146,11 @@ def _accepted(run: Run[S]) -> Reaction[S, VerifyOutcome]:
 
     What follows is another question: its answer may be sent back as often as the first.
     """
-    queued = bool(run.steering or run.follow_ups)
+    queued = bool(run.inbox.steering or run.inbox.follow_ups)
     if not queued or run.ending is None or run.ending.reason not in ANSWERS:
         return Leave(run, Accepted())
-    if not run.steering:
-        run = evolve(run, steering=run.follow_ups[:1], follow_ups=run.follow_ups[1:])
-    return Leave(ended_by(evolve(run, rejections={}), None), FollowUp())
+    if not run.inbox.steering:
+        first, *rest = run.inbox.follow_ups
+        run = evolve(run, inbox=evolve(run.inbox, steering=(first,), follow_ups=tuple(rest)))
+    counters = evolve(run.counters, rejections={})
+    return Leave(ended_by(evolve(run, counters=counters), None), FollowUp())

@@ -1,97 +1,81 @@
-"""changes: two graphs in one picture: what is new, what is gone, and the way that got weaker.
+"""changes: two graphs in one picture: the rows that are new, those that are gone, and a loss.
 
-Drawn is the later graph, as it always is; what is gone is added to it, and stands last, so that
-what stayed keeps its place. From far, a line that is gone from inside a box is told in it.
+The picture is that of the later graph. What is gone is added last, so that what stayed keeps its
+place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import replace
-from typing import Final, TypeVar
+from typing import TypeVar
 
-from ..graph import Edge, Graph
-from ..proofs.difference import Difference
-from ..proofs.table_changes import TableChanges
-from ..proofs.verdict import Consequence
+from ..graph import Graph
+from ..proofs.compare import Comparison
+from ..proofs.written_changes import Change
 from ..views.drawing import Line, lines, notes
 from ..views.marks import Marks, Tone, Way
-from ..views.picture import Picture, Shape, Stroke, Word
-from .levels import DRAWS, Level, level_picture
+from ..views.picture import Picture, Shape, Stroke, Word, node_picture
+from .levels import level_picture
 
 __all__ = ["changes_picture"]
 
 S = TypeVar("S")
 
-NEW: Final = "(new)"
-GONE: Final = "(gone)"
 
+def changes_picture(before: Graph[S], after: Graph[S], found: Comparison) -> Picture:
+    """Return `after`, with the rows and nodes marked that were added and removed since `before`.
 
-def changes_picture(
-    before: Graph[S], after: Graph[S], found: Difference, level: Level = "node"
-) -> Picture:
-    """Return `after`, with what was added and removed since `before` marked in it.
-
-    The witness of the first thing that got weaker is numbered.
-
-    Args:
-        before: the earlier graph.
-        after: the later graph.
-        found: their difference.
-        level: how near it is seen.
+    The way that shows the first loss is numbered.
     """
-    changes = found.changes
-    marks = _marks(after, found)
-    drawn = level_picture(after, level, marks)
-    ids = {**DRAWS[level](after, marks, "")[1]}
-    for name in changes.nodes_removed:
+    marks = _marks(found)
+    drawn = level_picture(after, marks=marks)
+    ids = {**node_picture(after, marks, "")[1]}
+    gone: list[Shape] = []
+    for name in found.nodes_removed:
         ids[name] = f"gone{len(ids)}"
-    gone, inside = _gone(changes, ids)
-    shapes = [
-        replace(one, details=(*one.details, *inside.get(one.id, ()))) for one in drawn.shapes[:-1]
-    ]
-    for name in changes.nodes_removed:
         node = before.nodes[name]
-        shapes.append(Shape(ids[name], (name, GONE), node.kind, notes(node), "removed"))
-    new = {way for way, tone in marks.way_tones.items() if tone == "added"}
-    # A line between boxes stands for lines of several nodes: words say which of them are new.
-    there = drawn.strokes if level == "phase" else _apart(drawn.strokes, lines(after), new)
-    return replace(drawn, shapes=(*shapes, drawn.shapes[-1]), strokes=(*there, *gone))
+        gone.append(Shape(ids[name], (name, "(gone)"), node.kind, notes(node), "removed"))
+    joined: dict[tuple[str, str], list[Word]] = {}
+    for one in found.rows_removed:
+        joined.setdefault((ids[one.source], ids[one.target]), []).append(
+            Word(one.outcome, "(gone)")
+        )
+    strokes = [Stroke(*pair, tuple(words), "side", "removed") for pair, words in joined.items()]
+    new = {(one.source, one.outcome) for one in found.rows_added}
+    there = _apart(drawn.strokes, lines(after), new)
+    shapes = (*drawn.shapes[:-1], *gone, drawn.shapes[-1])
+    return replace(drawn, shapes=shapes, strokes=(*there, *strokes))
 
 
-def _marks(after: Graph[S], found: Difference) -> Marks:
-    changes = found.changes
-    new: list[Way] = [(one.source, one.outcome) for one in changes.edges_added]
-    words = dict.fromkeys(new, NEW)
-    for one in changes.rewired:
-        new.append((one.source, one.outcome))
-        words[new[-1]] = f"(was {one.before})"
+def _marks(found: Comparison) -> Marks:
+    was = {(one.source, one.outcome): one.target for one in found.rows_removed}
+    ways = [(one.source, one.outcome) for one in found.rows_added]
+    words = {way: f"(was {was[way]})" if way in was else "(new)" for way in ways}
     tones: dict[Way, Tone] = {}
-    for way, number in _numbered(found.verdict).items():
+    for way, number in _numbered(found.changes).items():
         words[way] = f"{words.get(way, '')} [{number}]".strip()
         tones[way] = "strong"
-    tones |= dict.fromkeys(new, "added")
-    node_words = dict.fromkeys(changes.nodes_added, NEW)
-    node_words |= {one.node: f"({one.what} changed)" for one in changes.nodes_changed}
-    added: Tone = "added"
-    verdict = "weaker" if found.weaker else "not weaker"
-    title = f"{found.before} -> {found.after}" if found.before != after.name else "changes"
+    tones |= dict.fromkeys(ways, "added")
+    nodes = {one.node: "(changed)" for one in found.changes if one.subject in {"node", "gate"}}
+    nodes |= dict.fromkeys(found.nodes_added, "(new)")
+    title = f"{found.before} -> {found.after}" if found.before != found.after else "changes"
     return Marks(
-        title=f"{title}: {verdict}",
-        nodes=node_words,
+        title=f"{title}: {'weaker' if found.weaker else 'not weaker'}",
+        nodes=nodes,
         ways=words,
-        node_tones=dict.fromkeys(node_words, added),
+        node_tones=dict.fromkeys(nodes, "added"),
         way_tones=tones,
     )
 
 
-def _numbered(verdict: Iterable[Consequence]) -> Mapping[Way, str]:
-    shown = next((one for one in verdict if one.effect == "weaker" and one.witness), None)
-    if shown is None:
-        return {}
+def _numbered(changes: Iterable[Change]) -> Mapping[Way, str]:
+    """Return the numbers of the lines along the way that shows the first loss."""
+    shown = next((one for one in changes if one.effect == "weaker" and one.outcomes), None)
     steps: dict[Way, str] = {}
-    for number, way in enumerate(zip(shown.witness, shown.outcomes, strict=False), 1):
-        steps[way] = f"{steps[way]}, {number}" if way in steps else str(number)
+    if shown is not None:
+        for number, way in enumerate(zip(shown.witness, shown.outcomes, strict=False), 1):
+            steps[way] = f"{steps[way]}, {number}" if way in steps else str(number)
     return steps
 
 
@@ -103,25 +87,6 @@ def _apart(strokes: Iterable[Stroke], drawn: Iterable[Line], new: Set[Way]) -> I
             yield stroke
             continue
         told = list(zip(stroke.words, ways, strict=True))
-        yield replace(stroke, words=tuple([word for word, is_new in told if not is_new]), tone=None)
-        fresh = tuple([word for word, is_new in told if is_new])
+        old, fresh = (tuple([one for one, new in told if new is side]) for side in (False, True))
+        yield replace(stroke, words=old, tone=None)
         yield replace(stroke, words=fresh, role="side", tone="added")
-
-
-def _gone(
-    changes: TableChanges, ids: Mapping[str, str]
-) -> tuple[list[Stroke], Mapping[str, list[str]]]:
-    """Return the lines that are gone, those of one pair as one, and those inside each box."""
-    gone = [*changes.edges_removed]
-    gone += [Edge(one.source, one.outcome, one.before) for one in changes.rewired]
-    joined: dict[tuple[str, str], dict[Word, None]] = {}
-    inside: dict[str, list[str]] = {}
-    for one in gone:
-        pair = ids[one.source], ids[one.target]
-        if pair[0] == pair[1] and one.source != one.target:
-            told = f"{one.source} {one.outcome} to {one.target} {GONE}"
-            inside.setdefault(pair[0], []).append(told)
-        else:
-            joined.setdefault(pair, {})[Word(one.outcome, GONE)] = None
-    strokes = [Stroke(*pair, tuple(words), "side", "removed") for pair, words in joined.items()]
-    return strokes, inside

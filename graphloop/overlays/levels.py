@@ -1,36 +1,49 @@
-"""levels: one graph from far, from near, and with all that is known of it.
+"""levels: one graph as boxes (`phase`), as its table (`node`), or with all details (`detail`).
 
-From far (`phase`), loops and agents are boxes, or the phases of a loop are; near by (`node`) stand
-the nodes of the table; `detail` tells what each of them promises, and draws what they run. Whatever
-is laid over a graph lies over it at every level.
+`detail` draws each node as a box with all that its contract says, on which the proofs rest, and
+draws the child graphs. Marks lie over a graph at every level.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
 from os import PathLike
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args
 
+from ..contract import ChildContract, Contract, contract_of
 from ..errors import ConfigError, nearest
 from ..graph import Graph
-from ..views.details import detailed_picture
+from ..node_protocol import Node
+from ..outcomes import Outcome, outcome_name
+from ..views.drawing import notes
 from ..views.family import Family
-from ..views.folded import folded_picture
 from ..views.marks import Marks
 from ..views.picture import Draw, Picture, family_picture, node_picture
 from ..views.render import is_machine, save, save_picture
 from ..views.theme import LIGHT, Theme
-from .phases import phases
+from .phases import phase_picture
 
-__all__ = ["DRAWS", "EXPAND_MAX", "LEVELS", "Level", "draw", "level_of", "level_picture"]
+__all__ = ["DRAWS", "LEVELS", "Level", "details", "draw", "level_of", "level_picture"]
+
+S = TypeVar("S")
 
 Level: TypeAlias = Literal["phase", "node", "detail"]
-"""How near a graph is seen."""
+"""How much of a graph is drawn."""
 
 LEVELS: Final[tuple[Level, ...]] = get_args(Level)
 
-EXPAND_MAX: Final = 16
+_EXPAND_MAX: Final = 16
 """How many graphs deep children are drawn."""
+
+_WIDTH: Final = 44
+"""How many characters a line in a node has before it is broken at a comma."""
+
+_WAITS: Final = {
+    "all": "waits for all of them",
+    "first": "waits for the first",
+    "collect": "waits for all, also for failures",
+}
 
 _PLAIN: Final = Marks()
 
@@ -45,7 +58,7 @@ def level_of(name: str) -> Level:
         if level == name:
             return level
     raise ConfigError(
-        f"expected a level of {', '.join(LEVELS)}, found {name!r}.{nearest(name, LEVELS)}"
+        f"level: expected {', '.join(LEVELS)}, found {name!r}.{nearest(name, LEVELS)}"
     )
 
 
@@ -56,16 +69,16 @@ def level_picture(
     *,
     expand: bool = False,
 ) -> Picture:
-    """Return what a diagram of a graph shows at a level.
+    """Return the diagram of a graph at a level.
 
     Args:
-        graph: the graph; with its agents, where they are known.
-        level: how near it is seen.
-        marks: what is laid over it.
-        expand: whether the graphs that its nodes run are drawn too; at `detail` they always are.
+        graph: the graph, or the graph with its agents.
+        level: how much of it is drawn.
+        marks: the overlay.
+        expand: whether child graphs are drawn too; `detail` always draws them.
     """
     family = Family(graph) if isinstance(graph, Graph) else graph
-    deep = EXPAND_MAX if expand or level == "detail" else 0
+    deep = _EXPAND_MAX if expand or level == "detail" else 0
     return family_picture(family, marks, expand=deep, draw=DRAWS[level])
 
 
@@ -84,26 +97,122 @@ def draw(
             which has all nodes and no other level.
     """
     seen = level_of(level)
-    if is_machine(path):
-        if seen != "node" or expand:
-            raise ConfigError(
-                f"expected level='node' for a state machine, which has all nodes and no agents of "
-                f"theirs, found {seen!r}{' with agents' if expand else ''}: leave it out."
-            )
-        save(graph, path)
-    else:
+    if not is_machine(path):
         save_picture(level_picture(graph, seen, expand=expand), path, theme)
+        return
+    if seen != "node" or expand:
+        raise ConfigError(
+            f"level: expected 'node' for a state machine, which has all nodes and no agents of "
+            f"theirs, found {seen!r}{' with agents' if expand else ''}. Fix: leave it out."
+        )
+    save(graph, path)
 
 
-def _phase_picture(
+def details(node: Node[S, Outcome]) -> Iterator[str]:
+    """Yield the facts about a node, a line each: its kind, its contract, its outcomes' fields."""
+    yield f"{node.kind}: {type(node).__name__}"
+    contract = contract_of(node)
+    if contract is None:
+        yield "promises nothing"
+    else:
+        for line in (*_effects(contract), *_data(contract), *_caps(contract)):
+            yield from _broken(line)
+        for child in contract.children:
+            yield from _broken(_child(child))
+    for note in notes(node):
+        yield from _broken(note)
+    for outcome in sorted(node.outcomes, key=outcome_name):
+        if carried := _fields(outcome):
+            yield from _broken(f"{outcome_name(outcome)}({carried})")
+
+
+def _detailed_picture(
     graph: Graph[Any], marks: Marks, prefix: str
 ) -> tuple[Picture, Mapping[str, str]]:
-    return folded_picture(graph, phases(graph), marks, prefix)
+    drawn, ids = node_picture(graph, marks, prefix)
+    names = {place: name for name, place in ids.items()}
+    shapes = [
+        shape
+        if shape.kind is None
+        else replace(shape, notes=(), details=tuple(details(graph.nodes[names[shape.id]])))
+        for shape in drawn.shapes
+    ]
+    return replace(drawn, shapes=tuple(shapes)), ids
 
 
 DRAWS: Final[Mapping[Level, Draw]] = {
-    "phase": _phase_picture,
+    "phase": phase_picture,
     "node": node_picture,
-    "detail": detailed_picture,
+    "detail": _detailed_picture,
 }
-"""What draws one graph at each level."""
+"""The function that draws one graph at each level."""
+
+
+def _effects(contract: Contract) -> Iterator[str]:
+    if contract.model_calls is None:
+        yield "may ask models any number of times"
+    elif contract.model_calls:
+        times = "once" if contract.model_calls == 1 else f"{contract.model_calls:,} times"
+        yield f"asks a model {times} at most"
+    if contract.tools:
+        yield "runs tools"
+    if contract.asks:
+        yield "may wait for a person"
+    known = {child.name for child in contract.children}
+    if agents := [agent for agent in contract.agents if agent not in known]:
+        yield f"runs {', '.join(agents)}"
+    if contract.join is not None:
+        yield _WAITS[contract.join]
+
+
+def _data(contract: Contract) -> Iterator[str]:
+    for word, touched in (("reads", contract.reads), ("writes", contract.writes)):
+        if touched is None:
+            yield f"{word} anything of the state"
+        elif touched:
+            yield f"{word} {', '.join(sorted(touched))}"
+
+
+def _caps(contract: Contract) -> Iterator[str]:
+    for outcome, cap in sorted(contract.caps.items(), key=lambda item: outcome_name(item[0])):
+        times = "never" if cap.never else f"at most {cap.times:,}x"
+        since = f" in a {'/'.join(sorted(cap.resets))}" if cap.resets and not cap.never else ""
+        yield f"{outcome_name(outcome)} {times}{since}"
+
+
+def _child(child: ChildContract) -> str:
+    runs = "any number of times" if child.runs is None else f"{child.runs:,}x"
+    words = [f"runs {child.name}" if child.runs == 1 else f"runs {child.name} {runs} at most"]
+    if child.many:
+        words.append("side by side")
+    if child.budget is not None:
+        words.append("on a budget of its own")
+    if child.gate_rules is not None:
+        words.append("by rules of its own")
+    for word, touched in (("reads", child.reads), ("writes", child.writes)):
+        if touched:
+            words.append(f"{word} {' '.join(sorted(touched))}")
+    return ", ".join(words)
+
+
+def _fields(outcome: type[Outcome]) -> str:
+    """Return the fields of an outcome with their annotations."""
+    if not is_dataclass(outcome):
+        return ""
+    return ", ".join(f"{each.name}: {_type(each.type)}" for each in fields(outcome))
+
+
+def _type(annotation: object) -> str:
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation)
+
+
+def _broken(line: str) -> Iterator[str]:
+    """Yield a line in pieces that are short enough, as far as it has commas."""
+    row = ""
+    for word in line.split(", "):
+        joined = f"{row}, {word}" if row else word
+        if row and len(joined) > _WIDTH:
+            yield f"{row},"
+            joined = f"  {word}"
+        row = joined
+    yield row

@@ -1,4 +1,4 @@
-"""proof: what is wrong with a graph, and what its gates guard, laid over its diagram."""
+"""proof: the findings of the checker and the region behind the gates, as marks."""
 
 from __future__ import annotations
 
@@ -12,91 +12,85 @@ from ..node_protocol import Kind
 from ..proofs.dominance import Dominance
 from ..proofs.ground import Ground
 from ..proofs.report import Finding, Report
-from ..views.family import Family, kin
+from ..views.family import Family, members
 from ..views.marks import Marks, Tone, Way
 
 __all__ = ["proof_marks"]
 
 S = TypeVar("S")
 
-GUARDS: Final[frozenset[Kind]] = frozenset({"gate", "human"})
+_GUARDS: Final[frozenset[Kind]] = frozenset({"gate", "human"})
 
 
-def proof_marks(
-    graph: Graph[S], report: Report, *, finding: int = 0, family: Family | None = None
-) -> Marks:
+def proof_marks(graph: Graph[S], report: Report, *, family: Family | None = None) -> Marks:
     """Return a report on `graph` as marks for its diagram.
 
-    One witness is followed: its lines are thick and numbered. The nodes that findings are about are
-    red, with the codes; lines that lead back into a cycle without a bound are, too. Shaded is what
-    no run arrives at without having passed a gate, or a person.
+    The witness of the first finding that has a path is thick and numbered. Nodes with findings are
+    red, with the codes; so are lines that lead back into a cycle without a bound. Shaded are the
+    nodes that every run reaches through a gate or a person.
 
     Args:
-        graph: what the report is about.
+        graph: the graph.
         report: the report.
-        finding: which finding's witness is followed, among those whose witness is a path.
-        family: the graph with its agents, for what was found in those that were proven with it.
+        family: the graph with its agents, for findings in the agents.
     """
-    return _marks(family or Family(graph), report.findings, finding, len(report.findings))
+    return _marks(family or Family(graph), report.findings, len(report.findings))
 
 
-def _marks(family: Family, findings: Sequence[Finding], finding: int, count: int) -> Marks:
+def _marks(family: Family, findings: Sequence[Finding], count: int) -> Marks:
     graph = family.graph
-    here = [one for one in findings if one.node in graph.nodes]
-    paths = [one for one in here if one.outcomes]
-    shown = paths[finding] if finding < len(paths) else None
+    here = [finding for finding in findings if finding.node in graph.nodes]
+    paths = [finding for finding in here if finding.outcomes]
+    shown = paths[0] if paths else None
     steps: dict[Way, list[str]] = {}
-    for number, way in enumerate(_ways(shown), 1):
+    for number, way in enumerate(_ways(shown) if shown else (), 1):
         steps.setdefault(way, []).append(str(number))
     words = {way: f"[{', '.join(numbers)}]" for way, numbers in steps.items()}
     tones: dict[Way, Tone] = dict.fromkeys(steps, "strong")
-    for one in paths:
-        if one.code == "GL4":
-            back = _back(graph, one)
+    for finding in paths:
+        if finding.code == "GL4":
+            back = _back(graph, finding)
             tones[back] = "alarm"
             words[back] = f"{words.get(back, '')} (no bound)".strip()
-    node_tones: dict[str, Tone] = dict.fromkeys(
-        shown.witness if shown is not None else (), "strong"
-    )
-    node_tones |= {one.node: "alarm" for one in here}
-    codes: dict[str, list[str]] = {}
-    for one in here:
-        if one.code not in codes.setdefault(one.node, []):
-            codes[one.node].append(one.code)
+    node_tones: dict[str, Tone] = dict.fromkeys(shown.witness if shown else (), "strong")
+    node_tones |= {finding.node: "alarm" for finding in here}
+    codes: dict[str, dict[str, None]] = {}
+    for finding in here:
+        codes.setdefault(finding.node, {})[finding.code] = None
     guarded = _guarded(graph)
-    told = _title(count, shown)
+    title = _title(count, shown)
     return Marks(
-        title=f"{told}; shaded: behind a gate" if guarded else told,
+        title=f"{title}; shaded: behind a gate" if guarded else title,
         nodes={name: ", ".join(some) for name, some in codes.items()},
         ways=words,
         node_tones=node_tones,
         way_tones=tones,
         shaded=guarded,
-        children=dict(_below(family, findings)),
+        children=dict(_children(family, findings)),
     )
 
 
-def _below(family: Family, findings: Sequence[Finding]) -> Iterator[tuple[tuple[str, str], Marks]]:
-    """Yield what was found in each graph that nodes run; the checker names a node `child/node`."""
-    for one in kin(family):
-        contract = contract_of(family.graph.nodes[one.node])
-        children = () if contract is None else contract.children
-        proven = {*(child.name for child in children), *family.graph.called}
-        if one.name not in proven:
-            yield (one.node, one.name), Marks(title="not checked along")
+def _children(
+    family: Family, findings: Sequence[Finding]
+) -> Iterator[tuple[tuple[str, str], Marks]]:
+    """Yield the marks of each child graph; the checker names a node in it `child/node`."""
+    for node, name, child in members(family):
+        contract = contract_of(family.graph.nodes[node])
+        known = () if contract is None else contract.children
+        if name not in {*(promised.name for promised in known), *family.graph.called}:
+            yield (node, name), Marks(title="not checked")
             continue
-        within = f"{one.name}/"
+        within = f"{name}/"
         own = [
-            replace(each, node=each.node.removeprefix(within))
-            for each in findings
-            if each.node.startswith(within)
+            replace(finding, node=finding.node.removeprefix(within))
+            for finding in findings
+            if finding.node.startswith(within)
         ]
-        yield (one.node, one.name), _marks(one.family, own, 0, len(own))
+        yield (node, name), _marks(child, own, len(own))
 
 
-def _ways(finding: Finding | None) -> Iterator[Way]:
-    if finding is not None:
-        yield from zip(finding.witness, finding.outcomes, strict=False)
+def _ways(finding: Finding) -> Iterator[Way]:
+    yield from zip(finding.witness, finding.outcomes, strict=False)
 
 
 def _back(graph: Graph[Any], finding: Finding) -> Way:
@@ -109,11 +103,11 @@ def _back(graph: Graph[Any], finding: Finding) -> Way:
 
 
 def _title(count: int, shown: Finding | None) -> str:
-    told = "no problem found" if not count else "1 problem" if count == 1 else f"{count} problems"
-    return told if shown is None else f"{told}; numbered: {shown.code} at {shown.place}"
+    found = "no problem found" if not count else "1 problem" if count == 1 else f"{count} problems"
+    return found if shown is None else f"{found}; numbered: {shown.code} at {shown.place}"
 
 
 def _guarded(graph: Graph[Any]) -> frozenset[str]:
     passed = Dominance(Ground(graph))
-    guards = {name for name, node in graph.nodes.items() if node.kind in GUARDS}
+    guards = {name for name, node in graph.nodes.items() if node.kind in _GUARDS}
     return frozenset(name for name in graph.nodes if passed.before(name) & guards)

@@ -43,7 +43,7 @@ USES_MAX: Final = 64
 """How many uses of graphs are told one by one."""
 
 BUDGET: Final = "budget"
-"""Which of a graph's facts is the budget of each of its runs."""
+"""The option of a graph's runs that is the budget of each."""
 
 
 @final
@@ -183,7 +183,7 @@ def _use(
 
 def _spendable(graph: Graph[Any], given: Budget | None) -> Budget | None:
     """Return what a run of a graph may spend that is given so much: its own budget holds too."""
-    own = graph.facts.get(BUDGET)
+    own = graph.run_options.get(BUDGET)
     if not isinstance(own, Budget):
         return given
     return own if given is None else given.tightened(own)

@@ -33,7 +33,7 @@ __all__ = ["LINES_MAX", "RULES", "Decision", "Status", "decided", "rules_given",
 S = TypeVar("S")
 
 RULES: Final = "rules"
-"""Which of a graph's facts are the rules that its runs are given."""
+"""The option of a graph's runs that holds their rules."""
 
 LINES_MAX: Final = 200_000
 """How many lines are walked for all rules together; then a search proves nothing, and says so.
@@ -75,7 +75,7 @@ class Decision:
 
 def rules_given(graph: Graph[S]) -> Rules:
     """Return the temporal rules of a graph, and those that its runs are given."""
-    given = graph.facts.get(RULES)
+    given = graph.run_options.get(RULES)
     return graph.rules & given if isinstance(given, Rules) else graph.rules
 
 

@@ -104,9 +104,9 @@ def answers(functions: Functions, run: Run[S], *, said: bool = True) -> Iterator
     """Yield what may happen next to a run that waits; with `said`, a person may say more."""
     effect, at = run.pending[min(run.pending)], run.at + 1
     yield from _answered(functions, effect, at)
-    if said and not run.follow_ups:
+    if said and not run.inbox.follow_ups:
         yield events.Queued(at, UserMessage("more"), follow_up=True)
-    if said and not run.steering:
+    if said and not run.inbox.steering:
         yield events.Queued(at, UserMessage("wait"))
     yield events.EffectFailed(at, effect.id, FAILURES[0])
     yield events.Cancelled(at, "simulated")

@@ -1,8 +1,8 @@
-"""The Anthropic Messages wire, bound to one model. Pure: what is sent and read, not how.
+"""The Anthropic Messages wire, bound to one model. Pure: formats, not transport.
 
 Encoding is in `anthropic_encode` (messages) and `anthropic_head` (settings and tools), decoding in
-`anthropic_decode`, the meaning of failures in `refusals`. Servers of others that speak this wire
-(llama.cpp among them) are within what these files expect.
+`anthropic_decode`, the meaning of failures in `refusals`. Other servers of this wire (llama.cpp
+among them) work as well.
 """
 
 from __future__ import annotations

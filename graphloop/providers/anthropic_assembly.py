@@ -1,7 +1,7 @@
 """Content blocks of a streamed Anthropic turn, each assembled from its own deltas.
 
-A block knows its start, takes deltas in any number, and is a part in the end. Blocks may overlap,
-so nothing here knows of other blocks. What this file does not understand it keeps as JSON.
+A block knows its start, takes any number of deltas, and becomes a part. Blocks may overlap, so no
+block knows of others. Unknown fields are kept as JSON.
 A field of the wrong type raises TypeError, KeyError or AttributeError; the decoder reports it.
 """
 
@@ -21,15 +21,15 @@ class Block(Protocol):
     """A content block under assembly."""
 
     def opened(self) -> Delta | None:
-        """Return what the block's start already shows."""
+        """Return the deltas of the block's start."""
         ...
 
     def push(self, delta: JsonObject) -> Delta | None:
-        """Take one delta; return what it shows."""
+        """Take a delta; return the deltas to show."""
         ...
 
     def closed(self) -> Delta | None:
-        """End the block; return what is still to be shown. Calling it again shows nothing."""
+        """End the block; return its remaining deltas. A second call returns none."""
         ...
 
     def part(self) -> AssistantPart:
@@ -38,7 +38,7 @@ class Block(Protocol):
 
 
 def text_or_thinking(start: JsonObject) -> Block | None:
-    """Return the assembly of a block the model wrote for people to read, or None."""
+    """Return the assembly of a block of text or thinking, or None."""
     match start.get("type"):
         case "text":
             return TextBlock(start)
@@ -144,7 +144,7 @@ class _RedactedBlock:
 
     def part(self) -> AssistantPart:
         extra = _extra(self._start, "type", "data")
-        # Without data it could not be told from thinking, so it stays the block it is.
+        # Without data it would look like thinking, so it stays opaque.
         return ReasoningPart("", "", self._data, extra) if self._data else _opaque(self._start)
 
 
@@ -180,7 +180,7 @@ class CallBlock:
 
     @property
     def is_whole(self) -> bool:
-        """Whether its end has come, or its arguments are an object: nothing can follow that."""
+        """Whether its end has come, or its arguments are a whole object."""
         return self._closed or is_object_text(self._joiner.text)
 
     def part(self) -> ToolCall:

@@ -31,13 +31,13 @@ WIRE = "anthropic"
 
 
 def system_block(message: SystemMessage) -> str:
-    """Return instructions that came after the start: as text, for this wire hoists all others."""
+    """Return later instructions as a text block: this wire moves system messages to the top."""
     content = message.content
     return _text_block(f"<system>\n{content}\n</system>") if content.strip() else ""
 
 
 def user_blocks(message: UserMessage) -> list[str]:
-    """Return the blocks of what a person said."""
+    """Return the blocks of a user message."""
     return _blocks_of(message.content)
 
 

@@ -1,8 +1,8 @@
-"""The container that Anthropic's server tools work in: told in one turn, sent with the next.
+"""The container of Anthropic's server tools: a turn reports it, the next request sends it.
 
-Without it a turn that paused in mid-work cannot go on, and files that the model wrote are gone
-(CONTRACT §5.6). The turn's message keeps the id, so the history alone says what to send, in any
-process. A container that the caller names is left alone, and `null` asks for a new one.
+Without it a paused turn cannot go on, and files that the model wrote are gone (CONTRACT §5.6). The
+turn's message keeps the id, so any process can send it from the history. A container that the
+caller names wins, and `null` asks for a new one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _FIELD = "container"
 
 
 def kept_container(container: object) -> str:
-    """Return what a message keeps of the `container` that its turn told, as JSON text."""
+    """Return the JSON text that a message keeps of its turn's `container`."""
     told = container.get("id") if is_object(container) else None
     return json_text({_FIELD: told}) if isinstance(told, str) and told else ""
 
@@ -35,21 +35,21 @@ def container_in(message: AssistantMessage, *, place: str) -> str:
 
 
 def names_container(options: JsonObject) -> bool:
-    """Whether the caller's options say which container it is: by its id, or that it is a new one.
+    """Whether the caller's options choose the container: by its id, or a new one.
 
-    An object without an id says only what is to be loaded into it (skills).
+    An object without an id only lists skills to load.
     """
     said = options.get(_FIELD, {})
     return not is_object(said) or bool(said.get("id"))
 
 
 def container_of(request: ModelRequest) -> JsonObject | None:
-    """Return the fields to send beside the id of the container; None where none is to be sent.
+    """Return the fields to send beside the id of the container; None to send no container.
 
-    That is so where the caller named one, and where no tool is offered that the server runs.
+    None is sent where the caller chose one, and where the request offers no server tools.
 
     Raises:
-        ConfigError: the options are not such as can be sent.
+        ConfigError: the options cannot be sent.
     """
     options, server_tools = options_of(request.settings, {})
     offered = server_tools or any(spec.kind == "provider" for spec in request.tools)
@@ -60,7 +60,7 @@ def container_of(request: ModelRequest) -> JsonObject | None:
 
 
 def container_field(fields: JsonObject | None, told: str) -> str:
-    """Return the member to send: `fields` and the id that was `told`, whichever there are."""
+    """Return the member to send: `fields`, and the id of `told` if there is one."""
     if fields is None or not (fields or told):
         return ""
     value = {**fields, "id": told} if told and fields else fields or told

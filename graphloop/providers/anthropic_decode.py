@@ -1,8 +1,8 @@
 """The decoder of the Anthropic Messages wire: server-sent events to deltas and one reply.
 
 Blocks are assembled by their index, for servers let them overlap. The stream is an answer only
-after `message_stop`, and only if each call is whole and it said why it stopped. What comes before
-`message_start` or after the stop is noise of proxies and is ignored, and a second `message_start`
+after `message_stop`, and only if each call is whole and a stop reason came. Events before
+`message_start` or after the stop are noise of proxies and are ignored; a second `message_start`
 starts the answer over.
 """
 
@@ -46,7 +46,7 @@ class AnthropicDecoder:
     def __init__(self) -> None:
         self._content_started = False
         self._complete = False
-        # Of all calls shown, also those of an answer that started over: a listener has seen them.
+        # Counts all shown calls, also those of an answer that started over.
         self._calls_shown = 0
         self._handlers: dict[object, Callable[[JsonObject], _Shown]] = {
             "message_start": self._on_message_start,
@@ -69,7 +69,7 @@ class AnthropicDecoder:
         self._flowing_index = 0
 
     def feed(self, event: ServerEvent) -> _Shown:
-        """Take one event; return what the listener may see at once, and what is spent if told.
+        """Take an event; return the deltas to show at once, and the usage if it reports one.
 
         Raises:
             BadReply: the event is not of this wire.
@@ -98,7 +98,7 @@ class AnthropicDecoder:
         """Return the whole answer.
 
         Raises:
-            StreamTruncated: `message_stop` has not come, or no reason to stop.
+            StreamTruncated: `message_stop` or a stop reason has not come.
         """
         if not self._complete:
             seen = f"{len(self._blocks)} block(s)" if self._started else "no message_start"
@@ -177,9 +177,9 @@ class AnthropicDecoder:
         return OpaqueBlock(start)
 
     def _fall_back(self, start: JsonObject) -> None:
-        """Go on with the model that takes over; the one that declined asks for nothing any more.
+        """Go on with the fallback model; the calls of the model that declined are dropped.
 
-        The API wants its calls left out when the turn is sent back, and no results for them.
+        The API wants neither these calls nor results for them when the turn is sent back.
         """
         self._blocks = [one for one in self._blocks if not isinstance(one[1], CallBlock)]
         successor = start.get("to")
@@ -215,7 +215,7 @@ class AnthropicDecoder:
         if not self._started:
             return ()
         is_open = any(isinstance(one, CallBlock) and not one.is_whole for _, one in self._blocks)
-        # The calls of a reply that says itself that it was cut never run.
+        # The calls of a reply with a cut stop reason never run.
         if is_open and self._message.get("stop_reason") != "max_tokens":
             raise StreamTruncated(
                 "tool_use: expected content_block_stop before message_stop, found none: the "
@@ -226,7 +226,7 @@ class AnthropicDecoder:
         return tuple(delta for delta in rest if delta is not None)
 
     def _merge_usage(self, usage: JsonObject | None) -> _Shown:
-        """Replace what is said anew: counts are cumulative, and an absent one says nothing."""
+        """Replace repeated counts: they are cumulative, and an absent count changes nothing."""
         if usage is None:
             return ()
         self._usage |= {key: value for key, value in usage.items() if value is not None}
@@ -241,7 +241,7 @@ class AnthropicDecoder:
 
 
 def _is_error(name: str, fields: JsonObject) -> bool:
-    """Whether an event of no kind known here reports an error, in whatever form."""
+    """Whether an event of an unknown kind reports an error, in any form."""
     kind = fields.get("type")
     if kind == "error" or fields.get("error"):
         return True
@@ -276,11 +276,11 @@ def _usage(fields: JsonObject) -> Usage:
 
 
 def _server_tool_calls(requests: object) -> int:
-    """Return how often the server ran a tool itself, of whatever kind: each kind has its count."""
+    """Return how often the server ran a tool itself: the sum over all kinds."""
     return sum(_count(requests, kind) for kind in requests) if is_object(requests) else 0
 
 
 def _count(fields: object, key: str) -> int:
     value = fields.get(key) if is_object(fields) else None
-    # True is an int to Python, but not to those who read the journal.
+    # True is an int to Python, but not to a reader of the journal.
     return value if isinstance(value, int) and value is not True and value > 0 else 0

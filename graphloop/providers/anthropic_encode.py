@@ -45,7 +45,7 @@ _is_wire_id = re.compile(r"[a-zA-Z0-9_-]{1,64}").fullmatch
 
 @final
 class AnthropicEncoder:
-    """Encodes the requests of one run; remembers what it has encoded."""
+    """Encodes the requests of one run, and keeps the encoded messages."""
 
     def __init__(self, model: str, *, max_tokens_default: int) -> None:
         self._model = model
@@ -59,7 +59,7 @@ class AnthropicEncoder:
         """Return the request body in parts.
 
         Raises:
-            ConfigError: a setting, tool or message that this wire cannot say.
+            ConfigError: this wire has no form for a setting, tool or message.
         """
         if not self._messages.is_beginning_of(request.messages):
             self._messages = _EncodedMessages()
@@ -69,7 +69,7 @@ class AnthropicEncoder:
             self._messages = _EncodedMessages()
             raise
         head = self._head_bytes(request)
-        # Behind the messages: the beginning of the request stays the same when it becomes known.
+        # Behind the messages: the start of the request stays the same when the id is known.
         container = container_field(self._container, self._messages.container)
         end = self._messages.tail() + utf8(f"]{container}}}")
         return [head, *self._messages.parts, end]
@@ -107,14 +107,14 @@ class _EncodedMessages:
         self._said: list[str] = []
 
     def is_beginning_of(self, messages: Sequence[Message]) -> bool:
-        """Whether `messages` continue, object for object, what is encoded here."""
+        """Whether `messages` continue the encoded messages, object for object."""
         known = self._known
         if isinstance(messages, History) and isinstance(known, History):
             return messages.starts_with(known)
         return len(messages) >= len(known) and all(map(is_, messages, known))
 
     def grow(self, messages: Sequence[Message]) -> None:
-        """Encode the messages that are new; those encoded before must be their beginning."""
+        """Encode the new messages; `messages` starts with the encoded ones."""
         start = len(self._known)
         for position, message in enumerate(messages[start:], start):
             self._add(message, position)

@@ -1,6 +1,6 @@
-"""The event that nearly every event of the Anthropic wire is: a little more of the same text.
+"""The most frequent event of the Anthropic wire: more of the same text.
 
-Read by its own types it costs less than reading any event does; all others are refused here.
+Reading it by its own types costs less than reading any event; this module refuses all others.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _decode = Decoder(_BlockDelta).decode
 
 
 def more_text(data: bytes, index: int) -> str | None:
-    """Return the text of an event that goes on with the block at `index`, or None for any other."""
+    """Return the text of an event that extends the block at `index`, or None."""
     try:
         event = _decode(data)
     except (DecodeError, UnicodeDecodeError, RecursionError):

@@ -1,7 +1,7 @@
-"""Everything an Anthropic Messages request says before its messages: settings, tools, system.
+"""The fields of an Anthropic request before its messages: settings, tools, system.
 
-Fields have one fixed order, so equal requests give equal bytes. Tools that the server runs itself
-are sent by their own definitions; those among the provider options stand behind the request's own.
+Fields have a fixed order, so equal requests give equal bytes. Server tools are sent by their own
+definitions; those of the provider options stand behind the request's own.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def head_fields(request: ModelRequest, *, model: str, system: str, max_tokens_de
     """Return the members of the request object before `messages`, joined by commas.
 
     Raises:
-        ConfigError: a setting, tool or option that this wire cannot say.
+        ConfigError: this wire has no form for a setting, tool or option.
     """
     settings = request.settings
     options, server_tools = options_of(settings, _OWNED)

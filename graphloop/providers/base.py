@@ -3,8 +3,8 @@
 A **wire** is pure: its encoder turns a request into bytes, its decoder turns server-sent events
 into deltas and one reply. A **provider** performs the exchange. Streaming is the only path; a
 buffered answer is the drained stream. The last item of every stream is one `Reply`; a stream that
-cannot end with one raises a `ProviderError` and has said nothing final. What it has spent until
-then is told on the way, for a turn that does not end is paid for as well.
+cannot end with a reply raises a `ProviderError`, and its deltas are void. It reports its usage on
+the way, for the caller also pays for a turn that does not end.
 """
 
 from __future__ import annotations
@@ -70,15 +70,15 @@ class Restarted(Struct, frozen=True, gc=False):
 
 
 Live: TypeAlias = Delta | Restarted
-"""What a listener learns of a model call before its reply."""
+"""The items of a model call before its reply that a listener sees."""
 
 
 class UsageSoFar(Struct, frozen=True, tag_field="type", tag="usage-so-far", gc=False):
-    """What a stream has cost until now, told before its end: for turns that never have one.
+    """The usage of a stream so far, for turns that never end.
 
-    Each replaces the one before it. A decoder counts its own stream; a session counts the attempts
-    that failed before it as well, and so does an attempt that failed and told no usage of its own.
-    It is no delta: nobody is shown it.
+    Each replaces the previous item. A decoder counts its own stream; a session adds the failed
+    attempts before it, also when an attempt fails without a usage of its own. It is no delta:
+    listeners do not see it.
     """
 
     usage: Usage
@@ -89,22 +89,21 @@ StreamItem: TypeAlias = Live | UsageSoFar | Reply
 
 
 class ServerEvent(Struct, frozen=True, gc=False):
-    """One server-sent event: its `event:` name (empty when absent) and its joined `data:`."""
+    """A server-sent event: its `event:` name (empty when absent) and its joined `data:`."""
 
     name: str
     data: bytes
 
 
 class Encoder(Protocol):
-    """Encodes the requests of one run; remembers the bytes of messages it has encoded before."""
+    """Encodes the requests of one run, and keeps the bytes of encoded messages."""
 
     def encode(self, request: ModelRequest) -> list[bytes]:
         """Return the request body in parts; their join is one JSON object.
 
-        Nothing but what the messages themselves say (a container to go on in) follows them in the
-        body, so as long as a run only appends, everything up to the end of the last message is a
-        byte prefix of the next request of that run. Only messages not seen before are encoded;
-        the work is O(what is new).
+        Only data from the messages themselves (the id of a container) follows them in the body. So
+        while a run only appends, all bytes up to the end of the last message are a prefix of its
+        next request. The encoder encodes each message once: the work depends on the new messages.
         """
         ...
 
@@ -113,9 +112,9 @@ class Decoder(Protocol):
     """Decodes the events of one stream."""
 
     def feed(self, event: ServerEvent) -> Iterable[Live | UsageSoFar]:
-        """Take one event; return what the listener may see at once, and what is spent if told.
+        """Take an event; return the deltas to show at once, and the usage if it reports one.
 
-        `Restarted` makes void what the same stream has shown before it.
+        `Restarted` makes the earlier deltas of the same stream void.
 
         Raises:
             BadReply: the event's JSON does not parse or is not of this wire.
@@ -125,7 +124,7 @@ class Decoder(Protocol):
 
     @property
     def content_started(self) -> bool:
-        """Whether any content has come: from here on a retry makes void what was seen."""
+        """Whether any content has come: from then on a retry makes shown deltas void."""
         ...
 
     @property
@@ -143,7 +142,7 @@ class Decoder(Protocol):
 
 
 class Wire(Protocol):
-    """One wire format, bound to one model. Pure; shared by all runs."""
+    """A wire format, bound to one model. Pure; all runs share it."""
 
     @property
     def name(self) -> str:
@@ -178,15 +177,15 @@ class Wire(Protocol):
 
 
 class ModelSession(Protocol):
-    """A provider's memory of one run: what it has encoded already."""
+    """A provider's memory of one run: the messages that it has encoded."""
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
         """Ask the model; yield deltas as they come and, last, exactly one `Reply`.
 
         A session that asks again after content yields `Restarted` before the new deltas.
-        Where the wire tells what is spent before the end, `UsageSoFar` stands between them. The
-        usage of the reply is of all attempts, also of those that failed before it.
-        Closing the generator early closes the connection.
+        Where the wire reports usage before the end, `UsageSoFar` comes in between. The usage of the
+        reply counts all attempts, also those that failed before it. Closing the generator early
+        closes the connection.
 
         Raises:
             ProviderError: the model could not be asked or did not answer completely.
@@ -195,7 +194,7 @@ class ModelSession(Protocol):
 
 
 class Provider(Protocol):
-    """A model that can be asked: the seam for everyone who brings their own."""
+    """A model: the seam for providers of your own."""
 
     @property
     def label(self) -> str:

@@ -1,7 +1,7 @@
-"""One HTTP request and what comes back: the bytes, and what it means when they fail to come.
+"""One HTTP request and its response: the bytes, or the error if they do not come.
 
-Owns the reading of one response under a `Watch`, and the translation of everything that can go
-wrong on the way into `ProviderError`s. Retries nothing; that is the session's business.
+Reads one response under a `Watch`, and translates each failure on the way into a `ProviderError`.
+It retries nothing: the session does.
 """
 
 from __future__ import annotations
@@ -33,37 +33,37 @@ __all__ = ["Exchange"]
 T = TypeVar("T")
 
 BODY_BYTES_MAX = 65_536
-"""How much is kept of an answer that is no stream of events."""
+"""How many bytes are kept of an answer that is no stream of events."""
 
 ERROR_BODY_S = 2.0
-"""How long to wait for the body of an error: the status has said the most of it."""
+"""How long to wait for the body of an error; its status is known by then."""
 
 DRAIN_S = 0.05
-"""How long to wait, after the terminal marker, for the end that makes a connection reusable."""
+"""How long to wait after the terminal marker for the end, which frees the connection."""
 
 REPLY_BYTES_MAX = 128 * 2**20
-"""How much a whole reply may take: three times what 128,000 tokens do, one by one."""
+"""The most bytes of a reply: three times those of 128,000 tokens, sent one by one."""
 
 EVENT_BYTES_MAX = 16 * 2**20
-"""How much may come without the end of an event: more than any image that a model draws."""
+"""The most bytes of one event: more than any image that a model draws."""
 
 QUOTE_BYTES = 200
 
 
 @final
 class Exchange:
-    """One attempt at a model call. `close` it, whatever `open` did.
+    """An attempt at a model call. The caller closes it, also if `open` failed.
 
     Attributes:
         decoder: the wire's decoder of this response.
-        items: what `begin` decoded; to be passed on first.
-        events: what `begin` received and did not decode; to be decoded next.
-        spent: the usage that was told last.
+        items: the items that `begin` decoded; the caller passes them on first.
+        events: the events that `begin` received and did not decode; the caller decodes them next.
+        spent: the usage that the server reported last.
         ended: whether the response has ended.
     """
 
     _read: Callable[[], Awaitable[bytes]]
-    """Reads the next bytes; there from the moment there is a response."""
+    """Reads the next bytes; set with the response."""
 
     def __init__(self, wire: Wire, watch: Watch) -> None:
         self.decoder = wire.decoder()
@@ -80,14 +80,14 @@ class Exchange:
         self._status = 0
         self._headers: Mapping[str, str] = {}
         self._bytes = self._unended = 0
-        # What came before the first event: it tells what the answer is when none comes.
+        # The bytes before the first event: they explain an answer without events.
         self._head: bytes | None = b""
 
     async def open(self, client: httpx.AsyncClient, request: httpx.Request, now: float) -> None:
         """Send `request`; afterwards the server has agreed to answer it.
 
         Raises:
-            ProviderError: it has not, or it could not be reached.
+            ProviderError: the server refused, or could not be reached.
         """
         self._watch.attempt()
         self._host, self._now = request.url.host, now
@@ -108,8 +108,8 @@ class Exchange:
     async def begin(self) -> bool:
         """Receive until the reply's content has started, or all of it came: then return True.
 
-        Return False as soon as the usage is told before that: `spent` holds it, and `begin` is
-        to be called again. An attempt that fails now is paid for, so its price must be known.
+        Return False as soon as the server reports usage before that: `spent` holds it, and the
+        caller calls `begin` again. The caller pays for an attempt that fails from then on.
 
         Raises:
             ProviderError: no content has come, and none will.
@@ -152,7 +152,7 @@ class Exchange:
         return events
 
     async def drain(self) -> None:
-        """Give the response a moment to end: a connection can only be used again after that."""
+        """Wait a moment for the response to end: only then the connection is reusable."""
         self._watch.at_most(DRAIN_S)
         with suppress(ProviderError, StopAsyncIteration):
             while True:
@@ -181,7 +181,7 @@ class Exchange:
             watch.end()
 
     async def _body(self) -> bytes:
-        """Return what can be had of an error's body: its status is known already."""
+        """Return as much of an error's body as comes in time."""
         body = b""
         self._watch.at_most(ERROR_BODY_S)
         with suppress(ProviderError, StopAsyncIteration):
@@ -190,10 +190,10 @@ class Exchange:
         return body[:BODY_BYTES_MAX]
 
     def _decode_to_content(self, events: list[ServerEvent]) -> bool:
-        """Decode up to the event that starts the content, and leave the rest for the listener.
+        """Decode up to the event that starts the content, and keep the rest for the listener.
 
-        What is shown must not be lost to an error further on in the same chunk. Nor must what is
-        spent: return whether an event told it before the content, which ends the decoding, too.
+        An error later in the same chunk must lose neither shown deltas nor usage. Usage before the
+        content ends the decoding too: then return True.
         """
         for at, event in enumerate(events):
             items = self.decoder.feed(event)
@@ -218,9 +218,9 @@ class Exchange:
             self._head = None
 
     def _last_events(self) -> list[ServerEvent]:
-        """Return the event that no empty line ended, if it is whole.
+        """Return the last event if it is whole but lacks its empty line.
 
-        Whether a stream may end there is for the decoder to say: what came before may suffice.
+        The decoder decides whether a stream may end there.
         """
         events = self._sse.close()
         if not (events or self._head is None or self._begins_stream(self._head)):
@@ -242,14 +242,14 @@ class Exchange:
         return error
 
     def _begins_stream(self, head: bytes) -> bool:
-        """Whether these first bytes are of a stream of events, though no event is whole yet."""
+        """Whether these first bytes start a stream of events, with no whole event yet."""
         if not head.strip():  # A stream that was cut before its first event.
             return self._headers.get("content-type", "").startswith("text/event-stream")
         start = head.lstrip(b"\xef\xbb\xbf\r\n")
         return start.startswith((b":", b"data:", b"event:", b"id:", b"retry:"))
 
     def _no_stream(self, head: bytes) -> ProviderError:
-        """Return what a successful answer without any event means: an error, but which?"""
+        """Return the error that a successful answer without any event means."""
         if is_report(head):
             return self._failure(head)
         return BadReply(
@@ -278,7 +278,7 @@ class Exchange:
 
 
 def _is_whole(data: bytes) -> bool:
-    """Whether the last bytes of a stream are all there: JSON, or the one marker that is none."""
+    """Whether the last data of a stream is complete: JSON, or the marker that is no JSON."""
     try:
         parse_json(data)
     except ValueError:

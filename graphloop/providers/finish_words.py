@@ -1,8 +1,8 @@
 """The words by which servers end an answer: one closed table for each wire.
 
-Each word stands beside the services that say it. A word in capitals means what it means in small
-letters. A word that no table holds says nothing: its calls never run, and its text is told with a
-warning. A word that says the server broke off ends no answer at all.
+Each word stands beside the services that send it. Capitals do not matter. An unknown word ends an
+answer without meaning: its calls never run, and its text comes with a warning. A word for a server
+that broke off ends no answer at all.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["ANTHROPIC", "CHAT", "Word", "meaning", "worst"]
 
 
 class Word(NamedTuple):
-    """What a word means, None where the server broke off, and the services that say it."""
+    """The meaning of a word (None: the server broke off), and the services that send it."""
 
     means: FinishReason | None
     said_by: str
@@ -77,11 +77,11 @@ BADNESS: Final[Mapping[FinishReason | None, int]] = {
     FinishReason.CONTENT_FILTER: 3,
     None: 4,
 }
-"""How bad a word's meaning is; those that are not here end an answer well."""
+"""How bad a meaning is; meanings that are not here end an answer well."""
 
 
 def worst(words: Mapping[str, Word], said: str, word: str) -> str:
-    """Return the worse of two words of one answer, the later one where they are alike."""
+    """Return the worse of two words of one answer; of equals the later."""
     before, after = [
         BADNESS.get(words.get(one.lower(), UNKNOWN).means, 0) for one in (said or word, word)
     ]
@@ -89,7 +89,7 @@ def worst(words: Mapping[str, Word], said: str, word: str) -> str:
 
 
 def meaning(words: Mapping[str, Word], raw: str) -> FinishReason:
-    """Return what a server's last word means; the empty one stands for none.
+    """Return the meaning of a server's last word; an empty text means no word.
 
     Raises:
         StreamTruncated: the server broke off.

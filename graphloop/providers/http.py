@@ -1,8 +1,8 @@
-"""Perform the exchange of any wire over HTTP: send, retry, time, read, and never guess.
+"""The exchange of any wire over HTTP: connections, time limits and retries.
 
-Owns connections, time limits and retries; knows nothing of what a wire says. A stream that breaks
-is an error, never an answer: only the decoder's terminal marker makes a reply. A request that is
-sent again after content says so first, for a listener may have seen some of it.
+This module does not know the meaning of a wire's events. A stream that breaks is an error, never an
+answer: only the decoder's terminal marker makes a reply. A retry after content announces itself
+first, for a listener may have seen some of it.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ __all__ = ["Endpoint", "HttpProvider", "HttpSession", "Retries", "Timeouts", "Wo
 _UNTOLD = Usage(untold_attempts=1)
 
 _KEY_PART_MIN = 8
-"""So many characters of a key are too much; a key of fewer is a word like any other."""
+"""How many characters of a key may not be shown; a shorter key may be any word."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a wire is spoken, and the key to it. The key never shows in a `repr` or an error."""
+    """The URL of a server, and its key, which no `repr` and no error shows."""
 
     base_url: str
     api_key: str = field(default="", repr=False)
@@ -58,7 +58,7 @@ class Endpoint:
                 f"base_url: expected only scheme, host and path, found more at {url.host!r}. "
                 "A key belongs into api_key, not into the URL."
             )
-        # httpx would quote the whole header in its complaint, key and all.
+        # httpx would quote the whole header in its error, with the key.
         if not (self.api_key.isascii() and self.api_key.isprintable()) or " " in self.api_key:
             raise ConfigError(
                 "api_key: expected printable ASCII without spaces, found a space, a line break "
@@ -66,7 +66,7 @@ class Endpoint:
             )
 
     def hide_key(self, error: ProviderError) -> None:
-        """Take the key out of `error` and its causes: servers repeat it, and journals last."""
+        """Remove the key from `error` and its causes: servers repeat it, and journals keep it."""
         link: BaseException | None = error if self.api_key else None
         while link is not None:
             link.args = tuple(
@@ -78,7 +78,7 @@ class Endpoint:
 @final
 @dataclass(frozen=True, slots=True)
 class World:
-    """What a provider needs of the world beside the network, so that tests can bring their own.
+    """Sleep, randomness and clock of a provider; tests replace them.
 
     Attributes:
         sleep: waits before a retry.
@@ -96,12 +96,12 @@ class HttpProvider:
     """A model behind HTTP, on any wire; shared by all runs of an event loop, or of several.
 
     Args:
-        wire: what is said.
-        endpoint: where, and with which key.
-        label: the `"provider:model"` string; by default made of the wire's own names.
-        timeouts: the limits of one model call; `Timeouts()` when left out.
-        retries: how often one model call may be sent; `Retries()` when left out.
-        world: sleep, chance and clock; the real ones when left out.
+        wire: the format of requests and replies.
+        endpoint: the server, and its key.
+        label: the `"provider:model"` string; by default from the wire's own names.
+        timeouts: the limits of one model call; `Timeouts()` by default.
+        retries: how often one model call may be sent; `Retries()` by default.
+        world: sleep, randomness and clock; the real ones by default.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class HttpProvider:
         self.timeouts = timeouts or Timeouts()
         self.retries = retries or Retries()
         self.world = world or World()
-        # A connection lives and dies with its event loop; so does a client.
+        # A connection belongs to its event loop, and so does a client.
         self._clients: dict[asyncio.AbstractEventLoop, _Client] = {}
 
     def __repr__(self) -> str:
@@ -157,14 +157,14 @@ class HttpProvider:
         await exchange.open(client, self._request(client, body), self.world.now())
 
     def hide_key(self, error: ProviderError) -> None:
-        """Take the endpoint's key out of `error`."""
+        """Remove the endpoint's key from `error`."""
         self._endpoint.hide_key(error)
 
     def _request(self, client: httpx.AsyncClient, body: bytes) -> httpx.Request:
         headers = {
             "content-type": "application/json",
             "accept": "text/event-stream",
-            # A compressed stream comes late: whoever compresses waits for more.
+            # A compressed stream comes late: the compressor waits for more bytes.
             "accept-encoding": "identity",
             **self._wire.headers(self._endpoint.api_key),
         }
@@ -175,7 +175,7 @@ class HttpProvider:
         known = self._clients.get(loop)
         if known is not None and not known.client.is_closed:
             return known.client
-        for other in list(self._clients):  # Other threads may add theirs meanwhile.
+        for other in list(self._clients):  # Other threads may add clients meanwhile.
             if other.is_closed():
                 self._clients.pop(other, None)
         keeper = _keep(self._new_client())
@@ -187,12 +187,12 @@ class HttpProvider:
         plain = self._url.scheme == "http"
         return httpx.AsyncClient(
             # Plain HTTP needs no trust store (15 ms). A context without one refuses, should a
-            # proxy in between want TLS after all: it fails, but it does not trust anybody.
+            # proxy in between want TLS after all: it fails, but trusts no server.
             verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else _trust_store(),
             timeout=httpx.Timeout(None, connect=self.timeouts.connect_s or None),
-            # A run that waits in a queue of ours looks like a slow server: no such queue.
+            # No queue: a run that waits in a queue of ours would look like a slow server.
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=100),
-            # What a server sets in one run is no business of another's.
+            # A cookie of one run must not reach another.
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
         )
 
@@ -208,8 +208,8 @@ class _Client:
 async def _keep(client: httpx.AsyncClient) -> AsyncGenerator[httpx.AsyncClient, None]:
     """Yield `client`; close it at the end, at the latest when the event loop ends.
 
-    Nobody can close a connection once its loop is closed. But before `asyncio.run` closes a loop
-    it ends the loop's generators, so one that waits at its `yield` is told in time.
+    A closed loop cannot close its connections. But `asyncio.run` ends the loop's generators before
+    it closes the loop, so this generator resumes from its `yield` in time.
     """
     async with client:
         yield client
@@ -221,7 +221,7 @@ def _trust_store() -> ssl.SSLContext:
 
 
 def _without(key: str, text: str) -> str:
-    """Return `text` without `key`, and without its beginning where a quotation cut it."""
+    """Return `text` without `key`, also where a quotation cut the key off."""
     if len(key) < _KEY_PART_MIN:
         return re.sub(rf"(?<!\w){re.escape(key)}(?!\w)", "***", text)
     for form in (key, repr(key)[1:-1]):
@@ -232,7 +232,7 @@ def _without(key: str, text: str) -> str:
 
 @final
 class HttpSession:
-    """A provider's memory of one run: the bytes of the messages it has sent before."""
+    """A provider's memory of one run: the bytes of sent messages."""
 
     def __init__(self, provider: HttpProvider) -> None:
         self._provider = provider
@@ -241,10 +241,10 @@ class HttpSession:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
         """Ask the model; yield deltas as they come and, last, exactly one `Reply`.
 
-        A stream that breaks after its content has begun is asked for again, as often as `Retries`
-        allows: `Restarted` makes the deltas before it void. `UsageSoFar` comes whenever the server
-        says what is spent; it and the reply's usage count all attempts. Closing the generator
-        early closes the connection.
+        A stream that breaks after content is asked for again, as often as `Retries` allows:
+        `Restarted` makes the deltas before it void. `UsageSoFar` comes whenever the server reports
+        usage; it and the reply's usage count all attempts. Closing the generator early closes the
+        connection.
 
         Raises:
             ProviderError: the model could not be asked or did not answer completely.
@@ -287,7 +287,7 @@ class HttpSession:
 
 @final
 class _Attempts:
-    """The attempts of one model call, and what those that failed have cost."""
+    """The attempts of one model call, and the usage of the failed attempts."""
 
     def __init__(self, provider: HttpProvider, body: bytes) -> None:
         self._provider = provider
@@ -299,12 +299,12 @@ class _Attempts:
 
     @property
     def content_started(self) -> bool:
-        """Whether any content of the attempt under way has come."""
+        """Whether any content of the current attempt has come."""
         return self._exchange is not None and self._exchange.decoder.content_started
 
     @property
     def is_untold(self) -> bool:
-        """Whether the attempt under way has shown content, and its server told no usage."""
+        """Whether the current attempt has content, and no reported usage."""
         exchange = self._exchange
         return exchange is not None and self.content_started and exchange.spent == Usage()
 
@@ -312,7 +312,7 @@ class _Attempts:
         """Return the next attempt, which the server has agreed to answer.
 
         Raises:
-            ProviderError: it has not.
+            ProviderError: the server refused.
         """
         self._count += 1
         self._exchange = Exchange(self._provider.wire, self._watch)
@@ -320,7 +320,7 @@ class _Attempts:
         return self._exchange
 
     async def again(self, error: ProviderError) -> bool:
-        """End the attempt that failed; return whether another is due, after the wait for it."""
+        """End the failed attempt; wait, and return True, if another attempt is due."""
         retries, world = self._provider.retries, self._provider.world
         wait_s = retries.wait_s(self._count, error, world.jitter())
         if not (retries.allows(self._count, error) and self._watch.allows(wait_s)):
@@ -330,13 +330,13 @@ class _Attempts:
         return True
 
     def decoded(self, decoder: Decoder, events: Iterable[ServerEvent]) -> Iterable[StreamItem]:
-        """Yield what the events say; most of it are deltas, which cost no call."""
+        """Yield the items of the events; most are deltas, which cost no call."""
         for event in events:
             for item in decoder.feed(event):
                 yield self.counted(item) if type(item) is UsageSoFar else item
 
     def counted(self, item: StreamItem) -> StreamItem:
-        """Return `item`, with the usage of the attempts that failed if it tells any."""
+        """Return `item`; if it holds usage, with that of the failed attempts."""
         match item:
             case UsageSoFar() if self._exchange is not None:
                 self._exchange.spent = item.usage
@@ -344,14 +344,14 @@ class _Attempts:
             case Reply() if self._spent == Usage():
                 return item
             case Reply():
-                # Alone, a usage of nothing says so itself.
+                # Without failed attempts, the item is right as it is.
                 told = item.usage if item.usage.total_tokens else item.usage + _UNTOLD
                 return evolve(item, usage=self._spent + told)
             case _:
                 return item
 
     async def close(self) -> None:
-        """End the attempt under way, if there is one, and keep what it has cost."""
+        """End the current attempt, if any, and keep its usage."""
         exchange, self._exchange = self._exchange, None
         if exchange is not None:
             self._spent += exchange.spent

@@ -1,6 +1,6 @@
-"""Tool calls of one turn, put together from the fragments the OpenAI chat wire streams.
+"""Tool calls of one turn, assembled from the fragments of the OpenAI chat wire.
 
-Servers disagree on what says which call a fragment belongs to. Proxies count from 1, Mistral sends
+Servers disagree on how a fragment names its call. Proxies count from 1, Mistral sends
 no index, Gemini's compatible endpoint sends every call at index 0 under a new id, some send no id
 at all, some every call at index 0 under one id. Calls are therefore counted here, in the order they
 appear; an id is never a key by itself where there is an index, for ids repeat within a turn.
@@ -23,12 +23,12 @@ _FUNCTION_FIELDS: Final = frozenset({"name", "arguments"})
 
 @final
 class CallDraft:
-    """One call while its fragments come. Nothing is shown before its name is known."""
+    """A call while its fragments come; its deltas wait until its name is known."""
 
     __slots__ = ("_arguments", "_extra", "_shown", "_waiting", "id", "index", "name")
 
     def __init__(self, index: int) -> None:
-        """Begin call `index` of the turn, counted from 0."""
+        """Start call `index` of the turn, counted from 0."""
         self.index = index
         self.id = ""
         self.name = ""
@@ -52,7 +52,7 @@ class CallDraft:
         self._show(self._arguments.push(piece) if piece else "", deltas, final=False)
 
     def ends_before(self, fragment: JsonObject) -> bool:
-        """Whether `fragment` begins another call: it names one, and this one is whole."""
+        """Whether `fragment` starts another call: it has a name, and this call is whole."""
         function = as_object(fragment.get("function"), "tool_calls[].function")
         name = _word(function.get("name"))
         if not (name and self.name):
@@ -62,7 +62,7 @@ class CallDraft:
         return another and is_object_text(self._arguments.text)
 
     def flush(self, deltas: list[Delta]) -> None:
-        """Show what has been held back: the turn ends here."""
+        """Return the deltas held back, at the end of the turn."""
         self._show(self._arguments.flush(), deltas, final=True)
 
     def call(self) -> ToolCall:
@@ -88,13 +88,13 @@ class CallAssembler:
     __slots__ = ("_at_index", "_by_id", "_drafts")
 
     def __init__(self) -> None:
-        """Begin a turn without calls."""
+        """Start a turn without calls."""
         self._drafts: list[CallDraft] = []
         self._at_index: dict[int, CallDraft] = {}
         self._by_id: dict[tuple[int | None, str], CallDraft] = {}
 
     def add(self, fragment: JsonObject, deltas: list[Delta]) -> CallDraft | None:
-        """Take a fragment; return the draft if it began a new call."""
+        """Take a fragment; return the draft if it started a new call."""
         at = fragment.get("index")
         index = at if isinstance(at, int) else None
         call_id = _word(fragment.get("id"))
@@ -111,7 +111,7 @@ class CallAssembler:
         return draft if new else None
 
     def flush(self, deltas: list[Delta]) -> None:
-        """Show what any call has held back."""
+        """Return the deltas held back by any call."""
         for draft in self._drafts:
             draft.flush(deltas)
 

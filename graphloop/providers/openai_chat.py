@@ -1,8 +1,8 @@
-"""The OpenAI chat-completions wire, and everything that calls itself compatible with it.
+"""The OpenAI chat-completions wire, and the servers compatible with it.
 
 vLLM, llama.cpp, Groq, Together, DeepSeek, Mistral, OpenRouter and others speak it, each a little
-differently. This file binds the wire to one model; encoder and decoder are its own files. It
-refuses I/O: who posts the bytes is the provider's business.
+differently. This module binds the wire to one model, with an encoder and a decoder in modules of
+their own. It does no I/O: the provider posts the bytes.
 """
 
 from __future__ import annotations

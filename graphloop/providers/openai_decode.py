@@ -1,9 +1,8 @@
 """Streams of the OpenAI chat wire: server-sent chunks become deltas and one reply.
 
 The answer is over at its finish reason, which `[DONE]` follows on most servers. A stream without a
-finish reason is truncated, whatever it said before, and even where `[DONE]` came. Of several
-finish reasons the worst counts: a later one takes nothing back.
-Only the first choice is read. What a chunk's delta says beyond this wire's words is kept as it is.
+finish reason is truncated, even with `[DONE]`. Of several finish reasons the worst counts.
+The decoder reads only the first choice, and keeps unknown fields of a chunk's delta.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ class ChatDecoder:
     """Decodes the events of one stream (see `Decoder`)."""
 
     def __init__(self) -> None:
-        """Begin a stream of which nothing has come."""
+        """Start a stream without chunks."""
         self._parts: list[_Prose | CallDraft | OpaquePart] = []
         self._prose: _Prose | None = None
         self._calls = CallAssembler()
@@ -75,14 +74,14 @@ class ChatDecoder:
         self._model = ""
         self._usage = Usage()
         self._finish = ""
-        # Where a chunk's text goes if it says nothing else; None where every chunk must be read.
+        # The target of a chunk that holds only text; None while every chunk must be read.
         self._flowing: TextJoiner | None = None
         self._by_deltas = False
         self._refused = False
         self._complete = False
 
     def feed(self, event: ServerEvent) -> Iterable[Delta | UsageSoFar]:
-        """Take one event; return what the listener may see at once, and what is spent if told.
+        """Take an event; return the deltas to show at once, and the usage if it reports one.
 
         Raises:
             BadReply: the event's JSON does not parse or is not of this wire.
@@ -96,7 +95,7 @@ class ChatDecoder:
 
     @property
     def content_started(self) -> bool:
-        """Whether any content has come: from here on a retry would repeat what was seen."""
+        """Whether any content has come: from then on a retry makes shown deltas void."""
         return bool(self._parts)
 
     @property
@@ -108,7 +107,7 @@ class ChatDecoder:
         """Return the whole answer once the stream has ended.
 
         Raises:
-            StreamTruncated: no finish reason has come, or one that says the server broke off.
+            StreamTruncated: no finish reason has come, or the server broke off.
         """
         extra = dict(self._extra)
         if self._details:
@@ -172,7 +171,7 @@ class ChatDecoder:
         if delta is not None:
             self._by_deltas = True
         elif not self._by_deltas:
-            # Some servers stream messages; behind deltas one would only say everything again.
+            # Some servers stream whole messages; behind deltas a message is a repetition.
             delta = choice.get("message")
         for name, value in as_object(delta, "choices[0].delta").items():
             if name == "content" and isinstance(value, str):
@@ -221,7 +220,7 @@ class ChatDecoder:
             deltas.append(kind(shown))
 
     def _reason(self, field: str, text: str, deltas: list[Delta]) -> None:
-        # Some servers say everything twice, under two names: the first name heard is the one read.
+        # Some servers send everything twice, under two names: only the first name counts.
         if text:
             self._reasoning_field = self._reasoning_field or field
             if field == self._reasoning_field:
@@ -286,7 +285,7 @@ class ChatDecoder:
 def _is_error(chunk: JsonObject) -> bool:
     if chunk.get("error") or chunk.get("object") == "error":
         return True
-    # The bare report; keep-alive objects have no choices either, but say nothing.
+    # The bare report; keep-alive objects have no choices either, and no fields of an error.
     bare = chunk.get("detail") or (chunk.get("code") and chunk.get("message"))
     return bool(bare) and not chunk.get("choices")
 

@@ -1,8 +1,8 @@
 """Requests of the OpenAI chat wire: each message is encoded once, the body is a join.
 
 The messages stand last in the body, so that while a run only appends, all bytes up to the end of
-the last message are a prefix of the next request: that is what prompt caches hit. What a message
-becomes depends only on it and on what stands before it, never on what comes later.
+the last message are a prefix of the next request: prompt caches hit it. The form of a message
+depends only on that message and those before it, never on later ones.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _OWNED: Final[Mapping[str, str]] = {
 
 @final
 class ChatEncoder:
-    """Encodes the requests of one run; remembers what it has encoded (see `Encoder`)."""
+    """Encodes the requests of one run, and keeps the encoded messages (see `Encoder`)."""
 
     def __init__(self, model: str, max_tokens_field: str, *, reasoning: bool = True) -> None:
-        """Begin a run with `model`, whose server knows the limit as `max_tokens_field`.
+        """Start a run with `model`, whose server names the limit `max_tokens_field`.
 
         `reasoning` is whether a turn's reasoning may go back to the server.
         """

@@ -1,7 +1,7 @@
-"""The chunk that nearly every chunk of the OpenAI chat wire is: a little more text, nothing else.
+"""The most frequent chunk of the OpenAI chat wire: more text, nothing else.
 
-Read by its own types it costs a third of what reading any chunk costs. Whatever else a chunk may
-say makes it another kind of chunk, and this file says no to it.
+Reading it by its own types costs a third of reading any chunk. This module refuses a chunk with
+anything else in it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["more_text"]
 
 
 class _Delta(Struct, forbid_unknown_fields=True):
-    """Text alone; the other fields are there for servers that write null into all of them."""
+    """Text alone; the other fields accept servers that write null into all of them."""
 
     content: str
     role: str | None = None
@@ -42,7 +42,7 @@ _decode = Decoder(_Chunk).decode
 
 
 def more_text(data: bytes) -> str | None:
-    """Return the text of a chunk that only goes on with it, or None for any other."""
+    """Return the text of a chunk that holds only more text, or None."""
     try:
         return _decode(data).choices[0].delta.content
     except (DecodeError, UnicodeDecodeError, RecursionError):

@@ -1,8 +1,8 @@
-"""One message as the OpenAI chat wire writes it.
+"""Messages in the form of the OpenAI chat wire.
 
 A result is sent under the id of the call at its position, never by looking an id up: many servers
-repeat ids. What only a server understands (`extra`, reasoning) goes back to this wire and to no
-other, and reasoning only on turns that called tools (DeepSeek and others refuse such turns
+repeat ids. A server's own data (`extra`, reasoning) goes back to this wire and to no other, and
+reasoning only on turns that called tools (DeepSeek and others refuse such turns
 without it, and ignore it elsewhere), under the name it came by.
 """
 
@@ -35,7 +35,7 @@ THINKING_EXTRA: Final = '{"type":"thinking"}'  # Reasoning that came as a typed 
 REASONING_EXTRA: Final = '{"field":"reasoning"}'  # … as `reasoning`, not as `reasoning_content`.
 
 _REASONING_FIELDS: Final = ("reasoning", "reasoning_content", "reasoning_details")
-# How texts begin that say by themselves that a call went wrong; this wire has no flag for it.
+# The start of a text that reports a failed call; this wire has no flag for it.
 _FAILURES: Final = ("Error", "Invalid arguments", "No such tool", "Tool call denied", "Not run")
 
 _is_made_up = re.compile(r"graphloop_\d+_\d+").fullmatch
@@ -45,7 +45,7 @@ _NOTHING: Final[tuple[JsonObject, ...]] = ()
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Where the results stand: the ids of the last turn's calls, how many are answered.
+    """The state of the results: the ids of the last turn's calls, how many are answered.
 
     `parts` are images and files of results. This wire's tool messages hold text only, so they
     follow in one user message, after the last result: pairing stays intact.
@@ -63,7 +63,7 @@ class Batch:
 def encode_message(
     batch: Batch, index: int, message: Message, *, reasoning: bool = True
 ) -> tuple[Batch, tuple[JsonObject, ...]]:
-    """Return the wire's messages for message `index`, and where the results stand after it.
+    """Return the wire's messages for message `index`, and the state of the results after it.
 
     `reasoning` is whether a turn's reasoning may go back to the server.
     """
@@ -152,7 +152,7 @@ def _assistant(message: AssistantMessage, ids: tuple[str, ...], *, reasoning: bo
 
 
 def _typed_content(message: AssistantMessage, *, thinking: bool) -> list[JsonObject]:
-    """Return the content as typed parts if only they say it all; Mistral's servers think so."""
+    """Return the content as typed parts where plain text would lose some (Mistral)."""
     typed: list[JsonObject] = []
     needed = False
     for part in message.parts:

@@ -1,7 +1,7 @@
-"""Token counts of the OpenAI chat wire, made to mean what `Usage` means.
+"""Token counts of the OpenAI chat wire, translated to `Usage`.
 
-`prompt_tokens` includes what a prompt cache gave; reasoning is part of `completion_tokens`, except
-on servers (xAI, Gemini's compatible endpoint) whose `total_tokens` shows that it is not.
+`prompt_tokens` includes tokens from a prompt cache; reasoning is part of `completion_tokens`,
+except on servers (xAI, Gemini's compatible endpoint) whose `total_tokens` shows that it is not.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ __all__ = ["read_usage"]
 
 
 def read_usage(usage: JsonObject) -> Usage:
-    """Return the counts of a `usage` object; what is missing or no count is 0."""
+    """Return the counts of a `usage` object; a missing or odd count is 0."""
     prompt = _count(usage, "prompt_tokens")
     completion = _count(usage, "completion_tokens")
     # DeepSeek and Moonshot name the cached tokens beside the details, not in them.

@@ -1,8 +1,8 @@
 """Provider options: the fields of `Settings.options`, merged into the request's body.
 
-A field that graphloop writes itself is refused: were it merged, a pasted option could change the
-conversation; were it dropped, an option would have no effect and nobody would know. Tools are the
-exception: those that the server runs by itself stand beside those that run here.
+A field that graphloop writes itself is refused: merged, a pasted option could change the
+conversation; dropped, an option would silently have no effect. Tools are the exception: the
+server's own tools stand beside those that run here.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ _OWNED: Final[Mapping[str, str]] = {
     "tool_choice": "Set ToolChoice.",
     "top_p": "Set Settings.top_p.",
 }
-"""What every wire writes itself, and what to do instead."""
+"""The fields that every wire writes itself, each with the advice of its error."""
 
 
 def options_of(settings: Settings, owned: Mapping[str, str]) -> tuple[JsonObject, list[object]]:
-    """Return the fields to merge, and apart from them the tools that the server itself runs.
+    """Return the fields to merge, and the tools that the server itself runs.
 
     Args:
-        settings: what may hold options.
-        owned: the fields that only this wire writes, each with what to do instead.
+        settings: the settings of the request.
+        owned: the fields that only this wire writes, each with the advice of its error.
 
     Raises:
         ConfigError: the options are no JSON object, or hold a field that is owned.

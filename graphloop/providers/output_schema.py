@@ -1,8 +1,8 @@
-"""JSON Schemas as servers take them that make a model keep to one.
+"""JSON Schemas in the form that servers accept for structured output.
 
-Each server enforces less of JSON Schema than there is, and refuses a request that asks for more.
-What is given up here is given up only by the server: the run checks every answer against the whole
-schema all the same. Sources: the structured-output pages of platform.claude.com and OpenAI.
+Each server enforces a part of JSON Schema, and refuses a request that asks for more. The server
+alone gives up the rest: the run checks every answer against the whole schema. Sources: the
+structured-output pages of platform.claude.com and OpenAI.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SUBSCHEMAS: Final = ("items", "additionalProperties")
 _LISTS: Final = ("anyOf", "allOf", "oneOf", "prefixItems")
 _MAPPINGS: Final = ("properties", "$defs", "definitions")
 
-# What OpenAI's strict mode knows; it answers 400 to `default` and many others.
+# The keywords of OpenAI's strict mode; it answers 400 to `default` and many others.
 _STRICT_WORDS: Final = frozenset(
     (
         *("type", "properties", "required", "additionalProperties", "items", "enum", "const"),
@@ -27,7 +27,7 @@ _STRICT_WORDS: Final = frozenset(
         *("minItems", "maxItems"),
     )
 )
-# What Anthropic's API refuses to enforce; its own SDK tells the model of it in the description.
+# Anthropic's API refuses these limits; its own SDK writes them into the description.
 _TOLD_WORDS: Final[tuple[str, ...]] = (
     *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
     *("minLength", "maxLength", "maxItems", "uniqueItems", "minProperties", "maxProperties"),
@@ -42,10 +42,10 @@ def is_strict(schema: object) -> bool:
 
 
 def closed_schema(text: str, *, place: str, description: str = "") -> str:
-    """Return the schema `text` as Anthropic's API takes it, unchanged if it can be.
+    """Return the schema `text` in the form of Anthropic's API, unchanged if possible.
 
-    Objects that say nothing of further properties allow none; limits that the API refuses become
-    part of the description. `description` is that of the whole, if the schema has none itself.
+    Objects without a rule for further properties allow none; limits that the API refuses become
+    part of the description. `description` describes the whole, if the schema does not.
 
     Raises:
         ConfigError: `text` is no JSON object; the message names `place`.
@@ -58,10 +58,10 @@ def closed_schema(text: str, *, place: str, description: str = "") -> str:
 
 
 def unenforced(text: str, *, place: str) -> str:
-    """Return what in the schema `text` Anthropic's own API answers 400 to; nothing if it takes it.
+    """Return the part of the schema `text` that Anthropic's own API refuses; else nothing.
 
-    `closed_schema` cannot mend these, for each closes off answers that fit, and servers of others
-    that speak the wire take them.
+    `closed_schema` cannot mend these: that would exclude valid answers, and other servers of this
+    wire accept them.
 
     Raises:
         ConfigError: `text` is no JSON object; the message names `place`.
@@ -94,7 +94,7 @@ def _has_rich_enum(part: JsonObject) -> bool:
 
 
 def _reference_problem(schema: JsonObject, parts: list[JsonObject]) -> str:
-    """Return what is wrong with the references: they lead to definitions, and never in a circle."""
+    """Return the problem of a reference that leads to no definition, or in a circle."""
     named = {
         f"#/{key}/{name}": part
         for key in ("$defs", "definitions")
@@ -118,7 +118,7 @@ def _references(parts: list[JsonObject]) -> set[str]:
 
 
 def _parts(schema: JsonObject) -> list[JsonObject]:
-    """Return `schema` and all schemas within it, but not what is mere data in it."""
+    """Return `schema` and all schemas within it, without mere data."""
     found, waiting = list[JsonObject](), [schema]
     while waiting:
         part = waiting.pop()

@@ -1,6 +1,6 @@
-"""What a server means when it refuses, by HTTP status or inside a stream of status 200.
+"""The errors that a server's refusal means, by HTTP status or inside a stream of status 200.
 
-Servers agree on little, and mix the dialects of the wires: the report is `{"error": {...}}`, with
+Servers agree on little, and mix the dialects of the wires: a report is `{"error": {...}}`, with
 or without a `type` beside it, `{"error": "text"}`, `{"detail": ...}`, the bare error object, a page
 of HTML, or nothing; `code` is a number or a word. Reading a refusal must never fail itself.
 """
@@ -42,7 +42,7 @@ _OVERFLOW_WORDS: Final = frozenset(
 _UNPAID_WORDS: Final = frozenset(
     {"insufficient_quota", "billing_error", "billing_hard_limit_reached", "billing_not_active"}
 )
-# The server gave up waiting, found a conflict, or wants the request once more: none is a refusal.
+# The server timed out, found a conflict, or asks for the request again: no refusals.
 _STATUSES_TO_RETRY: Final = frozenset({408, 409, 425})
 
 _ADVICE: Final[Mapping[type[ProviderError], str]] = {
@@ -67,7 +67,7 @@ _hide_keys = re.compile(r"(?:\b(?:sk|gsk|xai|hf|pk)[-_]|\bBearer\s+)[\w.*-]{6,}"
 
 @dataclass(frozen=True, slots=True)
 class _Report:
-    """What the server said: its text, its words for the kind, a status and a wait if any."""
+    """A server's report: its text, its words for the kind, a status and a wait if any."""
 
     message: str
     words: frozenset[str] = frozenset()
@@ -78,7 +78,7 @@ class _Report:
 def http_error(wire: str, status: int, body: bytes) -> ProviderError:
     """Return the error that an HTTP answer without a stream means; never raises."""
     report = _read(body)
-    # A proxy may say 200 and mean what the report says.
+    # A proxy may send 200 with an error report.
     kind, advice = _meaning(status if status >= 300 else report.status, report)
     text = f"{wire}: the server answered {status} with {_said(report)}. {advice}"
     return kind(text, status=status, retry_after_s=report.retry_after_s)
@@ -93,7 +93,7 @@ def stream_error(wire: str, data: bytes) -> ProviderError:
 
 
 def is_report(body: bytes) -> bool:
-    """Whether the body of a successful answer reports an error, and is no answer in one piece."""
+    """Whether the body of a successful answer is an error report, not an answer."""
     try:
         report = _unwrapped(parse_json(body))
     except ValueError:
@@ -151,7 +151,7 @@ def _read(body: bytes) -> _Report:
     message = next((_text(value) for value in named if value), "")
     details = error.get("metadata")
     if is_object(details) and isinstance(details.get("raw"), str):
-        message = f"{message}: {details['raw']}"  # OpenRouter: what the host behind it said.
+        message = f"{message}: {details['raw']}"  # OpenRouter: the message of the host behind it.
     kinds = (error.get(key) for key in ("type", "code", "status"))
     words = frozenset(one.lower() for one in kinds if isinstance(one, str) and _is_word(one))
     wait_s = _retry_delay_s(error.get("details"))

@@ -1,7 +1,7 @@
 """From a `"provider:model"` string to the provider it names.
 
-Owns the table of names, hosts and environment variables. Imports a wire, and httpx, only when a
-model that speaks it is asked for: whoever brings a provider of their own loads neither.
+Holds the table of names, hosts and environment variables. Imports a wire, and httpx, only for a
+model that needs them: a caller with a provider of its own loads neither.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from ..errors import ConfigError, nearest
 from .base import Provider, Wire
 
-if TYPE_CHECKING:  # Whoever brings a provider of their own loads neither.
+if TYPE_CHECKING:  # A caller with a provider of its own loads neither.
     from .retries import Retries
     from .timeouts import Timeouts
 
@@ -24,7 +24,7 @@ __all__ = ["resolve"]
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """Where a wire's class lives, where it is spoken, and what the environment may say of it."""
+    """A wire's class, its default URL, and its environment variables."""
 
     module: str
     name: str
@@ -68,10 +68,10 @@ def resolve(
     Args:
         model: `"anthropic:NAME"`, `"openai:NAME"`, `"script:PATH"`, or a provider.
         api_key: wins over the environment's.
-        base_url: wins over the environment's. A server other than the provider's own may do
-            without a key; one that is found in the environment is sent there all the same.
-        timeouts: the limits of one model call; `Timeouts()` when left out.
-        retries: how often one model call may be sent; `Retries()` when left out.
+        base_url: wins over the environment's. A server other than the provider's own needs no key,
+            but gets the one in the environment if there is one.
+        timeouts: the limits of one model call; `Timeouts()` by default.
+        retries: how often one model call may be sent; `Retries()` by default.
         environ: usually `os.environ`.
 
     Raises:

@@ -1,6 +1,6 @@
-"""When a failed model call is tried again, and after how long.
+"""Whether a failed model call is sent again, and after how long.
 
-Pure arithmetic: the wall clock and the chance come in as arguments.
+Pure arithmetic: time and randomness are arguments.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ __all__ = ["Retries", "retry_after_s"]
 class Retries:
     """How often a model call is sent, and how long to wait in between.
 
-    The wait is the server's own wish, or else a random part (full jitter, so that many clients do
-    not come back together) of `delay_s` doubled with every attempt; never above `delay_max_s`. A
-    server that wishes for a longer wait is not asked again: its error has `retry_after_s`.
+    The wait is the server's own, or a random part (full jitter, so that many clients do not come
+    back together) of `delay_s` doubled with every attempt; never above `delay_max_s`. A server
+    that asks for a longer wait gets no retry: its error has `retry_after_s`.
     """
 
     attempts_max: int = 3
@@ -44,8 +44,8 @@ class Retries:
     def allows(self, attempt: int, error: ProviderError) -> bool:
         """Whether to send again after `attempt` (from 1) failed with `error`.
 
-        Of the time-outs only a connection that never stood is worth it: after the others the
-        server holds the request, and has used up the caller's patience.
+        Of the time-outs only a failed connection is retried: after the others the server still has
+        the request, and the caller has waited its limit.
         """
         if isinstance(error, ProviderTimeout) and error.layer != "connect":
             return False

@@ -1,7 +1,7 @@
 """A model that answers from a list: for tests, examples, benchmarks and offline runs.
 
-Owns the order of the replies and the record of the requests. Replies that need no request are made
-ready when the script is read: asking costs next to nothing, and a mistake is found before a run.
+Holds the order of the replies and the record of the requests. Replies without a function are built
+when the script is read: asking costs next to nothing, and a mistake is found before a run.
 """
 
 from __future__ import annotations
@@ -22,32 +22,31 @@ __all__ = ["Entry", "ScriptSession", "ScriptedModel"]
 
 Answer: TypeAlias = str | Mapping[str, object] | Reply
 Entry: TypeAlias = Answer | Exception | Callable[[ModelRequest], Answer]
-"""One reply of a script: its text, its fields, the reply itself, an error, or a function."""
+"""A reply of a script: its text, its fields, the reply itself, an error, or a function."""
 
 MARK: Final = "script"
-"""What a reply's message says of where it comes from, so that a history tells how far it is."""
+"""The mark in a reply's message by which a history shows how far the script has come."""
 
 _Item: TypeAlias = ReadyReply | Callable[[ModelRequest], Answer]
 
 
 @final
 class ScriptedModel:
-    """A provider that gives its replies in order and writes down what it was asked.
+    """A provider that gives its replies in order and records its requests.
 
-    All sessions go on through one list, unless `restart` has each run begin anew. A run that is
-    taken up again, perhaps in another process, then goes on where its history has come to: after as
-    many replies of this script as stand there since the last question. Replies that left no trace
-    there (they failed, were cut and asked again, or were compacted) are not counted; `after` says
-    it exactly.
+    All sessions share one list, unless `restart` makes each run start at its beginning. A resumed
+    run, perhaps in another process, then goes on by its history: after as many replies of this
+    script as stand there since the last question. Replies without a trace there (they failed, were
+    asked again, or were compacted) do not count; `after` sets the number exactly.
 
     An entry is a text; a mapping with `text`, `reasoning`, `calls` (each with `name`, `arguments`
     as a mapping or as JSON text kept verbatim, `id`), `finish_reason`, `usage`, `deltas` (the
     text in pieces) or `error` (fails, after what comes before it); a `Reply`; an exception to
     raise; or a function of the request that returns one of the first three.
 
-    Where an entry has `to`, a text or several, the script is no list any more: each request is
-    given the first entry whose texts were all said in its conversation, as often as that happens.
-    So one script answers several agents, whatever their order, and runs that are taken up again.
+    If an entry has `to`, a text or several, the script is no list any more: each request gets the
+    first entry whose texts all occur in its conversation, any number of times. So one script
+    answers several agents in any order, and resumed runs.
 
     Args:
         replies: the script.
@@ -56,7 +55,7 @@ class ScriptedModel:
         restart: whether each run starts with the first reply; its replies bear the label.
 
     Raises:
-        ScriptError: an entry has not the form of a reply.
+        ScriptError: an entry is no reply.
     """
 
     def __init__(
@@ -85,11 +84,11 @@ class ScriptedModel:
             ScriptError: the file cannot be read or does not have the form of a script.
         """
         entries, model = load_script(Path(path))
-        replies = cast("list[Entry]", entries)  # Each is looked at, whatever it is.
+        replies = cast("list[Entry]", entries)  # Every entry is checked.
         return cls(replies, label=f"script:{path}", model=model, restart=True)
 
     def after(self, replies: int) -> ScriptedModel:
-        """Return this script for runs that have had so many replies already, whatever they hold."""
+        """Return this script for runs that have had this number of replies."""
         rest = ScriptedModel((), label=self._label, model=self._model, restart=True)
         rest._items, rest._begins = self._items, replies
         return rest
@@ -107,7 +106,7 @@ class ScriptedModel:
         """Do nothing: a script holds no connection."""
 
     def take(self, cursor: _Cursor, request: ModelRequest) -> ReadyReply:
-        """Write `request` down and return what the script says to it."""
+        """Record `request` and return the script's answer to it."""
         self.requests.append(request)
         held = len(self._items)
         if self._has_questions:
@@ -128,7 +127,7 @@ class ScriptedModel:
 
     @cached_property
     def _has_questions(self) -> bool:
-        """Whether an entry says what it answers: a script that has some is no list."""
+        """Whether an entry has `to`: then the script is no list."""
         return any(isinstance(one, ReadyReply) and one.to is not None for one in self._items)
 
     def _fitting(self, request: ModelRequest) -> ReadyReply:
@@ -157,7 +156,7 @@ class ScriptedModel:
 
 @final
 class ScriptSession:
-    """One run's way through a script."""
+    """The place of one run in a script."""
 
     __slots__ = ("_cursor", "_model")
 
@@ -170,7 +169,7 @@ class ScriptSession:
 
         Raises:
             ScriptExhausted: there is no next reply.
-            ScriptError: a function's answer has not the form of a reply.
+            ScriptError: a function's answer is no reply.
         """
         ready = self._model.take(self._cursor, request)
         for delta in ready.deltas:
@@ -182,7 +181,7 @@ class ScriptSession:
 
 @final
 class _Cursor:
-    """The number of the next reply; None where the first request will tell it."""
+    """The number of the next reply; None until the first request decides it."""
 
     __slots__ = ("at",)
 
@@ -191,7 +190,7 @@ class _Cursor:
 
 
 def _given(messages: Sequence[Message], mark: str) -> int:
-    """Return how many replies with a mark there are since somebody last asked something."""
+    """Return the number of marked replies since the last question."""
     count = 0
     for message in reversed(messages):
         if isinstance(message, UserMessage) and not message.origin:

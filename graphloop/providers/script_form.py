@@ -1,7 +1,7 @@
-"""The form of a scripted reply, and every complaint about it.
+"""The form of a scripted reply, and the errors about it.
 
-Owns what may stand in a script, in Python or in a file. A reply is made ready here once, so that
-giving it costs next to nothing; a complaint names the place, what was found, and what to write.
+Defines the entries of a script, in Python or in a file. A reply is built here once, so that giving
+it costs next to nothing; an error names the place, the value found, and the fix.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CALL_KEYS = ("name", "arguments", "id")
 USAGE_KEYS = Usage.__struct_fields__
 FILE_KEYS = ("replies", "model")
 NO_ERROR_KEYS = ("finish_reason", "usage")
-"""What only a whole reply has, never one that fails."""
+"""Keys of a whole reply that a failing reply cannot have."""
 
 INPUT_TOKENS = 10
 CALL_TOKENS = 5
@@ -50,21 +50,21 @@ _words = re.compile(r"\S+\s*|\s+").findall
 @final
 @dataclass(frozen=True, slots=True)
 class ReadyReply:
-    """What a stream says: its deltas, then how it ends."""
+    """The deltas of a stream, then its end."""
 
     deltas: tuple[Delta, ...]
     end: Reply | Exception
     to: tuple[str, ...] | None = None
-    """What must have been said for it to be given; None for a reply of no entry that says so."""
+    """The texts that its conversation must contain; None for an entry without `to`."""
 
     def fits(self, request: ModelRequest) -> bool:
-        """Whether all that it answers was said."""
+        """Whether the conversation contains all its texts."""
         said = "\n".join(_said(message) for message in request.messages)
         return all(words in said for words in self.to or ())
 
 
 def load_script(path: Path) -> tuple[list[object], str]:
-    """Return the entries of a YAML or JSON file, and the name of the model that gives them.
+    """Return the entries of a YAML or JSON file, and the name of its model.
 
     Raises:
         ScriptError: the file cannot be read, or is neither a list nor a mapping of `replies`.
@@ -85,7 +85,7 @@ def load_script(path: Path) -> tuple[list[object], str]:
 
 
 def ready_reply(entry: object, place: str, model: str) -> ReadyReply:
-    """Return what `entry` of a script says; `model` is the name that stands in the reply.
+    """Return the reply of an `entry` of a script; `model` is the model's name in it.
 
     Raises:
         ScriptError: the entry does not have the form of a reply.
@@ -128,7 +128,7 @@ def _read(entry: Mapping[str, object], place: str, model: str) -> ReadyReply:
 
 
 def _to(entry: Mapping[str, object], place: str) -> tuple[str, ...] | None:
-    """Return the words that an entry answers, None if it does not say."""
+    """Return the texts of `to` of an entry, or None."""
     if "to" not in entry:
         return None
     found = entry["to"]
@@ -167,7 +167,7 @@ def _load(path: Path) -> object:
             f"({error.strerror}). Check the path after 'script:'."
         ) from error
     except (ValueError, RecursionError, yaml.YAMLError) as error:
-        # No word of the file itself: a path that came from elsewhere may lead to any.
+        # The error quotes nothing of the file: a given path may lead to any file.
         flaw = getattr(error, "problem", None) or getattr(error, "msg", type(error).__name__)
         mark = getattr(error, "problem_mark", None)
         line = getattr(error, "lineno", 0) if mark is None else mark.line + 1

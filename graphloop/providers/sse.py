@@ -1,6 +1,6 @@
 """Decode server-sent events from bytes, cut anywhere.
 
-Owns the event-stream format of the WHATWG HTML standard and nothing of what is in the events.
+Owns the event-stream format of the WHATWG HTML standard, and not the data of the events.
 Lines end at CRLF, LF or CR only: text tools also split at U+2028 and its kin, which stand unescaped
 in real JSON and would break an event in two. Pure; one decoder per stream.
 """
@@ -18,7 +18,7 @@ _BOM = b"\xef\xbb\xbf"
 
 @final
 class SseDecoder:
-    """Turns the bytes of one stream into events, however the bytes are cut.
+    """Turns the bytes of one stream into events, wherever the chunks are cut.
 
     Work is linear in the bytes: an unended line is kept in pieces, not joined anew for each.
     """
@@ -52,7 +52,7 @@ class SseDecoder:
         """End the stream; return the event that was not ended by an empty line, if it has data.
 
         The standard drops such an event. Real servers forget the last empty line, and whether
-        the stream was whole is for the wire's terminal marker to say.
+        the stream was whole depends on the wire's terminal marker.
         """
         line = b"".join(self._pieces)
         self._pieces.clear()

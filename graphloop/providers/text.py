@@ -1,4 +1,4 @@
-"""Text of whole characters, however servers cut it.
+"""Text of whole characters, also where a server cuts them.
 
 Servers split characters beyond U+FFFF over two deltas, each half an escape of its own. Text that
 is stored or sent must hold whole characters only, or encoding it fails much later, elsewhere.
@@ -15,7 +15,7 @@ _has_surrogate = re.compile("[\ud800-\udfff]").search
 
 
 def utf8(text: str) -> bytes:
-    """Return `text` as bytes that are valid whatever halves of characters it holds."""
+    """Return `text` as valid UTF-8, also with halves of characters in it."""
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -43,7 +43,7 @@ class TextJoiner:
         self._held = ""
 
     def push(self, piece: str) -> str:
-        """Take the next piece; return what may be shown now (a trailing half waits)."""
+        """Take the next piece; return the whole characters so far (a trailing half waits)."""
         if self._held:
             piece, self._held = self._held + piece, ""
         if not piece.isascii():
@@ -54,7 +54,7 @@ class TextJoiner:
         return piece
 
     def flush(self) -> str:
-        """End the text; return what is still to be shown (U+FFFD for a half left alone)."""
+        """End the text; return its rest (U+FFFD for a lone half)."""
         if not self._held:
             return ""
         self._held = ""

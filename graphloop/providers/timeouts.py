@@ -1,8 +1,8 @@
 """The time limits of one model call, and the one timer that watches them.
 
 `asyncio.timeout` around every read would cost as much as reading itself, and around the whole
-stream it would have to yield inside its scope. So a `Watch` sets a single timer, is told when a
-read is being awaited, and interrupts only that; between reads it merely notes the time is up.
+stream it would have to yield inside its scope. So a `Watch` sets a single timer and interrupts
+only an awaited read, which the exchange announces; between reads it merely notes the time-out.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Timeouts:
     Attributes:
         connect_s: until the connection stands.
         first_content_s: from the request to the first text, reasoning or tool call.
-        silence_s: between two arrivals of anything, once content has started.
+        silence_s: between two arrivals of bytes, once content has started.
         total_s: for the whole model call, retries and the waits between them included.
     """
 
@@ -50,7 +50,7 @@ class Watch:
     """Watches one model call: at most one timer, a few attribute writes for each read.
 
     Every awaited read stands between `begin` and `end`. A `CancelledError` that comes out of it
-    is handed to `verdict`, which tells the watch's own interruption from everybody else's.
+    goes to `verdict`, which tells the watch's own interruption from any other.
     """
 
     __slots__ = (
@@ -81,7 +81,7 @@ class Watch:
         self._handle: asyncio.TimerHandle | None = None
 
     def attempt(self) -> None:
-        """Start the time until the first content anew; only the total limit stays run out."""
+        """Restart the time until the first content; the total limit goes on."""
         if self._layer != "total":
             self._layer = None
         self._first_content_at = self._loop.time() + (self._timeouts.first_content_s or inf)
@@ -89,13 +89,13 @@ class Watch:
         self._arm()
 
     def content_started(self) -> None:
-        """From now on silence counts, and the first content no more."""
+        """Switch from the limit for the first content to the limit for silence."""
         self._first_content_at = inf
         self._quiet_s = self._timeouts.silence_s or inf
         self._arm()
 
     def at_most(self, seconds: float) -> None:
-        """Allow this attempt no more than `seconds` from now, whatever was allowed before."""
+        """Allow this attempt at most `seconds` from now."""
         self._first_content_at = min(self._first_content_at, self._loop.time() + seconds)
         self._arm()
 
@@ -124,14 +124,14 @@ class Watch:
             self._task = task
 
     def end(self) -> None:
-        """Note that nothing is awaited any more."""
+        """Note that the read has ended."""
         self._task = None
 
     def verdict(self) -> ProviderTimeout | None:
         """Take back this watch's own cancellation; return its error, or None if not its own.
 
-        Call it while handling a `CancelledError`, before `end`. When somebody else cancelled the
-        task as well, theirs counts: the answer is None, and the cancellation goes on.
+        Call it while handling a `CancelledError`, before `end`. If another cancellation hit the
+        task as well, that one counts: the answer is None, and the cancellation goes on.
         """
         task, layer = self._task, self._layer
         if not self._interrupted or task is None or layer is None:

@@ -1,7 +1,7 @@
-"""JSON as servers really write it: loose types, halves of characters, arguments that are none.
+"""JSON as servers really write it: loose types, halves of characters, broken arguments.
 
-What every wire needs to read events and errors and to write requests. Nothing here knows what a
-field means. JSON is never repaired: a call's arguments are an object as they are, or they are not.
+Every wire reads events and errors and writes requests with it. No function here knows the meaning
+of a field. JSON is never repaired: a call's arguments are an object as they stand, or not.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ JsonObject: TypeAlias = dict[str, Any]
 
 QUOTE_CHARACTERS: Final = 300
 
-# What the strictest servers demand of a tool's name, and what they do not take in one.
+# The names of tools that the strictest servers accept, and the characters that they refuse.
 _is_legal_name: Final = re.compile(r"[A-Za-z0-9_-]{1,64}").fullmatch
 _ILLEGAL: Final = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -67,9 +67,9 @@ def as_object(value: object, place: str) -> JsonObject:
     """Return the object at `place`, `{}` for null.
 
     Raises:
-        BadReply: something else stands there.
+        BadReply: the value has another type.
     """
-    # isinstance cannot say what a parsed dict holds, and is_object costs a call per delta.
+    # isinstance does not know the types in a parsed dict, and is_object costs a call per delta.
     if isinstance(value, dict):
         return value  # pyright: ignore[reportUnknownVariableType]
     if value is None:
@@ -81,7 +81,7 @@ def as_list(value: object, place: str) -> list[Any]:
     """Return the array at `place`, `[]` for null.
 
     Raises:
-        BadReply: something else stands there.
+        BadReply: the value has another type.
     """
     if isinstance(value, list):
         return value  # pyright: ignore[reportUnknownVariableType]
@@ -93,7 +93,7 @@ def as_list(value: object, place: str) -> list[Any]:
 def parse_json(data: bytes) -> object:
     r"""Parse `data`; escapes of half a character (`"\ud83d"`) come through as they are.
 
-    The depth is limited, and not by the stack's: what was parsed can always be written again.
+    The depth is limited below the stack's: parsed values can always be written again.
 
     Raises:
         ValueError: `data` is not JSON.
@@ -102,7 +102,7 @@ def parse_json(data: bytes) -> object:
         return cast("object", from_json(data))  # jiter's result is Any
     except ValueError:
         # jiter refuses lone surrogates, but servers send them when a character is split over two
-        # deltas. The slow parser takes them; nothing else is worth a second try.
+        # deltas. The slow parser accepts them; no other error is worth a second try.
         if b"\\ud" not in data and b"\\uD" not in data:
             raise
     # Whole but for the halves? Then the slow parser can neither fail nor run out of stack.
@@ -127,7 +127,7 @@ def parse_object(data: bytes) -> JsonObject:
 
 
 def object_in(text: str, *, place: str) -> JsonObject:
-    """Return the JSON object that `text` of ours says; halves of characters are no obstacle.
+    """Return the JSON object in `text` of ours, also with halves of characters.
 
     Raises:
         ConfigError: it is no JSON object; the message names `place`.
@@ -154,7 +154,7 @@ def object_text(text: str, *, place: str) -> str:
 
 
 def json_bytes(value: object) -> bytes:
-    """Write `value` as compact JSON: never raises for what JSON cannot say.
+    """Write `value` as compact JSON; values without a JSON form are replaced, not refused.
 
     Characters in halves are joined or replaced; NaN and the infinities become null.
     """
@@ -173,14 +173,14 @@ def json_text(value: object) -> str:
 def object_or_empty(arguments: str) -> str:
     """Return `arguments` verbatim if they are a JSON object, else `{}`.
 
-    Servers accept back less than they send: broken JSON or "" in a history makes some of them
-    fail every request after it, so it is never echoed.
+    Servers accept less than they send: broken JSON or "" in a history makes some of them refuse
+    every later request, so it is never sent back.
     """
     return arguments if is_object_text(arguments) else "{}"
 
 
 def legal_name(name: str) -> str:
-    """Return the name of a call as every server takes it back; a legal one is returned as it is.
+    """Return the name of a call in a form that every server accepts; a legal name is kept.
 
     Models invent names (`functions.get weather`, or none). A server with a pattern for names would
     refuse every later request of a history that holds one.
@@ -189,7 +189,7 @@ def legal_name(name: str) -> str:
 
 
 def quoted(data: bytes | str) -> str:
-    """Return the beginning of `data` for a message: bounded, printable, never raising."""
+    """Return the beginning of `data` for a message: bounded and printable; never raises."""
     text = data if isinstance(data, str) else data[: QUOTE_CHARACTERS * 4].decode(errors="replace")
     cut = text[:QUOTE_CHARACTERS]
     return repr(cut) if cut == text else f"{cut!r}…"

@@ -1,8 +1,8 @@
-"""The seams of journals: append what happened, load what happened. Nothing is ever changed.
+"""The seams of journals: a driver appends events and loads them; no event ever changes.
 
-`Store` is what every store can do. What only some can do has a protocol of its own, which
+Every store is a `Store`. Abilities that only some stores have are protocols of their own, which
 `isinstance` finds: `Leases` (one driver at a time), `Mailbox` (answers from other processes),
-`Catalog` (what runs there are, and how they stand) and `Bulk` (several journals at once).
+`Catalog` (the runs and their status) and `Bulk` (several journals at once).
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ Posted: TypeAlias = Literal["accepted", "duplicate", "answered"]
 
 
 class Ask(Struct, frozen=True, gc=False):
-    """One answer that a suspended run waits for; `arguments` is JSON text.
+    """A question that a suspended run waits for; `arguments` is JSON text.
 
-    `agents` are those that the call is in, outermost first; from `expires_at` on (seconds since
-    the epoch) an approval comes too late; an `unknown` call was approved before, and may have run.
-    `takes` is what an edit of a node's own question has to be, as JSON Schema text.
+    `agents` are the agents that the call is in, outermost first. From `expires_at` on (seconds
+    since the epoch) an approval comes too late. An `unknown` call was approved and may have run.
+    `takes` is the JSON Schema text for an edit of a node's own question.
     """
 
     key: str
@@ -52,18 +52,18 @@ class Ask(Struct, frozen=True, gc=False):
 
 
 class RunRecord(Struct, frozen=True):
-    """How one run stands.
+    """The status of a run.
 
     Attributes:
-        graph: the graph's name, as the run's first event tells it.
+        graph: the graph's name, from the run's first event.
         status: "running" while a live driver holds it, "interrupted" when that driver's lease ran
-            out, "ready" when it was never claimed; otherwise what its last driver left it as.
+            out, "ready" when no driver ever claimed it; else the status that its last driver set.
         events: how many its journal holds.
         created_at: seconds since the epoch, by the store's clock.
         updated_at: the same, of the last event, claim or release.
-        parent: the id of the run it is a child of, or nothing.
-        asks: what it waits for; nothing while it is driven.
-        target: what `graphloop run` was told to run ("module:agent"), or nothing.
+        parent: the id of its parent run, or nothing.
+        asks: the questions it waits for; nothing while a driver holds it.
+        target: the target of `graphloop run` ("module:agent"), or nothing.
     """
 
     run_id: str
@@ -80,15 +80,15 @@ class RunRecord(Struct, frozen=True):
 class Store(Protocol):
     """Keeps the events of runs, in order, append-only.
 
-    A store promises: what `append` returned for is there for as long as the store is (on a disk,
-    after the process is killed, too); events of a run are gapless from 1; a second writer of the
-    same number is refused; the work of an append is O(what is new).
+    A store promises: an acknowledged event is there as long as the store is (on a disk, also after
+    the process is killed); events of a run are gapless from 1; a second writer of the same number
+    is refused; the work of an append depends on the new event alone.
     """
 
     async def append(self, run_id: str, seq: int, event: Event) -> None:
         """Keep `event` as number `seq` of the run; the first is 1.
 
-        Cancelled meanwhile, it may have kept the event or not: `load` tells.
+        If the caller is cancelled meanwhile, only `load` says whether the event was kept.
 
         Raises:
             StoreError: `seq` is not the next number of this run, or cannot be written.
@@ -112,44 +112,44 @@ class Store(Protocol):
 
 @runtime_checkable
 class Leases(Protocol):
-    """Lets one store object at a time drive a run, and says which.
+    """Lets one store object at a time drive a run.
 
-    Where a claim ends with its driver for sure (in one process, or by a lock that the system drops
-    with its holder), that is all. Elsewhere a claim is a lease, which only bounds how long a dead
-    driver keeps others waiting. Safety comes from the epoch then, which every claim raises: an
-    append under an older one is `Fenced`, whatever clocks say.
+    A claim may end with its driver for sure: in one process, or by a lock that the system drops
+    with its holder. Elsewhere a claim is a lease, which only bounds how long a dead driver keeps
+    others waiting. Safety then comes from the epoch, which every claim raises: an append under an
+    older epoch is `Fenced`, whatever clocks say.
     """
 
     async def claim(self, run_id: str) -> None:
         """Become the only driver of a run, which need not exist yet.
 
-        Cancelled meanwhile, it leaves the run unclaimed.
+        A caller that is cancelled meanwhile leaves the run unclaimed.
 
         Raises:
-            RunBusy: it has a live driver already, if only through this very store object.
+            RunBusy: the run has a live driver, perhaps through this store object itself.
         """
         ...
 
     async def release(self, run_id: str, status: ReleaseStatus, asks: Sequence[Ask]) -> None:
-        """Stop driving a run, and say how it stands and what it waits for.
+        """Stop driving a run, and record its status and its open questions.
 
         Raises:
             StoreError: this store object has not claimed the run.
-            Fenced: another driver has claimed it since.
+            Fenced: another driver has claimed the run since.
         """
         ...
 
 
 @runtime_checkable
 class Mailbox(Protocol):
-    """Keeps the answers a run waits for, until its driver takes them: the first one counts."""
+    """Keeps the answers to a run until its driver takes them; the first answer counts."""
 
     async def post(self, run_id: str, key: str, signal_id: str, data: str) -> Posted:
-        """Answer `key` of a run; `signal_id` tells a repetition from a second opinion.
+        """Answer `key` of a run; `signal_id` marks a repetition of the same answer.
 
         Returns:
-            "accepted", "duplicate" (this very signal was accepted before), or "answered"
-            (another one was, and stays).
+            "accepted", "duplicate" (this signal was accepted before), or "answered" (another
+            signal was accepted before, and stays).
 
         Raises:
             UnknownRun: there is no such run.
@@ -157,23 +157,23 @@ class Mailbox(Protocol):
         ...
 
     async def posted(self, run_id: str) -> Mapping[str, str]:
-        """Return the accepted answers by key; none for a run that nobody answered."""
+        """Return the accepted answers by key; empty for a run without answers."""
         ...
 
 
 @runtime_checkable
 class Catalog(Protocol):
-    """Knows how each run stands, without reading its journal."""
+    """Knows the status of each run without reading its journal."""
 
     async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
-        """Return all runs, in the order of their creation; or a run, and all below it, only.
+        """Return all runs in the order of their creation, or one run and its descendants only.
 
-        Of one run that costs O(what is below it), however many others there are.
+        For one run the cost depends on its descendants alone, not on the other runs.
         """
         ...
 
     async def set_target(self, run_id: str, target: str) -> None:
-        """Note what the run was started from ("module:agent").
+        """Record the target that the run was started from ("module:agent").
 
         Raises:
             UnknownRun: there is no such run.

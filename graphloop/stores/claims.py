@@ -1,7 +1,7 @@
-"""Who drives which run through one store object, where all its drivers are in this process.
+"""The claims of one store object on runs, for drivers in this process.
 
-Nothing has to run out here, and nothing to be fenced: a driver is dead when its event loop is, and
-what is dead writes no more. A store that other processes share asks here what it still drives.
+Claims need no lease and no fence here: a driver is dead when its event loop is closed, and a dead
+driver writes no more. A store that processes share keeps its own claims here as well.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Claims:
         self._loops: dict[str, ReferenceType[AbstractEventLoop] | None] = {}
 
     def take(self, run_id: str) -> None:
-        """Claim a run for whoever is running now.
+        """Claim a run for the current event loop.
 
         Raises:
             RunBusy: it is claimed, and the event loop of its driver is not closed.
@@ -35,8 +35,8 @@ class Claims:
         with self._lock:
             if self.is_live(run_id):
                 raise RunBusy(
-                    f"run {run_id!r} is being driven in this process, through this very store: "
-                    "wait for its driver to come to an end, or close the stream that drives it"
+                    f"run {run_id!r} is being driven in this process, through this store. "
+                    "Fix: wait until its driver ends, or close the stream that drives it."
                 )
             self._loops[run_id] = None if loop is None else ref(loop)
 
@@ -49,16 +49,16 @@ class Claims:
         with self._lock:
             if run_id not in self._loops:
                 raise StoreError(
-                    f"run {run_id!r} is not claimed by this store, so it cannot be released"
+                    f"run {run_id!r} is not claimed by this store, so it cannot be released."
                 )
             del self._loops[run_id]
 
     def is_taken(self, run_id: str) -> bool:
-        """Whether a run was claimed and not given back."""
+        """Whether a run is claimed."""
         return run_id in self._loops
 
     def is_live(self, run_id: str) -> bool:
-        """Whether a run is claimed by a driver that can still come to its end."""
+        """Whether a driver with an open event loop claims a run."""
         if run_id not in self._loops:
             return False
         known = self._loops[run_id]
@@ -67,7 +67,7 @@ class Claims:
 
 
 def running_loop() -> AbstractEventLoop | None:
-    """Return the event loop that runs here, if one does."""
+    """Return the running event loop, or None."""
     try:
         return asyncio.get_running_loop()
     except RuntimeError:

@@ -1,9 +1,9 @@
-"""The locks on files that keep processes apart: taken and given back in this file only.
+"""Locks on files that keep processes apart.
 
-A lock is `flock`, which belongs to the open file: a forked child shares it, and to close a file
-leaves its lock with the child. So a lock is unlocked before its file is closed, and a forked child
-closes its copies: a lock ends with the process that took it, however that process ends. Windows has
-no `flock`: nothing is locked there.
+A lock is `flock`, which belongs to the open file: a forked child shares it, and closing a file
+leaves its lock with the child. So this module unlocks before it closes a file, and a forked child
+closes its copies: a lock ends with the process that took it, however that process ends. Windows
+has no `flock`: nothing is locked there.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ OPEN: Final[set[FileLock]] = set()
 
 @final
 class FileLock:
-    """A file that is open, to be locked by `take`; `release` it in any case.
+    """An open file that `take` locks; the owner calls `release` in any case.
 
     Raises:
         OSError: the file cannot be opened.
@@ -52,7 +52,7 @@ class FileLock:
             OPEN.add(self)
 
     def take(self) -> bool:
-        """Lock the file, and return whether that worked: another process may hold it.
+        """Lock the file; return False if another process holds it.
 
         Raises:
             OSError: the file system has no locks.
@@ -69,7 +69,7 @@ class FileLock:
         return True
 
     def spares_few(self) -> bool:
-        """Whether so many files are open that runs under way may find none to open."""
+        """Whether so few files can still be opened that other runs may fail."""
         if resource is None:
             return False
         most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -78,7 +78,7 @@ class FileLock:
 
     @property
     def is_held(self) -> bool:
-        """Whether this process has the file open: not once it is released, nor in a child."""
+        """Whether this process holds the file: not after `release`, nor in a forked child."""
         return self in OPEN
 
     def release(self) -> None:
@@ -97,11 +97,11 @@ class FileLock:
 def locked(
     path: str | Path, flags: int = READ_AND_MAKE, *, timeout_s: float = 30.0
 ) -> Generator[int]:
-    """Open and lock a file, and keep all others out meanwhile: processes, and stores of this one.
+    """Open and lock a file against other processes, and other stores of this process.
 
     Raises:
         OSError: the file cannot be opened or locked.
-        StoreError: another process did not give the lock back in time.
+        StoreError: another process did not release the lock in time.
     """
     lock = FileLock(path, flags)
     try:
@@ -109,7 +109,8 @@ def locked(
         while not lock.take():
             if time.monotonic() > deadline:
                 raise StoreError(
-                    f"another process holds {path} for more than {timeout_s:g} s: is it stopped?"
+                    f"{path}: expected its lock within {timeout_s:g} s, found that another process "
+                    "holds it. Fix: end that process if it is stopped."
                 )
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, PAUSE_S_MAX)
@@ -119,7 +120,7 @@ def locked(
 
 
 def _leave_to_parent() -> None:
-    """Close in a forked child what its parent holds: unlocking would unlock it for both."""
+    """Close the parent's files in a forked child: unlocking would unlock them for both."""
     for lock in OPEN:
         os.close(lock.descriptor)
     OPEN.clear()

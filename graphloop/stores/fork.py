@@ -1,4 +1,4 @@
-"""Fork: a run's past under a new name, to go on differently from there."""
+"""Fork: a copy of a run's past under a new id."""
 
 from __future__ import annotations
 
@@ -22,19 +22,18 @@ async def fork(
 ) -> None:
     """Copy the first `at` events of a run, and these child runs, to a new run.
 
-    A child is copied as it is, but for being cancelled after `at`: together with its parent, or
-    since its answer was not needed any more.
-    Answers that were posted and not yet journaled stay behind. A store that is `Bulk` keeps all
-    of the copy or nothing; another one may be left with its beginning if it fails half-way.
+    The copy of a child lacks its cancellation after `at`, by its parent or because its answer was
+    not needed. Posted answers that are not journaled yet are not copied. A `Bulk` store keeps all
+    of the copy or nothing; another store may keep a part of it if it fails half-way.
 
     Args:
-        store: where the run is, and where its copy is kept.
+        store: the store of the run and of its copy.
         run_id: the run.
         at: how many of its events the copy has.
         new_id: the copy's id.
-        children: the keys of the child runs to copy, with all below them: those that were running
-            at `at`, which only the graph tells (`front.journals.children_at`). Of one that began
-            later the copy would hold a past that it never had.
+        children: the keys of the child runs to copy, with their descendants: those that were
+            running at `at`, which only the graph tells (`front.journals.children_at`). The copy
+            must not hold a child that started later.
 
     Raises:
         StoreError: there is no such run, `at` is none of its events, or the new id is taken.
@@ -61,13 +60,13 @@ async def fork(
 
 
 def _stops_children(event: Event) -> bool:
-    """Whether children were cancelled at this event's time: all that ran, or the one it is of."""
+    """Whether children were cancelled at this event's time: all of them, or the event's."""
     return isinstance(event, Cancelled) or (
         isinstance(event, ChildEnded) and event.status == "not_run"
     )
 
 
 def _before(events: Sequence[Event], voided: Collection[float]) -> Sequence[Event]:
-    """Return a child's events before it was cancelled, if that was at one of these times."""
+    """Return a child's events before its cancellation at one of these times, if any."""
     last = events[-1]
     return events[:-1] if isinstance(last, Cancelled) and last.at in voided else events

@@ -2,9 +2,9 @@
 
 A line is written by a single `write` at the file's end, so a killed process leaves at most one
 torn last line, which loading ignores and the next append cuts off; where the first line is torn,
-there is no run yet. `fsync=True` also survives a loss of power. While a run is driven, a
-`<run id>.lock` beside its journal keeps other processes from driving it, too (not on Windows: there
-the slower of two is refused when it writes). Not for network file systems.
+there is no run yet. `fsync=True` also survives a loss of power. While a driver holds a run, a
+`<run id>.lock` beside its journal keeps other processes from driving it (not on Windows: there the
+slower of two is refused when it writes). Not for network file systems.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class JsonlStore:
     """Keeps each run in a JSON-lines file of its own; also `Leases`.
 
     Args:
-        directory: where the files are; made when the first run is driven, or event kept.
-        codec: how events are written; give one with the state type of your graph.
+        directory: the directory of the files; made with the first claim or event.
+        codec: writes and reads events; give one with the state type of your graph.
         fsync: whether every append waits for the disk.
     """
 
@@ -87,7 +87,7 @@ class JsonlStore:
     async def runs(self) -> Sequence[str]:
         """Return the ids of all runs."""
         found = [path for path in self._files() if path.name in self._begun or _begun(path)]
-        # What has an event keeps it: thousands of journals are looked into once.
+        # A journal with an event keeps it: thousands of journals are opened once.
         self._begun = {path.name for path in found}
         return sorted(unquote(path.name[: -len(SUFFIX)]) for path in found)
 
@@ -124,7 +124,7 @@ class JsonlStore:
     def _end(self, run_id: str, path: Path) -> tuple[int, int]:
         """Return the number of the next event and the size of the file before it.
 
-        A file that is not as this store left it was written by another, or torn: it is read anew.
+        A file that this store did not leave so was written by another or torn: it is read again.
         """
         known = self._known.get(run_id)
         if known is not None and path.is_file() and path.stat().st_size == known[1]:
@@ -146,7 +146,7 @@ class JsonlStore:
 
 
 def _bytes(path: Path) -> bytes:
-    """Return what is in a journal; nothing where there is none."""
+    """Return the bytes of a journal; empty where there is none."""
     try:
         return path.read_bytes() if path.is_file() else b""
     except OSError as error:
@@ -154,10 +154,10 @@ def _bytes(path: Path) -> bytes:
 
 
 def _begun(path: Path) -> bool:
-    """Whether a journal has an event: a process may have been killed within its first append.
+    """Whether a journal has an event: its process may have died within the first append.
 
-    There may be thousands of journals, and a little of each tells. Of one that may not be read,
-    nobody knows: it is listed, and told where it is loaded.
+    Only the first bytes are read, for there may be thousands of journals. A journal that cannot
+    be read is listed; `load` reports why.
     """
     try:
         with path.open("rb") as journal:

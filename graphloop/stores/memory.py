@@ -16,7 +16,7 @@ __all__ = ["MemoryStore"]
 
 
 class _Kept:
-    """What is known of one run."""
+    """The journal, claim and answers of a run."""
 
     def __init__(self, created_at: float) -> None:
         self.events: list[Event] = []
@@ -29,12 +29,12 @@ class _Kept:
 
 @final
 class MemoryStore:
-    """Keeps events in lists; gone with the process. Also `Leases`, `Mailbox`, `Catalog`, `Bulk`.
+    """Keeps events in lists, gone with the process. Also `Leases`, `Mailbox`, `Catalog`, `Bulk`.
 
     A claim ends when it is released, or when the event loop of its driver is closed.
 
     Args:
-        clock: tells when a run was made and changed, in seconds since the epoch.
+        clock: the time of creations and changes, in seconds since the epoch.
     """
 
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
@@ -44,6 +44,10 @@ class MemoryStore:
 
     async def append(self, run_id: str, seq: int, event: Event) -> None:
         """Keep `event` as number `seq` of the run."""
+        self.keep(run_id, seq, event)
+
+    def keep(self, run_id: str, seq: int, event: Event) -> None:
+        """Keep `event` at once: `append` for a driver in this process, which need not wait."""
         known = self._kept.get(run_id)
         count = 0 if known is None else len(known.events)
         if seq != count + 1:
@@ -60,8 +64,9 @@ class MemoryStore:
                 self._add(run_id, event)
 
     def _add(self, run_id: str, event: Event) -> None:
-        now = self._clock()
-        kept = self._kept.setdefault(run_id, _Kept(now))
+        now, kept = self._clock(), self._kept.get(run_id)
+        if kept is None:
+            kept = self._kept[run_id] = _Kept(now)
         kept.events.append(event)
         kept.updated_at = now
 
@@ -80,7 +85,7 @@ class MemoryStore:
         self._kept.setdefault(run_id, _Kept(now)).updated_at = now
 
     async def release(self, run_id: str, status: ReleaseStatus, asks: Sequence[Ask]) -> None:
-        """Stop driving a run, and say how it stands and what it waits for."""
+        """Stop driving a run, and record its status and its open questions."""
         if self._claims.is_taken(run_id):
             kept = self._kept[run_id]
             kept.status, kept.asks, kept.updated_at = status, tuple(asks), self._clock()
@@ -102,7 +107,7 @@ class MemoryStore:
         return {} if kept is None else {key: data for key, (_, data) in kept.signals.items()}
 
     async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
-        """Return all runs, in the order of their creation; or a run, and all below it, only."""
+        """Return all runs in the order of their creation, or one run and its descendants."""
         runs = self._runs()
         return tuple(
             RunRecord(
@@ -121,7 +126,7 @@ class MemoryStore:
         )
 
     async def set_target(self, run_id: str, target: str) -> None:
-        """Note what the run was started from."""
+        """Record the target that the run was started from."""
         self._run(run_id).target = target
 
     def _status(self, run_id: str, kept: _Kept) -> RunStatus:
@@ -130,7 +135,7 @@ class MemoryStore:
         return "running" if self._claims.is_live(run_id) else "interrupted"
 
     def _runs(self) -> dict[str, _Kept]:
-        """Return the runs that have begun; one that is only claimed may never begin."""
+        """Return the started runs; a run that is only claimed may never start."""
         return {run_id: kept for run_id, kept in self._kept.items() if kept.events}
 
     def _run(self, run_id: str) -> _Kept:

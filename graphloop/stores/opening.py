@@ -1,4 +1,4 @@
-"""From a path to a store: the name's ending says which kind it is."""
+"""From a path to a store: the ending of its name decides the kind."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ DATABASES = (".db", ".sqlite", ".sqlite3")
 
 
 def open_store(where: str | Path, codec: Codec | None = None) -> Store:
-    """Return the store at a path: a database file by its ending, else a directory of JSON lines.
+    """Return the store at a path: a database by its ending, else a directory of JSON lines.
 
-    Nothing is read or made before the store is used.
+    Nothing is read or made before the first use of the store.
 
     Raises:
-        ConfigError: what is there already is of the other kind.
+        ConfigError: the path holds the other kind already.
     """
     path = Path(where)
     if path.name.endswith(DATABASES):

@@ -1,7 +1,7 @@
-"""The lock on one run: a file beside its journal that the driving process holds.
+"""The lock on a run: a file beside its journal that the driving process holds.
 
-However that process dies, the lock ends with it; what remains is an empty name, which keeps no
-process out. The holder removes the file when it gives the lock back.
+The lock ends with that process, however it dies; the empty file that remains keeps no process
+out. The holder removes the file when it releases the lock.
 """
 
 from __future__ import annotations
@@ -25,32 +25,34 @@ FOREVER_S: Final = 1e9
 
 
 def lock_run(path: Path, run_id: str) -> Callable[[], object]:
-    """Hold the lock at `path`, and return what gives it back, once; the event loop's end does too.
+    """Lock `path` and return the function that releases it; so does the event loop's end.
 
     Raises:
         RunBusy: another process holds it, or another store object of this one.
-        StoreError: this process has hardly a file to open left for the runs that it drives.
+        StoreError: this process has too few open files left for the runs that it drives.
         OSError: the file cannot be made or locked.
     """
     for _ in range(ATTEMPTS_MAX):
         lock, held = FileLock(path), False
         try:
             _take(lock, path, run_id)
-            held = _is_at(path, lock)  # Or its last holder has just removed it.
+            held = _is_at(path, lock)  # The last holder may just have removed it.
             if held:
                 return _held(path, lock)
         finally:
             if not held:
                 lock.release()
-    raise RunBusy(f"run {run_id!r} changes hands all the time: {path} is never free; try again")
+    raise RunBusy(
+        f"run {run_id!r} changes hands all the time: {path} is never free. Fix: try again."
+    )
 
 
 def _take(lock: FileLock, path: Path, run_id: str) -> None:
     if not lock.take():
         pid = os.read(lock.descriptor, PID_BYTES_MAX).decode(errors="replace")
         raise RunBusy(
-            f"run {run_id!r} is being driven by {pid or 'another process'}, which holds {path}: "
-            "wait for that driver to come to an end, or to die"
+            f"run {run_id!r} is being driven by {pid or 'another process'}, which holds {path}. "
+            "Fix: wait until that driver ends, or dies."
         )
     if lock.spares_few():
         raise StoreError(
@@ -67,7 +69,7 @@ def _held(path: Path, lock: FileLock) -> Callable[[], object]:
         return lambda: _give_back(path, lock)
 
     def driven() -> None:
-        """Be known to nothing but a timer, which a loop forgets when it is closed or forgotten."""
+        """Live only in a timer, which ends with its event loop."""
 
     back = finalize(driven, _give_back, path, lock)
     back.atexit = False

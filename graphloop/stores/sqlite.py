@@ -1,9 +1,9 @@
 """A journal as one SQLite file: durable, shared by processes, one driver a run.
 
-Events are appended and never changed, gapless from 1. A thread of the store
-writes, and gathers what is appended at the same time into one commit, so that a commit may wait
-for the disk. Reading has connections of its own and waits for no writer. Not for network file
-systems. Not to be used in a child of `os.fork` that did not make it.
+Events are appended and never changed, gapless from 1. A thread of the store writes, and gathers
+simultaneous appends into one commit, because a commit waits for the disk. Readers have
+connections of their own and wait for no writer. Not for network file systems. A child of
+`os.fork` opens a store of its own.
 """
 
 from __future__ import annotations
@@ -38,17 +38,16 @@ T = TypeVar("T")
 class SqliteStore:
     """Keeps runs in a SQLite database; also `Leases`, `Mailbox`, `Catalog` and `Bulk`.
 
-    Each store object is a driver of its own to others, in this process or another: what one has
-    claimed, the other cannot append to. Close it with `aclose`, or let it be collected: its
-    claims then count as given up.
+    Each store object is a driver of its own, also within a process: a store cannot append to a run
+    that another store has claimed. `aclose` and garbage collection end its claims.
 
     Args:
-        path: the database file; made by the first event that is kept.
-        codec: how events are written; give one with the state type of your graph.
-        durability: "power": what was appended survives a loss of power (the disk is waited for);
-            "process": it survives the process only, at about a tenth of the cost.
+        path: the database file; made with the first event.
+        codec: writes and reads events; give one with the state type of your graph.
+        durability: "power": appended events survive a loss of power (each commit waits for the
+            disk); "process": they survive the process only, at about a tenth of the cost.
         lease_s: how long a dead driver keeps others from its runs, in seconds.
-        clock: tells the time of leases and records, in seconds since the epoch.
+        clock: the time of leases and records, in seconds since the epoch.
     """
 
     def __init__(
@@ -61,9 +60,9 @@ class SqliteStore:
         clock: Callable[[], float] = time.time,
     ) -> None:
         if durability not in ("power", "process"):
-            raise ConfigError(f'durability is "power" or "process", found {durability!r}')
+            raise ConfigError(f'durability: expected "power" or "process", found {durability!r}.')
         if not 0 < lease_s < math.inf:
-            raise ConfigError(f"lease_s is a positive number of seconds, found {lease_s!r}")
+            raise ConfigError(f"lease_s: expected a positive number of seconds, found {lease_s!r}.")
         self._path = Path(path)
         self._codec = codec or Codec()
         self._clock = clock
@@ -73,11 +72,11 @@ class SqliteStore:
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed, and takes no more work."""
+        """Whether the store is closed and takes no more work."""
         return self._writer.stopped
 
     async def aclose(self) -> None:
-        """Write what is under way, give up what is claimed, and close the file."""
+        """Finish the pending writes, end all claims, and close the file."""
         self._writer.stop()
         await self._writer.ended()
 
@@ -142,13 +141,13 @@ class SqliteStore:
                 raise
             self._writer.post(
                 undo, undone, failed
-            )  # Nobody will release what nobody knows to hold.
+            )  # The caller does not know of the claim and will not release it.
             raise
 
     async def release(self, run_id: str, status: ReleaseStatus, asks: Sequence[Ask]) -> None:
-        """Stop driving a run, and say how it stands and what it waits for.
+        """Stop driving a run, and record its status and its open questions.
 
-        What cannot be written is written later: nobody drives the run all the same.
+        If that cannot be written now, the store writes it later; this driver has stopped anyway.
         """
         tenant = self._tenant
         standing: Standing = (status, tuple(asks))
@@ -180,12 +179,12 @@ class SqliteStore:
         return await self._read(partial(sqlite_reading.signals, run_id=run_id), {})
 
     async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
-        """Return all runs, in the order of their creation; or a run, and all below it, only."""
+        """Return all runs in the order of their creation, or one run and its descendants."""
         work = partial(sqlite_reading.overview, now=self._clock(), root=root)
         return await self._read(work, ())
 
     async def set_target(self, run_id: str, target: str) -> None:
-        """Note what the run was started from."""
+        """Record the target that the run was started from."""
         await self._writer.do(partial(sqlite_journal.note_target, run_id=run_id, target=target))
 
     async def _read(self, work: Callable[[Connection], T], nothing: T) -> T:

@@ -1,4 +1,4 @@
-"""What is written for a run, its events and its answers, in somebody's transaction."""
+"""The statements that write events and answers, within the caller's transaction."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Entry", "append", "note_target", "post"]
 
 
 class Entry(Struct, frozen=True, gc=False):
-    """An event as it is written; `graph` counts for the first of a run only."""
+    """An encoded event; only the first event of a run uses `graph`."""
 
     run_id: str
     seq: int
@@ -26,7 +26,7 @@ class Entry(Struct, frozen=True, gc=False):
 
 
 def append(connection: Connection, tenant: Tenant, entries: Sequence[Entry]) -> None:
-    """Write entries, of one or several runs, and renew the leases of those that are claimed."""
+    """Write the entries of one or several runs, and renew the leases of claimed runs."""
     for entry in entries:
         _append(connection, tenant, entry)
 
@@ -60,7 +60,7 @@ def _append(connection: Connection, tenant: Tenant, entry: Entry) -> None:
 def post(
     connection: Connection, tenant: Tenant, run_id: str, key: str, signal: tuple[str, str]
 ) -> Posted:
-    """Write an answer (its id and data), unless there is one."""
+    """Write an answer (its id and data), unless the run has one for this key."""
     _require(connection, run_id)
     signal_id, data = signal
     written = connection.execute(
@@ -77,7 +77,7 @@ def post(
 
 
 def note_target(connection: Connection, run_id: str, target: str) -> None:
-    """Write what a run was started from."""
+    """Write the target that a run was started from."""
     _require(connection, run_id)
     connection.execute("UPDATE run SET target = ? WHERE run_id = ?", (target, run_id))
 

@@ -1,13 +1,13 @@
-"""Who drives a run: claims, leases and the fence, as statements in somebody's transaction.
+"""Claims, leases and the fence of runs, as statements within the caller's transaction.
 
-    nobody --claim--> owner, epoch + 1 --release--> nobody
-                        |                             (append: any, in order)
-                        +-- lease runs out --claim by another--> owner', epoch + 2
-                        +-- left: its release failed --told at a later beat--> nobody
-                        +-- its event loop is gone --told at a later beat--> lease runs out
+    free --claim--> owner, epoch + 1 --release--> free
+                      |                             (append: any, in order)
+                      +-- lease runs out --claim by another--> owner', epoch + 2
+                      +-- left: its release failed --written at a later beat--> free
+                      +-- its event loop is gone --written at a later beat--> lease runs out
 
-The lease tells when a run may be taken from its owner. What keeps the old owner from writing is
-not its clock but the epoch: its next append finds another one, and is `Fenced`.
+The lease says when another driver may take a run from its owner. The epoch, not a clock, keeps
+the old owner from writing: its next append finds a higher epoch and is `Fenced`.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ __all__ = [
 
 
 Standing: TypeAlias = tuple[ReleaseStatus, tuple[Ask, ...]]
-"""How a run stands when it is left, and what it waits for."""
+"""The status of a released run, and its open questions."""
 
 
 class Left(Struct, frozen=True, gc=False):
-    """A claim whose driver is gone: how it left the run, or None where it stands as it stood."""
+    """A claim whose driver is gone, with the status it left, or None for no change."""
 
     epoch: int
     standing: Standing | None = None
@@ -54,11 +54,11 @@ class Left(Struct, frozen=True, gc=False):
 
 @final
 class Tenant:
-    """One store object as the database knows it, and the epochs of its claims.
+    """A store object as the database knows it, and the epochs of its claims.
 
-    `epochs` keeps what was lost to another, too: only a new claim makes this a driver again. What
-    could not be released moves to `left`: nobody here drives it, and the database has yet to be
-    told. Both are changed by the thread that writes, after the commit.
+    `epochs` keeps lost claims too: only a new claim makes this store a driver again. A claim that
+    could not be released moves to `left` until the database takes it. The writing thread changes
+    both, after the commit.
     """
 
     def __init__(self, lease_s: float, clock: Callable[[], float]) -> None:
@@ -70,24 +70,24 @@ class Tenant:
         self.claims = Claims()
 
     def leave(self, run_id: str, standing: Standing | None) -> None:
-        """Drive a run no longer, though the database could not be told."""
+        """Stop driving a run whose release could not be written."""
         if (epoch := self.epochs.pop(run_id, None)) is not None:
             self.left[run_id] = Left(epoch, standing)
 
     def forget(self, run_id: str, left: Left) -> None:
-        """Take note that the database was told; it may have been claimed and left again since."""
+        """Drop a written release; the run may have been claimed and left again since."""
         if self.left.get(run_id) is left:
             del self.left[run_id]
 
     def until(self) -> float:
-        """Return when a lease that is taken now runs out."""
+        """Return when a lease taken now runs out."""
         return self.clock() + self.lease_s
 
 
 def claim(connection: Connection, tenant: Tenant, run_id: str) -> int:
     """Make the tenant the only driver of a run, and return the epoch of its claim.
 
-    What it drives itself it has been asked for before: what it owns here is of a dead driver.
+    The store refuses runs that it drives itself: a claim of its own here is a dead driver's.
     """
     now = tenant.clock()
     row: tuple[str | None, int, float] | None = connection.execute(
@@ -97,10 +97,10 @@ def claim(connection: Connection, tenant: Tenant, run_id: str) -> int:
     if owner not in (None, tenant.name) and lease_until > now and not _is_dead(owner):
         until = datetime.fromtimestamp(lease_until, UTC).isoformat(timespec="seconds")
         raise RunBusy(
-            f"run {run_id!r} is being driven by {owner}, whose lease runs until {until}: "
-            "wait for that driver to release it, or to die"
+            f"run {run_id!r} is being driven by {owner}, whose lease runs until {until}. "
+            "Fix: wait until that driver releases it, or dies."
         )
-    # `excluded` does not count here: the old epoch goes on, in whichever process.
+    # Not `excluded`: the new epoch counts on from the stored one, whichever process wrote it.
     (epoch,) = connection.execute(
         "INSERT INTO run(run_id, owner, epoch, lease_until, created, updated) VALUES(?,?,1,?,?,?) "
         "ON CONFLICT(run_id) DO UPDATE SET owner = excluded.owner, epoch = epoch + 1, "
@@ -116,21 +116,21 @@ def release(
     run_id: str,
     standing: Standing,
 ) -> None:
-    """End the tenant's claim, and note how the run stands; a run without events was none."""
+    """End the tenant's claim and write the status; a run without events is removed."""
     if run_id not in tenant.epochs:
-        raise StoreError(f"run {run_id!r} is not claimed by this store, so it cannot be released")
+        raise StoreError(f"run {run_id!r} is not claimed by this store, so it cannot be released.")
     row = connection.execute("SELECT owner, epoch FROM run WHERE run_id = ?", (run_id,)).fetchone()
     fence(tenant, run_id, row)
     give_back(connection, tenant, run_id, Left(tenant.epochs[run_id], standing))
 
 
 def give_back(connection: Connection, tenant: Tenant, run_id: str, left: Left) -> Left:
-    """End a claim that nobody drives by, and note how the run was left, unless it was taken over.
+    """End a claim without a driver and write its status, unless another driver has the run.
 
-    A run without events was none.
+    A run without events is removed.
 
     Returns:
-        What was told.
+        The claim that was written.
     """
     if left.standing is None:
         abandon(connection, tenant, run_id, left.epoch)
@@ -146,11 +146,11 @@ def give_back(connection: Connection, tenant: Tenant, run_id: str, left: Left) -
 
 
 def fence(tenant: Tenant, run_id: str, row: tuple[str | None, int] | None) -> None:
-    """Refuse a tenant whose claim was taken over, or who never claimed what another drives.
+    """Refuse a tenant that has lost its claim, or never claimed a run that another drives.
 
     Args:
-        tenant: who wants to write.
-        run_id: the run it wants to write to.
+        tenant: the store object that writes.
+        run_id: the run that it writes to.
         row: the run's owner and epoch, or None where there is no such run.
     """
     owner, epoch = (None, 0) if row is None else row
@@ -166,9 +166,9 @@ def fence(tenant: Tenant, run_id: str, row: tuple[str | None, int] | None) -> No
 
 
 def renew(connection: Connection, tenant: Tenant) -> None:
-    """Prolong the leases of what the tenant drives; where the event loop is gone, they run out.
+    """Prolong the leases of the tenant's live drivers; those of closed event loops run out.
 
-    A lease that another driver took meanwhile is left to it.
+    A lease that another driver took meanwhile stays with that driver.
     """
     until, is_live = tenant.until(), tenant.claims.is_live
     connection.executemany(
@@ -188,7 +188,7 @@ def give_up(connection: Connection, tenant: Tenant) -> None:
 
 
 def abandon(connection: Connection, tenant: Tenant, run_id: str, epoch: int) -> None:
-    """Undo a claim that nobody waited for the end of; the run stands as it stood."""
+    """Undo a claim whose caller was cancelled; the run keeps its status."""
     connection.execute(
         "UPDATE run SET owner = NULL, lease_until = 0 WHERE run_id = ? AND owner = ? AND epoch = ?",
         (run_id, tenant.name, epoch),
@@ -197,10 +197,10 @@ def abandon(connection: Connection, tenant: Tenant, run_id: str, epoch: int) -> 
 
 
 def _is_dead(owner: str) -> bool:
-    """Whether an owner was a process of this machine that has died: nobody has to wait for it.
+    """Whether an owner was a process of this machine that has died.
 
-    A process that only seems dead, in another namespace of processes, is fenced like any other
-    that lost its claim.
+    No driver waits for its lease. A process in another namespace may only seem dead: it is fenced
+    like any driver that lost its claim.
     """
     host, _, rest = owner.partition(", pid ")
     pid = rest.partition(",")[0]

@@ -1,4 +1,4 @@
-"""What is read from a journal's database, each time over a connection that cannot write."""
+"""The queries of a journal's database, each over a connection that cannot write."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ AFTER_SLASH: Final = chr(ord("/") + 1)
 
 
 def read(path: Path, work: Callable[[Connection], T], nothing: T) -> T:
-    """Do some reading on one snapshot; `nothing` is the answer where there is no database yet.
+    """Run a query on one snapshot; return `nothing` where there is no database yet.
 
     Raises:
         StoreError: the database cannot be read, or is damaged.
@@ -51,7 +51,7 @@ def read(path: Path, work: Callable[[Connection], T], nothing: T) -> T:
 
 
 def load(connection: Connection, codec: Codec, run_id: str) -> tuple[Event, ...]:
-    """Return the events of a run, each one checked; none where there is no such run."""
+    """Return the events of a run, each checked; none where there is no such run."""
     row = connection.execute("SELECT next_seq FROM run WHERE run_id = ?", (run_id,)).fetchone()
     rows: list[tuple[int, str, bytes]] = connection.execute(
         "SELECT seq, kind, data FROM entry WHERE run_id = ? ORDER BY seq", (run_id,)
@@ -82,7 +82,7 @@ def _event(codec: Codec, run_id: str, seq: int, kind: str, data: bytes) -> Event
 
 
 def run_ids(connection: Connection) -> list[str]:
-    """Return the ids of all runs with events; in the order of code points, as Python's."""
+    """Return the ids of all runs with events, in the order of code points."""
     return sorted(
         run_id for (run_id,) in connection.execute("SELECT run_id FROM run WHERE next_seq > 1")
     )
@@ -95,9 +95,9 @@ def signals(connection: Connection, run_id: str) -> Mapping[str, str]:
 
 
 def overview(connection: Connection, now: float, root: str | None) -> Sequence[RunRecord]:
-    """Return how each run with events stands, in the order of their creation.
+    """Return the status of each run with events, in the order of their creation.
 
-    Of one run, and those below it, where there is a `root`: their ids are side by side in an index.
+    A `root` selects that run and its descendants, whose ids are neighbours in an index.
     """
     if root is None:
         rows = connection.execute(RECORDS + IN_ORDER).fetchall()

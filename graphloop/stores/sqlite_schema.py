@@ -1,7 +1,7 @@
-"""How a journal's database is opened: its tables, its pragmas, and whose file it must be.
+"""Connections to a journal's database: its tables, its pragmas, and the check that it is ours.
 
-The only file that makes connections. It is the seam for another SQLite than the interpreter's own
-(the `apsw` wheel brings a newer one): whatever else gives `sqlite3.Connection`s belongs here.
+Only this module makes connections. It is the seam for another SQLite than the interpreter's own
+(the `apsw` wheel brings a newer one).
 
 A database is ours by its `application_id`; `user_version` counts the schema. Both are written in
 one transaction with the tables, so a file is either empty or complete.
@@ -31,7 +31,7 @@ BUSY_TIMEOUT_S: Final = 30.0
 RESET_BUG_FIXED: Final = (3, 51, 3)
 JOURNAL_BYTES_MAX: Final = 64 * 1024 * 1024
 
-# `status` is what the last driver left; "running" and "interrupted" follow from owner and lease.
+# The last driver sets `status`; "running" and "interrupted" follow from owner and lease.
 TABLES: Final = (
     """CREATE TABLE run(
          number INTEGER PRIMARY KEY, run_id TEXT NOT NULL UNIQUE, graph TEXT NOT NULL DEFAULT '',
@@ -53,12 +53,12 @@ TABLES: Final = (
 
 
 def commits_need_lock(version: tuple[int, ...] = sqlite3.sqlite_version_info) -> bool:
-    """Say whether this SQLite has the WAL-reset bug."""
+    """Whether this SQLite has the WAL-reset bug."""
     return version < RESET_BUG_FIXED
 
 
 def open_writer(path: Path, durability: Durability) -> sqlite3.Connection:
-    """Open a database to write to, and make it if it is not there.
+    """Open a database for writing, and make it if there is none.
 
     The caller keeps other processes out meanwhile: SQLite's change to WAL mode does not wait.
 
@@ -79,7 +79,7 @@ def open_writer(path: Path, durability: Durability) -> sqlite3.Connection:
 
 
 def open_reader(path: Path) -> sqlite3.Connection | None:
-    """Open a database that is only read, or return None where there is nothing yet.
+    """Open a database for reading, or return None where there is none yet.
 
     Raises:
         StoreError: it cannot be opened, or is not a journal this graphloop can read.
@@ -93,7 +93,7 @@ def open_reader(path: Path) -> sqlite3.Connection | None:
             named: object = getattr(error, "sqlite_errorname", "")
             if named != "SQLITE_READONLY_DIRECTORY" or Path(f"{path}-wal").exists():
                 raise
-            # Reading needs files beside the log; where there is no log, the file has all events.
+            # A reader needs files beside the log; without a log, the file has all events.
             return _reader(path, "mode=ro&immutable=1")
     except sqlite3.Error as error:
         raise _cannot_open(path, error) from error
@@ -114,7 +114,7 @@ def _reader(path: Path, mode: str = "mode=rw") -> sqlite3.Connection | None:
 
 
 def _make_private(path: Path) -> None:
-    """Make an empty file that only its owner can read; SQLite gives its others the same mode."""
+    """Make an empty file for its owner alone; SQLite gives its other files the same mode."""
     path.parent.mkdir(parents=True, exist_ok=True)
     # Only a new file: to open one beside SQLite and close it drops this process's locks on it.
     with suppress(FileExistsError):
@@ -153,7 +153,7 @@ def _set_up(connection: sqlite3.Connection, path: Path, durability: Durability) 
 
 
 def _is_made(connection: sqlite3.Connection, path: Path) -> bool:
-    """Say whether the tables are there; refuse what is not ours or newer than we are."""
+    """Whether the tables are there; refuse a foreign database and a newer schema."""
     connection.execute("BEGIN")  # One snapshot: another process may be making them just now.
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -163,7 +163,7 @@ def _is_made(connection: sqlite3.Connection, path: Path) -> bool:
         return False
     if application != APPLICATION_ID:
         raise StoreError(
-            f"{path} is a database, but not one of graphloop's journals: give another file"
+            f"{path} is a database, but not one of graphloop's journals. Fix: give another file."
         )
     if version > SCHEMA_VERSION:
         raise StoreError(

@@ -1,9 +1,9 @@
-"""The one thread of a store that writes: all that waits becomes one transaction, and one sync.
+"""The writing thread of a store: all waiting work becomes one transaction and one sync.
 
-Work is put in by any number of tasks, on any event loop. The thread takes all there is and does it
-in one transaction, a savepoint for each, so that what is refused undoes itself only. Nobody hears
-of a result before the commit. Between the work the thread renews the leases of its tenant, and
-gives back what could not be released before.
+Any number of tasks, on any event loop, queue work. The thread takes all of it and does it in one
+transaction, with a savepoint for each piece, so that refused work undoes itself only. Callers get
+their results after the commit. In between, the thread renews the leases of its tenant, and writes
+the releases that failed before.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ REST_S_MAX: Final = 3600.0
 
 
 class _Queued(Protocol):
-    """A piece of work, whatever it results in."""
+    """A piece of work of any result type."""
 
     loop: asyncio.AbstractEventLoop | None
 
@@ -47,7 +47,7 @@ class _Queued(Protocol):
 
 @final
 class _Job(Generic[T]):
-    """A piece of work, and the future that somebody may be waiting for."""
+    """A piece of work, and the future that its caller may await."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class _Job(Generic[T]):
             self._outcome = (self._work(connection),)
         except Exception as error:
             if not connection.in_transaction:
-                raise  # SQLite has undone everything: the neighbours' work too.
+                raise  # SQLite has undone the whole transaction, with the other pieces of work.
             self._outcome = error
             connection.execute("ROLLBACK TO job")
         connection.execute("RELEASE job")
@@ -79,7 +79,7 @@ class _Job(Generic[T]):
         self._outcome = error
 
     def end(self) -> None:
-        """Take note that the work is done for good, or not at all."""
+        """Record that the work is committed, or has failed."""
         if not isinstance(self._outcome, tuple):
             if self._failed is not None:
                 self._failed(self._outcome)
@@ -87,7 +87,7 @@ class _Job(Generic[T]):
             self._committed(self._outcome[0])
 
     def settle(self) -> None:
-        """Tell whoever waits; in that task's event loop."""
+        """Give the caller its result, in the caller's event loop."""
         if self._future is None or self._future.done():
             return
         if isinstance(self._outcome, tuple):
@@ -98,12 +98,12 @@ class _Job(Generic[T]):
 
 @final
 class Writer:
-    """Does work on a database in a thread of its own, which starts with the first piece.
+    """Works on a database in a thread of its own, which starts with the first work.
 
     Args:
-        path: the database; made if it is not there.
-        durability: what an acknowledged commit survives.
-        tenant: whose leases to renew.
+        path: the database; made if there is none.
+        durability: whether an acknowledged commit survives a loss of power.
+        tenant: the owner of the leases to renew.
     """
 
     def __init__(self, path: Path, durability: Durability, tenant: Tenant) -> None:
@@ -124,10 +124,10 @@ class Writer:
         committed: Callable[[T], None] | None = None,
         failed: Callable[[Exception], None] | None = None,
     ) -> T:
-        """Do some work in a transaction, and return its result once it is committed.
+        """Do work in a transaction, and return its result after the commit.
 
-        `committed` is told the result in the writing thread, before any later work begins; or else
-        `failed` why there is none.
+        The writing thread calls `committed` with the result, or `failed` with the error, before
+        any later work starts.
 
         Raises:
             StoreError: the work was refused, or could not be committed.
@@ -148,16 +148,16 @@ class Writer:
         committed: Callable[[T], None],
         failed: Callable[[Exception], None],
     ) -> None:
-        """Have some work done that nobody waits for; nothing, once the writer is stopped."""
+        """Queue work without a caller that waits; ignored once the writer is stopped."""
         self._put(_Job(work, committed, failed))
 
     @property
     def stopped(self) -> bool:
-        """Whether it takes no more work."""
+        """Whether the writer takes no more work."""
         return self._stopped
 
     def stop(self) -> None:
-        """End the thread, after the work that was put in. Does not wait, may be repeated."""
+        """End the thread after the queued work; does not wait, and may be repeated."""
         with self._lock:
             if not self._stopped:
                 self._stopped = True
@@ -174,7 +174,7 @@ class Writer:
                 return False
             if self._thread is None:
                 name = f"graphloop writes {self._path.name}"
-                # A daemon: an interpreter that ends must not wait for a store nobody closed.
+                # A daemon: an interpreter that ends must not wait for a store without `aclose`.
                 self._thread = threading.Thread(target=self._run, name=name, daemon=True)
                 self._thread.start()
             self._jobs.put(job)
@@ -187,12 +187,12 @@ class Writer:
                 jobs, more = self._take()
                 self._transact(jobs)
                 _settle(jobs)
-                del jobs  # Else they would keep what waits for them alive until the next ones.
+                del jobs  # Otherwise they would keep their callers alive until the next work.
         finally:
             self._close()
 
     def _take(self) -> tuple[list[_Queued], bool]:
-        """Wait for work, and return all there is, and whether there may be more."""
+        """Wait for work; return all of it, and whether more may come."""
         jobs: list[_Queued] = []
         try:
             job = self._jobs.get(timeout=self._rest_s())
@@ -215,7 +215,7 @@ class Writer:
         return bool(self._tenant.epochs or self._tenant.left)
 
     def _beat(self) -> list[_Queued]:
-        """Return what is due for the claims of the tenant, and when it is due again."""
+        """Return the work due for the tenant's claims, and when it is due again."""
         due = self._has_claims and time.monotonic() >= self._beat_at
         if due or not self._has_claims:
             self._beat_at = time.monotonic() + self._tenant.lease_s / BEATS_PER_LEASE
@@ -231,7 +231,7 @@ class Writer:
         jobs = [*jobs, *self._beat()]
         try:
             self._commit(jobs)
-        except Exception as error:  # noqa: BLE001 - told to everybody who waits
+        except Exception as error:  # noqa: BLE001 - every caller gets it
             if self._connection is not None and self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             for job in jobs:
@@ -267,7 +267,7 @@ class Writer:
 
 
 def _settle(jobs: Sequence[_Queued]) -> None:
-    """Tell all who wait, each event loop once."""
+    """Give all callers their results, with one wake-up for each event loop."""
     by_loop: dict[asyncio.AbstractEventLoop, list[_Queued]] = {}
     for job in jobs:
         if job.loop is not None:
@@ -276,7 +276,7 @@ def _settle(jobs: Sequence[_Queued]) -> None:
         try:
             loop.call_soon_threadsafe(_settle_here, waiting)
         except RuntimeError:
-            continue  # The loop is closed, and nobody waits any more.
+            continue  # The loop is closed, and no caller waits any more.
 
 
 def _settle_here(jobs: Sequence[_Queued]) -> None:

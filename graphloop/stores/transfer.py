@@ -1,4 +1,4 @@
-"""A run as a file of JSON lines, the same as a `JsonlStore` writes: to move it, or to replay it."""
+"""A run as a file of JSON lines, as a `JsonlStore` writes it, to move or replay it."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ async def import_(
     """Read the journal of a run from a file, and return the run's id.
 
     Args:
-        store: where to keep it.
+        store: the store that keeps it.
         path: a file that `export` or a `JsonlStore` wrote.
-        run_id: the id to keep it under, if not its own.
+        run_id: its id in the store, if not its own.
         codec: give one with the graph's state type for a store that keeps values as they are.
 
     Raises:

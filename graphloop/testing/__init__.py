@@ -46,17 +46,17 @@ def assert_safe(
     Args:
         graph: a graph, or an agent, whose graph is meant.
         rules: temporal rules of your own.
-        ignore: why findings are set aside, by node and code.
-        proven: codes that must be proven, where unknown would not do.
+        ignore: the reasons for which findings are set aside, by node and code.
+        proven: codes for which "unknown" is an error, too.
 
     Raises:
         AssertionError: with the whole report: an error was found, or one of `proven` is not.
-        ConfigError: an argument is not what it should be.
+        ConfigError: an argument cannot work.
     """
     wanted_codes = codes("proven", proven)
     subject: Graph[Any] = graph.graph if isinstance(graph, Agent) else graph
     if isinstance(subject, FrontGraph):
-        # One that was loaded has rules, and reasons to set findings aside, of its own.
+        # A loaded graph has rules, and reasons to set findings aside, of its own.
         report = subject.check(rules=rules, ignore=ignore)
     else:
         report = check(subject, rules, ignore=ignore)

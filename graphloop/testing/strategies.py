@@ -1,4 +1,4 @@
-"""Strategies for Hypothesis: whatever a model answers, and any run that a graph may take.
+"""Strategies for Hypothesis: any answer of a model, and any run of a graph.
 
     @given(run=strategies.runs(graph, tools=[refund]))
     def test_money_is_paid_once(run: Simulation[Ticket]) -> None:
@@ -26,10 +26,10 @@ from ..effects import CallModel
 from ..front.agent import Agent
 from ..front.options import Tools
 from ..fuzz.choices import Choices
-from ..fuzz.fuzzing import EVENTS_MAX, subject_of
+from ..fuzz.fuzzing import EVENTS_MAX
 from ..fuzz.replies import answered_by_a_model
-from ..fuzz.subject import Subject
-from ..fuzz.trials import tried
+from ..fuzz.subject import Subject, subject_of
+from ..fuzz.trial import tried
 from ..graph import Graph
 from ..values import ModelRequest, Reply, ToolSpec, UserMessage
 
@@ -40,13 +40,13 @@ choices = st.lists(st.integers(0, 255), max_size=CHOICES_MAX)
 
 
 def replies(tools: Sequence[ToolSpec] = ()) -> st.SearchStrategy[Reply]:
-    """Return whatever a model may answer that is offered these tools: good, bad and strange."""
+    """Return any answer of a model that is offered these tools: good, bad and strange."""
     request = ModelRequest((UserMessage("Go."),), tuple(tools))
 
     def answered(values: list[int]) -> Reply | None:
         try:
             return answered_by_a_model(CallModel(1, "model", request), Choices.given(values))
-        except Exception:  # noqa: BLE001 - a model that cannot be asked answers nothing.
+        except Exception:  # noqa: BLE001 - a request that fails has no reply.
             return None
 
     return choices.map(answered).filter(lambda reply: reply is not None).map(_there)
@@ -59,11 +59,11 @@ def runs(
     state: object = None,
     events_max: int = EVENTS_MAX,
 ) -> st.SearchStrategy[Simulation[Any]]:
-    """Return any run that a graph may take in a hostile world, as `graphloop.testing.fuzz` has it.
+    """Return any run of a graph in a hostile world, as `graphloop.testing.fuzz` makes it.
 
     Args:
         graph: a graph, or an agent.
-        tools: the tools on offer, for a graph; some are made up if none are given.
+        tools: the tools on offer, for a graph; some are invented if none are given.
         state: the state that each run begins with.
         events_max: after how many events a run is given up, with an error.
 

@@ -1,7 +1,7 @@
 """Topologies as data: graphs written down in YAML or JSON, read strictly and written back."""
 
+from .diagnostics import TopologyError
 from .document import AgentEntry, Document, document_of
-from .problems import TopologyError
 from .reader import read_path, read_text
 from .registration import Names, Registry, registry
 from .schema import schema_of

@@ -1,108 +1,135 @@
 """Compose: the text of a topology as a tree of values, each with its line and column.
 
-Reads YAML from the parser's events: nothing is ever constructed from a tag, and every limit holds
-while the tree grows. Anchors, aliases, tags, directives and a second document are
-refused: a topology has no use for them, and a reader would have to know what they do.
+Both notations become the parser events of YAML, so one composer holds both to the same bounds
+while the tree grows; nothing is ever constructed from a tag. Anchors, aliases, tags, directives
+and a second document are refused: a topology has no use for them.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable
-from typing import cast
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from typing import Final, NoReturn, cast
 
 import yaml
 from yaml.reader import ReaderError
 
-from .json_text import read_json
-from .problems import Complaints, Mark, Misread
-from .scalars import plain_value
-from .tree import Entry, Fields, Growth, Items, Scalar, Value, described
+from .diagnostics import Diagnostics, ParseError
+from .tree import Entry, Fields, Items, Mark, Scalar, Value, described, plain_word
 
-__all__ = ["Entry", "Fields", "Items", "Scalar", "Value", "compose", "described"]
+__all__ = ["DEPTH_MAX", "VALUES_MAX", "compose", "is_json"]
+
+DEPTH_MAX: Final = 32
+VALUES_MAX: Final = 50_000
 
 _directive = re.compile(r"((?:[ \t]*(?:#[^\r\n]*)?(?:\r\n|\r|\n))*)%").match
 _break = re.compile(r"\r\n|\r|\n").finditer
 # Line breaks in YAML 1.1, and text in 1.2.
 _disputed = re.compile("[\x85\u2028\u2029]").search
+# Of a text that is JSON, these are all the tokens but commas, colons and white space.
+_token = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]|[^\s,:{}\[\]"]+').finditer
+
+MEANT: Final = "write out what is meant."
 
 
-def compose(text: str, complaints: Complaints, *, json: bool = False) -> Value:
+def compose(text: str, diagnostics: Diagnostics, *, as_json: bool = False) -> Value:
     """Return the tree of a text.
 
     Args:
-        text: what stands in the file.
-        complaints: takes what is wrong, so that the rest can be read all the same.
-        json: whether the file is JSON.
+        text: the content of the file.
+        diagnostics: takes problems that keep nothing else from being read.
+        as_json: whether the text is JSON.
 
     Raises:
-        Misread: the text is no YAML, or no JSON, or has what is refused; where, is among the
-            complaints.
+        ParseError: the text is no YAML, or no JSON, or holds what is refused.
     """
-    if json:
-        return read_json(text, complaints)
+    if as_json:
+        return _Composer(_json_events(text, diagnostics), diagnostics).value()
     if found := _directive(text):
         # Before it is parsed: a warning for each of many would take its time.
         mark = _mark_at(text, found.end(1))
-        raise complaints.misread(mark, "a directive (%) stands here.", "remove the line.")
+        raise diagnostics.error(mark, "a directive (%) stands here.", "remove the line.")
     if found := _disputed(text):
-        raise complaints.misread(
+        raise diagnostics.error(
             _mark_at(text, found.start()),
             f"the character U+{ord(found[0]):04X} stands here, which is a line break in one "
             "version of YAML, and text in another.",
             'remove it; in a text in double quotes write "\\N", "\\L" or "\\P".',
         )
     try:
-        return _Composer(text, complaints).document()
+        return _Composer(_yaml_events(text, diagnostics), diagnostics).document()
     except ReaderError as error:
         mark = _mark_at(text, error.position)
-        told = f"the character U+{int(error.character):04X} stands here."
-        raise complaints.misread(mark, told, "remove it, or write it with an escape.") from error
+        found_there = f"the character U+{int(error.character):04X} stands here."
+        fix = "remove it, or write it with an escape."
+        raise diagnostics.error(mark, found_there, fix) from error
     except yaml.MarkedYAMLError as error:
-        raise _unreadable(error, complaints) from error
+        raise _unreadable(error, diagnostics) from error
+
+
+def is_json(text: str) -> bool:
+    """Whether a text is an object or a list of JSON."""
+    if not text.lstrip(" \t\r\n").startswith(("{", "[")):
+        return False
+    try:
+        _check_json(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 class _Composer:
-    def __init__(self, text: str, complaints: Complaints) -> None:
-        self._loader = yaml.SafeLoader(text)
-        self._complaints = complaints
-        self._growth = Growth(complaints)
+    """Builds the tree of parser events, within its bounds."""
+
+    def __init__(self, events: Iterator[yaml.Event], diagnostics: Diagnostics) -> None:
+        self._events = events
+        self._diagnostics = diagnostics
+        self._count = 0
 
     def document(self) -> Value:
-        self._next()  # The stream begins.
-        event = self._next()
+        next(self._events)  # The stream begins.
+        event = next(self._events)
         if isinstance(event, yaml.StreamEndEvent):
-            raise self._refused(
-                event, "a topology was expected, found only comments.", "begin with `graphloop: 1`."
-            )
-        assert isinstance(event, yaml.DocumentStartEvent)
-        value = self._value(self._next(), 1)
-        self._next()  # The document ends.
-        event = self._next()
+            found = "expected a topology, found only comments."
+            raise self._refused(event, found, "begin with `graphloop: 1`.")
+        value = self.value()
+        next(self._events)  # The document ends.
+        event = next(self._events)
         if not isinstance(event, yaml.StreamEndEvent):
-            found = "a second document begins here."
-            raise self._refused(event, found, "keep one topology a file: remove the `---`.")
+            fix = "keep one topology a file: remove the `---`."
+            raise self._refused(event, "a second document begins here.", fix)
         return value
 
-    def _value(self, event: yaml.Event, depth: int) -> Value:
-        self._growth.value(depth, _mark(event))
+    def value(self, event: yaml.Event | None = None, depth: int = 1) -> Value:
+        event = next(self._events) if event is None else event
+        self._count += 1
+        if self._count > VALUES_MAX:
+            found = f"expected at most {VALUES_MAX:,} values, found more."
+            raise self._refused(event, found, "move parts into files of their own (`include`).")
+        if depth > DEPTH_MAX:
+            found = f"expected at most {DEPTH_MAX} levels, found more."
+            raise self._refused(event, found, "give inner graphs files of their own (`include`).")
         self._refuse_references(event)
         if isinstance(event, yaml.ScalarEvent):
             return self._scalar(event)
         if isinstance(event, yaml.SequenceStartEvent):
-            return self._items(event, depth)
+            items: list[Value] = []
+            while not isinstance(inner := next(self._events), yaml.SequenceEndEvent):
+                items.append(self.value(inner, depth + 1))
+            return Items(tuple(items), _mark(event))
         assert isinstance(event, yaml.MappingStartEvent)
         return self._fields(event, depth)
 
     def _refuse_references(self, event: yaml.Event) -> None:
-        fix = "write out what is meant."
         if isinstance(event, yaml.AliasEvent):
             found = f"an alias (*{event.anchor}) stands here, and a topology has none."
-            raise self._refused(event, found, fix)
+            raise self._refused(event, found, MEANT)
         anchor, tag = getattr(event, "anchor", None), getattr(event, "tag", None)
         if anchor is not None:
             found = f"an anchor (&{anchor}) stands here, and a topology has none."
-            raise self._refused(event, found, f"remove it; where it is used, {fix}")
+            raise self._refused(event, found, f"remove it; where it is used, {MEANT}")
         if tag is not None:
             found = f"a tag ({str(tag)[:60]}) stands here, and a topology has none."
             raise self._refused(event, found, "remove it; text is put in quotes.")
@@ -110,64 +137,119 @@ class _Composer:
     def _scalar(self, event: yaml.ScalarEvent) -> Scalar:
         written, mark = str(event.value), _mark(event)
         if not event.implicit[0]:
-            return Scalar(self._growth.text(written, mark), mark, written)
+            return Scalar(self._text(written, mark), mark, written)
         try:
-            return Scalar(plain_value(written), mark, written)
+            return Scalar(plain_word(written), mark, written)
         except ValueError as error:
-            self._complaints.spoil(mark, f"found the number {written:.40}.", str(error))
+            self._diagnostics.note_last(mark, f"found the number {written:.40}.", str(error))
             return Scalar(0, mark, written)
 
-    def _items(self, start: yaml.Event, depth: int) -> Items:
-        items: list[Value] = []
-        while not isinstance(event := self._next(), yaml.SequenceEndEvent):
-            items.append(self._value(event, depth + 1))
-        return Items(tuple(items), _mark(start))
+    def _text(self, text: str, mark: Mark) -> str:
+        """Return a text in quotes; JSON writes characters beyond U+FFFF as two escapes."""
+        if not any("\ud800" <= sign <= "\udfff" for sign in text):
+            return text
+        try:
+            return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+        except UnicodeDecodeError:
+            found = "half of a surrogate pair stands here, which is no character."
+            self._diagnostics.note_last(mark, found, "write the character itself.")
+            return ""
 
     def _fields(self, start: yaml.Event, depth: int) -> Fields:
         entries: dict[str, Entry] = {}
-        while not isinstance(event := self._next(), yaml.MappingEndEvent):
-            key = self._value(event, depth + 1)
-            value = self._value(self._next(), depth + 1)
-            merges = isinstance(event, yaml.ScalarEvent) and event.implicit[0]
-            word = self._key(key, merges=merges)
+        while not isinstance(event := next(self._events), yaml.MappingEndEvent):
+            key = self.value(event, depth + 1)
+            value = self.value(depth=depth + 1)
+            word = self._key(key, is_bare=isinstance(event, yaml.ScalarEvent) and event.implicit[0])
             if word is None:
                 continue
-            if self._growth.is_new(word, key.mark, entries):
-                entries[word] = Entry(word, key.mark, value)
+            if word in entries:
+                line = entries[word].mark.line
+                found = f"the key {word!r} stands here twice, first on line {line}."
+                self._diagnostics.note(key.mark, found, "remove one of the two.")
+                continue
+            entries[word] = Entry(word, key.mark, value)
         return Fields(tuple(entries.values()), _mark(start))
 
-    def _key(self, key: Value, *, merges: bool) -> str | None:
+    def _key(self, key: Value, *, is_bare: bool) -> str | None:
         """Return a key; `<<` without quotes merges mappings in other readers."""
-        merges = merges and isinstance(key, Scalar) and key.value == "<<"
-        if isinstance(key, Scalar) and isinstance(key.value, str) and not merges:
-            return key.value
-        if merges:
-            fix = "write out what is meant."
-            self._complaints.note(key.mark, "a merge key (<<) stands here.", fix)
+        if isinstance(key, Scalar) and isinstance(key.value, str):
+            if not is_bare or key.value != "<<":
+                return key.value
+            self._diagnostics.note(key.mark, "a merge key (<<) stands here.", MEANT)
             return None
         fix = f"write '{key.written}' in quotes." if isinstance(key, Scalar) else "write one word."
-        self._complaints.note(key.mark, f"a key is text; found {described(key)}.", fix)
+        self._diagnostics.note(key.mark, f"expected a key of text, found {described(key)}.", fix)
         return None
 
-    def _next(self) -> yaml.Event:
-        """Return what comes next in the text."""
-        try:
-            # Its stub lacks the type of what it returns.
-            get_event = cast("Callable[[], yaml.Event]", self._loader.get_event)  # pyright: ignore[reportUnknownMemberType]
-            return get_event()
-        except (OverflowError, ValueError) as error:
-            at = self._loader.get_mark()
-            mark, fix = Mark(at.line + 1, at.column + 1), "write the character itself."
-            found = "an escape stands here for no character, or a number that is none."
-            raise self._complaints.misread(mark, found, fix) from error
+    def _refused(self, event: yaml.Event, found: str, fix: str) -> ParseError:
+        return self._diagnostics.error(_mark(event), found, fix)
 
-    def _refused(self, event: yaml.Event, found: str, fix: str) -> Misread:
-        return self._complaints.misread(_mark(event), found, fix)
+
+def _yaml_events(text: str, diagnostics: Diagnostics) -> Iterator[yaml.Event]:
+    loader = yaml.SafeLoader(text)
+    # Its stub lacks the type of what it returns.
+    get_event = cast("Callable[[], yaml.Event]", loader.get_event)  # pyright: ignore[reportUnknownMemberType]
+    while True:
+        try:
+            yield get_event()
+        except (OverflowError, ValueError) as error:
+            at = loader.get_mark()
+            found = "an escape stands here for no character, or a number that is none."
+            mark = Mark(at.line + 1, at.column + 1)
+            raise diagnostics.error(mark, found, "write the character itself.") from error
+
+
+def _json_events(text: str, diagnostics: Diagnostics) -> Iterator[yaml.Event]:
+    """Yield the events of a text of RFC 8259: YAML would take a good deal besides."""
+    try:
+        _check_json(text)
+    except json.JSONDecodeError as error:
+        raise diagnostics.error(
+            Mark(error.lineno, error.colno),
+            f"this is no JSON: {error.msg}.",
+            "mend the line, or the one before it; YAML belongs into a file that ends in .yaml.",
+        ) from error
+    except RecursionError:
+        pass  # The composer refuses the level that is too deep.
+    lines = [0, *(found.end() for found in re.finditer("\n", text))]
+    for token in _token(text):
+        line = bisect_right(lines, token.start()) - 1
+        mark = yaml.Mark("", token.start(), line, token.start() - lines[line], None, 0)
+        word = token[0]
+        match word[0]:
+            case "{":
+                yield yaml.MappingStartEvent(None, None, implicit=True, start_mark=mark)
+            case "[":
+                yield yaml.SequenceStartEvent(None, None, implicit=True, start_mark=mark)
+            case "}":
+                yield yaml.MappingEndEvent(mark)
+            case "]":
+                yield yaml.SequenceEndEvent(mark)
+            case '"':
+                yield yaml.ScalarEvent(None, None, (False, True), json.loads(word), mark)
+            case _:
+                yield yaml.ScalarEvent(None, None, (True, False), word, mark)
+
+
+def _check_json(text: str) -> None:
+    """Raise what is wrong with a text of JSON, if anything is.
+
+    Raises:
+        JSONDecodeError: the text is no JSON.
+        RecursionError: it may be, and is nested too deep to tell.
+    """
+
+    def refuse(word: str) -> NoReturn:
+        raise json.JSONDecodeError(f"{word} is no value", text, text.index(word))
+
+    # Numbers stay words: the composer refuses those that are too long.
+    json.loads(text, parse_constant=refuse, parse_int=str, parse_float=str)
 
 
 def _mark_at(text: str, at: int) -> Mark:
     """Return the place of a character."""
-    starts = [0, *(one.end() for one in _break(text, 0, at))]
+    starts = [0, *(found.end() for found in _break(text, 0, at))]
     return Mark(len(starts), at - starts[-1] + 1)
 
 
@@ -177,17 +259,17 @@ def _mark(event: yaml.Event) -> Mark:
     return Mark(mark.line + 1, mark.column + 1)
 
 
-def _unreadable(error: yaml.MarkedYAMLError, complaints: Complaints) -> Misread:
+def _unreadable(error: yaml.MarkedYAMLError, diagnostics: Diagnostics) -> ParseError:
     at = error.problem_mark or error.context_mark
     mark = Mark(1, 1) if at is None else Mark(at.line + 1, at.column + 1)
     problem = str(error.problem or error.context or "it ends too early")
     if "'\\t'" in problem:
-        return complaints.misread(mark, "a tab stands here.", "indent with spaces.")
+        return diagnostics.error(mark, "a tab stands here.", "indent with spaces.")
     if "'?'" in problem:
         found = "a text with a question mark stands in {…} or […] without quotes."
-        return complaints.misread(mark, found, 'put the text in quotes: "…?".')
+        return diagnostics.error(mark, found, 'put the text in quotes: "…?".')
     where = f" ({error.context})" if error.context and error.problem else ""
-    return complaints.misread(
+    return diagnostics.error(
         mark,
         f"this is no YAML: {problem}{where}.",
         "mend the line, or the one before it; put text with signs in quotes.",

@@ -7,25 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, final
+from typing import Annotated, Any, Final, Literal, TypeAlias, final
+
+from pydantic import Field, TypeAdapter
 
 from ..errors import nearest
 from ..graph import Graph
 from ..node_protocol import Node
 from ..outcomes import Outcome
+from .diagnostics import ParseError
 from .document import AgentEntry, Document
-from .forms import Reading, Text
 from .included import graphs_run
-from .problems import Mark, Misread
-from .record import mapping_of, refuse_unknown
-from .tree import Entry, Items, Value
+from .models import Form, Reading, Said, model_of, parse, parse_fields
+from .tree import Entry, Items, Mark, Scalar, Value, entry_at
 
-__all__ = ["CODES", "IGNORE_KEYS", "Findable", "lost", "read_ignored"]
+__all__ = ["CODES", "Findable", "IgnoreForm", "lost", "read_ignored"]
 
 CODES: Final = tuple(f"GL{number}" for number in range(1, 14))
 """What may be set aside."""
-
-IGNORE_KEYS: Final = ("node", "code", "reason")
 
 Near: TypeAlias = Callable[[str, Iterable[str]], str]
 """Suggests the nearest of some names."""
@@ -47,51 +46,42 @@ class Findable:
     tools: Container[str] = ()
 
 
-def read_ignored(entry: Entry, known: Findable, to: Reading) -> dict[tuple[str, str], str]:
-    """Return the reasons by node and code; what is wrong is noted."""
+MANY: Final[Form] = list
+IGNORE: Final = model_of(
+    "ignore", {"node": Said, "code": Literal[CODES], "reason": Said}, ["code", "reason"]
+)
+IgnoreForm: Final[Form] = Annotated[MANY[IGNORE.form], Field(min_length=1)]
+LISTED: Final = TypeAdapter(Annotated[list[object], Field(min_length=1)])
+
+
+def read_ignored(value: Value, known: Findable, to: Reading) -> dict[tuple[str, str], str]:
+    """Return the reasons by node and code; what is wrong is noted.
+
+    Raises:
+        ParseError: the value is no list, or an empty one.
+    """
+    parse(LISTED, value, to, "ignore")
     ignored: dict[tuple[str, str], str] = {}
     first: dict[tuple[str, str], Mark] = {}
-    items = entry.value.items if isinstance(entry.value, Items) else ()
-    if not items:
-        fix = "write `- {node: gate, code: GL6, reason: …}`."
-        to.misread(entry.value, "a list of findings was expected", fix)
-    for one in items:
+    for item in value.items if isinstance(value, Items) else ():
+        match entry_at(item, "node"):
+            case Entry(value=Scalar(str(path), mark)) if wrong := lost(
+                path, known, to.diagnostics.nearest
+            ):
+                to.diagnostics.note(mark, *wrong)
+            case _:
+                pass
         try:
-            node, code, reason = _one(one, known, to)
-        except Misread:
+            said = parse_fields(IGNORE, item, to, "ignore")
+        except ParseError:
             continue
-        if code and first.setdefault((node, code), one.mark) is not one.mark:
-            line = first[node, code].line
+        place = node, code = said.get("node", ""), said["code"]
+        if first.setdefault(place, item.mark) is not item.mark:
             of = repr(node) if node else "the graph"
-            found = f"{code} of {of} is set aside twice, first on line {line}."
-            to.complaints.note(one.mark, found, "remove one of the two.")
-        ignored[node, code] = reason
+            found = f"{code} of {of} is set aside twice, first on line {first[place].line}."
+            to.diagnostics.note(item.mark, found, "remove one of the two.")
+        ignored[place] = said["reason"]
     return ignored
-
-
-def _one(value: Value, known: Findable, to: Reading) -> tuple[str, str, str]:
-    parts = {part.key: part for part in mapping_of(value, "an `ignore`", to)}
-    refuse_unknown("an `ignore`", dict.fromkeys(IGNORE_KEYS), tuple(parts.values()), to)
-    for key in IGNORE_KEYS[1:]:
-        if key not in parts:
-            to.complaints.note(value.mark, f"an `ignore` lacks `{key}`.", f"add `{key}: …`.")
-    node, code, reason = [_said(parts, key, to) for key in IGNORE_KEYS]
-    if node and (wrong := lost(node, known, to.complaints.nearest)) is not None:
-        to.complaints.note(parts["node"].value.mark, *wrong)
-    if code and code not in CODES:
-        hint = to.complaints.nearest(code, CODES)
-        fix = f"write one of {', '.join(CODES)}."
-        to.complaints.note(parts["code"].value.mark, f"there is no finding {code!r}.{hint}", fix)
-    return node, code, reason
-
-
-def _said(parts: Mapping[str, Entry], key: str, to: Reading) -> str:
-    if key not in parts:
-        return ""
-    try:
-        return Text(filled=True).read(parts[key].value, to)
-    except Misread:
-        return ""
 
 
 def lost(path: str, known: Findable, near: Near = nearest) -> tuple[str, str] | None:
@@ -130,11 +120,11 @@ def lost(path: str, known: Findable, near: Near = nearest) -> tuple[str, str] | 
 
 def _below(here: Findable | Graph[Any]) -> dict[str, Findable | Graph[Any] | None]:
     """Return what the nodes of a graph run, and its models call; None for an unknown graph."""
-    nodes = [one for one in here.nodes.values() if one is not None]
+    nodes = [node for node in here.nodes.values() if node is not None]
     below: dict[str, Findable | Graph[Any] | None] = {**graphs_run(nodes)}
     if isinstance(here, Graph):
         return {**below, **here.agents}
-    return below | {name: _of(one.document) for name, one in here.agents.items()}
+    return below | {name: _of(entry.document) for name, entry in here.agents.items()}
 
 
 def _of(document: Document | None) -> Findable | None:

@@ -6,19 +6,19 @@ from dataclasses import dataclass, field
 from pathlib import Path, PureWindowsPath
 from typing import Final, final
 
+from .diagnostics import Diagnostics
 from .document import Document
-from .forms import Reading, Text
 from .source import SUFFIXES
-from .tree import Value
+from .tree import Mark
 
-__all__ = ["FILES_MAX", "Place", "Shelf"]
+__all__ = ["FILES_MAX", "IncludeCache", "Place"]
 
 FILES_MAX: Final = 64
 
 
 @final
 @dataclass
-class Shelf:
+class IncludeCache:
     """The files that are read for one topology; each once, however often it is named.
 
     Args:
@@ -35,71 +35,80 @@ class Place:
     """Where what is being read stands.
 
     Args:
-        shelf: the files.
+        cache: the files.
         path: the file, resolved; None for a text.
         chain: the files that are being read, the first of them first.
     """
 
-    shelf: Shelf
+    cache: IncludeCache
     path: Path | None
     chain: tuple[Path, ...] = ()
 
-    def find(self, value: Value, to: Reading) -> tuple[Path, Place]:
-        """Return the file that is named at `value`, and the place that it is.
+    def find(self, named: str, mark: Mark, diagnostics: Diagnostics) -> tuple[Path, Place]:
+        """Return the file of this name, and the place that it is.
+
+        Args:
+            named: the name, as it stands in a file.
+            mark: where it stands.
+            diagnostics: takes the reason why no file may be named so.
 
         Raises:
-            Misread: no file may be named so, or it is being read already.
+            ParseError: no file may be named so, or it is being read already.
         """
-        named = Text(filled=True).read(value, to)
-        root, own = self.shelf.root, self.path
+        try:
+            return self._found(named, diagnostics)
+        except _Refused as refused:
+            raise diagnostics.error(mark, refused.found, refused.fix) from refused
+
+    def _found(self, named: str, diagnostics: Diagnostics) -> tuple[Path, Place]:
+        root, own, shown = self.cache.root, self.path, f"`include`: {named!r:.80}"
         if root is None or own is None:
             fix = "write the graph itself (`graph:`), or load the topology from its file."
-            raise to.complaints.misread(value.mark, "a text has no folder to include from.", fix)
-        _refuse_odd(named, value, to)
+            raise _Refused("`include`: a text has no folder to include from.", fix)
+        windows = PureWindowsPath(named)
+        if Path(named).is_absolute() or windows.drive or windows.root or "\\" in named:
+            fix = "write it from the folder of this file, with `/`: agents/writer.yaml."
+            raise _Refused(f"{shown} is an absolute path, or one of another system.", fix)
+        if not named.endswith(SUFFIXES):
+            found = f"{shown} is no topology's file, which ends in {', '.join(SUFFIXES)}."
+            raise _Refused(found, "rename the file.")
         try:
             path = (own.parent / named).resolve()
         except (OSError, RuntimeError, ValueError) as error:
-            found = f"{named!r:.80} is no path: {error}."
-            raise to.complaints.misread(value.mark, found, "name a file.") from error
+            raise _Refused(f"{shown} is no path: {error}.", "name a file.") from error
         if not path.is_relative_to(root):
-            found = f"{named!r:.80} leads out of the folder of the topology."
             fix = "keep the files of a topology in one folder, or below it; links, too."
-            raise to.complaints.misread(value.mark, found, fix)
-        _refuse_lacking(named, path, value, to)
+            raise _Refused(f"{shown} leads out of the folder of the topology.", fix)
+        _refuse_lacking(named, path, diagnostics)
         if path in self.chain:
-            names = [one.name for one in (*self.chain[self.chain.index(path) :], path)]
+            names = [each.name for each in (*self.chain[self.chain.index(path) :], path)]
             found = f"includes go round in a circle: {' → '.join(names)}."
-            raise to.complaints.misread(value.mark, found, "take one of them out.")
-        if path not in self.shelf.read and len(self.shelf.read) >= FILES_MAX:
+            raise _Refused(found, "take one of them out.")
+        if path not in self.cache.read and len(self.cache.read) >= FILES_MAX:
             found = f"a topology has at most {FILES_MAX} files, found more."
-            raise to.complaints.misread(value.mark, found, "put graphs together (`graph:`).")
-        return path, Place(self.shelf, path, (*self.chain, path))
+            raise _Refused(found, "put graphs together (`graph:`).")
+        return path, Place(self.cache, path, (*self.chain, path))
 
 
-def _refuse_lacking(named: str, path: Path, value: Value, to: Reading) -> None:
-    """Refuse what is no file where it is named: among many files, nobody could tell who does."""
+class _Refused(Exception):
+    def __init__(self, found: str, fix: str) -> None:
+        super().__init__(found)
+        self.found, self.fix = found, fix
+
+
+def _refuse_lacking(named: str, path: Path, diagnostics: Diagnostics) -> None:
+    """Refuse a missing file where it is named: among many files, only this place is known."""
+    shown = f"`include`: {named!r:.80}"
     try:
         if path.is_file():
             return
-        folder, beside = path.is_dir(), list(path.parent.glob("*"))
+        is_folder, beside = path.is_dir(), list(path.parent.glob("*"))
     except OSError as error:
-        found = f"{named!r:.80} cannot be read: {error.strerror}."
-        raise to.complaints.misread(value.mark, found, "look at its name.") from error
-    if folder:
-        found = f"{named!r:.80} is a folder, not a file."
-        raise to.complaints.misread(value.mark, found, "name a file in it.")
-    names = [str(Path(named).with_name(one.name)) for one in beside if one.suffix in SUFFIXES]
-    found = f"there is no such file, {named!r:.80}.{to.complaints.nearest(named, sorted(names))}"
+        found = f"{shown} cannot be read: {error.strerror}."
+        raise _Refused(found, "look at its name.") from error
+    if is_folder:
+        raise _Refused(f"{shown} is a folder, not a file.", "name a file in it.")
+    names = [str(Path(named).with_name(each.name)) for each in beside if each.suffix in SUFFIXES]
+    hint = diagnostics.nearest(named, sorted(names))
     fix = "write its path from the folder of this file, or make it."
-    raise to.complaints.misread(value.mark, found, fix)
-
-
-def _refuse_odd(named: str, value: Value, to: Reading) -> None:
-    windows = PureWindowsPath(named)
-    if Path(named).is_absolute() or windows.drive or windows.root or "\\" in named:
-        found = f"{named!r:.80} is an absolute path, or one of another system."
-        fix = "write it from the folder of this file, with `/`: agents/writer.yaml."
-        raise to.complaints.misread(value.mark, found, fix)
-    if not named.endswith(SUFFIXES):
-        found = f"a topology's file ends in {', '.join(SUFFIXES)}; found {named!r:.80}."
-        raise to.complaints.misread(value.mark, found, "rename the file.")
+    raise _Refused(f"{shown}: there is no such file.{hint}", fix)

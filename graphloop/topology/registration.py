@@ -13,6 +13,7 @@ offers as an entry point; it cannot name a module, and nothing in it is ever eva
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import is_dataclass
@@ -20,17 +21,19 @@ from functools import cached_property
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import Final, Literal, TypeAlias, TypeVar, final, get_args
 
+from .. import nodes
 from ..errors import ConfigError
 from ..node_protocol import is_node
-from .uses import LIBRARY
 
 __all__ = [
     "FROM_OUTSIDE",
     "GROUPS",
+    "LIBRARY",
     "Category",
     "Names",
     "Registry",
     "registry",
+    "snake_case",
 ]
 
 T = TypeVar("T")
@@ -46,6 +49,19 @@ GROUPS: Final[Mapping[Category, str]] = {
 """The groups of entry points, by what they offer."""
 
 FROM_OUTSIDE: Final = "on the command line: --with FILE.py, which does so"
+
+
+def snake_case(made: type) -> str:
+    """Return the name of a class as files write it."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", made.__name__).lower()
+
+
+LIBRARY: Final[Mapping[str, type]] = {
+    snake_case(made): made
+    for made in (getattr(nodes, name) for name in nodes.__all__)
+    if made not in {nodes.AnswerCheck, nodes.Branch}
+}
+"""The library's nodes by their names in files; nothing else can be registered under these."""
 
 
 @final

@@ -1,30 +1,135 @@
-"""The JSON Schema of topologies, for editors; made of the forms that read them.
+"""The models of a whole topology, and the JSON Schema that is made of all models, for editors.
 
 A schema cannot say all that the reader says (that an outcome is one of its node's, that a name is
-known): what it refuses is refused there too, and whatever is read has its form.
+known): what the schema refuses, the reader refuses too.
 """
 
 from __future__ import annotations
 
-from typing import Final
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
+from pydantic import AfterValidator, Field, TypeAdapter, WithJsonSchema
+
+from ..naming import control_in
 from ..temporal.data import rule_schema
-from .forms import Schema, Text
-from .ignored import IGNORE_KEYS
-from .library import NodeKind, kind_of_class, node_kind
-from .node_forms import NAMED
-from .part_form import PART
-from .reader import AGENT_KEYS, KEYS, NEEDED, VERSION
-from .registration import Names
-from .stop_forms import ConditionForm
-from .uses import LIBRARY
+from .conditions import STOP_MODEL
+from .ignored import IgnoreForm
+from .models import REF, Flag, Form, Model, Said, ToolName, Whole, fault, model_of, reference
+from .node_models import library_kind, named_model, node_kind
+from .registration import LIBRARY, Names
+from .table import ROW_FORM
 
-__all__ = ["DIALECT", "schema_of"]
+__all__ = ["AGENT", "GRAPH", "SOURCES", "TOPOLOGY", "VERSION", "schema_of"]
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+VERSION: Final = 1
+SOURCES: Final = ("include", "graph", "given")
+"""The keys of an agent that say what it is: each agent has one of them."""
 
-SAID: Final = Text(filled=True).schema
-ROW: Final[Schema] = {"type": "object", "minProperties": 1, "additionalProperties": SAID}
+INCLUDED: Final = {"type": "string", "pattern": r"\.(yaml|yml|json)$"}
+
+Schema: TypeAlias = dict[str, object]
+
+
+def _version(found: int) -> int:
+    if found != VERSION:
+        fix = f"write `graphloop: {VERSION}`, or install a newer graphloop."
+        raise fault(f"`graphloop`: expected version {VERSION} of the form, found {found}.", fix)
+    return found
+
+
+def _name(name: str) -> str:
+    if (control := control_in(name)) is not None:
+        raise fault(
+            f"`name`: {name!r:.60} holds the control character {control!r}.", "leave it out."
+        )
+    return name
+
+
+def _documented(forms: Mapping[str, tuple[Form, str]]) -> dict[str, Form]:
+    return {key: Annotated[form, Field(description=doc)] for key, (form, doc) in forms.items()}
+
+
+GRAPH_FORMS: Final = _documented(
+    {
+        "name": (
+            Annotated[Said, AfterValidator(_name)],
+            "The graph's name in journals and diagrams.",
+        ),
+        "description": (Said, "What it is for."),
+        "instructions": (Said, "The system message of its models, put before the conversation."),
+        "start": (Said, "The node that a run begins at."),
+        "nodes": (
+            Annotated[
+                dict[
+                    Annotated[str, WithJsonSchema({"type": "string", "not": {"const": "END"}})],
+                    # A node within another may have a name; one in a table has its key.
+                    Annotated[
+                        Any, WithJsonSchema({REF: "#/$defs/node", "properties": {"name": False}})
+                    ],
+                ],
+                Field(min_length=1),
+            ],
+            "The nodes by name.",
+        ),
+        "edges": (
+            dict[str, ROW_FORM],
+            "For each node, where each of its outcomes leads: to a node, or to END.",
+        ),
+        "rules": (
+            list[Annotated[Any, reference("rule")]],
+            "Temporal rules: what must never happen, or only after something else.",
+        ),
+        "agents": (
+            dict[str, Annotated[Any, reference("agent")]],
+            "The agents that nodes run, or models call, by name.",
+        ),
+        "tools": (
+            Annotated[list[ToolName], Field(json_schema_extra={"uniqueItems": True})],
+            "The registered tools, or agents of this file, that models may call.",
+        ),
+        "prompt": (Said, "What is asked when a run is given no prompt."),
+        "ignore": (
+            IgnoreForm,
+            "Findings of the checker that are set aside, each with its reason.",
+        ),
+    }
+)
+NEEDED: Final = ("name", "start", "nodes", "edges")
+GRAPH: Final = model_of("graph", GRAPH_FORMS, NEEDED)
+VERSIONED: Final = _documented(
+    {
+        "graphloop": (
+            Annotated[Whole, AfterValidator(_version), WithJsonSchema({"const": VERSION})],
+            f"The version of this form: {VERSION}.",
+        )
+    }
+)
+TOPOLOGY: Final = model_of(
+    "graphloop topology",
+    {**VERSIONED, **GRAPH_FORMS},
+    ["graphloop", *NEEDED],
+    "A graph of an LLM agent's loop: nodes, and where each outcome leads.",
+)
+AGENT: Final = model_of(
+    "agent",
+    _documented(
+        {
+            "include": (
+                Annotated[Said, WithJsonSchema(INCLUDED)],
+                "The file of the agent's topology, from the folder of this one.",
+            ),
+            "graph": (Annotated[Any, reference("graph")], "The agent's topology itself."),
+            "given": (Literal[True], "true, if the agent is handed to each run (`agents=`)."),
+            "description": (Said, "What it is for; the models that may call it decide by this."),
+            "takes_over": (Flag, "Whether it takes the conversation over when it is called."),
+        }
+    ),
+    [],
+    oneOf=[{"required": [key]} for key in SOURCES],
+)
 
 
 def schema_of(names: Names, *, open_to_others: bool = False) -> Schema:
@@ -35,99 +140,39 @@ def schema_of(names: Names, *, open_to_others: bool = False) -> Schema:
         open_to_others: whether nodes of other kinds are taken as they are: they may be registered
             where the file is read.
     """
-    return {
-        "$schema": DIALECT,
-        "title": "graphloop topology",
-        "description": "A graph of an LLM agent's loop: nodes, and where each outcome leads.",
-        **_topology(NEEDED),
-        "$defs": {
-            "agent": _agent(),
-            "graph": _topology(NEEDED[1:]),
-            "node": {"oneOf": _nodes(names, open_to_others=open_to_others, part=False)},
-            PART: {"oneOf": _nodes(names, open_to_others=open_to_others, part=True)},
-            "rule": rule_schema(),
-            "stop_condition": ConditionForm().definition,
-        },
-    }
-
-
-def _topology(needed: tuple[str, ...]) -> Schema:
-    of: dict[str, Schema] = {
-        "graphloop": {"const": VERSION},
-        "name": SAID,
-        "description": SAID,
-        "instructions": SAID,
-        "start": SAID,
-        "nodes": {
-            "type": "object",
-            "minProperties": 1,
-            "propertyNames": {"not": {"const": "END"}},
-            "additionalProperties": {"$ref": "#/$defs/node"},
-        },
-        "edges": {"type": "object", "additionalProperties": ROW},
-        "rules": {"type": "array", "items": {"$ref": "#/$defs/rule"}},
-        "agents": {"type": "object", "additionalProperties": {"$ref": "#/$defs/agent"}},
-        "tools": {"type": "array", "items": SAID, "uniqueItems": True},
-        "prompt": SAID,
-        "ignore": {"type": "array", "minItems": 1, "items": _ignore()},
-    }
-    return _closed({key: {**of[key], "description": doc} for key, doc in KEYS.items()}, needed)
-
-
-def _agent() -> Schema:
-    of: dict[str, Schema] = {
-        "include": {"type": "string", "pattern": r"\.(yaml|yml|json)$"},
-        "graph": {"$ref": "#/$defs/graph"},
-        "given": {"const": True},
-        "description": SAID,
-        "takes_over": {"type": "boolean"},
-    }
-    one = [{"required": [key]} for key in ("include", "graph", "given")]
-    described = {key: {**of[key], "description": doc} for key, doc in AGENT_KEYS.items()}
-    return {**_closed(described, ()), "oneOf": one}
-
-
-def _ignore() -> Schema:
-    return _closed(dict.fromkeys(IGNORE_KEYS, SAID), IGNORE_KEYS[1:])
-
-
-def _nodes(names: Names, *, open_to_others: bool, part: bool) -> list[Schema]:
-    schemas = [_kind(node_kind(use), part=part) for use in LIBRARY]
+    models: dict[str, Model] = {use: library_kind(use).model for use in LIBRARY}
     for use, found in names.items("node"):
-        if isinstance(found, type):
-            schemas.append(_kind(kind_of_class(use, found), part=part))
-        else:
-            schemas.append(_closed(_with_use(use, part=part), ("use",)))
+        models[use] = node_kind(use, found).model if isinstance(found, type) else named_model(use)
     # What is installed and not loaded has a name; its parameters are the reader's business.
-    loaded = {use for use, _ in names.items("node")}
-    for use in names.known("node"):
-        if use not in loaded:
-            known = _with_use(use, part=part)
-            schemas.append({"type": "object", "properties": {**known}, "required": ["use"]})
+    others: list[Schema] = [{"const": use} for use in names.known("node") if use not in models]
     if open_to_others:
         taken = [*LIBRARY, *names.known("node")]
-        other: dict[str, Schema] = {"use": {**SAID, "not": {"enum": taken}}}
-        schemas.append({"type": "object", "properties": {**other}, "required": ["use"]})
-    return schemas
-
-
-def _kind(kind: NodeKind, *, part: bool) -> Schema:
-    parameters = {name: one.schema for name, one in kind.record.parameters.items()}
-    needed = [name for name, one in kind.record.parameters.items() if one.needed]
-    properties = {**_with_use(kind.use, part=part), **parameters}
-    closed = _closed(properties, ("use", *needed))
-    return {**closed, "description": kind.record.doc, "title": kind.use}
-
-
-def _with_use(use: str, *, part: bool) -> dict[str, Schema]:
-    own: dict[str, Schema] = {"use": {"const": use}}
-    return {**own, "name": NAMED.schema} if part else own
-
-
-def _closed(properties: dict[str, Schema], needed: tuple[str, ...]) -> Schema:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": [*needed],
-        "additionalProperties": False,
+        others.append({"type": "string", "not": {"enum": taken}})
+    parts = {"agent": AGENT, "graph": GRAPH, "stop_condition": STOP_MODEL}
+    every = {
+        "topology": TOPOLOGY,
+        **parts,
+        **{f"use {use}": model for use, model in models.items()},
     }
+    # What two models share stands among the definitions once.
+    made, shared = TypeAdapter.json_schemas(
+        [(key, "validation", model.adapter) for key, model in every.items()]
+    )
+    schemas = {key: schema for (key, _), schema in made.items()}
+    nodes = [*[schemas[f"use {use}"] for use in models], *map(_open, others)]
+    definitions = {
+        **shared.get("$defs", {}),
+        **{key: schemas[key] for key in parts},
+        "node": {"oneOf": nodes},
+        "rule": rule_schema(),
+    }
+    top = schemas["topology"]
+    if "$ref" in top:
+        top = definitions.pop(str(top["$ref"]).rpartition("/")[2])
+    whole = {"$schema": DIALECT, **top, "$defs": definitions}
+    schema: Schema = json.loads(json.dumps(whole).replace(f'"{REF}"', '"$ref"'))
+    return schema
+
+
+def _open(use: Mapping[str, object]) -> Schema:
+    return {"type": "object", "properties": {"use": use}, "required": ["use"]}

@@ -5,70 +5,64 @@ Says of a table what `graphloop.graph` says, with the lines and columns of the f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from types import EllipsisType
 from typing import Any, Final, Literal, TypeAlias
+
+from pydantic import TypeAdapter
 
 from ..graph import END, EndType, Graph
 from ..node_protocol import Node
 from ..outcomes import Outcome, outcome_name
-from .forms import Data, Reading, Text
-from .problems import Misread
-from .record import mapping_of
-from .tree import Entry, Fields, Value
+from .diagnostics import ParseError
+from .models import ELSE, Reading, Said, entries_of, parse
+from .tree import Entry, Fields, Scalar, Value
 
-__all__ = ["ELSE", "Rows", "lines_of", "read_rows", "write_rows"]
-
-ELSE: Final = "else"
-"""Stands for every outcome that a row does not name."""
+__all__ = ["ROW_FORM", "Nodes", "Rows", "lines_of", "read_rows"]
 
 SHOWN_MAX: Final = 12
 """How many outcomes a message names."""
 
 Target: TypeAlias = Node[Any, Outcome] | Literal[EndType.END]
-Rows: TypeAlias = dict[Node[Any, Outcome], dict[type[Outcome] | EllipsisType, Target]]
+Row: TypeAlias = dict[type[Outcome] | EllipsisType, Target]
+Rows: TypeAlias = dict[Node[Any, Outcome], Row]
+Nodes: TypeAlias = dict[str, Node[Any, Outcome] | None]
+"""The nodes by name; None for one that could not be read."""
+
+ROW_FORM: TypeAlias = dict[str, Said]
+ROW: Final = TypeAdapter(ROW_FORM)
 
 
-def read_rows(value: Value, nodes: Mapping[str, Node[Any, Outcome] | None], to: Reading) -> Rows:
+def read_rows(value: Value, nodes: Nodes, to: Reading) -> Rows:
     """Return the rows; what is wrong with them is noted.
 
     Args:
         value: what stands at `edges`.
-        nodes: the nodes by name; None for one that could not be read.
-        to: takes the complaints.
+        nodes: the nodes of the file.
+        to: takes the problems.
 
     Raises:
-        Misread: it is no mapping.
+        ParseError: the value is no mapping.
     """
-    entries = mapping_of(value, "`edges`", to)
+    entries = entries_of(value, to, "edges")
     rows: Rows = {}
     for entry in entries:
         if entry.key not in nodes:
-            fix = "name one of the nodes, or add it to `nodes`."
-            hint = to.complaints.nearest(entry.key, nodes)
-            found = f"there is no node {entry.key!r}.{hint}"
-            to.complaints.note(entry.mark, found, fix)
+            hint = to.diagnostics.nearest(entry.key, nodes)
+            found = f"`edges`: there is no node {entry.key!r}.{hint}"
+            to.diagnostics.note(entry.mark, found, "name one of the nodes, or add it to `nodes`.")
             continue
-        node = nodes[entry.key]
-        row = _row(entry, node, nodes, to)
-        if node is not None:
+        try:
+            row = _row(entry, nodes, to)
+        except ParseError:
+            continue
+        if (node := nodes[entry.key]) is not None:
             rows[node] = row
-    written = {one.key for one in entries}
-    for name in nodes:
-        if name not in written:
-            fix = f"add `{name}: {{…}}` to the edges, or remove the node."
-            to.complaints.note(value.mark, f"node {name!r} has no row.", fix)
+    written = {entry.key for entry in entries}
+    for name in [name for name in nodes if name not in written]:
+        fix = f"add `{name}: {{…}}` to the edges, or remove the node."
+        to.diagnostics.note(value.mark, f"node {name!r} has no row.", fix)
     return rows
-
-
-def write_rows(graph: Graph[Any], *, shortened: bool) -> dict[str, Data]:
-    """Return what stands at `edges` for a graph.
-
-    Args:
-        graph: the graph.
-        shortened: whether the last outcomes of a row may be written as `else`.
-    """
-    return {name: {**_shortened(row, shortened=shortened)} for name, row in graph.table.items()}
 
 
 def lines_of(value: Value, graph: Graph[Any]) -> Mapping[tuple[str, str], int]:
@@ -77,87 +71,57 @@ def lines_of(value: Value, graph: Graph[Any]) -> Mapping[tuple[str, str], int]:
     for entry in value.entries if isinstance(value, Fields) else ():
         lines[entry.key, ""] = entry.mark.line
         cells = entry.value.entries if isinstance(entry.value, Fields) else ()
-        written = {one.key: one.mark.line for one in cells}
+        written = {cell.key: cell.mark.line for cell in cells}
         for outcome in map(outcome_name, graph.table.get(entry.key, ())):
             if (line := written.get(outcome, written.get(ELSE))) is not None:
                 lines[entry.key, outcome] = line
     return lines
 
 
-def _row(
-    entry: Entry,
-    node: Node[Any, Outcome] | None,
-    nodes: Mapping[str, Node[Any, Outcome] | None],
-    to: Reading,
-) -> dict[type[Outcome] | EllipsisType, Target]:
-    row: dict[type[Outcome] | EllipsisType, Target] = {}
-    title = f"row of {entry.key!r}"
-    try:
-        cells = mapping_of(entry.value, title, to)
-    except Misread:
-        return row
-    declared = None if node is None else {outcome_name(one): one for one in node.outcomes}
+def _row(entry: Entry, nodes: Nodes, to: Reading) -> Row:
+    parse(ROW, entry.value, to, entry.key)
+    node = nodes[entry.key]
+    cells = entry.value.entries if isinstance(entry.value, Fields) else ()
+    declared = {} if node is None else {outcome_name(each): each for each in node.outcomes}
+    row: Row = {}
     for cell in cells:
-        target = _target(cell.value, nodes, to)
+        target = _target(cell, nodes, to)
         if cell.key == ELSE:
-            row[...] = END if target is None else target
-        elif declared is not None and cell.key in declared:
-            row[declared[cell.key]] = END if target is None else target
-        elif declared is not None:
-            words = (*sorted(declared), ELSE)
-            hint = to.complaints.nearest(cell.key, words)
+            row[...] = target
+        elif cell.key in declared:
+            row[declared[cell.key]] = target
+        elif node is not None:
+            words = sorted(declared)
+            hint = to.diagnostics.nearest(cell.key, (*words, ELSE))
             found = f"{entry.key!r} never leaves by {cell.key!r}.{hint}"
-            fix = f"remove it; the outcomes are {', '.join(words[:-1])}."
-            to.complaints.note(cell.mark, found, fix)
-    if declared is not None:
-        for found, fix in _gaps(declared, {one.key for one in cells}):
-            mark = next((one.mark for one in cells if one.key == ELSE), entry.mark)
-            to.complaints.note(mark, f"{title}: {found}", fix)
+            fix = f"remove it; the outcomes are {', '.join(words)}."
+            to.diagnostics.note(cell.mark, found, fix)
+    if node is not None:
+        _note_gaps(entry, cells, sorted(declared.keys() - {cell.key for cell in cells}), to)
     return row
 
 
-def _gaps(declared: Mapping[str, type[Outcome]], written: set[str]) -> Iterator[tuple[str, str]]:
-    missing = sorted(declared.keys() - written)
-    if ELSE in written and not missing:
-        yield "`else` covers no outcome: all are named.", "remove it."
-    if ELSE not in written and missing:
+def _note_gaps(entry: Entry, cells: tuple[Entry, ...], missing: list[str], to: Reading) -> None:
+    """Note the outcomes that lead nowhere, and an `else` that stands for none."""
+    rest = next((cell for cell in cells if cell.key == ELSE), None)
+    if rest is not None and not missing:
+        found = f"row of {entry.key!r}: `else` covers no outcome: all are named."
+        to.diagnostics.note(rest.mark, found, "remove it.")
+    if rest is None and missing:
         verb = "leads" if len(missing) == 1 else "lead"
         more = f" and {len(missing) - SHOWN_MAX} more" if len(missing) > SHOWN_MAX else ""
-        yield (
-            f"{', '.join(missing[:SHOWN_MAX])}{more} {verb} nowhere.",
+        to.diagnostics.note(
+            entry.mark,
+            f"row of {entry.key!r}: {', '.join(missing[:SHOWN_MAX])}{more} {verb} nowhere.",
             f"add `{missing[0]}: …`, or `{ELSE}: END` for the rest.",
         )
 
 
-def _target(
-    value: Value, nodes: Mapping[str, Node[Any, Outcome] | None], to: Reading
-) -> Target | None:
-    """Return where an outcome leads; None where that is not known."""
-    try:
-        name = Text(filled=True).read(value, to)
-    except Misread:
-        return None
-    if name == END.value:
-        return END
-    if name not in nodes:
-        known = (*nodes, END.value)
-        hint = to.complaints.nearest(name, known)
-        found = f"leads to {name!r}, and there is no such node.{hint}"
-        to.complaints.note(value.mark, found, "name one of the nodes, or END.")
-        return None
-    return nodes[name]
-
-
-def _shortened(row: Mapping[type[Outcome], str], *, shortened: bool) -> dict[str, Data]:
-    """Return a row by name; `else` stands for what it would be read as, in the same order."""
-    cells = [(outcome_name(outcome), target) for outcome, target in row.items()]
-    at = len(cells)
-    while (
-        at > 0
-        and cells[at - 1][1] == cells[-1][1]
-        and cells[at - 1 : at + 1] == sorted(cells[at - 1 : at + 1])
-    ):
-        at -= 1
-    if not shortened or len(cells) - at < 2:
-        return {**dict(cells)}
-    return {**dict(cells[:at]), ELSE: cells[-1][1]}
+def _target(cell: Entry, nodes: Nodes, to: Reading) -> Target:
+    """Return where an outcome leads; END where that is not known, which is noted."""
+    name = cell.value.value if isinstance(cell.value, Scalar) else None
+    if name not in nodes and name != END.value:
+        hint = to.diagnostics.nearest(str(name), (*nodes, END.value))
+        found = f"{cell.key!r} leads to {name!r}, and there is no such node.{hint}"
+        to.diagnostics.note(cell.value.mark, found, "name one of the nodes, or END.")
+    return nodes.get(str(name)) or END

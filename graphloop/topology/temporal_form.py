@@ -10,15 +10,15 @@ from ..temporal import Rules, TemporalRule, describe_rule
 from ..temporal.data import rules_from_data
 from ..temporal_names import Names, resolve, spelled_tools
 from .compose import compose
-from .problems import Complaints, Misread
-from .tree import Fields, Items, Scalar, Value
+from .diagnostics import Diagnostics, ParseError
+from .tree import Value, plain_data
 
 __all__ = ["lines_of_rules", "read_rules", "rules_of_texts"]
 
 
 def read_rules(
     values: Iterable[Value],
-    complaints: Complaints,
+    diagnostics: Diagnostics,
     first: int = 1,
     *,
     words: Names | None = None,
@@ -27,31 +27,31 @@ def read_rules(
 
     Args:
         values: what stands there.
-        complaints: takes what is wrong.
+        diagnostics: takes what is wrong.
         first: the number of the first rule, for messages.
         words: what rules may speak of, and of the tools that a run brings by `tool:…`; None if
             that is not known.
     """
     rules: dict[TemporalRule, None] = {}
-    for number, one in enumerate(values, first):
+    for number, value in enumerate(values, first):
         try:
-            found = rules_from_data([_data(one)])
+            found = rules_from_data([plain_data(value)])
             if words is not None:
                 _refuse_unknown(found, words)
             rules |= dict.fromkeys(found)
         except ConfigError as error:
             said = str(error).replace("rules[0]", f"rule {number}")
             what, _, fix = said.partition(" Fix: ")
-            complaints.note(one.mark, what, fix or "mend the rule.")
+            diagnostics.note(value.mark, what, fix or "mend the rule.")
     return Rules(tuple(rules))
 
 
 def lines_of_rules(values: Iterable[Value]) -> dict[str, int]:
     """Return the lines of rules that have been read, by their words."""
     lines: dict[str, int] = {}
-    for one in values:
-        for rule in rules_from_data([_data(one)]):
-            lines.setdefault(describe_rule(rule), one.mark.line)
+    for value in values:
+        for rule in rules_from_data([plain_data(value)]):
+            lines.setdefault(describe_rule(rule), value.mark.line)
     return lines
 
 
@@ -68,15 +68,15 @@ def rules_of_texts(texts: Sequence[str], title: str) -> Rules:
     problems: list[Problem] = []
     rules = Rules()
     for number, text in enumerate(texts, 1):
-        complaints = Complaints(title if len(texts) == 1 else f"{title} {number}", problems)
+        diagnostics = Diagnostics(title if len(texts) == 1 else f"{title} {number}", problems)
         try:
             known = len(problems)
-            tree = compose(text, complaints)
+            tree = compose(text, diagnostics)
             if len(problems) == known:
-                rules &= read_rules([tree], complaints, number)
-        except Misread:
-            continue  # Why, is among the complaints.
-    Complaints(title, problems).refuse()
+                rules &= read_rules([tree], diagnostics, number)
+        except ParseError:
+            continue  # Why, is among the diagnostics.
+    Diagnostics(title, problems).refuse()
     return rules
 
 
@@ -92,14 +92,3 @@ def _refuse_unknown(rules: Rules, words: Names) -> None:
         # What is said where tools are not known has more to it: how to write one.
         resolve(rules, replace(words, tools=None))
         raise
-
-
-def _data(value: Value) -> object:
-    """Return a tree as plain lists, dicts and values."""
-    match value:
-        case Scalar():
-            return value.value
-        case Items():
-            return [_data(one) for one in value.items]
-        case Fields():
-            return {one.key: _data(one.value) for one in value.entries}

@@ -1,32 +1,61 @@
-"""Tree: what stands in a file, as values, each with its line and column.
+"""Tree: the values of a file, each with its line and column, and what a plain word means.
 
-What reads YAML and what reads JSON build the same tree, and hold it to the same limits while it
-grows.
+Plain words follow the core schema of YAML 1.2: `true` and `false` are the only booleans, so `yes`,
+`no`, `on`, `off`, dates, `1_000` and `12:30:00` are text. A number with leading zeros means two
+things in two versions of YAML, and an infinity bounds nothing: both are refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
 from dataclasses import dataclass
 from typing import Final, TypeAlias, final
 
-from .problems import Complaints, Mark
-from .scalars import Plain, shown
-
 __all__ = [
-    "DEPTH_MAX",
-    "VALUES_MAX",
+    "DIGITS_MAX",
     "Entry",
     "Fields",
-    "Growth",
     "Items",
+    "Loc",
+    "Mark",
+    "Plain",
     "Scalar",
     "Value",
     "described",
+    "entry_at",
+    "is_text",
+    "plain_data",
+    "plain_word",
+    "value_at",
 ]
 
-DEPTH_MAX: Final = 32
-VALUES_MAX: Final = 50_000
+Plain: TypeAlias = str | int | float | bool | None
+Loc: TypeAlias = tuple[int | str, ...]
+"""The keys and indices that lead to a value."""
+
+NULL: Final = frozenset({"", "~", "null", "Null", "NULL"})
+TRUE: Final = frozenset({"true", "True", "TRUE"})
+FALSE: Final = frozenset({"false", "False", "FALSE"})
+
+_whole = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+").fullmatch
+_fraction = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?").fullmatch
+_endless = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)").fullmatch
+_leading = re.compile(r"[-+]?0[0-9]").match
+
+DIGITS_MAX: Final = 18
+"""The digits of a whole number: the time to read a longer one grows with its square."""
+
+FRACTION_MAX: Final = 30
+"""The length of any other number; Python writes none with more than 24 signs."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A place in a file; lines and columns are counted from 1."""
+
+    line: int
+    column: int
 
 
 @final
@@ -51,7 +80,7 @@ class Items:
 @final
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One key of a mapping, and what stands there."""
+    """One key of a mapping, with its value."""
 
     key: str
     mark: Mark
@@ -70,57 +99,95 @@ class Fields:
 Value: TypeAlias = Scalar | Items | Fields
 
 
+@final
+class _Nothing:
+    """Stands for a value that is left out after its key: no form takes it, unlike `null`."""
+
+    def __repr__(self) -> str:
+        return "nothing"
+
+
+NOTHING: Final = _Nothing()
+
+
+def plain_data(value: Value) -> object:
+    """Return a value as plain lists, dicts and words."""
+    match value:
+        case Scalar():
+            return NOTHING if value.value is None and not value.written else value.value
+        case Items():
+            return [plain_data(item) for item in value.items]
+        case Fields():
+            return {entry.key: plain_data(entry.value) for entry in value.entries}
+
+
+def value_at(tree: Value, loc: Loc) -> Value:
+    """Return the value that the keys and indices lead to, as far as the tree has them."""
+    for part in loc:
+        if isinstance(tree, Items) and isinstance(part, int) and part < len(tree.items):
+            tree = tree.items[part]
+        elif entry := entry_at(tree, part):
+            tree = entry.value
+        else:
+            break
+    return tree
+
+
+def entry_at(tree: Value, key: object) -> Entry | None:
+    """Return the entry of a mapping that has this key, None if there is none."""
+    entries = tree.entries if isinstance(tree, Fields) else ()
+    return next((entry for entry in entries if entry.key == key), None)
+
+
 def described(value: Value) -> str:
     """Return what stands there, as messages say it."""
     match value:
-        case Scalar():
-            return shown(value.value, value.written)
         case Items():
             return "a list" if value.items else "an empty list"
         case Fields():
             return "a mapping" if value.entries else "an empty mapping"
+        case Scalar(str(text)):
+            return f"the text {text if len(text) <= 60 else text[:57] + '…'!r}"
+        case Scalar(None, written=written):
+            return f"null ({written})" if written else "nothing"
+        case Scalar(bool(), written=written):
+            return f"the boolean {written}"
+        case _:
+            return f"the number {value.written:.40}"
 
 
-@final
-class Growth:
-    """Holds a tree to what every tree is held to, while it grows."""
+def plain_word(word: str) -> Plain:
+    """Return the value of a word without quotes.
 
-    def __init__(self, complaints: Complaints) -> None:
-        self._complaints = complaints
-        self._count = 0
+    Raises:
+        ValueError: the word means two things, or is a number that no topology needs; the message
+            is the fix.
+    """
+    if word in NULL:
+        return None
+    if word in TRUE or word in FALSE:
+        return word in TRUE
+    if _endless(word):
+        raise ValueError("write a finite number, or quote it if it is text.")
+    is_whole = _whole(word) is not None
+    if not is_whole and not _fraction(word):
+        return word
+    digits_max = DIGITS_MAX if is_whole else FRACTION_MAX
+    if len(word.lstrip("+-")) > digits_max:
+        raise ValueError(f"write at most {digits_max} digits, or quote it if it is text.")
+    if _leading(word):
+        raise ValueError("remove the leading zeros, or quote it if it is text.")
+    if is_whole:
+        return int(word, 0)
+    value = float(word)
+    if value in (float("inf"), float("-inf")):
+        raise ValueError("write a finite number, or quote it if it is text.")
+    return value
 
-    def value(self, depth: int, mark: Mark) -> None:
-        """Count one more value, or key.
 
-        Raises:
-            Misread: there are too many, or too many levels.
-        """
-        self._count += 1
-        if self._count > VALUES_MAX:
-            found = f"at most {VALUES_MAX:,} values are read, found more."
-            fix = "move parts into files of their own (`include`)."
-            raise self._complaints.misread(mark, found, fix)
-        if depth > DEPTH_MAX:
-            found = f"values stand at most {DEPTH_MAX} levels deep, found more."
-            fix = "give inner graphs files of their own (`include`)."
-            raise self._complaints.misread(mark, found, fix)
-
-    def text(self, text: str, mark: Mark) -> str:
-        """Return a text in quotes; JSON writes characters beyond U+FFFF as two escapes."""
-        if not any("\ud800" <= sign <= "\udfff" for sign in text):
-            return text
-        try:
-            return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
-        except UnicodeDecodeError:
-            found = "half of a surrogate pair stands here, which is no character."
-            self._complaints.spoil(mark, found, "write the character itself.")
-            return ""
-
-    def is_new(self, key: str, mark: Mark, entries: Mapping[str, Entry]) -> bool:
-        """Whether a mapping has no such key yet; one that stands there twice is noted."""
-        if key not in entries:
-            return True
-        line = entries[key].mark.line
-        found = f"the key {key!r} stands here twice, first on line {line}."
-        self._complaints.note(mark, found, "remove one of the two.")
+def is_text(word: str) -> bool:
+    """Whether a word without quotes would be read as this very text."""
+    try:
+        return plain_word(word) == word
+    except ValueError:
         return False

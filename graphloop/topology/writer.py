@@ -10,21 +10,23 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from hashlib import sha256
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import yaml
 
 from ..errors import GraphError, Problem
+from ..graph import Graph
+from ..outcomes import Outcome, outcome_name
 from ..temporal.data import rules_to_data
+from .compose import DEPTH_MAX
+from .diagnostics import TopologyError
 from .document import AgentEntry, Document
-from .forms import Data, Text, Unwritable, Writing
-from .node_forms import write_node, write_part
-from .problems import TopologyError
-from .reader import VERSION, read_text
+from .models import ELSE
+from .node_writer import Data, UnwritableError, node_data
+from .reader import read_text
 from .registration import Names
-from .scalars import is_text
-from .table import ELSE, write_rows
-from .tree import DEPTH_MAX
+from .schema import VERSION
+from .tree import is_text
 
 __all__ = ["data_of", "fingerprint_of", "topology_text", "yaml_of"]
 
@@ -82,12 +84,12 @@ def topology_text(document: Document, names: Names) -> str:
     except TopologyError as error:
         fix = "change it, or run the graph from Python."
         told = [
-            Problem("the file", f"could not be read: {one.found}", fix) for one in error.problems
+            Problem("the file", f"could not be read: {each.found}", fix) for each in error.problems
         ]
         raise GraphError(name, told) from error
     if read != document:
         nodes = document.graph.nodes
-        other = [one for one, node in nodes.items() if read.graph.nodes[one] != node]
+        other = [name for name, node in nodes.items() if read.graph.nodes[name] != node]
         found = f"reads back as another graph ({', '.join(other) or 'its agents, or its rules'})."
         fix = "give the nodes an `__eq__` by their parameters, as dataclasses have."
         raise GraphError(name, [Problem("the file", found, fix)])
@@ -99,9 +101,9 @@ def _depth(data: Data) -> int:
     levels: list[list[Data]] = [[data]]
     while levels[-1]:
         inner = [
-            [*one.values()] if isinstance(one, dict) else one
-            for one in levels[-1]
-            if isinstance(one, dict | list)
+            [*value.values()] if isinstance(value, dict) else value
+            for value in levels[-1]
+            if isinstance(value, dict | list)
         ]
         levels.append([value for values in inner for value in values])
     return len(levels) - 1
@@ -111,12 +113,10 @@ def _graph_data(document: Document, names: Names, *, shortened: bool) -> dict[st
     graph = document.graph
     problems: list[Problem] = []
     nodes: dict[str, Data] = {}
-    to = Writing(names, write_part)
     for name, node in graph.nodes.items():
         try:
-            Text().write(name, to)
-            nodes[name] = {**write_node(node, to)}
-        except Unwritable as error:
+            nodes[name] = {**node_data(node, names)}
+        except UnwritableError as error:
             fix = "change it, or run the graph from Python."
             problems.append(Problem(f"node {name!r}", f"cannot be written: {error}.", fix))
         if any(edge.outcome == ELSE for edge in graph.edges if edge.source == name):
@@ -128,16 +128,37 @@ def _graph_data(document: Document, names: Names, *, shortened: bool) -> dict[st
     data |= {"instructions": document.instructions, "prompt": document.prompt}
     data |= {"start": graph.start, "tools": [*document.tools]}
     agents: dict[str, Data] = {
-        name: _agent_data(one, names, shortened=shortened) for name, one in document.agents.items()
+        name: _agent_data(entry, names, shortened=shortened)
+        for name, entry in document.agents.items()
     }
-    data |= {"agents": agents, "nodes": nodes, "edges": {**write_rows(graph, shortened=shortened)}}
-    rules: list[Data] = [{**one} for one in rules_to_data(document.rules)]
+    data |= {"agents": agents, "nodes": nodes, "edges": _rows(graph, shortened=shortened)}
+    rules: list[Data] = [{**rule} for rule in rules_to_data(document.rules)]
     ignore: list[Data] = [
         {**({"node": node} if node else {}), "code": code, "reason": reason}
         for (node, code), reason in _ordered(document.ignore, shortened=shortened)
     ]
     data |= {"rules": rules, "ignore": ignore}
-    return {key: one for key, one in data.items() if one not in ("", [], {})}
+    return {key: value for key, value in data.items() if value not in ("", [], {})}
+
+
+def _rows(graph: Graph[Any], *, shortened: bool) -> dict[str, Data]:
+    """Return what stands at `edges` for a graph."""
+    return {name: {**_shortened(row, shortened=shortened)} for name, row in graph.table.items()}
+
+
+def _shortened(row: Mapping[type[Outcome], str], *, shortened: bool) -> dict[str, Data]:
+    """Return a row by name; `else` stands for what it would be read as, in the same order."""
+    cells = [(outcome_name(outcome), target) for outcome, target in row.items()]
+    at = len(cells)
+    while (
+        at > 0
+        and cells[at - 1][1] == cells[-1][1]
+        and cells[at - 1 : at + 1] == sorted(cells[at - 1 : at + 1])
+    ):
+        at -= 1
+    if not shortened or len(cells) - at < 2:
+        return {**dict(cells)}
+    return {**dict(cells[:at]), ELSE: cells[-1][1]}
 
 
 def _ordered(
@@ -161,7 +182,7 @@ def _agent_data(entry: AgentEntry, names: Names, *, shortened: bool) -> Data:
 class _Dumper(yaml.SafeDumper):
     """Writes YAML without references, whose inner tables stand on one line."""
 
-    def ignore_aliases(self, data: object) -> bool:
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - the dumper gives it.
         """Write equal values out each time."""
         return True
 
@@ -179,19 +200,19 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
 
 
 def _mapping(dumper: yaml.SafeDumper, data: dict[str, Data]) -> yaml.Node:
-    flat = not any(_has_table(one) for one in data.values())
+    flat = not any(map(_has_table, data.values()))
     return dumper.represent_mapping("tag:yaml.org,2002:map", data, flow_style=flat)
 
 
 def _listing(dumper: yaml.SafeDumper, data: list[Data]) -> yaml.Node:
-    flat = not any(isinstance(one, dict | list) for one in data)
+    flat = not any(isinstance(item, dict | list) for item in data)
     return dumper.represent_sequence("tag:yaml.org,2002:seq", data, flow_style=flat)
 
 
 def _has_table(data: Data) -> bool:
     """Whether something has its own lines: a mapping, or a list with one in it."""
     if isinstance(data, list):
-        return any(isinstance(one, dict) for one in data)
+        return any(isinstance(item, dict) for item in data)
     return isinstance(data, dict) and bool(data)
 
 

@@ -1,7 +1,7 @@
-"""changes: what one step has changed in a run, read off the run before it and the run after it.
+"""changes: the differences that one step makes in a run, from the runs before and after it.
 
-Pure readings, for views to show. The kernel records what happened, not what it looks like from
-outside: that messages were taken in, or a conversation was made shorter, is a difference.
+Pure functions, for views. The kernel records events; that messages came from a queue, or that a
+conversation became shorter, is a difference between two runs.
 """
 
 from __future__ import annotations
@@ -12,34 +12,35 @@ from typing import NamedTuple, TypeVar
 from ..events import ChildEnded, Event, Started, Steered
 from ..graph import Graph
 from ..nodes.compact import Compact
-from ..run import Run, StepResult
+from ..run import Run
 from ..tokens import estimate
+from ..turn import StepResult
 from ..values import Message, ToolCall, ToolResult, call_key, call_place
 
 __all__ = [
     "Limit",
     "Shortened",
     "answer_of",
-    "begun",
     "calls_of",
-    "closed",
     "cost_of",
     "edit_of",
     "exceeded",
-    "noted",
-    "replaced",
+    "latest_turn",
+    "new_messages",
+    "new_notes",
     "results_of",
     "shortened",
+    "turn_record",
 ]
 
 S = TypeVar("S")
 
 SETTLED = call_key(-1, 0).removesuffix("0")
-"""What the keys of calls begin with that were open in the conversation that was handed in."""
+"""The start of the keys of calls that were open in the conversation handed in."""
 
 
 class Shortened(NamedTuple):
-    """The size of a conversation before and after it was made shorter; tokens are estimates."""
+    """The size of a conversation before and after compaction; tokens are estimates."""
 
     tokens_before: int
     tokens_after: int
@@ -48,34 +49,34 @@ class Shortened(NamedTuple):
 
 
 class Limit(NamedTuple):
-    """One limit of a budget that stopped a run, and how far the run had come."""
+    """A limit of the budget that stopped a run, and the value that the run had reached."""
 
     which: str
     limit: float
     value: float
 
 
-def begun(graph: Graph[S], run: Run[S]) -> int:
-    """Return the number of the latest turn that has begun; -1 before the first.
+def latest_turn(graph: Graph[S], run: Run[S]) -> int:
+    """Return the number of the latest started turn; -1 before the first.
 
-    A turn begins before its conversation is made shorter, so a run that waits there is in the
-    turn it will open next; one whose model found no room is in that turn still.
+    A turn starts before its conversation is compacted, so a run that waits for that is in the
+    turn that it opens next. A run whose model found no room is still in its turn.
     """
     ahead = isinstance(graph.nodes.get(run.node), Compact) and not run.turn.asked
     return run.turn.number + 1 if ahead else run.turn.number
 
 
-def closed(run: Run[S], turn: int) -> StepResult | None:
-    """Return the record of a turn that was the latest, once there is one."""
-    latest = run.steps[-1] if run.steps else None
+def turn_record(run: Run[S], turn: int) -> StepResult | None:
+    """Return the record of the latest turn; None until there is one."""
+    latest = run.record.steps[-1] if run.record.steps else None
     return latest if latest is not None and latest.index == turn else None
 
 
 def answer_of(before: Run[S], run: Run[S], turn: int) -> str | None:
-    """Return the answer that a step has given a turn; None if it has given none."""
+    """Return the answer that a step has given a turn, or None."""
     if before.turn.reply is not None:
         return None
-    record = closed(run, turn)
+    record = turn_record(run, turn)
     if record is not None:
         return record.text
     reply = run.turn.reply if run.turn.number == turn else None
@@ -83,33 +84,33 @@ def answer_of(before: Run[S], run: Run[S], turn: int) -> str | None:
 
 
 def cost_of(event: Event) -> float | None:
-    """Return what a child run has cost that has ended now; None if that is not known."""
+    """Return the cost of a child run that this event ends; None if it is unknown."""
     if not isinstance(event, ChildEnded) or event.spent.unpriced_calls:
         return None
     return event.spent.cost_usd
 
 
 def edit_of(run: Run[S], key: str) -> str:
-    """Return the arguments that an approver has put in place of a call's own, if one has."""
+    """Return the arguments that an approver has given a call; empty for the call's own."""
     place, verdicts = call_place(key), run.turn.verdicts
     verdict = verdicts[place] if place < len(verdicts) else None
     return verdict.arguments if verdict is not None else ""
 
 
 def calls_of(run: Run[S], turn: int) -> tuple[ToolCall, ...]:
-    """Return the calls of a turn that was the latest, as they stand or were recorded."""
-    record = closed(run, turn)
+    """Return the calls of the latest turn, from its record if there is one."""
+    record = turn_record(run, turn)
     if record is not None:
         return record.tool_calls
     return run.turn.calls if run.turn.number == turn else ()
 
 
 def results_of(run: Run[S], turn: int) -> Iterator[ToolResult]:
-    """Yield the results of a turn's calls that are there, in request order.
+    """Yield the results of a turn's calls so far, in request order.
 
-    Results that came with a conversation are part of it: nothing of this run's has ended.
+    Results that came with a conversation are part of it: no call of this run has ended by them.
     """
-    record = closed(run, turn)
+    record = turn_record(run, turn)
     if record is not None:
         slots: tuple[ToolResult | None, ...] = record.tool_results
     else:
@@ -119,22 +120,22 @@ def results_of(run: Run[S], turn: int) -> Iterator[ToolResult]:
         if result is not None and place not in given and result.key == call_key(turn, place):
             yield result
     if turn < 0:
-        # No record is made of what was handed in; what was missing is all that is new.
-        for message in run.added:
+        # A conversation that was handed in has no record: only its missing results are new.
+        for message in run.record.added:
             if isinstance(message, ToolResult) and message.key.startswith(SETTLED):
                 yield message
 
 
-def noted(before: Run[S] | None, event: Event, run: Run[S]) -> tuple[Message, ...]:
-    """Return what the caller had put behind a turn, once that is part of the conversation."""
+def new_notes(before: Run[S] | None, event: Event, run: Run[S]) -> tuple[Message, ...]:
+    """Return the caller's messages behind a turn, once they are in the conversation."""
     notes = () if before is None else before.turn.notes
     if isinstance(event, Steered):
         notes = (*notes, *event.append)
     return () if run.turn.notes else notes
 
 
-def replaced(before: Run[S], event: Steered) -> tuple[Message, ...]:
-    """Return the messages of a conversation put in place of this one that are new in it."""
+def new_messages(before: Run[S], event: Steered) -> tuple[Message, ...]:
+    """Return the new messages of a conversation by which the caller replaces the old one."""
     if event.messages is None:
         return ()
     turn = before.turn
@@ -147,7 +148,7 @@ def replaced(before: Run[S], event: Steered) -> tuple[Message, ...]:
 def shortened(
     graph: Graph[S], before: Run[S] | None, event: Event, run: Run[S]
 ) -> Shortened | None:
-    """Return how much shorter a `Compact` node has made the conversation, if it has."""
+    """Return the sizes around a compaction, if this step made the conversation shorter."""
     if not _was_compacted(graph, before, run):
         return None
     whole = _uncompacted(before, event, run)
@@ -157,7 +158,7 @@ def shortened(
 
 
 def exceeded(run: Run[S]) -> Iterator[Limit]:
-    """Yield the limits of its budget that a run has ended by."""
+    """Yield the limits of its budget that ended a run."""
     budget, spent = run.setup.budget, run.spent
     for which, limit, value in (
         ("budget.tokens", budget.tokens, spent.usage.total_tokens),
@@ -171,26 +172,26 @@ def exceeded(run: Run[S]) -> Iterator[Limit]:
 
 
 def _was_compacted(graph: Graph[S], before: Run[S] | None, run: Run[S]) -> bool:
-    """Whether a `Compact` node was at work in this step: it waited, or was come to."""
+    """Whether this step left or entered a `Compact` node."""
     if before is None:
         return run.turn.compacted
     if isinstance(graph.nodes.get(before.node), Compact):
         return True
-    another = len(run.steps) > len(before.steps)
+    another = len(run.record.steps) > len(before.record.steps)
     return run.turn.compacted and (another or not before.turn.compacted)
 
 
 def _uncompacted(before: Run[S] | None, event: Event, run: Run[S]) -> Sequence[Message]:
-    """Return the conversation as it would be had nothing been made shorter in this step."""
+    """Return the conversation as it would be without a compaction in this step."""
     if before is None:
         handed_in = event.messages if isinstance(event, Started) else ()
-        return (*handed_in, *run.added)
-    added = run.added[len(before.added) :]
+        return (*handed_in, *run.record.added)
+    added = run.record.added[len(before.record.added) :]
     if isinstance(event, Steered) and event.messages is not None:
         return (*event.messages, *added)
     turn = before.turn
     if turn.number < 0 and turn.reply is not None:
-        # Calls that were handed in left the conversation with their turn, and are back in it.
-        given = [one for at, one in enumerate(turn.results) if one and at in turn.given]
+        # Handed-in calls left the conversation with their turn, and are back in it now.
+        given = [result for at, result in enumerate(turn.results) if result and at in turn.given]
         return (*before.messages, turn.reply.message, *given, *added)
     return (*before.messages, *added)

@@ -1,13 +1,12 @@
-"""Drawing: what every diagram of a graph shows, before any notation is chosen.
+"""Drawing: the lines, notes and visible words that every diagram of a graph shows.
 
-Both notations take their lines, kinds, colours and safe words from here, so that two diagrams of
-one graph can never disagree. All of it is read off the table the engine executes.
+All notations take them from here, so two diagrams of one graph cannot disagree. All of it is read
+from the table that the engine executes.
 """
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, TypeVar, final
 
@@ -20,53 +19,29 @@ from ..nodes.verify import AnswerCheck, Verify
 from ..outcomes import Outcome, outcome_name
 from ..policy import describe
 
-__all__ = ["INK", "LINE", "PALETTE", "Line", "Look", "Role", "lines", "notes", "visible"]
+__all__ = ["Line", "Look", "Role", "lines", "notes", "visible"]
 
 S = TypeVar("S")
 
-INK: Final = "#1f2933"
-"""Text on a filled shape."""
-LINE: Final = "#6f8297"
-"""Lines and their labels: readable on a white page and on a dark one."""
-
 Look: TypeAlias = Kind | Literal["loop"]
-"""How a shape looks: as the kind of its node; or as several nodes that lead back to each other."""
+"""How a shape looks: as the kind of its node, or as a loop of several nodes."""
 
-PALETTE: Final[Mapping[Look, tuple[str, str]]] = {
-    "prepare": ("#e9eef3", "#7d92a8"),
-    "model": ("#dbe8fa", "#4d7cb8"),
-    "gate": ("#fcedc9", "#bd8f2f"),
-    "execute": ("#fbdfd4", "#c26e4e"),
-    "append": ("#dcefe3", "#56976f"),
-    "check": ("#eae0f5", "#8a69b0"),
-    "stop": ("#f8dde5", "#b65f7d"),
-    "human": ("#fdf4bf", "#a8911f"),
-    "graph": ("#dbf0f1", "#45908f"),
-    "act": ("#f9d9d9", "#b84a4a"),
-    "pure": ("#efefec", "#86867f"),
-    "loop": ("#e8eafb", "#5b67b5"),
-}
-"""The fill and the outline of each look, in the order a legend lists them."""
+Role: TypeAlias = Literal["main", "closing", "leaving", "quiet", "side"]
 
 _QUIET_OUTCOMES: Final = frozenset({"aborted", "failed"})
 _NOT_FOLLOWED: Final = _QUIET_OUTCOMES | {"held"}
-"""By what the main path goes on from no node: calls that are held come back from a person."""
-
-# The explicit directional embeddings, overrides and isolates of UAX #9: with them a label can be
-# made to read as another one (the "Trojan Source" attack, CVE-2021-42574).
-
-Role: TypeAlias = Literal["main", "closing", "leaving", "quiet", "side"]
+"""The main path follows none of these: held calls come back from a person."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One drawn line: every outcome that leads from one node to one target.
+    """A drawn line: every outcome that leads from a node to a target.
 
-    Its role decides how it looks. `main` lines are the path of first outcomes from the start that
-    are no failure, no abort and no wait for a person, and the `closing` one leads back into it; a
-    `leaving` line goes from where the path closes to END; `quiet` lines are taken by failures and
-    aborts alone; the rest are `side` lines.
+    The role decides the look. `main` lines are the path of first outcomes from the start that are
+    no failure, no abort and no wait for a person; the `closing` line leads back into it. A
+    `leaving` line goes to END from the node that closes the path. Only failures and aborts take
+    `quiet` lines. The rest are `side` lines.
     """
 
     source: str
@@ -81,17 +56,16 @@ def lines(graph: Graph[S]) -> tuple[Line, ...]:
     for edge in graph.edges:
         outcomes.setdefault((edge.source, edge.target), []).append(edge.outcome)
     path = _main_path(graph)
-    last = next(reversed(path), "")
     return tuple(
-        Line(source, target, tuple(names), _role(source, target, names, path, last))
+        Line(source, target, tuple(names), _role(source, target, names, path))
         for (source, target), names in outcomes.items()
     )
 
 
 def notes(node: Node[S, Outcome]) -> tuple[str, ...]:
-    """Return what is drawn beside a node: a gate's rules, the checks of an answer, or an agent.
+    """Return the slip beside a node: a gate's rules, the checks of an answer, or an agent.
 
-    A gate's are the words of `graphloop.policy.describe`, so a reviewer reads what is decided.
+    A gate's rules are in the words of `graphloop.policy.describe`.
     """
     if isinstance(node, Gate):
         return describe(node.rules) if node.rules else ()
@@ -103,25 +77,24 @@ def notes(node: Node[S, Outcome]) -> tuple[str, ...]:
 
 
 def visible(text: str) -> str:
-    """Return `text` with a visible sign for each character no picture can show.
+    """Return `text` with a visible sign for each character that no picture can show.
 
-    Control characters become their control pictures; line separators, lone surrogates, changes of
-    writing direction and noncharacters become U+FFFD. A name stays on one line and cannot make
-    a reader see another name than the one that runs.
+    Control characters become their control pictures. Line separators, lone surrogates, changes of
+    writing direction and noncharacters become U+FFFD. So a name stays on one line, and no name
+    can look like another one (CVE-2021-42574, "Trojan Source").
     """
-    return "".join(_visible(character) for character in text)
+    return "".join(map(_visible, text))
 
 
 def _check(check: AnswerCheck) -> str:
-    """Return a check of the answer, and how often it may send one back."""
+    """Return a check of the answer, and how often it may reject one."""
     return f"{check.callback}, {check.retries} {'retry' if check.retries == 1 else 'retries'}"
 
 
 def _main_path(graph: Graph[S]) -> dict[str, str]:
-    """Follow the first outcome of each row from the start, until END or a node that was passed.
+    """Return the target of each node on the main path, until END or a node that was passed.
 
-    Failures and aborts are not followed, nor is what leads to a person and back: a node that has
-    nothing else is where the path stops.
+    The path stops at a node that can only fail, abort, or wait for a person.
     """
     path: dict[str, str] = {}
     place: str | None = graph.start
@@ -138,14 +111,13 @@ def _main_path(graph: Graph[S]) -> dict[str, str]:
     return path
 
 
-def _role(
-    source: str, target: str, outcomes: list[str], path: Mapping[str, str], last: str
-) -> Role:
+def _role(source: str, target: str, outcomes: list[str], path: dict[str, str]) -> Role:
+    is_last = source == next(reversed(path), "")
     if path.get(source) == target:
-        return "closing" if source == last and target in path else "main"
+        return "closing" if is_last and target in path else "main"
     if _QUIET_OUTCOMES.issuperset(outcomes):
         return "quiet"
-    return "leaving" if source == last and target == "END" else "side"
+    return "leaving" if is_last and target == "END" else "side"
 
 
 def _visible(character: str) -> str:

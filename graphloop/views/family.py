@@ -1,7 +1,7 @@
-"""Family: a graph, and the graphs that its nodes run, as far as anybody knows them.
+"""Family: a graph with the graphs that its nodes run, as far as they are known.
 
-Some stand in the nodes' own contracts, and some graphs know the agents that their models call like
-tools; those that a run is given are known to whoever made the run.
+Some child graphs stand in the contracts of nodes, some graphs know the agents that their models
+call as tools, and a caller knows those that it gives to a run.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, final
 from ..contract import contract_of
 from ..graph import Graph
 
-__all__ = ["Family", "Kin", "kin", "known_family"]
+__all__ = ["Family", "Member", "known_family", "members"]
 
 
 @final
@@ -23,8 +23,8 @@ class Family:
 
     Attributes:
         graph: the graph.
-        tools: the agents that its model may call like tools.
-        agents: the agents that its nodes know by name.
+        tools: the agents that its model may call as tools.
+        agents: the agents that its nodes name.
     """
 
     graph: Graph[Any]
@@ -32,8 +32,8 @@ class Family:
     agents: Mapping[str, Family] = field(default_factory=dict[str, "Family"])
 
 
-class Kin(NamedTuple):
-    """What a node runs as a child, and by what name."""
+class Member(NamedTuple):
+    """The family that a node runs as a child, and its name there."""
 
     node: str
     name: str
@@ -41,14 +41,14 @@ class Kin(NamedTuple):
 
 
 def known_family(graph: Graph[Any]) -> Family:
-    """Return a graph with the agents that it knows itself, theirs included."""
-    known = {name: known_family(one) for name, one in graph.agents.items() if one is not None}
-    tools = {name: one for name, one in known.items() if name in graph.called}
+    """Return a graph with the agents that it knows itself, and theirs."""
+    known = {name: known_family(agent) for name, agent in graph.agents.items() if agent is not None}
+    tools = {name: agent for name, agent in known.items() if name in graph.called}
     return Family(graph, tools, known)
 
 
-def kin(family: Family) -> Iterator[Kin]:
-    """Yield what each node of a graph runs, in the order of its table."""
+def members(family: Family) -> Iterator[Member]:
+    """Yield the children of each node of a graph, in the order of its table."""
     for node, what in family.graph.nodes.items():
         contract = contract_of(what)
         known: dict[str, Family] = {}
@@ -60,4 +60,4 @@ def kin(family: Family) -> Iterator[Kin]:
                 known.setdefault(name, family.agents[name])
         if what.kind == "execute":
             known |= family.tools
-        yield from (Kin(node, name, one) for name, one in known.items())
+        yield from (Member(node, name, child) for name, child in known.items())

@@ -1,25 +1,23 @@
-"""Marks: what is laid over a diagram: words and tones on its nodes and lines.
+"""Marks: words and tones that an overlay puts on the nodes and lines of a diagram.
 
-A diagram shows the table; marks show what is known of it: how often runs took each way, the path of
-a proof's witness, where a run stands. Both notations draw the same marks; without any, a diagram is
-what it always was.
+A diagram shows the table. Marks show what else is known: how often runs took each line, the path
+of a witness, the node at which a run waits. Every notation draws the same marks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Final, Literal, TypeAlias, final
 
-from .tally import Tally
-
-__all__ = ["TONES", "Marks", "Tone", "Way", "loudest"]
+__all__ = ["Marks", "Tally", "Tone", "Way", "loudest"]
 
 Tone: TypeAlias = Literal["weak", "strong", "lit", "added", "removed", "alarm"]
-"""How something is drawn.
+"""How a node or a line is drawn.
 
-Pale, as what never happened or never can; thick, as a path to follow; lit up, as where a run
-stands; green or dashed red, as what is new or gone; or red, as what is wrong.
+Pale: it never happened, or never can. Thick: a path to follow. Lit: a run stands here. Green or
+dashed red: new or gone. Red: wrong.
 """
 
 _LOUD: Final[tuple[Tone, ...]] = ("alarm", "removed", "added", "lit", "strong")
@@ -27,33 +25,76 @@ _LOUD: Final[tuple[Tone, ...]] = ("alarm", "removed", "added", "lit", "strong")
 Way: TypeAlias = tuple[str, str]
 """The names of a node and of one of its outcomes."""
 
-TONES: Final[Mapping[Tone, str]] = {
-    "weak": "#b8c2cc",
-    "strong": "#1f2933",
-    "lit": "#b45f06",
-    "added": "#1a7f3c",
-    "removed": "#c62f3b",
-    "alarm": "#c62f3b",
-}
-"""The colour of each tone on a white page, the weakest first."""
+_APART_MAX: Final = 4
+"""Up to how many runs each run's count stands beside the sum."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How often runs did something, and the time, tokens and money that it took.
+
+    Numbers stay numbers until a picture is drawn, so that a box adds up those of its nodes.
+
+    Attributes:
+        times: the count of each run.
+        seconds: how long the runs waited.
+        tokens: how many tokens models used meanwhile.
+        usd: what those tokens cost.
+    """
+
+    times: tuple[int, ...] = ()
+    seconds: float = 0.0
+    tokens: int = 0
+    usd: float = 0.0
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(
+            tuple([one + two for one, two in zip_longest(self.times, other.times, fillvalue=0)]),
+            self.seconds + other.seconds,
+            self.tokens + other.tokens,
+            self.usd + other.usd,
+        )
+
+    def less_often(self, other: Tally) -> Tally:
+        """Return this tally minus the counts of `other`; time and money stay."""
+        times = zip_longest(self.times, other.times, fillvalue=0)
+        remaining = tuple([one - two for one, two in times])
+        return Tally(remaining, self.seconds, self.tokens, self.usd)
+
+    @property
+    def total(self) -> int:
+        """The count of all runs together."""
+        return sum(self.times)
+
+    @property
+    def count(self) -> str:
+        """The count as text; up to four runs are listed one by one."""
+        runs = f" ({'+'.join(f'{count:,}' for count in self.times)})"
+        return f"{self.total:,}x{runs if 1 < len(self.times) <= _APART_MAX else ''}"
+
+    @property
+    def spent(self) -> str:
+        """Time, tokens and money as text, without those that are zero."""
+        return ", ".join(_spent(self))
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Marks:
-    """What is laid over the diagram of a graph; names that it does not have mark nothing.
+    """An overlay on the diagram of a graph; names that the graph lacks mark nothing.
 
     Args:
         title: words behind the graph's name.
         nodes: words under the names of nodes; they may have several lines.
-        ways: words behind the names of outcomes, such as counts.
+        ways: words behind the names of outcomes.
         node_tones: how nodes are drawn that are not drawn as usual.
-        way_tones: the same for outcomes; a line with several has the strongest tone of all of
-            them, and is weak only if all are.
-        shaded: nodes that lie in a region that is told apart by its fill.
-        visits: how often nodes were come to, and what they waited for; told before their words.
-        passages: how often outcomes were taken; told before their words.
-        children: what is laid over the graph that a node runs under a name.
+        way_tones: the same for outcomes; a line has the strongest tone of its outcomes, and is
+            weak only if all of them are.
+        shaded: nodes in a region with a fill of its own.
+        visits: how often runs came to nodes, and what they spent there; stands before `nodes`.
+        passages: how often runs took outcomes; stands before `ways`.
+        children: the marks of each child graph, by the node that runs it and its name there.
     """
 
     title: str = ""
@@ -70,17 +111,18 @@ class Marks:
 
     def tone(self, source: str, outcomes: Iterable[str]) -> Tone | None:
         """Return how the line of these outcomes is drawn; None for as usual."""
-        return loudest([self.way_tones.get((source, one)) for one in outcomes])
+        return loudest([self.way_tones.get((source, outcome)) for outcome in outcomes])
 
-    def named(self, name: str) -> tuple[str, ...]:
-        """Return the lines that stand in a node."""
-        tally, words = self.visits.get(name, Tally()), self.nodes.get(name, "")
-        told = [tally.count] if tally.times else []
-        told += [tally.spent] if tally.spent else []
-        return (name, *told, *words.split("\n")) if words else (name, *told)
+    def node_words(self, name: str) -> tuple[str, ...]:
+        """Return the lines of text in a node, its name first."""
+        tally = self.visits.get(name, Tally())
+        counts = [tally.count] if tally.times else []
+        counts += [tally.spent] if tally.spent else []
+        words = self.nodes.get(name)
+        return (name, *counts, *(words.split("\n") if words else ()))
 
-    def said(self, way: Way) -> str:
-        """Return what stands behind an outcome."""
+    def outcome_words(self, way: Way) -> str:
+        """Return the text behind an outcome's name."""
         tally = self.passages.get(way)
         count = "" if tally is None else tally.count
         return f"{count} {self.ways.get(way, '')}".strip()
@@ -91,8 +133,20 @@ class Marks:
 
 
 def loudest(tones: Sequence[Tone | None]) -> Tone | None:
-    """Return how something is drawn that is several things: weak only if all of them are."""
+    """Return the tone that wins among several; weak wins only if all are weak."""
     for loud in _LOUD:
         if loud in tones:
             return loud
     return None if None in tones or not tones else "weak"
+
+
+def _spent(tally: Tally) -> Iterator[str]:
+    seconds = tally.seconds
+    if 0.001 <= seconds < 1:
+        yield f"{seconds * 1000:.0f} ms"
+    elif seconds >= 1:
+        yield f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+    if tally.tokens:
+        yield f"{tally.tokens:,} tokens"
+    if tally.usd:
+        yield f"${tally.usd:.4f}"

@@ -1,26 +1,20 @@
-"""mermaid: a graph as Mermaid text, for pages that draw it themselves (GitHub, GitLab, MkDocs).
+"""mermaid: a picture as Mermaid text, for pages that draw it themselves (GitHub, GitLab, MkDocs).
 
-A pure function of the graph: the same table gives the same text, byte for byte. Nodes have
-generated ids, and every sign that means something to Mermaid stands in labels as its entity.
+A pure function: the same table gives the same text, byte for byte. Shapes have generated ids, and
+each sign that means something to Mermaid stands in labels as its entity.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, TypeVar, assert_never
+from typing import Final, assert_never
 
-from ..graph import Graph
 from .drawing import Look, visible
-from .ends import with_ends
-from .marks import Marks, Tone
-from .picture import Picture, Shape, Stroke, picture
+from .marks import Tone
+from .picture import Picture, Shape, Stroke
 from .theme import LIGHT, Theme
 
-__all__ = ["escaped", "mermaid", "mermaid_of"]
-
-S = TypeVar("S")
-
-_PLAIN: Final = Marks()
+__all__ = ["escaped", "mermaid_of"]
 
 # The oldest notation for each shape: the `@{shape: …}` form needs Mermaid 11.3.
 _SHAPES: Final[Mapping[Look, tuple[str, str]]] = {
@@ -39,30 +33,13 @@ _SHAPES: Final[Mapping[Look, tuple[str, str]]] = {
 }
 
 
-def mermaid(
-    graph: Graph[S], marks: Marks = _PLAIN, *, theme: Theme = LIGHT, expand: int = 0
-) -> str:
-    """Return `graph` as a Mermaid flowchart: the shapes, lines and legend of the DOT diagram.
-
-    A line's label lists all outcomes that take it, one a line, in the order of the table.
-
-    Args:
-        graph: what is drawn.
-        marks: what is laid over it.
-        theme: its colours.
-        expand: how many graphs deep children are drawn too, as far as they are known.
-    """
-    return mermaid_of(picture(graph, marks, expand=expand), theme)
-
-
 def mermaid_of(drawn: Picture, theme: Theme = LIGHT) -> str:
-    """Return a picture as a Mermaid flowchart."""
-    drawn = with_ends(drawn)
+    """Return a picture as a Mermaid flowchart: the shapes, lines and legend of the DOT diagram."""
     return "".join(f"{statement}\n" for statement in _statements(drawn, theme))
 
 
 def _statements(drawn: Picture, theme: Theme) -> Iterator[str]:
-    used = drawn.kinds
+    used: list[Look] = [kind for kind in theme.palette if kind in drawn.kinds]
     looks: list[str] = []
     count = 0
     yield "flowchart TB"
@@ -86,11 +63,11 @@ def _statements(drawn: Picture, theme: Theme) -> Iterator[str]:
 
 
 _FIRST: Final = Stroke("", "", (), "main")
-"""A line without words: Mermaid counts it all the same."""
+"""A line without words; `linkStyle` counts it as well."""
 
 
 def _parts(drawn: Picture) -> Iterator[tuple[str, Stroke | None]]:
-    """Yield the statements of a graph, and the line that each draws, if it is one."""
+    """Yield the statements of a graph; beside each that draws a line, that line."""
     yield f"{drawn.prefix}first(( )):::start", None
     for shape in drawn.shapes:
         if shape.kind is None:
@@ -102,15 +79,15 @@ def _parts(drawn: Picture) -> Iterator[tuple[str, Stroke | None]]:
         yield f"{stroke.source} {_arrow(stroke)} {stroke.target}", stroke
     yield from _notes(drawn.shapes)
     for inner in drawn.inner:
-        below = inner.picture
-        yield f"subgraph {below.prefix}box [{_quoted(below.title)}]", None
-        yield from ((f"  {part}", line) for part, line in _parts(with_ends(below)))
+        child = inner.picture
+        yield f"subgraph {child.prefix}box [{_quoted(child.title)}]", None
+        yield from ((f"  {part}", line) for part, line in _parts(child))
         yield "end", None
-        yield f'{inner.owner} -.->|"runs"| {below.prefix}first', _FIRST
+        yield f'{inner.owner} -.->|"runs"| {child.prefix}first', _FIRST
 
 
 def _notes(shapes: Sequence[Shape]) -> Iterator[tuple[str, Stroke | None]]:
-    """Yield a slip of paper beside each node that has more to say than its name."""
+    """Yield a slip of paper with the notes of each node beside it."""
     for shape in shapes:
         if shape.notes:
             yield f'note_{shape.id}["{_lines(shape.notes)}"]:::is_{shape.kind}', None
@@ -118,7 +95,7 @@ def _notes(shapes: Sequence[Shape]) -> Iterator[tuple[str, Stroke | None]]:
 
 
 def _node(shape: Shape, kind: Look) -> str:
-    """Return a node: in the shape of its kind, or a box where it holds more than its name."""
+    """Return a node in the shape of its kind, or in a box if it has details."""
     if not shape.details:
         return _shape(shape.words, kind)
     return f'["{_lines((*shape.words, *shape.details))}"]:::is_{kind}'
@@ -142,7 +119,7 @@ def _arrow(stroke: Stroke) -> str:
             assert_never(stroke.role)
 
 
-def _styles(used: tuple[Look, ...], theme: Theme) -> Iterator[str]:
+def _styles(used: Sequence[Look], theme: Theme) -> Iterator[str]:
     for kind in used:
         fill, outline = theme.palette[kind]
         width = ",stroke-width:2.5px" if kind == "model" else ""
@@ -155,7 +132,7 @@ def _styles(used: tuple[Look, ...], theme: Theme) -> Iterator[str]:
 
 
 def _boxes(drawn: Picture, theme: Theme) -> Iterator[str]:
-    """Yield what overrides the usual look of nodes, in this graph and in those that it runs."""
+    """Yield the styles that override the usual look of nodes, also in child graphs."""
     for shape in drawn.shapes:
         if shape.is_shaded:
             yield f"  style {shape.id} fill:{theme.shade}"
@@ -185,7 +162,7 @@ def _quoted(text: str) -> str:
 
 
 def escaped(text: str, safe: str = "_ ") -> str:
-    """Escape for a quoted label: what is no letter, no digit and not `safe` is an entity."""
+    """Escape for a quoted label: all but letters, digits and `safe` signs become entities."""
     return "".join(
         character if character.isalnum() or character in safe else f"#{ord(character)};"
         for character in visible(text)

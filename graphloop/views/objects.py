@@ -1,7 +1,7 @@
 """objects: the final answer of a run as an object that grows while the model writes it.
 
-A view beside `PartView`, fed with the parts of the run's own model. What is shown is what has been
-written, checked against no schema: only the whole answer is, when it is there.
+A view beside `PartView`, for the parts of the run's own model. Snapshots are checked against no
+schema: only the complete answer is.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ def _itself(value: object) -> object:
 
 @final
 class ObjectView:
-    """Turns the parts of a run into snapshots of the answer that is being written.
+    """Turns the parts of a run into snapshots of its growing answer.
 
-    Every turn and every retry begins a new answer: what was shown before is void.
+    Every turn and every retry starts a new answer: earlier snapshots are void.
 
     Args:
-        tool: the tool whose arguments are the answer, of which a turn's first call counts; empty
-            where the text of a turn is.
-        unwrap: what is shown of a value, or None for nothing yet (`Output.unwrap`).
+        tool: the tool whose arguments are the answer (the first call of a turn counts); empty
+            if the text of a turn is the answer.
+        unwrap: returns the visible part of a value, or None for nothing yet (`Output.unwrap`).
     """
 
     def __init__(self, tool: str = "", unwrap: Callable[[object], object | None] = _itself) -> None:
@@ -46,10 +46,7 @@ class ObjectView:
         self._call: int | None = None
 
     def see(self, part: Part) -> Iterator[ObjectDelta]:
-        """Yield the snapshot that a part makes, if it makes one.
-
-        A step's finish makes the last one of its turn.
-        """
+        """Yield the snapshot that a part makes, if any; a step's finish makes the turn's last."""
         match part:
             case StepStart() | StepRetry():
                 self._answer, self._call = PartialObjects(), None
@@ -64,7 +61,7 @@ class ObjectView:
                 return
 
     def _is_answer(self, delta: ToolCallDelta) -> bool:
-        """Whether a delta is of the call that the answer is given by."""
+        """Whether a delta belongs to the call whose arguments are the answer."""
         if self._call is None:
             return bool(self._tool) and delta.name == self._tool
         return delta.index == self._call

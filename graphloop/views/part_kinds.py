@@ -1,7 +1,7 @@
-"""part_kinds: what each part of a stream says; the order they come in is `parts`'s to keep.
+"""part_kinds: the fields of each part of a stream; `parts` keeps their order.
 
-Names are those of CONTRACT §2.2. Kinds and fields may be added and none is renamed: ignore what
-you do not know. Deltas are parts too; the seam to the providers defines them.
+Names are those of CONTRACT §2.2. Later versions may add kinds and fields, and rename none: callers
+ignore those that they do not know. Deltas are parts too, defined in `providers.base`.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ __all__ = [
 ]
 
 PartialObject: TypeAlias = object
-"""JSON as Python has it; the name is for a field that is called `object` itself."""
+"""A JSON value; the field `object` hides the name of its own type."""
 
 
 class RunStart(Struct, frozen=True, tag_field="type", tag="run-start", gc=False):
-    """The run has begun, or is taken up again."""
+    """The run has started, or is resumed."""
 
     run_id: str
     type: ClassVar[Literal["run-start"]] = "run-start"
 
 
 class StepStart(Struct, frozen=True, tag_field="type", tag="step-start", gc=False):
-    """A model turn begins; turns count from 0, without gaps."""
+    """A model turn starts; turns count from 0, without gaps."""
 
     step_index: int
     type: ClassVar[Literal["step-start"]] = "step-start"
 
 
 class StepRetry(Struct, frozen=True, tag_field="type", tag="step-retry", gc=False):
-    """The turn is asked again: what it has streamed so far is void."""
+    """The model is asked again in this turn: the deltas of the turn so far are void."""
 
     step_index: int
     reason: FinishReason
@@ -61,7 +61,7 @@ class StepRetry(Struct, frozen=True, tag_field="type", tag="step-retry", gc=Fals
 
 
 class CompactionPart(Struct, frozen=True, tag_field="type", tag="compaction", gc=False):
-    """The conversation was made shorter for this turn; tokens are estimates."""
+    """The conversation became shorter for this turn; tokens are estimates."""
 
     step_index: int
     tokens_before: int
@@ -74,7 +74,7 @@ class CompactionPart(Struct, frozen=True, tag_field="type", tag="compaction", gc
 class MessageInjected(Struct, frozen=True, tag_field="type", tag="message-injected", gc=False):
     """A message from outside is now in the conversation, and the model will read it.
 
-    `caller` stands for what the caller of an iterated run had put in.
+    The origin `caller` is the caller of an iterated run.
     """
 
     message: Message
@@ -92,7 +92,7 @@ class StepFinish(Struct, frozen=True, tag_field="type", tag="step-finish", gc=Fa
 
 
 class Cost(Struct, frozen=True, tag_field="type", tag="cost", gc=False):
-    """What the run has cost so far, and this model call of it, in US dollars."""
+    """The cost of the run so far, and of this model call, in US dollars."""
 
     step_index: int
     cost_usd: float
@@ -103,7 +103,7 @@ class Cost(Struct, frozen=True, tag_field="type", tag="cost", gc=False):
 class ToolCallPart(Struct, frozen=True, tag_field="type", tag="tool-call", gc=False):
     """A call is complete; `key` is graphloop's own, `tool_call_id` the provider's.
 
-    One more of the same key replaces it: the caller has put another conversation in its place.
+    A later part of the same key replaces it: the caller has replaced the conversation.
     """
 
     key: str
@@ -114,12 +114,12 @@ class ToolCallPart(Struct, frozen=True, tag_field="type", tag="tool-call", gc=Fa
 
 
 class ToolState(Struct, frozen=True, tag_field="type", tag="tool-state", gc=False):
-    """Where a call stands.
+    """The state of a call.
 
-    A call that may not run never gets to `executing`, nor does a client tool's, which awaits its
-    result from outside. A call is `dropped` when the caller put another conversation in its place.
-    An error may be that the call was `denied`, or that its outcome is `unknown`. While it runs,
-    `arguments` are those that an approver has put in place of its own, as JSON text; else empty.
+    A denied call never gets to `executing`, nor does a client tool's call, whose result comes from
+    outside. A call is `dropped` when the caller replaces the conversation without it. An error may
+    mean that the call was `denied`, or that its outcome is `unknown`. While a call runs,
+    `arguments` are those of an approver, as JSON text; empty for the call's own.
     """
 
     key: str
@@ -136,11 +136,11 @@ class ToolState(Struct, frozen=True, tag_field="type", tag="tool-state", gc=Fals
 class ToolApprovalRequest(
     Struct, frozen=True, tag_field="type", tag="tool-approval-request", gc=False
 ):
-    """A human must decide about this call, before `expires_at` if it is told.
+    """A person must decide about this call, before `expires_at` if that is set.
 
-    `unknown` asks once more about a call that was approved and may have run. `agents` are the
-    agents that the call is in, outermost first; in a child run, `key` is the child's own, and the
-    answer's key is `"/".join((*path, key))` with the `path` of the `sub-agent` part around it.
+    `unknown` asks again about an approved call that may have run. `agents` are the agents that the
+    call is in, outermost first. In a child run, `key` is the child's own, and the key of the answer
+    is `"/".join((*path, key))` with the `path` of the `sub-agent` part around it.
     """
 
     key: str
@@ -154,10 +154,10 @@ class ToolApprovalRequest(
 
 
 class ToolResultPart(Struct, frozen=True, tag_field="type", tag="tool-result", gc=False):
-    """A call is answered: live, as each tool ends; the history keeps the request's order.
+    """The result of a call: live, as each tool ends; the history keeps the request's order.
 
-    Of results of one key the last one counts: the caller may override what a tool said. The phase
-    `resume` is that of calls which the run was handed in with, before its first turn.
+    Of several results of one key the last counts: the caller may override the tool's. The phase
+    `resume` is that of calls in the conversation handed in, before the first turn.
     """
 
     result: ToolResult
@@ -176,21 +176,21 @@ class VerifyPart(Struct, frozen=True, tag_field="type", tag="verify", gc=False):
 
 
 class ObjectDelta(Struct, frozen=True, tag_field="type", tag="object-delta", gc=False):
-    """The final answer as far as it is written: a snapshot, checked against no schema yet."""
+    """A snapshot of the final answer while the model writes it, not yet checked."""
 
     object: PartialObject
     type: ClassVar[Literal["object-delta"]] = "object-delta"
 
 
 class Warned(Struct, frozen=True, tag_field="type", tag="warning", gc=False):
-    """Something the caller asked for cannot take full effect."""
+    """An option of the caller cannot take full effect."""
 
     message: str
     type: ClassVar[Literal["warning"]] = "warning"
 
 
 class BudgetExceeded(Struct, frozen=True, tag_field="type", tag="budget-exceeded", gc=False):
-    """The run has ended by this limit of its budget: `value` was reached where `limit` was set."""
+    """This limit of the budget has ended the run, which had reached `value`."""
 
     which: str
     limit: float
@@ -201,7 +201,7 @@ class BudgetExceeded(Struct, frozen=True, tag_field="type", tag="budget-exceeded
 class Finish(Struct, frozen=True, tag_field="type", tag="finish", gc=False):
     """The run is over, or parked: the last part. `usage` and `cost_usd` are the whole run's.
 
-    The usage is None where no server told it, the cost where the price of a call is not known.
+    The usage is None where no server reported it, the cost where the price of a call is unknown.
     """
 
     finish_reason: FinishReason | None
@@ -213,17 +213,17 @@ class Finish(Struct, frozen=True, tag_field="type", tag="finish", gc=False):
 
 
 class ErrorPart(Struct, frozen=True, tag_field="type", tag="error"):
-    """The run failed: the last part, and no finish follows."""
+    """The run failed: this is the last part, without a finish."""
 
     error: Exception
     type: ClassVar[Literal["error"]] = "error"
 
 
 def finish_of(run: Run[Any]) -> Finish:
-    """Return the last part of a run that has ended, or that is parked."""
+    """Return the last part of a run that has ended or is parked."""
     ending, spent = run.ending, run.spent
     return Finish(
-        run.steps[-1].finish_reason if run.steps else None,
+        run.record.steps[-1].finish_reason if run.record.steps else None,
         ending.reason if ending is not None and run.ended else EndReason.PARKED,
         ending.stopped_by if ending is not None else (),
         spent.told_usage,

@@ -1,10 +1,9 @@
-"""Stream parts: what a run looks like from outside, made from its steps.
+"""Stream parts: the steps of a run as a caller sees them.
 
 Names and order are CONTRACT §2.2 and §2.3. The parts of a turn come in this order: step-start,
-compaction, messages that are taken in, deltas, step-finish, cost, then for each call tool-call and
-its states and result. What a child run shows comes in between, each part in one `sub-agent`. A
-successful stream ends with one finish, a failed one with one error. New kinds may be added: ignore
-unknown.
+compaction, messages from the queues, deltas, step-finish, cost, then tool-call, states and result
+of each call. Parts of a child run come in between, each in one `sub-agent`. A successful stream
+ends with one finish, a failed stream with one error. Callers ignore kinds that they do not know.
 """
 
 from __future__ import annotations
@@ -44,16 +43,16 @@ from ..values import (
 )
 from .changes import (
     answer_of,
-    begun,
     calls_of,
-    closed,
     cost_of,
     edit_of,
     exceeded,
-    noted,
-    replaced,
+    latest_turn,
+    new_messages,
+    new_notes,
     results_of,
     shortened,
+    turn_record,
 )
 from .part_kinds import (
     BudgetExceeded,
@@ -109,7 +108,7 @@ S = TypeVar("S")
 
 
 class SubAgent(Struct, frozen=True, tag_field="type", tag="sub-agent"):
-    """Something a child run shows, in one wrapper at any depth; a child that ended shows a finish.
+    """A part of a child run, in one wrapper at any depth; a child that ended shows a finish.
 
     `path` holds the keys of the calls (or nodes) that lead to the child, outermost first, and
     `agents` the names of the agents they run.
@@ -145,7 +144,7 @@ Part: TypeAlias = (
 
 
 class ChildSeen(Protocol):
-    """What is seen in a child run: a step of its, a delta, or what is seen in a child of its."""
+    """A step or a delta of a child run, or of a child of that run."""
 
     @property
     def key(self) -> str:
@@ -159,23 +158,23 @@ class ChildSeen(Protocol):
 
     @property
     def graph(self) -> Graph[Any]:
-        """What the child runs."""
+        """The child's graph."""
         ...
 
     @property
     def seen(self) -> Step[Any] | Live | ChildSeen:
-        """What was seen."""
+        """The step, the delta, or the same of the child's own child."""
         ...
 
 
 class PartView(Generic[S]):
-    """Turns the steps of one run into parts. Deltas of the run's own model pass beside it.
+    """Turns the steps of one run into parts; deltas of the run's own model pass beside it.
 
-    Parts of one step are to be taken all, and before those of the next.
+    The caller takes all parts of a step before those of the next.
 
     Args:
-        graph: what the run runs.
-        resumed: the run as it stands where the view begins; None at its very start.
+        graph: the run's graph.
+        resumed: the run at the step before the first that the view sees; None at its start.
     """
 
     def __init__(self, graph: Graph[S], resumed: Run[S] | None = None) -> None:
@@ -186,11 +185,11 @@ class PartView(Generic[S]):
         self._following: tuple[UserMessage, ...] = ()
         self._children: dict[str, PartView[Any]] = {}
         if resumed is not None:
-            self._turn = begun(graph, resumed)
-            self._shown = {one.key: one for one in results_of(resumed, self._turn)}
+            self._turn = latest_turn(graph, resumed)
+            self._shown = {result.key: result for result in results_of(resumed, self._turn)}
 
     def shows_deltas(self, run: Run[S]) -> bool:
-        """Whether what a model says now is the run's own answer, not a critic's or a summary."""
+        """Whether the current model call is the run's own, not a critic's or a summary's."""
         return self._kind(run) == "model"
 
     def see(self, taken: Step[S]) -> Iterator[Part]:
@@ -204,11 +203,11 @@ class PartView(Generic[S]):
         else:
             yield from self._event(before, event, run)
         yield from self._results(run)
-        for message in noted(before, event, run):
+        for message in new_notes(before, event, run):
             yield MessageInjected(message, "caller")
         yield from self._turns(before, event, run)
         for effect in taken.effects:
-            yield from self._wish(effect, run)
+            yield from self._requested(effect, run)
         if run.ended:
             for limit in exceeded(run):
                 yield BudgetExceeded(*limit)
@@ -216,18 +215,18 @@ class PartView(Generic[S]):
     def see_child(
         self, key: str, agent: str, graph: Graph[Any], seen: Step[Any] | Live | ChildSeen
     ) -> Iterator[SubAgent]:
-        """Yield what something seen in a child run shows, each part in its wrapper.
+        """Yield the parts of a step or a delta of a child run, each in its wrapper.
 
         Args:
             key: the child's key in this run.
             agent: the name of the agent that it runs.
-            graph: what it runs.
-            seen: a step or a delta of the child, or what is seen in a child of its own.
+            graph: the child's graph.
+            seen: a step or a delta of the child, or of its own child.
         """
         view = self._children.get(key)
         if view is None:
             view = self._children[key] = PartView(graph)
-            # A child that was parked is taken up again, and is first seen in the middle.
+            # A parked child is resumed: its first visible step is not its first step.
             if isinstance(seen, Step) and not isinstance(seen.event, Started):
                 view = self._children[key] = PartView(graph, seen.run)
                 yield _wrapped(key, agent, RunStart(seen.run.id))
@@ -238,11 +237,11 @@ class PartView(Generic[S]):
             yield _wrapped(key, agent, finish_of(seen.run))
 
     def live(self, said: Live) -> Part:
-        """Return what a listener is shown of a model that is talking."""
+        """Return the part for a delta, or for a restart of the model call."""
         return StepRetry(self._turn, FinishReason.OTHER) if isinstance(said, Restarted) else said
 
     def _as_child(self, seen: Step[S] | Live | ChildSeen) -> Iterator[Part]:
-        """Yield what something seen in this run shows to the run above."""
+        """Yield the parts that this run shows to its parent."""
         if isinstance(seen, Step):
             yield from self.see(seen)
         elif not isinstance(seen, TextDelta | ReasoningDelta | ToolCallDelta | Restarted):
@@ -256,7 +255,7 @@ class PartView(Generic[S]):
         return None if node is None else node.kind
 
     def _event(self, before: Run[S], event: Event, run: Run[S]) -> Iterator[Part]:
-        """Yield what the event itself shows."""
+        """Yield the parts of the event itself."""
         asked = before.pending.get(event.effect) if isinstance(event, Answering) else None
         match event, asked:
             case ModelReplied(reply=reply), CallModel() if self.shows_deltas(before):
@@ -270,7 +269,7 @@ class PartView(Generic[S]):
                     reason = FinishReason.CONTEXT_WINDOW if full else FinishReason.OTHER
                     yield StepRetry(self._turn, reason)
             case CallbackReturned(answer=Judged() as judged), Invoke(callback=check):
-                attempt = before.rejections.get(check, 0) + 1
+                attempt = before.counters.rejections.get(check, 0) + 1
                 yield VerifyPart(check, attempt, judged.accepted, judged.feedback)
             case Steered(), _:
                 yield from self._steered(before, event, run)
@@ -284,8 +283,8 @@ class PartView(Generic[S]):
         cost_usd: float | None,
         calls: tuple[ToolCall, ...],
     ) -> Iterator[Part]:
-        """Yield what a turn shows once its answer is there."""
-        turn, record = self._turn, closed(run, self._turn)
+        """Yield the parts of a turn whose answer has arrived."""
+        turn, record = self._turn, turn_record(run, self._turn)
         asked_again = record is None and run.turn.reply is None
         if asked_again:
             yield StepRetry(turn, finish)
@@ -298,7 +297,7 @@ class PartView(Generic[S]):
                 yield _called(call_key(turn, place), call)
 
     def _answered(self, before: Run[S], event: Event, run: Run[S]) -> Iterator[Part]:
-        """Yield what agents in the model's place show: their answer, once it is the turn's."""
+        """Yield the answer of agents in the model's place, once it is the turn's answer."""
         answer, cost_usd = answer_of(before, run, self._turn), cost_of(event)
         if answer is not None:
             yield TextDelta(answer)
@@ -307,8 +306,8 @@ class PartView(Generic[S]):
             yield Cost(self._turn, run.spent.cost_usd, cost_usd)
 
     def _steered(self, before: Run[S], event: Steered, run: Run[S]) -> Iterator[Part]:
-        """Yield what becomes of a turn whose conversation the caller has replaced."""
-        for message in replaced(before, event):
+        """Yield the parts of a turn whose conversation the caller has replaced."""
+        for message in new_messages(before, event):
             yield MessageInjected(message, "caller")
         if event.messages is None or self._turn < 0:
             return
@@ -332,8 +331,8 @@ class PartView(Generic[S]):
                 yield _outcome(result)
 
     def _turns(self, before: Run[S] | None, event: Event, run: Run[S]) -> Iterator[Part]:
-        """Yield what the beginning of a turn shows."""
-        latest = begun(self._graph, run)
+        """Yield the parts at the start of a turn."""
+        latest = latest_turn(self._graph, run)
         while self._turn < latest:
             self._turn += 1
             self._shown = {}
@@ -342,25 +341,26 @@ class PartView(Generic[S]):
         if sizes is not None:
             yield CompactionPart(self._turn, *sizes)
         if before is not None:
-            yield from self._taken_in(before, run)
+            yield from self._from_queues(before, run)
         elif isinstance(event, Started):
-            for message in event.steering[: len(event.steering) - len(run.steering)]:
+            for message in event.steering[: len(event.steering) - len(run.inbox.steering)]:
                 yield MessageInjected(message, "steering")
 
-    def _taken_in(self, before: Run[S], run: Run[S]) -> Iterator[Part]:
-        """Yield the messages that came from the queues into the conversation."""
-        following = before.follow_ups[: len(before.follow_ups) - len(run.follow_ups)]
+    def _from_queues(self, before: Run[S], run: Run[S]) -> Iterator[Part]:
+        """Yield the messages that moved from the queues into the conversation."""
+        old, new = before.inbox, run.inbox
+        following = old.follow_ups[: len(old.follow_ups) - len(new.follow_ups)]
         self._following += following
-        waiting = (*before.steering, *following)
-        for message in waiting[: len(waiting) - len(run.steering)]:
+        waiting = (*old.steering, *following)
+        for message in waiting[: len(waiting) - len(new.steering)]:
             origin: Literal["steering", "follow_up"] = "steering"
             if message in self._following:
                 origin = "follow_up"
-                self._following = tuple([one for one in self._following if one is not message])
+                self._following = tuple([m for m in self._following if m is not message])
             yield MessageInjected(message, origin)
 
-    def _wish(self, effect: Effect, run: Run[S]) -> Iterator[Part]:
-        """Yield what a wish says of where a call stands."""
+    def _requested(self, effect: Effect, run: Run[S]) -> Iterator[Part]:
+        """Yield the new state of the call that an effect is about."""
         match effect:
             case AskHuman(key=key, call=call):
                 yield ToolState(key, call.name, "awaiting-approval")
@@ -389,7 +389,7 @@ def _outcome(result: ToolResult) -> ToolState:
 
 
 def _wrapped(key: str, agent: str, part: Part) -> SubAgent:
-    """Return a part of a child in its wrapper; what is in one already only gets a longer path."""
+    """Return a part of a child in its wrapper; a wrapped part gets a longer path instead."""
     path: tuple[str, ...] = (key,)
     agents: tuple[str, ...] = (agent,)
     if isinstance(part, SubAgent):

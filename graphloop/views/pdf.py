@@ -1,7 +1,8 @@
 """pdf: a drawn SVG as a PDF page, for machines whose Graphviz cannot write PDF itself.
 
-Lines stay lines and text stays text. The fonts that every PDF reader has know Latin-1 only, so a
-graph with other letters becomes a page that holds its PNG.
+Lines stay lines and text stays text. The built-in fonts of a PDF know Latin-1 only, so a graph
+with other letters becomes a page that holds its PNG. This module needs the extra `pdf` and is
+imported only when a PDF is drawn: fpdf2 and its dependencies weigh 45 MB.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from fpdf.svg import SVGObject
 
 __all__ = ["pdf_of"]
 
-UNDRAWN: Final = re.compile(rb"<title>.*?</title>|</?a\b[^>]*>", re.DOTALL)
-"""Tooltips and links: nothing to print, and the PDF library would warn of each."""
+_UNDRAWN: Final = re.compile(rb"<title>.*?</title>|</?a\b[^>]*>", re.DOTALL)
+"""Tooltips and links: a page shows none of them, and fpdf2 would warn of each."""
 
 
 def pdf_of(svg: bytes, png: bytes) -> bytes:
     """Return a PDF of one page, of the picture's size, that shows `svg`, or else `png`."""
-    drawing = SVGObject(UNDRAWN.sub(b"", svg).decode())
+    drawing = SVGObject(_UNDRAWN.sub(b"", svg).decode())
     page = FPDF(unit="pt")
     page.set_margin(0)
     page.set_auto_page_break(auto=False)

@@ -1,8 +1,8 @@
-"""Picture: what a diagram shows, ready to be written in any notation.
+"""Picture: shapes and lines of a diagram, ready to be written in any notation.
 
-Every notation writes the same picture, so no two of them can disagree. What one graph runs as its
-child may stand beside it as a picture of its own. How one graph is drawn is the business of
-whoever draws it: node by node (here), folded (`folded`), or with all that is known (`details`).
+Every notation writes the same picture, so no two of them can disagree. A child graph may stand
+beside its parent as a picture of its own. A `Draw` decides how one graph becomes a picture: node
+by node (here), in boxes (`overlays.phases`), or with all details (`overlays.levels`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any, Final, TypeAlias, TypeVar, final
 from ..contract import contract_of
 from ..graph import Graph
 from ..outcomes import outcome_name
-from .drawing import PALETTE, Look, Role, lines, notes
-from .family import Family, kin
+from .drawing import Look, Role, lines, notes
+from .family import Family, members
 from .marks import Marks, Tone, Way
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "Shape",
     "Stroke",
     "Word",
+    "end_shape",
     "family_picture",
     "node_picture",
     "picture",
@@ -38,10 +39,16 @@ _PLAIN: Final = Marks()
 @final
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A node, or END, whose kind is None: the words in it, and on the slip of paper beside it.
+    """A node, a box of nodes, or END.
 
-    A box holds several nodes, or what is known of one: `details`, below its words. A reference is
-    the name of a node that stands elsewhere.
+    Attributes:
+        id: the shape's name within the picture.
+        words: its name, and the marks below it.
+        kind: its look; None for END.
+        notes: the slip beside it.
+        tone: how it is drawn, if not as usual.
+        is_shaded: whether it lies in the shaded region.
+        details: smaller text below its words; a shape with details is drawn as a box.
     """
 
     id: str
@@ -51,13 +58,12 @@ class Shape:
     tone: Tone | None = None
     is_shaded: bool = False
     details: tuple[str, ...] = ()
-    is_reference: bool = False
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Word:
-    """An outcome at a line, and what is known of it beside its name."""
+    """An outcome at a line, and the marks behind its name."""
 
     outcome: str
     more: str = ""
@@ -81,7 +87,7 @@ class Stroke:
 @final
 @dataclass(frozen=True, slots=True)
 class Inner:
-    """What the node of the id `owner` runs as a child."""
+    """The picture of a child graph, and the id of the shape that runs it."""
 
     owner: str
     picture: Picture
@@ -90,7 +96,7 @@ class Inner:
 @final
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """One graph: its title, the id of the shape it begins at, its shapes, END last, and lines."""
+    """The title, first shape, shapes (END last) and lines of a graph, and its child graphs."""
 
     title: str
     start: str
@@ -100,36 +106,36 @@ class Picture:
     prefix: str = ""
 
     @property
-    def kinds(self) -> tuple[Look, ...]:
-        """The kinds that occur, in the legend's order."""
-        used = {one.kind for one in self.shapes}
-        used.update(kind for one in self.inner for kind in one.picture.kinds)
-        return tuple(kind for kind in PALETTE if kind in used)
+    def kinds(self) -> frozenset[Look]:
+        """The kinds that occur, also in child graphs."""
+        own: set[Look] = {shape.kind for shape in self.shapes if shape.kind is not None}
+        own.update(kind for child in self.inner for kind in child.picture.kinds)
+        return frozenset(own)
 
 
 Draw: TypeAlias = Callable[[Graph[Any], Marks, str], tuple[Picture, Mapping[str, str]]]
-"""Draws one graph with marks, ids beginning with a prefix; returns the shape of each node, too."""
+"""Draws a graph with marks, with a prefix for ids; also returns each node's shape id."""
 
 
 def picture(graph: Graph[S], marks: Marks = _PLAIN, *, expand: int = 0) -> Picture:
-    """Return what a diagram of `graph` shows, node by node.
+    """Return the diagram of `graph`, node by node.
 
     Args:
-        graph: what is drawn.
-        marks: what is laid over it.
-        expand: how many graphs deep children are drawn too, as far as they are known.
+        graph: the graph.
+        marks: the overlay.
+        expand: how many graphs deep known child graphs are drawn too.
     """
     return family_picture(Family(graph), marks, expand=expand)
 
 
 def node_picture(graph: Graph[Any], marks: Marks, prefix: str) -> tuple[Picture, Mapping[str, str]]:
-    """Draw one graph, each of its nodes as a shape."""
+    """Draw one graph with a shape for each node."""
     ids = {name: f"{prefix}n{number}" for number, name in enumerate(graph.nodes)}
     ids |= {"END": f"{prefix}last"}
     shapes = [
         Shape(
             ids[name],
-            marks.named(name),
+            marks.node_words(name),
             node.kind,
             notes(node),
             marks.node_tones.get(name),
@@ -137,20 +143,27 @@ def node_picture(graph: Graph[Any], marks: Marks, prefix: str) -> tuple[Picture,
         )
         for name, node in graph.nodes.items()
     ]
-    shapes.append(Shape(ids["END"], marks.named("END"), None, (), marks.node_tones.get("END")))
     strokes = [
         Stroke(
             ids[line.source],
             ids[line.target],
-            tuple(Word(outcome, marks.said((line.source, outcome))) for outcome in line.outcomes),
+            tuple(
+                Word(outcome, marks.outcome_words((line.source, outcome)))
+                for outcome in line.outcomes
+            ),
             line.role,
             marks.tone(line.source, line.outcomes),
         )
         for line in lines(graph)
     ]
-    title = marks.titled(graph.name)
-    drawn = Picture(title, ids[graph.start], tuple(shapes), tuple(strokes), (), prefix)
+    every = (*shapes, end_shape(marks, ids["END"]))
+    drawn = Picture(marks.titled(graph.name), ids[graph.start], every, tuple(strokes), (), prefix)
     return drawn, ids
+
+
+def end_shape(marks: Marks, place: str) -> Shape:
+    """Return the shape of END, with the id `place`."""
+    return Shape(place, marks.node_words("END"), None, (), marks.node_tones.get("END"))
 
 
 def family_picture(
@@ -161,14 +174,14 @@ def family_picture(
     draw: Draw = node_picture,
     prefix: str = "",
 ) -> Picture:
-    """Return what a diagram of a graph and of its agents shows.
+    """Return the diagram of a graph and of its agents.
 
     Args:
         family: the graph, with its agents.
-        marks: what is laid over it, its children included.
+        marks: the overlay, with those of its children.
         expand: how many graphs deep children are drawn too.
         draw: draws one graph.
-        prefix: what ids begin with.
+        prefix: the first letters of all ids.
     """
     drawn, ids = draw(family.graph, _paled(family.graph, marks), prefix)
     inner = _inner(family, marks, expand, ids, draw, prefix) if expand > 0 else ()
@@ -176,7 +189,7 @@ def family_picture(
 
 
 def _paled(graph: Graph[Any], marks: Marks) -> Marks:
-    """Return marks by which the lines are pale, too, that the nodes never take."""
+    """Return marks in which outcomes that a node's contract rules out are pale."""
     promised = {name: contract_of(node) for name, node in graph.nodes.items()}
     pale: dict[Way, Tone] = {
         (name, outcome_name(outcome)): "weak"
@@ -191,12 +204,14 @@ def _paled(graph: Graph[Any], marks: Marks) -> Marks:
 def _inner(
     family: Family, marks: Marks, expand: int, ids: Mapping[str, str], draw: Draw, prefix: str
 ) -> Iterator[Inner]:
-    for number, one in enumerate(kin(family)):
-        title = "" if one.name == one.family.graph.name else one.family.graph.name
-        own = marks.children.get((one.node, one.name), _PLAIN)
-        told = ", ".join(word for word in (title, own.title) if word)
-        below = family_picture(
-            one.family, own, expand=expand - 1, draw=draw, prefix=f"{prefix}c{number}_"
+    for number, member in enumerate(members(family)):
+        own = marks.children.get((member.node, member.name), _PLAIN)
+        drawn = family_picture(
+            member.family, own, expand=expand - 1, draw=draw, prefix=f"{prefix}c{number}_"
         )
-        named = f"{one.name} ({told})" if told else one.name
-        yield Inner(ids[one.node], replace(below, title=named))
+        graph_name = member.family.graph.name
+        known = ", ".join(
+            word for word in (graph_name if graph_name != member.name else "", own.title) if word
+        )
+        title = f"{member.name} ({known})" if known else member.name
+        yield Inner(ids[member.node], replace(drawn, title=title))

@@ -1,7 +1,7 @@
-"""render: DOT text as a picture, and a graph as a file.
+"""render: DOT text as a picture, and a picture as a file.
 
-A Graphviz `dot` on the path does the work where there is one; else `graphviz-pure`, which pip
-installs as a program of its own. Neither ever sees anything but the text.
+A Graphviz `dot` on the path draws where there is one, else `graphviz-pure`, which pip installs as
+a program of its own. Neither sees anything but the text.
 """
 
 from __future__ import annotations
@@ -10,18 +10,15 @@ import os
 import shutil
 import subprocess
 import sysconfig
+from importlib import import_module
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, TypeVar, cast
-
-# The package carries no types; `_by_dot` states the one signature used of it.
-import graphviz  # type: ignore[import-untyped]  # pyright: ignore[reportMissingTypeStubs]
 
 from ..errors import ConfigError
 from ..graph import Graph
 from .dot import dot_of
 from .marks import Marks
 from .mermaid import mermaid_of
-from .pdf import pdf_of
 from .picture import Picture, picture
 from .state_machines import scxml, xstate
 from .text import text_of
@@ -33,11 +30,8 @@ S = TypeVar("S")
 
 PictureFormat: TypeAlias = Literal["svg", "png", "pdf"]
 
-XSTATE: Final = ".xstate.json"
-"""What a file's name ends in that is an XState machine."""
-
-_PICTURES: Final[frozenset[str]] = frozenset({"svg", "png", "pdf"})
-_TEXTS: Final[frozenset[str]] = frozenset({".mmd", ".dot", ".txt", ".svg"})
+_XSTATE: Final = ".xstate.json"
+_TEXTS: Final = frozenset({".mmd", ".dot", ".txt", ".svg"})
 _PURE: Final = "graphviz-pure"
 _PLAIN: Final = Marks()
 _TIMEOUT_S: Final = 20.0
@@ -47,23 +41,27 @@ def render(dot_text: str, format: PictureFormat) -> bytes:  # noqa: A002 - the w
     """Return `dot_text` drawn as a picture.
 
     Raises:
-        ConfigError: no program that draws is installed, or it refuses the text (the message
-            quotes it).
+        ConfigError: no program that draws is installed, it refuses the text (the message quotes
+            it), or it does not finish in time; or a PDF needs the extra `pdf`.
     """
-    if format not in _PICTURES:
+    if (graphviz := shutil.which("dot")) is not None:
+        return _drawn(graphviz, dot_text, format)
+    pure = shutil.which(_PURE, path=_program_path())
+    if pure is None:
         raise ConfigError(
-            f"expected a picture format of {_listed(_PICTURES)}, found {format!r}: choose one."
+            f"{format}: expected a program that draws, found neither `dot` nor `{_PURE}`. "
+            f"Fix: pip install {_PURE}, install Graphviz, or save as .mmd or .dot."
         )
-    if shutil.which("dot") is not None:
-        return _by_dot(dot_text, format)
-    return _by_pure(dot_text, format)
+    if format == "pdf":
+        return _pdf(_drawn(pure, dot_text, "svg"), _drawn(pure, dot_text, "png"))
+    return _drawn(pure, dot_text, format)
 
 
 def save(graph: Graph[S], path: str | os.PathLike[str], marks: Marks = _PLAIN) -> None:
-    """Write the diagram of `graph` to `path`, in the format its suffix names, with these marks.
+    """Write the diagram of `graph` to `path`, in the format of its suffix, with these marks.
 
     The suffixes are svg, png, pdf, mmd (Mermaid), dot, txt, scxml and xstate.json; a state machine
-    has no marks. A file already there is replaced.
+    has no marks. A file that is there is replaced.
 
     Raises:
         ConfigError: the suffix is none of these, the folder does not exist, the path is a folder
@@ -77,18 +75,18 @@ def save(graph: Graph[S], path: str | os.PathLike[str], marks: Marks = _PLAIN) -
 
 
 def is_machine(path: str | os.PathLike[str]) -> bool:
-    """Whether a file's name is that of a state machine: it has no marks, levels or colours."""
+    """Whether a file name is that of a state machine, which has no marks, levels or colours."""
     target = Path(path)
-    return target.name.lower().endswith(XSTATE) or target.suffix.lower() == ".scxml"
+    return target.name.lower().endswith(_XSTATE) or target.suffix.lower() == ".scxml"
 
 
 def machine(graph: Graph[S], path: str | os.PathLike[str]) -> str:
-    """Return `graph` as the state machine that a file's name asks for: of XState, else SCXML."""
-    return xstate(graph) if Path(path).name.lower().endswith(XSTATE) else scxml(graph)
+    """Return `graph` as the state machine that a file name asks for: XState, else SCXML."""
+    return xstate(graph) if Path(path).name.lower().endswith(_XSTATE) else scxml(graph)
 
 
 def save_picture(drawn: Picture, path: str | os.PathLike[str], theme: Theme = LIGHT) -> None:
-    """Write a picture to `path`, as `save` does; it is no state machine.
+    """Write a picture to `path`, as `save` does; a picture is no state machine.
 
     Raises:
         ConfigError: as `save`.
@@ -98,10 +96,10 @@ def save_picture(drawn: Picture, path: str | os.PathLike[str], theme: Theme = LI
 
 
 def written(drawn: Picture, suffix: str, theme: Theme = LIGHT) -> str:
-    """Return a picture in one of the notations that are text: .dot, .txt, .svg, else Mermaid.
+    """Return a picture in a notation that is text: .svg, .dot, .txt, else Mermaid.
 
     Raises:
-        ConfigError: there is an SVG to be drawn, and that cannot be (see `render`).
+        ConfigError: an SVG cannot be drawn (see `render`).
     """
     match suffix:
         case ".svg":
@@ -117,12 +115,12 @@ def written(drawn: Picture, suffix: str, theme: Theme = LIGHT) -> str:
 def _placed(target: Path) -> Path:
     if target.is_dir():
         raise ConfigError(
-            f"expected the name of a file, found the folder {str(target)!r}: "
-            f"name a file in it, e.g. {str(target / 'graph.svg')!r}."
+            f"path: expected the name of a file, found the folder {str(target)!r}. "
+            f"Fix: name a file in it, e.g. {str(target / 'graph.svg')!r}."
         )
     if not target.parent.is_dir():
         raise ConfigError(
-            f"expected a folder at {str(target.parent)!r}, found none: create it first."
+            f"path: expected a folder at {str(target.parent)!r}, found none. Fix: create it first."
         )
     return target
 
@@ -137,71 +135,57 @@ def _content(drawn: Picture, target: Path, theme: Theme) -> bytes:
             return written(drawn, suffix, theme).encode()
         case _ if is_machine(target):
             raise ConfigError(
-                f"a state machine holds a graph alone, and nothing of what is drawn here: choose "
-                f".svg, .png, .pdf, .mmd, .dot or .txt in place of {str(target)!r}."
+                f"path: expected a picture, found the state machine {str(target)!r}, which holds "
+                f"the table alone. Fix: choose .svg, .png, .pdf, .mmd, .dot or .txt."
             )
         case _:
             raise ConfigError(
-                f"expected a file name that ends in .svg, .png, .pdf, .mmd, .dot, .txt, .scxml or "
-                f"{XSTATE}, found {str(target)!r}: choose one of these suffixes."
+                f"path: expected a file name that ends in .svg, .png, .pdf, .mmd, .dot, .txt, "
+                f".scxml or {_XSTATE}, found {str(target)!r}. Fix: choose one of these suffixes."
             )
 
 
-def _by_dot(dot_text: str, picture: PictureFormat) -> bytes:
-    try:
-        # Untyped, but documented: bytes in, bytes out.
-        return bytes(graphviz.pipe("dot", picture, dot_text.encode(), quiet=True))  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
-    except subprocess.CalledProcessError as failure:
-        raise _refused("dot", picture, cast("bytes", failure.stderr)) from failure
-
-
-def _by_pure(dot_text: str, picture: PictureFormat) -> bytes:
-    """Run graphviz-pure, whose name the graphviz package cannot be told."""
-    program = shutil.which(_PURE, path=_pure_path())
-    if program is None:
-        raise ConfigError(
-            f"expected a program that draws, found neither `dot` nor `{_PURE}`: run "
-            f"`pip install {_PURE}` (or install Graphviz), or save as .mmd or .dot instead."
-        )
-    if picture == "pdf":
-        # graphviz-pure has no PDF of its own.
-        return pdf_of(_by_pure(dot_text, "svg"), _by_pure(dot_text, "png"))
+def _drawn(program: str, dot_text: str, format: PictureFormat) -> bytes:  # noqa: A002 - as `render`
+    name = Path(program).stem
     try:
         done = subprocess.run(  # noqa: S603 - no shell, and no argument comes from the graph
-            [program, f"-T{picture}"],
+            [program, f"-T{format}"],
             input=dot_text.encode(),
             capture_output=True,
             check=True,
             timeout=_TIMEOUT_S,
         )
     except subprocess.CalledProcessError as failure:
-        raise _refused(_PURE, picture, cast("bytes", failure.stderr)) from failure
+        said = cast("bytes", failure.stderr).decode(errors="replace").strip()
+        raise ConfigError(
+            f"{format}: expected a picture from {name}, found its refusal {said!r}. "
+            f"Fix: mend the DOT text, or choose another format."
+        ) from failure
     except subprocess.TimeoutExpired as expired:
         raise ConfigError(
-            f"expected {_PURE} to draw within {_TIMEOUT_S:.0f} s, but it did not: draw the graph "
-            f"from further away (`--level phase`), save as .mmd or .txt, which need no layout, or "
-            f"save as .dot and draw that elsewhere."
+            f"{format}: expected {name} to draw within {_TIMEOUT_S:.0f} s, found it still at work. "
+            f"Fix: draw less (`--level phase`), or save as .mmd or .txt, which need no layout."
         ) from expired
     return done.stdout
 
 
-def _pure_path() -> str:
-    """Return where to look: beside this interpreter first, for a venv need not be activated."""
+def _pdf(svg: bytes, png: bytes) -> bytes:
+    """Return a PDF made without Graphviz, of what `graphviz-pure` has drawn."""
+    try:
+        module = import_module(".pdf", __package__)
+    except ModuleNotFoundError as missing:
+        raise ConfigError(
+            "pdf: expected Graphviz's `dot` or the extra `pdf`, found neither. "
+            "Fix: pip install 'graphloop[pdf]', or save as .svg or .png."
+        ) from missing
+    return bytes(module.pdf_of(svg, png))
+
+
+def _program_path() -> str:
+    """Return where programs are: beside this interpreter first, for a venv need not be active."""
     scripts = (
         sysconfig.get_path("scripts"),
         sysconfig.get_path("scripts", sysconfig.get_preferred_scheme("user")),
         os.environ.get("PATH", os.defpath),
     )
     return os.pathsep.join(scripts)
-
-
-def _refused(program: str, picture: str, stderr: bytes) -> ConfigError:
-    said = stderr.decode(errors="replace").strip()
-    return ConfigError(
-        f"expected {program} to draw {picture}, but it refused: {said!r}. Mend the DOT text, or "
-        f"choose another format."
-    )
-
-
-def _listed(words: frozenset[str]) -> str:
-    return ", ".join(sorted(words))

@@ -1,12 +1,12 @@
-"""sequence: who told whom what in one run, in order: you, the loop, models, tools, people, agents.
+"""sequence: the messages of one run in order, between you, the loop, models, tools and people.
 
-Owns what is said; the notations are `sequence_mermaid` and `sequence_text`. All of it is replayed
-from the run's journal.
+The run is replayed from its journal. `sequence` finds the messages; `sequence_mermaid` and
+`sequence_text` write them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, TypeVar, assert_never, final
 
@@ -45,30 +45,44 @@ from ..latest_answer import latest_answer
 from ..replay import replay_steps
 from ..run import Run
 from ..values import Message, Reply, UserMessage, UserPart
+from .drawing import visible
+from .mermaid import escaped
 
-__all__ = ["Party", "Said", "sequence"]
+__all__ = ["Party", "Said", "sequence", "sequence_mermaid", "sequence_text"]
 
 S = TypeVar("S")
 
 PartyKind: TypeAlias = Literal["you", "loop", "model", "tool", "person", "agent", "function"]
 
-LONG: Final = 120
-"""How much of a text is told."""
+_LONG: Final = 120
+"""How many characters of a message are shown."""
+
+_WIDTH: Final = 80
+_GAP: Final = 4
+"""How many columns apart lifelines stand in a text."""
+
+_SAFE: Final = "_ ,.:()?!'/-\"{}[]=+*@$"
+"""Signs that mean nothing to Mermaid in a message, and whose entities would be hard to read."""
+
+_LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Party:
-    """Somebody, or something, that takes part in a run."""
+    """A person or a thing that takes part in a run."""
 
     kind: PartyKind
     name: str
+
+    def __str__(self) -> str:
+        return self.name if self.kind == self.name else f"{self.kind} {self.name}"
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One thing said, at a time in seconds since the run began; an answer if it `answers`."""
+    """A message, at a time in seconds since the run started; `answers` marks a reply."""
 
     at: float
     source: Party
@@ -77,12 +91,11 @@ class Said:
     answers: bool = False
 
 
-YOU: Final = Party("you", "you")
-PERSON: Final = Party("person", "person")
+_YOU: Final = Party("you", "you")
 
 
 def sequence(graph: Graph[S], events: Sequence[Event]) -> tuple[Said, ...]:
-    """Return all that was said in the run of a journal.
+    """Return the messages of the run of a journal.
 
     Raises:
         StoreError: the journal does not begin with `Started`, or is of another graph.
@@ -91,37 +104,45 @@ def sequence(graph: Graph[S], events: Sequence[Event]) -> tuple[Said, ...]:
     return tuple(_sequence(graph, events))
 
 
+def sequence_mermaid(said: Sequence[Said]) -> str:
+    """Return a Mermaid `sequenceDiagram`: ids are generated, and words escaped."""
+    return "".join(f"{line}\n" for line in _mermaid(said))
+
+
+def sequence_text(said: Sequence[Said]) -> str:
+    """Return a row for each message: lifelines on the left, words beside them, 80 columns."""
+    return "".join(f"{line.rstrip()}\n" for line in _text(said))
+
+
 def _sequence(graph: Graph[S], events: Sequence[Event]) -> Iterator[Said]:
     loop = Party("loop", graph.name)
     before: Run[S] | None = None
     for step in replay_steps(graph, events):
         run, event = step.run, step.event
-        at = run.at - run.started_at
+        at = run.at - run.record.started_at
         effect = None if before is None else before.pending.get(getattr(event, "effect", 0))
-        if isinstance(effect, CheckCalls):
-            pass  # What is checked stays within the process.
-        elif effect is not None:
+        if effect is None:
+            if words := _unasked(event):
+                yield Said(at, _YOU, loop, _short(words))
+        elif not isinstance(effect, CheckCalls):
             yield Said(at, _party(effect), loop, _short(_answered(event)), answers=True)
-        else:
-            words = _aside(event)
-            if words:
-                yield Said(at, YOU, loop, _short(words))
-        for wish in step.effects:
-            if not isinstance(wish, CheckCalls):
-                yield Said(at, loop, _party(wish), _short(_wished(wish)))
+        # The check of calls stays within the process: it is no message.
+        for request in step.effects:
+            if not isinstance(request, CheckCalls):
+                yield Said(at, loop, _party(request), _short(_requested(request)))
         if run.ended:
-            yield Said(at, loop, YOU, _short(_ending(run)), answers=True)
+            yield Said(at, loop, _YOU, _short(_ending(run)), answers=True)
         before = run
 
 
-def _party(effect: Effect) -> Party:  # noqa: PLR0911 - one way out for each wish
+def _party(effect: Effect) -> Party:  # noqa: PLR0911 - one way out for each effect
     match effect:
         case CallModel(model=model):
             return Party("model", model or "model")
         case CallTool(call=call):
             return Party("tool", call.name)
         case AskHuman():
-            return PERSON
+            return Party("person", "person")
         case StartRun(agent=agent):
             return Party("agent", agent)
         case Invoke(callback=callback):
@@ -129,12 +150,12 @@ def _party(effect: Effect) -> Party:  # noqa: PLR0911 - one way out for each wis
         case CheckCalls():
             return Party("function", "checks")
         case HandOver():
-            return YOU
+            return _YOU
         case _:
             assert_never(effect)
 
 
-def _wished(effect: Effect) -> str:
+def _requested(effect: Effect) -> str:
     match effect:
         case CallModel(request=request):
             count = len(request.messages)
@@ -176,13 +197,13 @@ def _answered(event: Event) -> str:  # noqa: PLR0911 - one way out for each even
             return type(event).__name__
 
 
-def _aside(event: Event) -> str:
-    """Return what an event says that answers nothing; nothing for what is of no interest."""
+def _unasked(event: Event) -> str:
+    """Return the words of an event that answers no effect; empty if it is no message."""
     match event:
         case Started(messages=messages):
             return _last(messages)
         case Queued(message=message):
-            return f"meanwhile: {_message(message)}"
+            return f"meanwhile: {_content(message.content)}"
         case Cancelled(reason=reason):
             return f"stop{': ' if reason else ''}{reason}"
         case Resumed():
@@ -208,18 +229,14 @@ def _returned(answer: Answer) -> str:
 
 
 def _reply(reply: Reply) -> str:
-    calls = [f"{one.name}({one.arguments})" for one in reply.message.calls]
-    said = [one for one in (reply.message.text, *(f"call {one}" for one in calls)) if one]
+    calls = [f"call {call.name}({call.arguments})" for call in reply.message.calls]
+    said = [words for words in (reply.message.text, *calls) if words]
     return "; ".join(said) or f"nothing ({reply.finish_reason})"
 
 
 def _last(messages: Sequence[Message]) -> str:
-    asked = [one for one in messages if isinstance(one, UserMessage)]
-    return _message(asked[-1]) if asked else "begin"
-
-
-def _message(message: UserMessage) -> str:
-    return _content(message.content)
+    asked = [message for message in messages if isinstance(message, UserMessage)]
+    return _content(asked[-1].content) if asked else "begin"
 
 
 def _content(content: str | tuple[UserPart, ...]) -> str:
@@ -227,11 +244,67 @@ def _content(content: str | tuple[UserPart, ...]) -> str:
 
 
 def _ending(run: Run[S]) -> str:
-    reason = run.ending.reason if run.ending is not None else "over"
+    reason = str(run.ending.reason) if run.ending is not None else "over"
     text = latest_answer(run)
-    return f"{reason}: {text}" if text else str(reason)
+    return f"{reason}: {text}" if text else reason
 
 
 def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= LONG else f"{line[: LONG - 1]}…"
+    return _cut(" ".join(text.split()), _LONG)
+
+
+def _places(said: Sequence[Said]) -> Mapping[Party, int]:
+    """Return the parties, numbered in the order in which they first take part."""
+    parties = dict.fromkeys(party for message in said for party in (message.source, message.target))
+    return {party: place for place, party in enumerate(parties)}
+
+
+def _mermaid(said: Sequence[Said]) -> Iterator[str]:
+    places = _places(said)
+    yield "sequenceDiagram"
+    for party, place in places.items():
+        word = "actor" if party.kind in {"you", "person"} else "participant"
+        yield f"  {word} p{place} as {escaped(str(party), _SAFE)}"
+    for message in said:
+        arrow = "-->>" if message.answers else "->>"
+        # A message must not be empty.
+        words = escaped(message.words, _SAFE).strip() or "…"
+        yield f"  p{places[message.source]}{arrow}p{places[message.target]}: {words}"
+
+
+def _text(said: Sequence[Said]) -> Iterator[str]:
+    places = _places(said)
+    for party, place in places.items():
+        yield _cut(f"{_letter(place)}  {visible(str(party))}", _WIDTH)
+    yield ""
+    yield "".join(f"{_letter(place):<{_GAP}}" for place in places.values())
+    room = max(16, _WIDTH - _GAP * len(places) - 9)
+    for message in said:
+        arrow = _arrow(places[message.source], places[message.target], len(places))
+        yield f"{arrow}{message.at:7.2f}  {_cut(visible(message.words), room)}"
+
+
+def _arrow(source: int, target: int, count: int) -> str:
+    """Return the lifelines with an arrow between two of them, or a dot on one."""
+    low, high = sorted((source * _GAP, target * _GAP))
+    cells = [("│" if at % _GAP == 0 else " ") for at in range(count * _GAP)]
+    for at in range(low, high + 1):
+        cells[at] = "─" if at % _GAP else "┼"
+    cells[low], cells[high] = "├", "┤"
+    if source < target:
+        cells[high - 1] = "▶"
+    elif target < source:
+        cells[low + 1] = "◀"
+    else:
+        cells[low] = "●"
+    return "".join(cells)
+
+
+def _letter(place: int) -> str:
+    """Return A to Z, then A1, B1 and so on."""
+    again, letter = divmod(place, len(_LETTERS))
+    return f"{_LETTERS[letter]}{again or ''}"
+
+
+def _cut(text: str, room: int) -> str:
+    return text if len(text) <= room else f"{text[: room - 1]}…"

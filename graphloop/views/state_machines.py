@@ -1,14 +1,13 @@
-"""State machines: a graph in the notations of tools that draw and simulate those.
+"""State machines: a graph as SCXML and as XState, for tools that draw and simulate those.
 
-Nodes are states, outcomes are events, END is the final state. What nodes do is not in it: a state
-machine is the table, no more. A name that a tool cannot take is numbered, and stands beside.
+Nodes are states, outcomes are events, END is the final state. A state machine is the table and no
+more: it says nothing about what nodes do.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from typing import Final, TypeVar
 from xml.sax.saxutils import quoteattr
 
@@ -16,7 +15,7 @@ from ..graph import Graph
 from ..outcomes import outcome_name
 from .drawing import visible
 
-__all__ = ["NAMESPACE", "scxml", "state_names", "xstate"]
+__all__ = ["NAMESPACE", "scxml", "xstate"]
 
 S = TypeVar("S")
 
@@ -26,8 +25,8 @@ _plain = re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch
 
 
 def scxml(graph: Graph[S]) -> str:
-    """Return the graph as SCXML 1.0; its order is the table's."""
-    ids = state_names(graph)
+    """Return the graph as SCXML 1.0, in the order of its table."""
+    ids = _state_ids(graph)
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',
         '<scxml xmlns="http://www.w3.org/2005/07/scxml" version="1.0"'
@@ -35,47 +34,46 @@ def scxml(graph: Graph[S]) -> str:
         f" initial={_quoted(ids[graph.start])}>",
     ]
     for name, node in graph.nodes.items():
-        lines.append(f"  <state{_names(name, ids)} gl:kind={_quoted(node.kind)}>")
-        lines += [
-            f"    <transition event={_quoted(outcome_name(one))} target={_quoted(ids[target])}/>"
-            for one, target in graph.table[name].items()
-        ]
+        own = "" if ids[name] == name else f" gl:name={_quoted(name)}"
+        lines.append(f"  <state id={_quoted(ids[name])}{own} gl:kind={_quoted(node.kind)}>")
+        for outcome, target in graph.table[name].items():
+            event = _quoted(outcome_name(outcome))
+            lines.append(f"    <transition event={event} target={_quoted(ids[target])}/>")
         lines.append("  </state>")
-    lines += [f"  <final{_names('END', ids)}/>", "</scxml>"]
+    lines += ['  <final id="END"/>', "</scxml>"]
     return "\n".join(lines) + "\n"
 
 
 def xstate(graph: Graph[S]) -> str:
-    """Return the graph as JSON that XState's `createMachine` (version 5) takes, in its order."""
-    ids = state_names(graph)
-    states: dict[str, object] = {}
-    for name, node in graph.nodes.items():
-        leads = {outcome_name(one): ids[target] for one, target in graph.table[name].items()}
-        states[ids[name]] = {"meta": {"name": name, "kind": node.kind}, "on": leads}
-    states[ids["END"]] = {"type": "final"}
-    machine = {"id": graph.name, "initial": ids[graph.start], "states": states}
+    """Return the graph as JSON for XState's `createMachine` (version 5), in the table's order."""
+    ids = _state_ids(graph)
+    states: dict[str, object] = {
+        ids[name]: {
+            "meta": {"name": name, "kind": node.kind},
+            "on": {
+                outcome_name(outcome): ids[target] for outcome, target in graph.table[name].items()
+            },
+        }
+        for name, node in graph.nodes.items()
+    }
+    machine = {
+        "id": graph.name,
+        "initial": ids[graph.start],
+        "states": {**states, "END": {"type": "final"}},
+    }
     return json.dumps(machine, indent=2) + "\n"
 
 
-def state_names(graph: Graph[S]) -> dict[str, str]:
-    """Return the state of each node, and of END: its own name, or `node_1` and so on."""
-    names = [*graph.nodes, "END"]
-    plain = {name for name in names if _plain(name)}
-    states: dict[str, str] = {}
-    number = 0
-    for name in names:
-        state = name
-        if name not in plain:
-            number += 1
-            while (state := f"node_{number}") in plain:
-                number += 1
-        states[name] = state
-    return states
+def _state_ids(graph: Graph[S]) -> dict[str, str]:
+    """Return the state of each node: its name, or `node-1` and so on for a name with odd signs.
 
-
-def _names(name: str, ids: Mapping[str, str]) -> str:
-    own = "" if ids[name] == name else f" gl:name={_quoted(name)}"
-    return f" id={_quoted(ids[name])}{own}"
+    XML ids and XState's paths refuse such names; a hyphen keeps the numbered ones apart.
+    """
+    ids = {
+        name: name if _plain(name) else f"node-{number}"
+        for number, name in enumerate(graph.nodes, 1)
+    }
+    return {**ids, "END": "END"}
 
 
 def _quoted(text: str) -> str:

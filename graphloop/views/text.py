@@ -1,7 +1,7 @@
-"""text: a picture for terminals: a block a node, a row a line, at most 80 columns where names fit.
+"""text: a picture for terminals, a block a node and a row a line, at most 80 columns wide.
 
-Nodes stand in the order of the table. The arrow behind a target says where to look for it: further
-down, further up (that is how a loop is closed), or right here.
+Nodes stand in the order of the table. The arrow behind a target says where it stands: further
+down, further up (so a loop closes), or right here. Names that do not fit make a row longer.
 """
 
 from __future__ import annotations
@@ -9,22 +9,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, TypeVar, assert_never
+from typing import Final, assert_never
 
-from ..graph import Graph
 from .drawing import Look, visible
-from .marks import Marks, Tone
-from .picture import Picture, Shape, Stroke, Word, picture
+from .marks import Tone
+from .picture import Picture, Shape, Stroke, Word
 
-__all__ = ["WIDTH", "text", "text_of"]
+__all__ = ["in_signs_of", "text_of"]
 
-S = TypeVar("S")
-
-WIDTH: Final = 80
-ROOM: Final = 34
-"""How much of a row is for outcomes."""
-
-_PLAIN: Final = Marks()
+_ROOM: Final = 34
+"""How much of a row is for outcomes; 80 columns leave the rest to the target."""
 
 _SIGNS: Final[Mapping[Look, str]] = {
     "prepare": "▱",
@@ -54,20 +48,31 @@ _SIMPLE: Final = re.compile(r"[\w.:/+-]+")
 _KNOWN: Final = re.compile(r"[\w.:/+()\[\], -]+")
 
 
-def text(graph: Graph[S], marks: Marks = _PLAIN, *, expand: int = 0) -> str:
-    """Return `graph` as text for a terminal.
-
-    Args:
-        graph: what is drawn.
-        marks: what is laid over it.
-        expand: how many graphs deep children are drawn too, as far as they are known.
-    """
-    return text_of(picture(graph, marks, expand=expand))
+_PLAIN: Final = dict(
+    zip("━─╌│┊├┤┼┌└▶◀↓↑↻●◉▱■◇▣▤△◆◐▥►○◌▒·…→", "=-.|:+++++><v^@**/#X$=^!@%&oO#~~>", strict=True)
+)
+"""An ASCII sign for each sign of the pictures that are text."""
 
 
 def text_of(drawn: Picture) -> str:
-    """Return a picture as text for a terminal; a block a node, then what its children run."""
+    """Return a picture as text: a block for each node, then the child graphs."""
     return "".join(f"{line.rstrip()}\n" for line in _blocks(drawn))
+
+
+def in_signs_of(text: str, encoding: str | None) -> str:
+    """Return `text` with plain signs for those that an encoding lacks; columns stay in place.
+
+    Args:
+        text: a picture, or any other text; a letter that the encoding lacks becomes `?`.
+        encoding: the encoding of the stream; None leaves `text` alone.
+    """
+    if encoding is None:
+        return text
+    return "".join(sign if _fits(sign, encoding) else _PLAIN.get(sign, "?") for sign in text)
+
+
+def _fits(sign: str, encoding: str) -> bool:
+    return sign.encode(encoding, "ignore") != b""
 
 
 def _blocks(drawn: Picture) -> Iterator[str]:
@@ -78,28 +83,28 @@ def _blocks(drawn: Picture) -> Iterator[str]:
         rows[stroke.source].append(stroke)
     yield visible(drawn.title)
     yield ""
-    yield f"● start ━▶ {_word(names[drawn.start])}"
+    yield f"● start ━▶ {_name(names[drawn.start])}"
     for shape in drawn.shapes:
         yield ""
         yield _head(shape)
-        yield from (f"┊   {visible(one)}" for one in shape.details)
-        yield from (f"│   {visible(one)}" for one in shape.notes)
+        yield from (f"┊   {visible(line)}" for line in shape.details)
+        yield from (f"│   {visible(line)}" for line in shape.notes)
         yield from _rows(rows[shape.id], names, places)
     for inner in drawn.inner:
         yield ""
-        yield f"┌─ run by {_word(names[inner.owner])}: "
+        yield f"┌─ run by {_name(names[inner.owner])}: "
         yield from (f"│ {line}" for line in _blocks(inner.picture))
 
 
 def _head(shape: Shape) -> str:
-    """Return the line of a node: its sign, its name, its kind, and what is known of it."""
+    """Return the first line of a node: its sign, name, kind and marks."""
     mark = f"{_TONES[shape.tone]} " if shape.tone is not None else ""
     sign = "◉" if shape.kind is None else _SIGNS[shape.kind]
     kind = "" if shape.kind is None or shape.kind == shape.words[0] else f"  ({shape.kind})"
     shade = "  ▒" if shape.is_shaded else ""
-    words = "".join(f"  {visible(one)}" for one in shape.words[1:])
-    # END is no name that a node can have, so it needs no quotes.
-    return f"{mark}{sign} {_word(shape.words[0])}{kind}{shade}{words}"
+    words = "".join(f"  {visible(line)}" for line in shape.words[1:])
+    # No node can be called END, so it needs no quotes.
+    return f"{mark}{sign} {_name(shape.words[0])}{kind}{shade}{words}"
 
 
 def _rows(
@@ -109,21 +114,21 @@ def _rows(
         corner = "└" if number == len(strokes) else "├"
         dash = _dash(stroke)
         mark = _TONES[stroke.tone] if stroke.tone is not None else dash
-        *above, last = _packed([_told(one) for one in stroke.words])
-        yield from (f"│    {line}," for line in above)
-        fill = dash * max(1, ROOM - len(last))
+        *earlier, last = _packed([_outcome(word) for word in stroke.words])
+        yield from (f"│    {line}," for line in earlier)
+        fill = dash * max(1, _ROOM - len(last))
         way = places[stroke.target] - places[stroke.source]
         look = "↻" if way == 0 else "↓" if way > 0 else "↑"
-        target = _word(names[stroke.target])
+        target = _name(names[stroke.target])
         yield f"{corner}{dash}{mark}{dash} {last} {fill}▶ {target} {look}"
 
 
 def _packed(words: Sequence[str]) -> list[str]:
-    """Return the words in lines that fit, parted by commas."""
+    """Return the words in lines that fit, separated by commas."""
     lines = [words[0]]
     for word in words[1:]:
         joined = f"{lines[-1]}, {word}"
-        if len(joined) < ROOM:
+        if len(joined) < _ROOM:
             lines[-1] = joined
         else:
             lines.append(word)
@@ -142,16 +147,16 @@ def _dash(stroke: Stroke) -> str:
             assert_never(stroke.role)
 
 
-def _told(word: Word) -> str:
-    """Return an outcome and what is known of it, in quotes where that could be taken for a line."""
+def _outcome(word: Word) -> str:
+    """Return an outcome and its marks, in quotes where they could look like a line."""
     if not word.more:
-        return _word(word.outcome)
+        return _name(word.outcome)
     more = visible(word.more)
     quoted = more if _KNOWN.fullmatch(more) else json.dumps(more, ensure_ascii=False)
-    return f"{_word(word.outcome)} {quoted}"
+    return f"{_name(word.outcome)} {quoted}"
 
 
-def _word(name: str) -> str:
-    """Return a name as it is, or in quotes where it could be taken for something else."""
+def _name(name: str) -> str:
+    """Return a name, in quotes where it could look like anything else."""
     shown = visible(name)
     return shown if _SIMPLE.fullmatch(shown) else json.dumps(shown, ensure_ascii=False)

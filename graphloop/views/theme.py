@@ -1,7 +1,7 @@
-"""Theme: the colours of a diagram, on a light page or on a dark one.
+"""Theme: the colours of a diagram on a light page and on a dark page.
 
-Colours only: shapes, places and words are the same in every theme, and none of them says what only
-a colour tells.
+A theme changes colours only. Shapes, places and words stay, and each of them says without colour
+what the colour says.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias, final
 
-from .drawing import INK, LINE, PALETTE, Look
-from .marks import TONES, Tone
+from .drawing import Look
+from .marks import Tone
 
 __all__ = ["DARK", "LIGHT", "THEMES", "Theme"]
 
@@ -19,41 +19,82 @@ Fill: TypeAlias = tuple[str, str]
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Theme:
     """The colours of a diagram.
 
     Attributes:
-        page: what is drawn on, as Graphviz knows it.
-        paper: the fill of what is drawn empty.
+        page: the page's background, as Graphviz names it.
+        paper: the fill of shapes without a fill of their own.
         ink: text on a filled shape.
         line: lines and their labels.
-        palette: the fill and the outline of each look.
-        tones: the colour of each tone.
-        lit: the fill of where a run stands.
+        lit: the fill of the node where a run stands.
         shade: the fill of a region.
-        faint: text at what is pale, which can still be read.
+        faint: text at pale lines; a reader can still read it.
+        tones: the colour of each tone.
+        palette: the fill and the outline of each look, in the order of the legend.
     """
 
     page: str
     paper: str
     ink: str
     line: str
-    palette: Mapping[Look, Fill]
-    tones: Mapping[Tone, str]
     lit: str
     shade: str
     faint: str
+    tones: Mapping[Tone, str]
+    palette: Mapping[Look, Fill]
 
 
-LIGHT: Final = Theme("white", "#ffffff", INK, LINE, PALETTE, TONES, "#ffe08a", "#a6dcb6", "#74818e")
+LIGHT: Final = Theme(
+    page="white",
+    paper="#ffffff",
+    ink="#1f2933",
+    line="#6f8297",  # readable on a dark page as well: GitHub shows Mermaid on both
+    lit="#ffe08a",
+    shade="#a6dcb6",
+    faint="#74818e",
+    tones={
+        "weak": "#b8c2cc",
+        "strong": "#1f2933",
+        "lit": "#b45f06",
+        "added": "#1a7f3c",
+        "removed": "#c62f3b",
+        "alarm": "#c62f3b",
+    },
+    palette={
+        "prepare": ("#e9eef3", "#7d92a8"),
+        "model": ("#dbe8fa", "#4d7cb8"),
+        "gate": ("#fcedc9", "#bd8f2f"),
+        "execute": ("#fbdfd4", "#c26e4e"),
+        "append": ("#dcefe3", "#56976f"),
+        "check": ("#eae0f5", "#8a69b0"),
+        "stop": ("#f8dde5", "#b65f7d"),
+        "human": ("#fdf4bf", "#a8911f"),
+        "graph": ("#dbf0f1", "#45908f"),
+        "act": ("#f9d9d9", "#b84a4a"),
+        "pure": ("#efefec", "#86867f"),
+        "loop": ("#e8eafb", "#5b67b5"),
+    },
+)
 
 DARK: Final = Theme(
-    "#10161d",
-    "#10161d",
-    "#e8edf2",
-    "#93a4b5",
-    {
+    page="#10161d",
+    paper="#10161d",
+    ink="#e8edf2",
+    line="#93a4b5",
+    lit="#6b4c00",
+    shade="#2c6b40",
+    faint="#7d8b99",
+    tones={
+        "weak": "#4a5866",
+        "strong": "#f4f7fa",
+        "lit": "#ffb020",
+        "added": "#5fd38a",
+        "removed": "#ff7b85",
+        "alarm": "#ff7b85",
+    },
+    palette={
         "prepare": ("#2a3642", "#8ba0b5"),
         "model": ("#1f3a5c", "#7aa7e0"),
         "gate": ("#4a3a12", "#e0b354"),
@@ -67,17 +108,6 @@ DARK: Final = Theme(
         "pure": ("#333331", "#a8a8a0"),
         "loop": ("#2a2f57", "#97a3ec"),
     },
-    {
-        "weak": "#4a5866",
-        "strong": "#f4f7fa",
-        "alarm": "#ff7b85",
-        "lit": "#ffb020",
-        "added": "#5fd38a",
-        "removed": "#ff7b85",
-    },
-    "#6b4c00",
-    "#2c6b40",
-    "#7d8b99",
 )
 
 THEMES: Final[Mapping[str, Theme]] = {"light": LIGHT, "dark": DARK}

@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 from graphloop import Approval, ModelPrice, RunResult, budget
 from graphloop.cli.target import Target, load_target
-from graphloop.drivers.asks import Pending
+from graphloop.drivers.pending import Pending
 from graphloop.front.agent import Agent
 from graphloop.front.graph import Graph
 from graphloop.front.topology import Topology, load

@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 import yaml
 
-from graphloop.cli.status import Status
+from graphloop.cli.errors import Status
 from graphloop.topology import Names, registry, schema_of
 from tests.examples.gallery import GALLERY, NAMES
 from tests.unit.cli.command_line import ROOT, called

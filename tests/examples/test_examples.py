@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from graphloop.cli.status import Status
+from graphloop.cli.errors import Status
 from tests.unit.cli.command_line import COMMAND, ROOT, called, environment, graphloop
 
 GALLERY = "topologies"

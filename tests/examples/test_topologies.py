@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from graphloop.cli.status import Status
+from graphloop.cli.errors import Status
 from graphloop.front.agent import Agent
 from graphloop.front.topology import Topology, dump, load
 from graphloop.run import EndReason
 from graphloop.testing import assert_safe, fuzz
-from graphloop.views.dot import dot
 from tests.examples.gallery import GALLERY, NAMES, Exhibit, exhibits, page
 from tests.property.test_diagrams import (
     DOT_LINE,
@@ -123,7 +122,7 @@ def test_no_run_comes_to_more_than_the_bound(exhibit: Exhibit) -> None:
 def test_its_diagrams_show_every_line(exhibit: Exhibit, tmp_path: Path) -> None:
     """Read back, a diagram has as many lines as the table; Graphviz can draw it."""
     graph = exhibit.table
-    lines = dot(graph).split("\n"), graph.mermaid().split("\n")
+    lines = graph.dot().split("\n"), graph.mermaid().split("\n")
 
     drawn = [dot_words(line[3]) for line in map(DOT_LINE.fullmatch, lines[0]) if line]
     sketched = [mermaid_words(line[2]) for line in map(MERMAID_LINE.fullmatch, lines[1]) if line]

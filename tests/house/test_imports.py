@@ -13,7 +13,6 @@ HEAVY = (
     "anthropic",
     "fpdf",
     "genai_prices",
-    "graphviz",
     "httpx",
     "jsonschema",
     "networkx",

@@ -20,7 +20,8 @@ from graphloop.loop import Standard, standard_edges
 from graphloop.providers.script import Entry
 from graphloop.testing import ScriptedModel
 from graphloop.values import UserMessage
-from graphloop.views.mermaid import mermaid
+from graphloop.views.mermaid import mermaid_of
+from graphloop.views.picture import picture
 
 DIAGRAM = re.compile(
     r"<!-- diagram:agent -->\s*```mermaid\n(.*?)```\s*<!-- /diagram -->", re.DOTALL
@@ -66,7 +67,7 @@ def test_the_diagram_is_what_the_table_prints(root: Path) -> None:
 
     shown: list[str] = DIAGRAM.findall(readme)
 
-    assert [mermaid(graph).strip()] == [each.strip() for each in shown]
+    assert [mermaid_of(picture(graph)).strip()] == [each.strip() for each in shown]
 
 
 def test_the_twenty_lines_run_as_they_stand(

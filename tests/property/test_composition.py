@@ -133,7 +133,7 @@ def test_branches_survive_crashes_and_keep_to_the_budget(
     assert all(one.status is not None or not one.effect for one in run.turn.branches)
     assert run == replay(side_by_side(join, at_once), simulation.events)
     if run.ending.reason is EndReason.COMPLETED and join in {"collect", "fail_fast"}:
-        text = run.steps[-1].text
+        text = run.record.steps[-1].text
         places = [text.index(f"## {one.name}\n") for one in run.turn.branches]
         assert sorted(places) == places
 

@@ -371,64 +371,6 @@ def test_an_approval_is_good_once(file: bool) -> None:
     assert 1 == len(bank.ran)
 
 
-@pytest.mark.parametrize("file", [False, True])
-@pytest.mark.parametrize("secret", [None, SECRET])
-@pytest.mark.parametrize("token", [False, True])
-def test_an_approval_that_is_handed_in_is_good_once_in_a_store(
-    file: bool, secret: str | None, token: bool
-) -> None:
-    """A conversation is no journal, but the store knows who has taken it up."""
-    bank = Bank()
-
-    async def work(store: Store) -> None:
-        agent = bank.agent([pay(call_id="p")], store, approval_secret=secret)
-        parked = await bank.agent([pay(call_id="p")], approval_secret=secret).generate("go")
-        given = parked.pending[0].approve() if token or secret else True
-        history: list[Message] = [UserMessage("go"), *parked.messages]
-        first = await agent.generate(messages=history, approvals={"p": given})
-        for name in ("p", "c-1.0"):
-            with pytest.raises(ConfigError, match=f"run '{first.run_id}' has taken this conv.*"):
-                await agent.generate(messages=history, approvals={name: given})
-        assert ["pay 5"] == [one.text for one in first.messages if isinstance(one, ToolResult)]
-
-    on_disk(work, file=file)
-
-    assert [("c-1.0", 5)] == bank.ran
-
-
-@pytest.mark.parametrize("file", [False, True])
-@pytest.mark.parametrize("run_first", [False, True])
-def test_a_token_is_good_for_the_run_or_for_its_conversation_but_not_for_both(
-    file: bool, run_first: bool
-) -> None:
-    """Where the store knows the run that has asked, its question is answered once."""
-    bank = Bank()
-
-    async def work(store: Store) -> None:
-        agent = bank.agent([pay(call_id="p")], store, approval_secret=SECRET)
-        parked = await agent.generate("go", run_id="r")
-        given = parked.pending[0].approve()
-        history: list[Message] = [UserMessage("go"), *parked.messages]
-
-        async def by_run() -> tuple[ToolResult, ...]:
-            return (await agent.resume("r", approvals={"c0.0": given})).steps[0].tool_results
-
-        async def by_conversation() -> tuple[ToolResult, ...]:
-            result = await agent.generate(messages=history, approvals={"p": given})
-            return tuple(one for one in result.messages if isinstance(one, ToolResult))
-
-        first, second = (by_run, by_conversation) if run_first else (by_conversation, by_run)
-        assert ["ok"] == [one.status for one in await first()]
-        (denied,) = await second()
-        reason = "the approval is used." if run_first else "answered with a conversation"
-        assert "denied" == denied.status
-        assert reason in denied.text
-
-    on_disk(work, file=file)
-
-    assert 1 == len(bank.ran)
-
-
 @pytest.mark.parametrize("verdicts", [(True, True), (True, False), (False, True)])
 def test_of_two_processes_that_answer_at_once_the_first_counts(
     verdicts: tuple[bool, bool],

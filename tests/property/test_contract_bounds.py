@@ -57,17 +57,17 @@ def test_no_model_gets_more_turns_than_it_was_given(
     simulation = adversary.run(graph)
 
     run = simulation.run
-    assert max_steps >= len(run.steps)
+    assert max_steps >= len(run.record.steps)
     assert max_steps * ASKS_MAX >= model_calls(simulation)
     assert model_calls(simulation) == run.spent.model_calls
-    assert all(max_tool_errors >= count for count in run.tool_errors.values())
+    assert all(max_tool_errors >= count for count in run.counters.tool_errors.values())
     assert max_pauses + 1 >= pauses_in_a_row(simulation)
 
 
 def pauses_in_a_row(simulation: Simulation[None]) -> int:
     """Return the longest series of turns that paused."""
     longest = current = 0
-    for step in simulation.run.steps:
+    for step in simulation.run.record.steps:
         current = current + 1 if step.finish_reason is FinishReason.PAUSE else 0
         longest = max(longest, current)
     return longest

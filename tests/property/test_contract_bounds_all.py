@@ -193,10 +193,10 @@ def test_no_bound_of_a_run_is_ever_exceeded(
     root = journals["r"][-1].run
     assert root.ended
     assert root.ending is not None
-    assert bounds.steps >= len(root.steps)
-    assert bounds.denials >= root.denials
-    assert all(bounds.errors >= count for count in root.tool_errors.values())
-    assert bounds.redrives >= root.rejections.get("done_when", 0)
+    assert bounds.steps >= len(root.record.steps)
+    assert bounds.denials >= root.counters.denials
+    assert all(bounds.errors >= count for count in root.counters.tool_errors.values())
+    assert bounds.redrives >= root.counters.rejections.get("done_when", 0)
     for run_id, steps in journals.items():
         assert_no_turn_begins_once_a_budget_is_reached(run_id, steps)
     assert_tools_within(bounds.budget, trial.ran, root)

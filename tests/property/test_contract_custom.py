@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from graphloop import END, Agent, Edges, EndReason, Graph, ToolChoice, tool
-from graphloop.drivers import fairness
+from graphloop.drivers import driver
 from graphloop.errors import ContextOverflow, Overloaded
 from graphloop.nodes import Append, Critique, Execute, Gate, ModelCall, PrepareStep, StopCheck
 from graphloop.outcomes import (
@@ -134,7 +134,7 @@ def test_other_tasks_have_their_turn_beside_a_run_that_never_waits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Timers, signals and other runs must not stand still while plain functions run."""
-    monkeypatch.setattr(fairness, "TURN_S", -1.0)  # As if every event had taken long.
+    monkeypatch.setattr(driver, "SHARE_S", -1.0)  # As if every event had taken long.
 
     async def scenario() -> tuple[int, int]:
         ticks = 0

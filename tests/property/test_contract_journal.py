@@ -20,6 +20,7 @@ from graphloop.run import Run
 from graphloop.step import step
 from graphloop.tool_outcome import ToolOutcome
 from graphloop.values import evolve
+from tests.runs import changed
 from tests.strategies import (
     Adversary,
     adversaries,
@@ -59,7 +60,7 @@ def lasting(run: Run[None]) -> object:
         for one in run.turn.verdicts
     ]
     turn = evolve(run.turn, verdicts=tuple(verdicts))
-    return evolve(
+    return changed(
         run, at=0.0, seq=0, pending={}, next_effect=0, spent=spent, begun=frozenset(), turn=turn
     )
 
@@ -156,7 +157,7 @@ def test_no_tool_starts_before_its_beginning_is_in_the_journal(
         if before is not None and isinstance(taken.event, ToolReturned):
             answered = before.pending[taken.event.effect]
             assert isinstance(answered, CallTool)
-            assert answered.client or answered.id in before.begun
+            assert answered.client or answered.id in before.started
         before = taken.run
     ours = {key for key in simulation.executions if key not in client_keys(simulation)}
     assert ours <= begun

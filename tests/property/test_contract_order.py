@@ -20,11 +20,11 @@ def told(simulation: Simulation[None]) -> object:
     run = simulation.run
     return (
         tuple(run.messages),
-        tuple(run.added),
-        tuple(run.steps),
+        tuple(run.record.added),
+        tuple(run.record.steps),
         run.ending,
         evolve(run.spent, seconds=0.0),
-        list(run.tool_errors.items()),
+        list(run.counters.tool_errors.items()),
     )
 
 
@@ -66,10 +66,12 @@ def test_any_assignment_of_provider_ids_gives_the_same_paired_results(
 
     wild = with_ids(adversary, lambda place: ids[place % len(ids)]).run(loop())
 
-    expected = [evolve(one, call_id="") for step in numbered.run.steps for one in step.tool_results]
-    found = [evolve(one, call_id="") for step in wild.run.steps for one in step.tool_results]
+    expected = [
+        evolve(one, call_id="") for step in numbered.run.record.steps for one in step.tool_results
+    ]
+    found = [evolve(one, call_id="") for step in wild.run.record.steps for one in step.tool_results]
     assert expected == found
-    for step in wild.run.steps:
+    for step in wild.run.record.steps:
         assert [one.id for one in step.tool_calls] == [one.call_id for one in step.tool_results]
     assert numbered.executions == wild.executions
 

@@ -42,10 +42,12 @@ def assert_whole(simulation: Simulation[None]) -> None:
     """Assert that a run's history, its record and its steps tell the same, properly paired."""
     run = simulation.run
     assert_paired(tuple(run.messages))
-    assert tuple(run.added) == tuple(run.messages)[1:]
-    assert tuple(run.added) == tuple(one for step in run.steps for one in step.messages)
-    assert list(range(len(run.steps))) == [step.index for step in run.steps]
-    for taken in run.steps:
+    assert tuple(run.record.added) == tuple(run.messages)[1:]
+    assert tuple(run.record.added) == tuple(
+        one for step in run.record.steps for one in step.messages
+    )
+    assert list(range(len(run.record.steps))) == [step.index for step in run.record.steps]
+    for taken in run.record.steps:
         assert len(taken.tool_calls) == len(taken.tool_results)
         assert [one.name for one in taken.tool_calls] == [one.name for one in taken.tool_results]
     assert run.ended == (run.ending is not None)

@@ -26,6 +26,7 @@ from tests.agents import CLIENT, any_read
 from tests.mortal_store import Died, Fate, MortalStore
 from tests.planned_model import Line, PlannedModel, call
 from tests.property.test_contract_pairing import assert_paired
+from tests.runs import changed
 from tests.sizes import sized
 from tests.strategies import call as any_call
 from tests.strategies import model_moves, reply
@@ -160,8 +161,8 @@ def assert_the_same(
     unknown = 0
     assert calm.keys() == found.keys()
     for run_id, run in found.items():
-        assert_paired(tuple(run.added))
-        for expected, message in zip(calm[run_id].added, run.added, strict=True):
+        assert_paired(tuple(run.record.added))
+        for expected, message in zip(calm[run_id].record.added, run.record.added, strict=True):
             if isinstance(message, ToolResult) and message.name in ONCE:
                 assert WORLD.ran[f"{run_id}:{message.key}"] <= 1
                 if message.status == "unknown":
@@ -177,11 +178,11 @@ def counters(run: Run[None]) -> object:
     """Return all that a run counts, but for times."""
     return (
         evolve(run.spent, seconds=0.0),
-        run.tool_errors,
-        run.denials,
-        run.rejections,
+        run.counters.tool_errors,
+        run.counters.denials,
+        run.counters.rejections,
         run.ending,
-        len(run.steps),
+        len(run.record.steps),
         run.next_effect,
     )
 
@@ -312,7 +313,7 @@ def test_a_run_resumed_at_any_of_its_events_is_the_run(
 
 def whole(run: Run[None]) -> object:
     """Return all of a run but for how often it was taken up."""
-    return evolve(run, seq=0, at=0.0, begun=frozenset())
+    return changed(run, seq=0, at=0.0, started=frozenset())
 
 
 def life(journal: Sequence[Event]) -> list[Event]:

@@ -69,7 +69,7 @@ def test_no_tool_runs_from_a_reply_that_was_refused_cut_or_overfull(
         if any(isinstance(one, CallTool) for one in taken.effects):
             assert taken.run.turn.reply is not None
             assert taken.run.turn.reply.finish_reason not in VOID
-    for step in simulation.run.steps:
+    for step in simulation.run.record.steps:
         if step.finish_reason in VOID:
             assert all(one.status == "not_run" for one in step.tool_results)
 
@@ -92,7 +92,7 @@ def test_every_run_call_has_its_result_and_every_refused_one_a_reason(
     """A model that is told nothing tries again, for ever."""
     simulation = adversary.run(loop(), seed=seed)
 
-    for step in simulation.run.steps:
+    for step in simulation.run.record.steps:
         for result in step.tool_results:
             if result.key not in simulation.executions:
                 assert result.is_error
@@ -114,4 +114,4 @@ def test_a_denial_denies_whatever_else_it_says(edited: str) -> None:
     simulation = adversary.run(loop())
 
     assert not simulation.executions
-    assert ["denied"] == [one.status for one in simulation.run.steps[0].tool_results]
+    assert ["denied"] == [one.status for one in simulation.run.record.steps[0].tool_results]

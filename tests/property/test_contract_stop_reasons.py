@@ -110,7 +110,7 @@ def test_what_came_before_a_refusal_is_kept(finish: F) -> None:
     """The user has seen the partial text; the history must not deny it."""
     simulation = run(*BOTH, first=finish)
 
-    step = simulation.run.steps[0]
+    step = simulation.run.record.steps[0]
     assert "text" == step.text
     assert ["not_run"] == [one.status for one in step.tool_results]
 

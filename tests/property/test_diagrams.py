@@ -13,12 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphloop.graph import END, Edge, Edges, Graph
-from graphloop.views.dot import dot
+from graphloop.views.dot import dot_of
 from graphloop.views.drawing import lines, visible
 from graphloop.views.marks import Marks, Tone
-from graphloop.views.mermaid import mermaid
+from graphloop.views.mermaid import mermaid_of
+from graphloop.views.picture import picture
 from graphloop.views.render import render
-from graphloop.views.text import text
+from graphloop.views.text import text_of
 from graphloop.views.theme import DARK
 from tests.graphs import any_graphs
 
@@ -98,7 +99,7 @@ def unquoted(word: str) -> str:
 @given(any_graphs())
 def test_a_dot_diagram_read_back_is_the_executable_table(graph: Graph[None]) -> None:
     """A reviewer approves the picture; the engine must not run anything else."""
-    text = dot(graph).split("\n")
+    text = dot_of(picture(graph)).split("\n")
 
     nodes = [match for one in text if (match := DOT_NODE.fullmatch(one[: one.find(" shape=") + 7]))]
     names = {node[1]: dot_words(node[2])[0] for node in nodes} | {"last": "END"}
@@ -116,7 +117,7 @@ def test_a_dot_diagram_read_back_is_the_executable_table(graph: Graph[None]) -> 
 @given(any_graphs())
 def test_a_mermaid_diagram_read_back_is_the_executable_table(graph: Graph[None]) -> None:
     """A reviewer approves the picture; the engine must not run anything else."""
-    text = mermaid(graph).split("\n")
+    text = mermaid_of(picture(graph)).split("\n")
 
     nodes = [match for match in map(MERMAID_NODE.fullmatch, text) if match]
     names = {node[1]: mermaid_words(node[2])[0] for node in nodes} | {"last": "END"}
@@ -156,23 +157,23 @@ def test_an_overlay_adds_no_line_and_hides_none(drawn: tuple[Graph[None], Marks]
     names = {f"n{number}": name for number, name in enumerate(graph.nodes)} | {"last": "END"}
     expected = Counter((line.source, line.target) for line in lines(graph))
 
-    dotted = [DOT_LINE.fullmatch(one) for one in dot(graph, marks, theme=DARK).split("\n")]
+    dotted = [DOT_LINE.fullmatch(one) for one in dot_of(picture(graph, marks), DARK).split("\n")]
     assert expected == Counter((names[one[1]], names[one[2]]) for one in dotted if one)
-    flow = [MERMAID_LINE.fullmatch(one) for one in mermaid(graph, marks).split("\n")]
+    flow = [MERMAID_LINE.fullmatch(one) for one in mermaid_of(picture(graph, marks)).split("\n")]
     assert expected == Counter((names[one[1]], names[one[3]]) for one in flow if one)
 
 
 @given(any_graphs())
 def test_a_text_read_back_is_the_executable_table(graph: Graph[None]) -> None:
     """On a terminal, too: no name can draw a line, or look like another."""
-    assert table(graph) == text_table(text(graph))
+    assert table(graph) == text_table(text_of(picture(graph)))
 
 
 @given(marked_graphs())
 def test_a_text_with_an_overlay_has_the_same_lines(drawn: tuple[Graph[None], Marks]) -> None:
     """However hostile what is laid over it."""
     graph, marks = drawn
-    found = text_pairs(text(graph, marks))
+    found = text_pairs(text_of(picture(graph, marks)))
 
     assert {(edge.source, edge.target) for edge in table(graph)} == found
 
@@ -181,7 +182,7 @@ def test_a_text_with_an_overlay_has_the_same_lines(drawn: tuple[Graph[None], Mar
 @given(any_graphs())
 def test_a_rendered_diagram_holds_every_line_and_every_name(graph: Graph[None]) -> None:
     """The program that draws must read the text as it was meant, whatever the names hold."""
-    svg = ElementTree.fromstring(render(dot(graph), "svg"))  # noqa: S314 - we made it ourselves
+    svg = ElementTree.fromstring(render(dot_of(picture(graph)), "svg"))  # noqa: S314 - we made it ourselves
     titles = Counter(
         # A line that starts or ends at a side of its nodes says so in its title.
         (title.text or "").replace(":e", "").replace(":w", "")
@@ -221,8 +222,8 @@ def test_the_same_table_gives_the_same_text(graph: Graph[None]) -> None:
     }
     again = Graph(graph.name, graph.nodes[graph.start], edges)
 
-    assert dot(graph) == dot(again)
-    assert mermaid(graph) == mermaid(again)
+    for write in (dot_of, mermaid_of):
+        assert write(picture(graph)) == write(picture(again))
 
 
 @given(st.text(st.characters(exclude_categories=["C", "Zl", "Zp"])))

@@ -119,9 +119,13 @@ def test_a_generator_does_what_a_chain_of_classes_does(some: tuple[Line, ...]) -
 
     assert asked(generator, one) == asked(chain, other)
     ran, went = replay(generator, one), replay(chain, other)
-    assert (ran.state, ran.messages, ran.added) == (went.state, went.messages, went.added)
+    assert (ran.state, ran.messages, ran.record.added) == (
+        went.state,
+        went.messages,
+        went.record.added,
+    )
     assert (ran.spent.model_calls, ran.spent.usage) == (went.spent.model_calls, went.spent.usage)
-    assert None is ran.dialogue
+    assert None is ran.turn.dialogue
 
 
 async def survived(store: MortalStore, after: int, programme: Programme, model: Echo) -> None:

@@ -11,14 +11,12 @@ from hypothesis import strategies as st
 
 from graphloop.graph import Edge, Graph
 from graphloop.overlays.levels import LEVELS, Level, level_picture
-from graphloop.overlays.phases import phases
+from graphloop.overlays.phases import inside, phases
 from graphloop.views.dot import dot_of
 from graphloop.views.drawing import visible
-from graphloop.views.folded import inside
-from graphloop.views.marks import Marks, Tone, Way
+from graphloop.views.marks import Marks, Tally, Tone, Way
 from graphloop.views.mermaid import mermaid_of
 from graphloop.views.picture import Picture
-from graphloop.views.tally import Tally
 from graphloop.views.text import text_of
 from graphloop.views.theme import DARK
 from tests.graphs import any_graphs, build

@@ -26,7 +26,7 @@ from graphloop.front.compose import fallback, parallel
 from graphloop.fuzz.adversary import SPENT
 from graphloop.fuzz.choices import Choices
 from graphloop.fuzz.fuzzing import Fuzzer
-from graphloop.fuzz.oracle import Trial
+from graphloop.fuzz.trial import Trial
 from graphloop.graph import END, Graph
 from graphloop.nodes import Child
 from graphloop.proofs.bound import bound
@@ -114,10 +114,10 @@ def assert_safe(made: Varied, rng: random.Random, seed: int) -> None:
 
 def beyond(made: Varied, known: Bound, trial: Trial[None]) -> Iterator[str]:
     """Yield what a run has come to, by its journal, and must not by what is proven."""
-    chapters = trial.story.chapters
+    chapters = trial.trace.steps
     effects = [effect for chapter in chapters for effect in chapter.effects]
     visits = Counter([made.graph.start])
-    visits.update(one.target for chapter in chapters for one in chapter.passages)
+    visits.update(one.target for chapter in chapters for one in chapter.transitions)
     for name, times in visits.items():
         most = known.visits.get(name)
         if most is not None and times > most:

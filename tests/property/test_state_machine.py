@@ -22,12 +22,12 @@ from pydantic import BaseModel
 
 from graphloop import Agent, EndReason, RunResult, RunStream, Tool, ToolContext
 from graphloop.approvals import Approval
-from graphloop.drivers.asks import Pending, ask_key
+from graphloop.drivers.pending import Pending, ask_key
 from graphloop.effects import AskHuman, CallTool, StartRun
 from graphloop.events import Cancelled, ChildEnded, Decided, Event, Queued, Started, ToolReturned
 from graphloop.front.answers import RESULT, Answers
-from graphloop.front.child import AgentTool
 from graphloop.front.options import ToolInput
+from graphloop.front.sub_agents import AgentTool
 from graphloop.replay import replay, replay_steps
 from graphloop.run import Run, Spent
 from graphloop.schemas import parameters_of
@@ -185,7 +185,7 @@ class Book:
     def interrupted(self, runs: Mapping[str, Run[None]]) -> None:
         """Note what a dead process had begun: from its journals, for who else could know."""
         for path, run in runs.items():
-            for number in run.begun:
+            for number in run.started:
                 effect = run.pending[number]
                 assert isinstance(effect, CallTool)
                 self.facts.interrupted.setdefault(at(path, effect.key), set()).add(number)
@@ -217,8 +217,8 @@ def assert_read_once(root: Run[None], events: Sequence[Event]) -> None:
     queued.update(
         text_of(word) for one in events if isinstance(one, Started) for word in one.steering
     )
-    read = Counter(text_of(one) for one in root.added if isinstance(one, UserMessage))
-    unread = Counter(text_of(one) for one in (*root.steering, *root.follow_ups))
+    read = Counter(text_of(one) for one in root.record.added if isinstance(one, UserMessage))
+    unread = Counter(text_of(one) for one in (*root.inbox.steering, *root.inbox.follow_ups))
     assert queued == read + unread
 
 
@@ -446,7 +446,7 @@ class Runs(RuleBasedStateMachine):
         found = {
             at(path, result.key): result.status
             for path, run in runs.items()
-            for result in (*run.added, *run.turn.results)
+            for result in (*run.record.added, *run.turn.results)
             if isinstance(result, ToolResult)
         }
         for run in runs.values():

@@ -230,7 +230,7 @@ def assert_counted(simulation: Simulation[None], trace: Sequence[Happening]) -> 
     """Assert that no tool ran that did not count."""
     counted = Counter(one.words[0] for one in trace if one.words[0].startswith("tool:"))
     ran_by = Counter[str]()
-    for done in simulation.run.steps:
+    for done in simulation.run.record.steps:
         for made, result in zip(done.tool_calls, done.tool_results, strict=True):
             # Nobody but its client knows how often a client's tool runs.
             once = made.name == "client"
@@ -243,7 +243,7 @@ def assert_counted(simulation: Simulation[None], trace: Sequence[Happening]) -> 
 def assert_done(simulation: Simulation[None], trace: Sequence[Happening]) -> None:
     """Assert that nothing has returned well but what has, nor before it was let through."""
     turn = simulation.run.turn
-    results = [one for done in simulation.run.steps for one in done.tool_results]
+    results = [one for done in simulation.run.record.steps for one in done.tool_results]
     results += [one for one in turn.results if one is not None]
     well = Counter(f"tool:{one.name}" for one in results if one.status == "ok")
     let, told = Counter[str](), Counter[str]()
@@ -328,7 +328,7 @@ def test_no_tool_runs_that_a_rule_forbids(
 
     told = journal_happenings(graph, simulation.events)
     trace = [one for happened in told for one in happened]
-    monitor = simulation.run.watch
+    monitor = simulation.run.watch.monitor
     assert not any(breaches(rule, trace) for rule in tool_rules(rules))
     assert [rule for rule in rules if breaches(rule, trace)] == list(monitor.broken)
     assert [rule for rule in rules if owes(rule, trace)] == list(monitor.owed)

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from graphloop.errors import ConfigError
 from graphloop.fuzz.choices import Choices
 from graphloop.fuzz.fuzzing import Fuzzer
-from graphloop.fuzz.oracle import Trial
 from graphloop.fuzz.subject import Subject
+from graphloop.fuzz.trial import Trial
 from graphloop.graph import Graph
 from graphloop.outcomes import outcome_name
 from graphloop.proofs.ground import Ground
@@ -86,7 +86,7 @@ def trials(one: Subject[None], seed: int) -> Iterator[Trial[None]]:
 
 def told(one: Subject[None], trial: Trial[None]) -> list[tuple[Happening, ...]]:
     """Return what happens at each event of a run."""
-    events = trial.events[: len(trial.story.chapters)]
+    events = trial.events[: len(trial.trace.steps)]
     return list(journal_happenings(one.graph, events))
 
 
@@ -103,7 +103,7 @@ def test_what_is_proven_holds_in_every_run(seed: int) -> None:
     proven = [said.rule for said in decisions if said.status == "proven"]
     for trial in trials(one, seed):
         trace = [happened for event in told(one, trial) for happened in event]
-        run = trial.story.run
+        run = trial.trace.run
         assert [] == [rule for rule in proven if breaches(rule, trace)]
         if run is not None and run.ended:
             assert [] == [rule for rule in proven if owes(rule, trace)]
@@ -143,7 +143,7 @@ def test_calls_are_denied_that_would_break_a_rule_and_no_others(seed: int) -> No
     for trial in trials(one, seed):
         trace: list[Happening] = []
         before: Run[None] | None = None
-        for happened, chapter in zip(told(one, trial), trial.story.chapters, strict=True):
+        for happened, chapter in zip(told(one, trial), trial.trace.steps, strict=True):
             after = chapter.run
             for place, reason in denials(before, after):
                 rule = reasons.get(reason)
@@ -157,17 +157,19 @@ def test_calls_are_denied_that_would_break_a_rule_and_no_others(seed: int) -> No
             for rule in rules
             if rule.what.startswith(("tool:", "approval:")) and breaches(rule, trace)
         ]
-        last = trial.story.run
+        last = trial.trace.run
         if last is not None:
-            assert [rule for rule in rules if breaches(rule, trace)] == list(last.watch.broken)
-            assert [rule for rule in rules if owes(rule, trace)] == list(last.watch.owed)
+            assert [rule for rule in rules if breaches(rule, trace)] == list(
+                last.watch.monitor.broken
+            )
+            assert [rule for rule in rules if owes(rule, trace)] == list(last.watch.monitor.owed)
 
 
 def let_before(before: Run[None] | None, after: Run[None], place: int) -> int:
     """Return how many calls of the same reply were let through right before a call was denied."""
-    old = frozenset[str]() if before is None else before.counted
+    old = frozenset[str]() if before is None else before.watch.counted
     keys = [call_key(after.turn.number, at) for at in range(place)]
-    return sum(key in after.counted and key not in old for key in keys)
+    return sum(key in after.watch.counted and key not in old for key in keys)
 
 
 def asked(before: Run[None] | None, after: Run[None], place: int) -> tuple[bool, ...]:

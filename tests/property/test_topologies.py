@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from graphloop.compaction import LAYERS, Compaction
 from graphloop.errors import GraphError, Problem
 from graphloop.front import graph as front
-from graphloop.front.own_node import node
+from graphloop.front.node_decorator import node
 from graphloop.front.topology import dump, fingerprint, load
 from graphloop.front.with_agents import with_agents
 from graphloop.graph import END, EndType, Graph
@@ -57,8 +57,8 @@ from graphloop.stop import (
     StepCountIs,
 )
 from graphloop.temporal import at_most, never
+from graphloop.topology.diagnostics import TopologyError
 from graphloop.topology.document import AgentEntry, Document, document_of
-from graphloop.topology.problems import TopologyError
 from graphloop.topology.reader import read_text
 from graphloop.topology.registration import Names, Registry
 from graphloop.topology.writer import data_of, fingerprint_of, yaml_of

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 
 from graphloop import Agent, EndReason, Tool
-from graphloop.drivers.aio import AsyncDriver, Seen
+from graphloop.drivers.driver import AsyncDriver, Seen
 from graphloop.events import Event, Started
 from graphloop.providers.script import Entry
 from graphloop.step import Step

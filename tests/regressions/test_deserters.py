@@ -17,7 +17,7 @@ import pytest
 
 from graphloop import Agent, EndReason, RunResult, RunStream, Tool, ToolContext, allow, ask
 from graphloop import tool_execution as execution
-from graphloop.drivers import hearing
+from graphloop.drivers import in_flight
 from graphloop.events import ToolReturned
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
@@ -32,7 +32,7 @@ DEADLINE_S = 5.0
 def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave behind soon: no test waits for a time, but this one is waited for."""
     monkeypatch.setattr(execution, "GRACE_S", 0.02)
-    monkeypatch.setattr(hearing, "LEAVE_S", 0.05)
+    monkeypatch.setattr(in_flight, "LEAVE_S", 0.05)
 
 
 class Deserter:
@@ -220,7 +220,7 @@ def test_nothing_that_was_left_behind_answers_a_run_that_goes_on() -> None:
             await again
         run = runner.run
         assert run is not None
-        return [one.text for one in run.steps[0].tool_results], one.ran
+        return [one.text for one in run.record.steps[0].tool_results], one.ran
 
     texts, ran = within(scenario())
 

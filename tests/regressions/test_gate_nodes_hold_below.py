@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from graphloop import Agent, Graph, RunResult, load, tool
+from graphloop import Agent, Graph, RunResult, tool
 from graphloop.loop import Standard, standard_edges
 from graphloop.nodes import Gate
 from graphloop.policy import allow, deny
 from graphloop.providers.script import Entry
 from graphloop.testing import ScriptedModel
-from graphloop.topology.registration import Registry
+from tests.topology_files import desk
 
 RAN: list[tuple[str, int]] = []
 
@@ -54,37 +54,12 @@ def worker(*, takes_over: bool = False) -> Any:
     return agent.as_tool(description="works", takes_over=takes_over)
 
 
-FILE = """\
-graphloop: 1
-name: desk
-start: prepare_step
-tools: [worker]
-nodes:
-  prepare_step: {use: prepare_step}
-  model_call: {use: model_call}
-  gate: {use: gate, rules: %s}
-  execute: {use: execute}
-  append: {use: append}
-  stop_check: {use: stop_check, max_steps: 4}
-edges:
-  prepare_step: {ready: model_call, calls: gate, else: END}
-  model_call: {calls: gate, else: append}
-  gate: {settled: execute, else: append}
-  execute: {held: gate, else: append}
-  append: {answered_calls: stop_check, resend: stop_check, else: END}
-  stop_check: {go: prepare_step, else: END}
-"""
-
-
 def run(rules: str, *, takes_over: bool = False) -> RunResult[None]:
     """Return the result of a file whose model calls the worker."""
-    names = Registry()
-    names.tool(worker(takes_over=takes_over))
-    names.predicate(much)
     prompt: dict[str, object] = {} if takes_over else {"prompt": "work"}
     model = ScriptedModel([called(("worker", prompt)), "over"])
     RAN.clear()
-    graph = load(FILE % rules, registry=names)
+    graph = desk(rules, worker(takes_over=takes_over), when=much)
     return asyncio.run(graph.run(None, model=model, prompt="go"))
 
 

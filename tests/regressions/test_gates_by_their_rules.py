@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from graphloop import Agent, Policy, RunResult, Tool, allow, ask, deny, load, tool
+from graphloop import Agent, Policy, RunResult, Tool, allow, ask, deny, tool
 from graphloop.front.options import RunOptions
 from graphloop.providers.script import Entry
 from graphloop.testing import ScriptedModel
-from graphloop.topology.registration import Registry
+from tests.topology_files import desk
 
 PAID: list[int] = []
 
@@ -64,26 +64,6 @@ def called(name: str, **arguments: object) -> Entry:
 STRICT = deny("pay", when=much) | allow("*")
 OUTER = [None, allow("*"), deny("zzz*") | allow("*"), STRICT]
 
-FILE = """\
-graphloop: 1
-name: desk
-start: prepare_step
-tools: [pay, note, kid, transfer]
-nodes:
-  prepare_step: {use: prepare_step}
-  model_call: {use: model_call}
-  gate: {use: gate, rules: %s}
-  execute: {use: execute}
-  append: {use: append}
-  stop_check: {use: stop_check, max_steps: 5}
-edges:
-  prepare_step: {ready: model_call, calls: gate, else: END}
-  model_call: {calls: gate, else: append}
-  gate: {settled: execute, else: append}
-  execute: {held: gate, else: append}
-  append: {answered_calls: stop_check, resend: stop_check, else: END}
-  stop_check: {go: prepare_step, else: END}
-"""
 DENIES = "[{deny: pay, when: much}, {allow: '*'}]"
 
 
@@ -101,16 +81,16 @@ def kid(**options: Any) -> Agent:
 def in_an_agent(first: Policy | None, then: Policy | None, store: str, **options: Any) -> None:
     """Have an agent's tool, the kid, begin under one gate and go on under another."""
 
-    def desk(gate: Policy | None) -> Agent:
+    def lead_of(gate: Policy | None) -> Agent:
         top = ScriptedModel([called("kid", prompt="go"), "over"], label="top")
         tools = [kid(**options).as_tool(description="pays")]
         lead = Agent(top, name="lead", tools=tools, store=store)
         return lead if gate is None else lead.with_options(gate=gate)
 
     async def scenario() -> None:
-        result = await desk(first).generate("go", run_id="r")
+        result = await lead_of(first).generate("go", run_id="r")
         assert ["note"] == [one.name for one in result.pending]
-        await desk(then).resume("r", approvals={one.key: True for one in result.pending})
+        await lead_of(then).resume("r", approvals={one.key: True for one in result.pending})
 
     PAID.clear()
     asyncio.run(scenario())
@@ -118,11 +98,8 @@ def in_an_agent(first: Policy | None, then: Policy | None, store: str, **options
 
 def in_a_file(rules: str, then: Policy | None, store: str) -> RunResult[None]:
     """Return the result of a file that begins without a gate and goes on under one."""
-    names = Registry()
-    for one in (pay, note, transfer, kid().as_tool(description="pays")):
-        names.tool(one)
-    names.predicate(much)
-    graph = load(FILE % rules, registry=names)
+    tools = (pay, note, transfer, kid().as_tool(description="pays"))
+    graph = desk(rules, *tools, when=much)
     options: RunOptions = {"store": store} if then is None else {"store": store, "gate": then}
 
     async def scenario() -> RunResult[None]:
@@ -193,12 +170,9 @@ def test_who_is_asked_by_a_gate_that_is_given_to_resume_is_asked(tmp_path: Path)
 @pytest.mark.parametrize("outer", [None, allow("*"), allow("pay", "kid", "note")])
 def test_a_gate_holds_below_though_one_above_ends_with_its_rules(outer: Policy | None) -> None:
     """`allow *` above does not loosen `deny pay | allow *`."""
-    names = Registry()
-    for one in (pay, note, transfer):
-        names.tool(one)
     payer = Agent(ScriptedModel([called("pay", amount=50), "done"]), name="kid", tools=[pay])
-    names.tool(payer.as_tool(description="pays"))
-    graph = load(FILE % "[{deny: pay}, {allow: '*'}]", registry=names)
+    tools = (pay, note, transfer, payer.as_tool(description="pays"))
+    graph = desk("[{deny: pay}, {allow: '*'}]", *tools)
     gate: RunOptions = {"gate": outer} if outer is not None else {}
     top = ScriptedModel([called("kid", prompt="go"), "over"])
     PAID.clear()
@@ -279,10 +253,8 @@ def test_a_call_that_was_checked_by_another_gate_is_not_let_through_by_what_nobo
 def in_hand(then: Policy, store: str, *calls: tuple[str, dict[str, object]]) -> RunResult[None]:
     """Return the result of a run that waits about one call of some, and goes on under a gate."""
     batch = batch_of(("note", {}), *calls)
-    names = Registry()
-    for one in (pay, note, transfer, kid().as_tool(description="pays")):
-        names.tool(one)
-    graph = load(FILE % "[{allow: '*'}]", registry=names)
+    tools = (pay, note, transfer, kid().as_tool(description="pays"))
+    graph = desk("[{allow: '*'}]", *tools)
     asked = ScriptedModel([batch, "done"])
 
     async def scenario() -> RunResult[None]:

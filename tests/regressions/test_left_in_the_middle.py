@@ -263,7 +263,9 @@ def test_a_child_that_was_left_in_the_middle_does_not_repeat_its_tool() -> None:
     till, result = within(scenario())
 
     assert ["c0.0"] == till.ran
-    assert ["unknown"] == [one.status for one in result.children["r/c0.0"].steps[0].tool_results]
+    assert ["unknown"] == [
+        one.status for one in result.children["r/c0.0"].record.steps[0].tool_results
+    ]
 
 
 @pytest.mark.parametrize("as_tools", [False, True])

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from graphloop import Agent, Policy, RunResult, Tool, allow, ask, deny, load, tool
+from graphloop import Agent, Policy, RunResult, Tool, allow, ask, deny, tool
 from graphloop.providers.script import Entry
 from graphloop.run import EndReason
 from graphloop.testing import ScriptedModel
-from graphloop.topology.registration import Registry
 from tests.strategies import wrong
+from tests.topology_files import desk
 
 PAID: list[str] = []
 NEITHER: list[object] = [None, "", 0, 0.0, (), [], {}, "no", 1, "yes", object()]
@@ -160,34 +160,9 @@ def test_an_approver_that_says_neither_has_denied_and_the_model_is_told_why(answ
 def test_the_conditions_of_a_file_are_read_by_the_same_rule() -> None:
     """A file names the function; what it answers is judged in one place."""
     PAID.clear()
-    names = Registry()
-    names.tool(pay)
-    names.predicate(says(None))
-    graph = load(FILE, registry=names)
+    graph = desk("[{ask: pay, when: over_limit}, {allow: pay}]", pay, when=says(None))
 
     result = asyncio.run(graph.run(None, model=ScriptedModel([CALL, "done"]), prompt="go"))
 
     assert ([], ["pay"]) == (PAID, [one.name for one in result.pending])
     assert "found None" in result.warnings[0]
-
-
-FILE = """\
-graphloop: 1
-name: desk
-start: prepare_step
-tools: [pay]
-nodes:
-  prepare_step: {use: prepare_step}
-  model_call: {use: model_call}
-  gate: {use: gate, rules: [{ask: pay, when: over_limit}, {allow: pay}]}
-  execute: {use: execute}
-  append: {use: append}
-  stop_check: {use: stop_check, max_steps: 4}
-edges:
-  prepare_step: {ready: model_call, calls: gate, else: END}
-  model_call: {calls: gate, else: append}
-  gate: {settled: execute, else: append}
-  execute: {held: gate, else: append}
-  append: {answered_calls: stop_check, resend: stop_check, else: END}
-  stop_check: {go: prepare_step, else: END}
-"""

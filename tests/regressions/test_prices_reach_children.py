@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from graphloop import Agent, EndReason, ModelPrice, budget
-from graphloop.front.child import AgentTool
+from graphloop.front.sub_agents import AgentTool
 from graphloop.testing import ScriptedModel
 from graphloop.values import Reply
 

@@ -88,7 +88,7 @@ def assert_kept(result: RunResult[None], depth: int = 2) -> None:
     assert below
     for one in below:
         assert ["deploy"] == [offered.name for offered in one.setup.tools]
-        assert ["denied"] == [done.status for done in one.steps[0].tool_results]
+        assert ["denied"] == [done.status for done in one.record.steps[0].tool_results]
     assert "deploy" not in RAN
 
 

@@ -151,7 +151,7 @@ def test_a_child_run_has_no_tool_that_its_parent_s_rules_speak_of() -> None:
     )
 
     (child,) = result.children.values()
-    assert ["denied", "denied"] == [one.status for one in child.steps[0].tool_results]
+    assert ["denied", "denied"] == [one.status for one in child.record.steps[0].tool_results]
     assert ["test", "merge"] == RAN
 
 

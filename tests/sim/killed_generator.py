@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from graphloop.approvals import Approval
-from graphloop.drivers.asks import Pending
+from graphloop.drivers.pending import Pending
 from graphloop.providers.base import StreamItem
 from graphloop.stores.sqlite import SqliteStore
 from graphloop.values import ModelRequest, UserMessage

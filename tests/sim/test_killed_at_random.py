@@ -22,7 +22,7 @@ from typing import TypeAlias
 
 import pytest
 
-from graphloop.drivers.asks import ask_key
+from graphloop.drivers.pending import ask_key
 from graphloop.effects import AskHuman, CallTool, Effect
 from graphloop.events import Decided, Event, ToolReturned
 from graphloop.replay import replay, replay_steps
@@ -90,7 +90,7 @@ def server() -> ForkServerContext:
 async def histories(store: Store) -> dict[str, tuple[Message, ...]]:
     """Return what each run of a store has added to its conversation."""
     return {
-        run_id: tuple(replay(GRAPH, await store.load(run_id)).added)
+        run_id: tuple(replay(GRAPH, await store.load(run_id)).record.added)
         for run_id in await store.runs()
     }
 

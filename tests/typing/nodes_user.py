@@ -29,7 +29,7 @@ from graphloop import (
     with_agents,
 )
 from graphloop.asks import Answer, AskModel, AskPerson
-from graphloop.front.own_node import OwnNode
+from graphloop.front.node_decorator import OwnNode
 from graphloop.front.sub_graph import SubGraph
 from graphloop.nodes import Append, Child, PrepareStep
 from graphloop.outcomes import Answered, Outcome, Ready

@@ -22,8 +22,9 @@ from graphloop.allowance import (
     without_room,
 )
 from graphloop.effects import CallTool, Effect, StartRun
-from graphloop.run import EndReason, Queue, Run, Turn, evolve
+from graphloop.run import EndReason, Run, evolve
 from graphloop.spending import Budget, Spent
+from graphloop.turn import Queue, Turn
 from graphloop.values import ToolResult, Usage
 from tests.strategies import SETUP, call, fresh, spec
 

@@ -34,9 +34,11 @@ from graphloop.nodes import (
     Verify,
 )
 from graphloop.outcomes import Aborted, Accepted, Answered, Calls, Failed, Go, Outcome, Rejected
-from graphloop.run import Ending, EndReason, Turn, evolve
+from graphloop.run import Ending, EndReason, evolve
 from graphloop.spending import Budget, Spent
+from graphloop.turn import Turn
 from graphloop.values import Usage, UserMessage
+from tests.runs import changed
 from tests.strategies import SETUP, call, fresh, replied, reply, wrong
 
 
@@ -95,7 +97,7 @@ def test_a_run_out_of_budget_or_about_to_stop_tries_nothing() -> None:
 
     assert may_try_again(fresh())
     assert not may_try_again(spent)
-    assert not may_try_again(evolve(fresh(), stopping=""))
+    assert not may_try_again(changed(fresh(), stopping=""))
 
 
 def test_an_attempt_forgets_what_the_last_one_left_behind() -> None:
@@ -109,7 +111,7 @@ def test_an_attempt_forgets_what_the_last_one_left_behind() -> None:
 
     after = attempted(run, "n", 2, Critique("?"))
 
-    assert ({"n": 2}, None, 0) == (after.counts, after.ending, after.turn.fallbacks)
+    assert ({"n": 2}, None, 0) == (after.counters.by_node, after.ending, after.turn.fallbacks)
     assert (notes[1:], run.turn.reply) == (after.turn.notes, after.turn.reply)
     assert run.ending == attempted(run, "n", 0, None).ending
 

@@ -18,7 +18,8 @@ from graphloop.events import (
     Failure,
     ModelReplied,
 )
-from graphloop.run import Exchange, Run, evolve
+from graphloop.run import Run, evolve
+from graphloop.turn import Exchange
 from graphloop.values import Settings, SystemMessage, UserMessage
 from tests.strategies import QUESTION, call, fresh, reply, said
 
@@ -39,9 +40,9 @@ def heard(ask: Ask, event: Event, kind: type[Effect]) -> object:
     run, effect = asked(ask, kind)
     after = heard_back(run, event, effect)
     assert after is not None
-    assert after.dialogue is not None
-    (exchange,) = after.dialogue.exchanges
-    assert (ask, None) == (exchange.ask, after.dialogue.asked)
+    assert after.turn.dialogue is not None
+    (exchange,) = after.turn.dialogue.exchanges
+    assert (ask, None) == (exchange.ask, after.turn.dialogue.asked)
     return exchange.answer
 
 
@@ -96,8 +97,8 @@ def test_what_is_told_is_answered_at_once() -> None:
 
     assert None is effect
     assert UserMessage("listen", "node") == run.messages[-1]
-    assert run.dialogue is not None
-    assert (Exchange(Tell(UserMessage("listen"))),) == run.dialogue.exchanges
+    assert run.turn.dialogue is not None
+    assert (Exchange(Tell(UserMessage("listen"))),) == run.turn.dialogue.exchanges
 
 
 @pytest.mark.parametrize(
@@ -164,8 +165,8 @@ def test_an_approval_that_comes_too_late_is_a_no() -> None:
 
     assert 5.0 == effect.expires_at
     assert late is not None
-    assert late.dialogue is not None
-    assert PersonSaid(False, "The approval had expired.") == late.dialogue.exchanges[0].answer
+    assert late.turn.dialogue is not None
+    assert PersonSaid(False, "The approval had expired.") == late.turn.dialogue.exchanges[0].answer
 
 
 def test_asks_are_held_to_what_the_node_promises() -> None:

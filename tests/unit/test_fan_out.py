@@ -22,9 +22,11 @@ from graphloop.fan_out import LATE, FanOut, FanOutOutcome
 from graphloop.joins import BranchJoin, check_join
 from graphloop.node_protocol import Leave, Reaction, Wait
 from graphloop.outcomes import Aborted, Answered, Failed
-from graphloop.run import BranchRun, Ending, EndReason, Run, evolve
+from graphloop.run import Ending, EndReason, Run, evolve
 from graphloop.spending import Budget, Spent
+from graphloop.turn import BranchRun
 from graphloop.values import ResultStatus, Usage, UserMessage
+from tests.runs import changed
 from tests.strategies import QUESTION, SETUP, fresh, said
 
 SPENT = Spent(1, 2, Usage(10, 5), 0.5)
@@ -56,7 +58,7 @@ def told(one: FanOut, run: Run[None], event: Event) -> Reaction[None, FanOutOutc
     answered: Effect | None = run.pending.get(number)
     pending = {at: effect for at, effect in run.pending.items() if at != number}
     spent = run.spent + getattr(event, "spent", Spent())
-    run = evolve(run, pending=pending, unwanted=run.unwanted - {number}, spent=spent)
+    run = changed(run, pending=pending, spent=spent)
     return one.on(run, event, answered)
 
 
@@ -77,7 +79,7 @@ def played(one: FanOut, run: Run[None], events: Sequence[Event]) -> Reaction[Non
 def test_every_branch_reads_the_conversation_and_its_own_prompt() -> None:
     """And gets an equal share of what is left; what cannot be parted is the first one's."""
     setup = evolve(SETUP, budget=Budget(tokens=315, tool_calls=9))
-    begun = evolve(fresh(), setup=setup, spent=SPENT, steering=(UserMessage("now"),))
+    begun = changed(fresh(), setup=setup, spent=SPENT, steering=(UserMessage("now"),))
 
     run = waits(fan().start(begun, THREE))
 
@@ -88,7 +90,7 @@ def test_every_branch_reads_the_conversation_and_its_own_prompt() -> None:
     first, *rest = [one.budget for one in effects]
     assert Budget(tokens=100, tool_calls=3) == first
     assert [Budget(tokens=100, tool_calls=2)] * 2 == rest
-    assert (1, ()) == (run.turn.number, run.steering)
+    assert (1, ()) == (run.turn.number, run.inbox.steering)
 
 
 def test_a_branch_alone_reads_nothing_but_its_prompt() -> None:
@@ -139,7 +141,7 @@ def test_the_first_good_answer_stops_the_others() -> None:
     run = waits(told(one, run, ended(1, "broke", "error")))
 
     run = waits(told(one, run, ended(3, "z")))
-    assert frozenset({2}) == run.unwanted
+    assert frozenset({2}) == run.abandoned
 
     after, outcome = left(told(one, run, ended(2, "late")))
     assert Answered is outcome
@@ -167,7 +169,7 @@ def test_the_first_failure_fails_fast() -> None:
     run = waits(told(one, run, ended(1, "x")))
 
     run = waits(told(one, run, EffectFailed(1.0, 3, Failure("E", "m"), SPENT)))
-    assert frozenset({2}) == run.unwanted
+    assert frozenset({2}) == run.abandoned
 
     after, outcome = left(told(one, run, ended(2, "", "not_run")))
     assert Failed is outcome
@@ -182,7 +184,7 @@ def test_what_cannot_run_at_all_is_no_answer_of_a_branch(join: BranchJoin) -> No
 
     mistake = EffectFailed(1.0, 1, Failure("ConfigError", "there is no 'agent0'"), SPENT)
     run = waits(told(one, run, mistake))
-    assert (frozenset({2}), {2}) == (run.unwanted, {*run.pending})
+    assert (frozenset({2}), {2}) == (run.abandoned, {*run.pending})
 
     after, outcome = left(told(one, run, ended(2, "fine")))
     assert Failed is outcome
@@ -230,7 +232,7 @@ def test_a_majority_needs_no_more_votes_than_decide() -> None:
     run = waits(one.start(fresh(), THREE))
 
     run = waits(played(one, run, [ended(3, "yes"), ended(1, "Yes")]))
-    assert frozenset({2}) == run.unwanted
+    assert frozenset({2}) == run.abandoned
     after, _ = left(told(one, run, ended(2, "", "not_run")))
 
     assert after.turn.reply is not None

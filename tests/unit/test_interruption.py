@@ -7,9 +7,11 @@ import pytest
 from graphloop.effects import AskHuman, CallTool, Effect, StartRun
 from graphloop.events import Cancelled
 from graphloop.interruption import INTERRUPTED, STOPPED, interrupted
-from graphloop.run import EndReason, Turn, evolve
+from graphloop.run import EndReason, evolve
 from graphloop.spending import Spent
+from graphloop.turn import Turn
 from graphloop.values import ToolResult
+from tests.runs import changed
 from tests.strategies import call, fresh, spec
 
 FINE = ToolResult("c0.0", "", "read", "fine")
@@ -64,11 +66,11 @@ def test_an_agent_that_was_stopped_is_told_apart_from_a_tool() -> None:
 
 def test_nothing_is_pending_once_a_run_is_stopped() -> None:
     """The events that could answer it come too late."""
-    run = evolve(fresh(TURN), pending={4: CHILD}, unwanted=frozenset({4}), begun=frozenset({4}))
+    run = changed(fresh(TURN), pending={4: CHILD}, abandoned=True, started=frozenset({4}))
 
     stopped = interrupted(run, Cancelled(1.0, "enough"), Spent(seconds=2.0))
 
-    assert ({}, frozenset(), frozenset()) == (stopped.pending, stopped.unwanted, stopped.begun)
+    assert ({}, frozenset(), frozenset()) == (stopped.pending, stopped.abandoned, stopped.started)
     assert Spent(seconds=2.0, agent_calls=1) == stopped.spent
     assert stopped.ending is not None
     assert (EndReason.ABORTED, ("enough",)) == (stopped.ending.reason, stopped.ending.stopped_by)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from graphloop.errors import ConfigError
 from graphloop.joins import JOINS, REDUCERS, BranchJoin, Reducer, check_join, is_decided, joined
-from graphloop.run import BranchRun
+from graphloop.turn import BranchRun
 from graphloop.values import ResultStatus
 
 

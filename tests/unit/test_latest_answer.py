@@ -12,8 +12,10 @@ from graphloop.latest_answer import (
     sent_back,
     taken_further,
 )
-from graphloop.run import Ending, EndReason, Turn, evolve
+from graphloop.run import Ending, EndReason, evolve
+from graphloop.turn import Turn
 from graphloop.values import UserMessage
+from tests.runs import changed
 from tests.strategies import QUESTION, fresh, reply, said
 
 
@@ -27,7 +29,7 @@ def test_the_answer_at_hand_is_the_last_text_of_a_conversation_that_was_given() 
 
 def test_an_approved_text_is_the_answer_until_a_later_turn_answers() -> None:
     """The approval is about the turn that it was given after."""
-    approved = evolve(fresh(), turn=Turn(number=3), approved=(3, "EDITED"))
+    approved = changed(fresh(), turn=Turn(number=3), approved=(3, "EDITED"))
     replied = evolve(approved, turn=Turn(number=4, reply=reply("new")))
 
     assert ("EDITED", "EDITED") == (latest_answer(approved), answer_at_hand(approved))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from graphloop.run import Ending, EndReason, Turn, ended_by, evolve
+from graphloop.run import Ending, EndReason, ended_by, evolve
+from graphloop.turn import Turn
 from tests.strategies import call, fresh
 
 
@@ -23,7 +24,7 @@ def test_evolving_a_run_leaves_the_old_one_as_it_was() -> None:
 def test_two_new_runs_share_no_mapping() -> None:
     """A default that were shared would leak from run to run."""
     assert fresh().pending is not fresh().pending
-    assert fresh().tool_errors is not fresh().tool_errors
+    assert fresh().counters.tool_errors is not fresh().counters.tool_errors
 
 
 @pytest.mark.parametrize(

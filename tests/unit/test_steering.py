@@ -13,9 +13,10 @@ from graphloop.errors import IllegalEvent
 from graphloop.events import CallCheck, Setup, Steered
 from graphloop.history import History
 from graphloop.node_protocol import Wait
-from graphloop.run import EndReason, Measured, Run, Turn, Verdict, evolve
+from graphloop.run import EndReason, Measured, Run, evolve
 from graphloop.spending import Budget
 from graphloop.steering import hand_over, heard, steered, taken_up
+from graphloop.turn import Turn, Verdict
 from graphloop.values import (
     AssistantMessage,
     FinishReason,
@@ -27,6 +28,7 @@ from graphloop.values import (
     call_key,
 )
 from tests.property.test_contract_pairing import assert_paired
+from tests.runs import changed
 from tests.strategies import (
     QUESTION,
     SETUP,
@@ -132,7 +134,7 @@ def test_another_conversation_replaces_all_of_it() -> None:
     assert other == tuple(run.messages)
     assert run.turn.dropped
     assert ((), (), ()) == (run.turn.calls, run.turn.verdicts, run.turn.results)
-    assert Measured() == run.measured
+    assert Measured() == run.counters.measured
 
 
 def test_results_for_a_conversation_that_is_replaced_answer_nothing() -> None:
@@ -233,13 +235,13 @@ def test_results_in_another_order_find_their_calls() -> None:
 def test_what_was_said_meanwhile_is_heard_once() -> None:
     """At the end of the conversation, and as something new."""
     more = (UserMessage("one"), UserMessage("two"))
-    run = evolve(fresh(), steering=more)
+    run = changed(fresh(), steering=more)
 
     after = heard(run)
 
-    assert ((*QUESTION, *more), more) == (tuple(after.messages), tuple(after.added))
+    assert ((*QUESTION, *more), more) == (tuple(after.messages), tuple(after.record.added))
     assert after == heard(after)
-    assert () == after.steering
+    assert () == after.inbox.steering
 
 
 # What a caller may say at any hand-over, by the run that it sees.
@@ -332,7 +334,7 @@ def test_whatever_a_caller_does_the_history_stays_paired_and_the_bounds_hold(
     run = simulation.run
     assert not simulation.repeated
     assert run.spent.tool_calls <= 9
-    assert len(run.steps) <= 6
+    assert len(run.record.steps) <= 6
     assert run.setup.budget == Budget(tool_calls=9)
     if run.ended:
         assert_answered(tuple(run.messages))
@@ -439,9 +441,9 @@ def test_calls_of_a_turn_that_was_replaced_never_run() -> None:
 
     assert not simulation.executions
     assert [FinishReason.TOOL_CALLS, FinishReason.STOP] == [
-        one.finish_reason for one in simulation.run.steps
+        one.finish_reason for one in simulation.run.record.steps
     ]
-    assert all(not one.tool_calls for one in simulation.run.steps)
+    assert all(not one.tool_calls for one in simulation.run.record.steps)
 
 
 def test_calls_of_a_handed_in_conversation_run_before_the_model_is_asked() -> None:
@@ -454,8 +456,8 @@ def test_calls_of_a_handed_in_conversation_run_before_the_model_is_asked() -> No
     run = simulation.run
     assert ["c-1.1"] == list(simulation.executions)
     assert [*shown(messages), "tool:fine", "assistant:done"] == shown(tuple(run.messages))
-    assert ["tool:fine", "assistant:done"] == shown(tuple(run.added))
-    assert [0] == [step.index for step in run.steps]
+    assert ["tool:fine", "assistant:done"] == shown(tuple(run.record.added))
+    assert [0] == [step.index for step in run.record.steps]
     assert_answered(tuple(run.messages))
     assert isinstance(TWO.calls[0], ToolCall)
     assert isinstance(run.messages, History)

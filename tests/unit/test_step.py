@@ -33,11 +33,13 @@ from graphloop.graph import END, Graph
 from graphloop.node_protocol import Kind, Leave, Reaction, Wait
 from graphloop.nodes import StopCheck
 from graphloop.outcomes import Aborted, Done, Go, Outcome, Stop
-from graphloop.run import Ending, EndReason, Run, Turn, evolve
+from graphloop.run import Ending, EndReason, Run, evolve
 from graphloop.spending import Spent
 from graphloop.step import SETTLE_MAX, Step, begin, step
+from graphloop.turn import Turn
 from graphloop.values import ToolResult, Usage, UserMessage
 from tests.graphs import Place
+from tests.runs import changed
 from tests.strategies import QUESTION, call, loop, reply, setup, wrong
 
 STARTED = Started(1.0, "r", "g", QUESTION, Setup())
@@ -86,8 +88,8 @@ def test_a_run_begins_at_the_start_with_what_it_was_given() -> None:
     taken = begun(node)
 
     run = taken.run
-    assert ("r", "g", "wishing", 1) == (run.id, run.graph, run.node, run.seq)
-    assert (1.0, 1.0) == (run.at, run.started_at)
+    assert ("r", "wishing", 1) == (run.id, run.node, run.seq)
+    assert (1.0, 1.0) == (run.at, run.record.started_at)
     assert QUESTION == tuple(run.messages)
     assert (Invoke(1, "f"),) == taken.effects
     assert {1: Invoke(1, "f")} == run.pending
@@ -216,10 +218,6 @@ REACTIONS: list[tuple[Callable[[Run[None]], object], str]] = [
     (lambda run: Leave(run, wrong(Done)), r"by the class 'Done'.*`Leave\(run, Done\(\)\)`"),
     (lambda run: Leave(run, wrong("done")), "left by 'done', which is no outcome.*own: done"),
     (lambda _: Leave(wrong(None), Done()), "left with None in place of a run"),
-    (
-        lambda run: Wait(evolve(run, unwanted=frozenset({7})), (Invoke(run.next_effect, "f"),)),
-        "wants no answer of effect 7, which is no child run it waits for",
-    ),
 ]
 
 
@@ -254,12 +252,12 @@ def test_a_node_may_stay_for_the_rest_of_its_effects() -> None:
 
 
 @pytest.mark.parametrize("event", [ChildEnded(2.0, 1, "", "not_run"), Cancelled(2.0)])
-def test_a_child_that_nobody_wants_is_unwanted_until_it_has_ended(event: Event) -> None:
+def test_a_child_that_is_abandoned_stays_so_until_it_has_ended(event: Event) -> None:
     """A driver ends it; so does an abort of the run."""
     table = behind(Unruly(Wait))
     two: dict[int, Effect] = {at: StartRun(at, f"k.{at}", "a", "", ()) for at in (1, 2)}
     begun_run = begin(table, STARTED, None).run
-    run = evolve(begun_run, node="unruly", pending=two, unwanted=frozenset({1, 2}))
+    run = changed(begun_run, node="unruly", pending=two, abandoned=True)
     ending = Unruly(lambda run: Leave(run, Done()))
     if isinstance(event, Cancelled):
         table = behind(ending)
@@ -267,7 +265,7 @@ def test_a_child_that_nobody_wants_is_unwanted_until_it_has_ended(event: Event) 
     taken = step(table, run, event)
 
     left = frozenset[int]() if isinstance(event, Cancelled) else frozenset({2})
-    assert left == taken.run.unwanted
+    assert left == taken.run.abandoned
 
 
 def test_what_a_node_raises_comes_through_with_the_node_s_name() -> None:
@@ -361,11 +359,11 @@ def test_what_somebody_says_is_noted_where_it_belongs() -> None:
     note = UserMessage("wait")
 
     assert ((note,), ()) == (
-        noted(Queued(11.0, note)).steering,
-        noted(Queued(11.0, note)).follow_ups,
+        noted(Queued(11.0, note)).inbox.steering,
+        noted(Queued(11.0, note)).inbox.follow_ups,
     )
     later = noted(Queued(11.0, note, follow_up=True))
-    assert ((), (note,)) == (later.steering, later.follow_ups)
+    assert ((), (note,)) == (later.inbox.steering, later.inbox.follow_ups)
 
 
 def test_several_things_that_are_said_stay_in_their_order() -> None:
@@ -375,14 +373,14 @@ def test_several_things_that_are_said_stay_in_their_order() -> None:
     for text in ("one", "two"):
         run = step(table, run, Queued(11.0, UserMessage(text))).run
 
-    assert ["one", "two"] == [one.content for one in run.steering]
+    assert ["one", "two"] == [one.content for one in run.inbox.steering]
 
 
 def test_a_stop_after_the_step_voids_nothing() -> None:
     """The turn comes to its end, and the stop check finds the reason."""
     run = noted(Cancelled(11.0, "enough", after_step=True))
 
-    assert ("enough", None) == (run.stopping, run.ending)
+    assert ("enough", None) == (run.inbox.stopping, run.ending)
 
 
 def test_what_has_begun_is_known_until_it_is_answered() -> None:
@@ -391,10 +389,10 @@ def test_what_has_begun_is_known_until_it_is_answered() -> None:
     run = noted(Begun(11.0, (6, 1)), WORK, TOOL)
     again = step(table, run, Begun(11.0, (6,))).run
 
-    assert frozenset({1, 6}) == run.begun == again.begun
+    assert frozenset({1, 6}) == run.started == again.started
     stays = Graph[None]("g", staying := Staying(), {staying: {...: END}})
     answered = step(stays, evolve(run, node="staying"), ToolReturned(12.0, 6, "x")).run
-    assert frozenset({1}) == answered.begun
+    assert frozenset({1}) == answered.started
 
 
 def test_what_nobody_wished_for_cannot_begin() -> None:
@@ -540,11 +538,11 @@ def test_a_tool_that_had_begun_has_run_or_may_have(event: Event, expected: int) 
 
 def test_an_abort_tells_what_was_used_and_forgets_what_had_begun() -> None:
     """The reply that was cut is on the bill."""
-    run = evolve(idle(TOOL), begun=frozenset({6}))
+    run = changed(idle(TOOL), started=frozenset({6}))
 
     stopped = step(graph(Wishing(invoke, Aborted)), run, Cancelled(10.0, spent=SPENT)).run
 
-    assert (SPENT + Spent(tool_calls=1), frozenset[int]()) == (stopped.spent, stopped.begun)
+    assert (SPENT + Spent(tool_calls=1), frozenset[int]()) == (stopped.spent, stopped.started)
 
 
 @pytest.mark.parametrize(

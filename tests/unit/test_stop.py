@@ -14,7 +14,7 @@ from graphloop.stop import Condition, StopInfo
 from graphloop.values import Usage
 from tests.strategies import call, fresh, replied, reply, wrong
 
-STEP = Append().enter(replied(reply(call("read")))).run.steps[0]
+STEP = Append().enter(replied(reply(call("read")))).run.record.steps[0]
 INFO = StopInfo((STEP, STEP), Spent(2, 0, Usage(60, 40), 0.5), 10.0)
 
 
@@ -43,7 +43,7 @@ def test_a_condition_holds_from_its_number_on(condition: Condition, holds: bool,
 
 def test_only_the_latest_turn_counts_for_a_tool_call() -> None:
     """Otherwise no run could go on after the tool."""
-    other = Append().enter(replied(reply(call("write")))).run.steps[0]
+    other = Append().enter(replied(reply(call("write")))).run.record.steps[0]
 
     assert not stop.has_tool_call("read").holds(StopInfo((STEP, other), Spent(), 0.0))
 
@@ -123,4 +123,4 @@ def test_a_condition_is_told_the_run_s_own_seconds_of_work() -> None:
     """Waiting for people does not count, so a run is not stopped for who was asked slowly."""
     run = evolve(fresh(), at=1_000.0, spent=Spent(seconds=3.0))
 
-    assert StopInfo(run.steps, run.spent, 3.0) == StopInfo.of(run)
+    assert StopInfo(run.record.steps, run.spent, 3.0) == StopInfo.of(run)

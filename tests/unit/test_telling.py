@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from graphloop.run import Turn
 from graphloop.telling import told, unanswered
+from graphloop.turn import Turn
 from graphloop.values import SystemMessage, ToolResult, UserMessage
 from tests.strategies import QUESTION, call, fresh, reply, said
 
@@ -15,7 +15,7 @@ def test_words_come_at_the_end_of_the_conversation() -> None:
     run = told(fresh(), (NOTE, SystemMessage("be brief")))
 
     assert (*QUESTION, NOTE, SystemMessage("be brief")) == tuple(run.messages)
-    assert (NOTE, SystemMessage("be brief")) == tuple(run.added)
+    assert (NOTE, SystemMessage("be brief")) == tuple(run.record.added)
     assert fresh() == told(fresh(), ())
 
 

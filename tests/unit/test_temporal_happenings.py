@@ -8,7 +8,7 @@ from graphloop.effects import AskHuman, CallModel, CallTool, Effect, StartRun
 from graphloop.events import ChildEnded, Decided, EffectFailed, Event, Failure, ToolReturned
 from graphloop.history import History
 from graphloop.outcomes import Aborted, Outcome, Settled
-from graphloop.run import Run, Verdict, evolve
+from graphloop.run import Run, evolve
 from graphloop.temporal import at_most, never
 from graphloop.temporal.automata import Happening, approval_of, ran, returned
 from graphloop.temporal.monitor import Monitor, Wanted
@@ -21,6 +21,7 @@ from graphloop.temporal_happenings import (
     restrained,
     run_again,
 )
+from graphloop.turn import Verdict
 from graphloop.values import Message, ModelRequest, ToolResult
 from tests.strategies import QUESTION, call, replied, reply
 

@@ -49,7 +49,7 @@ def watched(
 
 def statuses(simulation: Simulation[None]) -> list[str]:
     """Return how the calls of all turns ended, in order."""
-    return [one.status for step in simulation.run.steps for one in step.tool_results]
+    return [one.status for step in simulation.run.record.steps for one in step.tool_results]
 
 
 @pytest.mark.parametrize("crash_after", [(), (2, 4), (3, 5, 6)])
@@ -61,7 +61,7 @@ def test_a_call_that_a_rule_forbids_is_denied_with_the_rule_named(
 
     done = watched(READ, batch, reply(call("read", "c")), crash_after=crash_after)
 
-    results = [one for step in done.run.steps for one in step.tool_results]
+    results = [one for step in done.run.record.steps for one in step.tool_results]
     assert ["ok", "denied", "denied"] == [one.status for one in results]
     assert "Tool call denied. Rule: tool:read at most once." == results[1].text
 
@@ -92,7 +92,7 @@ def test_a_call_that_may_have_run_does_not_run_again_against_a_rule() -> None:
     done = watched(READ, reply(call("read")), asks=True, human=human, outcome=unknown)
 
     assert ["unknown"] == statuses(done)
-    (result,) = done.run.steps[0].tool_results
+    (result,) = done.run.record.steps[0].tool_results
     assert result.text.endswith("it is not run again. Rule: tool:read at most once.")
     assert not any(one.unknown for one in asked)
     assert 1 == sum(isinstance(one, ToolReturned) for one in done.events)
@@ -115,12 +115,12 @@ def test_where_the_rules_stand_is_part_of_the_run() -> None:
     owing = watched(always_followed_by("tool:read", "tool:write"), reply(call("read")))
     kept = watched(rules, reply(call("read")))
 
-    assert 1 == len(owing.run.watch.owed)
-    assert ((), ()) == (kept.run.watch.owed, kept.run.watch.broken)
+    assert 1 == len(owing.run.watch.monitor.owed)
+    assert ((), ()) == (kept.run.watch.monitor.owed, kept.run.watch.monitor.broken)
 
 
 def test_a_run_without_rules_keeps_no_account() -> None:
     """It costs nothing."""
     done = watched(Rules(), reply(call("read")))
 
-    assert ((), frozenset()) == (done.run.watch.automata, done.run.counted)
+    assert ((), frozenset()) == (done.run.watch.monitor.automata, done.run.watch.counted)

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from graphloop.drivers.gates import answer_of
+from graphloop.drivers.callback_results import answer_of
 from graphloop.errors import ToolDefinitionError, ToolError
 from graphloop.tool_effects import (
     NOT_DONE,

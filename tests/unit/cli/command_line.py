@@ -81,6 +81,18 @@ def called(*arguments: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProc
     return subprocess.CompletedProcess(argv, status, out.getvalue(), err.getvalue())
 
 
+def here(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Do a command in this process and in its current directory."""
+    return called(*arguments, cwd=Path.cwd())
+
+
+def refused(*arguments: str | Path) -> str:
+    """Return the one sentence that tells a command's wrong usage; it does nothing else."""
+    done = here(*arguments)
+    assert (done.returncode, done.stdout) == (2, ""), (done.stdout, done.stderr)
+    return done.stderr
+
+
 def started(*arguments: str | Path, cwd: Path = ROOT) -> subprocess.Popen[str]:
     """Start `graphloop` and return the process, to be watched line by line."""
     return subprocess.Popen(

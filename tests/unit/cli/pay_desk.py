@@ -6,11 +6,10 @@ import asyncio
 import re
 from pathlib import Path
 
-from graphloop.cli.request import RunRequest
-from graphloop.cli.run import run
-from graphloop.cli.status import Status
+from graphloop.cli.errors import Status
 from graphloop.stores.opening import open_store
 from graphloop.stores.sqlite import SqliteStore
+from tests.unit.cli.command_line import here
 
 GATED = """
 from graphloop import Agent, tool
@@ -66,7 +65,7 @@ def make_desks(folder: Path) -> None:
 def parked(target: str = "pay", store: str = "runs.db") -> str:
     """Run a target of the current directory until it parks; return the run's id."""
     before = set(run_ids(store))
-    assert run(RunRequest(target=target, store=store)) is Status.PARKED
+    assert here("run", target, "--store", store).returncode == Status.PARKED
     (run_id,) = {one for one in run_ids(store) if "/" not in one} - before
     return run_id
 

@@ -1,261 +1,124 @@
-"""Decisions about gated calls."""
+"""Calls that are asked about while a run is driven: at a terminal, and by `--approve`."""
 
 from __future__ import annotations
 
-import asyncio
-import io
-import os
-import sys
-import threading
-from collections.abc import Iterator
+import signal
+from pathlib import Path
 
 import pytest
 
-from graphloop import Approval, Pending
-from graphloop.cli.approval import READER, UNKNOWN, approver, question, read_answer
-from graphloop.cli.plain import PlainScreen
-from graphloop.cli.request import Approve
-from graphloop.drivers.ports import LeftOpen
-from graphloop.effects import IN_WORDS
+from graphloop.cli.errors import Status
+from tests.unit.cli.command_line import ROOT, here
+from tests.unit.cli.pay_desk import TWO_CALLS
+from tests.unit.cli.terminal import CTRL_D, Terminal
 
-ASKED = "  allow it? y, n, e to edit the arguments, or the reason why not (Ctrl-D: no): "
-PAY = '{"type": "object", "properties": {"amount": {"type": "integer"}}, "required": ["amount"]}'
-PENDING = Pending("approval", "c0.0", "id", "pay", '{"amount": 5}', parameters=PAY)
-
-
-@pytest.fixture
-def typed(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    """Yield the end of a pipe whose other end is stdin."""
-    ours, theirs = os.pipe()
-    with os.fdopen(ours) as stdin:
-        monkeypatch.setattr(sys, "stdin", stdin)
-        yield theirs
-        os.close(theirs)
-
-
-def decision(mode: Approve | None, pending: Pending = PENDING) -> Approval:
-    decide = approver(mode, PlainScreen(io.StringIO()), interactive=True)
-    assert decide is not None
-
-    async def decided() -> Approval:
-        return await decide(pending)
-
-    return asyncio.run(decided())
+ALLOW = "allow it? y, n, e to edit the arguments, or the reason why not (Ctrl-D: no): "
+JSON = "arguments as JSON (empty: go back): "
 
 
 @pytest.mark.parametrize(
-    ("line", "expected"),
+    ("typed", "shown"),
     [
-        ("y\n", Approval(approved=True)),
-        (" YES \n", Approval(approved=True)),
-        ("n\n", Approval(approved=False)),
-        ("yes, but less\n", Approval(approved=False, reason="yes, but less")),
+        (" YES \n", "✓ pay(amount=5): 5 paid"),
+        ("yes, but less\n", "⊘ pay(amount=5): Tool call denied. Reason: yes, but less"),
+        (CTRL_D, "⊘ pay(amount=5): Tool call denied."),
     ],
 )
-def test_only_a_clear_yes_is_a_yes(line: str, expected: Approval) -> None:
-    """Everything else denies; the model is told the reason."""
-    assert read_answer(line) == expected
+def test_only_a_clear_yes_is_a_yes(typed: str, shown: str, pay_desk: Path) -> None:
+    """Everything else denies, Enter alone decides nothing; the model is told the reason."""
+    with Terminal("run", "pay", cwd=pay_desk) as terminal:
+        asked = terminal.until(ALLOW)
+        terminal.type("\n")
+        told = terminal.until(ALLOW)
+        terminal.type(typed)
+        assert terminal.end() == Status.OK
+
+    assert "? pay(amount=5)\n" in asked
+    assert "nothing was said, and nothing is decided" in told
+    assert shown in terminal.text
 
 
-def test_a_rule_decides_without_asking() -> None:
-    """`--approve` is for where nobody sits."""
-    assert decision(Approve.ALWAYS).approved
-    assert not decision(Approve.NEVER).approved
+def test_arguments_can_be_edited(pay_desk: Path) -> None:
+    """A typed edit must be what the tool takes; until it is, the question stands."""
+    with Terminal("run", "pay", cwd=pay_desk) as terminal:
+        for edit in ("[4]", "{no", "", '{"sum": 4}'):
+            terminal.until(ALLOW)
+            terminal.type("e\n")
+            terminal.until(JSON)
+            terminal.type(f"{edit}\n")
+        terminal.until(ALLOW)
+        terminal.type("Edit\n")
+        terminal.until(JSON)
+        terminal.type('{"amount": 4}\n')
+        assert terminal.end() == Status.OK
+
+    assert terminal.text.count('in place of {"amount": 5}') == 5
+    assert "expected the arguments as a JSON object, found '[4]'" in terminal.text
+    assert "'amount' is a required property" in terminal.text
+    assert "✓ pay(amount=4) (edited): 4 paid" in terminal.text
 
 
-@pytest.mark.parametrize("mode", [Approve.ASK, None])
-def test_nobody_to_ask_is_nobody_who_decides(mode: Approve | None) -> None:
-    """So the run parks, instead of taking silence for consent."""
-    assert approver(mode, PlainScreen(io.StringIO()), interactive=False) is None
+def test_the_end_of_input_leaves_a_question_of_a_kept_run_open(pay_desk: Path) -> None:
+    """It is also what a lost terminal gives, and is no denial."""
+    with Terminal("run", "pay", "--store", "runs.db", cwd=pay_desk) as terminal:
+        terminal.until("later): ")
+        terminal.type(CTRL_D)
+        assert terminal.end() == Status.PARKED
+
+    assert "graphloop approve " in terminal.text
+    assert not (pay_desk / "paid").exists()
 
 
-def test_the_answer_is_read_from_the_terminal(
-    typed: int, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The question goes to stderr, for stdout may be a pipe."""
-    os.write(typed, b"too much\n")
+def test_ctrl_c_ends_a_run_that_asks(pay_desk: Path) -> None:
+    """The run ends, and does not wait for the line."""
+    with Terminal("run", "pay", cwd=pay_desk) as terminal:
+        terminal.until(ALLOW)
+        terminal.process.send_signal(signal.SIGINT)
+        assert terminal.end() == Status.INTERRUPTED
 
-    assert decision(Approve.ASK) == Approval(approved=False, reason="too much")
-    assert capsys.readouterr() == (
-        "",
-        f"\n? pay(amount=5)\n{ASKED}",
-    )
+    assert "aborted (interrupted)" in terminal.text
+
+
+def test_two_questions_are_asked_one_after_the_other(pay_desk: Path) -> None:
+    """Two prompts at once could not be told apart."""
+    (pay_desk / "pay" / "script.yaml").write_text(TWO_CALLS, encoding="utf-8")
+    with Terminal("run", "pay", cwd=pay_desk) as terminal:
+        assert "? pay(amount=5)" in terminal.until(ALLOW)
+        terminal.type("y\n")
+        assert "? pay(amount=7)" in terminal.until(ALLOW)
+        terminal.type("n\n")
+        assert terminal.end() == Status.OK
+
+    assert (pay_desk / "paid").read_text(encoding="utf-8") == "5\n"
+
+
+def test_a_question_of_a_node_is_answered_in_words(desk: Path) -> None:
+    """A person who is asked which team it is for, and says so, has not declined."""
+    script = "- text: billing\n- text: 'no'\n- text: Done.\n"
+    (desk / "own.yaml").write_text(script, encoding="utf-8")
+    arguments = ("run", str(ROOT / "examples/asking"), "--script", "own.yaml")
+    with Terminal(*arguments, cwd=desk) as terminal:
+        terminal.until("your answer in words, or y, n (Ctrl-D: no): ")
+        terminal.type("tech team\n")
+        assert terminal.end() == Status.OK
+
+    assert "team='tech team'" in terminal.text
 
 
 @pytest.mark.parametrize(
-    ("line", "expected"),
+    ("approve", "line", "status"),
     [
-        ("tech team", Approval(approved=True, arguments='{"answer": "tech team"}')),
-        ("e", Approval(approved=True, arguments='{"answer": "e"}')),
-        ("yes", Approval(approved=True)),
-        ("n", Approval(approved=False)),
+        (("--approve", "always"), "✓ pay(amount=5): 5 paid", Status.OK),
+        (("--approve", "never"), "⊘ pay(amount=5): Tool call denied. Reason: --approve never", 0),
+        ((), "parked · 1 step · 15 tokens", Status.PARKED),
     ],
 )
-def test_a_question_of_a_node_is_answered_in_words(
-    line: str, expected: Approval, typed: int, capsys: pytest.CaptureFixture[str]
+@pytest.mark.usefixtures("pay_desk")
+def test_without_a_terminal_a_call_is_decided_by_option_or_parks(
+    approve: tuple[str, ...], line: str, status: Status
 ) -> None:
-    """Who is asked which team it is for, and says so, has not declined."""
-    asked = '{"question": "Which team?", "answer": ""}'
-    words = Pending("approval", "triage.2", "", "triage", asked, parameters=IN_WORDS, in_words=True)
-    os.write(typed, f"{line}\n".encode())
+    """Silence is no consent."""
+    done = here("run", "pay", *approve)
 
-    assert decision(Approve.ASK, words) == expected
-    assert capsys.readouterr().err.endswith("  your answer in words, or y, n (Ctrl-D: no): ")
-
-
-@pytest.mark.parametrize("line", ["e", "Edit"])
-def test_arguments_can_be_edited(line: str, typed: int, capsys: pytest.CaptureFixture[str]) -> None:
-    """What is typed must be what the tool takes; until it is, the question stands."""
-    decide = approver(Approve.ASK, PlainScreen(io.StringIO()), interactive=True)
-    assert decide is not None
-    answers = iter([line, "[4]", line, "{no", line, " ", line, '{"sum": 4}', line, '{"amount": 4}'])
-
-    async def edited() -> Approval:
-        asking = asyncio.ensure_future(decide(PENDING))
-        while not asking.done():
-            if capsys_ends_in_question():
-                os.write(typed, f"{next(answers)}\n".encode())
-            await asyncio.wait([asking], timeout=0)
-        return await asking
-
-    told = ""
-
-    def capsys_ends_in_question() -> bool:
-        nonlocal told
-        told += (new := capsys.readouterr().err)
-        return new.endswith(": ")
-
-    approval = asyncio.run(edited())
-
-    assert approval == Approval(approved=True, arguments='{"amount": 4}')
-    assert told.count(ASKED) == 5
-    assert told.count('  in place of {"amount": 5}\n  arguments as JSON (empty: go back): ') == 5
-    assert "expected the arguments as a JSON object, found '[4]'\n" in told
-    assert "found '{no': Expecting property name" in told
-    assert "'amount' is a required property" in told
-
-
-def test_the_end_of_input_in_the_middle_of_an_edit_denies(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """And ends the asking: nothing will ever be typed again."""
-    lines = iter(["e\n", ""])
-
-    async def line() -> str:
-        return next(lines)
-
-    monkeypatch.setattr("graphloop.cli.approval._line", line)
-
-    assert decision(Approve.ASK) == Approval(approved=False)
-
-
-def test_a_question_says_who_asks_and_what_may_have_happened() -> None:
-    """A call that may have run is approved differently, and so is one of an agent's agent."""
-    nested = Pending(
-        "approval", "c0.0/c1.0", "id", "pay", "{}", ("desk", "payer\x1b"), unknown=True
-    )
-
-    assert list(question(PENDING)) == ["", "? pay(amount=5)"]
-    assert list(question(nested)) == ["", "? desk > payer > pay()", f"  warning: {UNKNOWN}"]
-
-
-def test_always_is_no_answer_to_a_call_that_may_have_run() -> None:
-    """Whoever said it had calls in mind that have not happened."""
-    again = Pending("approval", "c0.0#7", "id", "pay", "{}", unknown=True)
-
-    assert not decision(Approve.ALWAYS, again).approved
-
-
-def test_a_call_that_may_have_run_cannot_be_edited_at_the_terminal(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Neither is it offered; who tries is told why, and asked again."""
-    again = Pending("approval", "c0.0#7", "id", "pay", "{}", unknown=True)
-    lines = iter(["e\n", "y\n"])
-
-    async def line() -> str:
-        return next(lines)
-
-    monkeypatch.setattr("graphloop.cli.approval._line", line)
-
-    assert decision(Approve.ASK, again) == Approval(approved=True)
-    told = capsys.readouterr().err
-    assert 2 == told.count("  run it again? y, n, or the reason why not (Ctrl-D: no): ")
-    assert "e to edit" not in told
-    assert "it may have run already, so its arguments cannot be edited" in told
-
-
-@pytest.mark.parametrize("in_words", [False, True])
-def test_enter_alone_decides_nothing(
-    in_words: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """It is pressed by accident, and what was denied is denied for good."""
-    lines = iter(["\n", "  \n", "y\n"])
-    asked = '{"question": "Which team?", "answer": ""}'
-    words = Pending("approval", "triage.2", "", "triage", asked, parameters=IN_WORDS, in_words=True)
-
-    async def line() -> str:
-        return next(lines)
-
-    monkeypatch.setattr("graphloop.cli.approval._line", line)
-
-    assert Approval(approved=True) == decision(Approve.ASK, words if in_words else PENDING)
-    assert 2 == capsys.readouterr().err.count("nothing was said, and nothing is decided")
-
-
-@pytest.mark.parametrize("lines", [[""], ["e\n", ""]])
-def test_the_end_of_input_leaves_a_question_of_a_kept_run_open(
-    lines: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """It is also what a lost terminal gives, and nobody has said no."""
-    left = iter(lines)
-
-    async def line() -> str:
-        return next(left)
-
-    monkeypatch.setattr("graphloop.cli.approval._line", line)
-    decide = approver(Approve.ASK, PlainScreen(io.StringIO()), interactive=True, kept=True)
-    assert decide is not None
-
-    async def decided() -> Approval:
-        return await decide(PENDING)
-
-    with pytest.raises(LeftOpen):
-        asyncio.run(decided())
-    assert "(Ctrl-D: decide later)" in capsys.readouterr().err
-
-
-def test_a_terminal_that_is_gone_is_the_end_of_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody would ever answer, and the run would wait for ever."""
-
-    def gone(descriptor: int, length: int) -> bytes:
-        raise OSError(5, "Input/output error")
-
-    ours, theirs = os.pipe()
-    os.close(theirs)
-    with os.fdopen(ours) as stdin:
-        monkeypatch.setattr(sys, "stdin", stdin)
-        monkeypatch.setattr(os, "read", gone)
-
-        assert Approval(approved=False) == decision(Approve.ASK)
-
-
-def test_a_question_can_be_left_unanswered(typed: int) -> None:
-    """Ctrl-C while the question stands must end the run, not wait for the line."""
-    decide = approver(Approve.ASK, PlainScreen(io.StringIO()), interactive=True)
-    assert decide is not None
-
-    async def left() -> bool:
-        asking = asyncio.ensure_future(decide(PENDING))
-        while READER not in {thread.name for thread in threading.enumerate()}:
-            await asyncio.wait([asking], timeout=0)
-        asking.cancel()
-        await asyncio.wait([asking])
-        return asking.cancelled()
-
-    assert asyncio.run(left())
-
-    os.write(typed, b"late\n")
-    for thread in threading.enumerate():
-        if thread.name == READER:
-            thread.join()
+    assert done.returncode == status
+    assert line in done.stdout.splitlines()

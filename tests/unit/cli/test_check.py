@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from graphloop.cli.check import check
-from graphloop.cli.status import Status
-from graphloop.errors import ConfigError
-from tests.unit.cli.command_line import called
+from graphloop.cli.errors import Status
+from tests.unit.cli.command_line import here, refused
+from tests.unit.cli.terminal import Terminal
 
 TABLE = """
 from graphloop import END, Graph
@@ -20,14 +19,6 @@ prepare = PrepareStep()
 other = PrepareStep("other")
 graph = Graph("g", prepare, {prepare: %s, other: {...: END}})
 """
-
-
-def test_a_sound_graph_is_status_0(capsys: pytest.CaptureFixture[str]) -> None:
-    """CI goes on."""
-    assert check("agent", as_json=False) is Status.OK
-    assert "no problem found" in capsys.readouterr().out
-
-
 UNKNOWN = """
 from graphloop import END, Graph
 from graphloop.nodes import Child
@@ -35,73 +26,6 @@ from graphloop.outcomes import Done
 child = Child("helper")
 graph = Graph("g", child, {child: {...: END}})
 """
-
-
-def test_a_graph_of_which_nothing_is_proven_is_not_told_to_be_fine(
-    desk: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Who reads the first line alone would take unknown for proven."""
-    (desk / "own.py").write_text(UNKNOWN, encoding="utf-8")
-
-    assert check("own.py", as_json=False) is Status.OK
-    first = capsys.readouterr().out.splitlines()[0]
-    assert "graph 'g': nothing is proven, and no problem found" == first
-
-
-def test_what_has_to_be_proven_is_a_failure_where_it_is_not(
-    desk: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """CI can ask for more than that nothing is known to be wrong."""
-    (desk / "own.py").write_text(UNKNOWN, encoding="utf-8")
-
-    assert check("agent", as_json=False, proven="GL2, GL3") is Status.OK
-    assert check("agent", as_json=False, proven="all") is Status.OK
-    assert check("own.py", as_json=True, proven="GL2,GL4") is Status.FAILED
-    told = capsys.readouterr().err
-    assert "not proven, and --proven says that it has to be: GL2, GL4\n" == told
-    with pytest.raises(ConfigError, match="GL99"):
-        check("agent", as_json=False, proven="GL99")
-
-
-def test_a_picture_on_stdout_has_the_report_beside_it(
-    desk: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """On stderr, so that the picture can be sent to a file; two of them go to no stdout."""
-    assert check("agent", as_json=False, draw="-.txt") is Status.OK
-    told = capsys.readouterr()
-
-    assert "├━━━ ready ━" in told.out
-    assert "graph 'agent': " not in told.out
-    assert "graph 'agent': " in told.err
-    for json_too, sarif in ((True, None), (False, "-.sarif")):
-        with pytest.raises(ConfigError, match="and --draw would both be printed"):
-            check("agent", as_json=json_too, sarif=sarif, draw="-.txt")
-    assert not [one for one in desk.iterdir() if one.name.startswith("-")]
-
-
-@pytest.mark.parametrize("file", ["c.scxml", "/proc/c.svg", "-.png"])
-def test_a_picture_that_cannot_be_is_wrong_usage(file: str) -> None:
-    """Status 1 would say that the graph is wrong."""
-    with pytest.raises(ConfigError):
-        check("agent", as_json=False, draw=file)
-
-
-@pytest.mark.parametrize(("row", "code"), [("{...: END}", "GL1"), ("{Ready: other}", "GL5")])
-def test_a_finding_is_status_1(
-    row: str, code: str, desk: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Whether it is a proof that fails or a table that cannot even be built."""
-    (desk / "own.py").write_text(TABLE % row, encoding="utf-8")
-
-    assert check("own.py", as_json=False) is Status.FAILED
-    assert f"error {code} at " in capsys.readouterr().out
-
-    assert check("own.py", as_json=True) is Status.FAILED
-    report = json.loads(capsys.readouterr().out)
-    assert (report["ok"], report["graph"]) == (False, "g")
-    assert code in {one["code"] for one in report["findings"]}
-
-
 FILE = """
 graphloop: 1
 name: react
@@ -124,8 +48,6 @@ edges:
 rules:
 - {never: %s, before: think}
 """
-
-
 REGISTERED = """
 from graphloop import Registry, load
 
@@ -140,25 +62,70 @@ graph = load("react.yaml", registry=own)
 """
 
 
-def test_the_tools_of_a_file_are_known_to_its_rules(
-    desk: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """By the words that a run takes; what is misspelt is told, for only a run could bring it."""
-    file = desk / "react.yaml"
+def told(*arguments: str, status: Status = Status.OK) -> str:
+    """Return what a check prints."""
+    done = here("check", *arguments)
+    assert done.returncode == status, done.stderr
+    return done.stdout
+
+
+def test_a_sound_graph_is_status_0() -> None:
+    """CI goes on."""
+    assert "no problem found" in told("agent")
+
+
+def test_what_has_to_be_proven_is_a_failure_where_it_is_not(desk: Path) -> None:
+    """CI can ask for more than that no fault is known; unknown is not told to be fine."""
+    (desk / "own.py").write_text(UNKNOWN, encoding="utf-8")
+
+    first = told("own.py").splitlines()[0]
+    assert "graph 'g': nothing is proven, and no problem found" == first
+    told("agent", "--proven", "GL2, GL3")
+    told("agent", "--proven", "all")
+    done = here("check", "own.py", "--json", "--proven", "GL2,GL4")
+    assert done.returncode == Status.FAILED
+    assert "--proven: expected GL2, GL4 to be proven, found no proof.\n" == done.stderr
+    assert "GL99" in refused("check", "agent", "--proven", "GL99")
+
+
+def test_a_picture_on_stdout_has_the_report_beside_it(desk: Path) -> None:
+    """On stderr, so that the picture can be sent to a file; two of them go to no stdout."""
+    done = here("check", "agent", "--draw", "-.txt")
+
+    assert "├━━━ ready ━" in done.stdout
+    assert "graph 'agent': " not in done.stdout
+    assert "graph 'agent': " in done.stderr
+    for other in (("--json",), ("--sarif", "-.sarif")):
+        assert "found both. Fix:" in refused("check", "agent", *other, "--draw", "-.txt")
+    for file in ("c.scxml", "/proc/c.svg", "-.png"):
+        refused("check", "agent", "--draw", file)
+    assert not list(desk.iterdir())
+
+
+@pytest.mark.parametrize(("row", "code"), [("{...: END}", "GL1"), ("{Ready: other}", "GL5")])
+def test_a_finding_is_status_1(row: str, code: str, desk: Path) -> None:
+    """Whether it is a proof that fails or a table that cannot even be built."""
+    (desk / "own.py").write_text(TABLE % row, encoding="utf-8")
+
+    assert f"error {code} at " in told("own.py", status=Status.FAILED)
+    report = json.loads(told("own.py", "--json", status=Status.FAILED))
+    assert (report["ok"], report["graph"]) == (False, "g")
+    assert code in {finding["code"] for finding in report["findings"]}
+
+
+def test_the_tools_of_a_file_are_known_to_its_rules(desk: Path) -> None:
+    """By the words that a run takes; a misspelt word is told, for only a run could bring it."""
     (desk / "react.py").write_text(REGISTERED, encoding="utf-8")
     for word in ("look_up", "'tool:look_up'"):
-        file.write_text(FILE % word, encoding="utf-8")
-        assert check("react.py", as_json=False) is Status.OK
-        assert "rule 'never tool:look_up before node:think'" in capsys.readouterr().out
+        (desk / "react.yaml").write_text(FILE % word, encoding="utf-8")
+        assert "rule 'never tool:look_up before node:think'" in told("react.py")
 
-    file.write_text(FILE % "'tool:look_upp'", encoding="utf-8")
-    assert check("react.py", as_json=False) is Status.OK
-    said = "A run has to bring the tool 'look_upp'. Did you mean 'look_up'?"
-    assert said in capsys.readouterr().out
+    (desk / "react.yaml").write_text(FILE % "'tool:look_upp'", encoding="utf-8")
+    assert "bring the tool 'look_upp'. Did you mean 'look_up'?" in told("react.py")
 
 
-def test_the_rules_of_an_agent_are_checked(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What its runs keep can be proven, or not, like what stands in a file."""
+def test_the_rules_of_an_agent_are_checked(desk: Path) -> None:
+    """What its runs keep can be proven, or not, like the rules of a file."""
     text = """
 from graphloop import Agent, tool
 from graphloop.temporal import never
@@ -173,53 +140,32 @@ agent = Agent(ScriptedModel(["x"]), tools=[look_up], rules=never("look_up", befo
 """
     (desk / "kept.py").write_text(text, encoding="utf-8")
 
-    assert check("kept.py", as_json=False) is Status.OK
-    assert "rule 'never tool:look_up before node:model_call'" in capsys.readouterr().out
+    assert "rule 'never tool:look_up before node:model_call'" in told("kept.py")
 
 
-def test_sarif_goes_to_a_file_or_to_standard_output(
-    desk: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_sarif_goes_to_a_file_or_to_standard_output(desk: Path) -> None:
     """A code host takes the file, a pipe the output."""
-    assert check("agent", as_json=False, sarif="out.sarif") is Status.OK
-    assert "no problem found" in capsys.readouterr().out
+    assert "no problem found" in told("agent", "--sarif", "out.sarif")
 
-    assert check("agent", as_json=False, sarif="-.sarif") is Status.OK
-    printed = json.loads(capsys.readouterr().out)
-    assert check("agent", as_json=False, sarif="-") is Status.OK
-    assert printed == json.loads(capsys.readouterr().out)
+    printed = json.loads(told("agent", "--sarif", "-.sarif"))
+    assert printed == json.loads(told("agent", "--sarif", "-"))
     assert printed == json.loads((desk / "out.sarif").read_text(encoding="utf-8"))
     assert printed["version"] == "2.1.0"
+    assert "cannot be written" in refused("check", "agent", "--sarif", "no/such.sarif")
 
 
-def test_a_file_that_cannot_be_written_is_an_error(desk: Path) -> None:
-    """Silence would be taken for a report."""
-    with pytest.raises(ConfigError, match="cannot be written"):
-        check("agent", as_json=False, sarif=str(desk / "no" / "such.sarif"))
-
-
-def test_a_file_with_a_name_behind_it_is_told_as_what_was_meant(desk: Path) -> None:
-    """`own.py:graph` is half a path and half a module."""
-    (desk / "own.py").write_text(TABLE % "{...: other}", encoding="utf-8")
-
-    with pytest.raises(ConfigError, match=r"own:graph, or own\.py for what it calls"):
-        check("own.py:graph", as_json=False)
-
-
-def test_a_function_that_takes_no_model_is_told_so(desk: Path) -> None:
-    """Not by the TypeError of a call that nobody wrote."""
-    (desk / "made.py").write_text("def factory(): ...\n", encoding="utf-8")
-
-    with pytest.raises(ConfigError, match=r"`def factory\(model\)`; found factory\(\)"):
-        check("made:factory", as_json=False)
-
-
-def test_a_rule_may_be_given(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_rule_may_be_given() -> None:
     """It is proven, or told with a way that breaks it."""
-    assert check("agent", as_json=False, rules=["{never: execute, before: gate}"]) is Status.OK
-    assert "proven GL12" in capsys.readouterr().out
-    assert check("agent", as_json=False, rules=["{never: execute}"]) is Status.FAILED
-    assert "error GL12" in capsys.readouterr().out
-    with pytest.raises(ConfigError, match="--rule 2"):
-        check("agent", as_json=False, rules=["{never: execute}", " "])
-    assert "--rule" in called("check", "agent", "--rule", "{nev: execute}").stderr
+    assert "proven GL12" in told("agent", "--rule", "{never: execute, before: gate}")
+    broken = told("agent", "--rule", "{never: execute}", status=Status.FAILED)
+    assert "error GL12" in broken
+    assert "--rule" in refused("check", "agent", "--rule", "{nev: execute}")
+
+
+def test_a_narrow_terminal_breaks_lines_between_words(desk: Path) -> None:
+    """A word that is broken in two is read twice."""
+    with Terminal("check", "agent", cwd=desk, columns=40) as terminal:
+        assert terminal.end() == Status.OK
+
+    assert max(map(len, terminal.text.splitlines())) <= 40
+    assert "a gate precedes each tool" in " ".join(terminal.text.split())

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from graphloop.cli.diff import diff
-from graphloop.cli.status import Status
-from graphloop.errors import ConfigError
-from tests.unit.cli.command_line import called
+from graphloop.cli.errors import Status
+from tests.unit.cli.command_line import here, refused
+from tests.unit.cli.terminal import Terminal
 
 GRAPH = """
 from graphloop.graph import Graph
@@ -40,28 +39,29 @@ def graphs(desk: Path) -> Path:
     return desk
 
 
+def told(*options: str, status: Status = Status.FAILED) -> str:
+    """Return what is told of the graph and what it became."""
+    done = here("diff", "old.py", "new.py", *options)
+    assert done.returncode == status, done.stderr
+    return done.stdout
+
+
 @pytest.mark.usefixtures("graphs")
-def test_a_graph_that_got_weaker_is_status_1(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_graph_that_got_weaker_is_status_1() -> None:
     """CI stops, and says why in one line."""
-    assert diff("old.py", "new.py", theme="light") is Status.FAILED
-    assert "weaker: `execute` becomes reachable without `gate`" in capsys.readouterr().out
+    assert "weaker: `execute` becomes reachable without `gate`" in told()
+    assert json.loads(told("--json"))["weaker"] is True
 
-    assert diff("new.py", "old.py", theme="light") is Status.OK
-    assert "stronger: `execute` is reached only after `gate`" in capsys.readouterr().out
-
-
-@pytest.mark.usefixtures("graphs")
-def test_it_is_told_as_json_too(capsys: pytest.CaptureFixture[str]) -> None:
-    """For a bot that comments on reviews."""
-    assert diff("old.py", "new.py", as_json=True, theme="light") is Status.FAILED
-    assert json.loads(capsys.readouterr().out)["weaker"] is True
+    back = here("diff", "new.py", "old.py")
+    assert back.returncode == Status.OK
+    assert "stronger: GL2 at node 'execute' is mended" in back.stdout
 
 
 def test_it_is_drawn_into_a_file(graphs: Path) -> None:
     """In either theme."""
-    diff("old.py", "new.py", output="light.dot", theme="light")
-    diff("old.py", "new.py", output="dark.dot", theme="dark")
-    light, dark = ((graphs / f"{one}.dot").read_text(encoding="utf-8") for one in ("light", "dark"))
+    for theme in ("light", "dark"):
+        told("-o", f"{theme}.dot", "--theme", theme)
+    light, dark = ((graphs / f"{name}.dot").read_text("utf-8") for name in ("light", "dark"))
 
     assert "calls (was gate) [2]" in light
     assert "calls (was gate) [2]" in dark
@@ -69,76 +69,28 @@ def test_it_is_drawn_into_a_file(graphs: Path) -> None:
 
 
 @pytest.mark.usefixtures("graphs")
-def test_what_cannot_work_is_refused() -> None:
-    """Before anything is loaded."""
-    with pytest.raises(ConfigError, match="light or dark, found 'drak'"):
-        diff("old.py", "new.py", theme="drak")
-    with pytest.raises(ConfigError, match="AFTER"):
-        diff("old.py", " ", theme="light")
-
-
-def test_a_rule_may_be_given(graphs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_rule_may_be_given() -> None:
     """Decided on both graphs, as `check` would decide it on each."""
     rule = "{never: execute, before: gate}"
-    diff("old.py", "new.py", rules=[rule])
-    told = capsys.readouterr().out
 
-    assert "without `gate`: the rule 'never execute before gate' was p" in told
-    diff("old.py", "new.py")
-    assert "the rule" not in capsys.readouterr().out
-    with pytest.raises(ConfigError, match="--rule"):
-        diff("old.py", "new.py", rules=["{nev: execute}"])
-    with pytest.raises(ConfigError, match="--rule 2"):
-        diff("old.py", "new.py", rules=[rule, " "])
-    shown = called("diff", "old.py", "new.py", "--rule", rule, cwd=graphs)
-    assert "never execute before gate" in shown.stdout
+    assert "the rule 'never execute before gate' can be broken" in told("--rule", rule)
+    assert "the rule" not in told()
+    assert "--rule" in refused("diff", "old.py", "new.py", "--rule", "{nev: execute}")
+    assert "nosuch" in refused("diff", "old.py", "new.py", "--rule", "{never: nosuch}")
 
 
-@pytest.mark.usefixtures("graphs")
-def test_a_rule_that_means_nothing_in_either_graph_is_refused() -> None:
-    """It would guard nothing, and every change would pass."""
-    with pytest.raises(ConfigError, match="nosuch"):
-        diff("old.py", "new.py", theme="light", rules=["{never: nosuch}"])
-
-
-def test_a_change_is_seen_from_far_and_from_near(graphs: Path) -> None:
-    """At the levels of `draw`; without a picture there is nothing to see."""
-    for level in ("phase", "detail"):
-        assert (
-            1
-            == called(
-                *("diff", "old.py", "new.py", "-o", f"{level}.txt", "--level", level), cwd=graphs
-            ).returncode
-        )
-    far, near = ((graphs / f"{one}.txt").read_text("utf-8") for one in ("phase", "detail"))
-
-    assert "┊   prepare_step, compact, extend" in far
-    assert "calls (was gate)" in far
-    assert "calls (gone)" in far
-    assert "┊   asks a model once at most" in near
-    with pytest.raises(ConfigError, match="--level would have no effect"):
-        diff("old.py", "new.py", level="phase")
-    with pytest.raises(ConfigError, match="phase, node, detail"):
-        diff("old.py", "new.py", output="a.txt", level="far")
-
-
-def test_a_picture_on_stdout_has_the_difference_beside_it(
-    graphs: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_picture_on_stdout_has_the_difference_beside_it(graphs: Path) -> None:
     """On stderr, so that the picture can be sent to a file."""
-    assert diff("old.py", "new.py", output="-.dot") is Status.FAILED
-    told = capsys.readouterr()
+    done = here("diff", "old.py", "new.py", "-o", "-.dot")
 
-    assert told.out.startswith("digraph")
-    assert ": weaker\n" in told.err
-    with pytest.raises(ConfigError, match="--json and -o would both"):
-        diff("old.py", "new.py", output="-", as_json=True)
-    with pytest.raises(ConfigError, match="-o to name a file"):
-        diff("old.py", "new.py", output="-.scxml")
-    assert not [one for one in graphs.iterdir() if one.name.startswith("-")]
+    assert done.stdout.startswith("digraph")
+    assert ": weaker\n" in done.stderr
+    assert "--json and -o: expected one" in refused("diff", "old.py", "new.py", "-o-", "--json")
+    assert "-o: expected a file" in refused("diff", "old.py", "new.py", "-o", "-.scxml")
+    assert not [file for file in graphs.iterdir() if file.name.startswith("-")]
 
 
-def test_temporal_rules_are_compared(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_temporal_rules_are_compared(desk: Path) -> None:
     """Those of an agent are among its options."""
     agent = """
 from graphloop import Agent
@@ -147,10 +99,18 @@ from graphloop.temporal import never
 def build(model):
     return Agent(model, rules=never("execute", before="gate")%s)
 """
-    (desk / "one.py").write_text(agent % "", encoding="utf-8")
-    (desk / "two.py").write_text(agent % " & never('compact')", encoding="utf-8")
+    (desk / "old.py").write_text(agent % "", encoding="utf-8")
+    (desk / "new.py").write_text(agent % " & never('compact')", encoding="utf-8")
 
-    assert diff("one.py", "two.py", theme="light") is Status.OK
-    assert "changed: the rule 'never compact' is new, and can be broken" in capsys.readouterr().out
-    diff("two.py", "one.py", theme="light")
-    assert "- rule never compact" in capsys.readouterr().out
+    new = told(status=Status.OK)
+    assert "changed: the rule 'never compact' can be broken and is new" in new
+    assert "weaker: the rule 'never compact' is removed" in here("diff", "new.py", "old.py").stdout
+
+
+def test_a_narrow_terminal_breaks_lines_between_words(graphs: Path) -> None:
+    """A word that is broken in two is read twice."""
+    with Terminal("diff", "old.py", "new.py", cwd=graphs, columns=40) as terminal:
+        assert terminal.end() == Status.FAILED
+
+    assert max(map(len, terminal.text.splitlines())) <= 40
+    assert "`execute` becomes reachable without `gate`" in " ".join(terminal.text.split())

@@ -10,17 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from graphloop.cli.request import Approve, ResumeRequest, RunRequest
-from graphloop.cli.resume import resume
-from graphloop.cli.run import run
-from graphloop.cli.status import Status
-from graphloop.errors import ConfigError, StoreError
+from graphloop.cli.errors import Status
 from graphloop.events import Cancelled
 from graphloop.stores.jsonl import JsonlStore
 from graphloop.testing import ScriptedModel
-from tests.unit.cli.command_line import graphloop, started
+from tests.unit.cli.command_line import graphloop, here, refused, started
 from tests.unit.cli.pay_desk import GATED, parked, run_ids
 
+STORE = ("--store", "runs.db")
 HANGING = """
 import asyncio
 from graphloop import Agent, tool
@@ -71,80 +68,73 @@ def test_a_run_parks_is_approved_and_goes_on_in_three_processes(pay_desk: Path) 
 
 
 @pytest.mark.usefixtures("pay_desk")
-def test_what_nobody_has_answered_parks_again(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_call_without_an_answer_parks_again() -> None:
     """There is no terminal here; the lines say once more how to go on."""
     run_id = parked()
-    capsys.readouterr()
 
-    assert resume(ResumeRequest(run=run_id, store="runs.db", max_steps=3)) is Status.PARKED
+    done = here("resume", run_id, "--max-steps", "3", *STORE)
 
-    told = capsys.readouterr().err
-    assert f"  graphloop approve {run_id} c0.0 --store runs.db\n" in told
-    assert f"  graphloop resume {run_id} --store runs.db\n" in told
+    assert done.returncode == Status.PARKED
+    assert f"  graphloop approve {run_id} c0.0 --store runs.db\n" in done.stderr
+    assert f"  graphloop resume {run_id} --store runs.db\n" in done.stderr
 
 
 @pytest.mark.usefixtures("pay_desk")
-def test_a_rule_can_answer_what_is_open(capsys: pytest.CaptureFixture[str]) -> None:
-    """The only way for a directory of JSON lines where nobody sits at a terminal."""
+def test_an_option_can_answer_an_open_call() -> None:
+    """The only way for a directory of JSON lines without a terminal."""
     run_id = parked(store="runs")
 
-    status = resume(ResumeRequest(run=run_id, store="runs", target="pay", approve=Approve.ALWAYS))
+    done = here("resume", run_id, "--store", "runs", "--target", "pay", "--approve", "always")
 
-    assert status is Status.OK
-    assert "✓ pay(amount=5): 5 paid\nDone.\n" in capsys.readouterr().out
+    assert done.returncode == Status.OK
+    assert "✓ pay(amount=5): 5 paid\nDone.\n" in done.stdout
 
 
 @pytest.mark.usefixtures("pay_desk")
-def test_a_run_that_is_over_tells_how_it_ended(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_that_is_over_tells_how_it_ended() -> None:
     """And what it answered; nothing is asked or run again."""
-    run(RunRequest(target="pay", store="runs.db", approve=Approve.ALWAYS))
+    here("run", "pay", "--approve", "always", *STORE)
     (run_id,) = run_ids("runs.db")
-    capsys.readouterr()
 
-    assert resume(ResumeRequest(run=run_id, store="runs.db")) is Status.OK
+    done = here("resume", run_id, *STORE)
 
-    assert capsys.readouterr().out.startswith("Done.\ncompleted · 2 steps · ")
+    assert done.returncode == Status.OK
+    assert done.stdout.startswith("Done.\ncompleted · 2 steps · ")
     assert Path("paid").read_text(encoding="utf-8") == "5\n"
 
 
 @pytest.mark.usefixtures("pay_desk")
-def test_a_child_goes_on_with_its_root() -> None:
-    """By itself it would end, and nobody would hear of it."""
+def test_what_cannot_take_effect_is_refused() -> None:
+    """A child goes on with its root, and a ready agent has its model."""
     run_id = parked("team")
 
-    with pytest.raises(ConfigError, match=f"goes on with it: graphloop resume {run_id}"):
-        resume(ResumeRequest(run=f"{run_id}/c0.0", store="runs.db"))
+    child = refused("resume", f"{run_id}/c0.0", *STORE)
+    assert f"goes on with it. Fix: graphloop resume {run_id}" in child
+    url = refused("resume", run_id, "--base-url", "http://localhost", *STORE)
+    assert "--base-url would have no effect" in url
 
 
-def test_a_graph_goes_on_with_its_tools(pay_desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_graph_goes_on_with_its_tools(pay_desk: Path) -> None:
     """A topology of one's own parks as an agent does."""
     (pay_desk / "pay" / "agent.py").write_text(GRAPH, encoding="utf-8")
     run_id = parked()
 
-    with pytest.raises(ConfigError, match="--max-steps would have no effect: the bound of graph"):
-        resume(ResumeRequest(run=run_id, store="runs.db", max_steps=3))
-    status = resume(ResumeRequest(run=run_id, store="runs.db", approve=Approve.ALWAYS))
+    steps = refused("resume", run_id, "--max-steps", "3", *STORE)
+    done = here("resume", run_id, "--approve", "always", *STORE)
 
-    assert status is Status.OK
-    assert "✓ pay(amount=5): 5 paid\nDone.\n" in capsys.readouterr().out
-
-
-@pytest.mark.usefixtures("pay_desk")
-def test_a_model_that_would_have_no_effect_is_refused() -> None:
-    """A ready agent has its own."""
-    with pytest.raises(ConfigError, match="--base-url would have no effect"):
-        resume(ResumeRequest(run=parked("team"), store="runs.db", base_url="http://localhost"))
+    assert "--max-steps would have no effect: the stop node of graph 'desk' bounds it" in steps
+    assert done.returncode == Status.OK
+    assert "✓ pay(amount=5): 5 paid\nDone.\n" in done.stdout
 
 
 def test_a_bare_question_goes_on_with_the_model_it_was_put_to(
-    desk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    desk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The journal tells the model, and the store that it was the standard loop."""
     (desk / "own.yaml").write_text("- text: Hi.\n", encoding="utf-8")
-    run(RunRequest(target="Hello there", script="own.yaml", store="runs.db"))
+    here("run", "Hello there", "--script", "own.yaml", *STORE)
     (run_id,) = run_ids("runs.db")
-    fork = graphloop("fork", run_id, "--at", "1", "--as", "f", "--store", "runs.db", cwd=desk)
-    assert fork.returncode == Status.OK
+    here("fork", run_id, "--at", "1", "--as", "f", *STORE)
     reached: list[str] = []
 
     def served(model: str, *, base_url: str | None, **_: object) -> ScriptedModel:
@@ -152,25 +142,21 @@ def test_a_bare_question_goes_on_with_the_model_it_was_put_to(
         return ScriptedModel(["Served."], label=model)
 
     monkeypatch.setattr("graphloop.cli.resume.resolve", served)
-    capsys.readouterr()
 
-    assert resume(ResumeRequest(run="f", store="runs.db", base_url="http://x")) is Status.OK
+    done = here("resume", "f", "--base-url", "http://x", *STORE)
+
     assert reached == [f"script:{desk / 'own.yaml'} at http://x"]
-    assert capsys.readouterr().out.startswith("Served.\ncompleted · 1 step")
+    assert done.stdout.startswith("Served.\ncompleted · 1 step")
 
 
-def test_a_files_own_approver_is_not_replaced_unasked(
-    pay_desk: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Whoever wrote the agent has decided who decides; an explicit option still wins."""
+def test_a_files_own_approver_is_not_replaced_unasked(pay_desk: Path) -> None:
+    """The agent's author has chosen what decides; an explicit option still wins."""
     first, second = parked(), parked()
     own = GATED.replace("tools=[pay]", "tools=[pay], approve_tool_call=lambda pending: True")
     (pay_desk / "pay" / "agent.py").write_text(own, encoding="utf-8")
 
-    resume(ResumeRequest(run=first, store="runs.db"))
-    assert "✓ pay(amount=5): 5 paid" in capsys.readouterr().out
-    resume(ResumeRequest(run=second, store="runs.db", approve=Approve.NEVER))
-    assert "⊘ pay(amount=5)" in capsys.readouterr().out
+    assert "✓ pay(amount=5): 5 paid" in here("resume", first, *STORE).stdout
+    assert "⊘ pay(amount=5)" in here("resume", second, "--approve", "never", *STORE).stdout
 
 
 @pytest.mark.usefixtures("pay_desk")
@@ -182,8 +168,9 @@ def test_a_journal_that_does_not_begin_is_damaged() -> None:
 
     asyncio.run(written())
 
-    with pytest.raises(StoreError, match="begins with Started, found Cancelled"):
-        resume(ResumeRequest(run="r", store="runs", target="pay"))
+    done = here("resume", "r", "--store", "runs", "--target", "pay")
+    assert done.returncode == Status.FAILED
+    assert "begins with Started, found Cancelled" in done.stderr
 
 
 TOPOLOGY = """
@@ -262,7 +249,7 @@ def test_the_commands_that_are_printed_work_as_they_stand(pay_desk: Path) -> Non
     assert ("", Status.OK) == (again.stderr, again.returncode)
 
 
-def test_ctrl_c_ends_a_run_that_was_taken_up(pay_desk: Path) -> None:
+def test_ctrl_c_ends_a_run_that_was_resumed(pay_desk: Path) -> None:
     """As it ends a new one: every call is answered, and the store says how it stands."""
     (pay_desk / "pay" / "agent.py").write_text(HANGING, encoding="utf-8")
     script = "- calls: [{name: hang, arguments: {number: 1}}]\n"

@@ -4,25 +4,41 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from graphloop import Agent, EndReason, RunResult, Tool, ToolError
-from graphloop.drivers import children
-from graphloop.drivers.aio import AsyncDriver
-from graphloop.drivers.caller import Caller
-from graphloop.drivers.children import Nested, Resumption, child_ended, journaled
-from graphloop.drivers.ports import Ports
+from graphloop.drivers import recorder
+from graphloop.drivers.cancellation import CancelScope
+from graphloop.drivers.children import ChildDriver, ChildRuns, child_ended
+from graphloop.drivers.driver import AsyncDriver
+from graphloop.drivers.in_flight import Item
+from graphloop.drivers.performer import Performer
+from graphloop.drivers.ports import (
+    ChildRun,
+    Nested,
+    Parked,
+    Ports,
+    Resumption,
+)
+from graphloop.drivers.recorder import journaled
+from graphloop.effects import StartRun
 from graphloop.errors import StoreError
-from graphloop.events import Cancelled, ChildEnded, Event, Failure, Started
+from graphloop.events import Cancelled, ChildEnded, EffectFailed, Event, Failure, Started
 from graphloop.history import History
 from graphloop.providers.base import TextDelta
 from graphloop.providers.script import Entry
-from graphloop.run import Ending, Run, Spent, StepResult, evolve
+from graphloop.run import Ending, Run, evolve
+from graphloop.spending import Spent
 from graphloop.step import Step
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
+from graphloop.turn import StepResult
 from graphloop.values import FinishReason, Usage
+from tests.agent_tree import Ledger, Plans, batch, tree
+from tests.runs import changed
 from tests.strategies import QUESTION, call, fresh, reply
 
 
@@ -95,7 +111,7 @@ def test_only_an_end_that_was_wished_for_makes_the_last_turn_an_answer(
     reason: EndReason, last: str, status: str
 ) -> None:
     """And never a turn before it: that was said before the work was done."""
-    run: Run[None] = evolve(
+    run: Run[None] = changed(
         fresh(),
         steps=History([step_of(0, "All is done."), step_of(1, last)]),
         ending=Ending(reason),
@@ -207,7 +223,7 @@ def test_a_failing_tool_of_a_child_is_the_child_s_own_matter() -> None:
     (answer,) = result.steps[0].tool_results
     assert ("it is broken", "ok") == (answer.content, answer.status)
     assert ["error"] == [
-        one.status for one in result.children[f"{result.run_id}/c0.0"].steps[0].tool_results
+        one.status for one in result.children[f"{result.run_id}/c0.0"].record.steps[0].tool_results
     ]
 
 
@@ -234,11 +250,13 @@ class Gate:
         return ()
 
 
-async def journaling(store: Gate, caller: Caller | None = None) -> asyncio.CancelledError | None:
+async def journaling(
+    store: Gate, caller: CancelScope | None = None
+) -> asyncio.CancelledError | None:
     """Journal an event of a run at the top; of a child, where somebody else is the caller."""
     if caller is None:
-        caller = Caller()
-        caller.enters()
+        caller = CancelScope()
+        caller.enter()
     return await journaled(store, ("r", 7), Cancelled(0.0), caller)
 
 
@@ -247,7 +265,7 @@ async def cancelled_in_append(
 ) -> tuple[asyncio.CancelledError | None, list[int]]:
     """Cancel, twice, who journals an event; return what it hears, and what is kept by then."""
     store = Gate()
-    task = asyncio.create_task(journaling(store, Caller() if child else None))
+    task = asyncio.create_task(journaling(store, CancelScope() if child else None))
     await store.began.wait()
     for _ in range(2):
         task.cancel()
@@ -284,7 +302,7 @@ def test_the_run_at_the_top_can_be_cancelled_while_it_journals() -> None:
 
 def test_a_store_that_hangs_is_waited_for_a_while_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever cancels once, as a time limit does, gets away too; what was kept, nobody knows."""
-    monkeypatch.setattr(children, "GRACE_S", 0.01)
+    monkeypatch.setattr(recorder, "GRACE_S", 0.01)
 
     async def scenario() -> tuple[bool, list[int]]:
         store = Gate()
@@ -321,7 +339,7 @@ def test_an_error_of_the_store_reaches_a_child_that_nobody_cancels() -> None:
     async def refused() -> None:
         store = Gate()
         store.end.set_exception(StoreError("full"))
-        await journaling(store, Caller())
+        await journaling(store, CancelScope())
 
     with pytest.raises(StoreError, match="full"):
         asyncio.run(refused())
@@ -333,7 +351,7 @@ def test_an_append_that_its_store_cancelled_is_an_error_of_the_store() -> None:
     async def cancelled() -> None:
         store = Gate()
         store.end.cancel()
-        await journaling(store, Caller())
+        await journaling(store, CancelScope())
 
     with pytest.raises(StoreError, match=r"event 7 of run 'r' .*cancelled from inside"):
         asyncio.run(cancelled())
@@ -343,10 +361,89 @@ def test_whoever_is_going_waits_a_while_only_for_what_is_still_to_be_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nobody cancels them a second time: the store is told apart from one that has refused."""
-    monkeypatch.setattr(children, "GRACE_S", 0.01)
+    monkeypatch.setattr(recorder, "GRACE_S", 0.01)
 
     async def going() -> None:
-        await journaled(Gate(), ("r", 7), Cancelled(0.0), Caller(), going=True)
+        await journaled(Gate(), ("r", 7), Cancelled(0.0), CancelScope(), leaving=True)
 
     with pytest.raises(StoreError, match=r"has not kept event 7 of run 'r' within 0\.01 s"):
         asyncio.run(going())
+
+
+PARKING: Plans = {"go": [batch("kid")], "kid": [batch("client")]}
+STOPPED = Cancelled(9.0, "enough")
+
+
+def driver_of(child: ChildRun[Any], state: object) -> ChildDriver:
+    """Return a driver as the driver of a run makes those of its children."""
+    return AsyncDriver(child.graph, child.ports, state)
+
+
+def runs_below(ports: Ports[None]) -> ChildRuns:
+    """Return the children of a run in this world."""
+    return ChildRuns(ports, Performer(ports), driver_of)
+
+
+async def parked() -> tuple[Ports[None], Run[None], StartRun, Run[Any]]:
+    """Return a run that waits for a child, in its world: the wish, and the child as it stands."""
+    runner = tree(Ledger(), PARKING)._runner  # pyright: ignore[reportPrivateUsage]
+    ports = runner.ports(MemoryStore())
+    driver: AsyncDriver[None] = AsyncDriver(runner.graph, ports, None)
+    async for _ in driver.start(Started(0.0, "r", "agent", QUESTION, runner.setup)):
+        pass
+    assert driver.run is not None
+    (effect,) = driver.run.pending.values()
+    assert isinstance(effect, StartRun)
+    return ports, driver.run, effect, driver.descendants["r/c0.0"]
+
+
+def test_a_child_is_seen_until_it_parks_and_then_known() -> None:
+    """It is begun where nobody has begun it, and taken up by the driver that has."""
+
+    async def scenario() -> tuple[list[Item], list[Item], list[str]]:
+        ports, run, effect, _ = await parked()
+        below = runs_below(replace(ports, store=MemoryStore()))
+        assert {} == below.descendants
+        begun: list[Item] = [one async for one in below.drive(effect, run)]
+        again: list[Item] = [one async for one in below.drive(effect, run)]
+        return begun, again, [*below.descendants]
+
+    begun, again, known = asyncio.run(scenario())
+
+    assert {Nested} == {type(one) for one in begun[:-1]}
+    assert isinstance(begun[-1], Parked)
+    assert begun[-1] == again[-1]
+    assert len(again) < len(begun)
+    assert ["r/c0.0"] == known
+
+
+def test_a_child_that_cannot_be_opened_has_failed() -> None:
+    """It is the run's to handle, not the driver's."""
+
+    async def scenario() -> list[object]:
+        ports, run, effect, _ = await parked()
+        below = runs_below(replace(ports, children={}))
+        return [one async for one in below.drive(effect, run)]
+
+    (failed,) = asyncio.run(scenario())
+
+    assert isinstance(failed, EffectFailed)
+    assert "kid" in failed.failure.message
+
+
+def test_a_child_of_another_process_is_ended_and_paid_for() -> None:
+    """And one that nobody knows has not begun: there is nothing to end, and nothing to pay."""
+
+    async def scenario() -> tuple[Spent, Spent, Spent, bool]:
+        ports, run, effect, child = await parked()
+        below = runs_below(ports)
+        nothing = await below.end(effect, run, STOPPED, unless_busy=True)
+        below.known = {effect.key: Resumption(child)}
+        spent = await below.end(effect, run, STOPPED, unless_busy=True)
+        return nothing, spent, child.spent, below.descendants["r/c0.0"].ended
+
+    nothing, spent, had, ended = asyncio.run(scenario())
+
+    assert Spent() == nothing
+    assert had.model_calls == spent.model_calls == 1
+    assert ended

@@ -11,11 +11,11 @@ import pytest
 
 from graphloop import Agent, EndReason, RunResult, Tool
 from graphloop.drivers.models import Models
-from graphloop.drivers.perform import Performer
+from graphloop.drivers.performer import Performer
 from graphloop.drivers.ports import Ports
 from graphloop.effects import CallModel
 from graphloop.errors import Overloaded, StreamTruncated
-from graphloop.events import Cancelled, EffectFailed, ModelReplied
+from graphloop.events import EffectFailed, ModelReplied
 from graphloop.providers.base import (
     Live,
     ModelSession,
@@ -160,7 +160,6 @@ def test_what_is_under_way_is_counted_once() -> None:
         assert Spent() == one.unfinished()
         await asked(one)
         one.counted(ModelReplied(1.0, 2, reply("another's")))
-        one.counted(Cancelled(1.0))
         assert Usage(10, 5) == one.unfinished().usage
         await asked(one)
         one.counted(ModelReplied(1.0, ASK.id, reply("a")))

@@ -4,21 +4,35 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from itertools import count
 
 import pytest
 
-from graphloop.drivers import children
-from graphloop.drivers.caller import Caller
-from graphloop.drivers.perform import Performer
+from graphloop import Agent
+from graphloop.drivers import recorder as recording
+from graphloop.drivers.cancellation import CancelScope
+from graphloop.drivers.performer import Performer
 from graphloop.drivers.ports import Ports
-from graphloop.drivers.recorder import Recorder
-from graphloop.errors import IllegalEvent, RunBusy, StoreError
-from graphloop.events import Cancelled, Event, Resumed, Started
-from graphloop.stores.base import Store
+from graphloop.drivers.recorder import Lease, Recorder, first_events, not_before, status_of
+from graphloop.errors import Fenced, IllegalEvent, RunBusy, StoreError
+from graphloop.events import (
+    Cancelled,
+    Decided,
+    Event,
+    Queued,
+    Resumed,
+    Setup,
+    Started,
+    ToolReturned,
+)
+from graphloop.replay import replay
+from graphloop.run import Ending, EndReason, Run
+from graphloop.stores.base import Ask, ReleaseStatus, Store
 from graphloop.stores.memory import MemoryStore
-from graphloop.tools import Toolbox
-from graphloop.values import evolve
-from tests.strategies import QUESTION, SETUP, loop
+from graphloop.testing import ScriptedModel
+from graphloop.tools import Tool, Toolbox
+from graphloop.values import UserMessage, evolve
+from tests.strategies import QUESTION, SETUP, call, fresh, loop, reply
 
 STARTED = Started(0.0, "r", "agent", QUESTION, SETUP)
 
@@ -55,7 +69,7 @@ class Refusing:
 def recorder(store: Store, path: tuple[str, ...] = ()) -> Recorder[None]:
     """Return one of a run that has not begun, this deep below the top."""
     ports: Ports[None] = Ports(store=store, models={}, toolbox=Toolbox(), path=path)
-    return Recorder(loop(), ports, None, Caller(), Performer(ports))
+    return Recorder(loop(), ports, None, CancelScope(), Performer(ports))
 
 
 def test_what_is_taken_is_in_the_journal_and_in_the_run() -> None:
@@ -148,7 +162,7 @@ def test_who_is_cancelled_while_an_event_is_kept_is_told_so_with_the_step(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The run is at one with its journal, and the cancellation is not lost."""
-    monkeypatch.setattr(children, "GRACE_S", 60.0)
+    monkeypatch.setattr(recording, "GRACE_S", 60.0)
 
     class Slow(Refusing):
         """Keeps everything, once it is let."""
@@ -174,3 +188,237 @@ def test_who_is_cancelled_while_an_event_is_kept_is_told_so_with_the_step(
         assert (1, False) == (taken.run.seq, one.is_torn)
 
     asyncio.run(scenario())
+
+
+ASK = Ask("c0.0", "approval", "pay", "{}")
+
+
+class Leasing:
+    """A store that only tells what is asked of it."""
+
+    def __init__(self, *, busy: bool = False, lost: bool = False) -> None:
+        self.told: list[object] = []
+        self._busy = busy
+        self._lost = lost
+
+    async def append(self, run_id: str, seq: int, event: Event) -> None:
+        """Keep nothing."""
+
+    async def load(self, run_id: str) -> Sequence[Event]:
+        """Return nothing."""
+        return ()
+
+    async def runs(self) -> Sequence[str]:
+        """Return nothing."""
+        return ()
+
+    async def claim(self, run_id: str) -> None:
+        """Claim a run, if it is free."""
+        if self._busy:
+            raise RunBusy("driven elsewhere")
+        self.told.append(run_id)
+
+    async def release(self, run_id: str, status: ReleaseStatus, asks: Sequence[Ask]) -> None:
+        """Release it, unless it was lost."""
+        if self._lost:
+            raise Fenced("this run was taken over")
+        self.told.append((run_id, status, asks))
+
+
+class Plain:
+    """A store that leases nothing."""
+
+    async def append(self, run_id: str, seq: int, event: Event) -> None:
+        """Keep nothing."""
+
+    async def load(self, run_id: str) -> Sequence[Event]:
+        """Return nothing."""
+        return ()
+
+    async def runs(self) -> Sequence[str]:
+        """Return nothing."""
+        return ()
+
+
+def driven(store: Leasing | Plain, error: BaseException | None = None) -> None:
+    """Drive a run that parks, or fails like this."""
+
+    async def scenario() -> None:
+        async with Lease(store, "r", lambda: ("suspended", (ASK,))):
+            if error is not None:
+                raise error
+
+    asyncio.run(scenario())
+
+
+def test_a_run_is_released_with_what_it_waits_for() -> None:
+    """Also where its driver is cancelled, or breaks."""
+    calm, cancelled, without = Leasing(), Leasing(), Plain()
+
+    driven(calm)
+    driven(without)
+    with pytest.raises(asyncio.CancelledError):
+        driven(cancelled, asyncio.CancelledError())
+
+    assert ["r", ("r", "suspended", (ASK,))] == calm.told == cancelled.told
+
+
+def test_a_run_that_another_drives_is_not_driven() -> None:
+    """It was never ours, so there is nothing to release."""
+    busy = Leasing(busy=True)
+
+    with pytest.raises(RunBusy):
+        driven(busy)
+
+    assert [] == busy.told
+
+
+def test_a_run_is_released_also_where_one_below_it_was_taken_over() -> None:
+    """Only the store knows whose each run is: the lease of this one would keep all others out."""
+    below = Leasing()
+
+    with pytest.raises(Fenced, match="a child"):
+        driven(below, Fenced("a child was taken over"))
+
+    assert ["r", ("r", "suspended", (ASK,))] == below.told
+
+
+@pytest.mark.parametrize(
+    "error", [Fenced("its append"), ValueError("…"), asyncio.CancelledError("gone")]
+)
+def test_what_is_under_way_is_told_rather_than_that_the_run_was_lost(error: BaseException) -> None:
+    """A caller who has cancelled must see that; a run that was lost is not ours to release."""
+    with pytest.raises(type(error), match=str(error)):
+        driven(Leasing(lost=True), error)
+
+
+def test_a_run_that_was_lost_unnoticed_is_told_at_its_release() -> None:
+    """Its last word may never have been journaled here."""
+    with pytest.raises(Fenced, match="taken over"):
+        driven(Leasing(lost=True))
+
+
+@pytest.mark.parametrize("which", ["claim", "release"])
+def test_a_lease_that_its_store_cancelled_is_an_error_of_the_store(which: str) -> None:
+    """Whoever drives has not been cancelled, and must not look as if."""
+
+    class Closing(Leasing):
+        async def claim(self, run_id: str) -> None:
+            if which == "claim":
+                raise asyncio.CancelledError
+
+        async def release(self, run_id: str, status: ReleaseStatus, asks: Sequence[Ask]) -> None:
+            raise asyncio.CancelledError
+
+    with pytest.raises(StoreError, match="the lease of run 'r' was cancelled from inside"):
+        driven(Closing())
+
+
+@pytest.mark.parametrize(
+    ("reason", "status"),
+    [
+        (EndReason.COMPLETED, "done"),
+        (EndReason.MAX_STEPS, "done"),
+        (EndReason.ABORTED, "cancelled"),
+        (EndReason.ERROR, "failed"),
+        (EndReason.TIMEOUT, "failed"),
+    ],
+)
+def test_a_run_is_called_by_how_it_ended(reason: EndReason, status: str) -> None:
+    """A list of runs tells the stopped from the broken."""
+    assert status == status_of(evolve(fresh(), node="END", ending=Ending(reason)))
+
+
+def test_a_run_that_has_not_ended_is_suspended() -> None:
+    """Or has not even begun."""
+    assert "suspended" == status_of(None) == status_of(fresh())
+    assert "suspended" == status_of(evolve(fresh(), ending=Ending(EndReason.ERROR)))
+
+
+def test_an_event_loop_that_ends_does_not_release_what_is_still_driven() -> None:
+    """It closes all generators side by side: the driver's own has yet to journal what it keeps."""
+
+    async def scenario() -> list[object]:
+        store = Leasing()
+        async with Lease(store, "r", lambda: ("suspended", ())):
+            await asyncio.get_running_loop().shutdown_asyncgens()
+            return [*store.told]
+
+    assert ["r"] == asyncio.run(scenario())
+
+
+ASKING = Started(1.0, "r", "g", (UserMessage("go"),), Setup("m"))
+STEERED = Queued(0.0, UserMessage("hurry"))
+LATER = Queued(0.0, UserMessage("and then?"), follow_up=True)
+STOP = Cancelled(0.0, "enough", after_step=True)
+DECIDED = Decided(1.0, 1, True)
+
+
+def test_the_very_first_event_has_with_it_what_is_to_be_read() -> None:
+    """It asks a model already; what comes later may be told later."""
+    started, *rest = first_events((ASKING,), (STEERED, LATER, STEERED, STOP))
+
+    assert isinstance(started, Started)
+    assert (STEERED.message, STEERED.message) == started.steering
+    assert [LATER, STOP] == rest
+
+
+def test_what_was_said_comes_before_the_answers_that_open_a_turn() -> None:
+    """Else it would be read one turn late."""
+    answers: tuple[Event, ...] = (DECIDED, DECIDED)
+
+    assert [STEERED, STOP, DECIDED, DECIDED] == list(first_events(answers, (STEERED, STOP)))
+    assert [STEERED] == list(first_events((), (STEERED,)))
+    assert [DECIDED] == list(first_events((DECIDED,), ()))
+    assert ASKING == next(first_events((ASKING,), ()))
+
+
+@pytest.mark.parametrize("event", [STEERED, STOP, ToolReturned(0.0, 1, "x")])
+def test_what_came_before_a_leg_is_stamped_when_it_is_taken_up(event: Event) -> None:
+    """Time in a journal goes on, and nobody worked while nobody drove."""
+    assert 5.0 == not_before(begun_at(5.0), event).at
+    assert event is not_before(begun_at(0.0), event)
+    assert event is not_before(None, event)
+
+
+def test_when_a_decision_was_made_is_kept() -> None:
+    """It may have been in time, and been taken up too late."""
+    told = [not_before(begun_at(5.0), evolve(DECIDED, given_at=at)) for at in (None, 0.5)]
+
+    assert [evolve(DECIDED, at=5.0, given_at=at) for at in (1.0, 0.5)] == told
+
+
+@pytest.mark.parametrize("approved", [True, False])
+def test_the_answers_of_a_leg_are_no_earlier_than_its_beginning(*, approved: bool) -> None:
+    """They are read before a driver takes the run up."""
+    ticks = count()
+    store = MemoryStore()
+
+    async def scenario() -> list[Event]:
+        pay = Tool(name="pay", parameters={"type": "object"}, execute=fine, needs_approval=True)
+        agent = Agent(
+            ScriptedModel([reply(call("pay")), "done"]),
+            tools=[pay],
+            store=store,
+            clock=lambda: float(next(ticks)),
+        )
+        await agent.generate("go", run_id="r")
+        stream = agent.resume_stream("r", approvals={"c0.0": approved})
+        stream.steer("hurry")
+        await stream.result()
+        return list(await store.load("r"))
+
+    events = asyncio.run(scenario())
+    kinds = [type(one) for one in events]
+    assert [Resumed, Queued, Decided] == kinds[3:6]
+    assert sorted(one.at for one in events) == [one.at for one in events]
+
+
+async def fine(arguments: dict[str, object]) -> str:
+    return f"fine{len(arguments)}"
+
+
+def begun_at(at: float) -> Run[None]:
+    """Return a run whose last event was at that time."""
+    graph = loop()
+    return replay(graph, [evolve(ASKING, at=at, graph=graph.name)])

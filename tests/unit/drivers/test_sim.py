@@ -151,7 +151,7 @@ def test_a_crash_leaves_open_whether_a_tool_had_taken_effect() -> None:
     found = set[int]()
     for seed in range(20):
         simulation, effects = interrupted(repeatable=False, seed=seed)
-        statuses = sorted(one.status for one in simulation.run.steps[0].tool_results)
+        statuses = sorted(one.status for one in simulation.run.record.steps[0].tool_results)
         assert ["ok", "unknown"] == statuses
         assert {"c0.0": 1, "c0.1": 1} == simulation.executions
         assert not simulation.repeated
@@ -165,7 +165,7 @@ def test_a_tool_that_may_be_repeated_starts_again_and_may_take_effect_twice() ->
     found = set[int]()
     for seed in range(20):
         simulation, effects = interrupted(repeatable=True, seed=seed)
-        assert ["ok", "ok"] == [one.status for one in simulation.run.steps[0].tool_results]
+        assert ["ok", "ok"] == [one.status for one in simulation.run.record.steps[0].tool_results]
         assert not simulation.repeated
         found.add(len(effects))
 
@@ -188,7 +188,7 @@ def test_a_begun_call_that_starts_again_is_reported(monkeypatch: pytest.MonkeyPa
     """A fold that forgets `Begun` would pay twice, and the simulation must say so."""
 
     def forgetful(graph: Graph[None], events: Iterable[Event]) -> Run[None]:
-        return evolve(replay(graph, events), begun=frozenset())
+        return evolve(replay(graph, events), started=frozenset())
 
     monkeypatch.setattr(sim, "replay", forgetful)
 
@@ -215,7 +215,7 @@ def test_a_child_ends_as_the_world_says(child: ChildAnswer | Exception, status: 
 
     run = adversary.run(loop(), setup=Setup("model", AGENT)).run
 
-    assert [status, "ok"] == [one.status for one in run.steps[0].tool_results]
+    assert [status, "ok"] == [one.status for one in run.record.steps[0].tool_results]
     assert run.spent.tool_calls == 1 + (5 if status == "ok" else 0)
 
 
@@ -235,7 +235,7 @@ def test_a_world_without_agents_says_so() -> None:
 
     run = simulate(loop(), QUESTION, world, None, setup=Setup("model", AGENT)).run
 
-    assert "no agent for 'ask'" in run.steps[0].tool_results[0].text
+    assert "no agent for 'ask'" in run.record.steps[0].tool_results[0].text
 
 
 def test_the_caller_of_an_attended_run_is_part_of_the_world() -> None:
@@ -257,7 +257,7 @@ def test_the_caller_of_an_attended_run_is_part_of_the_world() -> None:
     assert 2 == kinds(steered).count("Steered")
     times = [one.at for one in steered.events]
     assert times == sorted(times)
-    assert [UserMessage("more")] * 2 == list(steered.run.added)[-2:]
+    assert [UserMessage("more")] * 2 == list(steered.run.record.added)[-2:]
 
 
 @dataclass(frozen=True)

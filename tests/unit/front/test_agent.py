@@ -130,44 +130,29 @@ def test_one_tool_at_a_time_is_told_to_the_model() -> None:
         ({"stop_when": stop.StepCountIs}, "`stop_when` takes conditions"),
         ({"stop_when": stop.has_tool_call("raed"), "tools": [read]}, "has_tool_call` names 'raed'"),
         ({"stop_when": stop.has_tool_call("raed"), "tools": [read]}, "Did you mean 'read'"),
-        ({"tool_choice": None}, "`tool_choice` is one of"),
-        ({"active_tools": 5}, "`active_tools` is a list"),
-        ({"temperature": float("nan")}, "`temperature` is a finite number"),
+        ({"temperature": float("nan")}, "`temperature`: expected a finite"),
         ({"name": 5}, "name"),
-        ({"store": 5}, "`store` is a Store"),
-        ({"price": 5}, "`price` is a function"),
-        ({"clock": 5}, "`clock` is a function"),
         ({"name": ""}, "has no name"),
         ({"tools": [5]}, "tools"),
-        ({"gate": "read"}, "`gate` is a Policy"),
         ({"gate": allow("raed"), "tools": [read]}, "'raed'. Did you mean 'read'"),
         ({"approval_ttl_s": 5, "tools": [read]}, "`approval_ttl_s` has no effect"),
         ({"approval_secret": "s", "tools": [read]}, "`approval_secret` has no effect"),
         ({"approval_secret": "s", "gate": deny("*")}, "`approval_secret` has no effect"),
-        ({"budget": 5}, "`budget` is a Budget"),
         ({"max_agent_depth": 1.5}, "max_agent_depth"),
         ({"step_timeout_s": 0}, "step_timeout_s"),
-        ({"on_bad_history": "mend"}, "on_bad_history"),
-        ({"agents": {"x": CLIENT}}, "is of type AgentTool"),
         ({"price": float, "prices": {"x": ModelPrice(1, 1)}}, "`prices` has no effect"),
         ({"max_consecutive_denials": 0}, "max_consecutive_denials"),
-        ({"run_ungated": "yes"}, "`run_ungated` is True or False"),
         ({"fallback_models": ["nobody:x"]}, "expected a provider"),
-        ({"fallback_models": [5]}, "`model` is a"),
         ({"output_type": 5}, "no JSON Schema"),
         ({"output_mode": "tool"}, "`output_mode` has no effect without `output_type`"),
         ({"max_output_retries": 1}, "has no effect without `output_type`"),
         ({"output_type": int, "max_output_retries": -1}, "retries of output"),
-        ({"done_when": 5}, "`done_when` is a function"),
         ({"max_done_retries": 1}, "has no effect without `done_when`"),
         ({"done_when": bool, "max_done_retries": 0.5}, "retries of done_when"),
-        ({"verify": 5}, "`verify` is a function"),
         ({"max_verify_retries": 1}, "has no effect without `verify`"),
         ({"verify": bool, "max_verify_retries": "x"}, "retries of verify"),
-        ({"compaction": 9_000}, "`compaction` is a Compaction"),
         ({"compact": print}, "give `compaction=Compaction"),
         ({"compaction": Compaction(9_000, summary_model="nobody:x")}, "expected a provider"),
-        ({"tool_choice": ToolChoice("auto", scope=wrong("once"))}, "scope of `tool_choice`"),
     ],
 )
 def test_an_option_that_cannot_work_is_refused_at_once(
@@ -188,15 +173,6 @@ def test_agents_are_no_option_of_an_agent() -> None:
 
     with pytest.raises(ConfigError, match=r"give an agent the agents .* among its `tools`"):
         Agent(model(), agents={"other": other})
-
-
-@pytest.mark.parametrize(
-    "given", [None, 5, ScriptedModel, object()], ids=["none", "number", "class", "object"]
-)
-def test_what_is_no_model_is_refused_at_once(given: object) -> None:
-    """Before anything looks into it."""
-    with pytest.raises(ConfigError, match="`model` is a 'provider:model' string or a provider"):
-        Agent(wrong(given))
 
 
 def test_an_agent_with_other_options_leaves_the_first_as_it_was() -> None:
@@ -779,11 +755,10 @@ def test_a_prepare_step_that_raises_fails_the_run_with_its_own_exception(later: 
             StepChanges(tool_choice=ToolChoice("required", scope="first_step")),
             "has no effect in the middle of a run",
         ),
-        (StepChanges(tool_choice=wrong("bogus")), "`tool_choice` is one of"),
+        (StepChanges(tool_choice=wrong("bogus")), "`tool_choice`: expected"),
         (StepChanges(active_tools=[], tool_choice="required"), "there are no tools"),
         (StepChanges(active_tools=[], tool_choice=ToolChoice("tool", "read")), "names 'read'"),
         (StepChanges(model="nobody:x"), "expected a provider"),
-        (StepChanges(model=wrong(5)), "`model` is a"),
     ],
 )
 def test_a_change_that_cannot_work_is_named_and_nothing_is_sent(

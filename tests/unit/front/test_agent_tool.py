@@ -8,7 +8,7 @@ import pytest
 
 from graphloop import Agent, agent_tool, tool
 from graphloop.errors import ConfigError
-from graphloop.front.child import AgentTool
+from graphloop.front.sub_agents import AgentTool
 from graphloop.testing import ScriptedModel
 from tests.strategies import call, reply, wrong
 

@@ -6,7 +6,7 @@ import pytest
 
 from graphloop import Approval, Tool, ToolError, approve, decline
 from graphloop.approvals import issue
-from graphloop.drivers.asks import capability_of
+from graphloop.drivers.pending import capability_of
 from graphloop.effects import AskHuman, CallTool, Effect
 from graphloop.errors import ConfigError, StoreError
 from graphloop.events import Decided, Event, ToolReturned

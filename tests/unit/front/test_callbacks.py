@@ -21,7 +21,8 @@ from graphloop import (
     tool,
 )
 from graphloop.errors import ConfigError
-from graphloop.front.callbacks import NOT_DONE, NOT_GOOD, offered
+from graphloop.front.standard import NOT_DONE, NOT_GOOD
+from graphloop.front.tool_choice import offered
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
 from graphloop.values import UserMessage
@@ -414,7 +415,7 @@ def test_a_run_with_added_tools_is_resumed_by_its_id_with_them_among_the_tools()
     ("changes", "found"),
     [
         (StepChanges(withdraw_tools=["raed"]), "withdraw_tools` names 'raed'.*Did you mean 'read'"),
-        (StepChanges(withdraw_tools="read"), "`withdraw_tools` is a list"),
+        (StepChanges(withdraw_tools="read"), "`withdraw_tools`: expected a list"),
         (StepChanges(add_tools=wrong(5)), "tools: expected an iterable"),
         (StepChanges(add_tools=wrong([5])), "expected tools and functions"),
         (StepChanges(add_tools=[extra, extra]), "names must be unique"),

@@ -7,7 +7,7 @@ import pytest
 from graphloop import END, Agent, Graph, node, sub_graph
 from graphloop.compaction import Compaction
 from graphloop.errors import ConfigError, GraphError
-from graphloop.front.carried import (
+from graphloop.front.bindings import (
     agents_named,
     asks_model,
     carried_by,

@@ -26,8 +26,8 @@ from graphloop import (
 from graphloop.drivers.ports import Ports
 from graphloop.effects import StartRun
 from graphloop.errors import ConfigError
-from graphloop.front.child import AgentTool
 from graphloop.front.options import AgentOptions, RunOptions
+from graphloop.front.sub_agents import AgentTool
 from graphloop.loop import Standard, standard_edges
 from graphloop.providers.base import TextDelta
 from graphloop.providers.script import Entry
@@ -144,7 +144,7 @@ def test_a_child_is_a_run_of_its_own() -> None:
 
     child_id = f"{result.run_id}/c0.0"
     assert [result.run_id, child_id] == sorted(asyncio.run(store.runs()))
-    assert "42" == result.children[child_id].steps[0].text
+    assert "42" == result.children[child_id].record.steps[0].text
     assert 1 == result.children[child_id].setup.depth
 
 
@@ -266,7 +266,7 @@ def gated(amount: int, above: Policy | None, own: Policy | None, *, as_graph: bo
         )
     result = asked(child_tool, gate=above)
     (child,) = result.children.values()
-    return [one.status for one in child.steps[0].tool_results]
+    return [one.status for one in child.record.steps[0].tool_results]
 
 
 async def _noted(arguments: dict[str, object]) -> str:
@@ -312,7 +312,7 @@ def test_a_gate_above_that_asks_is_asked_inside_the_child() -> None:
 
     (child,) = result.children.values()
     assert [("c0.0/c0.0", ("kid",))] == told
-    assert ["denied"] == [one.status for one in child.steps[0].tool_results]
+    assert ["denied"] == [one.status for one in child.record.steps[0].tool_results]
 
 
 def nobody(one: Pending) -> bool:
@@ -343,7 +343,7 @@ def test_a_child_gets_no_more_than_its_parent_has_left() -> None:
     )
 
     def turns(result: RunResult[None]) -> int:
-        return len(next(iter(result.children.values())).steps)
+        return len(next(iter(result.children.values())).record.steps)
 
     # The first turn of the parent has cost 15 tokens: 85 are left, three turns of the child.
     assert (3, 2) == (turns(by_parent), turns(by_itself))

@@ -11,7 +11,7 @@ from graphloop.graph import END
 from graphloop.nodes import Append
 from graphloop.outcomes import Answered
 from graphloop.testing import ScriptedModel
-from graphloop.views.family import Family, kin
+from graphloop.views.family import Family, members
 from tests.unit.front.test_with_agents import CHAIN, REPLY
 
 LEAF = agent_tool(ScriptedModel(()), name="leaf", description="Ends.")
@@ -40,7 +40,7 @@ edges:
 
 def names(family: Family) -> list[object]:
     """Return who is run where, as a tree."""
-    return [(one.node, one.name, names(one.family)) for one in kin(family)]
+    return [(one.node, one.name, names(one.family)) for one in members(family)]
 
 
 def test_the_agents_of_an_agent_are_found_at_any_depth() -> None:

@@ -59,9 +59,6 @@ def test_a_model_by_name_is_opened_and_closed(tmp_path: Path) -> None:
         {"max_steps": 0},
         {"tools": [5]},
         {"nonsense": 1},
-        {"stop_sequences": 5},
-        {"tool_choice": None},
-        {"store": 5},
     ],
     ids=str,
 )

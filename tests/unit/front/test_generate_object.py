@@ -19,7 +19,7 @@ from graphloop import (
     generate_object_sync,
 )
 from graphloop.errors import ConfigError, RateLimited
-from graphloop.front.generate_object import ABOUT_ONE_ANSWER
+from graphloop.front.generate import ABOUT_ONE_ANSWER
 from graphloop.front.options import AgentOptions
 from graphloop.providers.script import Entry
 from graphloop.testing import ScriptedModel

@@ -10,8 +10,8 @@ from graphloop.asks import Answer, Ask, AskAgent, AskModel, AskPerson, PersonSai
 from graphloop.errors import AskFailed, ConfigError, NotDeterministic
 from graphloop.events import Asked, Failure
 from graphloop.front.asking import ask_agent, ask_model, ask_person
-from graphloop.front.generator_call import Returned, played
-from graphloop.run import Exchange
+from graphloop.front.node_call import Returned, played
+from graphloop.turn import Exchange
 from tests.strategies import reply, wrong
 
 YES = PersonSaid(approved=True)

@@ -287,10 +287,10 @@ def test_a_graph_closes_a_model_that_it_opened_by_name(
 
 @pytest.mark.parametrize("made", ["node", "tool", "agent"])
 @pytest.mark.parametrize("named", [False, True])
-def test_what_was_opened_by_name_below_is_closed_and_nothing_else(
+def test_the_models_of_agents_stay_open_for_other_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: str, named: bool
 ) -> None:
-    """Nobody else could close it, whatever the run's own model is; what was given stays open."""
+    """Another run of the same event loop may be asking them."""
     closed: list[str] = []
 
     async def note(model: ScriptedModel) -> None:
@@ -313,7 +313,7 @@ def test_what_was_opened_by_name_below_is_closed_and_nothing_else(
     for model in (ScriptedModel([], label="outer"), None):
         asyncio.run(graph.run(None, model=model, prompt="go", tools=tools))
 
-    assert [name] * 2 * named == closed
+    assert [] == closed
 
 
 def test_a_graph_that_asks_a_model_is_given_one() -> None:
@@ -419,10 +419,7 @@ def test_the_graph_s_own_rules_cannot_be_widened_by_those_of_a_run() -> None:
     ("options", "found"),
     [
         ({"gate": allow("raed"), "tools": [read]}, "'raed'. Did you mean 'read'"),
-        ({"budget": 5}, "`budget` is a Budget"),
-        ({"agents": {"x": read}}, "is of type AgentTool"),
         ({"step_timeout_s": 0}, "step_timeout_s"),
-        ({"on_bad_history": "mend"}, "on_bad_history"),
         ({"max_steps": 3}, "has no option 'max_steps'"),
     ],
 )
@@ -483,7 +480,7 @@ def test_the_rules_of_a_run_reach_the_agents_below_it() -> None:
 
     (child,) = [one for one in asyncio.run(store.runs()) if one != "r"]
     below = asyncio.run(agent.with_options(store=store).replay(child))
-    assert ["denied"] == [one.status for one in below.steps[0].tool_results]
+    assert ["denied"] == [one.status for one in below.record.steps[0].tool_results]
 
 
 def test_a_budget_and_signed_approvals_hold_in_a_graph() -> None:

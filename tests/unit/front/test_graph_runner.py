@@ -28,7 +28,7 @@ from graphloop.drivers.ports import Callback
 from graphloop.effects import Effect, Invoke
 from graphloop.errors import ConfigError, RunFailed
 from graphloop.events import EffectFailed, Event, Joined
-from graphloop.front.child import AgentTool
+from graphloop.front.sub_agents import AgentTool
 from graphloop.front.topology import dump, load
 from graphloop.graph import Edges
 from graphloop.node_protocol import Kind, Leave, Node, Reaction, Wait

@@ -10,11 +10,11 @@ import pytest
 
 from graphloop import Agent, Approval, EndReason, RunResult, Tool, decline, tool
 from graphloop.approvals import issue
-from graphloop.drivers.asks import Pending, capability_of
+from graphloop.drivers.pending import Pending, capability_of
 from graphloop.effects import AskHuman, CallTool
 from graphloop.errors import ConfigError
 from graphloop.front.answers import Answers
-from graphloop.front.handed_in import HandedIn, bound, conversation_digest
+from graphloop.front.handed_in import HandedIn, bind_token, conversation_digest
 from graphloop.front.inputs import MessageInput, messages_of
 from graphloop.providers.script import Entry
 from graphloop.run import evolve
@@ -94,7 +94,7 @@ def test_what_a_conversation_has_no_answer_for_is_denied() -> None:
 def test_an_answer_to_no_open_call_is_refused(answers: Answers) -> None:
     """It would look as if it had counted."""
     with pytest.raises(ConfigError, match='"nobody\'s", which the conversation does not wait for'):
-        handed(answers).check(Toolbox([]))
+        handed(answers).check(Toolbox([]), ())
 
 
 def signed(
@@ -193,8 +193,8 @@ def test_what_a_child_asks_is_in_no_conversation() -> None:
     below = Pending("approval", "c0.0/c0.0", "p", "pay", "{}", ("kid",), token)
     client = Pending("client_tool", "c0.0", "p", "pay", "{}")
 
-    assert (below, client) == (bound(below, "d", None), bound(client, "d", None))
-    assert own != bound(own, "d", None)
+    assert (below, client) == (bind_token(below, "d", None), bind_token(client, "d", None))
+    assert own != bind_token(own, "d", None)
 
 
 def agent(
@@ -270,12 +270,13 @@ def test_a_conversation_that_was_handed_in_twice_asks_on() -> None:
     assert ["pay", "pay"] == ran
 
 
-def test_without_a_store_nothing_counts_how_often_an_approval_is_used() -> None:
-    """Who can hand in a conversation can do it again: one-time use needs a memory."""
+@pytest.mark.parametrize("stored", [False, True])
+def test_nothing_counts_how_often_a_conversation_is_handed_in(stored: bool) -> None:
+    """An approval that counts once is given to the run, by `resume`."""
     ran: list[str] = []
 
     async def scenario() -> None:
-        one = agent(ASKED, "done", "done", ran=ran)
+        one = agent(ASKED, "done", "done", ran=ran, store=MemoryStore() if stored else None)
         _, history = await parked(one)
         for _ in range(2):
             await one.generate(messages=history, approvals={"p": True})
@@ -283,101 +284,6 @@ def test_without_a_store_nothing_counts_how_often_an_approval_is_used() -> None:
     asyncio.run(scenario())
 
     assert ["pay", "pay"] == ran
-
-
-def test_in_a_store_a_conversation_is_taken_up_with_approvals_once() -> None:
-    """The message names the run that has done it, which can be gone on with."""
-    ran: list[str] = []
-
-    async def scenario() -> None:
-        store = MemoryStore()
-        result, history = await parked(agent(ASKED))
-        given = {"p": result.pending[0].approve()}
-        one = agent("done", "done", store=store, ran=ran)
-        first = await one.generate(messages=history, approvals=given)
-        with pytest.raises(ConfigError, match=f"run '{first.run_id}' has taken this conversation"):
-            await one.generate(messages=history, approvals={"p": True})
-
-    asyncio.run(scenario())
-
-    assert ["pay"] == ran
-
-
-def test_a_run_that_died_with_its_approvals_is_taken_up_by_its_id() -> None:
-    """What was not journaled is asked again: of two runs of one approval, one is too many."""
-    ran: list[str] = []
-
-    async def scenario() -> str:
-        whole, cut = MemoryStore(), MemoryStore()
-        _, history = await parked(agent(ASKED))
-        one = agent("done", store=whole)
-        run_id = (await one.generate(messages=history, approvals={"p": True})).run_id
-        await cut.append(run_id, 1, (await whole.load(run_id))[0])
-        later = agent("done", store=cut, ran=ran)
-        with pytest.raises(ConfigError, match=f"run '{run_id}' has taken this conversation"):
-            await later.generate(messages=history, approvals={"p": True})
-        waiting = await later.resume(run_id)
-        assert ["c-1.0"] == [one.key for one in waiting.pending]
-        return (await later.resume(run_id, approvals={"c-1.0": True})).text
-
-    assert "done" == asyncio.run(scenario())
-    assert ["pay"] == ran
-
-
-def test_an_approval_of_a_run_in_the_store_is_that_run_s_answer_too() -> None:
-    """Whichever comes first uses it up; a store without a mailbox knows the conversation only."""
-    ran: list[str] = []
-
-    async def scenario(store: Store, *, run_first: bool) -> str:
-        one = agent(ASKED, "done", "done", store=store, ran=ran, secret=SECRET)
-        result, history = await parked(one)
-        given = result.pending[0].approve()
-        if run_first:
-            await one.resume(result.run_id, approvals={"c0.0": given})
-        last = await one.generate(messages=history, approvals={"p": given})
-        if not run_first:
-            last = await one.resume(result.run_id, approvals={"c0.0": given})
-        return next(one.text for one in last.messages if isinstance(one, ToolResult))
-
-    assert "the approval is used." in asyncio.run(scenario(MemoryStore(), run_first=True))
-    assert "answered with a conv" in asyncio.run(scenario(MemoryStore(), run_first=False))
-    assert ["pay", "pay"] == ran
-
-
-def test_a_token_that_is_no_good_uses_nothing_up() -> None:
-    """Or anybody could answer somebody else's run with nonsense."""
-    ran: list[str] = []
-
-    async def scenario() -> EndReason:
-        store = MemoryStore()
-        one = agent(ASKED, "denied", "done", store=store, ran=ran, secret=SECRET)
-        result, history = await parked(one)
-        (pending,) = result.pending
-        forged = Approval(True, token=pending.token[:-2] + "AA")
-        await one.generate(messages=history, approvals={"p": forged})
-        assert {} == await store.posted(result.run_id)
-        resumed = await one.resume(result.run_id, approvals={"c0.0": pending.approve()})
-        return resumed.end_reason
-
-    assert EndReason.COMPLETED is asyncio.run(scenario())
-    assert ["pay"] == ran
-
-
-def test_in_a_store_without_a_mailbox_the_conversation_alone_is_remembered(tmp_path: Path) -> None:
-    """JSON lines keep no answers."""
-    ran: list[str] = []
-
-    async def scenario() -> None:
-        one = agent(ASKED, "done", store=JsonlStore(tmp_path), ran=ran, secret=SECRET)
-        result, history = await parked(one)
-        given = {"p": result.pending[0].approve()}
-        await one.generate(messages=history, approvals=given)
-        with pytest.raises(ConfigError, match="has taken this conversation up"):
-            await one.generate(messages=history, approvals=given)
-
-    asyncio.run(scenario())
-
-    assert ["pay"] == ran
 
 
 def test_a_conversation_may_be_denied_as_often_as_one_likes() -> None:
@@ -395,20 +301,6 @@ def test_a_conversation_may_be_denied_as_often_as_one_likes() -> None:
 
     assert "done" == asyncio.run(scenario())
     assert ["pay"] == ran
-
-
-def test_the_id_of_a_run_is_not_chosen_where_it_says_what_was_approved() -> None:
-    """Under an id of its own, a run would not know of the others."""
-
-    async def scenario() -> None:
-        one = agent(ASKED, "done", store=MemoryStore())
-        _, history = await parked(one)
-        with pytest.raises(ConfigError, match="`run_id` cannot be given with `approvals`"):
-            await one.generate(messages=history, approvals={"p": True}, run_id="mine")
-        denied = await one.generate(messages=history, approvals={"p": False}, run_id="mine")
-        assert "mine" == denied.run_id
-
-    asyncio.run(scenario())
 
 
 def strict(*script: Entry, ran: list[str], store: Store | None = None) -> Agent:
@@ -473,3 +365,40 @@ def test_a_token_of_another_call_or_conversation_is_refused_and_nothing_is_used_
 
     assert "done" == asyncio.run(scenario())
     assert ["pay", "pay"] == ran
+
+
+KID = reply(call("kid", "k", '{"prompt": "go"}'))
+
+
+@pytest.mark.parametrize("secret", [None, SECRET])
+@pytest.mark.parametrize("stored", [False, True])
+def test_an_open_call_of_an_agent_is_refused_and_its_run_goes_on(
+    stored: bool, secret: bytes | None
+) -> None:
+    """Started again, its child would run all again that it has run; no answer changes that."""
+    ran: list[str] = []
+
+    async def scenario() -> str:
+        kid = agent(ASKED, "kid done", ran=ran).as_tool(name="kid", description="Works.")
+        store = MemoryStore() if stored else None
+        one = Agent(ScriptedModel([KID, "done"]), tools=[kid], store=store, approval_secret=secret)
+        result, history = await parked(one)
+        (pending,) = result.pending
+        answers: list[bool | Approval] = [True, False, decline("no"), pending.approve()]
+        for given in ({}, *[{"k": answer} for answer in answers]):
+            with pytest.raises(ConfigError, match=r"'kid' is open.*resume\(result"):
+                await one.generate(messages=history, approvals=given)
+        assert [] == ran
+        return (await one.resume(result, approvals={pending.key: pending.approve()})).text
+
+    assert "done" == asyncio.run(scenario())
+    assert ["pay"] == ran
+
+
+def test_the_answer_to_a_child_s_call_answers_no_call_of_the_conversation() -> None:
+    """The provider may have given both calls one id."""
+    same = AskHuman(1, "c0.0/c1.0", PAY)
+    key = "c0.0/c1.0"
+
+    with pytest.raises(ConfigError, match="A call in a child run is in no conversation"):
+        handed(Answers({key: Approval(True, token=signed(same))})).check(Toolbox([]), ())

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from graphloop.front.informing import inform
+from graphloop.front.hooks import inform
 
 
 def test_a_listener_is_told_and_leaves_no_warning() -> None:
@@ -18,7 +18,7 @@ def test_a_listener_is_told_and_leaves_no_warning() -> None:
         told.append(number)
         return "thanks"
 
-    assert "" == asyncio.run(inform("on_part", listen, 3))
+    assert () == asyncio.run(inform("on_part", listen, 3))
     assert [3] == told
 
 
@@ -30,12 +30,12 @@ def test_a_listener_that_is_asynchronous_is_waited_for() -> None:
         await asyncio.sleep(0)
         told.append(number)
 
-    async def informed() -> str:
+    async def informed() -> tuple[str, ...]:
         warning = await inform("on_part", listen, 3)
         assert [3] == told
         return warning
 
-    assert "" == asyncio.run(informed())
+    assert () == asyncio.run(informed())
 
 
 def failing(error: BaseException) -> list[Callable[[int], object]]:
@@ -56,7 +56,7 @@ def test_a_listener_that_fails_is_a_warning_that_names_it(
     listener: Callable[[int], object],
 ) -> None:
     """The answer is paid for: a log that is full must not lose it."""
-    assert "on_part raised OSError: full" == asyncio.run(inform("on_part", listener, 3))
+    assert ("on_part raised OSError: full",) == asyncio.run(inform("on_part", listener, 3))
 
 
 @pytest.mark.parametrize("listener", failing(asyncio.CancelledError("lost")))
@@ -64,7 +64,7 @@ def test_a_listener_that_was_cancelled_inside_does_not_cancel_the_run(
     listener: Callable[[int], object],
 ) -> None:
     """Some libraries cancel what they wait for themselves; nobody has cancelled the run."""
-    warning = asyncio.run(inform("on_part", listener, 3))
+    (warning,) = asyncio.run(inform("on_part", listener, 3))
 
     assert warning.startswith("on_part was ")
     assert "cancelled" in warning

@@ -14,14 +14,12 @@ from graphloop.effects import IN_WORDS, AskHuman, CallModel
 from graphloop.errors import ConfigError, StoreError, UnknownRun
 from graphloop.events import Setup, Started, Steered
 from graphloop.front.journals import (
-    answer_recorded,
     fork_run,
     opening_of,
-    parameters_in,
-    recorded_asks,
     root_of,
     state_after,
 )
+from graphloop.front.runs import Runs, parameters_in, recorded_asks
 from graphloop.loop import Standard, standard_edges
 from graphloop.providers.script import Entry
 from graphloop.stores.base import Ask, RunRecord, Store
@@ -177,7 +175,7 @@ def test_a_run_that_was_aborted_can_be_forked_before_that() -> None:
 @pytest.mark.parametrize("new_id", ["", "a/b"])
 def test_a_fork_has_an_id_that_a_run_can_have(new_id: str) -> None:
     """A slash sets child runs apart."""
-    with pytest.raises(ConfigError, match="`new_id` is some text without a slash"):
+    with pytest.raises(ConfigError, match="`new_id`: expected some text without a slash"):
         done(payer(MemoryStore(), PAY).fork("r", at=1, new_id=new_id))
 
 
@@ -500,7 +498,7 @@ def test_a_token_of_another_question_is_not_accepted_and_the_right_one_is(
         for token in (other.token, "nonsense"):  # Who does not know the secret can tell as much.
             given = Approval(approved=True, token=token)
             with pytest.raises(ConfigError, match=r"'c0\.0' has a token that is "):
-                await answer_recorded(store, "r", "c0.0", answer=given, now=0.0)
+                await Runs(store).approve("r", "c0.0", given)
         assert await agent.approve("r", "c0.0", pending.approve()) == "accepted"
         assert (await agent.resume("r")).steps[0].tool_results[0].text == "5 paid"
         if isinstance(store, SqliteStore):

@@ -8,7 +8,7 @@ import pytest
 
 from graphloop import END, Agent, Graph
 from graphloop.errors import ConfigError
-from graphloop.front.nesting import nesting_of
+from graphloop.front.bindings import nesting_of
 from graphloop.graph import Edges
 from graphloop.nodes import Append, ModelCall, PrepareStep
 from graphloop.outcomes import Answered, Ready

@@ -16,9 +16,11 @@ from graphloop.events import Asked, Left
 from graphloop.front.node_call import NodeCall
 from graphloop.front.node_signature import signature_of
 from graphloop.outcomes import Outcome
-from graphloop.run import Dialogue, Exchange, Run, evolve
+from graphloop.run import Run, evolve
+from graphloop.turn import Dialogue, Exchange
 from graphloop.values import SystemMessage, Usage, UserMessage
 from tests.own_nodes import Again, Billing, Open, Technical, Ticket
+from tests.runs import changed
 from tests.strategies import fresh, reply, wrong
 
 TICKET = Ticket("x")
@@ -272,7 +274,7 @@ def answered(function: Callable[..., object], text: str) -> Left | Asked:
     """Return what comes after the first answer."""
     exchange = Exchange(AskModel("x"), reply(text))
     run: Run[object] = wrong(
-        evolve(fresh(), state=wrong(TICKET), dialogue=Dialogue(1, 1, Usage(), (exchange,)))
+        changed(fresh(), state=wrong(TICKET), dialogue=Dialogue(1, 1, Usage(), (exchange,)))
     )
     raises = ((KeyError, Again), (Exception, Technical))
     return asyncio.run(NodeCall(function, signature_of(function), raises=raises)(run))

@@ -6,9 +6,11 @@ import pytest
 
 from graphloop.effects import Invoke
 from graphloop.errors import ConfigError
-from graphloop.front.node_context import NodeContext
-from graphloop.run import Dialogue, Turn, evolve
+from graphloop.front.node_signature import NodeContext
+from graphloop.run import evolve
+from graphloop.turn import Dialogue, Turn
 from graphloop.values import FinishReason, Reply, Usage, UserMessage
+from tests.runs import changed
 from tests.strategies import QUESTION, fresh, said, wrong
 
 
@@ -46,7 +48,7 @@ def test_each_visit_has_an_idempotency_key_of_its_own() -> None:
 
 def test_a_generator_sees_the_run_as_it_was_at_first() -> None:
     """Or it would ask something else when it is run again."""
-    first = evolve(fresh(), dialogue=Dialogue(4, 1, Usage(1, 2)), pending={4: Invoke(4, "f")})
+    first = changed(fresh(), dialogue=Dialogue(4, 1, Usage(1, 2)), pending={4: Invoke(4, "f")})
     then = evolve(
         first, pending={9: Invoke(9, "f")}, messages=first.messages.append(UserMessage("more"))
     )
@@ -69,6 +71,6 @@ def test_a_context_takes_what_people_could_have_said() -> None:
     assert [UserMessage("a", "f")] == context.notes
     with pytest.raises(ConfigError, match="found AssistantMessage"):
         context.tell(wrong(said("I am the model")))
-    asking = NodeContext.of(evolve(fresh(), dialogue=Dialogue(4, 1, Usage())), "f")
+    asking = NodeContext.of(changed(fresh(), dialogue=Dialogue(4, 1, Usage())), "f")
     with pytest.raises(ConfigError, match="write `yield from tell"):
         asking.tell("a")

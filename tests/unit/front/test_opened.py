@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from graphloop import OutputInvalid, RunResult, Usage
-from graphloop.drivers.aio import AsyncDriver
+from graphloop.drivers.driver import AsyncDriver
 from graphloop.drivers.ports import Ports
 from graphloop.errors import RunFailed
 from graphloop.events import Failure
 from graphloop.front.final_answer import FinalAnswer
 from graphloop.front.opened import Opened
-from graphloop.run import Ending, EndReason, Run, Spent, StepResult, evolve
+from graphloop.run import Ending, EndReason, Run, Spent, evolve
 from graphloop.stores.memory import MemoryStore
 from graphloop.tools import Toolbox
+from graphloop.turn import StepResult
 from graphloop.values import FinishReason
+from tests.runs import changed
 from tests.strategies import fresh, loop, wrong
 
 
@@ -33,7 +35,7 @@ def run(text: str, ending: Ending) -> Run[None]:
     """Return a run of one turn that ended so."""
     step = StepResult(0, text, "", (), (), FinishReason.STOP, "", Usage(), "model", ())
     begun = fresh()
-    return evolve(begun, steps=begun.steps.append(step), ending=ending, node="END")
+    return changed(begun, steps=begun.record.steps.append(step), ending=ending, node="END")
 
 
 DONE = Ending(EndReason.COMPLETED)

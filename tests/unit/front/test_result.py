@@ -24,7 +24,7 @@ from graphloop.front.handed_in import conversation_digest
 from graphloop.front.result import unkept_rules, unseen_costs
 from graphloop.loop import Standard, standard_edges
 from graphloop.nodes import StopCheck
-from graphloop.run import Run, Spent, evolve
+from graphloop.run import RuleState, Run, Spent, evolve
 from graphloop.stop import Condition
 from graphloop.stores.memory import MemoryStore
 from graphloop.temporal import Followed, Never, always_followed_by, never
@@ -48,7 +48,7 @@ def test_a_result_reads_the_last_turn_and_the_whole_run() -> None:
 
     assert (DONE.id, None, ("careful",)) == (one.run_id, one.state, one.warnings)
     assert one.text == one.steps[-1].text
-    assert tuple(DONE.added) == one.messages
+    assert tuple(DONE.record.added) == one.messages
     assert (one.finish_reason, one.end_reason) == (FinishReason.STOP, EndReason.COMPLETED)
     assert ((), (), "") == (one.stopped_by, one.pending, one.provider_metadata)
 
@@ -57,7 +57,7 @@ def test_rules_that_were_broken_or_are_owed_are_told() -> None:
     """What is owed is a warning once nobody can do it any more."""
     rules = always_followed_by("tool:x", "node:b") & never("node:a")
     broken, owed = Never("node:a"), Followed("tool:x", "node:b")
-    watch = Monitor.of(rules).after(ran("x")).after(entered("a"))
+    watch = RuleState(Monitor.of(rules).after(ran("x")).after(entered("a")))
     over, open_ = evolve(DONE, watch=watch), evolve(DONE, watch=watch, node="gate")
 
     assert ((broken,), (owed,)) == (result(over).broken_rules, result(over).owed_rules)

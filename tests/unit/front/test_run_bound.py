@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from graphloop import END, Agent, Graph, budget, sub_graph
-from graphloop.front.child import AgentTool
+from graphloop.front.sub_agents import AgentTool
 from graphloop.front.topology import load
 from graphloop.loop import Standard, standard_edges
 from graphloop.model_price import ModelPrice

@@ -6,7 +6,7 @@ from graphloop import allow, budget, deny
 from graphloop.drivers.ports import Ports
 from graphloop.effects import StartRun
 from graphloop.events import Setup
-from graphloop.front.setup_below import gates_below, setup_below
+from graphloop.front.inherited_limits import gates_below, setup_below
 from graphloop.history import History
 from graphloop.stores.memory import MemoryStore
 from graphloop.tools import Toolbox

@@ -8,9 +8,17 @@ import pytest
 
 from graphloop import Agent, Compaction, StepInfo, Tool, allow, ask, deny, stop
 from graphloop.errors import ConfigError
-from graphloop.front.callbacks import COMPACT, DONE_WHEN, OUTPUT, PREPARE_STEP, STOP_WHEN, VERIFY
 from graphloop.front.options import AgentOptions
-from graphloop.front.standard import standard_nodes, stop_input
+from graphloop.front.standard import (
+    COMPACT,
+    DONE_WHEN,
+    OUTPUT,
+    PREPARE_STEP,
+    STOP_WHEN,
+    VERIFY,
+    standard_nodes,
+    stop_input,
+)
 from graphloop.front.world import World
 from graphloop.loop import Standard
 from graphloop.nodes.compact import Compact

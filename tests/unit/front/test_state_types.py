@@ -7,7 +7,7 @@ import pytest
 from graphloop import END, Graph, node
 from graphloop import graph as kernel
 from graphloop.errors import ConfigError, GraphError
-from graphloop.front.state_types import check_first, known_state_type
+from graphloop.front.states import check_first, known_state_type
 from graphloop.nodes import PrepareStep, Retrying
 from graphloop.outcomes import Ready
 from tests.own_nodes import Billing, Ticket, judge, route

@@ -18,7 +18,7 @@ from typing import Literal, TypeVar
 import pytest
 
 from graphloop import END, Agent, EndReason, Graph, Pending, RunResult, RunStream, Tool
-from graphloop.drivers.aio import AsyncDriver
+from graphloop.drivers.driver import AsyncDriver
 from graphloop.drivers.ports import Ports
 from graphloop.errors import BadReply, ConfigError, RunFailed
 from graphloop.events import Event, ModelReplied, Queued
@@ -29,11 +29,12 @@ from graphloop.outcomes import Failed
 from graphloop.providers.base import Delta, ModelSession, TextDelta
 from graphloop.providers.script import Entry
 from graphloop.replay import replay
-from graphloop.run import Ending, StepResult, evolve
+from graphloop.run import Ending, evolve
 from graphloop.stores.base import Ask, ReleaseStatus, Store
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
 from graphloop.tools import Toolbox
+from graphloop.turn import StepResult
 from graphloop.values import FinishReason, ModelRequest, Reply, UserMessage
 from graphloop.views.parts import ErrorPart, Finish, ObjectDelta, Part, RunStart, ToolState
 from tests.agents import drain, fold

@@ -13,7 +13,7 @@ from graphloop.drivers.ports import LeftOpen
 from graphloop.effects import AskHuman
 from graphloop.errors import ConfigError
 from graphloop.events import Setup
-from graphloop.front.tool_approver import Decide, ToolApprover, approver_alone, approver_below
+from graphloop.front.answers import Decide, ToolApprover, approver_alone, approver_below
 from graphloop.run import Run
 from graphloop.testing import ScriptedModel
 from graphloop.values import AssistantMessage, ToolCall, ToolResult, UserMessage, evolve

@@ -13,7 +13,7 @@ from graphloop.effects import Effect, Invoke
 from graphloop.errors import ConfigError
 from graphloop.events import Event, Joined
 from graphloop.front.agent import Agent
-from graphloop.front.own_node import node
+from graphloop.front.node_decorator import node
 from graphloop.front.topology import (
     Topology,
     dump,

@@ -9,7 +9,7 @@ import pytest
 from graphloop import Agent, tool
 from graphloop.errors import ConfigError
 from graphloop.events import Setup
-from graphloop.front.watched import (
+from graphloop.front.inherited_limits import (
     REASON,
     beyond_watch,
     offered_below,
@@ -77,7 +77,7 @@ def test_a_child_run_may_not_use_what_its_parent_s_rules_bound() -> None:
     result = asyncio.run(boss.generate("go"))
 
     (child,) = result.children.values()
-    (denied,) = child.steps[0].tool_results
+    (denied,) = child.record.steps[0].tool_results
     assert ("denied", []) == (denied.status, RAN)
     assert "a rule of the run above speaks of it" in denied.text
 

@@ -13,7 +13,7 @@ from graphloop.front.agent import Agent
 from graphloop.front.asking import Asking, ask_agent, tell
 from graphloop.front.compose import fallback, retry
 from graphloop.front.graph import Graph
-from graphloop.front.own_node import node
+from graphloop.front.node_decorator import node
 from graphloop.front.sub_graph import sub_graph
 from graphloop.front.topology import Topology, dump, load
 from graphloop.front.with_agents import with_agents
@@ -25,7 +25,6 @@ from graphloop.temporal import Rules, never, only_after
 from graphloop.topology.document import document_of
 from graphloop.topology.registration import Registry, registry
 from graphloop.values import SystemMessage
-from tests.strategies import wrong
 
 PREPARE, MODEL, APPEND = PrepareStep(), ModelCall(), Append()
 REPLY: Graph[None] = Graph(
@@ -282,9 +281,34 @@ def test_a_rule_may_name_the_tools_of_a_file_whose_runs_bring_more() -> None:
         with_agents(loaded, {"writer": REPLY}, rules=never("other", before="draft"))
 
 
-def test_an_agent_is_no_graph() -> None:
-    """It has a model of its own, which a graph here is given by the run."""
-    agent = Agent(ScriptedModel([]), name="writer")
+def test_an_agent_keeps_its_own_model_and_is_proven() -> None:
+    """A graph asks the model of the run; either is proven and bounded."""
+    own = ScriptedModel(["a draft"], label="own")
+    writer = Agent(own, name="anything", max_steps=3, instructions="Write.")
 
-    with pytest.raises(ConfigError, match=r"agent 'writer': expected its graph, found .*`agents=`"):
-        with_agents(CHAIN, wrong({"writer": agent}))
+    manned = with_agents(with_agents(CHAIN, {"judge": REPLY}), {"writer": writer})
+    result = asyncio.run(manned.run(None, model=ScriptedModel(["yes"]), prompt="A poem."))
+
+    assert ["a draft", "yes"] == [one.text for one in result.steps]
+    assert SystemMessage("Write.") in own.requests[0].messages
+    assert "GL4" in manned.check().proven
+    assert manned.bound().model_calls is not None
+    assert not with_agents(CHAIN, {"writer": writer, "judge": writer}).needs_model
+
+
+@pytest.mark.parametrize("as_given", [False, True])
+def test_a_run_is_given_agents_and_graphs_by_name(as_given: bool) -> None:
+    """The same mapping as `with_agents` takes, where nothing is to be proven."""
+    writer = Agent(ScriptedModel(["a draft"], label="own"))
+    judge = REPLY.as_tool(None, model=ScriptedModel(["yes"]), description="") if as_given else REPLY
+
+    result = asyncio.run(
+        CHAIN.run(
+            None,
+            model=ScriptedModel(["yes"]),
+            prompt="A poem.",
+            agents={"writer": writer, "judge": judge},
+        )
+    )
+
+    assert ["a draft", "yes"] == [one.text for one in result.steps]

@@ -9,8 +9,8 @@ import pytest
 
 from graphloop import Agent, ModelPrice, Retries, Timeouts, Tool, allow, deny
 from graphloop.errors import ConfigError
-from graphloop.front.child import AgentTool
 from graphloop.front.options import RunOptions, ToolInput
+from graphloop.front.sub_agents import AgentTool
 from graphloop.front.world import World, price_of, split_tools
 from graphloop.providers.http import HttpProvider
 from graphloop.testing import ScriptedModel
@@ -206,11 +206,11 @@ def test_closing_a_world_closes_every_model(monkeypatch: pytest.MonkeyPatch) -> 
     asyncio.run(one.disconnect(given=False))
     assert [] == closed
     asyncio.run(one.disconnect(given=True))
-    assert ["script", "other"] == closed
+    assert ["other", "script"] == closed
 
 
 def test_a_model_that_cannot_be_closed_keeps_none_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the first failed with is told once the others are closed."""
+    """What it failed with is raised once the others are closed."""
     closed: list[str] = []
 
     async def close(model: ScriptedModel) -> None:
@@ -223,4 +223,4 @@ def test_a_model_that_cannot_be_closed_keeps_none_open(monkeypatch: pytest.Monke
 
     with pytest.raises(OSError, match="cannot close script"):
         asyncio.run(one.disconnect(given=True))
-    assert ["script", "other"] == closed
+    assert ["other", "script"] == closed

@@ -16,7 +16,7 @@ from graphloop import replay
 from graphloop.drivers import sim
 from graphloop.effects import AskHuman, CallModel, CallTool, CheckCalls, Effect, StartRun
 from graphloop.events import Cancelled, Decided, Event
-from graphloop.fuzz import story
+from graphloop.fuzz import trace
 from graphloop.graph import Graph
 from graphloop.history import History
 from graphloop.node_protocol import Leave, Reaction, Wait
@@ -30,9 +30,10 @@ from graphloop.nodes import (
     StopCheck,
 )
 from graphloop.outcomes import Compacted, Outcome, Settled, Stop
-from graphloop.run import Run, Verdict, evolve
+from graphloop.run import Run, evolve
 from graphloop.spending import Budget, Spent
 from graphloop.step import Step, step
+from graphloop.turn import Verdict
 from graphloop.values import (
     AssistantMessage,
     Message,
@@ -43,6 +44,7 @@ from graphloop.values import (
     call_key,
     call_place,
 )
+from tests.runs import changed
 
 __all__ = ["FAULTS", "Fault", "issuing_after_a_stop"]
 
@@ -128,7 +130,7 @@ def stepping(change: Callable[[Run[Any], Step[Any]], Step[Any]]) -> Fault:
         return change(run, step(graph, run, event))
 
     def plant(patch: pytest.MonkeyPatch) -> None:
-        for module in (sim, story, replay):
+        for module in (sim, trace, replay):
             patch.setattr(module, "step", wrong)
 
     return plant
@@ -162,7 +164,10 @@ def once_approved(run: Run[Any], decision: Decision) -> Decision:
         return decision
     held = [one.call.name for one in decision.effects if isinstance(one, AskHuman)]
     approved = {
-        result.name for one in run.steps for result in one.tool_results if result.status == "ok"
+        result.name
+        for one in run.record.steps
+        for result in one.tool_results
+        if result.status == "ok"
     }
     return unasked(run, decision) if held and approved.issuperset(held) else decision
 
@@ -221,8 +226,8 @@ def appending(change: Callable[[tuple[Message, ...]], Sequence[Message]]) -> Fau
 
     def appended(run: Run[Any], decision: Decision) -> Decision:
         messages = run.messages.append(*change(decision.run.messages[len(run.messages) :]))
-        added = run.added.append(*change(decision.run.added[len(run.added) :]))
-        return replaced(decision, evolve(decision.run, messages=messages, added=added))
+        added = run.record.added.append(*change(decision.run.record.added[len(run.record.added) :]))
+        return replaced(decision, changed(decision.run, messages=messages, added=added))
 
     return deciding(Append, appended)
 
@@ -265,15 +270,15 @@ def in_the_middle(run: Run[Any], decision: Decision) -> Decision:
 
 def unheard(run: Run[Any], decision: Decision) -> Decision:
     """Lose what somebody has said."""
-    if not run.steering:
+    if not run.inbox.steering:
         return decision
-    lost = evolve(decision.run, messages=run.messages, added=run.added)
+    lost = changed(decision.run, messages=run.messages, added=run.record.added)
     return replaced(decision, lost)
 
 
 def heard_twice(run: Run[Any], decision: Decision) -> Decision:
     """Keep what was read for the next turn, too."""
-    return replaced(decision, evolve(decision.run, steering=run.steering))
+    return replaced(decision, changed(decision.run, steering=run.inbox.steering))
 
 
 def resulting(change: Callable[[ToolResult], ToolResult | None]) -> Fault:

@@ -12,7 +12,8 @@ from graphloop.effects import Effect
 from graphloop.events import Event, Setup
 from graphloop.node_protocol import Kind, Leave, Node, Reaction
 from graphloop.outcomes import Aborted, Outcome, Settled
-from graphloop.run import Run, Verdict, evolve
+from graphloop.run import Run, evolve
+from graphloop.turn import Verdict
 from tests.unit.fuzz.planted import Around, Hasty, as_it_is, table, twisted
 
 __all__ = [

@@ -27,6 +27,7 @@ from graphloop.outcomes import (
 )
 from graphloop.run import Run, evolve
 from graphloop.values import ToolResult, call_key, call_place
+from tests.runs import changed
 
 __all__ = ["BUGS", "Forgetful", "table"]
 
@@ -164,7 +165,7 @@ class Twofold(Around):
         reaction = super().enter(run)
         assert isinstance(reaction, Leave)
         after = reaction.run
-        again = evolve(after, added=after.added.append(*results))
+        again = changed(after, added=after.record.added.append(*results))
         return Leave(evolve(again, messages=again.messages.append(*results)), reaction.outcome)
 
 

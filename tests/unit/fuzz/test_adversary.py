@@ -1,28 +1,51 @@
-"""The adversary: a world that is a function of its choices."""
+"""The adversary: its model, functions, people and callers are functions of its choices."""
 
 from __future__ import annotations
 
-from graphloop import Graph, ask
+import json
+from dataclasses import dataclass
+from typing import Literal
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphloop import Asking, Graph, ask, ask_model, node
 from graphloop.approvals import Approval
 from graphloop.drivers.sim import Simulation, simulate
-from graphloop.effects import AskHuman, CallTool, CheckCalls, HandOver, StartRun
+from graphloop.effects import AskHuman, CallModel, CallTool, CheckCalls, HandOver, StartRun
+from graphloop.events import Answer, Asked, Changes, Joined, Judged, Left, Tripped
 from graphloop.fuzz.adversary import Adversary, steered_by_a_caller
+from graphloop.fuzz.callbacks import answered_by_a_callback
 from graphloop.fuzz.choices import Choices
-from graphloop.fuzz.watching import Notes, watched_graph
-from graphloop.nodes import Gate
-from graphloop.run import Turn, evolve
+from graphloop.fuzz.replies import (
+    answered_by_a_model,
+    are_arguments,
+    fitting,
+    unfit_arguments,
+)
+from graphloop.fuzz.trace import Recording, recorded_graph
+from graphloop.node_protocol import Node
+from graphloop.nodes import Gate, PrepareStep, StopCheck
+from graphloop.nodes.function import Function
+from graphloop.nodes.parallel import Parallel
+from graphloop.nodes.verify import AnswerCheck, Verify
+from graphloop.outcomes import Outcome
+from graphloop.run import evolve
 from graphloop.spending import Budget, Spent
-from graphloop.values import call_key
-from tests.strategies import QUESTION, SETUP, call, fresh, loop
-from tests.unit.fuzz.planted import table
+from graphloop.turn import Turn
+from graphloop.values import FinishReason, ModelRequest, Reply, ToolChoice, call_key
+from tests.strategies import QUESTION, SETUP, call, fresh, loop, spec
+from tests.unit.fuzz.planted import Looping, table
 
 
 def adversary(
     seed: int = 0, *, stubborn: bool = False, graph: Graph[None] | None = None
 ) -> Adversary:
     """Return the adversary of a seed, against a loop whose gate has conditions."""
-    wishers = dict.fromkeys(range(9), "gate")
-    return Adversary(graph or table(), Choices.seeded(seed), stubborn=stubborn, wishers=wishers)
+    askers = dict.fromkeys(range(9), "gate")
+    return Adversary(graph or table(), Choices.seeded(seed), stubborn=stubborn, askers=askers)
 
 
 def gated() -> Graph[None]:
@@ -37,9 +60,9 @@ def gated() -> Graph[None]:
 
 def played(seed: int, *, stubborn: bool = False) -> Simulation[None]:
     """Return a run of the standard loop against the adversary."""
-    notes, graph = Notes(), loop()
-    world = Adversary(graph, Choices.seeded(seed), stubborn=stubborn, wishers=notes.wishers).world
-    return simulate(watched_graph(graph, notes), QUESTION, world, None, setup=SETUP)
+    notes, graph = Recording(), loop()
+    world = Adversary(graph, Choices.seeded(seed), stubborn=stubborn, askers=notes.askers).world
+    return simulate(recorded_graph(graph, notes), QUESTION, world, None, setup=SETUP)
 
 
 def test_the_same_choices_make_the_same_run() -> None:
@@ -136,3 +159,182 @@ def test_the_simplest_caller_says_nothing() -> None:
     said = steered_by_a_caller(RUN, Choices.given(()))
 
     assert ((), None, (), None) == (said.append, said.messages, said.results, said.setup)
+
+
+TOOLS = (spec("read"), spec("write"), spec("search", "provider"))
+
+
+def replies(request: ModelRequest, seeds: int = 600) -> list[Reply | Exception]:
+    """Return what models of many seeds answer."""
+    every: list[Reply | Exception] = []
+    for seed in range(seeds):
+        try:
+            every.append(answered_by_a_model(CallModel(1, "m", request), Choices.seeded(seed)))
+        except Exception as error:  # noqa: BLE001 - any of them
+            every.append(error)
+    return every
+
+
+def test_all_finish_reasons_failures_and_shapes_come() -> None:
+    """What never comes is never tried."""
+    every = replies(ModelRequest(QUESTION, TOOLS))
+    said = [one for one in every if isinstance(one, Reply)]
+
+    assert set(FinishReason) == {one.finish_reason for one in said}
+    assert {"ContextOverflow", "Overloaded", "ValueError"} <= {
+        type(one).__name__ for one in every if isinstance(one, Exception)
+    }
+    names = {call.name for one in said for call in one.message.calls}
+    assert {"read", "write", "nowhere", ""} == names
+    sizes = {len(one.message.calls) for one in said}
+    assert {0, 1, 2, 3} < sizes
+    assert max(sizes) > 20
+    assert any(not one.message.parts for one in said)
+    ids = [call.id for one in said for call in one.message.calls]
+    assert len(set(ids)) < len(ids)
+
+
+def test_a_forced_model_mostly_calls_its_tool() -> None:
+    """And still does whatever it likes, now and then."""
+    forced = ModelRequest(QUESTION, TOOLS[:1], ToolChoice("tool", "read"))
+
+    said = [one for one in replies(forced) if isinstance(one, Reply)]
+
+    called = [one for one in said if any(call.name == "read" for call in one.message.calls)]
+    assert len(said) / 2 < len(called) < len(said)
+
+
+def test_a_model_without_tools_calls_what_is_not_there() -> None:
+    """Models do."""
+    said = [one for one in replies(ModelRequest(QUESTION)) if isinstance(one, Reply)]
+
+    assert {"nowhere", ""} == {call.name for one in said for call in one.message.calls}
+
+
+def test_the_simplest_reply_is_an_answer() -> None:
+    """So that whatever a shrinker leaves out ends the run."""
+    reply = answered_by_a_model(CallModel(7, "m", ModelRequest(QUESTION)), Choices.given(()))
+
+    assert ("Reply 7.", FinishReason.STOP) == (reply.message.text, reply.finish_reason)
+
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "route": {"type": "string", "enum": ["a", "b"]},
+        "amount": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+        "ratio": {"type": "number"},
+        "tags": {"type": "array", "items": {"type": "boolean"}},
+        "kind": {"const": "x"},
+        "deep": {"type": "object", "properties": {"text": {"type": "string"}}},
+        "any": {},
+    },
+    "required": ["route", "kind"],
+}
+
+
+@given(values=st.lists(st.integers(0, 255), max_size=30))
+def test_arguments_fit_the_schema(values: list[int]) -> None:
+    """Otherwise a forced choice would never be made, and half a graph never seen."""
+    arguments = json.loads(fitting(json.dumps(SCHEMA), Choices.given(values)))
+
+    jsonschema.validate(arguments, SCHEMA)
+
+
+def test_the_simplest_yes_or_no_is_yes() -> None:
+    """A shrunk run ends soon, and a no sends most answers back."""
+    assert "true" == fitting('{"type": "boolean"}', Choices.given(()))
+
+
+def test_a_schema_that_goes_round_in_circles_ends() -> None:
+    """A tool's schema is the user's, and may nest as deep as it likes."""
+    schema: dict[str, object] = {"type": "string"}
+    for _ in range(50):
+        schema = {"type": "object", "properties": {"in": schema}, "required": ["in"]}
+
+    assert '"deep"' in fitting(json.dumps(schema), Choices.given(()))
+
+
+def test_unfit_arguments_are_of_all_kinds() -> None:
+    """Valid JSON that is no object, halves, and nothing."""
+    every = [unfit_arguments(Choices.given((at,))) for at in range(8)]
+
+    assert {True, False} == {are_arguments(one) for one in every}
+    assert "" in every
+
+
+@dataclass(frozen=True)
+class Billing(Outcome):
+    """To the cashier."""
+
+    amount: int
+    currency: Literal["EUR", "USD"]
+    note: str | None = None
+
+
+class Technical(Outcome):
+    """To the workshop."""
+
+
+@node
+def route(state: None) -> Billing | Technical:
+    """Route."""
+    return Technical()
+
+
+def answers(one: Node[None, Outcome], name: str) -> list[Answer]:
+    """Return what is answered with many seeds."""
+    every: list[Answer] = []
+    for seed in range(300):
+        try:
+            every.append(answered_by_a_callback(one, name, Choices.seeded(seed)))
+        except ValueError:
+            continue
+    assert 200 < len(every) < 300
+    return every
+
+
+def test_a_function_leaves_by_all_its_outcomes_with_fields_that_fit() -> None:
+    """An outcome whose fields do not decode ends the run in an error, not where it leads."""
+    left = {one.outcome for one in answers(route, "route") if isinstance(one, Left)}
+    fields = {one.fields for one in answers(route, "route") if isinstance(one, Left)}
+
+    assert {"Billing", "Technical", "Nowhere", "Failed"} == left
+    assert any('"amount": 1, "currency": "USD"' in one for one in fields)
+
+
+@pytest.mark.parametrize(
+    ("one", "kind"),
+    [
+        (PrepareStep(callback="f"), Changes),
+        (StopCheck(callback="f"), Tripped),
+        (Verify((AnswerCheck("f", 1),)), Judged),
+        (Looping(), Judged),
+        (Parallel(("a", "b"), callback="f"), Joined),  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        (Function("f", frozenset({Technical}), kind="check"), Left),
+    ],
+)
+def test_an_answer_is_of_the_kind_that_the_node_expects(
+    one: Node[None, Outcome], kind: type[Answer]
+) -> None:
+    """Junk comes too, but seldom: it ends most runs at once."""
+    every = answers(one, "f")
+
+    fitting = [answer for answer in every if isinstance(answer, kind)]
+    assert len(every) * 0.8 < len(fitting) < len(every)
+
+
+@node(agents={"helper": 1})
+def talk(state: None) -> Asking[Technical]:
+    """Talk."""
+    yield from ask_model("?")
+    return Technical()
+
+
+def test_a_generator_asks_for_all_that_it_may_and_comes_to_an_end() -> None:
+    """In any order: what it may not ask for is refused to it."""
+    every = answers(talk, "talk")
+
+    asked = {one.ask.kind for one in every if isinstance(one, Asked)}
+    assert {"model", "person", "agent", "tell"} == asked
+    assert any(isinstance(one, Left) and one.outcome == "Technical" for one in every)

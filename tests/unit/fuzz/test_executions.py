@@ -12,8 +12,8 @@ from graphloop.effects import CallTool, StartRun
 from graphloop.events import CallCheck
 from graphloop.fuzz.executions import crowded, repeated, ungated
 from graphloop.fuzz.fuzzing import fuzz
-from graphloop.fuzz.story import Story, told
 from graphloop.fuzz.subject import Subject
+from graphloop.fuzz.trace import Trace, traced
 from graphloop.node_protocol import Node
 from graphloop.nodes import Append, Execute, Gate, ModelCall, PrepareStep
 from graphloop.outcomes import Aborted, Calls, Done, Held, Outcome, Ready, Settled
@@ -30,8 +30,8 @@ TWO = Adversary((reply("done"), reply(call("read"), call("read"), call("write"))
 def judged(adversary: Adversary, graph: Graph[None]) -> list[str]:
     """Return what is wrong with a run of a graph."""
     subject = Subject(graph, None, SETUP)
-    story = told(subject, adversary.run(graph).events)
-    return [one.what for one in ungated(subject, story)]
+    trace = traced(subject, adversary.run(graph).events)
+    return [one.what for one in ungated(subject, trace)]
 
 
 def gated(policy: Policy | None) -> Graph[None]:
@@ -67,8 +67,8 @@ def test_what_a_real_gate_lets_through_is_never_complained_of(
         (deny("*"), CallCheck(), DECISIONS[0], "its gate's rules deny it"),
         (allow("read"), CallCheck(), DECISIONS[0], "its gate's rules deny it"),
         (allow("*"), CallCheck("bad"), DECISIONS[0], "its check found it invalid"),
-        (ask("*"), CallCheck(), DECISIONS[1], "nobody has approved it"),
-        (None, CallCheck(needs_approval=True), DECISIONS[1], "nobody has approved it"),
+        (ask("*"), CallCheck(), DECISIONS[1], "no person has approved it"),
+        (None, CallCheck(needs_approval=True), DECISIONS[1], "no person has approved it"),
         (ask("*"), CallCheck(), Approval(approved=True, arguments='{"a": 1}'), "approved"),
     ],
 )
@@ -114,17 +114,13 @@ def test_every_gate_that_a_call_has_passed_must_have_let_it_through(
 def test_a_call_that_is_wished_for_twice_is_found_unless_a_person_wants_it() -> None:
     """The unknown outcome of an approved call is the one reason to run it again."""
     graph = gated(ask("*"))
-    story = told(Subject(graph, None, SETUP), TWO.run(graph).events)
-    chapter = next(
-        one for one in story.chapters if any(isinstance(e, CallTool) for e in one.effects)
-    )
-    twice = evolve(chapter.effects[0], id=99)
+    trace = traced(Subject(graph, None, SETUP), TWO.run(graph).events)
+    taken = next(one for one in trace.steps if any(isinstance(e, CallTool) for e in one.effects))
+    twice = evolve(taken.effects[0], id=99)
 
-    again: Story[None] = replace(
-        story, chapters=(*story.chapters, replace(chapter, effects=(twice,)))
-    )
+    again: Trace[None] = replace(trace, steps=(*trace.steps, replace(taken, effects=(twice,))))
 
-    assert [] == list(repeated(story))
+    assert [] == list(repeated(trace))
     assert ["once"] == [one.code for one in repeated(again)]
 
 
@@ -166,8 +162,8 @@ def test_a_run_that_was_stopped_asks_for_nothing_wherever_its_table_leads(
 def test_a_child_run_gets_no_more_than_is_left_beside_the_others() -> None:
     """Two halves are the whole; a third of anything is too much."""
     graph = table()
-    story = told(Subject(graph, None, SETUP), TWO.run(graph).events)
-    last = story.chapters[-1]
+    trace = traced(Subject(graph, None, SETUP), TWO.run(graph).events)
+    last = trace.steps[-1]
     setup = evolve(SETUP, budget=budget(usd=3.0, tool_calls=3))
 
     def shared(*shares: float) -> list[str]:
@@ -177,9 +173,9 @@ def test_a_child_run_gets_no_more_than_is_left_beside_the_others() -> None:
         ]
         pending = {one.id: one for one in effects}
         run = evolve(last.run, node="execute", setup=setup, pending=pending, spent=Spent())
-        chapter = replace(last, run=run, effects=tuple(effects))
-        story = Story((chapter,))
-        return [one.what for one in crowded(Subject(graph, None, setup), story)]
+        taken = replace(last, run=run, effects=tuple(effects))
+        trace = Trace((taken,))
+        return [one.what for one in crowded(Subject(graph, None, setup), trace)]
 
     assert [] == shared(1.0, 1.0, 1.0)
     assert ["agent 'helper' may spend more than the budget has left"] == shared(2.0, 1.0, 0.1)

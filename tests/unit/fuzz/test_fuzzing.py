@@ -14,9 +14,9 @@ from graphloop.errors import ConfigError
 from graphloop.front.topology import dump, load
 from graphloop.fuzz import fuzzing
 from graphloop.fuzz.choices import Choices
-from graphloop.fuzz.fuzzer import Fuzzer
-from graphloop.fuzz.fuzzing import fuzz, replay_token, subject_of
-from graphloop.fuzz.oracle import Trial
+from graphloop.fuzz.fuzzing import Fuzzer, fuzz, replay_token
+from graphloop.fuzz.subject import subject_of
+from graphloop.fuzz.trial import Trial
 from graphloop.fuzz.violation import Violation
 from graphloop.outcomes import Outcome
 from graphloop.temporal import never
@@ -64,7 +64,7 @@ def test_a_replayed_token_tells_the_same_story() -> None:
 
     assert str(once) == str(twice)
     (again,) = once.failing
-    assert (found.story, found.token, code) == (again.story, again.token, again.violations[0].code)
+    assert (found.trace, found.token, code) == (again.trace, again.token, again.violations[0].code)
     assert not once.notes
 
 

@@ -1,24 +1,33 @@
-"""The oracle: what it says of runs that it is shown."""
+"""The oracle: its judgement of runs that it is shown."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+import pytest
+
+from graphloop.contract import Contract
 from graphloop.drivers.sim import Simulation
+from graphloop.effects import Effect
 from graphloop.errors import IllegalEvent
-from graphloop.events import Setup
+from graphloop.events import Cancelled, Event, Setup
 from graphloop.fuzz.choices import Choices
-from graphloop.fuzz.oracle import Trial, violations
+from graphloop.fuzz.fuzzing import fuzz
+from graphloop.fuzz.oracle import unexplained, unfinished, violations
 from graphloop.fuzz.subject import Subject, invented_tools
-from graphloop.fuzz.trials import tried
+from graphloop.fuzz.trial import Trial, tried
+from graphloop.node_protocol import Leave, Reaction
+from graphloop.outcomes import Outcome
 from graphloop.proofs.bound import bound
-from graphloop.run import Run
+from graphloop.run import Ending, EndReason, Run
 from graphloop.spending import Budget
 from graphloop.temporal import always_followed_by, never
 from graphloop.temporal_names import names_of, resolve
 from graphloop.values import evolve
+from tests.runs import changed
 from tests.strategies import loop
+from tests.unit.fuzz.planted import Around, table, twisted
 
 GRAPH = loop()
 SETUP = Setup("model", invented_tools(GRAPH))
@@ -47,10 +56,10 @@ def test_nothing_is_said_of_a_run_that_keeps_everything() -> None:
 
 def test_another_run_than_the_journal_s_is_found() -> None:
     """Resume would go on with it."""
-    assert CALM.story.run is not None
-    run = CALM.story.run
+    assert CALM.trace.run is not None
+    run = CALM.trace.run
 
-    assert ["replay"] == codes(with_run(CALM, evolve(run, denials=7)))
+    assert ["replay"] == codes(with_run(CALM, changed(run, denials=7)))
     assert ["replay", "ending"] == codes(with_run(CALM, evolve(run, ending=None)))
     assert ["replay", "stuck"] == codes(with_run(CALM, evolve(run, node="gate")))
     assert ["once"] == codes(with_run(CALM, run, ["c0.0"]))
@@ -71,7 +80,7 @@ def test_more_tools_than_the_budget_has_room_for_are_found() -> None:
 def test_what_was_raised_is_told_as_what_it_means() -> None:
     """A loop without an end, a journal that does not fit, or a node that broke."""
     raised = replace(CALM, simulation=None, error=IllegalEvent("?"))
-    broken = replace(raised, story=replace(CALM.story, broken=KeyError("x")))
+    broken = replace(raised, trace=replace(CALM.trace, broken=KeyError("x")))
 
     assert ["replay"] == codes(raised)
     assert ["endless"] == codes(replace(raised, endless=True))
@@ -100,3 +109,84 @@ def test_rules_are_judged_at_their_event_and_what_is_owed_at_the_end() -> None:
     assert 2 == len(found)
     assert {"rule"} == {code for code, _ in found}
     assert found[0][1] < found[1][1] == len(CALLING.events)
+
+
+PLAIN = table()
+PLAIN_SUBJECT: Subject[None] = Subject(PLAIN, None, Setup("model", invented_tools(PLAIN)))
+ANSWERED = tried(PLAIN_SUBJECT, Choices.given(()), 100)
+
+
+@dataclass(frozen=True)
+class Silent(Around):
+    """Leaves without an ending of the run."""
+
+    def enter(self, run: Run[None], /) -> Reaction[None, Outcome]:
+        """Drop it."""
+        return silenced(super().enter(run))
+
+    def on(
+        self, run: Run[None], event: Event, answered: Effect | None, /
+    ) -> Reaction[None, Outcome]:
+        """Drop it."""
+        return silenced(super().on(run, event, answered))
+
+
+class Unpromising(Silent):
+    """Has promised nothing."""
+
+    @property
+    def contract(self) -> object:
+        return Contract()
+
+
+def silenced(reaction: Reaction[None, Outcome]) -> Reaction[None, Outcome]:
+    """Return a decision without an ending."""
+    if not isinstance(reaction, Leave):
+        return reaction
+    return Leave(evolve(reaction.run, ending=None), reaction.outcome)
+
+
+@pytest.mark.parametrize(
+    ("kind", "found"),
+    [
+        ("stop", "node 'stop_check' left by 'stop', and the run has no ending"),
+        ("model", "node 'model_call' left by 'failed', and the run has no ending"),
+    ],
+)
+def test_a_node_that_drops_the_ending_is_found(kind: str, found: str) -> None:
+    """The caller would read that a run is completed which came to its bound, or broke."""
+    report = fuzz(table(lambda node: Silent(node) if node.kind == kind else node), seeds=100)
+
+    told = [one for each in report.failing for one in each.violations if one.code == "ending"]
+    assert any(found in one.what for one in told)
+    assert all(one.event for one in told)
+
+
+def test_a_node_that_has_promised_no_ending_owes_none() -> None:
+    """A node of one's own that stops a run may mean that it is completed."""
+    graph = twisted("stop", Unpromising)
+    subject = replace(PLAIN_SUBJECT, graph=graph)
+
+    for seed in range(60):
+        trial = tried(subject, Choices.seeded(seed), 500)
+        assert [] == list(unexplained(subject, trial.decisions))
+
+
+def test_a_run_that_was_stopped_says_so() -> None:
+    """Whoever stopped it would think that it had its answer."""
+    assert ANSWERED.simulation is not None
+    run, at = ANSWERED.simulation.run, len(ANSWERED.events)
+
+    def found(*events: Event, ending: Ending | None = run.ending) -> list[str]:
+        made = Simulation(evolve(run, ending=ending), [*ANSWERED.events, *events])
+        return [one.what for one in unfinished(made)]
+
+    stopped = Cancelled(9.0, "enough")
+    assert [] == found()
+    assert ["a run that is over has no ending"] == found(ending=None)
+    assert ["a run that was stopped says that it is completed"] == found(stopped)
+    assert [] == found(stopped, ending=Ending(EndReason.ABORTED))
+    assert [] == found(stopped, ending=Ending(EndReason.TIMEOUT))
+    assert [] == found(Cancelled(9.0, "enough", after_step=True))
+    made = Simulation(run, [*ANSWERED.events, stopped])
+    assert [at + 1] == [one.event for one in unfinished(made)]

@@ -1,15 +1,20 @@
-"""FuzzReport: what is printed and what a program reads."""
+"""FuzzReport: its text, its JSON, and its coverage."""
 
 from __future__ import annotations
 
 import json
 
-from graphloop.fuzz.coverage import Coverage
-from graphloop.fuzz.report import Failing, FuzzReport
-from graphloop.fuzz.violation import Violation
+from graphloop.events import Setup
+from graphloop.fuzz.choices import Choices
+from graphloop.fuzz.report import Coverage, Failing, FuzzReport
+from graphloop.fuzz.subject import Subject
+from graphloop.fuzz.trial import tried
+from graphloop.fuzz.violation import INVARIANTS, Violation
+from graphloop.views.dot import dot_of
+from graphloop.views.picture import picture
 from tests.strategies import loop
 
-STORY = tuple(f"{number:>3} event" for number in range(1, 101))
+LINES = tuple(f"{number:>3} event" for number in range(1, 101))
 
 
 def report(*failing: Failing, interrupted: bool = False) -> FuzzReport:
@@ -20,7 +25,7 @@ def report(*failing: Failing, interrupted: bool = False) -> FuzzReport:
 
 def test_a_failure_is_told_with_its_seed_its_story_and_a_command() -> None:
     """Everything that is needed to see it again."""
-    failing = Failing((Violation("once", "ran twice"),), 4, "f1-AAAAAAE", STORY[:5])
+    failing = Failing((Violation("once", "ran twice"),), 4, "f1-AAAAAAE", LINES[:5])
 
     text = report(failing).text("my.py --rule '{never: x}'")
 
@@ -33,8 +38,8 @@ def test_a_failure_is_told_with_its_seed_its_story_and_a_command() -> None:
 
 def test_a_long_story_is_cut_in_the_middle_and_after_what_was_found() -> None:
     """Nobody reads two thousand lines."""
-    whole = Failing((Violation("endless", "no end", 100),), None, "t", STORY)
-    found = Failing((Violation("gate", "ran", 3),), None, "t", STORY)
+    whole = Failing((Violation("endless", "no end", 100),), None, "t", LINES)
+    found = Failing((Violation("gate", "ran", 3),), None, "t", LINES)
 
     assert 35 > len(list(whole.lines("again"))) > 25
     assert "… 72 more …" in "\n".join(whole.lines("again"))
@@ -44,13 +49,13 @@ def test_a_long_story_is_cut_in_the_middle_and_after_what_was_found() -> None:
 
 def test_json_has_everything_that_is_printed() -> None:
     """For CI, and for other tools."""
-    failing = Failing((Violation("gate", "ran", 3),), 4, "f1-x", STORY[:3])
+    failing = Failing((Violation("gate", "ran", 3),), 4, "f1-x", LINES[:3])
 
     data = json.loads(report(failing, interrupted=True).to_json())
 
     assert (False, "agent", True) == (data["ok"], data["graph"], data["interrupted"])
     (one,) = data["failing"]
-    assert ("f1-x", 4, 3) == (one["token"], one["seed"], len(one["story"]))
+    assert ("f1-x", 4, 3) == (one["token"], one["seed"], len(one["trace"]))
     assert [{"code": "gate", "what": "ran", "event": 3}] == one["violations"]
     assert 0 == data["coverage"]["outcomes"]["gate.settled"]
 
@@ -60,3 +65,50 @@ def test_a_report_without_failures_is_fine() -> None:
     assert report().ok
     assert "nothing found" in str(report())
     assert "interrupted after 9" in str(report(interrupted=True))
+
+
+GRAPH = loop()
+
+
+def covered() -> Coverage:
+    """Return the coverage of two runs that only answer."""
+    coverage = Coverage.of(GRAPH)
+    for _ in range(2):
+        subject = Subject(GRAPH, None, Setup())
+        coverage.add(GRAPH, tried(subject, Choices.given(()), 100).trace)
+    return coverage
+
+
+def test_nodes_outcomes_and_endings_are_counted() -> None:
+    """What no run has done counts 0, so that it is seen."""
+    coverage = covered()
+
+    assert (2, 2, 0) == tuple(coverage.nodes[one] for one in ("prepare_step", "END", "gate"))
+    assert 2 == coverage.edges["model_call", "answered"]
+    assert {"completed": 2} == coverage.endings
+    assert {"gate", "gate.settled"} < set(coverage.unseen)
+    assert "answered" not in str(coverage).splitlines()[1]
+    assert "more" in str(coverage)
+
+
+def test_the_counts_are_drawn_on_the_graph() -> None:
+    """And what was never seen is pale."""
+    drawn = dot_of(picture(GRAPH, covered().marks))
+
+    assert "(2 runs)" in drawn
+    assert 'label="model_call\\n2x"' in drawn
+    assert "answered 2" in drawn
+    assert "settled 0" in drawn
+
+
+def test_nothing_seen_is_told_so() -> None:
+    """Before the first run."""
+    assert "ended by: nothing" in str(Coverage.of(GRAPH))
+    assert 0 == sum(Coverage.of(GRAPH).nodes.values())
+
+
+def test_a_violation_says_what_and_where() -> None:
+    """One line."""
+    assert "gate: ran (event 3)" == str(Violation("gate", "ran", 3))
+    assert "gate: ran" == str(Violation("gate", "ran"))
+    assert "gate" in INVARIANTS

@@ -8,7 +8,8 @@ from graphloop.events import Cancelled
 from graphloop.node_protocol import Leave
 from graphloop.nodes.append import Append, AppendOutcome
 from graphloop.outcomes import Aborted, AnsweredCalls, Final, Outcome, Refused, Resend
-from graphloop.run import Ending, EndReason, Measured, Run, Turn, Verdict, evolve
+from graphloop.run import Ending, EndReason, Measured, Run, evolve
+from graphloop.turn import Turn, Verdict
 from graphloop.values import (
     AssistantMessage,
     FinishReason,
@@ -19,6 +20,7 @@ from graphloop.values import (
     UserMessage,
     call_key,
 )
+from tests.runs import changed
 from tests.strategies import QUESTION, call, fresh, replied, reply, spec
 
 NOTE = UserMessage("better", origin="critique")
@@ -51,8 +53,8 @@ def test_a_reply_and_its_results_are_added_together() -> None:
     added = tuple(left.run.messages)[1:]
     assert run.turn.reply is not None
     assert (run.turn.reply.message, *run.turn.results) == added
-    assert added == tuple(left.run.added)
-    assert added == left.run.steps[0].messages
+    assert added == tuple(left.run.record.added)
+    assert added == left.run.record.steps[0].messages
     assert () == left.run.turn.calls
 
 
@@ -74,21 +76,21 @@ def test_a_step_counts_at_most_once_for_a_tool(
     statuses: tuple[ResultStatus, ...], count: int
 ) -> None:
     """Three failing parallel calls are one bad step, not three."""
-    assert count == entered(batch(*statuses)).run.tool_errors.get("read", 0)
+    assert count == entered(batch(*statuses)).run.counters.tool_errors.get("read", 0)
 
 
 def test_one_success_forgets_earlier_failures() -> None:
     """The guard looks for a tool that only fails."""
-    run = evolve(batch("ok"), tool_errors={"read": 2, "write": 1})
+    run = changed(batch("ok"), tool_errors={"read": 2, "write": 1})
 
-    assert {"write": 1} == entered(run).run.tool_errors
+    assert {"write": 1} == entered(run).run.counters.tool_errors
 
 
 def test_a_denial_neither_counts_nor_forgets() -> None:
     """A human's no says nothing about the tool."""
-    run = evolve(batch("denied"), tool_errors={"read": 2})
+    run = changed(batch("denied"), tool_errors={"read": 2})
 
-    assert {"read": 2} == entered(run).run.tool_errors
+    assert {"read": 2} == entered(run).run.counters.tool_errors
 
 
 def test_an_ended_run_leaves_by_aborted_with_every_call_answered() -> None:
@@ -98,7 +100,7 @@ def test_an_ended_run_leaves_by_aborted_with_every_call_answered() -> None:
     left = entered(run)
 
     assert isinstance(left.outcome, Aborted)
-    assert ["not_run", "not_run"] == [one.status for one in left.run.steps[0].tool_results]
+    assert ["not_run", "not_run"] == [one.status for one in left.run.record.steps[0].tool_results]
 
 
 @pytest.mark.parametrize("finish", [FinishReason.REFUSAL, FinishReason.CONTENT_FILTER])
@@ -144,7 +146,7 @@ def test_a_reply_without_parts_is_no_message() -> None:
 
     assert isinstance(left.outcome, Final)
     assert 1 == len(left.run.messages)
-    assert 1 == len(left.run.steps)
+    assert 1 == len(left.run.record.steps)
 
 
 def test_a_note_follows_the_reply_and_asks_for_another_turn() -> None:
@@ -163,8 +165,8 @@ def test_a_note_alone_is_added_and_sent() -> None:
     left = entered(fresh(Turn(notes=(NOTE,))))
 
     assert isinstance(left.outcome, Resend)
-    assert (NOTE,) == tuple(left.run.added)
-    assert 0 == len(left.run.steps)
+    assert (NOTE,) == tuple(left.run.record.added)
+    assert 0 == len(left.run.record.steps)
 
 
 def test_nothing_to_add_means_that_the_context_overflowed() -> None:
@@ -178,10 +180,10 @@ def test_nothing_to_add_means_that_the_context_overflowed() -> None:
 
 def test_with_something_to_say_even_a_turn_without_a_reply_goes_on() -> None:
     """What is said is new, and may be answered."""
-    left = entered(evolve(fresh(), steering=(NOTE,)))
+    left = entered(changed(fresh(), steering=(NOTE,)))
 
     assert isinstance(left.outcome, Resend)
-    assert (QUESTION, 0) == (tuple(left.run.messages), len(left.run.steps))
+    assert (QUESTION, 0) == (tuple(left.run.messages), len(left.run.record.steps))
 
 
 @pytest.mark.parametrize(
@@ -200,7 +202,7 @@ def test_a_run_that_is_ending_goes_on_ending(
     """Whether there is a reply to keep or not, and whatever somebody has queued."""
     run = replied(reply("half")) if said else fresh()
 
-    left = entered(evolve(run, ending=Ending(reason), steering=(NOTE,), follow_ups=(NOTE,)))
+    left = entered(changed(run, ending=Ending(reason), steering=(NOTE,), follow_ups=(NOTE,)))
 
     assert outcome is type(left.outcome)
     assert left.run.ending == Ending(reason)
@@ -222,12 +224,12 @@ def test_steps_of_nothing_but_denials_are_counted(
     statuses: tuple[ResultStatus, ...], before: int, after: int
 ) -> None:
     """Until a tool has run well again (CONTRACT §9 #17)."""
-    assert after == entered(evolve(batch(*statuses), denials=before)).run.denials
+    assert after == entered(changed(batch(*statuses), denials=before)).run.counters.denials
 
 
 def test_a_step_without_calls_says_nothing_about_denials() -> None:
     """The model may have talked in between."""
-    assert 2 == entered(evolve(replied(reply("hm")), denials=2)).run.denials
+    assert 2 == entered(changed(replied(reply("hm")), denials=2)).run.counters.denials
 
 
 ENDING = (spec("read"), spec("finish", ends=True), spec("agent", "agent", ends=True))
@@ -279,7 +281,7 @@ def test_what_somebody_has_to_say_keeps_a_run_from_ending(where: str) -> None:
         (replied(reply("a")), Resend),
     ):
         steered = (
-            evolve(run, steering=(NOTE,))
+            changed(run, steering=(NOTE,))
             if where == "steering"
             else evolve(run, turn=evolve(run.turn, notes=(NOTE,)))
         )
@@ -298,7 +300,7 @@ def test_the_answer_of_an_agent_that_takes_over_is_the_conversation_s() -> None:
 
     assert run.turn.reply is not None
     answer = AssistantMessage((TextPart("from agent"),))
-    assert (run.turn.reply.message, run.turn.results[0], answer) == tuple(left.run.added)
+    assert (run.turn.reply.message, run.turn.results[0], answer) == tuple(left.run.record.added)
     assert isinstance(left.outcome, Final)
 
 
@@ -307,7 +309,7 @@ def test_an_agent_that_takes_over_speaks_last() -> None:
     left = entered(finishing(("agent", "ok"), ("read", "error"), ("agent", "ok")))
 
     assert ["assistant", "tool", "tool", "tool", "assistant"] == [
-        one.role for one in left.run.added
+        one.role for one in left.run.record.added
     ]
 
 
@@ -318,7 +320,7 @@ def test_an_agent_that_does_not_take_over_says_nothing(
     """Its result is its caller's to read."""
     left = entered(finishing(*results))
 
-    assert 1 + len(results) == len(left.run.added)
+    assert 1 + len(results) == len(left.run.record.added)
 
 
 @pytest.mark.parametrize(
@@ -333,10 +335,10 @@ def test_a_follow_up_keeps_no_answer_from_being_judged(
     run: Run[None], outcome: type[Outcome]
 ) -> None:
     """It is heard once the answer before it is accepted, and never here."""
-    left = entered(evolve(run, follow_ups=(NOTE,)))
+    left = entered(changed(run, follow_ups=(NOTE,)))
 
     assert outcome is type(left.outcome)
-    assert ((), (NOTE,)) == (left.run.steering, left.run.follow_ups)
+    assert ((), (NOTE,)) == (left.run.inbox.steering, left.run.inbox.follow_ups)
 
 
 def test_a_conversation_of_the_caller_s_own_takes_the_place_of_the_reply() -> None:
@@ -348,7 +350,7 @@ def test_a_conversation_of_the_caller_s_own_takes_the_place_of_the_reply() -> No
 
     assert isinstance(left.outcome, Resend)
     assert (*QUESTION, NOTE) == tuple(left.run.messages)
-    (step,) = left.run.steps
+    (step,) = left.run.record.steps
     assert ("mine", (), (NOTE,)) == (step.text, step.tool_calls, step.messages)
 
 
@@ -359,9 +361,9 @@ def test_calls_that_have_run_stay_on_record_when_the_caller_replaces_their_turn(
     left = entered(evolve(run, turn=evolve(run.turn, verdicts=(), dropped=True)))
 
     assert QUESTION == tuple(left.run.messages)
-    (step,) = left.run.steps
+    (step,) = left.run.record.steps
     assert (run.turn.calls, run.turn.results) == (step.tool_calls, step.tool_results)
-    assert {"read": 1} == left.run.tool_errors
+    assert {"read": 1} == left.run.counters.tool_errors
     assert ((), ()) == (left.run.turn.calls, left.run.turn.results)
 
 
@@ -397,8 +399,8 @@ def test_of_a_turn_that_was_handed_in_only_the_missing_results_are_new() -> None
 
     assert run.turn.reply is not None
     assert (*QUESTION, run.turn.reply.message, *run.turn.results) == tuple(left.run.messages)
-    assert (run.turn.results[1],) == tuple(left.run.added)
-    assert 0 == len(left.run.steps)
+    assert (run.turn.results[1],) == tuple(left.run.record.added)
+    assert 0 == len(left.run.record.steps)
     assert isinstance(left.outcome, AnsweredCalls)
 
 
@@ -406,8 +408,8 @@ def test_an_agent_that_takes_over_a_turn_that_was_handed_in_is_new() -> None:
     """Its answer is what the caller asked for."""
     left = entered(handed_in(("agent", "ok"), given=frozenset()))
 
-    assert ["tool", "assistant"] == [one.role for one in left.run.added]
-    assert left.run.messages[-1] == left.run.added[-1]
+    assert ["tool", "assistant"] == [one.role for one in left.run.record.added]
+    assert left.run.messages[-1] == left.run.record.added[-1]
 
 
 def test_a_dropped_turn_that_was_handed_in_is_no_step() -> None:
@@ -416,7 +418,7 @@ def test_a_dropped_turn_that_was_handed_in_is_no_step() -> None:
 
     left = entered(evolve(run, turn=evolve(run.turn, dropped=True)))
 
-    assert 0 == len(left.run.steps)
+    assert 0 == len(left.run.record.steps)
 
 
 def test_calls_without_a_verdict_leave_the_run_incomplete() -> None:
@@ -426,21 +428,21 @@ def test_calls_without_a_verdict_leave_the_run_incomplete() -> None:
     left = entered(replied(odd))
 
     assert left.run.ending == Ending(EndReason.INCOMPLETE)
-    assert ["not_run"] == [one.status for one in left.run.steps[0].tool_results]
+    assert ["not_run"] == [one.status for one in left.run.record.steps[0].tool_results]
 
 
 def test_what_a_model_counted_is_kept_for_as_many_messages() -> None:
     """Those that were sent, and its reply."""
     left = entered(replied(reply("a")))
 
-    assert Measured(2, 15) == left.run.measured
+    assert Measured(2, 15) == left.run.counters.measured
 
 
 def test_a_server_that_counts_nothing_leaves_what_was_known() -> None:
     """Zero tokens are no measurement."""
-    run = evolve(replied(evolve(reply("a"), usage=Usage())), measured=Measured(1, 9))
+    run = changed(replied(evolve(reply("a"), usage=Usage())), measured=Measured(1, 9))
 
-    assert Measured(1, 9) == entered(run).run.measured
+    assert Measured(1, 9) == entered(run).run.counters.measured
 
 
 def test_no_event_ever_reaches_this_node() -> None:
@@ -460,4 +462,4 @@ def test_what_has_no_result_when_the_run_was_cancelled_did_not_run(
         evolve(run, turn=evolve(run.turn, results=results), ending=Ending(EndReason.ABORTED))
     )
 
-    assert ["not_run"] == [one.status for one in left.run.steps[-1].tool_results]
+    assert ["not_run"] == [one.status for one in left.run.record.steps[-1].tool_results]

@@ -67,7 +67,7 @@ def test_a_yes_lets_the_run_go_on() -> None:
 
     told = UserMessage("This was approved.", "plan")
     assert (Accepted, None) == (outcome, run.ending)
-    assert ((*AT.messages, told), (told,)) == (tuple(run.messages), tuple(run.added))
+    assert ((*AT.messages, told), (told,)) == (tuple(run.messages), tuple(run.record.added))
 
 
 def test_a_no_goes_back_to_the_model_with_its_reason() -> None:
@@ -101,7 +101,7 @@ def test_an_edited_answer_is_what_the_run_goes_on_with() -> None:
 
     told = UserMessage("Approved, as follows:\n\n1. Stay.", "plan")
     assert Accepted is outcome
-    assert (told, told) == (run.messages[-1], run.added[-1])
+    assert (told, told) == (run.messages[-1], run.record.added[-1])
     same = asked(PLAN, AT).call.arguments
     unchanged, _ = left(Decided(101.0, 1, approved=True, arguments=same))
     assert UserMessage("This was approved.", "plan") == unchanged.messages[-1]

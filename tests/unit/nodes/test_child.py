@@ -15,6 +15,7 @@ from graphloop.run import Ending, EndReason, Run, evolve
 from graphloop.spending import Budget, Spent
 from graphloop.tool_outcome import ToolOutcome
 from graphloop.values import Usage, UserMessage
+from tests.runs import changed
 from tests.strategies import QUESTION, SETUP, fresh, reply, said
 
 NODE = Child("writer")
@@ -36,7 +37,7 @@ def test_a_node_is_named_after_its_agent_unless_it_has_a_name() -> None:
 def test_the_agent_gets_the_conversation_and_all_that_is_left() -> None:
     """It is a turn of this run: nothing else goes on beside it."""
     setup = evolve(SETUP, budget=Budget(tokens=100, tool_calls=5))
-    run = evolve(fresh(), setup=setup, spent=SPENT, steering=(UserMessage("hurry"),))
+    run = changed(fresh(), setup=setup, spent=SPENT, steering=(UserMessage("hurry"),))
 
     reaction = NODE.enter(run)
 
@@ -46,7 +47,7 @@ def test_the_agent_gets_the_conversation_and_all_that_is_left() -> None:
     assert (1, "writer.1", "writer", "") == (effect.id, effect.key, effect.agent, effect.arguments)
     assert (*QUESTION, UserMessage("hurry")) == tuple(effect.messages)
     assert Budget(tokens=75, tool_calls=2) == effect.budget
-    assert (1, ()) == (reaction.run.turn.number, reaction.run.steering)
+    assert (1, ()) == (reaction.run.turn.number, reaction.run.inbox.steering)
 
 
 def test_the_agent_is_told_its_part_after_the_conversation() -> None:

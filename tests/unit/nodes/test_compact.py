@@ -25,9 +25,10 @@ from graphloop.node_protocol import Leave, Reaction, Wait
 from graphloop.nodes.compact import Compact, CompactOutcome
 from graphloop.nodes.prepare_step import PrepareStep
 from graphloop.outcomes import Aborted, Cannot, Compacted, Failed, Outcome
-from graphloop.run import Ending, EndReason, Measured, Run, Turn, evolve
+from graphloop.run import Ending, EndReason, Measured, Run, evolve
 from graphloop.spending import Spent
 from graphloop.tool_outcome import ToolOutcome
+from graphloop.turn import Turn
 from graphloop.values import (
     AssistantMessage,
     FinishReason,
@@ -39,6 +40,7 @@ from graphloop.values import (
     UserMessage,
 )
 from tests.property.test_contract_pairing import assert_paired
+from tests.runs import changed
 from tests.strategies import QUESTION, SETUP, Adversary, call, fresh, loop, reply, said
 
 WINDOW = Compaction(1_000, keep_recent_turns=1)
@@ -111,16 +113,16 @@ def test_pruning_that_is_enough_asks_no_model() -> None:
     assert Compacted is outcome
     assert len(LONG) == len(run.messages)
     assert "[pruned: 8000 characters]" == getattr(run.messages[2], "content", "")
-    assert Measured() == run.measured
+    assert Measured() == run.counters.measured
 
 
 def test_what_the_run_has_added_stays_whole() -> None:
     """Only what is sent becomes shorter (CONTRACT §9 #33)."""
-    run = evolve(fresh(), messages=History(LONG), added=History(LONG[1:]))
+    run = changed(fresh(), messages=History(LONG), added=History(LONG[1:]))
 
     after, _ = left(LAYERED.enter(run))
 
-    assert LONG[1:] == tuple(after.added)
+    assert LONG[1:] == tuple(after.record.added)
 
 
 @pytest.mark.parametrize(("asked", "number", "usage"), [(True, 3, Usage(7)), (False, 3, Usage())])
@@ -179,7 +181,7 @@ def test_without_a_good_summary_the_model_must_say_whether_there_is_room(event: 
 def test_a_server_that_said_there_is_no_room_is_not_asked_the_same_again() -> None:
     """Nothing has become shorter, so the answer would be the same."""
     run, effect = summing(*QUESTION, *TALK, asked=True)
-    measured = evolve(run, measured=Measured(1, 900))
+    measured = changed(run, measured=Measured(1, 900))
 
     after, outcome = left(LAYERED.on(measured, POOR[0], effect))
 
@@ -266,10 +268,10 @@ def test_a_run_goes_on_in_a_window_that_its_tools_overfill() -> None:
     assert run.ending is not None
     assert EndReason.MAX_STEPS is run.ending.reason
     assert_paired(tuple(run.messages))
-    assert_paired(tuple(run.added))
-    assert list(range(6)) == [step.index for step in run.steps]
+    assert_paired(tuple(run.record.added))
+    assert list(range(6)) == [step.index for step in run.record.steps]
     assert any("[pruned" in str(getattr(one, "content", "")) for one in run.messages)
-    assert all("[pruned" not in str(getattr(one, "content", "")) for one in run.added)
+    assert all("[pruned" not in str(getattr(one, "content", "")) for one in run.record.added)
 
 
 def test_a_model_without_room_is_asked_twice_a_turn_and_no_more() -> None:
@@ -281,7 +283,7 @@ def test_a_model_without_room_is_asked_twice_a_turn_and_no_more() -> None:
     simulation = Adversary(models, (HUGE,)).run(loop(Standard(compact=LAYERED)))
 
     assert FULL == simulation.run.ending
-    assert 2 == len(simulation.run.steps)
+    assert 2 == len(simulation.run.record.steps)
     assert 2 == sum(
         isinstance(one, EffectFailed) and one.failure.error == "ContextOverflow"
         for one in simulation.events
@@ -302,10 +304,10 @@ def test_the_bills_of_all_steps_are_the_bill_of_the_run() -> None:
     run = simulate(LOOP, QUESTION, world, None, setup=SETUP).run
 
     total = Usage()
-    for step in run.steps:
+    for step in run.record.steps:
         total += step.usage
     assert run.spent.usage == total
-    assert run.spent.model_calls > len(run.steps)
+    assert run.spent.model_calls > len(run.record.steps)
     assert isinstance(run.messages[1], AssistantMessage | UserMessage)
 
 
@@ -354,6 +356,6 @@ def test_a_summary_that_was_cut_or_failed_is_told_as_a_warning(poor: int, found:
 
     after, _ = left(LAYERED.on(run, POOR[poor], effect))
 
-    assert () == whole.warnings
+    assert () == whole.record.warnings
     told = f"'compact' had no summary to put in place of old messages: {found}"
-    assert (told,) == after.warnings
+    assert (told,) == after.record.warnings

@@ -32,9 +32,10 @@ from graphloop.nodes.gate import Gate
 from graphloop.outcomes import Aborted, Done, Held
 from graphloop.policy import Rule
 from graphloop.replay import replay_steps
-from graphloop.run import EndReason, Run, Verdict, evolve
+from graphloop.run import EndReason, Run, evolve
 from graphloop.spending import Budget, Spent
 from graphloop.tool_outcome import ToolOutcome
+from graphloop.turn import Verdict
 from graphloop.values import AssistantMessage, ToolResult, ToolSpec, Usage, UserMessage, call_key
 from tests.strategies import SETUP, Adversary, call, loop, replied, reply, spec
 
@@ -882,5 +883,7 @@ def test_a_run_out_of_tool_calls_ends_by_its_budget() -> None:
 
     assert run.ending is not None
     assert (EndReason.BUDGET, ("budget.tool_calls",)) == (run.ending.reason, run.ending.stopped_by)
-    assert ["ok", "ok", "not_run"] == [one.status for one in run.steps[0].tool_results]
-    assert [call_key(0, at) for at in range(3)] == [one.key for one in run.steps[0].tool_results]
+    assert ["ok", "ok", "not_run"] == [one.status for one in run.record.steps[0].tool_results]
+    assert [call_key(0, at) for at in range(3)] == [
+        one.key for one in run.record.steps[0].tool_results
+    ]

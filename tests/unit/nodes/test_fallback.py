@@ -13,6 +13,7 @@ from graphloop.nodes import Child, Critique, Execute, ModelCall
 from graphloop.nodes.fallback import Fallback
 from graphloop.outcomes import Answered, Failed, Outcome, Rejected
 from graphloop.run import Run, evolve
+from tests.runs import changed
 from tests.strategies import fresh
 
 PAIR: Fallback[None] = Fallback(Child("expert"), Child("generalist"))
@@ -69,7 +70,7 @@ def test_a_new_visit_begins_with_the_first() -> None:
 
 def test_a_run_that_is_to_stop_enters_no_second() -> None:
     """The first one's failure stands."""
-    stopping = evolve(PAIR.enter(fresh()).run, stopping="enough")
+    stopping = changed(PAIR.enter(fresh()).run, stopping="enough")
 
     assert isinstance(told(stopping, BROKE), Leave)
 

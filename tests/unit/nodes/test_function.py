@@ -28,9 +28,11 @@ from graphloop.node_protocol import Leave, Wait
 from graphloop.nodes.function import Function
 from graphloop.nodes.retrying import Retrying
 from graphloop.outcomes import Aborted, Failed, Go, Outcome, Stop
-from graphloop.run import Dialogue, EndReason, Exchange, Run, Spent, evolve
+from graphloop.run import EndReason, Run, Spent, evolve
 from graphloop.spending import Budget
+from graphloop.turn import Dialogue, Exchange
 from graphloop.values import Usage, UserMessage
+from tests.runs import changed
 from tests.strategies import QUESTION, SETUP, call, fresh, reply, said, wrong
 
 
@@ -146,7 +148,7 @@ def test_no_other_node_counts_where_a_cap_does() -> None:
 
     run = left(node, told(Left("Bad")))[0]
 
-    assert {"outcome:retry:writer.bad": 1} == run.counts
+    assert {"outcome:retry:writer.bad": 1} == run.counters.by_node
 
 
 def test_each_node_that_wraps_a_capped_function_counts_for_itself() -> None:
@@ -166,7 +168,7 @@ def test_each_node_that_wraps_a_capped_function_counts_for_itself() -> None:
 
     run = simulate(graph, QUESTION, world, None, setup=SETUP).run
 
-    assert 3 == len([key for key in run.counts if key.startswith("outcome:")])
+    assert 3 == len([key for key in run.counters.by_node if key.startswith("outcome:")])
     assert "CapReached: node 'first' may leave by 'bad' 1 times" in failure(run)
 
 
@@ -235,27 +237,27 @@ def test_a_generator_is_called_again_with_each_answer() -> None:
 
     assert isinstance(again, Wait)
     assert (Invoke(1, "judge"),) == again.effects
-    assert again.run.dialogue is not None
-    assert (Exchange(AskModel("?"), reply("x")),) == again.run.dialogue.exchanges
+    assert again.run.turn.dialogue is not None
+    assert (Exchange(AskModel("?"), reply("x")),) == again.run.turn.dialogue.exchanges
     run, outcome = left(ASKING, told(Left("Good")), again.run)
-    assert (None, Good()) == (run.dialogue, outcome)
+    assert (None, Good()) == (run.turn.dialogue, outcome)
 
 
 def test_one_ask_too_many_is_not_sent() -> None:
     """The proofs count on it."""
-    run = evolve(fresh(), dialogue=Dialogue(1, 1, Usage(), (Exchange(AskModel("?"), reply("x")),)))
+    run = changed(fresh(), dialogue=Dialogue(1, 1, Usage(), (Exchange(AskModel("?"), reply("x")),)))
 
     reaction = asked(AskModel("?"), run)
 
     assert isinstance(reaction, Leave)
     assert Failed() == reaction.outcome
     assert "CapReached: node 'judge': one visit asks 1 models at most" in failure(reaction.run)
-    assert None is reaction.run.dialogue
+    assert None is reaction.run.turn.dialogue
 
 
 def test_a_budget_that_is_spent_lets_nothing_more_be_asked() -> None:
     """As between turns."""
-    run = evolve(fresh(), dialogue=Dialogue(1, 1, Usage()))
+    run = changed(fresh(), dialogue=Dialogue(1, 1, Usage()))
     run = evolve(run, setup=evolve(run.setup, budget=Budget(tokens=5)), spent=Spent(1, 0, Usage(9)))
 
     reaction = asked(AskModel("?"), run)
@@ -288,9 +290,9 @@ def test_what_a_function_tells_comes_into_the_conversation() -> None:
 
 def test_a_generator_that_is_cancelled_leaves_nothing_behind() -> None:
     """Whatever it had asked."""
-    run, outcome = left(ASKING, Cancelled(1.0), evolve(fresh(), dialogue=Dialogue(1, 1, Usage())))
+    run, outcome = left(ASKING, Cancelled(1.0), changed(fresh(), dialogue=Dialogue(1, 1, Usage())))
 
-    assert (None, Aborted()) == (run.dialogue, outcome)
+    assert (None, Aborted()) == (run.turn.dialogue, outcome)
 
 
 def test_caps_have_no_order() -> None:

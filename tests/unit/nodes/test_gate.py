@@ -28,11 +28,12 @@ from graphloop.nodes.execute import Execute
 from graphloop.nodes.gate import Gate, GateOutcome
 from graphloop.outcomes import Aborted, Calls, Held, Outcome, Settled
 from graphloop.policy import Rule
-from graphloop.run import Ending, EndReason, Run, Verdict, evolve
+from graphloop.run import Ending, EndReason, RuleState, Run, evolve
 from graphloop.spending import Budget, Spent
 from graphloop.temporal import AtMost, Rules
 from graphloop.temporal.monitor import Monitor
 from graphloop.tool_outcome import ToolOutcome
+from graphloop.turn import Verdict
 from graphloop.values import ToolChoice, ToolResult
 from tests.strategies import QUESTION, SETUP, call, replied, reply, spec
 
@@ -640,7 +641,7 @@ def test_what_waits_at_the_gate_when_the_run_is_stopped_has_not_run() -> None:
     assert isinstance(left, Leave)
     assert isinstance(left.outcome, Aborted)
     ended = Append().enter(evolve(left.run, ending=Ending(EndReason.ABORTED)))
-    assert ["not_run"] * 3 == [one.status for one in ended.run.steps[0].tool_results]
+    assert ["not_run"] * 3 == [one.status for one in ended.run.record.steps[0].tool_results]
 
 
 LENIENT = Gate("lenient", rules=(Rule("allow", ("*",)),))
@@ -792,7 +793,7 @@ def test_only_a_call_that_needs_a_person_is_denied_before_the_person_is_asked(
 ) -> None:
     """A person's time is not spent on a call that a rule forbids whatever they say."""
     calls = call("write"), call("read"), call("write")
-    run = evolve(replied(reply(*calls)), watch=ONCE_AN_APPROVAL)
+    run = evolve(replied(reply(*calls)), watch=RuleState(ONCE_AN_APPROVAL))
     entered = Gate().enter(run)
     assert isinstance(entered, Wait)
 
@@ -805,7 +806,10 @@ def test_only_a_call_that_needs_a_person_is_denied_before_the_person_is_asked(
 def test_a_call_that_was_refused_though_a_person_was_asked_allows_no_other() -> None:
     """Another gate has refused it: its approval never comes, so the writing behind it is denied."""
     refused = Verdict("deny", "no", asked=True)
-    run = evolve(replied(reply(call("read"), call("write")), refused, None), watch=ONCE_AN_APPROVAL)
+    run = evolve(
+        replied(reply(call("read"), call("write")), refused, None),
+        watch=RuleState(ONCE_AN_APPROVAL),
+    )
     entered = Gate().enter(run)
     assert isinstance(entered, Wait)
 

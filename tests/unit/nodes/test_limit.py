@@ -15,6 +15,7 @@ from graphloop.outcomes import Go, Outcome, Stop
 from graphloop.run import Ending, EndReason, Run, evolve
 from graphloop.spending import Budget, Spent
 from graphloop.values import Usage
+from tests.runs import changed
 from tests.strategies import SETUP, fresh, wrong
 
 
@@ -62,11 +63,11 @@ def test_a_cycle_of_one_s_own_heeds_the_budget_and_whoever_wants_to_stop() -> No
     spent = evolve(fresh(), setup=setup, spent=Spent(usage=Usage(10)))
 
     assert Ending(EndReason.BUDGET, ("budget.tokens",)) == passed(Limit(2), spent)[0].ending
-    stopping = passed(Limit(2), evolve(fresh(), stopping="enough"))
+    stopping = passed(Limit(2), changed(fresh(), stopping="enough"))
     assert (Stop, Ending(EndReason.ABORTED, ("enough",))) == (stopping[1], stopping[0].ending)
     cut = evolve(fresh(), ending=Ending(EndReason.TIMEOUT, ("step_timeout_s",)))
     assert (cut, Stop) == passed(Limit(2), cut)
-    unsaid = passed(Limit(2), evolve(fresh(), stopping=""))[0].ending
+    unsaid = passed(Limit(2), changed(fresh(), stopping=""))[0].ending
     assert Ending(EndReason.ABORTED, ("aborted",)) == unsaid
 
 

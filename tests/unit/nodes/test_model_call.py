@@ -22,8 +22,9 @@ from graphloop.outcomes import (
     Refused,
     Truncated,
 )
-from graphloop.run import EndReason, Queue, Run, Turn, Verdict, evolve
+from graphloop.run import EndReason, Run, evolve
 from graphloop.spending import Spent
+from graphloop.turn import Queue, Turn, Verdict
 from graphloop.values import FinishReason, OutputSpec, Reply, Usage, UserMessage
 from tests.strategies import SETUP, call, fresh, replied, reply, said, spec
 

@@ -11,7 +11,8 @@ from graphloop.history import History
 from graphloop.node_protocol import Leave, Wait
 from graphloop.nodes.prepare_step import PrepareStep
 from graphloop.outcomes import Aborted, Calls, Failed, Outcome, Overflow, Ready
-from graphloop.run import Ending, EndReason, Measured, Run, Turn, evolve
+from graphloop.run import Ending, EndReason, Measured, Run, evolve
+from graphloop.turn import Turn
 from graphloop.values import (
     FinishReason,
     Message,
@@ -21,6 +22,7 @@ from graphloop.values import (
     Usage,
     UserMessage,
 )
+from tests.runs import changed as with_facts
 from tests.strategies import QUESTION, SETUP, call, fresh, replied, reply, said, spec
 
 ASKING = PrepareStep(callback="mine")
@@ -79,7 +81,7 @@ def test_what_the_function_changes_holds() -> None:
     assert messages == tuple(run.messages)
     assert ["write"] == [tool.name for tool in run.turn.tools]
     assert (ToolChoice("required"), "other") == (run.turn.tool_choice, run.turn.model)
-    assert 0 == len(run.added)
+    assert 0 == len(run.record.added)
 
 
 def test_no_tool_at_all_can_be_offered() -> None:
@@ -128,7 +130,7 @@ def test_open_calls_of_a_conversation_are_settled_before_a_model_is_asked() -> N
 def test_a_turn_that_was_settled_is_not_settled_again() -> None:
     """Its results are there: the model is asked next."""
     result = UserMessage("anything new")
-    run = evolve(fresh(Turn(), messages=(*QUESTION, READ)), added=History((result,)))
+    run = with_facts(fresh(Turn(), messages=(*QUESTION, READ)), added=History((result,)))
 
     reaction = PrepareStep().enter(run)
 
@@ -170,7 +172,7 @@ def test_a_conversation_that_is_about_to_overflow_is_made_shorter_first(
     messages: tuple[Message, ...], measured: Measured, outcome: type[Outcome]
 ) -> None:
     """By what a model counted, where it did, else by an estimate."""
-    run = evolve(fresh(messages=messages), measured=measured)
+    run = with_facts(fresh(messages=messages), measured=measured)
 
     reaction = PrepareStep(compaction=SMALL).enter(run)
 
@@ -225,13 +227,13 @@ def test_a_tool_choice_holds_within_its_scope(
 
 def test_what_was_said_meanwhile_is_read_in_the_next_turn() -> None:
     """Before the user's function looks at it."""
-    run = evolve(fresh(), steering=(UserMessage("wait"),))
+    run = with_facts(fresh(), steering=(UserMessage("wait"),))
 
     reaction = ASKING.enter(run)
 
     assert (*QUESTION, UserMessage("wait")) == tuple(reaction.run.messages)
-    assert (UserMessage("wait"),) == tuple(reaction.run.added)
-    assert () == reaction.run.steering
+    assert (UserMessage("wait"),) == tuple(reaction.run.record.added)
+    assert () == reaction.run.inbox.steering
 
 
 def test_tools_come_and_go_for_good() -> None:
@@ -273,7 +275,7 @@ def test_tools_that_are_added_are_offered_only_if_they_are_active(
 
 def test_a_history_that_was_changed_is_measured_anew() -> None:
     """What a model counted was another one."""
-    opened = ASKING.enter(evolve(fresh(), measured=Measured(1, 9)))
+    opened = ASKING.enter(with_facts(fresh(), measured=Measured(1, 9)))
 
     event = CallbackReturned(1.0, 1, Changes((UserMessage("short"),)))
 

@@ -77,9 +77,9 @@ def test_a_good_attempt_ends_the_trying() -> None:
 def test_each_visit_has_its_own_attempts() -> None:
     """A cycle has a bound of its own."""
     run = waits(again(WRITER, waits(WRITER.enter(fresh())), BROKE))
-    assert {"retry:writer": 1} == run.counts
+    assert {"retry:writer": 1} == run.counters.by_node
 
-    assert {"retry:writer": 0} == waits(WRITER.enter(run)).counts
+    assert {"retry:writer": 0} == waits(WRITER.enter(run)).counters.by_node
 
 
 def test_an_abort_is_passed_on() -> None:
@@ -105,7 +105,7 @@ def test_an_agent_that_would_be_too_deep_is_not_tried_again() -> None:
     reaction = WRITER.enter(deep)
 
     assert isinstance(reaction, Leave)
-    assert {"retry:writer": 0} == reaction.run.counts
+    assert {"retry:writer": 0} == reaction.run.counters.by_node
 
 
 def test_other_outcomes_may_be_tried_again_too() -> None:

@@ -11,10 +11,12 @@ from graphloop.node_protocol import Leave, Wait
 from graphloop.nodes.append import Append
 from graphloop.nodes.stop_check import StopCheck
 from graphloop.outcomes import Aborted, Failed, Go, Stop
-from graphloop.run import Ending, EndReason, Run, Turn, evolve
+from graphloop.run import Ending, EndReason, Run, evolve
 from graphloop.spending import Budget, Spent
 from graphloop.stop import duration_exceeds, has_tool_call
+from graphloop.turn import Turn
 from graphloop.values import FinishReason, Usage, UserMessage
+from tests.runs import changed
 from tests.strategies import SETUP, call, fresh, replied, reply, wrong
 
 ASKING = StopCheck(callback="mine")
@@ -22,10 +24,12 @@ ASKING = StopCheck(callback="mine")
 
 def after(*finishes: FinishReason) -> Run[None]:
     """Return a run with turns that finished so."""
-    steps = fresh().steps
+    steps = fresh().record.steps
     for finish in finishes:
-        steps = steps.append(Append().enter(replied(reply(call(), finish=finish))).run.steps[0])
-    return evolve(fresh(), steps=steps)
+        steps = steps.append(
+            Append().enter(replied(reply(call(), finish=finish))).run.record.steps[0]
+        )
+    return changed(fresh(), steps=steps)
 
 
 def ending(node: StopCheck, run: Run[None]) -> Ending | None:
@@ -82,7 +86,7 @@ def test_a_run_of_nothing_but_pauses_is_counted_from_its_start() -> None:
 def test_everything_that_tripped_is_reported_by_rank() -> None:
     """The reason is the gravest; the others are not hidden."""
     node = StopCheck(max_steps=1, conditions=(has_tool_call("read"), duration_exceeds(9)))
-    run = evolve(after(FinishReason.TOOL_CALLS), tool_errors={"read": 3, "write": 2})
+    run = changed(after(FinishReason.TOOL_CALLS), tool_errors={"read": 3, "write": 2})
 
     assert Ending(
         EndReason.TOOL_ERRORS, ("tool_errors:read", "max_steps", "has_tool_call")
@@ -91,7 +95,7 @@ def test_everything_that_tripped_is_reported_by_rank() -> None:
 
 def test_elapsed_time_is_the_time_that_the_run_has_worked() -> None:
     """A replay a week later stops at the same place, and a long approval does not count."""
-    run = evolve(after(FinishReason.STOP), started_at=5.0, at=999.0, spent=Spent(seconds=10.0))
+    run = changed(after(FinishReason.STOP), started_at=5.0, at=999.0, spent=Spent(seconds=10.0))
 
     assert ending(StopCheck(conditions=(duration_exceeds(11),)), run) is None
     assert ending(StopCheck(conditions=(duration_exceeds(10),)), run) is not None
@@ -100,7 +104,7 @@ def test_elapsed_time_is_the_time_that_the_run_has_worked() -> None:
 @pytest.mark.parametrize(("denials", "stops"), [(1, False), (2, True), (3, True)])
 def test_a_run_that_is_only_denied_is_stopped(denials: int, stops: bool) -> None:
     """A model that asks for the same thing for ever wears people out (CONTRACT §9 #17)."""
-    found = ending(StopCheck(max_denials=2), evolve(fresh(), denials=denials))
+    found = ending(StopCheck(max_denials=2), changed(fresh(), denials=denials))
 
     assert found == (Ending(EndReason.DENIALS, ("denials",)) if stops else None)
 
@@ -128,7 +132,7 @@ def test_a_run_that_has_used_its_calls_up_may_still_answer() -> None:
 @pytest.mark.parametrize(("reason", "name"), [("enough", "enough"), ("", "aborted")])
 def test_somebody_s_wish_to_stop_comes_first(reason: str, name: str) -> None:
     """And everything else that would have stopped the run is told with it."""
-    run = evolve(fresh(), stopping=reason, tool_errors={"read": 3}, denials=9)
+    run = changed(fresh(), stopping=reason, tool_errors={"read": 3}, denials=9)
 
     expected = Ending(EndReason.ABORTED, (name, "tool_errors:read", "denials"))
     assert expected == ending(StopCheck(), run)
@@ -151,7 +155,7 @@ SAID = (UserMessage("go on"),)
 def test_what_somebody_has_to_say_outweighs_conditions() -> None:
     """The user's own, and those that are invoked (CONTRACT §9 #28)."""
     node = StopCheck(conditions=(has_tool_call("read"),), callback="mine")
-    run = evolve(after(FinishReason.TOOL_CALLS), steering=SAID)
+    run = changed(after(FinishReason.TOOL_CALLS), steering=SAID)
 
     reaction = node.on(run, CallbackReturned(1.0, 1, Tripped(("enough",))), Invoke(1, "mine"))
 
@@ -163,9 +167,9 @@ def test_what_somebody_has_to_say_outweighs_conditions() -> None:
 @pytest.mark.parametrize(
     "run",
     [
-        evolve(fresh(), stopping=""),
-        evolve(fresh(), tool_errors={"read": 3}),
-        evolve(fresh(), denials=5),
+        changed(fresh(), stopping=""),
+        changed(fresh(), tool_errors={"read": 3}),
+        changed(fresh(), denials=5),
         after(FinishReason.STOP),
         evolve(
             fresh(Turn(beyond_budget=("budget.tool_calls",))),
@@ -176,8 +180,8 @@ def test_what_somebody_has_to_say_outweighs_conditions() -> None:
 )
 def test_nothing_that_is_said_outweighs_a_bound(run: Run[None]) -> None:
     """Not even beside a condition that it does outweigh."""
-    node = StopCheck(max_steps=1 if run.steps else 9, conditions=(duration_exceeds(1e-9),))
-    run = evolve(run, steering=SAID, spent=evolve(run.spent, seconds=1.0))
+    node = StopCheck(max_steps=1 if run.record.steps else 9, conditions=(duration_exceeds(1e-9),))
+    run = changed(run, steering=SAID, spent=evolve(run.spent, seconds=1.0))
 
     found = ending(node, run)
 
@@ -187,7 +191,7 @@ def test_nothing_that_is_said_outweighs_a_bound(run: Run[None]) -> None:
 
 def test_pauses_are_a_bound_too() -> None:
     """Whatever is said meanwhile."""
-    run = evolve(after(FinishReason.PAUSE, FinishReason.PAUSE), steering=SAID)
+    run = changed(after(FinishReason.PAUSE, FinishReason.PAUSE), steering=SAID)
 
     assert ending(StopCheck(max_pauses=1), run) is not None
 

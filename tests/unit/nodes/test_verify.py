@@ -24,6 +24,7 @@ from graphloop.outcomes import Aborted, Accepted, Failed, FollowUp, Outcome, Rej
 from graphloop.run import Ending, EndReason, Run, evolve
 from graphloop.tool_outcome import ToolOutcome
 from graphloop.values import UserMessage
+from tests.runs import changed
 from tests.strategies import QUESTION, SETUP, fresh, loop, reply, wrong
 
 DONE = Ending(EndReason.COMPLETED)
@@ -37,7 +38,7 @@ def judged(
     answer: Answer, check: str = "verify", *, sent_back: int = 0
 ) -> tuple[Run[None], type[Outcome] | Invoke]:
     """Return what comes after a check has answered."""
-    run = evolve(fresh(), ending=DONE, rejections={check: sent_back, "other": 7})
+    run = changed(fresh(), ending=DONE, rejections={check: sent_back, "other": 7})
     reaction = BOTH.on(run, CallbackReturned(1.0, 1, answer), Invoke(1, check))
     if isinstance(reaction, Wait):
         (effect,) = reaction.effects
@@ -95,7 +96,7 @@ def test_a_rejected_answer_goes_back_with_the_feedback() -> None:
     assert Rejected is outcome
     assert run.ending is None
     assert (UserMessage("shorter", "verify"),) == run.turn.notes
-    assert {"verify": 1, "other": 7} == run.rejections
+    assert {"verify": 1, "other": 7} == run.counters.rejections
 
 
 def test_an_answer_that_was_sent_back_often_enough_is_taken_and_it_is_told() -> None:
@@ -176,10 +177,10 @@ def test_a_judge_that_is_never_content_is_bounded_twice(
 
     run = simulate(graph, QUESTION, world, None, setup=SETUP).run
 
-    assert asked == len(run.steps)
+    assert asked == len(run.record.steps)
     assert Ending(reason, stopped_by) == run.ending
     assert ["draft", "shorter"] * (asked - 1) + ["draft"] == [
-        getattr(one, "text", None) or getattr(one, "content", None) for one in run.added
+        getattr(one, "text", None) or getattr(one, "content", None) for one in run.record.added
     ][: 2 * asked - 1]
 
 
@@ -189,19 +190,19 @@ NEXT = (UserMessage("and then?"), UserMessage("and at last?"))
 @pytest.mark.parametrize("sent_back", [0, 1])
 def test_one_follow_up_is_heard_once_the_answer_is_accepted(sent_back: int) -> None:
     """The next one waits for the answer to it, which may be sent back as often as the first."""
-    run = evolve(fresh(), ending=DONE, follow_ups=NEXT, rejections={"verify": sent_back})
+    run = changed(fresh(), ending=DONE, follow_ups=NEXT, rejections={"verify": sent_back})
 
     left = BOTH.on(run, CallbackReturned(1.0, 1, Judged(True)), Invoke(1, "verify"))
 
     assert isinstance(left, Leave)
     assert isinstance(left.outcome, FollowUp)
-    assert (NEXT[:1], NEXT[1:]) == (left.run.steering, left.run.follow_ups)
-    assert (None, {}) == (left.run.ending, left.run.rejections)
+    assert (NEXT[:1], NEXT[1:]) == (left.run.inbox.steering, left.run.inbox.follow_ups)
+    assert (None, {}) == (left.run.ending, left.run.counters.rejections)
 
 
 def test_a_follow_up_waits_while_an_answer_is_judged_or_sent_back() -> None:
     """It is not appended to an answer that nobody has accepted."""
-    run = evolve(fresh(), ending=DONE, follow_ups=NEXT)
+    run = changed(fresh(), ending=DONE, follow_ups=NEXT)
 
     asking = BOTH.enter(run)
     back = BOTH.on(run, CallbackReturned(1.0, 1, BAD), Invoke(1, "verify"))
@@ -209,19 +210,19 @@ def test_a_follow_up_waits_while_an_answer_is_judged_or_sent_back() -> None:
     assert isinstance(asking, Wait)
     assert isinstance(back, Leave)
     assert isinstance(back.outcome, Rejected)
-    assert NEXT == asking.run.follow_ups == back.run.follow_ups
+    assert NEXT == asking.run.inbox.follow_ups == back.run.inbox.follow_ups
 
 
 def test_what_is_said_while_the_answer_is_judged_is_heard_before_any_follow_up() -> None:
     """A run that is at its end goes on for it."""
     now = (UserMessage("wait!"),)
-    run = evolve(fresh(), ending=DONE, steering=now, follow_ups=NEXT)
+    run = changed(fresh(), ending=DONE, steering=now, follow_ups=NEXT)
 
     left = BOTH.on(run, CallbackReturned(1.0, 1, Judged(True)), Invoke(1, "verify"))
 
     assert isinstance(left, Leave)
     assert isinstance(left.outcome, FollowUp)
-    assert (now, NEXT) == (left.run.steering, left.run.follow_ups)
+    assert (now, NEXT) == (left.run.inbox.steering, left.run.inbox.follow_ups)
 
 
 @pytest.mark.parametrize(
@@ -239,7 +240,7 @@ def test_only_a_model_that_can_go_on_is_told_more(
     reason: EndReason, outcome: type[Outcome]
 ) -> None:
     """One whose context is full cannot, and a bound stays a bound."""
-    run = evolve(fresh(), ending=Ending(reason), follow_ups=NEXT)
+    run = changed(fresh(), ending=Ending(reason), follow_ups=NEXT)
 
     left = Verify().enter(run)
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 
 from graphloop.graph import Graph
 from graphloop.overlays.changes import changes_picture
-from graphloop.proofs.difference import difference
-from graphloop.views.dot import dot, dot_of
+from graphloop.proofs.compare import compare
+from graphloop.views.dot import dot_of
 from graphloop.views.picture import Picture, picture
 from tests.changed_loop import bypassed, changed, gateless
 from tests.graphs import any_graphs
 
 
 def drawn(before: Graph[None], after: Graph[None]) -> Picture:
-    return changes_picture(before, after, difference(before, after))
+    return changes_picture(before, after, compare(before, after))
 
 
 def ways(one: Picture, *, gone: bool) -> set[tuple[str, str, str]]:
@@ -29,6 +29,7 @@ def ways(one: Picture, *, gone: bool) -> set[tuple[str, str, str]]:
 
 
 @given(any_graphs(), any_graphs())
+@settings(max_examples=15, deadline=None)
 def test_what_is_drawn_as_there_is_the_later_table_and_the_rest_is_what_is_gone(
     before: Graph[None], after: Graph[None]
 ) -> None:
@@ -42,6 +43,7 @@ def test_what_is_drawn_as_there_is_the_later_table_and_the_rest_is_what_is_gone(
 
 
 @given(any_graphs(), any_graphs())
+@settings(max_examples=15, deadline=None)
 def test_only_what_is_new_is_drawn_as_new(before: Graph[None], after: Graph[None]) -> None:
     """Also where a new outcome goes along with one that was there before."""
     one = drawn(before, after)
@@ -55,7 +57,10 @@ def test_only_what_is_new_is_drawn_as_new(before: Graph[None], after: Graph[None
 
 def test_a_graph_beside_itself_is_drawn_as_it_is() -> None:
     """But for its title."""
-    plain, same = dot(changed()).splitlines(), dot_of(drawn(changed(), changed())).splitlines()
+    plain, same = (
+        dot_of(picture(changed())).splitlines(),
+        dot_of(drawn(changed(), changed())).splitlines(),
+    )
 
     assert [line for line in plain if "label=agent" not in line][6:] == same[6:]
     assert "agent (changes: not weaker)" in drawn(changed(), changed()).title

@@ -1,36 +1,82 @@
-"""Levels: one graph from far, from near and in detail, in every format."""
+"""Levels: one graph in boxes, as its table and in detail, in every format."""
 
 from __future__ import annotations
 
-import random
-import re
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 import pytest
+from hypothesis import given
 
+from graphloop.contract import Cap, ChildContract, Contract
 from graphloop.errors import ConfigError
-from graphloop.graph import END, Edge, Edges, Graph
+from graphloop.graph import END, Graph
 from graphloop.node_protocol import Kind
-from graphloop.overlays.levels import LEVELS, Level, draw, level_of, level_picture
+from graphloop.nodes import Gate, Limit
+from graphloop.outcomes import Answered, Calls, Outcome
+from graphloop.overlays.levels import LEVELS, Level, details, draw, level_of, level_picture
+from graphloop.overlays.phases import Box, inside, phase_picture, phases
+from graphloop.policy import allow
+from graphloop.spending import Budget
 from graphloop.views.dot import dot_of
 from graphloop.views.family import Family
-from graphloop.views.marks import Marks
-from graphloop.views.mermaid import mermaid, mermaid_of
-from graphloop.views.render import render
+from graphloop.views.marks import Marks, Tally
+from graphloop.views.mermaid import mermaid_of
+from graphloop.views.picture import Word, picture
+from graphloop.views.text import text_of
 from graphloop.views.theme import DARK
-from tests.graphs import agent, build
+from tests.graphs import Place, agent, any_graphs, build
 from tests.unit.views.test_picture import parent
 
 INNER = build({"x": ["y"], "y": ["x", "END"]}, {"x": "gate", "y": "model"}, name="inner")
-KINDS: Final[tuple[Kind, ...]] = (
-    *("pure", "model", "gate", "execute", "append", "check", "stop", "prepare", "human"),
-)
 
 
-def test_at_the_level_of_nodes_a_picture_is_what_it_always_was() -> None:
+@dataclass(frozen=True)
+class Rejected(Outcome):
+    """With something to say."""
+
+    reason: str
+    score: int = 0
+
+
+@dataclass(frozen=True)
+class Busy(Place):
+    """A node with a full contract."""
+
+    @property
+    def contract(self) -> Contract:
+        return Contract(
+            caps={
+                Answered: Cap(3, resets=frozenset({"turn"})),
+                Calls: Cap(0),
+                Rejected: Cap(1_000),
+            },
+            model_calls=2,
+            agents=("writer", "critic"),
+            tools=True,
+            asks=True,
+            reads=frozenset({"b", "a"}),
+            writes=None,
+            join="all",
+            children=(
+                ChildContract(
+                    "critic",
+                    writes=frozenset({"note"}),
+                    gate_rules=allow("*").rules,
+                    budget=Budget(tokens=5),
+                    many=True,
+                    runs=None,
+                ),
+            ),
+        )
+
+
+BUSY = Busy("busy", frozenset({Answered, Calls, Rejected}), "graph")
+
+
+def test_the_level_of_nodes_is_the_plain_picture() -> None:
     """The other levels are beside it."""
-    assert mermaid(agent()) == mermaid_of(level_picture(agent()))
+    assert picture(agent()) == level_picture(agent())
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -58,7 +104,7 @@ def test_every_level_is_drawn_in_every_format(level: Level, suffix: str, tmp_pat
 
 
 def test_a_state_machine_has_one_level(tmp_path: Path) -> None:
-    """Leaving nodes out of what somebody executes would be a lie."""
+    """Another tool executes it: it must hold all nodes."""
     draw(agent(), tmp_path / "a.scxml")
 
     assert (tmp_path / "a.scxml").exists()
@@ -69,70 +115,198 @@ def test_a_state_machine_has_one_level(tmp_path: Path) -> None:
 
 
 def test_a_level_that_there_is_not_is_refused() -> None:
-    """With the nearest that there is."""
+    """With the nearest known name."""
     assert "phase" == level_of("phase")
     with pytest.raises(ConfigError, match="Did you mean 'phase'"):
         level_of("phases")
 
 
-def rows_of(graph: Graph[None]) -> Edges[None]:
-    """Return a table as it was given."""
-    return {
-        graph.nodes[name]: {
-            outcome: END if target == "END" else graph.nodes[target]
-            for outcome, target in row.items()
-        }
-        for name, row in graph.table.items()
+def test_everything_that_a_contract_says_is_in_the_details() -> None:
+    """Effects, data, bounds, children, and the fields of outcomes."""
+    assert [
+        "graph: Busy",
+        "asks a model 2 times at most",
+        "runs tools",
+        "may wait for a person",
+        "runs writer",
+        "waits for all of them",
+        "reads a, b",
+        "writes anything of the state",
+        "answered at most 3x in a turn",
+        "calls never",
+        "rejected at most 1,000x",
+        "runs critic any number of times at most,",
+        "  side by side, on a budget of its own,",
+        "  by rules of its own, writes note",
+        "rejected(reason: str, score: int)",
+    ] == list(details(BUSY))
+
+
+def test_a_node_without_a_contract_says_so() -> None:
+    """A reader must not take silence for a promise."""
+    assert ["pure: Place", "promises nothing"] == list(details(Place("a", frozenset({Calls}))))
+
+
+def test_the_rules_of_a_gate_are_in_its_box_and_not_beside_it() -> None:
+    """A fact stands in one place."""
+    gate, limit = Gate(rules=allow("read").rules), Limit(2)
+    graph: Graph[None] = Graph("g", gate, {gate: {...: limit}, limit: {...: END}})
+    drawn = level_picture(graph, "detail", Marks(nodes={"gate": "2x"}))
+
+    assert ("gate", "2x") == drawn.shapes[0].words
+    assert () == drawn.shapes[0].notes
+    assert any("read" in line for line in drawn.shapes[0].details)
+    assert "go at most 2x" in drawn.shapes[1].details
+    text = dot_of(drawn)
+    assert "shape=diamond" not in text.partition("cluster_legend")[0]
+    assert "go at most 2x\\l" in text
+
+
+def boxes_of(graph: Graph[None]) -> list[tuple[str, ...]]:
+    return [box.nodes for box in phases(graph)]
+
+
+@given(any_graphs())
+def test_every_node_is_in_one_box_and_boxes_stand_in_the_order_of_the_table(
+    graph: Graph[None],
+) -> None:
+    """So a picture keeps its look when a node is added; no two boxes have one name."""
+    boxes = phases(graph)
+    places = {name: place for place, name in enumerate(graph.nodes)}
+    firsts = [places[box.nodes[0]] for box in boxes]
+
+    assert sorted(graph.nodes) == sorted(name for box in boxes for name in box.nodes)
+    assert len(boxes) == len({box.name for box in boxes})
+    assert sorted(firsts) == firsts
+
+
+def test_the_standard_loop_is_seen_by_its_phases() -> None:
+    """It is one loop: one box would say nothing."""
+    assert [
+        ("prepare", ("prepare_step", "compact", "extend")),
+        ("model_call", ("model_call",)),
+        ("gate", ("gate",)),
+        ("execute", ("execute",)),
+        ("append", ("append",)),
+        ("verify", ("verify",)),
+        ("stop_check", ("stop_check",)),
+    ] == [(box.name, box.nodes) for box in phases(agent())]
+
+
+def test_loops_beside_each_other_are_a_box_each() -> None:
+    """Named by the node at which runs enter."""
+    graph = build(
+        {"x": ["b"], "a": ["b", "c"], "b": ["a"], "c": ["d"], "d": ["c", "END"]},
+        {"a": "model", "c": "gate"},
+    )
+
+    assert (
+        Box("x", "pure", ("x",)),
+        Box("b loop", "loop", ("a", "b")),
+        Box("c loop", "loop", ("c", "d")),
+    ) == phases(graph)
+
+
+def test_an_agent_and_the_append_of_its_answer_are_one_box() -> None:
+    """Unless other nodes lead to that append, too."""
+    kinds: dict[str, Kind] = {
+        "one": "graph",
+        "said": "append",
+        "two": "graph",
+        "all": "append",
+        "x": "pure",
     }
+    rows = {"one": ["said"], "said": ["two"], "two": ["all"], "x": ["all"], "all": ["END"]}
+
+    assert [("one", "said"), ("two",), ("x",), ("all",)] == boxes_of(build(rows, kinds))
 
 
-class Counted(Graph[None]):
-    """A graph that counts how often its table is read as lines."""
+def test_agents_and_people_in_a_loop_stay_apart() -> None:
+    """A debate is two speakers, not one phase."""
+    graph = build(
+        {"for": ["f"], "f": ["against"], "against": ["g"], "g": ["ask"], "ask": ["for", "END"]},
+        {"for": "graph", "f": "append", "against": "graph", "g": "append", "ask": "human"},
+    )
 
-    reads = 0
-
-    @property
-    def edges(self) -> tuple[Edge, ...]:
-        self.reads += 1
-        return super().edges
-
-
-@pytest.mark.parametrize("level", LEVELS)
-def test_a_table_is_not_read_anew_for_each_of_its_nodes(level: Level) -> None:
-    """A picture of a thousand nodes would take a quarter of a minute."""
-    reads: set[int] = set()
-    for count in (20, 200):
-        names = [f"n{number}" for number in range(count)]
-        graph = build({one: [after] for one, after in zip(names, [*names[1:], "END"], strict=True)})
-        counted = Counted("g", graph.nodes["n0"], rows_of(graph))
-        level_picture(counted, level)
-        reads.add(counted.reads)
-
-    assert len(reads) == 1
+    assert [("for", "f"), ("against", "g"), ("ask",)] == boxes_of(graph)
 
 
-def test_a_large_graph_is_narrower_from_far() -> None:
-    """It is what those are sent to whose graph cannot be drawn from near in time."""
-    graph = people_in_a_crowd(150)
-    far, near = (dot_of(level_picture(graph, one)) for one in ("phase", "node"))
-
-    assert far.count("->") < near.count("->") // 10
-    assert width(far) < width(near)
+def test_a_loop_of_one_kind_is_not_folded() -> None:
+    """A picture of one box says nothing."""
+    assert [("a",), ("b",)] == boxes_of(build({"a": ["b"], "b": ["a", "END"]}))
 
 
-def people_in_a_crowd(nodes: int) -> Graph[None]:
-    """Return one loop of nodes of all kinds, each with two lines more to anywhere."""
-    rng = random.Random(1)  # noqa: S311 - a graph like any other, and always the same.
-    names = [f"node_{number}" for number in range(nodes)]
-    rows = {
-        one: [after, *rng.sample(names, 2)]
-        for one, after in zip(names, [*names[1:], "END"], strict=True)
-    }
-    return build(rows, {one: rng.choice(KINDS) for one in names})
+def test_a_phase_does_not_take_the_name_of_a_node() -> None:
+    """A text could not tell two boxes of one name apart."""
+    graph = build(
+        {"a": ["b"], "b": ["gate"], "gate": ["a", "END"]},
+        {"a": "gate", "b": "gate", "gate": "model"},
+    )
+
+    assert ["gate 2", "gate"] == [box.name for box in phases(graph)]
 
 
-def width(dot_text: str) -> float:
-    """Return how wide a picture is drawn."""
-    found = re.search(rb'<svg width="([0-9.]+)pt"', render(dot_text, "svg"))
-    assert found is not None
-    return float(found[1])
+GRAPH = build({"x": ["a"], "a": ["b", "c"], "b": ["a", "c"], "c": ["END"]}, {"a": "gate"})
+MARKS = Marks(
+    nodes={"b": "GL2"},
+    ways={("a", "calls"): "[1]", ("b", "answered"): "[2]"},
+    node_tones={"a": "strong", "b": "weak", "c": "weak"},
+    way_tones={("b", "calls"): "alarm", ("c", "calls"): "weak"},
+    shaded=frozenset({"a", "c"}),
+    visits={"a": Tally((4,), 1.0), "b": Tally((3,), 2.0), "c": Tally((1,)), "END": Tally((2,))},
+    passages={
+        ("a", "calls"): Tally((3,)),
+        ("a", "answered"): Tally((1,)),
+        ("b", "calls"): Tally((2,)),
+        ("b", "answered"): Tally((1,)),
+    },
+)
+
+
+def test_a_box_lists_its_nodes_and_counts_its_lines() -> None:
+    """Folded lines are counted, not hidden; two nodes that leave by one outcome are counted."""
+    drawn, ids = phase_picture(GRAPH, Marks(), "p_")
+    _, box, single, end = drawn.shapes
+
+    assert (("a loop",), ("a, b", "2 lines inside")) == (box.words, box.details)
+    assert (("c",), ()) == (single.words, single.details)
+    assert end.kind is None
+    assert [0, 2, 0] == [len(lines) for lines in inside(GRAPH, phases(GRAPH))]
+    assert {"x": "p_n0", "a": "p_n1", "b": "p_n1", "c": "p_n2", "END": "p_last"} == ids
+    (both,) = [line for line in drawn.strokes if (line.source, line.target) == ("p_n1", "p_n2")]
+    assert (Word("answered", "(2 nodes)"),) == both.words
+
+
+def test_counts_and_marks_of_nodes_become_those_of_their_box() -> None:
+    """A witness through a box can be followed; time adds up, moves inside are no visits."""
+    _, box, single, _ = phase_picture(GRAPH, MARKS, "")[0].shapes
+
+    assert ("a loop", "2x", "3.0 s") == box.words
+    assert ("2 lines inside: 5x", "b: GL2", "a calls [1]") == box.details[1:]
+    assert "alarm" == box.tone
+    assert "weak" == single.tone
+    assert not box.is_shaded
+    assert single.is_shaded
+
+
+def test_a_node_that_leads_to_itself_is_a_box() -> None:
+    """Its line would be nowhere, else."""
+    drawn = level_picture(build({"a": ["a", "END"]}), "phase", MARKS)
+
+    assert "1 line inside: 3x" in drawn.shapes[0].details
+
+
+def test_boxes_are_drawn_in_every_notation() -> None:
+    """Long lists of nodes take several rows."""
+    names = [f"step_{number}" for number in range(7)]
+    rows = {name: [after] for name, after in zip(names, [*names[1:], "step_0"], strict=True)}
+    graph = build({"first": ["step_0"], **rows, "step_6": ["step_0", "END"]}, {"step_0": "gate"})
+    drawn = level_picture(graph, "phase")
+
+    assert ("step_0, step_1, step_2,", "step_3, step_4, step_5,", "step_6") == (
+        drawn.shapes[1].details[:3]
+    )
+    assert "step_6\\l7 lines inside\\l" in dot_of(drawn)
+    assert '["step_0 loop<br/>step_0#44; step_1' in mermaid_of(drawn)
+    assert "┊   7 lines inside" in text_of(drawn)
+    assert '◌ "step_0 loop"  (loop)' in text_of(drawn)

@@ -32,18 +32,9 @@ def test_the_line_that_leads_back_without_a_bound_is_marked() -> None:
 
 
 def test_what_lies_behind_a_gate_is_shaded() -> None:
-    """And nothing else: who looks for what is guarded must not be told too much."""
+    """And nothing else: a reader who looks for guarded nodes must not see too many."""
     sound, unsound = changed(), changed(gateless)
 
     assert {"execute"} == set(proof_marks(sound, check(sound)).shaded)
     assert "no problem found; shaded: behind a gate" == proof_marks(sound, check(sound)).title
     assert set() == set(proof_marks(unsound, check(unsound)).shaded)
-
-
-def test_another_finding_may_be_followed_and_one_too_many_is_none() -> None:
-    """A picture holds one path; there may be more findings."""
-    graph = changed(gateless)
-    report = check(graph)
-
-    assert proof_marks(graph, report, finding=99).ways == {}
-    assert "numbered" not in proof_marks(graph, report, finding=99).title

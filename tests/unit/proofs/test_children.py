@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from graphloop.front.agent import Agent
-from graphloop.front.child import AgentTool
 from graphloop.front.graph import Graph
+from graphloop.front.sub_agents import AgentTool
 from graphloop.front.sub_graph import SubGraph, sub_graph
 from graphloop.graph import END
 from graphloop.policy import allow, deny

@@ -97,7 +97,7 @@ def test_a_forked_child_gives_nothing_back(tmp_path: Path) -> None:
 
     assert 0 == os.waitstatus_to_exitcode(status)
     assert lock.is_held
-    with pytest.raises(StoreError, match="is it stopped"), locked(path, timeout_s=0.0):
+    with pytest.raises(StoreError, match="is stopped"), locked(path, timeout_s=0.0):
         raise AssertionError("two at once")
     lock.release()
 
@@ -108,7 +108,7 @@ def test_a_locked_file_keeps_all_others_out(tmp_path: Path) -> None:
 
     with (
         locked(path),
-        pytest.raises(StoreError, match="is it stopped"),
+        pytest.raises(StoreError, match="is stopped"),
         locked(path, timeout_s=0.01),
     ):
         raise AssertionError("two at once")

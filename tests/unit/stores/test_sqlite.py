@@ -111,7 +111,7 @@ def test_a_claimed_run_is_busy_for_everybody_else(tmp_path: Path) -> None:
         await first.append("r", 1, EVENT)
 
         elsewhere = rf"pid {os.getpid()}.*1970-01-01T00:17:10"
-        for store, by in ((first, "through this very store"), (second, elsewhere)):
+        for store, by in ((first, "through this store"), (second, elsewhere)):
             with pytest.raises(RunBusy, match=by):
                 await store.claim("r")
         with pytest.raises(Fenced, match="never claimed it"):

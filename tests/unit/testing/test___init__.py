@@ -64,7 +64,7 @@ def test_a_graph_is_tested_under_a_seed() -> None:
     assert calm.events == again.events
     assert crashed.run.ending is not None
     assert EndReason.COMPLETED is crashed.run.ending.reason
-    assert ["c0.0", "c0.1"] == [one.text for one in crashed.run.steps[0].tool_results]
+    assert ["c0.0", "c0.1"] == [one.text for one in crashed.run.record.steps[0].tool_results]
     assert set() == crashed.repeated
 
 

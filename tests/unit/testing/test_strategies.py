@@ -43,7 +43,7 @@ def test_what_is_found_is_shrunk() -> None:
 
     simplest = find(strategies.runs(table()), used_up, settings=settings(max_examples=2_000))
 
-    assert len(simplest.run.steps) == 6
+    assert len(simplest.run.record.steps) == 6
 
 
 def test_a_run_that_breaks_raises_what_broke_it() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from graphloop.front.sub_graph import sub_graph
 from graphloop.front.topology import load
-from graphloop.topology.problems import TopologyError
+from graphloop.topology.diagnostics import TopologyError
 from graphloop.topology.reader import read_text
 from graphloop.topology.registration import Names, Registry
 

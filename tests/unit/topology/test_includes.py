@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from graphloop.topology import includes
-from graphloop.topology.problems import TopologyError
+from graphloop.topology.diagnostics import TopologyError
 from graphloop.topology.reader import read_path
 from tests.topology_files import RIGHT
 from tests.topology_forms import NAMES
@@ -85,8 +85,8 @@ def test_a_file_that_is_not_there_is_told_where_it_is_named(tmp_path: Path) -> N
     (tmp_path / "in" / "writer.py").write_text("")
 
     assert (
-        f"{tmp_path}/in/b.yaml:22:23: there is no such file, 'writer.yml'. Did you mean "
-        "'writer.yaml'? Fix: write its path from the folder of this file, or make it."
+        f"{tmp_path}/in/b.yaml:22:23: `include`: 'writer.yml': there is no such file. "
+        "Did you mean 'writer.yaml'? Fix: write its path from the folder of this file, or make it."
     ) in _refusal(tmp_path / "a.yaml")
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from graphloop.proofs.report import PROPERTIES
+from graphloop.topology.diagnostics import TopologyError
 from graphloop.topology.ignored import CODES
-from graphloop.topology.problems import TopologyError
 from graphloop.topology.reader import read_path, read_text
 from graphloop.topology.registration import Names, Registry
 from tests.topology_files import BAD, RIGHT, Bad, with_line

@@ -7,8 +7,8 @@ import pytest
 from graphloop import END, Agent, Graph, sub_graph, tool
 from graphloop.nodes import Append
 from graphloop.providers.script import ScriptedModel
+from graphloop.topology.diagnostics import TopologyError
 from graphloop.topology.document import AgentEntry, Document
-from graphloop.topology.problems import TopologyError
 from graphloop.topology.reader import read_text
 from graphloop.topology.registration import Names, Registry
 from graphloop.topology.ruled_tools import brought_tools, known_tools

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast
+from typing import Any, cast
 
 import jsonschema
 import pytest
 import yaml
 
-from graphloop.topology.reader import KEYS
-from graphloop.topology.schema import schema_of
-from graphloop.topology.uses import LIBRARY
+from graphloop.topology.registration import LIBRARY
+from graphloop.topology.schema import TOPOLOGY, schema_of
 from tests.topology_files import BAD, RIGHT, Bad
 from tests.topology_forms import NAMES, is_valid
 
@@ -30,9 +29,10 @@ def test_it_is_a_schema_and_says_all_keys() -> None:
     schema = schema_of(NAMES)
     jsonschema.Draft202012Validator.check_schema(schema)
 
-    properties = schema["properties"]
-    assert isinstance(properties, Mapping)
-    assert set(KEYS) == set(cast("Mapping[str, object]", properties))
+    whole = cast("Mapping[str, Any]", schema)
+    properties = whole["properties"]
+    assert all(key["description"] for key in properties.values())
+    assert set(TOPOLOGY.forms) == set(properties)
     assert is_valid(yaml.safe_load(RIGHT))
 
 

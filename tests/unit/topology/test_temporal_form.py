@@ -6,7 +6,7 @@ import pytest
 
 from graphloop.temporal import Rules, at_most, never
 from graphloop.topology.compose import compose
-from graphloop.topology.problems import Complaints, TopologyError
+from graphloop.topology.diagnostics import Diagnostics, TopologyError
 from graphloop.topology.temporal_form import read_rules, rules_of_texts
 
 
@@ -32,11 +32,11 @@ def test_every_problem_of_every_text_is_told_with_its_place() -> None:
 
 def test_what_is_no_rule_is_noted_and_the_others_are_read() -> None:
     """A file has other problems, too, and all of them are told at once."""
-    complaints = Complaints("file")
-    tree = compose("{never: deploy}", complaints)
-    odd = compose("deploy", complaints)
+    diagnostics = Diagnostics("file")
+    tree = compose("{never: deploy}", diagnostics)
+    odd = compose("deploy", diagnostics)
 
-    assert never("deploy") == read_rules([tree, odd], complaints)
-    (problem,) = complaints.problems
+    assert never("deploy") == read_rules([tree, odd], diagnostics)
+    (problem,) = diagnostics.problems
     assert "rule 2: a rule is a mapping; found 'deploy'" in problem.found
     assert "write `{never: deploy, before: review}`" in problem.fix

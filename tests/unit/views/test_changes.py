@@ -10,7 +10,14 @@ from graphloop.run import Ending, EndReason
 from graphloop.spending import Budget, Spent
 from graphloop.tokens import estimate
 from graphloop.values import ToolResult, UserMessage, evolve
-from graphloop.views.changes import begun, calls_of, exceeded, replaced, results_of, shortened
+from graphloop.views.changes import (
+    calls_of,
+    exceeded,
+    latest_turn,
+    new_messages,
+    results_of,
+    shortened,
+)
 from tests.strategies import QUESTION, SETUP, call, fresh, loop
 from tests.strategies import said as heard
 from tests.unit.views.walks import checked, returned, said, steered, walk
@@ -27,8 +34,8 @@ def test_a_run_that_waits_for_a_summary_is_in_the_turn_it_will_open() -> None:
     run = walk(graph, messages=messages)[-1].run
 
     assert "compact" == run.node
-    assert (-1, 0) == (run.turn.number, begun(graph, run))
-    assert begun(graph, fresh()) == 0
+    assert (-1, 0) == (run.turn.number, latest_turn(graph, run))
+    assert latest_turn(graph, fresh()) == 0
 
 
 def test_handed_in_messages_count_before_a_first_step_made_them_shorter() -> None:
@@ -60,7 +67,7 @@ def test_calls_that_were_handed_in_count_as_messages_again_once_they_are_settled
 
     assert sizes is not None
     assert 6 == sizes.messages_before == sizes.messages_after
-    assert estimate((*handed_in, *last.run.added)) == sizes.tokens_before
+    assert estimate((*handed_in, *last.run.record.added)) == sizes.tokens_before
 
 
 def test_the_calls_of_another_turn_are_not_this_one_s() -> None:
@@ -78,8 +85,8 @@ def test_only_what_is_new_in_a_conversation_of_the_caller_s_was_injected() -> No
     new = UserMessage("but quickly")
     event = steered(messages=(*QUESTION, heard(call()), new))(run)
 
-    assert (new,) == replaced(run, event)
-    assert () == replaced(run, steered(new)(run))
+    assert (new,) == new_messages(run, event)
+    assert () == new_messages(run, steered(new)(run))
 
 
 def test_a_limit_that_did_not_end_the_run_is_no_excess() -> None:

@@ -8,8 +8,8 @@ from graphloop.graph import END, Graph
 from graphloop.nodes import AnswerCheck, Append, Child, Execute, Gate, Verify
 from graphloop.outcomes import Held, outcome_name
 from graphloop.policy import allow, ask
-from graphloop.views.drawing import PALETTE, Line, lines, notes, visible
-from tests.graphs import KINDS, build
+from graphloop.views.drawing import Line, lines, notes, visible
+from tests.graphs import build
 
 
 def test_outcomes_with_one_target_are_one_line_in_the_order_of_the_table() -> None:
@@ -46,10 +46,12 @@ def test_a_node_that_first_returns_to_itself_closes_the_path_at_once() -> None:
 
 
 def test_the_main_path_does_not_begin_with_a_failure() -> None:
-    """Whoever writes the failure first means no usual way; thick would belie the legend."""
+    """A table that lists the failure first does not make it the usual way."""
     plain = build({"a": ["b", "b", "b", "END", "END"], "b": ["END"]})
     ways = {outcome_name(outcome): target for outcome, target in plain.table["a"].items()}
-    order = sorted(plain.table["a"], key=lambda one: outcome_name(one) not in {"failed", "aborted"})
+    order = sorted(
+        plain.table["a"], key=lambda outcome: outcome_name(outcome) not in {"failed", "aborted"}
+    )
     graph = build({"a": ["END"], "b": ["END"]})
     graph.table = {"a": {one: ways[outcome_name(one)] for one in order}, "b": plain.table["b"]}
 
@@ -99,11 +101,6 @@ def test_lines_of_failures_and_aborts_alone_are_quiet() -> None:
     assert roles[("b", "a")] == "side"
 
 
-def test_every_kind_has_its_colours() -> None:
-    """A kind added to the protocol must be drawable the same day."""
-    assert {*KINDS, "loop"} == set(PALETTE)
-
-
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
@@ -130,7 +127,7 @@ def test_a_gate_shows_its_rules_and_what_becomes_of_the_rest() -> None:
 
 
 def test_the_checks_of_an_answer_are_listed_with_their_bounds() -> None:
-    """Whoever reads the drawing learns what an answer must pass before it is one."""
+    """A reader learns which checks an answer must pass."""
     checks = AnswerCheck("output", 2), AnswerCheck("done_when", 0), AnswerCheck("verify", 1)
 
     assert ("output, 2 retries", "done_when, 0 retries", "verify, 1 retry") == notes(Verify(checks))

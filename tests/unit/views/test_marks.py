@@ -1,16 +1,19 @@
-"""Marks: what is laid over a diagram, in both notations."""
+"""Marks: words and tones over a diagram, and tallies that add up before they are written."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from graphloop.views.dot import dot
-from graphloop.views.marks import TONES, Marks
-from graphloop.views.mermaid import mermaid
+from graphloop.views.dot import dot_of
+from graphloop.views.marks import Marks, Tally
+from graphloop.views.mermaid import mermaid_of
+from graphloop.views.picture import Picture, picture
 from graphloop.views.render import render, save
+from graphloop.views.theme import LIGHT
 from tests.strategies import loop
 
 GRAPH = loop()
@@ -23,28 +26,22 @@ MARKS = Marks(
 )
 
 
-def test_a_diagram_without_marks_is_what_it_always_was() -> None:
-    """Byte for byte: pictures in repositories must not change by themselves."""
-    assert dot(GRAPH) == dot(GRAPH, Marks())
-    assert mermaid(GRAPH) == mermaid(GRAPH, Marks())
-
-
-@pytest.mark.parametrize("draw", [dot, mermaid])
-def test_words_stand_behind_names_in_both_notations(draw: object) -> None:
-    """Escaped like everything that is not ours."""
-    text = dot(GRAPH, MARKS) if draw is dot else mermaid(GRAPH, MARKS)
+@pytest.mark.parametrize("write", [dot_of, mermaid_of])
+def test_words_stand_behind_names_in_both_notations(write: Callable[[Picture], str]) -> None:
+    """Escaped like every name of the user."""
+    text = write(picture(GRAPH, MARKS))
 
     assert "settled 2" in text
     assert "3 runs" in text.replace("#40;", "(")
     assert '"twice"' not in text
     assert "nowhere" not in text
-    assert text.count(TONES["alarm"]) >= 2
-    assert TONES["strong"] in text
-    assert TONES["weak"] in text
+    assert text.count(LIGHT.tones["alarm"]) >= 2
+    assert LIGHT.tones["strong"] in text
+    assert LIGHT.tones["weak"] in text
 
 
 def test_a_line_has_the_strongest_tone_of_its_outcomes_and_is_weak_only_if_all_are() -> None:
-    """A line that was taken once is not one that nobody has taken."""
+    """A line that one run took is not a line that no run took."""
     marks = Marks(way_tones={("a", "x"): "weak", ("a", "y"): "weak", ("a", "z"): "alarm"})
 
     assert "weak" == marks.tone("a", ("x", "y"))
@@ -56,10 +53,10 @@ def test_a_line_has_the_strongest_tone_of_its_outcomes_and_is_weak_only_if_all_a
 
 def test_only_the_drawing_changes_and_not_the_graph() -> None:
     """The same nodes and lines, in the same order: marks never hide anything."""
-    plain, marked = dot(GRAPH).splitlines(), dot(GRAPH, MARKS).splitlines()
+    plain, marked = dot_of(picture(GRAPH)).splitlines(), dot_of(picture(GRAPH, MARKS)).splitlines()
 
     assert len(plain) == len(marked)
-    assert [one.split("[")[0] for one in plain[5:]] == [one.split("[")[0] for one in marked[5:]]
+    assert [line.split("[")[0] for line in plain[5:]] == [line.split("[")[0] for line in marked[5:]]
 
 
 def test_marks_can_be_drawn(tmp_path: Path) -> None:
@@ -67,6 +64,29 @@ def test_marks_can_be_drawn(tmp_path: Path) -> None:
     file = tmp_path / "marked.mmd"
     save(GRAPH, file, MARKS)
 
-    assert mermaid(GRAPH, MARKS) == file.read_text(encoding="utf-8")
-    picture = ElementTree.fromstring(render(dot(GRAPH, MARKS), "svg"))  # noqa: S314 - our own
-    assert "settled 2" in " ".join(picture.itertext())
+    drawn = picture(GRAPH, MARKS)
+    assert mermaid_of(drawn) == file.read_text(encoding="utf-8")
+    shown = ElementTree.fromstring(render(dot_of(drawn), "svg"))  # noqa: S314 - our own
+    assert "settled 2" in " ".join(shown.itertext())
+
+
+def test_tallies_are_added_run_by_run() -> None:
+    """Two nodes of one run add up to one number."""
+    both = Tally((2, 1), 0.5, 10, 0.25) + Tally((1,), 0.25, 5)
+
+    assert Tally((3, 1), 0.75, 15, 0.25) == both
+
+
+def test_counts_can_be_taken_away_and_money_stays() -> None:
+    """A run that moves inside a box does not enter it again, but spends there."""
+    assert Tally((1, 1), 2.0, 3, 4.0) == Tally((3, 1), 2.0, 3, 4.0).less_often(Tally((2,)))
+
+
+def test_a_few_runs_are_listed_and_zeros_are_left_out() -> None:
+    """A reader sees at once what there was."""
+    assert "3x (2+1)" == Tally((2, 1)).count
+    assert "5x" == Tally((1,) * 5).count
+    assert "5 ms, 1,200 tokens, $0.2500" == Tally((1,), 0.005, 1200, 0.25).spent
+    assert "1.5 s" == Tally((1,), 1.5).spent
+    assert "3 min" == Tally((1,), 180.0).spent
+    assert "" == Tally((1,), 0.0001).spent

@@ -288,7 +288,7 @@ def test_a_conversation_that_is_made_shorter_first_is_told_within_its_turn() -> 
     compaction = shown[-1]
     assert isinstance(compaction, CompactionPart)
     run = steps[-1].run
-    whole = (*before, *run.added)
+    whole = (*before, *run.record.added)
     assert 1 == compaction.step_index
     assert (estimate(whole), len(whole)) == (compaction.tokens_before, compaction.messages_before)
     assert (estimate(run.messages), len(run.messages)) == (
@@ -429,7 +429,7 @@ def test_a_result_that_the_caller_overrides_is_told_again() -> None:
 
     results = [one.result for one in shown if isinstance(one, ToolResultPart)]
     assert ["fine", "better"] == [one.content for one in results]
-    assert steps[-1].run.steps[-1].tool_results == (results[-1],)
+    assert steps[-1].run.record.steps[-1].tool_results == (results[-1],)
 
 
 def test_the_calls_of_a_turn_that_the_caller_replaces_are_dropped() -> None:
@@ -570,7 +570,7 @@ def test_agents_side_by_side_give_one_answer(callback: str) -> None:
     )
     assert ends == kinds(shown)[3:]
     (text,) = [one.text for one in shown if isinstance(one, TextDelta)]
-    assert steps[-1].run.steps[-1].text == text
+    assert steps[-1].run.record.steps[-1].text == text
 
 
 def test_an_agent_that_is_tried_again_has_no_answer_yet() -> None:

@@ -1,4 +1,4 @@
-"""Picture: what every notation writes."""
+"""Picture: the shapes and lines that every notation writes, and the child graphs beside them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from typing import Any
 
 from graphloop.contract import Cap, ChildContract, Contract
 from graphloop.graph import END, Edges, Graph
+from graphloop.loop import Standard, standard_edges
+from graphloop.nodes import Append, Child
 from graphloop.outcomes import outcome_name
-from graphloop.views.dot import dot
+from graphloop.views.dot import dot_of
+from graphloop.views.family import Family, members
 from graphloop.views.marks import Marks
-from graphloop.views.mermaid import mermaid
+from graphloop.views.mermaid import mermaid_of
 from graphloop.views.picture import Word, picture
-from graphloop.views.text import text
+from graphloop.views.text import text_of
 from tests.graphs import OUTCOMES, Place, build
 
 
@@ -33,14 +36,6 @@ def parent(child: Graph[Any]) -> Graph[None]:
 
 
 INNER = build({"x": ["y"], "y": ["END"]}, {"x": "gate", "y": "model"}, name="inner")
-
-
-def test_the_kinds_are_those_that_occur_in_the_order_of_the_legend() -> None:
-    """A legend of things that are not there is noise."""
-    graph = build({"a": ["b"], "b": ["END"]}, {"a": "stop", "b": "model"})
-
-    assert ("model", "stop") == picture(graph).kinds
-    assert ("model", "gate", "pure") == picture(parent(INNER), expand=1).kinds
 
 
 def test_words_stand_beside_the_outcomes_they_are_about() -> None:
@@ -68,22 +63,55 @@ def test_a_line_that_can_never_be_taken_is_pale_unless_it_is_marked() -> None:
     graph = Graph("g", node, edges)
     way = ("a", outcome_name(first))
 
-    assert ["weak", None, None] == [one.tone for one in picture(graph).strokes]
+    assert ["weak", None, None] == [line.tone for line in picture(graph).strokes]
     marked = picture(graph, Marks(way_tones={way: "alarm"}))
-    assert ["alarm", None, None] == [one.tone for one in marked.strokes]
+    assert ["alarm", None, None] == [line.tone for line in marked.strokes]
 
 
 def test_children_are_drawn_only_if_asked_for_and_as_deep_as_asked_for() -> None:
-    """Collapsed, a picture is what it always was."""
+    """Without it, a picture stays as small as its table."""
     graph = parent(parent(INNER))
 
     assert () == picture(graph).inner
-    assert dot(graph) == dot(graph, expand=0)
-    (one,) = picture(graph, expand=1).inner
-    assert ("n0", "kid (g)", ()) == (one.owner, one.picture.title, one.picture.inner)
-    (two,) = picture(graph, expand=2).inner[0].picture.inner
-    assert ("c0_n0", "c0_c0_n0") == (two.owner, two.picture.start)
-    for notation in (dot, mermaid):
-        assert "c0_c0_n1" in notation(graph, expand=2)
-        assert "runs" in notation(graph, expand=2)
-    assert "run by a:" in text(graph, expand=2)
+    (child,) = picture(graph, expand=1).inner
+    assert ("n0", "kid (g)", ()) == (child.owner, child.picture.title, child.picture.inner)
+    deep = picture(graph, expand=2)
+    (grandchild,) = deep.inner[0].picture.inner
+    assert ("c0_n0", "c0_c0_n0") == (grandchild.owner, grandchild.picture.start)
+    for write in (dot_of, mermaid_of):
+        assert "c0_c0_n1" in write(deep)
+        assert "runs" in write(deep)
+    assert "run by a:" in text_of(deep)
+    assert {"pure", "gate", "model"} == deep.kinds
+
+
+def test_a_contract_that_holds_a_graph_makes_it_a_member() -> None:
+    """A family that knows more of that agent wins."""
+    (member,) = members(Family(parent(INNER)))
+    better = Family(INNER, tools={"deep": Family(INNER)})
+    (other,) = members(Family(parent(INNER), agents={"kid": better}))
+
+    assert ("a", "kid", Family(INNER)) == member
+    assert better is other.family
+
+
+def test_agents_that_are_tools_run_where_tools_run() -> None:
+    """At every node that executes, and nowhere else."""
+    nodes = Standard()
+    loop: Graph[None] = Graph("loop", nodes.prepare, standard_edges(nodes))
+
+    assert [("execute", "helper")] == [
+        (member.node, member.name)
+        for member in members(Family(loop, tools={"helper": Family(INNER)}))
+    ]
+
+
+def test_agents_that_a_node_names_are_found_by_name() -> None:
+    """A run gets them, and so does the picture."""
+    node, append = Child("helper"), Append()
+    graph: Graph[None] = Graph("g", node, {node: {...: append}, append: {...: END}})
+
+    assert [] == list(members(Family(graph)))
+    agents = {"helper": Family(INNER), "other": Family(INNER)}
+    (member,) = members(Family(graph, agents=agents))
+    assert ("helper", "helper") == (member.node, member.name)

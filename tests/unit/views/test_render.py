@@ -1,8 +1,9 @@
-"""Pictures: drawn with whatever is installed, and an answer that helps where nothing is."""
+"""Files: drawn with the programs that are installed; an error says what to install."""
 
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import sysconfig
 from pathlib import Path
@@ -11,13 +12,28 @@ import pytest
 
 from graphloop.errors import ConfigError
 from graphloop.views import render as module
-from graphloop.views.dot import dot
-from graphloop.views.mermaid import mermaid
+from graphloop.views.dot import dot_of
+from graphloop.views.mermaid import mermaid_of
+from graphloop.views.pdf import pdf_of
 from graphloop.views.picture import picture
-from graphloop.views.render import PictureFormat, render, save, save_picture
+from graphloop.views.render import render, save, save_picture
 from tests.graphs import agent
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="the stand-in for `dot` is a POSIX script")
+DOT = dot_of(picture(agent()))
+WITHOUT_FPDF = """
+import sys
+sys.modules["fpdf"] = None  # as where the extra is not installed
+from graphloop import Agent
+from graphloop.errors import ConfigError
+from graphloop.testing import ScriptedModel
+agent = Agent(ScriptedModel(()))
+agent.graph.save("loop.svg")
+try:
+    agent.graph.save("loop.pdf")
+except ConfigError as error:
+    print(error)
+"""
 
 
 @pytest.fixture
@@ -29,6 +45,11 @@ def no_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.fixture
+def drawn() -> tuple[bytes, bytes]:
+    return render(DOT, "svg"), render(DOT, "png")
+
+
 def stand_in(folder: Path, name: str, code: str) -> None:
     """Put a program called `name` into `folder`."""
     program = folder / name
@@ -37,7 +58,8 @@ def stand_in(folder: Path, name: str, code: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "start"), [("a.svg", b"<?xml"), ("a.PNG", b"\x89PNG"), ("a.dot", b"digraph")]
+    ("name", "start"),
+    [("a.svg", b"<?xml"), ("a.PNG", b"\x89PNG"), ("a.pdf", b"%PDF-"), ("a.dot", b"digraph")],
 )
 @pytest.mark.usefixtures("no_path")
 def test_a_graph_is_saved_in_the_format_of_the_suffix(
@@ -50,44 +72,34 @@ def test_a_graph_is_saved_in_the_format_of_the_suffix(
 
 
 def test_text_formats_are_saved_as_they_are_made(tmp_path: Path) -> None:
-    """A saved diagram is compared in reviews: it must not depend on where it was saved."""
+    """A reviewer compares saved diagrams: a file must not depend on the machine that saved it."""
     save(agent(), str(tmp_path / "a.mmd"))
     save(agent(), str(tmp_path / "a.dot"))
 
-    assert mermaid(agent()).encode() == (tmp_path / "a.mmd").read_bytes()
-    assert dot(agent()).encode() == (tmp_path / "a.dot").read_bytes()
+    assert mermaid_of(picture(agent())).encode() == (tmp_path / "a.mmd").read_bytes()
+    assert DOT.encode() == (tmp_path / "a.dot").read_bytes()
 
 
 @pytest.mark.parametrize("name", ["a.gif", "a", ".svg"])
 def test_an_unknown_suffix_is_answered_with_the_known_ones(tmp_path: Path, name: str) -> None:
     """Guessing a format would write a file nothing opens."""
-    with pytest.raises(
-        ConfigError, match=r"\.svg, \.png, \.pdf, \.mmd, \.dot, \.txt, \.scxml or \.xstate\.json"
-    ):
+    with pytest.raises(ConfigError, match=r"\.svg, .*\.scxml or \.xstate\.json"):
         save(agent(), tmp_path / name)
 
 
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     """The usual cause is a typing error, so no folder is made."""
-    with pytest.raises(ConfigError, match=r"'.*nowhere'.*create it first"):
+    with pytest.raises(ConfigError, match=r"'.*nowhere'"):
         save(agent(), tmp_path / "nowhere" / "a.dot")
 
 
 def test_a_folder_is_not_written_over(tmp_path: Path) -> None:
-    """Who names a folder wants a file in it, under a name that only they know."""
+    """The caller wants a file in it, under a name that only the caller knows."""
     (tmp_path / "a.svg").mkdir()
 
     for folder in (tmp_path, tmp_path / "a.svg"):
         with pytest.raises(ConfigError, match=r"found the folder '.*graph\.svg'"):
             save(agent(), folder)
-
-
-def test_an_unknown_format_is_answered_with_the_known_ones() -> None:
-    """A word from a command line need not be one the types allow."""
-    word: PictureFormat = "gif"  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
-
-    with pytest.raises(ConfigError, match=r"pdf, png, svg.*'gif'"):
-        render("digraph {}", word)
 
 
 @pytest.mark.usefixtures("no_path")
@@ -108,50 +120,77 @@ def test_without_a_program_that_draws_the_error_says_what_to_install(
 @pytest.mark.usefixtures("no_path")
 def test_text_that_is_no_diagram_is_refused_in_the_words_of_the_program() -> None:
     """The line and the sign it stumbled over are what its author needs."""
-    with pytest.raises(ConfigError, match=r"graphviz-pure.*refused.*syntax error"):
+    with pytest.raises(ConfigError, match=r"graphviz-pure.*syntax error"):
         render("digraph {", "svg")
 
 
 @pytest.mark.usefixtures("no_path")
 def test_drawing_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A layout that takes for ever must not hang whoever asked for it."""
+    """A layout without an end must not hang the caller."""
     monkeypatch.setattr(module, "_TIMEOUT_S", 0.0)
 
     with pytest.raises(ConfigError, match=r"within 0 s"):
-        render(dot(agent()), "svg")
+        render(DOT, "svg")
 
 
 @POSIX
-def test_an_installed_graphviz_is_preferred(no_path: Path) -> None:
-    """Who has Graphviz has its fonts and its formats, and expects its pictures."""
-    stand_in(no_path, "dot", "print(sys.argv[1:], sys.stdin.read())")
-
-    assert render("digraph {}", "pdf") == b"['-Kdot', '-Tpdf'] digraph {}\n"
-
-
-@POSIX
-def test_a_pdf_is_saved_where_graphviz_is_installed(no_path: Path, tmp_path: Path) -> None:
-    """Its PDF is the real thing; ours is for machines without it."""
-    stand_in(no_path, "dot", "print(sys.argv[2], len(sys.stdin.read()))")
+def test_an_installed_graphviz_is_preferred(no_path: Path, tmp_path: Path) -> None:
+    """A user who has Graphviz has its fonts and its formats, and expects its pictures."""
+    stand_in(no_path, "dot", "print(sys.argv[1], len(sys.stdin.read()))")
 
     save(agent(), tmp_path / "a.pdf")
 
-    assert (tmp_path / "a.pdf").read_text() == f"-Tpdf {len(dot(agent()))}\n"
+    assert (tmp_path / "a.pdf").read_text() == f"-Tpdf {len(DOT)}\n"
 
 
 @POSIX
-def test_what_graphviz_refuses_is_said_in_its_words(no_path: Path) -> None:
+def test_a_refusal_of_graphviz_is_told_in_its_words(no_path: Path) -> None:
     """A Graphviz without a plugin for a format says so on its error stream only."""
     stand_in(no_path, "dot", "sys.stdin.read(); sys.exit('Format: \"pdf\" not recognized')")
 
-    with pytest.raises(ConfigError, match=r"dot to draw pdf.*not recognized"):
+    with pytest.raises(ConfigError, match=r"pdf: .*dot.*not recognized"):
         render("digraph {}", "pdf")
+
+
+@pytest.mark.usefixtures("no_path")
+def test_only_a_pdf_needs_the_extra(tmp_path: Path) -> None:
+    """fpdf2 weighs more than all the rest: pictures without it, and an error that names it."""
+    code = [sys.executable, "-c", WITHOUT_FPDF]
+    done = subprocess.run(code, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert "" == done.stderr
+    assert "<svg" in (tmp_path / "loop.svg").read_text(encoding="utf-8")
+    assert "pip install 'graphloop[pdf]'" in done.stdout
+    assert not (tmp_path / "loop.pdf").exists()
+
+
+def test_latin_text_stays_text_in_a_pdf_and_other_letters_become_the_picture(
+    drawn: tuple[bytes, bytes],
+) -> None:
+    """A reader can search text; but the built-in fonts lack other letters than Latin-1."""
+    svg, png = drawn
+
+    page = pdf_of(svg, png)
+    other = pdf_of(svg.replace(b"gate", "\u65e5\u672c".encode()), png)
+
+    assert page.startswith(b"%PDF-")
+    assert b"/Subtype /Image" not in page
+    assert b"/Subtype /Image" in other
+
+
+def test_nothing_is_logged_about_tooltips(
+    drawn: tuple[bytes, bytes], caplog: pytest.LogCaptureFixture
+) -> None:
+    """fpdf2 warns of each tag it leaves out; a user can do nothing about them."""
+    pdf_of(*drawn)
+
+    assert caplog.records == []
 
 
 @pytest.mark.parametrize("name", ["d.scxml", "d.xstate.json"])
 def test_a_picture_is_no_state_machine(name: str, tmp_path: Path) -> None:
-    """What is drawn over a graph has no place in one, and nobody is told to choose it."""
-    with pytest.raises(ConfigError, match="a state machine holds a graph alone") as caught:
+    """Marks have no place in one, and the error must not advise to choose it."""
+    with pytest.raises(ConfigError, match="state machine") as caught:
         save_picture(picture(agent()), tmp_path / name)
 
     assert ".scxml" not in str(caught.value).replace(name, "")

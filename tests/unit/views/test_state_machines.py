@@ -9,14 +9,14 @@ from graphloop.front.agent import Agent
 from graphloop.graph import END, Graph
 from graphloop.nodes import Append, Limit
 from graphloop.providers.script import ScriptedModel
-from graphloop.views.state_machines import NAMESPACE, scxml, state_names, xstate
+from graphloop.views.state_machines import NAMESPACE, scxml, xstate
 
 XMLNS = "{http://www.w3.org/2005/07/scxml}"
 
 
 def odd() -> Graph[None]:
     """Return a graph whose names are not for every tool."""
-    first, second = Limit(1, name='a <"b" & c>'), Append("node_1")
+    first, second = Limit(1, name='a <"b" & c>'), Append("node-1")
     return Graph("odd & end", first, {first: {...: second}, second: {...: END}})
 
 
@@ -57,14 +57,3 @@ def test_what_is_read_back_from_xstate_is_the_table() -> None:
         assert [(one.source, one.outcome, one.target) for one in graph.edges] == read
         assert graph.start == named[machine["initial"]]
         assert ["END"] == [key for key, one in states.items() if one.get("type") == "final"]
-
-
-def test_every_node_has_a_plain_name_of_its_own() -> None:
-    """Two nodes under one name would be one."""
-    first, second, third = Limit(1, name="a.b"), Append("node_1"), Append("é")
-    graph: Graph[None] = Graph(
-        "g", first, {first: {...: second}, second: {...: third}, third: {...: END}}
-    )
-
-    expected = {"a.b": "node_2", "node_1": "node_1", "é": "node_3", "END": "END"}
-    assert expected == state_names(graph)

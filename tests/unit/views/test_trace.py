@@ -8,8 +8,9 @@ from graphloop.approvals import Approval
 from graphloop.errors import StoreError
 from graphloop.events import CallCheck, Event
 from graphloop.graph import Graph
-from graphloop.views.dot import dot
-from graphloop.views.marks import TONES
+from graphloop.views.dot import dot_of
+from graphloop.views.picture import picture
+from graphloop.views.theme import LIGHT
 from graphloop.views.trace import Trace, trace, trace_marks
 from tests.strategies import Adversary, call, loop, reply
 
@@ -36,11 +37,11 @@ def test_a_run_is_counted_from_its_start_to_its_end() -> None:
     for name in graph.nodes:
         out = sum(count for (source, _), count in found.ways.items() if source == name)
         assert found.visits[name] == out
-    assert sum(one.tokens for one in found.spent.values()) > 0
+    assert sum(tally.tokens for tally in found.spent.values()) > 0
 
 
 def test_a_run_that_waits_is_lit_where_it_waits_and_says_for_what() -> None:
-    """Who looks at the picture may be whom it waits for."""
+    """The run may wait for the reader of the picture."""
     graph = loop()
     found = trace(graph, journal(graph, approved=False))
     marks = trace_marks(graph, [found])
@@ -51,18 +52,18 @@ def test_a_run_that_waits_is_lit_where_it_waits_and_says_for_what() -> None:
     assert "lit" == marks.node_tones["gate"]
     assert "waits for approval of read" in marks.nodes["gate"]
     assert "not over" == marks.title
-    assert TONES["lit"] in dot(graph, marks)
+    assert LIGHT.tones["lit"] in dot_of(picture(graph, marks))
 
 
-def test_what_somebody_has_answered_is_told_as_answered() -> None:
-    """The journal knows nothing of it before the run is taken up."""
+def test_a_stored_answer_is_shown_as_an_answer() -> None:
+    """The journal does not hold it before the run is resumed."""
     found = trace(
         graph := loop(),
         journal(graph, approved=False),
         lambda _, ask: "approved" if ask.call.name == "read" else "",
     )
 
-    assert ("read: approved, not taken up yet", "waits for approval of write") == found.waits
+    assert ("read: approved, not resumed yet", "waits for approval of write") == found.waits
 
 
 def test_what_no_run_has_done_is_pale() -> None:
@@ -73,7 +74,7 @@ def test_what_no_run_has_done_is_pale() -> None:
     assert "weak" == marks.node_tones["compact"]
     assert "weak" == marks.way_tones["gate", "aborted"]
     assert ("gate", "settled") not in marks.way_tones
-    assert "6x" == marks.said(("gate", "settled"))
+    assert "6x" == marks.outcome_words(("gate", "settled"))
 
 
 def test_several_runs_are_summed_and_told_apart() -> None:
@@ -82,9 +83,9 @@ def test_several_runs_are_summed_and_told_apart() -> None:
     one, two = trace(graph, journal(graph)), trace(graph, journal(graph, approved=False))
     marks = trace_marks(graph, [one, two])
 
-    assert "6x (6+0)" == marks.said(("gate", "settled"))
+    assert "6x (6+0)" == marks.outcome_words(("gate", "settled"))
     assert f"2 runs: 1 {one.ended}, 1 not over" == marks.title
-    assert "30x" == trace_marks(graph, [one] * 5).said(("gate", "settled"))
+    assert "30x" == trace_marks(graph, [one] * 5).outcome_words(("gate", "settled"))
 
 
 def test_a_journal_without_events_has_done_nothing_and_one_of_another_graph_is_refused() -> None:

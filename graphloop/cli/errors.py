@@ -1,0 +1,99 @@
+"""How a command ends: its exit status, errors as a sentence on stderr, and a stdout that takes all.
+
+A stdout may be closed, full, or of an encoding that lacks what is to be said.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from enum import IntEnum
+from io import TextIOWrapper
+from typing import TextIO
+
+from ..errors import ConfigError, GraphloopError
+from .text import clean, wrapped
+
+__all__ = ["Status", "complain", "delivered", "guarded", "tell"]
+
+CLOSED = (
+    "expected stdout to write to, found it closed. Fix: send it to a file, or to /dev/null if no "
+    "reader needs it."
+)
+
+
+class Status(IntEnum):
+    """What a command tells its shell."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    PARKED = 3
+    INTERRUPTED = 130
+
+
+def tell(message: str) -> None:
+    """Print `message` to stderr; one that is closed or full cannot be told anything."""
+    if sys.stderr is not None:
+        with suppress(OSError):
+            print(wrapped(clean(message), sys.stderr), file=sys.stderr, flush=True)  # noqa: T201 - a command line talks
+
+
+def complain(error: Exception) -> Status:
+    """Print `error` to stderr and return the status it stands for."""
+    known = isinstance(error, GraphloopError)
+    message = str(error) if known and str(error) else f"{type(error).__name__}: {error}"
+    if sys.stdout is not None:
+        with suppress(OSError):  # `delivered` finds it again, after this error was told.
+            sys.stdout.flush()
+    tell(f"error: {message}")
+    return Status.USAGE if isinstance(error, ConfigError) else Status.FAILED
+
+
+def guarded(work: Callable[[], Status]) -> Status:
+    """Do `work`; an error that graphloop raised on purpose is told in words, not as a trace."""
+    try:
+        return work()
+    except GraphloopError as error:
+        return complain(error)
+
+
+def delivered(work: Callable[[], None]) -> None:
+    """Do `work`, and see to it that stdout took all that was written.
+
+    Raises:
+        SystemExit: stdout is closed (status 2, before `work`) or did not take it all (status 1); or
+            as `work` exits.
+    """
+    if sys.stdout is None:
+        raise SystemExit(complain(ConfigError(CLOSED)))
+    _forgive(sys.stdout)
+    try:
+        try:
+            work()
+        finally:
+            sys.stdout.flush()
+    except OSError as error:
+        if error.filename is not None:
+            raise  # It is about a file, not about stdout.
+        _discard_stdout()
+        if error.errno != errno.EPIPE:  # `… | head` has read what it wanted.
+            tell(f"error: expected stdout to take the output, found: {error.strerror or error}")
+        raise SystemExit(Status.FAILED) from error
+
+
+def _forgive(out: TextIO) -> None:
+    """Show `?` for what a narrow encoding cannot say: no command ends for it."""
+    if isinstance(out, TextIOWrapper):
+        out.reconfigure(errors="replace")
+
+
+def _discard_stdout() -> None:
+    """Let what is still buffered go nowhere: Python writes it when it exits, and would fail."""
+    with suppress(OSError, ValueError):  # One that is no file needs no such care.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

@@ -1,0 +1,113 @@
+"""Arguments and options that several commands take, each declared once with its help."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, TypeAlias
+
+import typer
+
+__all__ = [
+    "TARGET",
+    "Approve",
+    "BaseUrl",
+    "Decision",
+    "Json",
+    "Level",
+    "MaxSteps",
+    "Near",
+    "Registers",
+    "RuleTexts",
+    "RunId",
+    "StorePath",
+    "TargetArgument",
+    "TargetOption",
+    "Text",
+    "Theme",
+    "Themed",
+    "Unbounded",
+]
+
+Text: TypeAlias = str | None
+
+
+class Approve(StrEnum):
+    """What decides about a call that needs approval."""
+
+    ASK = "ask"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+class Theme(StrEnum):
+    """The colours of a drawing."""
+
+    LIGHT = "light"
+    DARK = "dark"
+
+
+class Level(StrEnum):
+    """How near a drawing is seen."""
+
+    PHASE = "phase"
+    NODE = "node"
+    DETAIL = "detail"
+
+
+TARGET = typer.Argument(
+    metavar="TARGET",
+    help="`agent` (the standard loop), a directory, a .py or .yaml file, or module:name. "
+    "Python is executed.",
+)
+TargetArgument: TypeAlias = Annotated[str, TARGET]
+TargetOption: TypeAlias = Annotated[
+    Text,
+    typer.Option(
+        "--target",
+        metavar="TARGET",
+        help="What the run was started from, if the store does not note it; executed.",
+    ),
+]
+RunId: TypeAlias = Annotated[
+    str, typer.Argument(metavar="RUN", help="The run's id, or a beginning that no other run has.")
+]
+StorePath: TypeAlias = Annotated[
+    Text,
+    typer.Option(
+        "--store",
+        metavar="PATH",
+        envvar="GRAPHLOOP_STORE",
+        help="Where runs are kept: runs.db, or a folder.",
+    ),
+]
+Registers: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--with",
+        metavar="FILE",
+        help="A .py file, or a module, executed: it registers what a topology names; repeatable.",
+    ),
+]
+RuleTexts: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--rule", metavar="RULE", help="A temporal rule that must hold; repeatable."),
+]
+MaxSteps: TypeAlias = Annotated[
+    int | None, typer.Option(metavar="N", help="How many turns an agent takes at most.")
+]
+BaseUrl: TypeAlias = Annotated[
+    Text, typer.Option(metavar="URL", help="A server of your own that speaks the wire.")
+]
+Decision: TypeAlias = Annotated[
+    Approve | None,
+    typer.Option("--approve", help="Calls that need approval; without a terminal, ask parks them."),
+]
+Unbounded: TypeAlias = Annotated[
+    Text,
+    typer.Option(metavar="REASON", help="Why a graph may run in which a cycle has no bound."),
+]
+Themed: TypeAlias = Annotated[Theme, typer.Option(help="The colours.")]
+Near: TypeAlias = Annotated[
+    Level, typer.Option(help="How near: the phases, the nodes, or also what each promises.")
+]
+Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]

@@ -1,0 +1,336 @@
+"""InFlight: the effects that a driver has started, heard of one thing at a time.
+
+A single effect is awaited in place. In a run that may be stopped, a function of the user's gets a
+task as soon as it waits for anything: it may not heed its cancellation, and is left behind then.
+Each of several effects has a task. Every task has ended, or is left behind, when `close` has. A
+child among several goes on to its next step only while the driver listens, as a lone child does. An
+effect that cannot be performed to its end here (a child that waits for an outside answer, a
+question that is left open) ends unheard.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import aclosing
+from time import monotonic
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
+from weakref import WeakSet
+
+from ..effects import CallModel, Effect, StartRun
+from ..errors import ToolError
+from ..events import Answering
+from ..providers.base import Live
+from ..run import Run
+from ..tool_execution import leave
+from .cancellation import (
+    GRACE_S,
+    INSIDE,
+    CancelScope,
+    StepTimer,
+    cancelled_inside,
+    started_task,
+)
+from .models import DELTAS
+from .performer import Performed, Performer
+from .ports import LeftOpen, Nested, Parked
+
+__all__ = ["SEEN", "InFlight", "Item", "Source"]
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+Item: TypeAlias = Live | Nested | Answering | Parked
+Inbox: TypeAlias = "asyncio.Queue[Item | BaseException]"
+
+INBOX_MAX: Final = 256
+"""How much may wait for the driver before those who talk at the same time wait for it."""
+
+CANCEL_AGAIN_S: Final = 0.5
+"""After how long an effect that has not ended is cancelled once more."""
+
+LEAVE_S: Final = GRACE_S + CANCEL_AGAIN_S
+"""After how long a tool that does not heed its cancellation is left behind.
+
+It is longer than the grace of a tool with a time limit, which ends by itself then. Models and
+children are left behind by a caller that goes away only: children journal how they ended.
+"""
+
+IN_FLIGHT: Final[set[asyncio.Task[Any]]] = set()
+"""All tasks of all runs, which the event loop itself does not hold.
+
+Of a run that is forgotten where no caller listens, the garbage collector would else end everything
+at once, in any order, instead of having the driver end what it has started.
+"""
+
+SEEN: Final = (*DELTAS, Nested)
+"""What is shown and then forgotten; everything else answers an effect."""
+
+
+WATCHED: Final = (CallModel, StartRun)
+"""Effects with something to see on the way."""
+
+
+class Source(Protocol):
+    """An effect with something to see on the way: iterated up to its answer, and then closed."""
+
+    def __anext__(self) -> Awaitable[Item]: ...
+
+    def aclose(self) -> Awaitable[None]:
+        """End the effect, if it has not ended."""
+        ...
+
+
+class InFlight(Generic[S]):
+    """Starts effects, and hears what comes of them; `todo` are those that have not started.
+
+    Args:
+        performer: performs the effects that come to an answer at once.
+        listen: starts the others: models and child runs.
+        scope: tells whether the caller was cancelled.
+        timer: the time limit of a turn, if there is one.
+        stoppable: whether the run may be stopped on its way, by anything but that.
+    """
+
+    def __init__(
+        self,
+        performer: Performer[S],
+        listen: Callable[[CallModel | StartRun], Source],
+        scope: CancelScope,
+        timer: StepTimer | None = None,
+        *,
+        stoppable: bool = False,
+    ) -> None:
+        self.todo: list[Effect] = []
+        self._performer = performer
+        self._listen = listen
+        self._scope = scope
+        self._timer = timer
+        self._stoppable = stoppable or timer is not None
+        self._source: Source | None = None
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._inbox: Inbox = asyncio.Queue()
+        self._wanted = asyncio.Event()
+        self._ended = WeakSet[asyncio.Task[None]]()
+        self._watched = WeakSet[asyncio.Task[None]]()
+        self._closing = False
+        self._unheard: list[Answering] = []
+
+    def start(self, effects: Iterable[Effect], run: Run[S]) -> None:
+        """Start effects with the next wait, as far as this process can answer them."""
+        for effect in effects:
+            if self._performer.can_perform(effect, run):
+                self.todo.append(effect)
+
+    def restart(self, run: Run[S]) -> None:
+        """Start all that a run waits for with the next wait: nothing of it has started here."""
+        self.todo = []
+        self.start(run.pending.values(), run)
+
+    async def next(self, run: Run[S]) -> Live | Nested | Answering | None:
+        """Start what is to do, and return what is heard first; None when nothing will be.
+
+        It is also None when the driver has interrupted its own wait.
+
+        What is awaited in place may have cancelled this task itself, for a time limit of its own
+        (`async_timeout` before 4.0.3 does), and not have called `uncancel`. That cannot be told
+        from a caller that is gone, so it counts as one, as for `asyncio.timeout`.
+
+        Raises:
+            CancelledError: the caller was cancelled, also if a tool kept that to itself.
+        """
+        scope, source, todo, swallowed = self._scope, self._source, self.todo, False
+        heard: Item | None = None
+        self._wait(run)
+        try:
+            if source is None and len(todo) == 1 and not self._tasks:
+                effect = todo.pop()
+                if isinstance(effect, WATCHED):
+                    source = self._source = self._listen(effect)
+                elif self._stoppable and self._performer.calls_user(effect, run):
+                    await self._start_alone(effect, run)
+                else:
+                    heard = await self._performer.perform(effect, run)
+            if source is not None:
+                heard = await self._next_of(source)
+            elif heard is None:
+                heard = await self._next_of_tasks(run)
+        except LeftOpen:
+            heard = None
+        except asyncio.CancelledError:
+            if not scope.take_interrupt():
+                raise
+        finally:
+            swallowed = self._resumed()
+        if swallowed:
+            self._unheard += [heard] if isinstance(heard, Answering) else []
+            raise asyncio.CancelledError
+        return None if isinstance(heard, Parked) else heard
+
+    def _wait(self, run: Run[S]) -> None:
+        if self._timer is not None:
+            self._timer.begin(run)
+        self._scope.wait()
+
+    def _resumed(self) -> bool:
+        """End the wait; tell whether a caller's cancellation was swallowed."""
+        if self._timer is not None:
+            self._timer.end()
+        return self._scope.resume()
+
+    async def drop(self, effect: Effect) -> None:
+        """End one of several effects; nothing more is heard of it."""
+        self.todo = [other for other in self.todo if other.id != effect.id]
+        task = self._tasks.get(effect.id)
+        if task is not None:
+            self._ended.add(task)
+        while task is not None and not task.done():
+            # Again, for a task that did not heed it and waits for a reader now.
+            task.cancel()
+            await asyncio.wait((task,), timeout=CANCEL_AGAIN_S)
+        self._tasks.pop(effect.id, None)
+
+    async def close(self) -> list[Answering]:
+        """End everything that is in flight; return the answers that the driver has not heard."""
+        source, self._source = self._source, None
+        if source is not None:
+            await source.aclose()
+        tasks, self._tasks = self._tasks, {}
+        inbox, self._inbox = self._inbox, asyncio.Queue()  # A task left behind fills the old one.
+        if tasks:
+            self._ended.update(tasks.values())
+            # What ends late, because it did not heed its cancellation, must not wait for a reader.
+            self._closing = True
+            try:
+                await _end({*tasks.values()}, {*self._watched})
+            finally:
+                self._closing = False
+        unheard, self._unheard = self._unheard, []
+        # What was dropped may have been on its way.
+        return [*unheard, *[answer for answer in _answers(inbox) if answer.effect in tasks]]
+
+    async def _next_of(self, source: Source) -> Item:
+        """Return the next item of the only effect in flight."""
+        try:
+            item = await source.__anext__()
+        except asyncio.CancelledError as error:
+            raise cancelled_inside(error) from error
+        if not isinstance(item, SEEN):
+            self._source = None
+            # An answer is kept, though the task may be cancelled while the source closes.
+            kept = [item] if isinstance(item, Answering) else []
+            self._unheard += kept
+            await source.aclose()
+            del self._unheard[len(self._unheard) - len(kept) :]
+        return item
+
+    async def _next_of_tasks(self, run: Run[S]) -> Item | None:
+        """Start a task for each effect, and return the first item of any."""
+        todo, self.todo = self.todo, []
+        for effect in todo:
+            task = asyncio.create_task(self._work(effect, run, self._inbox), name=_name(effect))
+            self._add(effect, task)
+        while self._tasks:
+            if self._inbox.empty():
+                self._wanted.set()
+            item = await self._inbox.get()
+            if isinstance(item, BaseException):
+                raise item
+            if isinstance(item, SEEN):
+                return item
+            # What was dropped may have been on its way.
+            if self._tasks.pop(item.effect, None) and not isinstance(item, Parked):
+                return item
+        return None
+
+    async def _start_alone(self, effect: Performed, run: Run[S]) -> None:
+        """Start a task for an effect that calls a function of the user's, with its first step."""
+        task = started_task(self._work(effect, run, self._inbox), _name(effect))
+        if self._inbox.empty():
+            self._add(effect, task)
+        else:
+            self._tasks[effect.id] = task  # It has its answer, and never waited.
+        if self._scope.is_interrupted:
+            await asyncio.sleep(0)  # The function has stopped its own run, which is heard here.
+
+    def _add(self, effect: Effect, task: asyncio.Task[None]) -> None:
+        self._tasks[effect.id] = task
+        if isinstance(effect, WATCHED):
+            self._watched.add(task)
+        IN_FLIGHT.add(task)
+        task.add_done_callback(IN_FLIGHT.discard)
+
+    async def _work(self, effect: Effect, run: Run[S], inbox: Inbox) -> None:
+        try:
+            if isinstance(effect, WATCHED):
+                await self._watch(self._listen(effect), inbox)
+            else:
+                inbox.put_nowait(await self._performer.perform(effect, run))
+        except asyncio.CancelledError:
+            if asyncio.current_task() in self._ended:
+                raise
+            # What it awaits, or it itself, has cancelled its task: as some time limits do.
+            inside, watched = ToolError(INSIDE), isinstance(effect, WATCHED)
+            inbox.put_nowait(inside if watched else self._performer.fail(effect, inside))
+        except LeftOpen:
+            inbox.put_nowait(Parked(effect.id))
+        except BaseException as error:  # noqa: BLE001 - raised again where the driver listens
+            inbox.put_nowait(error)
+
+    async def _watch(self, source: Source, inbox: Inbox) -> None:
+        """Hand over what a source says, up to its answer.
+
+        A source that is ahead waits until all that it said is heard, and more is wanted. What a
+        model still says is on its way already; after a step something new would start.
+        """
+        async with aclosing(source):
+            is_seen = True
+            while is_seen:
+                item = await source.__anext__()
+                inbox.put_nowait(item)
+                is_seen = isinstance(item, SEEN)
+                ahead = is_seen and (_is_step(item) or inbox.qsize() >= INBOX_MAX)
+                if ahead and not self._closing:
+                    self._wanted.clear()
+                    await self._wanted.wait()
+
+
+def _name(effect: Effect) -> str:
+    return f"{type(effect).__name__} {effect.id}"
+
+
+async def _end(left: set[asyncio.Task[None]], watched: set[asyncio.Task[None]]) -> None:
+    """Cancel tasks, and wait until they have ended; for those that are not watched, for a while.
+
+    A caller that is cancelled meanwhile passes that on, and waits for no task longer than that.
+    """
+    cut, until = None, monotonic() + LEAVE_S
+    for task in left:
+        task.cancel()
+    while left:
+        late = left if cut is not None else left - watched
+        try:
+            timeout_s = max(0.0, until - monotonic()) if late else None
+            _, left = await asyncio.wait(left, timeout=timeout_s)
+        except asyncio.CancelledError as error:
+            until = monotonic() + LEAVE_S if cut is None else until
+            cut, left = error, {task for task in left if not task.done()}
+            for task in left:
+                task.cancel()
+        if monotonic() >= until:
+            leave(left & late)
+            left -= late
+    if cut is not None:
+        raise cut
+
+
+def _is_step(item: object) -> bool:
+    while isinstance(item, Nested):
+        item = item.seen
+    return not isinstance(item, DELTAS)
+
+
+def _answers(inbox: Inbox) -> list[Answering]:
+    """Empty an inbox, and return the answers that were in it."""
+    items = [inbox.get_nowait() for _ in range(inbox.qsize())]
+    return [item for item in items if isinstance(item, Answering)]

@@ -1,0 +1,365 @@
+"""Performer: every effect but a model call or a child run becomes the event that answers it.
+
+This is the effect boundary: whatever a user's function raises becomes `EffectFailed`, with its
+traceback kept. Cancellation is not a failure and passes through.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Container, Iterable, Sequence
+from typing import Final, Generic, Literal, TypeAlias, TypeVar, assert_never
+
+from ..approvals import Approval, verify
+from ..callables import awaited
+from ..effects import AskHuman, CallModel, CallTool, CheckCalls, Effect, HandOver, Invoke, StartRun
+from ..errors import ConfigError, NotDeterministic, ProviderError, known_name
+from ..events import (
+    Answering,
+    CallbackReturned,
+    CallCheck,
+    CallsChecked,
+    ChildEnded,
+    Decided,
+    EffectFailed,
+    Failure,
+    Left,
+    Steered,
+    ToolReturned,
+)
+from ..policy import Policy, denial
+from ..run import Run
+from ..tool_effects import REPEATABLE
+from ..tool_outcome import ToolOutcome, unknown_outcome
+from ..tools import UNREAD, ToolContext
+from ..values import ToolCall, call_key, call_place
+from .callback_results import (
+    NO_GATES,
+    Gates,
+    answer_of,
+    check_answer,
+    check_state,
+    conditions_of,
+    gates_of,
+    rules_of,
+)
+from .cancellation import cancelled_inside
+from .pending import bad_edit, capability_of
+from .ports import LeftOpen, Ports
+
+__all__ = ["Performed", "Performer", "failed"]
+
+S = TypeVar("S")
+
+Performed: TypeAlias = CheckCalls | CallTool | AskHuman | Invoke | HandOver
+
+UNGATED: Final = CallCheck()
+
+HANDED_IN: Final = call_key(-1, 0).removesuffix("0")
+"""How the keys of the calls begin that came with a given conversation."""
+
+OF_THE_USER: Final = frozenset({CallTool, AskHuman, Invoke})
+"""Effects that always call functions of the user's; a check of calls may."""
+
+
+class Performer(Generic[S]):
+    """Performs effects through ports; keeps the last exception for the caller."""
+
+    def __init__(self, ports: Ports[S]) -> None:
+        self._ports = ports
+        self._started: frozenset[int] = frozenset()
+        self._first_id = 0
+        self._values: dict[str, tuple[str, object]] = {}
+        self.exception: Exception | None = None
+
+    def can_perform(self, effect: Effect, run: Run[S]) -> bool:
+        """Whether this process can answer an effect; a run parks with others."""
+        match effect:
+            case CallTool(client=True):
+                # A gate that is new since the run was resumed may refuse it still.
+                new = effect.id >= self._first_id and bool(self._gates(run).added)
+                return new or self._is_handed_in(effect.key)
+            case CallTool() | CallModel() | CheckCalls():
+                return True
+            case AskHuman():
+                return self._ports.approve is not None or self._is_handed_in(effect.key)
+            case HandOver():
+                return not self._ports.attended
+            case _:
+                return True
+
+    def _is_handed_in(self, key: str) -> bool:
+        return self._ports.settle is not None and key.startswith(HANDED_IN)
+
+    def _is_repeatable(self, effect: CallTool) -> bool:
+        """Whether a call may simply run again if its process stops in the middle of it."""
+        tool = None if effect.client else self._ports.toolbox.get(effect.call.name)
+        return tool is None or tool.effect in REPEATABLE
+
+    def risky(self, todo: Iterable[Effect], run: Run[S]) -> tuple[int, ...]:
+        """Return the effects that may not simply happen again, and are not known to have begun."""
+        return tuple(
+            [
+                effect.id
+                for effect in todo
+                if isinstance(effect, CallTool)
+                and effect.id not in run.started
+                and not self._is_repeatable(effect)
+            ]
+        )
+
+    def resume(self, run: Run[S]) -> None:
+        """Expect that another process may have started effects of a run."""
+        self._started, self._first_id = run.started, run.next_effect
+
+    def not_started(
+        self, todo: Iterable[Effect], run: Run[S], children: Container[str]
+    ) -> tuple[int, ...]:
+        """Return the calls that surely have not started, of those that a run waits for.
+
+        A client's tool may have started once the run has parked with it, and been resumed.
+
+        Args:
+            todo: what has not started in this process.
+            run: the run as it stands.
+            children: keys of the child runs that have started, here or elsewhere.
+        """
+        todo = tuple(todo)
+        # Of a call that had started, and may not simply happen again, `Begun` would have told.
+        recorded = self.risky(todo, run) if self._ports.resumable else ()
+        here = {effect.id for effect in todo}
+        return tuple(
+            [
+                effect.id
+                for effect in run.pending.values()
+                if (isinstance(effect, StartRun) and effect.key not in children)
+                or (
+                    isinstance(effect, CallTool)
+                    and (effect.client or effect.id in here)
+                    and (effect.id >= self._first_id or effect.id in recorded)
+                )
+            ]
+        )
+
+    def calls_user(self, effect: Performed, run: Run[S]) -> bool:
+        """Whether an effect calls a function that may not heed its cancellation."""
+        if not isinstance(effect, CheckCalls):
+            return type(effect) in OF_THE_USER
+        own, given = self._ports.own, self._gates(run)
+        gates: Sequence[Policy] = ()
+        if own is not None or given is not NO_GATES:
+            known = (*given.recorded, *given.added, own)
+            gates = [gate for gate in known if gate is not None and gate.conditions]
+        for call in effect.calls:
+            tool = self._ports.toolbox.get(call.name)
+            if tool is not None and (
+                callable(tool.needs_approval)
+                or (gates and any(gate.asked(tool.name) for gate in gates))
+            ):
+                return True
+        return False
+
+    async def perform(self, effect: Performed, run: Run[S]) -> Answering:
+        """Perform one effect and return the event that answers it.
+
+        Raises:
+            LeftOpen: a person was asked, or a client is to run it, and answers later.
+            NotDeterministic: a resumed run meets other code than it began with. That is no fact
+                of the run.
+        """
+        try:
+            match effect:
+                case CallTool():
+                    return await self._call_tool(effect, run)
+                case CheckCalls():
+                    return await self._check_calls(effect, run)
+                case _:
+                    return await self._ask(effect, run)
+        except asyncio.CancelledError as error:
+            return self.fail(effect, cancelled_inside(error))
+        except Exception as error:
+            left_open = isinstance(error, LeftOpen) and isinstance(effect, AskHuman | CallTool)
+            if left_open or (isinstance(error, NotDeterministic) and self._first_id):
+                raise
+            return self.fail(effect, error)
+
+    async def _ask(self, effect: AskHuman | Invoke | HandOver, run: Run[S]) -> Answering:
+        match effect:
+            case AskHuman():
+                return await self._ask_human(effect, run)
+            case Invoke():
+                return await self._invoke(effect, run)
+            case HandOver():
+                return Steered(self._ports.clock(), effect.id)
+            case _:
+                assert_never(effect)
+
+    def fail(self, effect: Effect, error: Exception) -> EffectFailed:
+        """Return the event of an effect that raised, and keep the exception."""
+        self.exception = error
+        return failed(self._ports.clock(), effect, error)
+
+    def exception_behind(self, run: Run[S]) -> Exception | None:
+        """Return the exception of a run's failure, if that is what came last here."""
+        raised, failure = self.exception, None if run.ending is None else run.ending.failure
+        if raised is None or failure is None:
+            return None
+        is_it = (failure.error, failure.message) == (known_name(raised), str(raised))
+        return raised if is_it else None
+
+    async def _call_tool(self, effect: CallTool, run: Run[S]) -> Answering:
+        call, ports = effect.call, self._ports
+        if effect.client and self._is_handed_in(effect.key):
+            assert ports.settle is not None, "it is handed in"
+            given = ports.settle(effect)
+            assert isinstance(given, ToolOutcome), "a client tool is answered with an outcome"
+            return ToolReturned(ports.clock(), effect.id, given.content, given.status)
+        tool = ports.toolbox.get(call.name)
+        if tool is None:
+            raise ConfigError(
+                f"the run's tool {call.name!r} is not among the tools given to this driver: "
+                "resume with the tools it was started with"
+            )
+        verdict = run.turn.verdicts[call_place(effect.key)] if run.turn.verdicts else None
+        if verdict is None or verdict.kind != "run":
+            raise ConfigError(
+                f"no gate has let call {effect.key} of tool {call.name!r} through: lead every way "
+                "to a node that runs tools through a Gate"
+            )
+        context = self._context(run, effect.key, call)
+        outcome: ToolOutcome | Literal["not_done", "unknown"] = "not_done"
+        if effect.id in self._started:
+            # Its process stopped in the middle of it.
+            outcome = await tool.reconciled(call.arguments, context)
+        if outcome == "not_done":
+            refused = await self._refusal_since(effect.key, call, run) if ports.gates else ""
+            if refused:
+                outcome = ToolOutcome(refused, "denied")
+            elif effect.client:
+                raise LeftOpen
+            else:
+                known, value = self._values.pop(effect.key, ("", UNREAD))
+                value = value if known == call.arguments else UNREAD
+                outcome = await tool.run(call.arguments, context, value)
+        if outcome == "unknown":
+            outcome = unknown_outcome(call.name)
+        return ToolReturned(ports.clock(), effect.id, outcome.content, outcome.status)
+
+    async def refused_child(self, effect: StartRun, run: Run[S]) -> ChildEnded | None:
+        """Return how a child that has not begun ends if a gate that is new refuses its call."""
+        call = ToolCall("", effect.agent, effect.arguments)
+        refused = await self._refusal_since(effect.key, call, run)
+        return ChildEnded(self._ports.clock(), effect.id, refused, "denied") if refused else None
+
+    async def _refusal_since(self, key: str, call: ToolCall, run: Run[S]) -> str:
+        """Return why a call that was let through does not run, by gates that are new since then."""
+        added, tool = self._gates(run).added, self._ports.toolbox.get(call.name)
+        if not added or tool is None or call.name in run.setup.own or not run.turn.has_call(key):
+            return ""
+        verdict = run.turn.verdicts[call_place(key)]
+        context = self._context(run, key, call)
+        for rule in await rules_of(added, tool, call, context, self._ports.wrong):
+            if rule.verdict == "deny":
+                return denial(rule.reason)
+            if rule.verdict == "ask" and not (verdict is not None and verdict.asked):
+                return denial("a person is to be asked about it now; call it again.")
+        return ""
+
+    async def _check_calls(self, effect: CheckCalls, run: Run[S]) -> Answering:
+        if not effect.key:
+            self._values.clear()  # They are another turn's.
+        # Two calls may be equal, even the same object: their places tell them apart.
+        checks = [
+            await self._check(call_key(effect.turn, at), call, run)
+            for at, call in zip(effect.places, effect.calls, strict=True)
+        ]
+        return CallsChecked(self._ports.clock(), effect.id, tuple(checks))
+
+    def _gates(self, run: Run[S]) -> Gates:
+        rules, given = run.setup.rules, self._ports.gates
+        return gates_of(rules, given) if rules or given else NO_GATES
+
+    async def _check(self, key: str, call: ToolCall, run: Run[S]) -> CallCheck:
+        tool = self._ports.toolbox.get(call.name)
+        if tool is None:
+            return CallCheck(f"Not run: tool {call.name!r} is not available in this process.")
+        value, problem = tool.read(call.arguments)
+        if problem is not None:
+            return CallCheck(problem)
+        # Beside the journal, never in it: a process that resumes the run reads the text again.
+        self._values[key] = call.arguments, value
+        own = self._ports.own
+        gates, added = self._gates(run)
+        gates = gates if own is None else (*gates, own)
+        if tool.needs_approval is False and not gates and not added:
+            return UNGATED
+        context = self._context(run, key, call)
+        wrong, needed = self._ports.wrong, tool.needs_approval
+        asked = await answer_of("needs_approval", needed, tool, call, context, wrong)
+        answers = [await conditions_of(gate, tool, call, context, wrong) for gate in gates]
+        held, unmet = tuple([met for met, _ in answers]), tuple([failed for _, failed in answers])
+        rules = await rules_of(added, tool, call, context, wrong)
+        return CallCheck("", asked is not False, held, unmet, rules)
+
+    async def _ask_human(self, effect: AskHuman, run: Run[S]) -> Answering:
+        approve, settle = self._ports.approve, self._ports.settle
+        if settle is not None and self._is_handed_in(effect.key):
+            given = settle(effect)
+            assert isinstance(given, Approval), "a question is answered with an approval"
+        else:
+            assert approve is not None, "can_perform has been asked"
+            given = self._meant(effect, await approve(effect, run), run)
+        approval = self._checked(effect, given)
+        return Decided(
+            self._ports.clock(),
+            effect.id,
+            approval.approved,
+            approval.reason,
+            approval.edit,
+        )
+
+    def _meant(self, effect: AskHuman, approval: Approval, run: Run[S]) -> Approval:
+        """Deny an approval whose token, if it has one, is about something else."""
+        if not (approval.approved and approval.token):
+            return approval
+        expected, secret = capability_of(run, effect), self._ports.secret
+        refusal = verify(approval.token, expected, secret=secret, now=self._ports.clock())
+        return approval if not refusal else Approval(False, f"the approval is {refusal}.")  # noqa: FBT003
+
+    def _checked(self, effect: AskHuman, approval: Approval) -> Approval:
+        """Deny an approval whose edited arguments could not run."""
+        if not approval.approved:
+            return approval
+        problem = bad_edit(effect.call.name, effect.takes, approval.edit, self._ports.toolbox)
+        return Approval(False, f"edited arguments: {problem}") if problem else approval  # noqa: FBT003
+
+    async def _invoke(self, effect: Invoke, run: Run[S]) -> Answering:
+        callback = self._ports.callbacks.get(effect.callback)
+        if callback is None:
+            raise ConfigError(
+                f"the graph calls {effect.callback!r}, which this driver was not given; "
+                f"it has {sorted(self._ports.callbacks) or 'no callbacks'}"
+            )
+        answer = check_answer(await awaited(callback(run)), effect.callback)
+        if isinstance(answer, Left) and (answer.changed or answer.state is not None):
+            made = f"callback {effect.callback!r} returns"
+            check_state(answer.state, self._ports.state_type, made, kept=self._ports.kept)
+        return CallbackReturned(self._ports.clock(), effect.id, answer)
+
+    def _context(self, run: Run[S], key: str, call: ToolCall) -> ToolContext:
+        return ToolContext(
+            run_id=run.id,
+            key=key,
+            call_id=call.id,
+            turn=run.turn.number,
+            messages=run.messages,
+            path=self._ports.path,
+        )
+
+
+def failed(at: float, effect: Effect, error: Exception) -> EffectFailed:
+    """Return the event that says how an effect failed."""
+    trace = "".join(traceback.format_exception(error))
+    retryable = isinstance(error, ProviderError) and error.retryable
+    return EffectFailed(at, effect.id, Failure(known_name(error), str(error), trace, retryable))

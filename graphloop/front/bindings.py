@@ -1,0 +1,236 @@
+"""Carried: what the nodes of a graph bring along, so that nobody has to hand it to each run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol, TypeVar, final, runtime_checkable
+
+from ..allowance import deeper
+from ..contract import Contract, contract_of
+from ..drivers.ports import Callback
+from ..errors import ConfigError, GraphError, Problem
+from ..graph import Graph
+from ..node_protocol import Node, nodes_within, unwrapped
+from ..nodes.compact import Compact
+from ..nodes.critique import Critique
+from ..nodes.function import Function
+from ..nodes.model_call import ModelCall
+from ..nodes.router import Router
+from ..outcomes import Outcome
+from .sub_agents import Nesting, Plan
+
+__all__ = [
+    "DEPTH_MAX",
+    "Carried",
+    "Carrier",
+    "agents_named",
+    "asks_model",
+    "carried_by",
+    "check_carried",
+    "functions_named",
+    "models_named",
+    "needs_messages",
+    "nesting_of",
+]
+
+S = TypeVar("S")
+
+
+@final
+@dataclass(frozen=True)
+class Carried:
+    """Functions and agents, by the names that nodes give in their wishes.
+
+    Args:
+        callbacks: the functions that are invoked.
+        agents: the agents whose runs are started.
+    """
+
+    callbacks: Mapping[str, Callback[Any]] = field(default_factory=dict[str, Callback[Any]])
+    agents: Mapping[str, Plan] = field(default_factory=dict[str, Plan])
+
+    def joined(self, given: Mapping[str, Callback[S]]) -> Mapping[str, Callback[S]]:
+        """Return the functions together with those that a caller gives.
+
+        Raises:
+            ConfigError: two have one name.
+        """
+        twice = sorted(given.keys() & self.callbacks.keys())
+        if twice:
+            raise ConfigError(
+                f"`callbacks` names {twice[0]!r}, a function that the node of that name brings "
+                "along: leave it out, or give one of the two another name"
+            )
+        return {**self.callbacks, **given}
+
+
+@runtime_checkable
+class Carrier(Protocol):
+    """A node that brings what it wishes for; one that wraps others forwards what they bring."""
+
+    @property
+    def carried(self) -> Carried:
+        """What the node brings along."""
+        ...
+
+
+def carried_by(nodes: Iterable[Node[Any, Outcome]]) -> Carried:
+    """Return all that these nodes, and those that they wrap, bring along.
+
+    Raises:
+        ConfigError: two of them bring different things under one name.
+    """
+    every = tuple(unwrapped(nodes))
+    if (problem := next(_twice_brought(every), None)) is not None:
+        raise ConfigError(str(problem))
+    callbacks: dict[str, Callback[Any]] = {}
+    agents: dict[str, Plan] = {}
+    for node in every:
+        if isinstance(node, Carrier):
+            carried = node.carried
+            callbacks |= carried.callbacks
+            agents |= carried.agents
+    return Carried(callbacks, agents)
+
+
+def check_carried(graph: Graph[Any]) -> None:
+    """Refuse a graph whose nodes bring different things along under one name: no run could tell.
+
+    Raises:
+        GraphError: naming each.
+    """
+    problems = list(_twice_brought(graph.nodes.values()))
+    if problems:
+        raise GraphError(graph.name, problems)
+
+
+def models_named(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, str]:
+    """Return the labels of the models that nodes, and those that they wrap, ask beside the run's.
+
+    Each with the name of the first node that names it.
+    """
+    labels: dict[str, str] = {}
+    for node in unwrapped(nodes):
+        named: tuple[str, ...]
+        match node:
+            case ModelCall():
+                named = (node.model, *node.fallbacks)
+            case Critique() | Router():
+                named = (node.model,)
+            case Compact(compaction=compaction) if compaction is not None:
+                named = (compaction.summary_model,)
+            case _:
+                named = ()
+        for label in named:
+            if label:
+                labels.setdefault(label, node.name)
+    return labels
+
+
+def agents_named(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, str]:
+    """Return the agents that nodes, and those that they wrap, may run.
+
+    Each with the name of the first node that names it.
+    """
+    return _named(nodes, lambda promised: promised.agents)
+
+
+def functions_named(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, str]:
+    """Return the names of the functions that nodes, and those that they wrap, invoke.
+
+    Each with the name of the first node that names it. What a node invokes that promises nothing,
+    nobody can tell.
+    """
+    return _named(nodes, lambda promised: promised.functions)
+
+
+def _named(
+    nodes: Iterable[Node[Any, Outcome]], names: Callable[[Contract], Iterable[str]]
+) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for node in unwrapped(nodes):
+        promised = contract_of(node)
+        for name in () if promised is None else names(promised):
+            found.setdefault(name, node.name)
+    return found
+
+
+def _twice_brought(nodes: Iterable[Node[Any, Outcome]]) -> Iterator[Problem]:
+    """Yield what is brought along under a name that something else has been brought by."""
+    known: dict[tuple[str, str], object] = {}
+    for node in unwrapped(nodes):
+        if not isinstance(node, Carrier):
+            continue
+        carried = node.carried
+        found: dict[tuple[str, str], object] = {
+            **{("functions", name): one for name, one in carried.callbacks.items()},
+            **{("agents", name): one for name, one in carried.agents.items()},
+        }
+        for (what, name), one in found.items():
+            if known.setdefault((what, name), one) != one:
+                yield Problem(
+                    f"node {node.name!r}",
+                    f"two different {what} are brought along as {name!r}.",
+                    "give one of the nodes another `name=`.",
+                )
+
+
+def asks_model(graph: Graph[Any]) -> bool:
+    """Whether a node of the graph itself, and not a child run, asks a model."""
+    return any(_asks(node) for node in graph.nodes.values())
+
+
+def needs_messages(graph: Graph[Any]) -> bool:
+    """Whether a model of the graph itself reads its conversation, which cannot be empty then.
+
+    A generator's model is asked by a prompt of its own.
+    """
+    asking = [node for node in graph.nodes.values() if _asks(node)]
+    return any(not isinstance(one, Function) and _asks(one) for one in _innermost(asking))
+
+
+def _innermost(nodes: Iterable[Node[Any, Outcome]]) -> Iterator[Node[Any, Outcome]]:
+    for node in unwrapped(nodes):
+        if not nodes_within(node):
+            yield node
+
+
+def _asks(node: Node[Any, Outcome]) -> bool:
+    if node.kind == "model":
+        return True
+    promised = contract_of(node)
+    return promised is not None and node.kind != "graph" and promised.model_calls != 0
+
+
+DEPTH_MAX: Final = 2
+"""How deep agents may be below a run of which the caller does not say it."""
+
+
+def nesting_of(graph: Graph[Any], plans: Mapping[str, Plan], given: int | None) -> Nesting:
+    """Return how deep the nodes of a graph begin runs.
+
+    Args:
+        graph: what runs.
+        plans: the agents of its runs.
+        given: how deep agents may be below such a run; None if the caller has not chosen.
+
+    Raises:
+        ConfigError: models could never call some agent, at a depth that the caller has not chosen.
+    """
+    most = DEPTH_MAX if given is None else given
+    path, within = tuple[str, ...](), ""
+    for name in agents_named(graph.nodes.values()) if plans else ():
+        if name in plans:
+            below = plans[name].opener.nesting
+            path, within = max(path, (name, *below.path), key=len), within or below.problem
+    if len(path) > most:
+        within = f"graph {graph.name!r}: {deeper([path[most]], most, len(path))}"
+    ways = [(name, *plan.opener.nesting.called) for name, plan in plans.items()]
+    called = max(ways, key=len, default=tuple[str, ...]())
+    if given is None and (deep := len(called)) > most >= len(path):
+        raise ConfigError(
+            f"agents {' > '.join(map(repr, called))} are {deep} deep, so no model can call "
+            f"{called[most]!r}. Fix: max_agent_depth={deep}, or max_agent_depth={most} if meant"
+        )
+    return Nesting(path, within, called[:most])

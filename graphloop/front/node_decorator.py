@@ -1,0 +1,252 @@
+"""@node: a function as a node; its annotations are its outcomes, its body is one effect.
+
+    @node
+    async def route(ticket: Ticket) -> Billing | Technical:
+        return Billing() if "invoice" in ticket.text else Technical()
+
+What it returns is journaled before the run goes on: a replay never calls it again. A generator
+(`-> Asking[Billing | Technical]`) asks for several effects in a row; each answer is journaled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Generator, Mapping
+from dataclasses import dataclass, replace
+from types import EllipsisType
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, cast, final, overload
+
+from ..asks import Ask
+from ..contract import Contract
+from ..effects import Effect
+from ..events import Event
+from ..graph import EndType, Row
+from ..node_protocol import Kind, Node, OwnKind, Reaction
+from ..nodes.function import Function
+from ..outcomes import Aborted, Failed, Outcome
+from ..run import Run
+from .bindings import Carried
+from .node_call import NodeCall
+from .node_options import NodeOptions
+from .node_signature import NodeContext, signature_of
+
+__all__ = [
+    "NodeMaker",
+    "OwnNode",
+    "node",
+]
+
+S = TypeVar("S")
+R = TypeVar("R")
+Out = TypeVar("Out", bound=Outcome)
+
+Body: TypeAlias = Callable[[S], R] | Callable[[S, NodeContext], R]
+Mixed: TypeAlias = Out | tuple[Out, S]
+Asks: TypeAlias = Generator[Ask, Any, R]
+
+
+@final
+@dataclass(frozen=True)
+class OwnNode(Generic[S, Out]):
+    """A node made of a function. Make one with `@node`.
+
+    It is left by the outcomes of the function's annotation, by `Failed` when the function raises,
+    and by `Aborted`; `...: END` in its row covers these two.
+
+    Args:
+        kernel: the node as the kernel knows it.
+        call: the function, and how it is called.
+    """
+
+    kernel: Function
+    call: NodeCall
+
+    @property
+    def name(self) -> str:
+        """The node's name, unique in its graph."""
+        return self.kernel.name
+
+    @property
+    def kind(self) -> Kind:
+        """What the node is for."""
+        return self.kernel.kind
+
+    @property
+    def outcomes(self) -> frozenset[type[Outcome]]:
+        """The outcomes of the annotation, `Failed` and `Aborted`."""
+        return self.kernel.outcomes
+
+    @property
+    def contract(self) -> Contract:
+        """What the node promises: its caps, and what of the state it reads and writes."""
+        return self.kernel.contract
+
+    @property
+    def function(self) -> Callable[..., object]:
+        """The function itself, to be called in a test of its own."""
+        return self.call.function
+
+    @property
+    def state_type(self) -> object:
+        """The type of the state that the function takes; None for no state."""
+        return self.call.signature.state
+
+    @property
+    def carried(self) -> Carried:
+        """The function, so that runs need not be given it."""
+        return Carried(callbacks={self.kernel.callback: self.call})
+
+    def renamed(self, name: str, /) -> OwnNode[S, Out]:
+        """Return a node of the same function under another name."""
+        return replace(self, kernel=replace(self.kernel, name=name))
+
+    def enter(self, run: Run[S], /) -> Reaction[S, Out | Failed | Aborted]:
+        """Call the function."""
+        # The kernel leaves by `outcomes` only, and those are the annotation's.
+        return cast("Reaction[S, Out]", self.kernel.enter(run))
+
+    def on(
+        self, run: Run[S], event: Event, answered: Effect | None, /
+    ) -> Reaction[S, Out | Failed | Aborted]:
+        """Leave by what the function answered."""
+        return cast("Reaction[S, Out]", self.kernel.on(run, event, answered))
+
+    def row(
+        self,
+        row: Mapping[
+            type[Out] | type[Failed] | type[Aborted] | EllipsisType,
+            Node[S, Outcome] | Literal[EndType.END],
+        ],
+        /,
+    ) -> Row[S]:
+        """Return this node's row as it is; a type checker sees that the outcomes are its own."""
+        return cast("Row[S]", row)
+
+
+class NodeMaker(Protocol):
+    """What `node(…)` with options returns: a decorator."""
+
+    @overload
+    def __call__(self, function: Body[S, Awaitable[Out]], /) -> OwnNode[S, Out]: ...
+    @overload
+    def __call__(self, function: Body[S, Awaitable[tuple[Out, S]]], /) -> OwnNode[S, Out]: ...
+    @overload
+    def __call__(self, function: Body[S, Awaitable[Mixed[Out, S]]], /) -> OwnNode[S, Out]: ...
+    @overload
+    def __call__(self, function: Body[S, Asks[Out]], /) -> OwnNode[S, Out]: ...
+    @overload
+    def __call__(self, function: Body[S, Asks[tuple[Out, S]]], /) -> OwnNode[S, Out]: ...
+    @overload
+    def __call__(self, function: Body[S, Asks[Mixed[Out, S]]], /) -> OwnNode[S, Out]: ...
+    @overload
+    def __call__(self, function: Body[S, Out], /) -> OwnNode[S, Out]: ...
+    @overload
+    def __call__(self, function: Body[S, tuple[Out, S]], /) -> OwnNode[S, Out]: ...
+    @overload
+    def __call__(self, function: Body[S, Mixed[Out, S]], /) -> OwnNode[S, Out]: ...
+    def __call__(self, function: Callable[..., object], /) -> OwnNode[Any, Any]:
+        """Make a node of a function."""
+        ...
+
+
+@overload
+def node(function: Body[S, Awaitable[Out]], /) -> OwnNode[S, Out]: ...
+@overload
+def node(function: Body[S, Awaitable[tuple[Out, S]]], /) -> OwnNode[S, Out]: ...
+@overload
+def node(function: Body[S, Awaitable[Mixed[Out, S]]], /) -> OwnNode[S, Out]: ...
+@overload
+def node(function: Body[S, Asks[Out]], /) -> OwnNode[S, Out]: ...
+@overload
+def node(function: Body[S, Asks[tuple[Out, S]]], /) -> OwnNode[S, Out]: ...
+@overload
+def node(function: Body[S, Asks[Mixed[Out, S]]], /) -> OwnNode[S, Out]: ...
+@overload
+def node(function: Body[S, Out], /) -> OwnNode[S, Out]: ...
+@overload
+def node(function: Body[S, tuple[Out, S]], /) -> OwnNode[S, Out]: ...
+@overload
+def node(function: Body[S, Mixed[Out, S]], /) -> OwnNode[S, Out]: ...
+@overload
+def node(
+    *,
+    name: str = "",
+    kind: OwnKind = "pure",
+    reads: Collection[str] | None = None,
+    writes: Collection[str] | None = None,
+    timeout_s: float | None = None,
+    cap: Mapping[type[Outcome], int] | None = None,
+    capped: type[Outcome] | None = None,
+    raises: Mapping[type[Exception], type[Outcome]] | None = None,
+    model_calls: int | None = None,
+    agents: Mapping[str, int] | None = None,
+) -> NodeMaker: ...
+def node(  # noqa: PLR0913 - what a function cannot say of itself
+    function: Callable[..., object] | None = None,
+    /,
+    *,
+    name: str = "",
+    kind: OwnKind = "pure",
+    reads: Collection[str] | None = None,
+    writes: Collection[str] | None = None,
+    timeout_s: float | None = None,
+    cap: Mapping[type[Outcome], int] | None = None,
+    capped: type[Outcome] | None = None,
+    raises: Mapping[type[Exception], type[Outcome]] | None = None,
+    model_calls: int | None = None,
+    agents: Mapping[str, int] | None = None,
+) -> OwnNode[Any, Any] | NodeMaker:
+    """Make a node of a function: `@node`, or `@node(cap={Rejected: 3})`.
+
+    The function takes the graph's state, and a `NodeContext` if it wants one. It returns one of
+    the outcomes of its annotation (`-> Billing | Technical`), or, to change the state, an outcome
+    and the new state (`-> tuple[Billing | Technical, Ticket]`). The state itself is never changed
+    in place. The function may be asynchronous; it is called once for each visit, and once more only
+    if its process dies before its answer is kept (`NodeContext.idempotency_key`).
+
+    Args:
+        function: the function.
+        name: the node's name; the function's if not given.
+        kind: what the node is for: `"pure"`, `"check"`, `"prepare"`, `"stop"`; or `"act"` for a
+            function that changes the world: it publishes, pays, sends. The proofs want an approval,
+            or a gate, before it.
+        reads: the fields of the state that it reads, for the proofs.
+        writes: the fields that it writes; it is held to them.
+        timeout_s: after how many seconds an asynchronous function is given up, with TimeoutError.
+        cap: how often it leaves by an outcome at most, in a whole run.
+        capped: the outcome that it leaves by instead when a cap is reached; without one, the run
+            ends in an error.
+        raises: outcomes to leave by when the function raises these; the run ends in an error for
+            all others.
+        model_calls: how many models a visit of a generator asks at most, 0 for none; it is held to
+            it. Without, nobody can prove a bound, and a run needs a model.
+        agents: which agents it may ask, and how often in one visit at most.
+
+    Raises:
+        NodeDefinitionError: the annotations do not say what the node needs, or an option does not
+            fit them.
+    """
+
+    def make(function: Callable[..., object], /) -> OwnNode[Any, Any]:
+        signature = signature_of(function)
+        options = NodeOptions(signature, f"node function {signature.name!r}")
+        caps = options.caps(cap or {}, capped)
+        caught, written = options.caught(raises or {}), options.written(writes)
+        stateless = signature.stateless | {outcome for _, outcome in caught}
+        if capped is not None and not stateless.isdisjoint(outcome for outcome, _ in caps):
+            stateless |= {capped}
+        kernel = Function(
+            name or signature.name,
+            signature.outcomes,
+            kind=options.own_kind(kind),
+            caps=caps,
+            capped=capped,
+            reads=options.known("reads", reads),
+            writes=written,
+            asks=options.asks(model_calls, agents),
+            stateless=stateless,
+        )
+        options.check_outcomes()
+        limit = options.limit(timeout_s, function)
+        return OwnNode(kernel, NodeCall(function, signature, written, limit, caught))
+
+    return make if function is None else make(function)

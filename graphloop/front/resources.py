@@ -1,0 +1,112 @@
+"""SharedResources: the store and the model connections that the runs of one agent share.
+
+Nothing counts who uses them: an agent is closed once its runs are over (`async with agent:`).
+Each event loop has a store of its own: a synchronous call closes what it has opened, and no more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import final
+from weakref import WeakKeyDictionary
+
+from ..codec import Codec
+from ..errors import ConfigError
+from ..stores.base import Store
+from ..stores.claims import running_loop
+from ..stores.memory import MemoryStore
+from ..stores.opening import open_store
+from ..stores.sqlite import SqliteStore
+
+__all__ = ["SharedResources", "close_all", "require_asyncio"]
+
+
+@final
+class SharedResources:
+    """Opens the store of the options, and closes it with the connections to the models.
+
+    Args:
+        given: the store of the options; its maker closes a store that is open already.
+        disconnect: closes the connections of the running event loop; they can be used again. True
+            includes those of models that were given as objects.
+    """
+
+    def __init__(
+        self, given: Store | str | Path | None, disconnect: Callable[[bool], Awaitable[None]]
+    ) -> None:
+        self._given = given
+        self._disconnect = disconnect
+        self._stores: WeakKeyDictionary[asyncio.AbstractEventLoop, Store] = WeakKeyDictionary()
+
+    def store(self) -> Store:
+        """Return the store of the options, open; a new one in memory if there is none."""
+        given = self._given
+        if given is None:
+            return MemoryStore()
+        if not isinstance(given, str | Path):
+            return given
+        loop = asyncio.get_running_loop()
+        if loop not in self._stores:
+            # The claims of a loop that was closed on its way go on in the store that holds them.
+            left = next((one for one in tuple(self._stores) if one.is_closed()), None)
+            store = None if left is None else self._stores.pop(left, None)
+            # Each graph reads the states of its own runs: child runs have states of other types.
+            self._stores[loop] = store or open_store(given, Codec())
+        return self._stores[loop]
+
+    def stored(self) -> Store:
+        """Return the store of the options, open, for runs that are known by their id only.
+
+        Raises:
+            ConfigError: there is none, so there are no such runs.
+        """
+        if self._given is None:
+            raise ConfigError(
+                "this agent has no `store`, so it knows no run by its id: give it one "
+                "(store='runs.db'), or resume with the RunResult"
+            )
+        return self.store()
+
+    def reopened(self, store: Store) -> Store:
+        """Return a run's store, opened again where a synchronous call has closed it."""
+        own = isinstance(self._given, str | Path)
+        return self.store() if own and isinstance(store, SqliteStore) and store.closed else store
+
+    async def aclose(self, *, given: bool = True) -> None:
+        """Close the store and the connections of the running event loop.
+
+        Args:
+            given: whether the connections of models that were given as objects close, too.
+        """
+        store = self._stores.pop(asyncio.get_running_loop(), None)
+        async with AsyncExitStack() as closing:
+            if isinstance(store, SqliteStore):
+                closing.push_async_callback(store.aclose)
+            closing.push_async_callback(self._disconnect, given)
+
+
+def require_asyncio() -> None:
+    """Refuse a run that another loop than asyncio's drives.
+
+    Raises:
+        ConfigError: no event loop of asyncio runs here.
+    """
+    if running_loop() is None:
+        raise ConfigError(
+            "a run: expected a running event loop of asyncio, found none (trio has its own). "
+            "Fix: await it under `asyncio.run`, or call its synchronous twin in a thread."
+        )
+
+
+async def close_all(resources: Iterable[SharedResources], *, given: bool = True) -> None:
+    """Close all of these, whatever one of them fails with.
+
+    Raises:
+        BaseException: the last failure, once everything is closed.
+    """
+    async with AsyncExitStack() as closing:
+        for one in reversed(tuple(resources)):
+            closing.push_async_callback(one.aclose, given=given)

@@ -1,0 +1,394 @@
+"""Runs: the one door to stored runs, by their ids.
+
+    runs = Runs("runs.db", agent)
+    for run in await runs.list(): print(run.run_id, run.status)
+    await runs.approve(run_id, key)
+    result = await runs.resume(run_id)
+
+A store given by its path is opened for each call and closed after it; an open store stays open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from math import inf
+from pathlib import Path
+from time import time
+from typing import Generic, Protocol, TypeVar, final
+from uuid import uuid4
+
+from ..approvals import Approval, claimed, decline, issue, refuse_edit, verify
+from ..drivers.pending import unfit
+from ..drivers.ports import Ports
+from ..errors import ConfigError, nearest
+from ..events import Event, Started, Steered
+from ..graph import Graph
+from ..run import Run
+from ..stores.base import Ask, Catalog, Leases, Mailbox, Posted, RunRecord, Store
+from ..stores.opening import open_store
+from ..stores.sqlite import SqliteStore
+from .answers import Answers, approval_of, check_answer
+from .journals import fork_run, record_of, root_of, state_after
+from .result import RunResult
+from .resuming import refuse_edits, waiting
+from .stream import RunStream
+
+__all__ = ["Runs", "answer_call", "open_ask", "parameters_in", "recorded_asks"]
+
+S = TypeVar("S")
+
+
+class _Driver(Protocol[S]):
+    """What can drive runs of one graph: a runner."""
+
+    @property
+    def graph(self) -> Graph[S]:
+        """The graph."""
+        ...
+
+    @property
+    def secret(self) -> bytes | None:
+        """Signs the tokens of approvals."""
+        ...
+
+    def now(self) -> float:
+        """Return the time as runs see it."""
+        ...
+
+    def ports(self, store: Store) -> Ports[S]:
+        """Return what a run in this store works with."""
+        ...
+
+    def resume(self, run: str | RunResult[S], answers: Answers) -> RunStream[S]:
+        """Return the stream of a run that goes on."""
+        ...
+
+
+@final
+class Runs(Generic[S]):
+    """The runs in one store.
+
+    Args:
+        store: a `Store`, or the path of one.
+        graph: what the runs are runs of; needed to replay them, and to fork one with children.
+        driver: drives them; needed to resume or cancel one.
+    """
+
+    def __init__(
+        self,
+        store: Store | str | Path | None,
+        graph: Graph[S] | None = None,
+        *,
+        driver: _Driver[S] | None = None,
+    ) -> None:
+        self._store, self._driver = store, driver
+        self._graph = driver.graph if driver is not None else graph
+
+    async def list(self) -> Sequence[RunRecord]:
+        """Return how each run stands, in the order of their creation.
+
+        Raises:
+            ConfigError: the store keeps no catalog.
+        """
+        async with self._opened() as store:
+            if not isinstance(store, Catalog):
+                raise ConfigError(
+                    f"{type(store).__name__} keeps no catalog of its runs: keep them in a "
+                    "database, store='runs.db'"
+                )
+            return await store.overview()
+
+    async def pending(self, run_id: str) -> tuple[Ask, ...]:
+        """Return what a parked run and its children wait for.
+
+        Raises:
+            UnknownRun: there is no such run.
+            ConfigError: the run waits for nobody, or only its agent could tell.
+        """
+        async with self._opened() as store:
+            return await self._asks(store, run_id)
+
+    async def approve(
+        self,
+        run_id: str,
+        key: str,
+        answer: bool | Approval = True,  # noqa: FBT001, FBT002 - `approve(run, key, False)` denies
+    ) -> Posted:
+        """Answer a call that a parked run waits for, without driving the run.
+
+        The answer waits in the store until the run is resumed. Of several, the first counts.
+
+        Args:
+            run_id: the run's id.
+            key: the key of the pending call.
+            answer: the decision; an `Approval` without a token gets the one that the store keeps.
+
+        Returns:
+            "accepted", "duplicate" (this answer, by its id, was before), "answered" (another was).
+
+        Raises:
+            ConfigError: the run does not wait for this, the tool does not take the edited
+                arguments, or the store keeps no answers.
+            UnknownRun: there is no such run.
+        """
+        run_id, key = root_of(run_id, key)
+        driver = self._driver
+        async with self._opened() as store:
+            ask = open_ask(await self._asks(store, run_id), run_id, key)
+            if driver is None:
+                return await answer_call(store, run_id, ask, answer=answer, now=time())
+            if approval_of(answer).edit:
+                run = state_after(driver.graph, await store.load(run_id))
+                await refuse_edits(run, driver.ports(store), Answers({key: answer}))
+            now, secret = driver.now(), driver.secret
+            return await answer_call(store, run_id, ask, answer=answer, now=now, secret=secret)
+
+    async def decline(self, run_id: str, key: str, reason: str = "") -> Posted:
+        """Deny a call that a parked run waits for; see `approve`."""
+        return await self.approve(run_id, key, decline(reason))
+
+    async def replay(self, run: str | Sequence[Event], *, upto: int | None = None) -> Run[S]:
+        """Return a run as it stood after event `upto`, or after the last: time travel.
+
+        It is read from the journal: no model is asked, no tool runs, nothing is written.
+
+        Args:
+            run: the run's id, or its events.
+            upto: after which event.
+
+        Raises:
+            StoreError: there is no such run or event.
+            IllegalEvent: an event does not fit: the graph has changed since.
+            ConfigError: there is no graph.
+        """
+        if self._graph is None:
+            raise ConfigError("a replay: expected the runs' graph, found none. Fix: Runs(…, graph)")
+        if not isinstance(run, str):
+            return state_after(self._graph, run, upto)
+        async with self._opened() as store:
+            return state_after(self._graph, await store.load(run), upto)
+
+    async def fork(
+        self, run_id: str, *, at: int, new_id: str | None = None, share_approvals: bool = False
+    ) -> str:
+        """Copy a run up to event `at`, to go on differently; return the id to `resume`.
+
+        Child runs that started later are not copied; those that were running are, as they are now.
+
+        Args:
+            run_id: the run's id.
+            at: after which event the copy goes on.
+            new_id: the copy's id; made up if not given.
+            share_approvals: whether the copy may act on what people have approved of the run.
+
+        Raises:
+            StoreError: there is no such run or event, or the new id is taken.
+            ConfigError: the copy would act on an approval, and may not; or the run has children
+                and there is no graph.
+        """
+        async with self._opened() as store:
+            return await fork_run(self._graph, store, run_id, at, new_id, share=share_approvals)
+
+    async def resume(
+        self,
+        run_id: str,
+        *,
+        approvals: Mapping[str, bool | Approval] | None = None,
+        tool_results: Mapping[str, object] | None = None,
+    ) -> RunResult[S]:
+        """Resume a run that parked, or whose process died, and return its result.
+
+        Args:
+            run_id: the run's id.
+            approvals: decisions by the key of the pending call; other calls stay pending.
+            tool_results: what client tools returned, by the key of the pending call.
+
+        Raises:
+            StoreError: there is no such run, or its journal cannot be read.
+            ConfigError: an answer names a call that the run does not wait for, or there is no
+                driver.
+        """
+        return await self._resumed(run_id, Answers.given(approvals, tool_results)).result()
+
+    async def cancel(self, run_id: str, reason: str = "") -> RunResult[S]:
+        """End a run as `aborted`, with a history in which every call is answered.
+
+        Raises:
+            StoreError: there is no such run, or its journal cannot be read.
+            ConfigError: there is no driver.
+        """
+        stream = self._resumed(run_id, Answers())
+        stream.abort(reason)
+        return await stream.result()
+
+    def _resumed(self, run_id: str, answers: Answers) -> RunStream[S]:
+        if self._driver is None:
+            raise ConfigError(
+                f"run {run_id!r}: expected an agent to resume it with, found none. Fix: use the "
+                "`runs` of the agent"
+            )
+        return self._driver.resume(run_id, answers)
+
+    async def _asks(self, store: Store, run_id: str) -> tuple[Ask, ...]:
+        asks = await recorded_asks(store, run_id)
+        if asks is not None:
+            return asks
+        if self._driver is None:
+            raise ConfigError(
+                f"{type(store).__name__} does not know what runs wait for: pass the answer to "
+                "resume(…, approvals=…), or keep the run in a database: store='runs.db'"
+            )
+        run = state_after(self._driver.graph, await store.load(run_id))
+        return tuple([one.ask for one in await waiting(run, self._driver.ports(store))])
+
+    @asynccontextmanager
+    async def _opened(self) -> AsyncGenerator[Store]:
+        given = self._store
+        if given is None:
+            raise ConfigError("a run is read by its id from a `store`: pass the one it is in")
+        if not isinstance(given, str | Path):
+            yield given
+            return
+        store = open_store(given)
+        try:
+            yield store
+        finally:
+            if isinstance(store, SqliteStore):
+                await store.aclose()
+
+
+async def recorded_asks(store: Store, run_id: str) -> tuple[Ask, ...] | None:
+    """Return what the store says that a run waits for; None where stores do not know.
+
+    Raises:
+        UnknownRun: there is no such run.
+        ConfigError: the run waits for nobody, as it stands.
+    """
+    if not isinstance(store, Catalog) or not isinstance(store, Leases):
+        return None
+    record = await record_of(store, run_id)
+    match record.status:
+        case "suspended":
+            return record.asks
+        case "running":
+            problem = "is being driven; answer its driver, or wait until it parks"
+        case "interrupted" | "ready":
+            problem = "waits for a driver: resume it first, and it will say what it asks"
+        case "done" | "failed" | "cancelled":
+            problem = f"is over ({record.status})"
+    raise ConfigError(f"run {run_id!r} takes no answers: it {problem}.")
+
+
+def open_ask(asks: Iterable[Ask], run_id: str, key: str) -> Ask:
+    """Return what is asked under a key, if an approval can answer it.
+
+    Raises:
+        ConfigError: nothing is, or what is there takes no approval.
+    """
+    known = {one.key: one for one in asks}
+    ask = known.get(key)
+    if ask is None:
+        raise ConfigError(
+            f"run {run_id!r} does not wait for {key!r}; it waits for "
+            f"{', '.join(known) or 'nothing'}.{nearest(key, known)}"
+        )
+    if ask.kind != "approval":
+        raise ConfigError(
+            f"{key!r} of run {run_id!r} waits for what the client tool {ask.name!r} returns, not "
+            f"for an approval: resume(…, tool_results={{{key!r}: …}})"
+        )
+    return ask
+
+
+def _check_token(
+    ask: Ask,
+    answer: bool | Approval,  # noqa: FBT001 - as callbacks answer
+    secret: bytes | None = None,
+) -> None:
+    """Refuse an approval by the token of another question: accepted, it would be a denial.
+
+    Args:
+        ask: what is asked.
+        answer: the decision.
+        secret: signs tokens, where it is known here.
+
+    Raises:
+        ConfigError: saying what the token is good for, or that it is not good.
+    """
+    given, asked = approval_of(answer), claimed(ask.token)
+    if not (given.approved and given.token) or asked is None:
+        return
+    found = claimed(given.token)
+    refusal: str = "malformed"
+    if secret is not None:
+        refusal = verify(given.token, asked, secret=secret, now=-inf)  # When is asked later.
+    elif found is not None:
+        # Who does not know the secret can still tell what the token says.
+        refusal = verify(issue(found, None), asked, secret=None, now=-inf)
+    if refusal:
+        raise ConfigError(
+            f"the approval of {ask.key!r} has a token that is {refusal}: answer with the "
+            "`pending.approve()` of this call, or without a token for the one that the store keeps"
+        )
+
+
+async def answer_call(
+    store: Store,
+    run_id: str,
+    ask: Ask,
+    *,
+    answer: bool | Approval,
+    now: float,
+    secret: bytes | None = None,
+) -> Posted:
+    """Put an answer into the store's mailbox, where the run's next driver finds it.
+
+    An answer without a token gets the one that the store keeps with the question.
+
+    Raises:
+        ConfigError: the store keeps no answers, or an approval comes too late, or is none, or edits
+            a call that may have run.
+    """
+    if not isinstance(store, Mailbox):
+        raise ConfigError(
+            f"{type(store).__name__} keeps no answers for later: pass them to "
+            "resume(…, approvals=…), or keep the run in a database: store='runs.db'"
+        )
+    check_answer(f"the answer to {ask.key!r}", answer)
+    given = approval_of(answer)
+    _check_token(ask, answer, secret)
+    refuse_edit(f"{ask.key!r} of run {run_id!r}", given, unknown=ask.unknown)
+    if given.edit:
+        # The run has the tool itself, and checks every edit again.
+        problem = unfit(ask.name, await parameters_in(store, run_id, ask), given.edit)
+        if problem is not None:
+            raise ConfigError(problem)
+    if given.approved and ask.expires_at is not None and now >= ask.expires_at:
+        raise ConfigError(
+            f"the approval of {ask.key!r} of run {run_id!r} comes too late, by "
+            f"{now - ask.expires_at:.0f} seconds: deny it, and the model may ask anew"
+        )
+    token = given.token or ask.token
+    approval = Approval(given.approved, given.reason, given.edit or None, token)
+    ((key, data),) = Answers({ask.key: approval}).posts(now)
+    signal_id = answer.signal_id if isinstance(answer, Approval) and answer.signal_id else ""
+    return await store.post(run_id, key, signal_id or uuid4().hex, data)
+
+
+async def parameters_in(store: Store, run_id: str, ask: Ask) -> str:
+    """Return what an edit has to be, as what is asked says, or the journal of the run that asks.
+
+    Empty if neither tells.
+    """
+    if ask.takes:
+        return ask.takes
+    path = ask.key.rpartition("/")[0]
+    events = await store.load(f"{run_id}/{path}" if path else run_id)
+    setups = [
+        event.setup
+        for event in events
+        if isinstance(event, Started | Steered) and event.setup is not None
+    ]
+    tools = setups[-1].tools if setups else ()
+    return next((one.parameters for one in tools if one.name == ask.name), "")

@@ -1,0 +1,206 @@
+"""Diagnostics: every problem of a topology's file at once, each with line, column and fix.
+
+pydantic names a value by the keys that lead to it; `report` finds its place in the tree of the
+file, and says what stands there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, final
+
+from ..errors import ConfigError, GraphError, Problem, nearest
+from ..naming import escaped
+from .tree import Fields, Mark, Scalar, Value, described, entry_at, value_at
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+    from pydantic_core import ErrorDetails
+
+__all__ = ["FAULT", "UNKNOWN_KEY", "Diagnostics", "ParseError", "TopologyError"]
+
+PROBLEMS_MAX: Final = 100
+"""The problems of one report; the author of more begins with these."""
+
+TEXT_MAX, TEXT_HEAD, TEXT_TAIL = 500, 300, 150
+"""The length of a text in a message, and the parts of a longer one that are kept."""
+
+NAME_MAX: Final = 100
+"""The length of a name whose nearest neighbour is looked for."""
+
+KEY: Final = "[key]"
+"""What pydantic calls the key of a mapping, as the last part of a location."""
+
+FAULT: Final = "fault"
+"""The type of an error whose message is complete, with its `fix` in the context."""
+
+UNKNOWN_KEY: Final = "unknown_key"
+"""The type of an error about a key; the context has the `known` ones."""
+
+EXPECTED: Final[Mapping[str, tuple[str, str]]] = {
+    "string_type": ("text", "write a text."),
+    "string_pattern_mismatch": ("a text that says something", "fill it in."),
+    "int_type": ("a whole number", "write a number such as 3, without quotes."),
+    "float_type": ("a number", "write a number, such as 3 or 0.5."),
+    "bool_type": (
+        "true or false",
+        "write true or false, without quotes (yes, no, on and off are text here).",
+    ),
+    "greater_than_equal": ("a whole number of at least {ge}", "write {ge} or more."),
+    "greater_than": ("a number above {gt:g}", "write a number, such as 3 or 0.5."),
+    "dict_type": ("a mapping", "write `key: value` pairs."),
+    "tuple_type": ("a list", "write [first, second], or one `- ` a line."),
+    "list_type": ("a list", "write [first, second], or one `- ` a line."),
+    "frozen_set_type": ("a list", "write [first, second], or one `- ` a line."),
+    "too_short": ("something in it", "fill it."),
+    "literal_error": ("one of {words}", "choose one of these."),
+    "missing": ("a value", "add `{name}: …`."),
+}
+"""What a value of each type of error has to be, and how to mend it."""
+
+
+class TopologyError(GraphError):
+    """A topology's file is not what it should be; `problems` holds every finding.
+
+    The `place` of a problem is `file:line:column`.
+    """
+
+    def __init__(self, file: str, problems: Iterable[Problem]) -> None:
+        self.graph, self.written = file, ""
+        self.problems = tuple(problems)
+        lines = "\n".join(f"  {number}. {each}" for number, each in enumerate(self.problems, 1))
+        ConfigError.__init__(self, f"{file} has {len(self.problems)} problem(s):\n{lines}")
+
+    def __reduce__(self) -> tuple[type[TopologyError], tuple[object, ...]]:
+        """Tell pickle what to build it from."""
+        return TopologyError, (self.graph, self.problems)
+
+
+class ParseError(Exception):
+    """A part of a file has no value; the diagnostics hold the reason already."""
+
+
+@final
+@dataclass
+class Diagnostics:
+    """The problems of one file, so far.
+
+    Args:
+        file: the file's name, as the user knows it.
+        problems: the problems; the diagnostics of several files may share a list.
+        closed: the places that take no further problem.
+    """
+
+    file: str
+    problems: list[Problem] = field(default_factory=list[Problem])
+    closed: set[Mark] = field(default_factory=set[Mark])
+
+    def note(self, mark: Mark, found: str, fix: str) -> None:
+        """Add a problem."""
+        if len(self.problems) < PROBLEMS_MAX and mark not in self.closed:
+            place = f"{escaped(self.file)}:{mark.line}:{mark.column}"
+            self.problems.append(Problem(place, _shown(found), _shown(fix)))
+
+    def note_last(self, mark: Mark, found: str, fix: str) -> None:
+        """Add the last problem of a place: a value that stands in there is no mistake."""
+        self.note(mark, found, fix)
+        self.closed.add(mark)
+
+    def error(self, mark: Mark, found: str, fix: str) -> ParseError:
+        """Add a problem, and return the exception to raise where reading cannot go on."""
+        self.note(mark, found, fix)
+        return ParseError(found)
+
+    def nearest(self, name: str, names: Iterable[str]) -> str:
+        """Return " Did you mean 'x'?" while the report has room.
+
+        To look for the nearest of many names takes its time, and a file can be wrong often.
+        """
+        if len(self.problems) >= PROBLEMS_MAX or len(name) > NAME_MAX:
+            return ""
+        return nearest(name, names)
+
+    def report(self, error: ValidationError, tree: Value, name: str = "") -> None:
+        """Add each problem that pydantic found in a value.
+
+        Args:
+            error: what pydantic raised.
+            tree: the value, with its places.
+            name: the key of the value, for messages.
+        """
+        for details in error.errors(include_url=False):
+            value = value_at(tree, details["loc"])
+            # A list whose items are wrong is too short for pydantic, which counts the others.
+            if details["type"] != "too_short" or described(value).startswith("an empty"):
+                self.note(*self._located(details, tree, name))
+
+    def refuse(self) -> None:
+        """Raise all problems.
+
+        Raises:
+            TopologyError: there is a problem.
+        """
+        if self.problems:
+            raise TopologyError(escaped(self.file), sorted(self.problems, key=_order))
+
+    def _located(self, details: ErrorDetails, tree: Value, name: str) -> tuple[Mark, str, str]:
+        """Return the place of an error, what is wrong there, and the fix."""
+        context, loc = details.get("ctx", {}), details["loc"]
+        is_key = loc[-1:] == (KEY,)
+        loc = loc[:-1] if is_key else loc
+        value, mark = value_at(tree, loc), None
+        if is_key and (entry := entry_at(value_at(tree, loc[:-1]), loc[-1])) is not None:
+            mark = entry.mark
+        name = next((part for part in reversed(loc) if isinstance(part, str)), name)
+        if details["type"] == FAULT:
+            found = str(context["found"])
+            return mark or _blamed(value, found), found, str(context["fix"])
+        if details["type"] == UNKNOWN_KEY:
+            hint = self.nearest(name, context["known"])
+            keys = ", ".join(context["known"])
+            found = f"`{name}`: expected a key that is known here, found {name!r}.{hint}"
+            return mark or value.mark, found, f"remove it; the keys are {keys}."
+        return mark or value.mark, *self._mismatch(details, value, name)
+
+    def _mismatch(self, details: ErrorDetails, value: Value, name: str) -> tuple[str, str]:
+        kind, context = details["type"], details.get("ctx", {})
+        expected, fix = EXPECTED.get(kind, (details["msg"], "mend it."))
+        words = re.findall(r"'([^']*)'", str(context.get("expected", "")))
+        said = {**context, "words": ", ".join(words), "name": name}
+        written = value.written if isinstance(value, Scalar) else ""
+        found, hint = described(value), ""
+        match kind:
+            case "missing":
+                found = "none"
+            case "literal_error":
+                hint = self.nearest(written, words)
+            case "string_type" if written:
+                fix, said = "write '{written}' in quotes.", {"written": written}
+            case "int_type" if isinstance(value, Scalar) and isinstance(value.value, float):
+                is_whole = value.value.is_integer()
+                fix = f"write {value.value:.0f}." if is_whole else fix
+            case _:
+                pass
+        at = f"`{name}`: " if name else ""
+        # A file's own words are put in last: they may have braces.
+        return f"{at}expected {expected.format(**said)}, found {found}.{hint}", fix.format(**said)
+
+
+def _blamed(value: Value, found: str) -> Mark:
+    """Return the place of the first key that a message about a mapping names."""
+    entries = value.entries if isinstance(value, Fields) else ()
+    named = [entry for entry in entries if re.search(f"`{re.escape(entry.key)}(`| of )", found)]
+    return named[0].value.mark if named else value.mark
+
+
+def _shown(text: str) -> str:
+    """Return what a message says: names in it are the file's, and may be of any length."""
+    shown = escaped(text)
+    return shown if len(shown) <= TEXT_MAX else f"{shown[:TEXT_HEAD]}…{shown[-TEXT_TAIL:]}"
+
+
+def _order(problem: Problem) -> tuple[str, int, int]:
+    file, line, column = problem.place.rsplit(":", 2)
+    return file, int(line), int(column)

@@ -1,0 +1,355 @@
+"""Models: the pydantic types of the words, numbers, names and mappings of a topology's file.
+
+A type reads plain data, and tells its JSON Schema. A name that only Python can give a meaning (a
+function, an agent, a route) is looked up in the context, a `Reading`.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Annotated, Any, Final, TypeAlias, TypeVar, cast, final
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    Strict,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    WithJsonSchema,
+    WrapValidator,
+)
+from pydantic_core import InitErrorDetails, PydanticCustomError, PydanticKnownError
+from typing_extensions import TypedDict
+
+from ..errors import ConfigError
+from ..graph import Graph
+from ..outcomes import LIBRARY_OUTCOMES, Outcome
+from ..route_outcomes import route_outcome
+from .diagnostics import FAULT, UNKNOWN_KEY, Diagnostics, ParseError
+from .registration import FROM_OUTSIDE, Category, Names
+from .tree import Entry, Fields, Loc, Value, described, plain_data
+
+__all__ = [
+    "ELSE",
+    "REF",
+    "SIMPLE",
+    "AgentName",
+    "CapsForm",
+    "Counted",
+    "Form",
+    "FunctionName",
+    "Model",
+    "OutcomeName",
+    "Positive",
+    "PositiveNumber",
+    "PredicateName",
+    "Reading",
+    "RoutesForm",
+    "Said",
+    "ToolName",
+    "Tools",
+    "Whole",
+    "built",
+    "context_of",
+    "entries_of",
+    "fault",
+    "faults",
+    "mapping_of",
+    "model_of",
+    "parse",
+    "parse_fields",
+    "reference",
+    "validated",
+]
+
+ELSE: Final = "else"
+"""Stands for every outcome that a row does not name."""
+
+REF: Final = "x-ref"
+"""Stands for `$ref` in the schema of one type, which does not know the others."""
+
+T = TypeVar("T")
+Form: TypeAlias = Any
+"""A type that pydantic makes an adapter of: Python has no narrower name for one."""
+
+
+@final
+@dataclass(frozen=True)
+class Reading:
+    """What types may look at while they read.
+
+    Args:
+        diagnostics: takes the problems.
+        names: what is registered.
+        agents: the agents that the file declares, with their graphs where these are known.
+    """
+
+    diagnostics: Diagnostics
+    names: Names
+    agents: Mapping[str, Graph[Any] | None] = field(default_factory=dict[str, "Graph[Any] | None"])
+
+
+def parse(adapter: TypeAdapter[T], value: Value, to: Reading, name: str = "") -> T:
+    """Return what a value of a file stands for.
+
+    Args:
+        adapter: the type.
+        value: the value, with its places.
+        to: what the type may look at; takes the problems.
+        name: the key of the value, for messages.
+
+    Raises:
+        ParseError: the value is not of the type.
+    """
+    try:
+        return adapter.validate_python(plain_data(value), context=to)
+    except ValidationError as error:
+        to.diagnostics.report(error, value, name)
+        raise ParseError(name) from error
+
+
+def parse_fields(model: Model, value: Value, to: Reading, name: str = "") -> dict[str, Any]:
+    """Return the values of a mapping's keys; the arguments are those of `parse`."""
+    try:
+        return validated(model, plain_data(value), to)
+    except ValidationError as error:
+        to.diagnostics.report(error, value, name)
+        raise ParseError(name) from error
+
+
+def entries_of(value: Value, to: Reading, name: str) -> tuple[Entry, ...]:
+    """Return the entries of a mapping; the arguments are those of `parse`.
+
+    Raises:
+        ParseError: the value is no mapping.
+    """
+    if not isinstance(value, Fields):
+        found = f"`{name}`: expected a mapping, found {described(value)}."
+        raise to.diagnostics.error(value.mark, found, "write `key: value` pairs.")
+    return value.entries
+
+
+def fault(found: str, fix: str) -> PydanticCustomError:
+    """Return an error with a message of its own."""
+    return PydanticCustomError(FAULT, "{found}", {"found": found, "fix": fix})
+
+
+def faults(found: Mapping[Loc, str | PydanticCustomError]) -> ValidationError:
+    """Return errors by their locations: types of pydantic's, or errors with messages."""
+    return ValidationError.from_exception_data(
+        "", [InitErrorDetails(type=error, loc=loc, input=None) for loc, error in found.items()]
+    )
+
+
+def context_of(info: ValidationInfo) -> Reading:
+    """Return what a type may look at."""
+    assert isinstance(info.context, Reading), "each reader gives one"
+    return info.context
+
+
+# Words and numbers
+
+
+def _as_written(value: object, check: ValidatorFunctionWrapHandler) -> object:
+    """Return a number as it is: pydantic would make a float of a whole one."""
+    check(value)
+    return value
+
+
+Said: TypeAlias = Annotated[str, Field(pattern=r"\S")]
+Whole: TypeAlias = Annotated[int, Strict()]
+Positive: TypeAlias = Annotated[int, Strict(), Field(ge=1)]
+Counted: TypeAlias = Annotated[int, Strict(), Field(ge=0)]
+Number: TypeAlias = Annotated[float, Strict(), WrapValidator(_as_written)]
+PositiveNumber: TypeAlias = Annotated[float, Strict(), Field(gt=0), WrapValidator(_as_written)]
+Flag: TypeAlias = Annotated[bool, Strict()]
+SIMPLE: Final[Mapping[object, Form]] = {str: str, int: Whole, float: Number, bool: Flag}
+
+
+def _listed(value: object) -> object:
+    return cast("object", value) if isinstance(value, list) else [value]
+
+
+Tools: TypeAlias = Annotated[
+    tuple[Said, ...],
+    Field(min_length=1),
+    BeforeValidator(
+        _listed, json_schema_input_type=Said | Annotated[list[Said], Field(min_length=1)]
+    ),
+]
+"""Names or patterns of tools; a single text stands for a list of it."""
+
+
+# Names
+
+
+def _registered(category: Category, name: str, info: ValidationInfo) -> str:
+    to = context_of(info)
+    try:
+        found = to.names.find(category, name)
+    except ConfigError as error:
+        raise fault(f"{error}.", "mend the package, or remove it.") from error
+    if found is None:
+        known = to.names.known(category)
+        hint = to.diagnostics.nearest(name, known)
+        raise fault(
+            f"no {category} is registered as {name!r}.{hint} Registered are "
+            f"{', '.join(known) or 'none'}.",
+            f"register it in Python with @registry.{category}, before the file is loaded "
+            f"({FROM_OUTSIDE}).",
+        )
+    return name
+
+
+def _tool(name: str, info: ValidationInfo) -> str:
+    return name if name in context_of(info).agents else _registered("tool", name, info)
+
+
+def _agent(name: str, info: ValidationInfo) -> str:
+    to = context_of(info)
+    if name not in to.agents:
+        raise fault(
+            f"no agent of this file is named {name!r}.{to.diagnostics.nearest(name, to.agents)}",
+            f"declare it under `agents`: `{name}: {{include: …}}`, or `{name}: {{given: true}}` "
+            "if it is handed to each run.",
+        )
+    return name
+
+
+def _outcome(name: str) -> type[Outcome]:
+    """Return the outcome of a name: one of the library's, or a route, which its name makes."""
+    return LIBRARY_OUTCOMES[name] if name in LIBRARY_OUTCOMES else _route(name)
+
+
+def _route(name: str) -> type[Outcome]:
+    fix = "write a name like 'technical_support'."
+    if name == ELSE:
+        raise fault(f"{name!r} stands for the rest of a row, and is no outcome.", fix)
+    try:
+        return route_outcome(name)
+    except ConfigError as error:
+        raise fault(f"{error}.", fix) from error
+
+
+AgentName: TypeAlias = Annotated[Said, AfterValidator(_agent)]
+FunctionName: TypeAlias = Annotated[Said, AfterValidator(partial(_registered, "function"))]
+PredicateName: TypeAlias = Annotated[Said, AfterValidator(partial(_registered, "predicate"))]
+ToolName: TypeAlias = Annotated[Said, AfterValidator(_tool)]
+OUTCOME: Final = WithJsonSchema({"type": "string", "pattern": "^[a-z][a-z0-9]*(_[a-z][a-z0-9]*)*$"})
+OutcomeName: TypeAlias = Annotated[str, AfterValidator(_outcome), OUTCOME]
+RoutesForm: TypeAlias = Annotated[
+    dict[Annotated[str, AfterValidator(_route), OUTCOME], Said], Field(min_length=1)
+]
+CapsForm: TypeAlias = Annotated[
+    dict[OutcomeName, Counted], AfterValidator(lambda caps: tuple(caps.items()))
+]
+
+
+# Models of classes
+
+
+@final
+@dataclass(frozen=True)
+class Model:
+    """A mapping whose keys are known, read as the values of these keys.
+
+    Args:
+        form: the type of the mapping, a TypedDict: it takes any key, and leaves defaults alone.
+        adapter: reads it.
+        forms: the types by key.
+        needed: the keys that have to be there.
+    """
+
+    form: Form
+    adapter: TypeAdapter[dict[str, Any]]
+    forms: Mapping[str, Form]
+    needed: frozenset[str]
+
+
+def model_of(
+    title: str, fields: Mapping[str, Form], needed: Collection[str], doc: str = "", **schema: object
+) -> Model:
+    """Return a model.
+
+    Args:
+        title: its name in the schema.
+        fields: the types by key.
+        needed: the keys that have to be there.
+        doc: what it is for.
+        schema: more of the JSON Schema.
+    """
+    hints = {
+        key: form if key in needed else typing.NotRequired[form] for key, form in fields.items()
+    }
+    config = ConfigDict(extra="forbid", title=title, json_schema_extra=cast("Any", schema))
+    form = types.new_class(
+        f"{title}_fields",  # Among definitions, no name of a `reference`.
+        (TypedDict,),
+        exec_body=lambda body: body.update(
+            __annotations__=hints, __pydantic_config__=config, __doc__=doc
+        ),
+    )
+    return Model(form, TypeAdapter(cast("Any", form)), fields, frozenset(needed))
+
+
+def validated(model: Model, data: object, to: Reading) -> dict[str, Any]:
+    """Return the values of a mapping's keys.
+
+    Raises:
+        ValidationError: with each key that is unknown, missing or has another value.
+    """
+    try:
+        return model.adapter.validate_python(data, context=to)
+    except ValidationError as error:
+        raise ValidationError.from_exception_data(
+            "", [_detailed(details, model) for details in error.errors(include_url=False)]
+        ) from error
+
+
+def _detailed(details: Mapping[str, Any], model: Model) -> InitErrorDetails:
+    kind, loc, context = details["type"], details["loc"], details.get("ctx", {})
+    if kind == "extra_forbidden" and len(loc) == 1:
+        known = {"known": list(model.forms)}
+        kind, loc = PydanticCustomError(UNKNOWN_KEY, "unknown", known), (*loc, "[key]")
+    elif kind in {FAULT, UNKNOWN_KEY}:
+        kind = PydanticCustomError(kind, "{found}", context)
+    return InitErrorDetails(type=kind, loc=loc, input=details["input"], ctx=context)
+
+
+def built(make: Callable[[], T], what: str) -> T:
+    """Return what is made of parts that have been read.
+
+    Raises:
+        PydanticCustomError: the parts do not fit; in the words of what makes it.
+    """
+    try:
+        return make()
+    except ConfigError as error:
+        found, _, fix = str(error).partition(" Fix: ")
+        raise fault(f"{found.rstrip('.')}.", fix or f"change {what}.") from error
+
+
+def reference(name: str) -> WithJsonSchema:
+    """Return the schema of a type that stands among the definitions of a topology's schema."""
+    return WithJsonSchema({REF: f"#/$defs/{name}"})
+
+
+def mapping_of(data: object, short: str = "") -> dict[str, Any]:
+    """Return data that is a mapping; of other data, the one with the key that it is short for.
+
+    Raises:
+        PydanticKnownError: the data are no mapping.
+    """
+    if not isinstance(data, dict):
+        if not short:
+            raise PydanticKnownError("dict_type")
+        return {short: data}
+    return cast("dict[str, Any]", data)  # The composer has seen to its keys.

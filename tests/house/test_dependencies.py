@@ -1,0 +1,102 @@
+"""docs/dependencies.md says what pyproject.toml asks for and what the code imports."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+MODULES = {"PyYAML": "yaml", "fpdf2": "fpdf"}
+"""Modules that are not named like their package."""
+PROGRAMS = {"graphviz-pure"}
+"""Packages that are started, not imported."""
+ROOMS_MAX = 6
+"""How many rooms the page names; of more it says `most rooms`."""
+NAME = re.compile(r"[\w-]+")
+
+
+@pytest.fixture(scope="module")
+def project(root: Path) -> Mapping[str, object]:
+    """Return the table `project` of pyproject.toml."""
+    text = (root / "pyproject.toml").read_text(encoding="utf-8")
+    found: Mapping[str, object] = tomllib.loads(text)["project"]
+    return found
+
+
+@pytest.fixture(scope="module")
+def page(root: Path) -> Mapping[str, list[list[str]]]:
+    """Return the rows of each table of the page, by the heading above it."""
+    text = (root / "docs/dependencies.md").read_text(encoding="utf-8")
+    return {
+        section.partition("\n")[0]: [
+            [cell.strip().strip("`") for cell in line.strip("|").split(" | ")]
+            for line in section.splitlines()
+            if line.startswith("| `")
+        ]
+        for section in text.split("## ")[1:]
+    }
+
+
+def test_the_page_lists_each_dependency(
+    project: Mapping[str, list[str]], page: Mapping[str, list[list[str]]]
+) -> None:
+    """A package without a reason is a package that nobody dares to remove."""
+    assert names(project["dependencies"]) == [row[0] for row in page["Always installed"]]
+
+
+def test_the_page_lists_each_extra(
+    project: Mapping[str, Mapping[str, list[str]]], page: Mapping[str, list[list[str]]]
+) -> None:
+    """`dev` is for contributors, and holds every other extra, or the suite could not test it."""
+    extras = project["optional-dependencies"]
+    listed = {name: names(packages) for name, packages in extras.items() if name != "dev"}
+    rows = [(row[0], row[1]) for row in page["Extras"]]
+
+    assert sorted((name, one) for name, packages in listed.items() for one in packages) == rows
+    assert {package for _, package in rows} <= set(names(extras["dev"]))
+
+
+def test_the_page_names_the_rooms_that_import_each_package(
+    trees: Mapping[str, ast.Module], page: Mapping[str, list[list[str]]]
+) -> None:
+    """A package is as heavy as the rooms that cannot do without it."""
+    shown = {row[0]: row[2] for row in page["Always installed"]}
+    shown |= {row[1]: row[3] for row in page["Extras"]}
+    rooms = {package: importers(trees, package) for package in shown if package not in PROGRAMS}
+
+    expected = {
+        package: "most rooms" if len(some) > ROOMS_MAX else "`, `".join(some)
+        for package, some in rooms.items()
+    }
+    assert expected == {package: shown[package] for package in expected}
+
+
+def names(requirements: list[str]) -> list[str]:
+    """Return the packages that requirements name."""
+    return [match[0] for each in requirements if (match := NAME.match(each))]
+
+
+def importers(trees: Mapping[str, ast.Module], package: str) -> list[str]:
+    """Return the folders, or modules at the root, that import a package."""
+    module = MODULES.get(package, package.replace("-", "_"))
+    rooms = {
+        path.split("/")[1].removesuffix(".py")
+        for path, tree in trees.items()
+        if module in {name.partition(".")[0] for name in imports(tree)}
+    }
+    return sorted(rooms)
+
+
+def imports(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=found):
+                yield from (each.name for each in found)
+            case ast.ImportFrom(module=str(name), level=0):
+                yield name
+            case _:
+                pass

@@ -1,0 +1,206 @@
+"""Mutants of the kernel: faults planted one at a time, and whether the fast tests notice.
+
+    python -m tests.mutants                      plant each fault of tests/mutants.txt
+    python -m tests.mutants --only execute.py    those whose line of the list has this text
+    python -m tests.mutants --sample 7 120       write the list anew: 120 faults, drawn by seed 7
+
+A line of the list is a file, a function, an operator, a number and the text of the mutated line.
+The number tells equal lines of one function apart, so a line may move without losing its mutant.
+A mutant whose text is gone is told as lost: draw a new list.
+
+Each mutant is planted in a temporary copy; the repository is only read. Its tests are those that
+`TESTS` gives its file, quickest first, up to the first failure. A mutant is killed by a failed
+test, by an import that fails, or by a time limit: `SLOWER` times what the tests take without it.
+The status is 0 if every mutant is killed, 1 if one survives, 2 if nothing could be measured.
+A survivor is a missing test, or it changes nothing: delete such a line, and say why in the commit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from tests.mutation import Mutant, mutants_of
+
+ROOT: Final = Path(__file__).parents[1]
+LIST: Final = ROOT / "tests" / "mutants.txt"
+COPIED: Final = ("graphloop", "tests", "examples", "docs", "pyproject.toml", "README.md")
+SLOWER: Final = 5
+SECONDS_MIN: Final = 30.0
+
+SQLITE: Final = (
+    "tests/unit/stores/test_sqlite.py",
+    "tests/unit/stores/test_sqlite_journal.py",
+    "tests/unit/stores/test_sqlite_leases.py",
+    "tests/unit/stores/test_sqlite_reading.py",
+    "tests/unit/stores/test_sqlite_schema.py",
+    "tests/unit/stores/test_sqlite_writer.py",
+    "tests/conformance/test_stores.py",
+)
+GOLDEN: Final = "tests/golden/test_runs.py"
+TESTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "graphloop/step.py": (
+        "tests/unit/test_step.py",
+        "tests/unit/test_replay.py",
+        GOLDEN,
+        "tests/regressions/test_stopped_twice.py",
+        "tests/regressions/test_exactly_once.py",
+    ),
+    "graphloop/nodes/gate.py": (
+        "tests/unit/nodes/test_gate.py",
+        GOLDEN,
+        "tests/regressions/test_gates_by_their_rules.py",
+        "tests/regressions/test_only_a_no_is_a_no.py",
+    ),
+    "graphloop/nodes/execute.py": (
+        "tests/unit/nodes/test_execute.py",
+        GOLDEN,
+        "tests/regressions/test_exactly_once.py",
+    ),
+    "graphloop/nodes/append.py": (
+        "tests/unit/nodes/test_append.py",
+        GOLDEN,
+        "tests/property/test_contract_pairing.py",
+    ),
+    "graphloop/policy.py": (
+        "tests/unit/test_policy.py",
+        "tests/unit/nodes/test_gate.py",
+        "tests/regressions/test_shadowed_rules.py",
+    ),
+    "graphloop/stores/sqlite.py": SQLITE,
+    "graphloop/stores/sqlite_journal.py": SQLITE,
+    "graphloop/stores/sqlite_leases.py": SQLITE,
+    "graphloop/stores/sqlite_reading.py": SQLITE,
+    "graphloop/stores/sqlite_schema.py": SQLITE,
+    "graphloop/stores/sqlite_writer.py": SQLITE,
+}
+"""The files that are mutated, and the tests that concern each."""
+
+
+def sampled(seed: int, count: int) -> Sequence[Mutant]:
+    """Return so many mutants of all files, drawn by a seed, in the order of the files."""
+    every = [one for path in TESTS for one in mutants_of(path, (ROOT / path).read_text("utf-8"))]
+    number = min(count, len(every))
+    chosen = random.Random(seed).sample(range(len(every)), number)  # noqa: S311 - no secret
+    return [every[at] for at in sorted(chosen)]
+
+
+def listed(only: str) -> Sequence[Mutant]:
+    """Return the mutants of the list whose line has a text."""
+    mutants = list[Mutant]()
+    for line in LIST.read_text("utf-8").splitlines():
+        if line and not line.startswith("#") and only in line:
+            path, function, operator, number, text = line.split(maxsplit=4)
+            mutants.append(Mutant(path, function, operator, int(number), text))
+    return mutants
+
+
+class Bench:
+    """A copy of the repository in which mutants are planted, one at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        ignored = shutil.ignore_patterns("__pycache__", ".*")
+        for name in COPIED:
+            if (ROOT / name).is_dir():
+                shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+            else:
+                shutil.copy(ROOT / name, folder / name)
+        self._seconds: dict[tuple[str, ...], float] = {}
+
+    def kills(self, mutant: Mutant) -> bool | None:
+        """Return whether a test notices the mutant; None if its text is gone."""
+        path = self._folder / mutant.path
+        source = path.read_text("utf-8")
+        mutated = mutants_of(mutant.path, source).get(mutant)
+        if mutated is None:
+            return None
+        limit = max(SECONDS_MIN, SLOWER * self._unharmed(TESTS[mutant.path]))
+        self._write(path, mutated)
+        try:
+            return not self._passes(TESTS[mutant.path], limit)
+        finally:
+            self._write(path, source)
+
+    def _unharmed(self, tests: tuple[str, ...]) -> float:
+        """Return how many seconds the tests take without a mutant."""
+        if tests not in self._seconds:
+            start = time.monotonic()
+            if not self._passes(tests, None):
+                sys.exit(
+                    f"mutants: expected {' '.join(tests)} to pass without a mutant. Fix: them."
+                )
+            self._seconds[tests] = time.monotonic() - start
+        return self._seconds[tests]
+
+    def _write(self, path: Path, source: str) -> None:
+        """Write a module; its bytecode is known by time and size, which a mutant may share."""
+        path.write_text(source, "utf-8")
+        for old in path.parent.glob(f"__pycache__/{path.stem}.*.pyc"):
+            old.unlink()
+
+    def _passes(self, tests: tuple[str, ...], limit: float | None) -> bool:
+        found = {**os.environ, "PYTHONPATH": str(self._folder)}
+        command = (sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests)
+        try:
+            done = subprocess.run(
+                command,
+                cwd=self._folder,
+                env=found,
+                timeout=limit,
+                capture_output=True,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return False
+        return done.returncode == 0
+
+
+def measure(mutants: Sequence[Mutant]) -> int:
+    """Plant each mutant, print what became of it and the score of each file."""
+    killed, every, lost = Counter[str](), Counter[str](), 0
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        bench = Bench(Path(folder))
+        for mutant in mutants:
+            noticed = bench.kills(mutant)
+            word = {True: "killed", False: "SURVIVED", None: "LOST"}[noticed]
+            print(f"{word:9}{mutant}", flush=True)
+            lost += noticed is None
+            every[mutant.path] += noticed is not None
+            killed[mutant.path] += bool(noticed)
+    for path in every:
+        print(f"{killed[path]:4} of {every[path]:3} killed  {path}")
+    print(f"{killed.total():4} of {every.total():3} killed")
+    if lost or not mutants:
+        print(f"{lost} mutants lost. Fix: draw a new list, with --sample SEED N.")
+        return 2
+    return int(killed.total() < every.total())
+
+
+def main() -> int:
+    """Read the command line and do what it says."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--sample", nargs=2, type=int, metavar=("SEED", "N"), help="write a list")
+    parser.add_argument("--only", default="", metavar="TEXT", help="mutants whose line has it")
+    options = parser.parse_args()
+    if options.sample:
+        head = "# python -m tests.mutants --sample {} {}".format(*options.sample)
+        lines = [head, *map(str, sampled(*options.sample))]
+        LIST.write_text("\n".join(lines) + "\n", "utf-8")
+        return 0
+    return measure(listed(options.only))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

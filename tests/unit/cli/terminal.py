@@ -1,0 +1,79 @@
+"""A terminal of the test's own: `graphloop` runs in it, and what it shows is read as text."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import termios
+from pathlib import Path
+from typing import final
+
+from tests.unit.cli.command_line import COMMAND, environment
+
+ESCAPES = re.compile(r"\x1b\[[\d;?]*[A-Za-z]")
+CTRL_D = "\x04"
+
+
+@final
+class Terminal:
+    """One command in a terminal of so many columns; use it as a context."""
+
+    def __init__(self, *arguments: str, cwd: Path, columns: int = 80) -> None:
+        """Start the command."""
+        self._ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        self.process = subprocess.Popen(
+            [*COMMAND, *arguments],
+            cwd=cwd,
+            env={**environment(), "TERM": "xterm", "COLUMNS": str(columns)},
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        self.raw = ""
+
+    def __enter__(self) -> Terminal:
+        """Return the terminal."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the command if the test has failed before its end."""
+        self.process.kill()
+        self.process.wait()
+        os.close(self._ours)
+
+    @property
+    def text(self) -> str:
+        """What was shown, without colours and moves of the cursor."""
+        return ESCAPES.sub("", self.raw).replace("\r\n", "\n").replace("\r", "\n")
+
+    def until(self, marker: str) -> str:
+        """Read up to a text, and return what was shown since the last reading."""
+        before = len(self.text)
+        while marker not in self.text[before:]:
+            assert self._read(), f"the command ended: {self.text}"
+        return self.text[before:]
+
+    def type(self, text: str) -> None:
+        """Type text."""
+        os.write(self._ours, text.encode())
+
+    def end(self) -> int:
+        """Read to the command's end, and return its status."""
+        while self._read():
+            pass
+        return self.process.wait()
+
+    def _read(self) -> bool:
+        try:
+            piece = os.read(self._ours, 65_536)
+        except OSError:  # The other end is closed.
+            return False
+        self.raw += piece.decode(errors="replace")
+        return bool(piece)

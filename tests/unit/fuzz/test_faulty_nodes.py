@@ -1,0 +1,165 @@
+"""Fuzzer: nodes that roll dice, leave or hang, and its own faults, cost nothing that was found."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from graphloop import Agent, Graph
+from graphloop.fuzz.fuzzing import Fuzzer, fuzz, replay_token
+from graphloop.fuzz.oracle import violations
+from graphloop.fuzz.subject import Subject, subject_of
+from graphloop.fuzz.trial import Trial
+from graphloop.fuzz.violation import Violation
+from graphloop.proofs.most import Bound
+from graphloop.testing import ScriptedModel
+from tests.unit.fuzz.moody import (
+    exiting,
+    flaky,
+    interrupting,
+    open_gate,
+    rolling,
+    seldom,
+    two_faults,
+)
+from tests.unit.fuzz.planted import BUGS, table
+
+
+@pytest.mark.parametrize("graph", [flaky(50), flaky(7), rolling()])
+def test_a_node_that_rolls_dice_is_a_finding_with_its_name(graph: Graph[None]) -> None:
+    """It does not fail again when it is shrunk, so all that can be told is where runs part."""
+    report = fuzz(graph, seeds=200)
+
+    told = [one for each in report.failing for one in each.violations if one.code == "replay"]
+    assert told
+    assert any("node 'model_call'" in one.what for one in told)
+    assert any(one.event for one in told)
+    assert all(each.violations and each.trace for each in report.failing)
+
+
+def test_an_agent_with_agents_for_tools_has_the_events_of_its_own_turns() -> None:
+    """What they ask is not bounded, and they are answered, not run: its own turns are bounded."""
+    helper = Agent(ScriptedModel(()), name="helper")
+    agent = Agent(ScriptedModel(()), tools=[helper.as_tool()])
+
+    report = fuzz(agent, seeds=50, events_max=1)
+
+    assert report.ok, str(report)
+
+
+def test_a_node_that_decides_otherwise_in_each_run_is_found_by_a_second_run() -> None:
+    """Within one run it is consistent, and its journal leads to the run again."""
+    report = fuzz(seldom(), seeds=20)
+
+    found = report.failing[0]
+    assert "replay" == found.violations[0].code
+    assert "the same choices made another run" in found.violations[0].what
+    assert "'model_call'" in found.violations[0].what
+    assert not found.repeats
+    assert "may not fail again" in str(report)
+
+
+def test_a_node_that_goes_by_more_than_its_run_is_never_said_to_fail_again() -> None:
+    """It has failed twice, and a third time is up to it."""
+    graph = BUGS["a node that remembers"][1]()
+
+    report = fuzz(graph, seeds=20)
+    again = replay_token(graph, report.failing[0].token)
+
+    assert "replay" == report.failing[0].violations[0].code
+    assert [False] == [one.repeats for one in report.failing]
+    assert "at its simplest" not in str(report)
+    assert all("may not fail again" in str(one) for one in (report, again) if one.failing)
+
+
+def test_a_node_that_rolls_dice_hides_nothing_else() -> None:
+    """What else is wrong is found, and is shrunk as far as the dice let it."""
+    report = fuzz(two_faults(), seeds=200)
+
+    assert {"broken", "replay"} <= {one.code for each in report.failing for one in each.violations}
+
+
+@pytest.mark.parametrize("leaves", [SystemExit(3), GeneratorExit()])
+def test_a_node_that_leaves_the_process_breaks_its_run_and_no_other(
+    leaves: BaseException,
+) -> None:
+    """The search goes on, and nobody thinks that somebody pressed Ctrl-C."""
+    report = fuzz(exiting(leaves), seeds=50)
+
+    assert not report.interrupted
+    assert "broken" == report.failing[0].violations[0].code
+    assert type(leaves).__name__ in report.failing[0].violations[0].what
+    assert report.seeds > 5
+
+
+def test_ctrl_c_in_a_node_that_does_not_return_names_it() -> None:
+    """With the seed, and with the choices that bring it there again."""
+    report = fuzz(interrupting(lambda: signal.raise_signal(signal.SIGINT)), seeds=50)
+
+    assert report.interrupted
+    assert report.unfinished is not None
+    assert ("execute", report.seeds) == (report.unfinished.node, report.unfinished.seed)
+    assert "node 'execute' had not returned" in str(report)
+    pressed: list[int] = []
+    replay_token(interrupting(lambda: pressed.append(1)), report.unfinished.token)
+    assert pressed
+
+
+def test_ctrl_c_in_a_replay_tells_where_it_was() -> None:
+    """Whoever replays a run that hangs has to end it by hand again."""
+
+    def press() -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    unfinished = fuzz(interrupting(press), seeds=50).unfinished
+    assert unfinished is not None
+
+    again = replay_token(interrupting(press), unfinished.token)
+
+    assert again.interrupted
+    assert again.unfinished is not None
+    assert ("execute", None) == (again.unfinished.node, again.unfinished.seed)
+
+
+def test_a_search_in_another_thread_leaves_signals_alone() -> None:
+    """Only the main thread may listen for them."""
+    reports: list[bool] = []
+    thread = threading.Thread(target=lambda: reports.append(fuzz(table(), seeds=3).ok))
+
+    thread.start()
+    thread.join()
+
+    assert [True] == reports
+
+
+def test_a_fault_of_the_fuzzer_costs_one_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others were judged, and what was found there is told."""
+    fuzzer = Fuzzer(subject_of(BUGS["a tool that is run again"][1]()))
+    judged = violations
+    calls = 0
+
+    def faulty(subject: Subject[None], trial: Trial[None], bound: Bound) -> Iterator[Violation]:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise LookupError("lost")
+        yield from judged(subject, trial, bound)
+
+    monkeypatch.setattr("graphloop.fuzz.fuzzing.violations", faulty)
+    report = fuzzer.search(0, 60)
+
+    codes = {one.code for each in report.failing for one in each.violations}
+    assert {"unjudged", "broken"} <= codes
+    assert "LookupError: lost" in str(report)
+
+
+def test_a_gate_of_one_s_own_that_lets_everything_pass_is_found() -> None:
+    """What a gate calls itself does not count; that nobody checked the call does."""
+    report = fuzz(open_gate(), seeds=200)
+
+    assert "gate" == report.failing[0].violations[0].code
+    assert "no gate has checked this call" in report.failing[0].violations[0].what
+    assert report.failing[0].violations[0].event <= 4

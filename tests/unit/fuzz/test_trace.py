@@ -1,0 +1,212 @@
+"""Trace: a journal as steps, with every decision of its nodes."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from graphloop import Graph
+from graphloop.approvals import Approval
+from graphloop.drivers.sim import Simulation
+from graphloop.events import CallCheck, Event, Setup
+from graphloop.fuzz.choices import Choices
+from graphloop.fuzz.subject import Subject, invented_tools
+from graphloop.fuzz.trace import (
+    Decision,
+    Recording,
+    Trace,
+    Transition,
+    lived,
+    moves,
+    new_in,
+    parted,
+    recorded_graph,
+    traced,
+)
+from graphloop.fuzz.trace_text import trace_lines
+from graphloop.fuzz.trial import tried
+from graphloop.history import History
+from graphloop.node_protocol import Leave, Wait
+from graphloop.outcomes import Go, Stop
+from graphloop.run import evolve
+from graphloop.values import Message, UserMessage
+from tests.strategies import SETUP, Adversary, call, fresh, loop, reply
+from tests.unit.fuzz.planted import BUGS
+
+ASKED = Adversary(
+    (reply("done"), reply(call("read", "", '{"long": "%s"}' % ("x" * 200)), call("client"))),
+    checks=(CallCheck(needs_approval=True),),
+    decisions=(Approval(approved=True, arguments="{}"),),
+)
+
+
+def trace_of(simulation: Simulation[None], graph: Graph[None] | None = None) -> Trace[None]:
+    """Return the trace of a simulation."""
+    return traced(Subject(graph or loop(), None, SETUP), simulation.events)
+
+
+def test_a_story_has_a_chapter_for_each_event_and_ends_where_the_run_did() -> None:
+    """It is the replay of the journal."""
+    for crashes in ((), (2, 5)):
+        simulation = ASKED.run(loop(), crash_after=crashes)
+        trace = trace_of(simulation)
+
+        assert simulation.events == [one.event for one in trace.steps]
+        assert simulation.run == trace.run
+        assert trace.broken is None
+
+
+def test_a_line_says_what_was_heard_passed_and_wished_for() -> None:
+    """It is what a person reads of a failure; long texts are cut."""
+    text = "\n".join(trace_lines(trace_of(ASKED.run(loop(), crash_after=(4,)))))
+
+    for words in (
+        "1 started; prepare_step -ready-> model_call; asks for 1=model",
+        "model: tool_calls, calls read(",
+        "checked: ask, ask; asks for 3=AskHuman",
+        "decided: approved, with {}",
+        "the process died; resumed",
+        "begun",
+        "(c0.0): ok",
+        "append -answered_calls-> stop_check",
+    ):
+        assert words in text
+    assert all(len(line) < 500 for line in text.splitlines())
+
+
+def test_what_breaks_a_run_ends_its_story() -> None:
+    """The event that could not be taken is the last line."""
+    graph = BUGS["an empty reply"][1]()
+    journal: list[Event] = Adversary((reply(),)).run(loop()).events[:2]
+
+    trace = traced(Subject(graph, None, SETUP), journal)
+
+    assert isinstance(trace.broken, IndexError)
+    assert 1 == len(trace.steps)
+    assert "model: stop" in list(trace_lines(trace))[-1]
+
+
+def test_a_journal_that_breaks_at_once_has_no_chapters() -> None:
+    """And no run."""
+    trace: Trace[None] = Trace((), ValueError("?"))
+
+    assert trace.run is None
+    assert [] == list(trace_lines(trace))
+
+
+ADVERSARY = Adversary((reply("done"), reply(call(), call())))
+
+
+def test_a_watched_graph_runs_as_the_graph_does() -> None:
+    """Watching must not be seen."""
+    recording, graph = Recording(), loop()
+
+    watched = ADVERSARY.run(recorded_graph(graph, recording))
+
+    plain = ADVERSARY.run(graph)
+    assert (plain.events, plain.run) == (watched.events, watched.run)
+    assert graph.table == recorded_graph(graph, recording).table
+    assert [(one.name, one.kind, one.outcomes) for one in graph.nodes.values()] == [
+        (one.name, one.kind, one.outcomes)
+        for one in recorded_graph(graph, recording).nodes.values()
+    ]
+
+
+def test_transitions_and_wishers_are_noted() -> None:
+    """Who left by what, and who wished for which effect."""
+    recording = Recording()
+
+    ADVERSARY.run(recorded_graph(loop(), recording))
+
+    transitions = [one.transition for one in recording.decisions if one.transition is not None]
+    assert Transition("prepare_step", "ready", "model_call") == transitions[0]
+    assert "END" == transitions[-1].target
+    assert "gate -settled-> execute" in map(str, transitions)
+    assert ["gate", "gate"] == [one.node for one in recording.decisions if one.node == "gate"][:2]
+    assert None in [one.transition for one in recording.decisions]
+    assert {"model_call", "gate", "execute"} == set(recording.askers.values())
+
+
+GRAPH = loop()
+SUBJECT = Subject(GRAPH, None, Setup("model", invented_tools(GRAPH)))
+TRACE = tried(SUBJECT, Choices.given([0] * 9 + [1]), 100).trace
+
+
+def test_each_move_begins_where_the_last_one_ended() -> None:
+    """Nothing stands between two decisions but the kernel, which says nothing."""
+    found = list(moves(SUBJECT, TRACE))
+
+    assert [UserMessage("Go.")] == list(found[0].before.messages)
+    assert found[-1].run.record.added
+    for one, other in pairwise(found):
+        assert one.run == other.before
+
+
+def test_a_node_that_waits_remembers_where_it_was_entered() -> None:
+    """What it does of an event is told from what it did when it was entered."""
+    found = list(moves(SUBJECT, TRACE))
+
+    assert found[0].event is None
+    assert {"model_call", "gate", "execute"} == {one.node.name for one in found if one.event}
+    assert all(one.entered == one.before for one in found if one.event is None)
+    for one, other in pairwise(found):
+        if other.event is not None:
+            assert one.node == other.node
+            assert one.entered == other.entered
+            assert TRACE.steps[other.number - 1].event == other.event
+
+
+def test_new_is_what_a_history_has_grown_by() -> None:
+    """And nothing can be told of one that is another."""
+    one, other = UserMessage("1"), UserMessage("2")
+    before: History[Message] = History([one])
+    another: History[Message] = History([other])
+    empty: History[Message] = History()
+
+    assert () == new_in(before, before)
+    assert (other,) == new_in(before.append(other), before)
+    assert None is new_in(another, before)
+    assert None is new_in(empty, before)
+
+
+RUN = fresh()
+GOES = Decision(1, "stop", Leave(RUN, Go()))
+STOPS = Decision(1, "stop", Leave(RUN, Stop()))
+WAITS = Decision(2, "stop", Wait(RUN))
+RAISES = Decision(2, "stop", ValueError("?"))
+
+
+def test_equal_recordings_do_not_part() -> None:
+    """Errors are compared by their text: no two of them are equal."""
+    assert parted([GOES, RAISES], [GOES, Decision(2, "stop", ValueError("?"))], "") is None
+    assert parted([], [], "") is None
+
+
+def test_the_first_decision_that_differs_is_told_with_both_sides() -> None:
+    """That is where to look in the node."""
+
+    def told(first: list[Decision], second: list[Decision]) -> str:
+        return str(parted(first, second, "why"))
+
+    found = told([GOES, WAITS], [GOES, RAISES])
+    assert found.startswith("replay: why: node 'stop' asked for nothing; asked the same again, it")
+    assert found.endswith("raised ValueError: ? (event 2)")
+    assert "left by 'go'; asked the same again, it left by 'stop'" in told([GOES], [STOPS])
+    assert "was not asked" in told([GOES], [])
+    other = Decision(1, "stop", Leave(evolve(RUN, node="x"), Go()))
+    assert "left by 'go' and left another run behind" in told([GOES], [other])
+    assert "was 'gate'" in told([GOES], [Decision(1, "gate", Wait(RUN))])
+
+
+@pytest.mark.parametrize("crashes", [(), (1,), (2,), (3, 4), (1, 2, 5), (4, 4)])
+def test_each_life_of_a_process_decides_all_over_again(crashes: tuple[int, ...]) -> None:
+    """After a crash, every node is asked again about everything."""
+    recording, graph = Recording(), loop()
+
+    events = ADVERSARY.run(recorded_graph(graph, recording), crash_after=crashes).events
+
+    trace = traced(Subject(graph, None, SETUP), events)
+    assert parted(recording.decisions, lived(trace, crashes), "") is None
+    if crashes:
+        assert parted(recording.decisions, trace.decisions, "") is not None

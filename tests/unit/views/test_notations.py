@@ -1,0 +1,217 @@
+"""DOT, Mermaid and text: the standard loop as published, every kind by its look, every theme."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from graphloop.graph import Graph
+from graphloop.loop import Standard, standard_edges
+from graphloop.node_protocol import Kind
+from graphloop.nodes import AnswerCheck, Gate, Verify
+from graphloop.policy import allow
+from graphloop.views.dot import dot_of
+from graphloop.views.marks import Marks, Tone
+from graphloop.views.mermaid import mermaid_of
+from graphloop.views.picture import Picture, picture
+from graphloop.views.text import in_signs_of, text_of
+from graphloop.views.theme import DARK, LIGHT, THEMES, Theme
+from tests.graphs import KINDS, agent, build
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+COLOUR = re.compile(r'(?<=bgcolor=)\S+|"?#[0-9a-f]{6}"?')
+EVERY_KIND = build({kind: ["END"] for kind in KINDS}, {kind: kind for kind in KINDS})
+
+
+@pytest.mark.parametrize(("name", "write"), [("agent.dot", dot_of), ("agent.mmd", mermaid_of)])
+def test_the_standard_loop_is_drawn_as_published(
+    name: str, write: Callable[[Picture], str]
+) -> None:
+    """README shows it: `save(agent(), "tests/golden/agent.dot")` accepts a new one; .mmd too."""
+    assert (GOLDEN / name).read_text(encoding="utf-8") == write(picture(agent()))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("write", [dot_of, mermaid_of])
+def test_every_kind_has_a_look_of_its_own(kind: Kind, write: Callable[[Picture], str]) -> None:
+    """Colour alone says nothing to one reader in twelve, nor to a printer."""
+    others = {look(write, other) for other in KINDS if other != kind}
+
+    assert look(write, kind) not in others
+
+
+def look(write: Callable[[Picture], str], kind: Kind) -> str:
+    """Return the statement of a node of this kind, without its colours."""
+    text = write(picture(build({"a": ["END"]}, {"a": kind})))
+    line = next(line for line in text.splitlines() if line.strip().startswith("n0"))
+    return re.split(" fillcolor=|:::", line)[0]
+
+
+@pytest.mark.parametrize("write", [dot_of, mermaid_of])
+def test_the_legend_holds_only_the_kinds_in_use(write: Callable[[Picture], str]) -> None:
+    """A legend of things that are not there is noise."""
+    text = write(picture(build({"a": ["b"], "b": ["END"]}, {"a": "gate", "b": "gate"})))
+
+    assert 1 == len(re.findall(r"kind_gate(?:\{| \[label=)", text))
+    assert "kind_model" not in text
+
+
+def test_rules_and_checks_stand_beside_their_node_in_every_notation() -> None:
+    """A reviewer approves them, and sees them in the picture."""
+    checks = Verify((AnswerCheck("output", 2), AnswerCheck("verify", 1)))
+    nodes = Standard(gate=Gate(rules=allow("read_*").rules), verify=checks)
+    drawn = picture(Graph("agent", nodes.prepare, standard_edges(nodes)))
+    dotted, flow, lines = dot_of(drawn), mermaid_of(drawn), text_of(drawn).splitlines()
+
+    assert '  note_n4 [label="allow read_*\\ldeny *\\l" shape=note' in dotted
+    assert "  n4 -> note_n4 [arrowhead=none" in dotted
+    assert '  note_n7 [label="output, 2 retries\\lverify, 1 retry\\l" shape=note' in dotted
+    assert '    note_n4["allow read_#42;<br/>deny #42;"]:::is_gate\n' in flow
+    assert "    n4 -.- note_n4\n" in flow
+    assert '    note_n7["output#44; 2 retries<br/>verify#44; 1 retry"]:::is_check\n' in flow
+    at = lines.index("◇ gate")
+    assert ["│   allow read_*", "│   deny *"] == lines[at + 1 : at + 3]
+
+
+def test_a_name_that_means_something_to_mermaid_stands_in_its_label_as_entities() -> None:
+    """`end` as an id ends the chart, and a quote ends the label."""
+    text = mermaid_of(picture(build({'end"]': ["END"]})))
+
+    assert '    n0>"end#34;#93;"]:::is_pure\n' in text
+
+
+def test_the_standard_loop_fits_into_a_terminal() -> None:
+    """Eighty columns, and no browser."""
+    lines = text_of(picture(agent())).splitlines()
+
+    assert max(map(len, lines)) <= 80
+    assert lines[:8] == [
+        "agent",
+        "",
+        "● start ━▶ prepare_step",
+        "",
+        "▱ prepare_step  (prepare)",
+        "├━━━ ready ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━▶ model_call ↓",
+        "├─·─ overflow ──────────────────────────▶ compact ↓",
+        "├─── calls ─────────────────────────────▶ gate ↓",
+    ]
+    assert "├━━━ go ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━▶ prepare_step ↑" in lines
+
+
+def test_a_line_of_text_says_where_its_target_stands() -> None:
+    """Up closes a loop."""
+    drawn = text_of(picture(build({"a": ["a", "b"], "b": ["a", "END"]})))
+
+    assert "▶ a ↻" in drawn
+    assert "▶ b ↓" in drawn
+    assert "▶ a ↑" in drawn
+
+
+def test_names_that_could_be_taken_for_a_line_are_in_quotes() -> None:
+    """A node must not draw lines of its own."""
+    drawn = text_of(picture(build({'a ──▶ b "x"': ["END"], "END ▶ a": ["END"]})))
+
+    assert '● start ━▶ "a ──▶ b \\"x\\""' in drawn
+    assert '○ "END ▶ a"  (pure)' in drawn
+
+
+def test_marks_have_signs_of_their_own_in_a_text() -> None:
+    """A terminal may have no colours, and a reader may see none."""
+    marks = Marks(
+        title="2 runs",
+        nodes={"gate": "3x\nwaits"},
+        ways={("gate", "settled"): "2x", ("gate", "aborted"): "a ──▶ b"},
+        node_tones={"gate": "lit"},
+        way_tones={("gate", "settled"): "added"},
+        shaded={"execute"},
+    )
+    lines = text_of(picture(agent(), marks)).splitlines()
+
+    assert "agent (2 runs)" == lines[0]
+    assert "▶ ◇ gate  3x  waits" in lines
+    assert any(line.startswith("├━+━ settled 2x ━") for line in lines)
+    assert any('aborted "a ──▶ b"' in line for line in lines)
+    assert "▣ execute  ▒" in lines
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "cp437", "latin-1"])
+def test_every_line_keeps_its_columns_in_plain_signs(encoding: str) -> None:
+    """A sign stands for a sign: columns stay in place."""
+    marks = Marks(
+        node_tones={"model": "lit", "gate": "weak"},
+        way_tones={("model", "calls"): "weak"},
+        shaded=frozenset({"gate"}),
+    )
+    for drawn in (picture(agent()), picture(EVERY_KIND, marks)):
+        whole = text_of(drawn)
+        shown = in_signs_of(whole, encoding)
+
+        assert list(map(len, whole.splitlines())) == list(map(len, shown.splitlines()))
+        assert "?" not in shown
+        assert shown.encode(encoding).decode(encoding) == shown
+
+
+def test_a_picture_can_be_read_in_plain_ascii() -> None:
+    """Thick, thin and dashed lines differ, and so do kinds."""
+    graph = build({"ask": ["b", "b", "b", "END", "END"], "b": ["ask", "END"]}, {"ask": "model"})
+    shown = in_signs_of(text_of(picture(graph)), "ascii")
+
+    assert "* start => ask\n" in shown
+    assert "# ask  (model)\n" in shown
+    assert "+=== calls, answered, answered_calls ===> b v\n" in shown
+    assert "+... failed, aborted ...................> END v\n" in shown
+    assert "+=== calls =============================> ask ^\n" in shown
+    assert "+--- answered --------------------------> END v\n" in shown
+
+
+def test_signs_that_fit_stay() -> None:
+    """Also where the encoding is unknown: in memory, text stays text."""
+    assert "● ä" == in_signs_of("● ä", "utf-8") == in_signs_of("● ä", None)
+    assert "* ä" == in_signs_of("● ä", "cp1252")
+    assert "* ?" == in_signs_of("● ä", "ascii")
+
+
+@pytest.mark.parametrize("write", [dot_of, mermaid_of])
+def test_a_dark_diagram_differs_in_its_colours_alone(
+    write: Callable[[Picture, Theme], str],
+) -> None:
+    """The same layout: a reader finds everything where it was."""
+    marks = Marks(node_tones={"gate": "lit", "append": "removed"}, shaded={"execute"})
+    light, dark = (write(picture(agent(), marks), theme) for theme in (LIGHT, DARK))
+
+    assert light != dark
+    assert COLOUR.sub("", light) == COLOUR.sub("", dark)
+
+
+@pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
+def test_a_theme_has_a_colour_for_everything(theme: Theme) -> None:
+    """A new kind or tone must be drawable in all of them the same day."""
+    assert {*KINDS, "loop"} == set(theme.palette)
+    assert set(get_args(Tone)) == set(theme.tones)
+
+
+@pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
+def test_text_can_be_read_on_every_fill(theme: Theme) -> None:
+    """WCAG 1.4.3 asks for 4.5 to 1; pale text has 3 to 1."""
+    fills = [fill for fill, _ in theme.palette.values()] + [theme.lit, theme.shade]
+    page = "#ffffff" if theme.page == "white" else theme.page
+
+    assert all(contrast(theme.ink, fill) >= 4.5 for fill in fills)
+    assert contrast(theme.faint, page) >= 3
+
+
+def contrast(one: str, other: str) -> float:
+    low, high = sorted((brightness(one), brightness(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def brightness(colour: str) -> float:
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    ]
+    return sum(part * light for part, light in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
