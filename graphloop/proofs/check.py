@@ -152,7 +152,7 @@ def _written(found: F, ground: Ground[Any]) -> F:
     """Return a finding with the line that it is about: at least that of its graph."""
     if not isinstance(found, Finding) or found.written is not None:
         return found
-    return replace(found, written=ground.places.at(found.node))
+    return replace(found, written=ground.written(found.node))
 
 
 def _untold(uses: Uses) -> Iterator[Unknown]:

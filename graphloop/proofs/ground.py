@@ -19,8 +19,7 @@ from typing import Final, Generic, TypeAlias, TypeVar, cast, final
 from ..contract import Contract, contract_of, needs_turn
 from ..graph import Graph
 from ..outcomes import Outcome, outcome_name
-from .places import Places, shortened
-from .report import Finding, Severity, Unknown
+from .report import Finding, Severity, Unknown, shortened
 from .walker import NO_RUN, Barred, Mark, Walker
 
 __all__ = ["END", "Ground", "Trail", "Way", "led_to", "named", "search", "trail"]
@@ -94,11 +93,6 @@ class Ground(Generic[S]):
         ground.parents = search([graph.start], ground._steps)
         ground.__dict__.pop("order", None)
         return ground
-
-    @cached_property
-    def places(self) -> Places:
-        """Where its table was written; looked for when somebody asks."""
-        return Places(self.graph)
 
     @cached_property
     def walker(self) -> Walker[S]:
@@ -210,8 +204,13 @@ class Ground(Generic[S]):
             node=node,
             outcome=outcome,
             location=self.location(node),
-            written=self.places.at(node, outcome),
+            written=self.written(node, outcome),
         )
+
+    def written(self, node: str = "", outcome: str = "") -> str | None:
+        """Return the `file:line` of a cell, else of its row, else of the graph; None if unknown."""
+        source = self.graph.source
+        return source and f"{shortened(Path(source.file))}:{source.at(node, outcome)}"
 
     def location(self, node: str) -> str | None:
         """Return where the node's class or function is defined, as `file:line`, if known."""
