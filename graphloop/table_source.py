@@ -1,4 +1,4 @@
-"""table_source: where a graph's table was written, for whoever has something to say about it."""
+"""table_source: the file and the line where a graph's table was written."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["TableSource", "called_from"]
 
 PACKAGE: Final = __file__.removesuffix("table_source.py")
 PASSED: Final = (PACKAGE, str(typing.__file__))
-"""Whose lines are nobody's own: `Graph[None](…)` is called by `typing`."""
+"""Files whose lines are not the caller's: `typing` calls what `Graph[None](…)` names."""
 
 
 @final
@@ -22,9 +22,9 @@ class TableSource:
 
     Attributes:
         file: the file, as it was given.
-        line: the line at which the graph, or its table, begins.
-        rows: the lines of the rows by node and `""`, and of their cells by node and outcome; None
-            where they have to be looked for in the file, which is a program.
+        line: the line of the `Graph(…)` call, or at which a file of data begins.
+        rows: the lines of a data file's rows by node and `""`, and of its cells by node and
+            outcome; None for a program.
         rules: the lines of the temporal rules that stand in the file, by their words.
     """
 
@@ -36,12 +36,18 @@ class TableSource:
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
 
+    def at(self, node: str = "", outcome: str = "") -> int:
+        """Return the line of a cell, else of its row, else of the graph."""
+        rows = self.rows or {}
+        return rows.get((node, outcome), rows.get((node, ""), self.line))
+
 
 def called_from() -> TableSource | None:
-    """Return the line of a program that this package was called from; None if there is none."""
+    """Return the line of a program that called this package; None outside of a file."""
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage] - what `inspect` uses, too.
     while frame.f_code.co_filename.startswith(PASSED):
         if frame.f_back is None:
             return None
         frame = frame.f_back
-    return TableSource(frame.f_code.co_filename, frame.f_lineno)
+    file = frame.f_code.co_filename
+    return None if file.startswith("<") else TableSource(file, frame.f_lineno)

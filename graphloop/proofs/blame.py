@@ -77,7 +77,7 @@ class Blame(Generic[S]):
         least = min(scored.values())
         cells = [cell for cell, score in scored.items() if score == least][:ROWS_MAX]
         rows = tuple([(node, outcome_name(outcome)) for node, outcome in cells])
-        return replace(finding, rows=rows, written=self._ground.places.at(*rows[0]))
+        return replace(finding, rows=rows, written=self._ground.written(*rows[0]))
 
     def _changes(self, finding: Finding) -> Iterator[tuple[_Cell, str]]:
         """Yield lines, and where they might lead instead, the likeliest first."""

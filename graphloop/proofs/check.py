@@ -27,9 +27,9 @@ from .gates import unapproved, unasked, ungated, unruled
 from .ground import Ground
 from .nested import Nested, Uses, nested, nobody_knows
 from .parks import parked_after_effects
-from .ranking import Ranking
 from .reachability import traps, unreachable
 from .report import Finding, Report, Unknown
+from .rule_visits import Most
 from .serialisable import unwritable
 from .stretches import led_in_circles, long_stretches
 from .suppression import Ignore, aside_in, claims, set_aside
@@ -123,16 +123,18 @@ def _proven(
 ) -> Iterator[list[Finding | Unknown]]:
     """Yield what is found of each use of a graph; each graph is proven once."""
     known: dict[Hashable, list[Finding | Unknown]] = {}
+    most: dict[Hashable, Most[Any]] = {}
     for one, rules in zip(graphs, kept, strict=True):
         key, from_above = one.graph_key, one.bounds
         by_rules = key, rules.rules
         ground = grounds[key]
         if key not in known:
-            known[key] = _blamed([*_proofs(ground, aside)], ground)
+            most[key] = Most(ground)
+            known[key] = _blamed([*_proofs(most[key], aside)], ground)
         if from_above not in known:
             known[from_above] = list(quarrels(ground, one.budget, one.gates))
         if by_rules not in known:
-            wrong, open_ = temporal(ground, rules)
+            wrong, open_ = temporal(ground, rules, most[key])
             known[by_rules] = [*(_written(found, ground) for found in wrong), *open_]
         found = (*known[key], *known[from_above], *nobody_knows(one), *known[by_rules])
         yield [*map(one.told, found)]
@@ -150,7 +152,7 @@ def _written(found: F, ground: Ground[Any]) -> F:
     """Return a finding with the line that it is about: at least that of its graph."""
     if not isinstance(found, Finding) or found.written is not None:
         return found
-    return replace(found, written=ground.places.at(found.node))
+    return replace(found, written=ground.written(found.node))
 
 
 def _untold(uses: Uses) -> Iterator[Unknown]:
@@ -169,7 +171,8 @@ def _untold(uses: Uses) -> Iterator[Unknown]:
             yield Unknown(code, reason)
 
 
-def _proofs(ground: Ground[S], aside: frozenset[str]) -> Iterator[Finding | Unknown]:
+def _proofs(most: Most[S], aside: frozenset[str]) -> Iterator[Finding | Unknown]:
+    ground = most.ground
     yield from disagreements(ground)
     yield from unreachable(ground)
     yield from traps(ground)
@@ -182,9 +185,8 @@ def _proofs(ground: Ground[S], aside: frozenset[str]) -> Iterator[Finding | Unkn
     yield from misanswered(walk)
     for code in ("GL2", "GL3"):
         yield from ground.unpromised(code)
-    ranking = Ranking(ground)
-    yield from circling(ranking, walk, aside)
-    yield from long_stretches(ranking)
+    yield from circling(most.ranking, walk, aside)
+    yield from long_stretches(most.ranking)
     yield from misread(ground)
     yield from parked_after_effects(ground)
     yield from unwritable(ground)

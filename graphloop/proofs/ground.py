@@ -8,19 +8,18 @@ left out.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from inspect import getsourcefile, getsourcelines, unwrap
 from pathlib import Path
-from typing import Final, Generic, TypeAlias, TypeVar, final
+from typing import Final, Generic, TypeAlias, TypeVar, cast, final
 
 from ..contract import Contract, contract_of, needs_turn
 from ..graph import Graph
 from ..outcomes import Outcome, outcome_name
-from .places import Places, shortened
-from .report import Finding, Severity, Unknown
+from .report import Finding, Severity, Unknown, shortened
 from .walker import NO_RUN, Barred, Mark, Walker
 
 __all__ = ["END", "Ground", "Trail", "Way", "led_to", "named", "search", "trail"]
@@ -51,7 +50,8 @@ class Way:
     @property
     def word(self) -> str:
         """The outcome's name."""
-        return outcome_name(self.outcome)
+        # The type checker takes the hash of a class for that of its values.
+        return _word(cast("Hashable", self.outcome))
 
 
 Trail: TypeAlias = tuple[Way, ...]
@@ -93,11 +93,6 @@ class Ground(Generic[S]):
         ground.parents = search([graph.start], ground._steps)
         ground.__dict__.pop("order", None)
         return ground
-
-    @cached_property
-    def places(self) -> Places:
-        """Where its table was written; looked for when somebody asks."""
-        return Places(self.graph)
 
     @cached_property
     def walker(self) -> Walker[S]:
@@ -209,8 +204,13 @@ class Ground(Generic[S]):
             node=node,
             outcome=outcome,
             location=self.location(node),
-            written=self.places.at(node, outcome),
+            written=self.written(node, outcome),
         )
+
+    def written(self, node: str = "", outcome: str = "") -> str | None:
+        """Return the `file:line` of a cell, else of its row, else of the graph; None if unknown."""
+        source = self.graph.source
+        return source and f"{shortened(Path(source.file))}:{source.at(node, outcome)}"
 
     def location(self, node: str) -> str | None:
         """Return where the node's class or function is defined, as `file:line`, if known."""
@@ -220,6 +220,9 @@ class Ground(Generic[S]):
         # A node that is made of a function may say which; its own class says nothing of it.
         function: object = getattr(found, "function", None)
         return _defined(function if callable(function) else type(found))
+
+
+_word = lru_cache(maxsize=1_024)(outcome_name)
 
 
 def named(names: tuple[str, ...]) -> str:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Final, Literal, TypeAlias, final
 
 from ..errors import GraphError
 
-__all__ = ["PROPERTIES", "Finding", "Report", "Severity", "Suppressed", "Unknown"]
+__all__ = ["PROPERTIES", "Finding", "Report", "Severity", "Suppressed", "Unknown", "shortened"]
 
 Severity: TypeAlias = Literal["error", "warning"]
 
@@ -228,3 +229,12 @@ class Report:
                 return "1 problem found"
             case count:
                 return f"{count} problems found"
+
+
+def shortened(file: Path) -> str:
+    """Return a file's name as it is seen from the current directory."""
+    try:
+        here = Path.cwd()
+    except OSError:  # The directory has been removed.
+        return file.as_posix()
+    return file.relative_to(here).as_posix() if file.is_relative_to(here) else file.as_posix()

@@ -25,11 +25,15 @@ class Most(Generic[S]):
         self.ground = ground
 
     @cached_property
+    def ranking(self) -> Ranking[S]:
+        """What bounds the graph's cycles."""
+        return Ranking(self.ground)
+
+    @cached_property
     def visits(self) -> Mapping[str, float]:
         """The most visits of each node that runs arrive at."""
-        ranking = Ranking(self.ground)
-        names, ways = ranking.whole()
-        counted = Visits(ranking, dict.fromkeys(names, 0.0))
+        names, ways = self.ranking.whole()
+        counted = Visits(self.ranking, dict.fromkeys(names, 0.0))
         return counted.by_node(counted.among(names, ways))
 
     def keeps(self, rule: TemporalRule) -> bool:

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from .places import shortened
-from .report import PROPERTIES, Finding, Report, Suppressed, Unknown
+from .report import PROPERTIES, Finding, Report, Suppressed, Unknown, shortened
 
 __all__ = ["to_sarif"]
 

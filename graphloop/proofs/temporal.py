@@ -79,11 +79,13 @@ def rules_given(graph: Graph[S]) -> Rules:
     return graph.rules & given if isinstance(given, Rules) else graph.rules
 
 
-def temporal(ground: Ground[S], rules: Rules) -> tuple[tuple[Finding, ...], tuple[Unknown, ...]]:
+def temporal(
+    ground: Ground[S], rules: Rules, most: Most[S] | None = None
+) -> tuple[tuple[Finding, ...], tuple[Unknown, ...]]:
     """Return the findings about rules that can be broken, and what only the monitor can decide."""
     told: list[Finding | Unknown] = []
     lines = _lines(rules)
-    for one in decided(ground, rules):
+    for one in decided(ground, rules, most):
         if one.status == "violated":
             told.append(
                 ground.told(partial(_broken, ground, one, lines), partial(_told, ground, one.rule))
@@ -116,15 +118,15 @@ def _told(ground: Ground[S], rule: TemporalRule, walked: Trail) -> Finding:
     )
 
 
-def decided(ground: Ground[S], rules: Rules) -> tuple[Decision, ...]:
+def decided(ground: Ground[S], rules: Rules, most: Most[S] | None = None) -> tuple[Decision, ...]:
     """Return what can be said of each rule, whose words have been looked up.
 
     Raises:
         ConfigError: a word has not been looked up (`temporal_names.resolve`).
     """
     lines = _lines(rules)
-    most = Most(ground)
-    return tuple([_decided(_Product(ground, automaton_of(rule), lines), most) for rule in rules])
+    visits = Most(ground) if most is None else most
+    return tuple([_decided(_Product(ground, automaton_of(rule), lines), visits) for rule in rules])
 
 
 def _lines(rules: Rules) -> int:

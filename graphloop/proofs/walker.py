@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import product
+from itertools import product, takewhile
+from operator import eq, itemgetter
 from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar, cast, final
 
 from ..contract import Cap, contract_of
@@ -23,6 +24,7 @@ from ..outcomes import Outcome
 from ..replay import overheard
 from ..run import Run
 from ..step import Step, begin, step
+from ..values import Message
 from .samples import sample
 from .worlds import CONVERSATIONS, SETUPS, answers, functions_of
 
@@ -36,11 +38,17 @@ S = TypeVar("S")
 STEPS_MAX: Final = 1_000
 """How many answers are tried for one way, beside those of each of its lines."""
 
-STEPS_LINE: Final = 10
+STEPS_LINE: Final = 3
 """How many more answers are tried for each line of a way, or of a table."""
 
 STEPS_ALL: Final = 30_000
 """How many answers are tried for one graph, beside those of each line of its table."""
+
+FINDING_MAX: Final = 15_000
+"""How many answers are tried for one finding, beside one for every second line of the table."""
+
+SHARED_MIN: Final = 100
+"""From how many lines on a way goes on where a run has taken the same lines before."""
 
 TRIES: Final = 8
 """How many ways are tried until one is a run."""
@@ -139,6 +147,9 @@ class Walker(Generic[S]):
     tries: int = -1
     _lines: Sequence[_Line] = ()
     _at: int = 0
+    _said: bool = False
+    _begun: Sequence[Sequence[Message]] = ()
+    _stood: dict[int, Run[S]] = field(default_factory=dict[int, "Run[S]"])
     _missed: dict[int, set[Trail]] = field(default_factory=dict[int, "set[Trail]"])
 
     def __post_init__(self) -> None:
@@ -148,8 +159,9 @@ class Walker(Generic[S]):
             if isinstance(reaction, Leave):
                 self._take((node.name, type(reaction.outcome)))
 
+        self._size = sum(map(len, self.graph.table.values()))
         if self.tries < 0:
-            self.tries = STEPS_ALL + STEPS_LINE * sum(map(len, self.graph.table.values()))
+            self.tries = STEPS_ALL + STEPS_LINE * self._size
         self._heard = overheard(self.graph, hear)
         self._state = _state(self.graph)
         self._functions = functions_of(self.graph)
@@ -168,11 +180,14 @@ class Walker(Generic[S]):
         Args:
             found: returns the next way without what is barred; None where there is none.
         """
+        last = self.tries - FINDING_MAX - self._size // 2
         for missed in (self._paired, self._late):
             barred = Barred()
             for _ in range(TRIES):
                 walked = found(barred)
-                if walked is None or self.tries <= 0:
+                # A search looks at as many lines as the table has; six cost what an answer does.
+                self.tries -= self._size // 6
+                if walked is None or self.tries <= max(0, last):
                     break
                 length = self.walk(walked)
                 if length == len(walked):
@@ -210,23 +225,38 @@ class Walker(Generic[S]):
         lines = [(way.source, way.outcome) for way in walked]
         words = {"", *(way.word for way in walked)}
         begun = [messages for word, messages in CONVERSATIONS.items() if word in words]
+        if begun != self._begun:
+            self._begun, self._stood = begun, {}
+        shared = sum(1 for _ in takewhile(bool, map(eq, lines, self._lines)))
+        self._lines = lines
+        self._stood = {at: run for at, run in self._stood.items() if at <= shared}
+        at = max(self._stood, default=0)
+        if at >= SHARED_MIN:
+            last = self.tries - STEPS_MAX - STEPS_LINE * (len(lines) - at)
+            return self._on(self._stood, last)
         last = self.tries - STEPS_MAX - STEPS_LINE * len(lines)
-        best = 0
+        best, kept = 0, (False, self._stood)
         for said, messages, setup in product((False, True), reversed(begun), SETUPS):
             if best == len(lines) or self.tries <= max(0, last):
                 break
+            self._said, self._stood = said, {}
             started = Started(0.0, "witness", self.graph.name, messages, setup, self._state)
-            best = max(best, self._along(started, lines, last, said=said))
+            at, run = self._after(0, partial(begin, self._heard, started, self._state))
+            if run is not None and not run.ended:
+                at = self._on({at: run}, last)
+            if at > best:
+                best, kept = at, (said, self._stood)
+        self._said, self._stood = kept
         return best
 
-    def _along(self, started: Started, lines: Sequence[_Line], last: int, *, said: bool) -> int:
-        """Return how many lines a run takes that begins so, where a person says more or not."""
-        world = partial(answers, self._functions, said=said)
-        self._lines = lines
-        best, begun = self._after(0, partial(begin, self._heard, started, self._state))
-        met = Counter([best])
-        todo = [] if begun is None or begun.ended else [(best, begun, world(begun))]
-        while todo and best < len(lines) and self.tries > max(0, last):
+    def _on(self, begun: Mapping[int, Run[S]], last: int) -> int:
+        """Return how many lines runs take that have taken so many, until so few tries remain."""
+        best, met = max(begun), Counter(begun.keys())
+        todo = [
+            (at, run, answers(self._functions, run, said=self._said))
+            for at, run in sorted(begun.items(), key=itemgetter(0))
+        ]
+        while todo and best < len(self._lines) and self.tries > max(0, last):
             at, run, events = todo[-1]
             event = next(events, None)
             if event is None:
@@ -237,7 +267,8 @@ class Walker(Generic[S]):
             best = max(best, after)
             met[after] += reached is not None
             if reached is not None and not reached.ended and met[after] <= HERE_MAX:
-                todo.append((after, reached, world(reached)))
+                self._stood.setdefault(after, reached)
+                todo.append((after, reached, answers(self._functions, reached, said=self._said)))
         return best
 
     def _after(self, at: int, apply: Callable[[], Step[S]]) -> tuple[int, Run[S] | None]:

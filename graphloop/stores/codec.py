@@ -21,7 +21,6 @@ from pydantic_core import to_json
 from ..errors import StoreError
 from ..events import CallbackReturned, ChildEnded, Event, NodeReturned, Started
 from ..values import evolve
-from .read_back import apart
 
 __all__ = ["SCHEMA_VERSION", "Codec", "typed_events"]
 
@@ -65,6 +64,12 @@ _FLATTEN: Final = (
 
 _ALLOW: Final = "let its field take it: `Annotated[…, Field(allow_inf_nan=True)]`"
 """What to do about a number that is no number, or has no end, in a field of finite ones."""
+
+SHOWN_CHARS: Final = 80
+"""How many characters of a state a message shows, from where it differs."""
+
+CONTEXT_CHARS: Final = 20
+"""How many characters before the difference a message shows."""
 
 _TOO_DEEP: Final = ("recursion limit", "depth exceeded")
 """How pydantic names what is too deep, as it reads and as it writes."""
@@ -182,8 +187,21 @@ class Codec:
             problem = f"`{place}`: {first['msg']}" if place else first["msg"]
             fix = _FLATTEN if _is_too_deep(error) else self._fix_of(first["type"], state)
             return f"{problem}. Fix: {fix}"
-        other = apart(state, read)
-        return "" if other is None else f"{other}. Fix: {other.fix or _KEEP}"
+        if self._is_kept(state, written, read):
+            return ""
+        ours, theirs = repr(state), repr(read)
+        pairs = enumerate(zip(ours, theirs, strict=False))
+        at = max(0, next((at for at, (a, b) in pairs if a != b), 0) - CONTEXT_CHARS)
+        given, back = ours[at:][:SHOWN_CHARS], theirs[at:][:SHOWN_CHARS]
+        return f"a journal would return another state: expected {given}, found {back}. Fix: {_KEEP}"
+
+    def _is_kept(self, state: object, written: bytes, read: object) -> bool:
+        """Whether a state is what its written form was read as."""
+        if _are_equal(state, read):
+            return True
+        # NaN is unequal to itself, and some types compare by identity: then the JSON decides.
+        again = _written(read)
+        return again == written and not _are_equal(read, self._read(again))
 
     def _fix_of(self, kind: str, state: object) -> str:
         """Return what to do about a state whose written form is refused with this kind of error."""
@@ -254,6 +272,14 @@ CHECKSUM_BYTES: Final = len(_checksum(b""))
 def _written(state: object) -> bytes:
     """Return a state as JSON, the way pydantic writes what it is to read again."""
     return to_json(state, round_trip=True, inf_nan_mode="strings")
+
+
+def _are_equal(given: object, read: object) -> bool:
+    """Whether two states say that they are equal."""
+    try:
+        return bool(given == read)
+    except Exception:  # noqa: BLE001 - arrays, and what else the user's own types raise
+        return False
 
 
 def _is_too_deep(error: Exception) -> bool:

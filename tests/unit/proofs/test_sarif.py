@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from graphloop.nodes import PrepareStep
-from graphloop.proofs.places import shortened
-from graphloop.proofs.report import Finding, Report, Suppressed, Unknown
+from graphloop.proofs.report import Finding, Report, Suppressed, Unknown, shortened
 from graphloop.proofs.sarif import to_sarif
 
 FOUND = Finding(

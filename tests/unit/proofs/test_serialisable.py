@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any, cast
 
 import pytest
@@ -60,19 +59,6 @@ class Lossy:
     numbers: list[int] = field(default_factory=lambda: wrong((1, 2)))
 
 
-class Said(StrEnum):
-    """Texts with names."""
-
-    YES = "yes"
-
-
-@dataclass
-class Less:
-    """More than a text where a text is read."""
-
-    said: str = Said.YES
-
-
 def found(state_type: type[Any]) -> list[Finding | Unknown]:
     append = Append()
     graph: Graph[Any] = Graph("g", append, {append: {...: END}}, state_type=state_type)
@@ -101,22 +87,13 @@ def test_what_may_be_anything_is_unknown() -> None:
     assert isinstance(one, Unknown)
 
 
-@pytest.mark.parametrize(
-    ("state_type", "place", "fix"),
-    [
-        (Lossy, "`numbers` would be read back as [1, 2]; found (1, 2)", "`tuple[..., ...]`"),
-        (Less, "`said` would be read back as 'yes'", "give a plain `str`"),
-    ],
-)
-def test_a_state_that_is_not_read_as_it_was_is_an_error(
-    state_type: type[object], place: str, fix: str
-) -> None:
+def test_a_state_that_is_not_read_as_it_was_is_an_error() -> None:
     """A resumed run would be another run: it is told where, and what helps, as a run tells it."""
-    (finding,) = found(state_type)
+    (finding,) = found(Lossy)
 
     assert isinstance(finding, Finding)
-    assert place in finding.message
-    assert fix in finding.fix
+    assert "found Lossy(numbers=[1, 2])" in finding.message
+    assert "annotate each part" in finding.fix
 
 
 @dataclass
