@@ -20,7 +20,7 @@ from ..effects import AskHuman, CallTool
 from ..errors import ConfigError
 from ..policy.approvals import Approval, Capability, claimed, digest, issue, verify
 from ..tools.outcome import ToolOutcome
-from ..tools.tool import Toolbox
+from ..tools.toolbox import Toolbox
 from ..values import (
     AssistantMessage,
     Message,
