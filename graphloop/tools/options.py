@@ -260,7 +260,7 @@ def _wrong_values(policy: Policy) -> Problems:
         f"found {policy.result_chars_max!r}. Fix: raise it, or leave it out.",
     )
     yield (
-        not (isinstance(lock, bool) or (isinstance(lock, str) and lock != "")),
+        not _is_lock(lock),
         f"sequential: expected True, False or the name of a lock, found {lock!r}. "
         "Fix: say True for a lock of its own.",
     )
@@ -321,3 +321,7 @@ def _wrong_executor(policy: Policy, execute: Callable[..., object]) -> Problems:
         timed and not threaded and not is_async(execute),
         "timeout_s cannot interrupt a plain function. Fix: add thread=True, or make it async.",
     )
+
+
+def _is_lock(value: object) -> bool:
+    return isinstance(value, bool) or (isinstance(value, str) and value != "")
