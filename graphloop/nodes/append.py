@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar
 
 from ..contract import Contract, Moves
-from ..conversation.steering import taken_up
+from ..conversation.steering import adopt_open_calls
 from ..effects import Effect
 from ..events import Event
 from ..limits.capacity import answer
@@ -131,7 +131,7 @@ class Append(FrozenFields):
         if turn.dropped:
             # Open calls of the caller's conversation wait in the turn, never in the history: it is
             # paired wherever the run stops.
-            run = taken_up(run, run.messages) or run
+            run = adopt_open_calls(run, run.messages) or run
         if run.ending is not None:
             return Leave(run, _over(run.ending))
         if turn.notes or turn.dropped or run.inbox.steering:

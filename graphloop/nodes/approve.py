@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, TypeVar
 
 from ..contract import Contract
-from ..conversation.answer import answer_at_hand, sent_back, taken_further
+from ..conversation.answer import answer_at_hand, clear_ending, reject_answer
 from ..effects import AskHuman, Effect
 from ..errors import ConfigError
 from ..events import Decided, EffectFailed, Event
@@ -109,8 +109,8 @@ class Approve(FrozenFields):
         run = with_messages(run, told)
         record = evolve(run.record, approved=(run.turn.number, answer))
         run = evolve(run, record=record)
-        return Leave(taken_further(run), Accepted())
+        return Leave(clear_ending(run), Accepted())
 
     def _rejected(self, run: Run[S], reason: str) -> Leave[S, ApproveOutcome]:
         feedback = f"{REJECTED} {reason}" if reason else REJECTED
-        return Leave(sent_back(run, feedback, self.name), Rejected())
+        return Leave(reject_answer(run, feedback, self.name), Rejected())

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar, cast
 
 from ..contract import ChildContract, Contract, Moves
-from ..conversation.answer import taken_further
-from ..conversation.steering import heard
+from ..conversation.answer import clear_ending
+from ..conversation.steering import apply_steering
 from ..effects import Effect, StartRun
 from ..events import ChildEnded, EffectFailed, Event, Failure
 from ..limits.capacity import no_start
@@ -64,7 +64,7 @@ class Child(FrozenFields):
         """Start the child with all that is left of the budget."""
         if (ending := no_start(run, [self.agent])) is not None:
             return Leave(ended_by(run, ending), Failed())
-        opened = heard(evolve(taken_further(run), turn=Turn(number=run.turn.number + 1)))
+        opened = apply_steering(evolve(clear_ending(run), turn=Turn(number=run.turn.number + 1)))
         key = f"{self.name}.{run.next_effect}"
         left, messages = run.setup.budget.left(run.spent), opened.messages
         if self.prompt:

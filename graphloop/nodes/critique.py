@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar
 
 from ..contract import Contract
-from ..conversation.answer import sent_back
+from ..conversation.answer import reject_answer
 from ..effects import Effect
 from ..events import EffectFailed, Event, ModelReplied
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
@@ -85,7 +85,7 @@ class Critique(FrozenFields):
         feedback = _feedback(event.reply)
         if feedback is None:
             return Leave(run, Accepted())
-        return Leave(sent_back(run, feedback, self.name), Rejected())
+        return Leave(reject_answer(run, feedback, self.name), Rejected())
 
 
 def _feedback(reply: Reply) -> str | None:

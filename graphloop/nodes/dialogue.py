@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar, assert_never, final
 
-from ..conversation.steering import told, unanswered
+from ..conversation.steering import add_notes, unanswered
 from ..effects import (
     IN_WORDS,
     Answer,
@@ -29,7 +29,7 @@ from ..effects import (
 )
 from ..events import ChildEnded, Decided, EffectFailed, Event, Failure, ModelReplied
 from ..history import History
-from ..limits.capacity import free, too_deep
+from ..limits.capacity import budget_remaining, too_deep
 from ..run import Run, evolve
 from ..spending import stricter
 from ..turn import Dialogue, Exchange
@@ -140,11 +140,13 @@ def wish(run: Run[S], ask: Ask, node: str) -> tuple[Run[S], Effect | None] | Fai
             if (failure := too_deep(run.setup, [agent])) is not None:
                 return failure
             key, messages = f"{node}.{run.next_effect}", _read(run, ask, node)
-            return waiting, StartRun(run.next_effect, key, agent, "", messages, free(run, 0))
+            return waiting, StartRun(
+                run.next_effect, key, agent, "", messages, budget_remaining(run, 0)
+            )
         case Tell(message=message):
             if isinstance(message, UserMessage) and not message.origin:
                 message = evolve(message, origin=node)
-            return _answered(told(waiting, (message,)), None), None
+            return _answered(add_notes(waiting, (message,)), None), None
         case _:
             assert_never(ask)
 

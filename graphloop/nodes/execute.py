@@ -22,14 +22,14 @@ from ..events import ChildEnded, Decided, EffectFailed, Event, Steered, ToolRetu
 from ..limits.capacity import (
     NO_TOOL,
     answer,
-    beyond,
-    free,
-    has_room,
+    budget_remaining,
+    has_capacity,
+    note_limits,
     places_of,
     queued,
+    refusals,
     starts,
     tools_waiting,
-    without_room,
 )
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Done, Held
@@ -150,7 +150,7 @@ class Execute(FrozenFields):
             case ChildEnded(), StartRun():
                 call = run.turn.calls[call_place(answered.key)]
                 result = _result(answered.key, call, event.content, event.status)
-            case Decided(), AskHuman() if _is_allowed(event, answered) and has_room(run):
+            case Decided(), AskHuman() if _is_allowed(event, answered) and has_capacity(run):
                 return self._again(run, call_place(answered.key))
             case ((Decided() | EffectFailed()), AskHuman()):
                 result = _result(answered.key, answered.call, NOT_AGAIN, "unknown")
@@ -197,12 +197,12 @@ class Execute(FrozenFields):
     def _go_on(
         self, run: Run[S], results: tuple[ToolResult | None, ...], queues: tuple[Queue, ...]
     ) -> Reaction[S, ExecuteOutcome]:
-        if refused := beyond(run, queues):
+        if refused := refusals(run, queues):
             slots = list(results)
             for place, one in refused.items():
                 slots[place] = one.result
             left = [place for place in places_of(queues) if place not in refused]
-            run = evolve(run, turn=without_room(run.turn, refused.values()))
+            run = evolve(run, turn=note_limits(run.turn, refused.values()))
             return self._issue(run, tuple(slots), queued(run.turn, left))
         ready = self._ready(run, queues)
         if not ready and not run.pending:
@@ -269,7 +269,7 @@ def _without(queues: tuple[Queue, ...], ready: Mapping[int, ToolSpec]) -> tuple[
 def _may_ask(run: Run[S], effect: CallTool) -> bool:
     """Whether to ask once more about a call that may have run: who let it through, if it could."""
     verdict = run.turn.verdicts[call_place(effect.key)]
-    return verdict is not None and verdict.asked and has_room(run)
+    return verdict is not None and verdict.asked and has_capacity(run)
 
 
 def _ask_again(run: Run[S], effect: CallTool) -> Wait[S]:
@@ -305,7 +305,9 @@ def _wishes(
     for queue in queues:
         if queue.tool.kind == "agent":
             agents.append(queue.places)
-    left = free(run, tools_waiting(queues), starts(queues)) if agents else run.setup.budget
+    left = (
+        budget_remaining(run, tools_waiting(queues), starts(queues)) if agents else run.setup.budget
+    )
     wishes: list[CallTool | StartRun] = []
     for effect_id, (place, tool) in enumerate(ready.items(), run.next_effect):
         call, key = _call(turn, place), call_key(turn.number, place)
@@ -339,7 +341,7 @@ def _hand_off(
     for other in handoffs[1:]:
         slots[other] = answer(turn, other, problem, "error")
     run = evolve(run, turn=evolve(turn, results=tuple(slots), waiting=()))
-    budget = free(run, 0, 1)
+    budget = budget_remaining(run, 0, 1)
     start = StartRun(run.next_effect, key, call.name, call.arguments, messages, budget)
     return Wait(run, (start,))
 

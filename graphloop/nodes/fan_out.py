@@ -15,13 +15,13 @@ from typing import Final, TypeAlias, TypeVar, final
 
 from ..contract import ChildContract, Contract
 from ..contract import Join as Waits
-from ..conversation.answer import taken_further
-from ..conversation.steering import heard
+from ..conversation.answer import clear_ending
+from ..conversation.steering import apply_steering
 from ..effects import Effect, Invoke, StartRun
 from ..errors import MISTAKES
 from ..events import CallbackReturned, ChildEnded, EffectFailed, Event, Failure, Joined
 from ..history import History
-from ..limits.capacity import free, no_start
+from ..limits.capacity import budget_remaining, no_start
 from ..node_protocol import Leave, Reaction, Wait
 from ..outcomes import Aborted, Answered, Failed
 from ..run import Ending, EndReason, Run, ended_by, evolve
@@ -92,7 +92,7 @@ class FanOut:
         if (ending := no_start(run, [one.agent for one in branches])) is not None:
             return Leave(ended_by(run, ending), Failed())
         turn = Turn(number=run.turn.number + 1, branches=branches)
-        return self._go_on(heard(evolve(taken_further(run), turn=turn)))
+        return self._go_on(apply_steering(evolve(clear_ending(run), turn=turn)))
 
     def on(self, run: Run[S], event: Event, answered: Effect | None) -> Reaction[S, FanOutOutcome]:
         """Keep what came of a branch, and start the next; or take the joined answer."""
@@ -161,7 +161,7 @@ class FanOut:
         self, run: Run[S], first: int, starting: Sequence[BranchRun], waiting: int
     ) -> Reaction[S, FanOutOutcome]:
         """Start the first of the branches that wait, each with its share of what is left."""
-        left, number = free(run, 0), run.next_effect
+        left, number = budget_remaining(run, 0), run.next_effect
         effects = tuple(
             [
                 self._wish(run, one, number + at, left.share(waiting, at))

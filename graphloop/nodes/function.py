@@ -15,7 +15,7 @@ from msgspec import DecodeError, ValidationError
 from msgspec.json import decode
 
 from ..contract import Cap, ChildContract, Contract
-from ..conversation.steering import told, unanswered
+from ..conversation.steering import add_notes, unanswered
 from ..effects import Ask, AskPerson, Effect, Invoke
 from ..events import Asked, CallbackReturned, EffectFailed, Event, Failure, Left
 from ..node_protocol import Kind, Leave, Reaction, Wait
@@ -158,7 +158,7 @@ class Function:
         if left.notes:
             if why := unanswered(run):
                 return self._refused(run, Failure("ConfigError", why))
-            run = told(run, left.notes)
+            run = add_notes(run, left.notes)
         if left.changed:
             # The codec, or the function's annotation, has seen to its type.
             run = evolve(run, state=cast("S", left.state))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar
 
 from ..contract import Cap, Contract
-from ..conversation.answer import taken_further
+from ..conversation.answer import clear_ending
 from ..effects import Effect
 from ..events import Event
 from ..node_protocol import Leave, Reaction, outcomes_of
@@ -68,7 +68,7 @@ class Limit(FrozenFields):
         count, ending = run.counters.by_node.get(self._counter, 0), self._ending(run)
         if ending is not None:
             return Leave(ended_by(run, ending), Stop())
-        return Leave(taken_further(with_count(run, self._counter, count + 1)), Go())
+        return Leave(clear_ending(with_count(run, self._counter, count + 1)), Go())
 
     def on(
         self, run: Run[S], event: Event, answered: Effect | None, /

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias, TypeVar, get_args
 
 from ..contract import Contract
-from ..conversation.answer import answer_at_hand, sent_back
+from ..conversation.answer import answer_at_hand, reject_answer
 from ..effects import Effect
 from ..errors import ConfigError
 from ..events import Event
@@ -105,7 +105,7 @@ class MapOver(FrozenFields):
             return Leave(run, Aborted())
         items = read_items(answer_at_hand(run), self.items, self.max_items)
         if isinstance(items, str):
-            return Leave(sent_back(run, items, self.name), Unplanned())
+            return Leave(reject_answer(run, items, self.name), Unplanned())
         return self._fan_out.start(run, tuple([self._branch(item) for item in items]))
 
     def on(

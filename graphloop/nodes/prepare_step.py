@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar
 
 from ..contract import Cap, Contract, Moves
-from ..conversation.answer import taken_further
+from ..conversation.answer import clear_ending
 from ..conversation.compaction import Compaction
-from ..conversation.steering import heard, taken_up
+from ..conversation.steering import adopt_open_calls, apply_steering
 from ..conversation.tokens import estimate
 from ..effects import Effect, Invoke
 from ..events import CallbackReturned, Changes, EffectFailed, Event, Failure
@@ -85,7 +85,7 @@ class PrepareStep(FrozenFields):
             # What was spent on a turn that is opened anew is still spent on it.
             usage=last.usage if last.compacted else Usage(),
         )
-        opened = heard(evolve(taken_further(run), turn=turn))
+        opened = apply_steering(evolve(clear_ending(run), turn=turn))
         if self.callback:
             return Wait(opened, (Invoke(run.next_effect, self.callback),))
         return Leave(opened, Ready())
@@ -132,7 +132,7 @@ def _settling(run: Run[S]) -> Run[S] | None:
         )
         return evolve(run, turn=turn)
     if last.number < 0 and not run.record.added:
-        return taken_up(run, run.messages)
+        return adopt_open_calls(run, run.messages)
     return None
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeVar
 
 from ..contract import Contract
-from ..conversation.answer import taken_further
+from ..conversation.answer import clear_ending
 from ..effects import Effect
 from ..errors import ConfigError
 from ..events import EffectFailed, Event, ModelReplied
@@ -96,7 +96,7 @@ class Router(FrozenFields):
         """Take the route that was chosen."""
         match event:
             case ModelReplied(reply=reply):
-                return Leave(taken_further(run), self._chosen(reply))
+                return Leave(clear_ending(run), self._chosen(reply))
             case EffectFailed(failure=failure):
                 ending = Ending(EndReason.ERROR, failure=failure)
                 return Leave(ended_by(run, ending), Failed())

@@ -1,4 +1,4 @@
-"""allowance: who has room, in request order, and what is left for the rest."""
+"""Capacity: the remaining calls go out in request order, and the others are answered."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from graphloop.effects import CallTool, Effect, StartRun
 from graphloop.limits.capacity import (
     NO_TOOL,
     answer,
-    beyond,
-    free,
-    has_room,
+    budget_remaining,
+    has_capacity,
     no_start,
+    note_limits,
     places_of,
     queued,
+    refusals,
     starts,
     too_deep,
-    without_room,
 )
 from graphloop.run import EndReason, Run, evolve
 from graphloop.spending import Budget, Spent
@@ -51,7 +51,7 @@ def calling(
 
 def refused(run: Run[None]) -> dict[int, str]:
     """Return how the calls are answered that have no room."""
-    every = beyond(run, queued(run.turn, range(len(run.turn.calls))))
+    every = refusals(run, queued(run.turn, range(len(run.turn.calls))))
     return {place: one.result.status for place, one in every.items()}
 
 
@@ -175,12 +175,12 @@ def test_what_was_refused_for_want_of_calls_says_so_for_its_turn(
 ) -> None:
     """A limit that is looked at between turns is told by them."""
     run = calling("read", "ask", budget=budget, spent=spent)
-    found = beyond(run, queued(run.turn, (0, 1)))
+    found = refusals(run, queued(run.turn, (0, 1)))
 
     assert set(expected) == set(found)
     for place, limits in expected.items():
-        turn = without_room(run.turn, [found[place]])
-        assert limits == turn.beyond_budget == without_room(turn, [found[place]]).beyond_budget
+        turn = note_limits(run.turn, [found[place]])
+        assert limits == turn.beyond_budget == note_limits(turn, [found[place]]).beyond_budget
 
 
 def test_what_is_reserved_is_not_free() -> None:
@@ -193,7 +193,7 @@ def test_what_is_reserved_is_not_free() -> None:
         budget=Budget(tokens=100, tool_calls=10), spent=Spent(0, 1, Usage(10)), pending=pending
     )
 
-    assert Budget(tokens=60, tool_calls=2) == free(run, 2)
+    assert Budget(tokens=60, tool_calls=2) == budget_remaining(run, 2)
 
 
 def test_a_call_of_an_agent_takes_room_beside_what_it_may_call_itself() -> None:
@@ -201,7 +201,7 @@ def test_a_call_of_an_agent_takes_room_beside_what_it_may_call_itself() -> None:
 
     def left(*pending: Effect, waiting: int = 0) -> int | None:
         run = calling(*["ask"] * 5, budget=Budget(agent_calls=9), pending=pending)
-        return free(evolve(run, spent=Spent(agent_calls=1)), 0, waiting).agent_calls
+        return budget_remaining(evolve(run, spent=Spent(agent_calls=1)), 0, waiting).agent_calls
 
     assert (8, 6, 5, 6) == (left(), left(STARTED), left(CALLED), left(waiting=2))
 
@@ -215,7 +215,9 @@ def test_there_is_room_where_nobody_waits_for_it(
     """Tools wait for their calls, and agents for none."""
     run = calling("read", "ask", budget=Budget(tool_calls=most))
 
-    assert room is has_room(evolve(run, turn=evolve(run.turn, waiting=queued(run.turn, waiting))))
+    assert room is has_capacity(
+        evolve(run, turn=evolve(run.turn, waiting=queued(run.turn, waiting)))
+    )
 
 
 def test_an_answer_without_a_run_bears_the_key_of_its_call() -> None:

@@ -70,7 +70,7 @@ def test_what_is_written_is_read_as_the_same_rules(rules: Rules) -> None:
         ({"at_most": "x", "times": "5"}, "found '5'"),
         ({"at_most": "x", "times": True}, "found True"),
         ({"never": "x", True: "y"}, "has no key True"),
-        ({"never": "x", "before": "x"}, "relates different happenings"),
+        ({"never": "x", "before": "x"}, "expected different happenings"),
     ],
 )
 def test_data_that_is_no_rule_is_refused_with_its_place(entry: object, message: str) -> None:

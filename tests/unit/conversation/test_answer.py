@@ -1,4 +1,4 @@
-"""latest_answer: what was said last, and where a run goes from there."""
+"""The latest answer of a run, and the two ways on from it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import pytest
 from graphloop.conversation.answer import (
     answer_at_hand,
     approved_answer,
+    clear_ending,
     latest_answer,
+    reject_answer,
     said_after_calls,
-    sent_back,
-    taken_further,
 )
 from graphloop.run import Ending, EndReason, evolve
 from graphloop.turn import Turn
@@ -43,15 +43,15 @@ def test_only_a_good_ending_is_taken_back(reason: EndReason) -> None:
     """A run that was stopped, or broke, does not forget it."""
     run = evolve(fresh(), ending=Ending(reason))
 
-    assert (reason is EndReason.COMPLETED) == (taken_further(run).ending is None)
-    assert fresh() == taken_further(fresh())
+    assert (reason is EndReason.COMPLETED) == (clear_ending(run).ending is None)
+    assert fresh() == clear_ending(fresh())
 
 
 def test_feedback_is_noted_behind_what_was_noted_before() -> None:
     """It says who has said it."""
-    run = sent_back(evolve(fresh(), ending=Ending(EndReason.COMPLETED)), "no", "judge")
+    run = reject_answer(evolve(fresh(), ending=Ending(EndReason.COMPLETED)), "no", "judge")
 
-    assert (UserMessage("no", "judge"), UserMessage("nor", "b")) == sent_back(
+    assert (UserMessage("no", "judge"), UserMessage("nor", "b")) == reject_answer(
         run, "nor", "b"
     ).turn.notes
     assert run.ending is None
