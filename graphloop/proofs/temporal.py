@@ -120,7 +120,7 @@ def decided(ground: Ground[S], rules: Rules) -> tuple[Decision, ...]:
     """Return what can be said of each rule, whose words have been looked up.
 
     Raises:
-        ConfigError: a word has not been looked up (`temporal_names.resolve`).
+        ConfigError: a word has not been looked up (`names.resolve`).
     """
     lines = _lines(rules)
     most = Most(ground)
