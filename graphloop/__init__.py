@@ -42,13 +42,13 @@ if TYPE_CHECKING:
     from .providers.timeouts import Timeouts
     from .run import EndReason
     from .spending import Budget, budget
+    from .tools.options import NOT_DONE, UNKNOWN, Found
     from .tools.provider_tools import (
         anthropic_code_execution,
         anthropic_web_fetch,
         anthropic_web_search,
         provider_tool,
     )
-    from .tools.repeats import NOT_DONE, UNKNOWN, Found
     from .tools.tool import Tool, ToolContext, tool
     from .topology.loaded import (
         Topology,
@@ -220,16 +220,16 @@ _HOMES = {
         "Budget",
         "budget",
     ),
+    ".tools.options": (
+        "NOT_DONE",
+        "UNKNOWN",
+        "Found",
+    ),
     ".tools.provider_tools": (
         "anthropic_code_execution",
         "anthropic_web_fetch",
         "anthropic_web_search",
         "provider_tool",
-    ),
-    ".tools.repeats": (
-        "NOT_DONE",
-        "UNKNOWN",
-        "Found",
     ),
     ".tools.tool": (
         "Tool",

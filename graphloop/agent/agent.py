@@ -15,8 +15,8 @@ from ..parts.parts import Part
 from ..policy.approvals import Approval
 from ..run import Run
 from ..stores.base import Posted
-from ..tools.names import legal_name
 from ..tools.options import Approval as NeedsApproval
+from ..tools.options import legal_name
 from .answers import Answers
 from .final_answer import FinalAnswer
 from .graph import Graph

@@ -24,7 +24,7 @@ from ..policy.approvals import AS_IT_WAS, Approval, refuse_edit, verify
 from ..policy.policy import Policy, Rule, may_ask
 from ..run import Run
 from ..tools.outcome import ToolOutcome, error_text, result_content
-from ..tools.tool import Toolbox
+from ..tools.toolbox import Toolbox
 from ..values import ResultStatus, UserPart
 
 __all__ = [

@@ -28,16 +28,15 @@ from ..errors import ConfigError, OutputInvalid
 from ..parts.objects import ObjectView
 from ..providers.output_schema import unenforced
 from ..run import Run
-from ..tools.outcome import (
-    ArgumentsRejected,
-    error_text,
-    join_issues,
-    not_json,
-    rejection,
-    shorten,
+from ..tools.outcome import ArgumentsRejected, error_text, join_issues, not_json, rejection, shorten
+from ..tools.schema import (
+    JsonSchema,
+    Parameters,
+    arguments_parser,
+    parameters_of,
+    schema_of,
+    schema_text,
 )
-from ..tools.parameters import JsonSchema, Parameters, arguments_parser, schema_of, schema_text
-from ..tools.schemas import parameters_of
 from ..tools.tool import Tool
 from ..values import OutputSpec
 

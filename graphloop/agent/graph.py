@@ -26,8 +26,8 @@ from ..rules import Rules
 from ..run import Run
 from ..spending import Budget
 from ..stores.base import Posted, Store
-from ..tools.names import legal_name
 from ..tools.options import Approval as NeedsApproval
+from ..tools.options import legal_name
 from ..views.dot import dot_of
 from ..views.mermaid import mermaid_of
 from ..views.picture import picture

@@ -22,7 +22,7 @@ from ..policy.approvals import Approval, Capability, claimed, digest, issue, ver
 from ..stores.base import Store
 from ..stores.journals import those_within
 from ..tools.outcome import ToolOutcome
-from ..tools.tool import Toolbox
+from ..tools.toolbox import Toolbox
 from ..values import (
     AssistantMessage,
     Message,

@@ -20,7 +20,7 @@ from ..stores.base import Catalog, Mailbox, RunRecord, Store
 from ..stores.codec import typed_events
 from ..stores.fork import fork
 from ..stores.journals import those_within
-from ..tools.tool import Toolbox
+from ..tools.toolbox import Toolbox
 from ..values import Message
 from .answers import Answers
 from .inputs import check_run_id

@@ -23,7 +23,8 @@ from ..run import Run
 from ..spending import Budget
 from ..stores.base import Store
 from ..stores.memory import MemoryStore
-from ..tools.tool import AnyTool, Toolbox
+from ..tools.tool import AnyTool
+from ..tools.toolbox import Toolbox
 from ..values import Message, SystemMessage, evolve
 from .answers import Answers, ToolApprover, approver_alone, approver_below
 from .bindings import DEPTH_MAX, needs_messages, nesting_of

@@ -25,8 +25,8 @@ from ..nodes.prepare_step import PrepareStep
 from ..nodes.stop_check import StopCheck
 from ..nodes.verify import AnswerCheck, Verify
 from ..run import Run
-from ..tools.callables import awaited, yes_or_no
-from ..tools.tool import Toolbox
+from ..tools.execution import awaited, yes_or_no
+from ..tools.toolbox import Toolbox
 from ..values import Message, ToolChoice, ToolSpec, evolve
 from .final_answer import FinalAnswer
 from .hooks import AnswerInfo, StepChanges, StepInfo, Verdict

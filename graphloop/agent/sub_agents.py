@@ -21,8 +21,7 @@ from ..errors import ConfigError
 from ..limits.model_price import ModelPrice
 from ..run import Run
 from ..tools.options import Approval
-from ..tools.parameters import Parameters
-from ..tools.schemas import model_parameters
+from ..tools.schema import Parameters, model_parameters
 from ..tools.tool import Tool
 from ..values import Message, UserMessage
 from .hooks import Model

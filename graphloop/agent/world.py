@@ -13,8 +13,9 @@ from ..errors import ConfigError, nearest, not_among
 from ..policy.policy import NARROWER, Policy, Rule, allow, shadowed, unmatched
 from ..providers.base import Provider
 from ..providers.registry import resolve
-from ..tools.callables import accepts
-from ..tools.tool import Tool, Toolbox
+from ..tools.signature import accepts
+from ..tools.tool import Tool
+from ..tools.toolbox import Toolbox
 from ..values import Reply, ToolChoice, ToolSpec
 from .hooks import ChoiceInput, Model
 from .options import Access, RunOptions, Tools, group, strings

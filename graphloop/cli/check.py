@@ -26,7 +26,7 @@ from ..proofs.report import PROPERTIES, Report
 from ..proofs.sarif import to_sarif
 from ..providers.script import ScriptedModel
 from ..rules import rules_of
-from ..tools.tool import Toolbox
+from ..tools.toolbox import Toolbox
 from ..topology.temporal_form import rules_of_texts
 from ..views.proof import proof_marks
 from .errors import Status, tell_error

@@ -1,6 +1,6 @@
 """The conversation of a run: repaired, steered, made smaller, counted.
 
-Owns what becomes of messages, purely. It performs nothing and asks no model.
+Owns pure changes of messages: it performs no effect and asks no model.
 Refuses a change that would leave a call without its result.
-Start with `repair.py`; `compaction.py` makes a long history smaller.
+Start with `repair`; `compaction` makes a long history smaller.
 """

@@ -1,10 +1,8 @@
 """The latest answer of a run, and the two ways on from it: further, or back to its author.
 
-Every reader of a run's answer asks `latest_answer`, so what a person has put in place of the
-model's words is read everywhere.
-
-The run that appended an answer is about to end by it. A table that leads on from there says that
-the answer was not the last one.
+Every reader of a run's answer calls `latest_answer`, so a person's text in place of the model's
+words is read everywhere. A run that appended an answer is about to end by it: a node behind that
+point clears the ending, or rejects the answer.
 """
 
 from __future__ import annotations
@@ -29,7 +27,8 @@ S = TypeVar("S")
 def latest_answer(run: Run[S]) -> str:
     """Return the run's answer: a person's text, or else the text of the latest turn.
 
-    An agent that took the conversation over has spoken last. The text is empty before any answer.
+    The words of an agent that took the conversation over come last. Before any answer the text is
+    empty.
     """
     if (approved := approved_answer(run)) is not None:
         return approved
@@ -38,8 +37,8 @@ def latest_answer(run: Run[S]) -> str:
     if not run.record.steps:
         return ""
     last = run.record.steps[-1]
-    said = last.messages[-1] if last.messages else None
-    return said.text if isinstance(said, AssistantMessage) else last.text
+    message = last.messages[-1] if last.messages else None
+    return message.text if isinstance(message, AssistantMessage) else last.text
 
 
 def said_after_calls(run: Run[S]) -> bool:
@@ -51,7 +50,7 @@ def said_after_calls(run: Run[S]) -> bool:
 
 
 def approved_answer(run: Run[S]) -> str | None:
-    """Return the text that a person has approved, until a later turn has answered."""
+    """Return the text that a person approved, unless a later turn has answered since."""
     if run.record.approved is None:
         return None
     turn, text = run.record.approved
@@ -61,15 +60,15 @@ def approved_answer(run: Run[S]) -> str | None:
 
 
 def answer_at_hand(run: Run[S]) -> str:
-    """Return the run's answer, or the last one of the conversation that it was given."""
+    """Return the run's answer, or the last answer of the conversation that it was given."""
     if run.record.steps or run.turn.reply or run.record.approved:
         return latest_answer(run)
-    said = (one.text for one in reversed(run.messages) if isinstance(one, AssistantMessage))
-    return next(said, "")
+    answers = (said.text for said in reversed(run.messages) if isinstance(said, AssistantMessage))
+    return next(answers, "")
 
 
 def clear_ending(run: Run[S]) -> Run[S]:
-    """Return the run as one that goes on from an answer; an ending of any other kind stays."""
+    """Return the run without its ending by an answer; an ending of any other kind stays."""
     if run.ending is None or run.ending.reason is not EndReason.COMPLETED:
         return run
     return evolve(run, ending=None)
@@ -80,8 +79,8 @@ def reject_answer(run: Run[S], feedback: str, origin: str) -> Run[S]:
 
     Args:
         run: the run.
-        feedback: what the model is to read.
-        origin: the name of the node that says it.
+        feedback: the text for the model.
+        origin: the name of the node that gives it.
     """
     note = UserMessage(feedback, origin=origin)
     turn = evolve(run.turn, notes=(*run.turn.notes, note))

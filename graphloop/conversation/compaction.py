@@ -1,12 +1,11 @@
-"""How a history that outgrows the model's window is made smaller, decided purely.
+"""Compaction: a history that outgrows the model's window is made smaller, purely.
 
-Owns what of a history no layer may touch, and the three layers: old tool results become a note of
-their length, old reasoning goes, and what is still too long is replaced by a summary. Refuses to
-ask a model: `summary_request` says what to ask, `summarized` takes the answer in, and what happens
-between is an effect of the node's. All this is about what is sent to a model; the record of what
-was said is kept elsewhere and stays whole.
+Owns the protected messages, and the three layers: old tool results become a note of their length,
+old reasoning goes, and a summary replaces the oldest messages. Asks no model: `summary_request`
+returns the question, the node performs it, and `summarized` takes in the answer. Only the messages
+sent to a model change; the record of the run stays whole.
 
-Calls and their results are never parted, and untouched messages stay the same objects, so that a
+Calls and their results are never parted. Untouched messages stay the same objects, so that a
 wire's cached bytes of them stay good (CONTRACT §4.3).
 """
 
@@ -78,7 +77,7 @@ class Compaction(Struct, frozen=True, gc=False):
     stay as they are. `summary_model` is empty for the run's own model.
 
     Raises:
-        ConfigError: an option cannot work; the message says what would.
+        ConfigError: an option cannot work; the message names it and the fix.
     """
 
     context_window: int
@@ -94,10 +93,12 @@ class Compaction(Struct, frozen=True, gc=False):
         whole_number("keep_recent_turns", self.keep_recent_turns)
         for name, share in (("threshold", self.threshold), ("target", self.target)):
             if not is_number(share) or not 0 < share <= 1:
-                raise ConfigError(f"`{name}` is a share above 0 and up to 1; found {share!r}")
+                raise ConfigError(
+                    f"`{name}`: expected a share above 0 and up to 1, found {share!r}."
+                )
         _check_layers(self.layers)
         if not self.summary_prompt.strip():
-            raise ConfigError("`summary_prompt` says how to summarise; found nothing. Leave it out")
+            raise ConfigError("`summary_prompt`: expected a text, found none. Fix: leave it out.")
 
     def due(self, tokens: int) -> bool:
         """Whether a request of so many tokens is too long."""
@@ -109,7 +110,7 @@ class Compaction(Struct, frozen=True, gc=False):
 
 
 class LayerEffect(Struct, frozen=True, gc=False):
-    """What one layer achieved, in corrected tokens of the whole request."""
+    """The effect of one layer, in corrected tokens of the whole request."""
 
     layer: Layer
     tokens_before: int
@@ -117,7 +118,7 @@ class LayerEffect(Struct, frozen=True, gc=False):
 
 
 class Pruned(Struct, frozen=True, gc=False):
-    """A history after the pruning layers, what each achieved, and whether that is enough."""
+    """A history after the pruning layers, the effect of each, and whether they are enough."""
 
     messages: tuple[Message, ...]
     layers: tuple[LayerEffect, ...]
@@ -128,9 +129,9 @@ class Pruned(Struct, frozen=True, gc=False):
 def remaining(
     tokens: int, before: Iterable[Message], after: Iterable[Message], calibration: Calibration
 ) -> int:
-    """Return what is left of a request of `tokens` once `after` stands in it for `before`.
+    """Return the tokens of a request of `tokens` once `after` replaces `before` in it.
 
-    Only the difference is estimated: tool descriptions and whatever else was counted stay counted.
+    Only the difference is estimated: tool descriptions and all else that was counted stay counted.
     """
     saved = estimate(before) - estimate(after)
     return max(0, tokens - calibration.corrected(saved))
@@ -139,20 +140,20 @@ def remaining(
 def protected(messages: Sequence[Message], keep_recent_turns: int) -> frozenset[int]:
     """Return the places that no layer may touch.
 
-    These are system messages, the first user message, the last message, what a person said last
-    and may still wait for, and everything from the Nth-last turn of the model on; of a message and
-    the results after it all or none. With fewer turns than that, everything.
+    These are system messages, the first user message, the last message, a person's latest words,
+    and everything from the Nth-last turn of the model on; of a message and the results after it all
+    or none. With fewer turns than that, everything.
 
     Raises:
         ConfigError: `keep_recent_turns` is less than 1.
     """
     whole_number("keep_recent_turns", keep_recent_turns)
     every = tuple(messages)
-    turns = [at for at, one in enumerate(every) if isinstance(one, AssistantMessage)]
+    turns = [at for at, message in enumerate(every) if isinstance(message, AssistantMessage)]
     if len(turns) < keep_recent_turns:
         return frozenset(range(len(every)))
-    asked = [at for at, one in enumerate(every) if isinstance(one, UserMessage)]
-    kept = {at for at, one in enumerate(every) if isinstance(one, SystemMessage)}
+    asked = [at for at, message in enumerate(every) if isinstance(message, UserMessage)]
+    kept = {at for at, message in enumerate(every) if isinstance(message, SystemMessage)}
     kept.update(range(turns[-keep_recent_turns], len(every)))
     kept.update(asked[:1])
     kept.update(_question(every, asked))
@@ -168,7 +169,7 @@ def prune_tool_results(messages: Sequence[Message], keep: int) -> tuple[Message,
 
 
 def prune_reasoning(messages: Sequence[Message], keep: int) -> tuple[Message, ...]:
-    """Return the messages without the reasoning of old turns that say or ask anything else."""
+    """Return the messages without the reasoning of old turns that have other parts."""
     return _changed(messages, keep, _without_reasoning)
 
 
@@ -177,14 +178,14 @@ def prune(
 ) -> Pruned:
     """Return the messages after the pruning layers, which run in order until it is enough.
 
-    A layer that achieved nothing leaves no record. Summarising is not done here.
+    A layer without an effect leaves no record. Summarising is not done here.
 
     Args:
-        messages: what would be sent; never changed.
-        compaction: which layers, and what is enough.
-        calibration: what the run has learnt of its estimates.
+        messages: the messages to send; never changed.
+        compaction: which layers, and how far.
+        calibration: the run's correction of its estimates.
         tokens: the corrected estimate of the whole request; at least the window itself where the
-            provider has said that the window is full, for it knows better.
+            provider has reported a full window, because it counts exactly.
     """
     every = tuple(messages)
     achieved: list[LayerEffect] = []
@@ -214,11 +215,11 @@ def to_summarize(messages: Sequence[Message], keep: int) -> slice | None:
 def summary_request(
     messages: Sequence[Message], span: slice, compaction: Compaction
 ) -> tuple[Message, ...]:
-    """Return what a model is asked for a summary of `messages[span]`.
+    """Return the request for a summary of `messages[span]`.
 
     The span is sent as a text, not as messages: no wire has to accept calls without their tools,
     and the model cannot mistake it for its own conversation. Long pieces lose their middle, and
-    so does the whole where it would not fit into the window.
+    so does a whole that would not fit into the window.
     """
     room = int(compaction.context_window * TRANSCRIPT_SHARE * CHARS_PER_TOKEN)
     material = transcript(messages[span], room)
@@ -231,7 +232,7 @@ def summary_request(
 def summarized(messages: Sequence[Message], span: slice, summary: str) -> tuple[Message, ...]:
     """Return the messages with one user message in place of `messages[span]`.
 
-    A blank summary, or one that is longer than what it stands for, replaces nothing.
+    A blank summary, or a summary longer than the span, replaces nothing.
     """
     every = tuple(messages)
     note = UserMessage(SUMMARY_HEAD + summary.strip(), origin=ORIGIN)
@@ -248,16 +249,18 @@ def _check_layers(layers: Sequence[str]) -> None:
                 f"Fix: use {', '.join(LAYERS)}."
             )
     if not layers or len(set(layers)) < len(layers):
-        raise ConfigError(f"`layers` names at least one layer, and each once; found {layers!r}")
+        raise ConfigError(
+            f"`layers`: expected at least one layer, and each once, found {layers!r}."
+        )
     if "summarize" in layers[:-1]:
         raise ConfigError(
-            f"`layers` must end with 'summarize', because pruning costs no model call; "
-            f"found {layers!r}"
+            "`layers`: expected 'summarize' at the end, because pruning costs no model call, "
+            f"found {layers!r}."
         )
 
 
 def _question(every: tuple[Message, ...], asked: Sequence[int]) -> set[int]:
-    """Return what a person said last: in a long turn it is old, but still to be answered."""
+    """Return the places of a person's latest words: old in a long turn, but still unanswered."""
     at = next((at for at in reversed(asked) if _is_said(every[at])), -1)
     found: set[int] = set()
     while at >= 0 and _is_said(every[at]):
@@ -271,7 +274,7 @@ def _is_said(message: Message) -> bool:
 
 
 def _with_results(every: tuple[Message, ...], kept: set[int]) -> set[int]:
-    """Return the places, and those of the results that follow a message at one of them."""
+    """Return the places, and those of results that follow a message at any of them."""
     whole = set(kept)
     for at, message in enumerate(every):
         if isinstance(message, ToolResult) and at - 1 in whole:
@@ -283,7 +286,7 @@ def _changed(
     messages: Sequence[Message], keep: int, change: Callable[[Message], Message]
 ) -> tuple[Message, ...]:
     kept = protected(messages, keep)
-    return tuple(one if at in kept else change(one) for at, one in enumerate(messages))
+    return tuple(message if at in kept else change(message) for at, message in enumerate(messages))
 
 
 def _without_content(message: Message) -> Message:

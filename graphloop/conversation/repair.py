@@ -1,12 +1,12 @@
-"""Repair of a history that came from outside: each call gets its one result, in its place.
+"""Repair of a history that came from outside: each call gets one result, in its place.
 
-Histories are handed in from databases, other libraries and browsers, where a crash left a call
-without a result, a retry left two, or a result arrived after the user had gone on. Wires refuse
-such a history, so it is mended here, or refused by whoever reads `findings`; it is never sent.
+Callers hand in histories from databases, other libraries and browsers, where a crash left a call
+without a result, a retry left two, or a result came after the user had gone on. Wires refuse such a
+history, so it is repaired here, or refused by the caller who reads `findings`; it is never sent.
 
-Results are told apart by the provider's call id and, where calls share one, by tool name if all
-names fit, else by position: ids may repeat or be empty (CONTRACT §9 #12). A result answers the
-latest turn before it that made a call with its id, so an id that is used again never reaches back.
+The provider's call id tells results apart. Where calls share an id, the tool name does if all names
+fit, else the position: ids may repeat or be empty (CONTRACT §9 #12). A result answers the latest
+turn before it that made a call with its id, so an id that is used again never reaches back.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Slots: TypeAlias = tuple[int | None, ...]
 """For each call of a turn, the index of its result in the history."""
 
 KEY: Final = re.compile(r"c-?\d+\.(\d+)")
-"""A key that graphloop itself gave (`values.call_key`); a caller's may be anything."""
+"""A key that graphloop itself gave (`values.call_key`); a caller's key may be any text."""
 
 UNKNOWN = (
     "It is not known whether this call took effect: the conversation has no result of it. Check "
@@ -37,7 +37,7 @@ UNKNOWN = (
 
 
 class Repaired(Struct, frozen=True):
-    """A history in which calls and results pair one to one, and what had to be mended for it."""
+    """A history in which calls and results pair one to one, with the findings repaired."""
 
     messages: tuple[Message, ...]
     findings: tuple[str, ...] = ()
@@ -47,8 +47,8 @@ def repaired(messages: Sequence[Message], *, keep_open: bool = False) -> Repaire
     """Return the history with exactly one result after each call, in the order of the calls.
 
     A call without a result is answered as unknown: it may have run. A result without a call, or a
-    second one, is dropped; a late one moves to its call. All else stays, as the same objects in
-    the same order.
+    second result, is dropped; a late result moves to its call. All else stays, as the same objects
+    in the same order.
 
     Args:
         messages: any history; it is not changed.
@@ -65,7 +65,7 @@ def repaired(messages: Sequence[Message], *, keep_open: bool = False) -> Repaire
         if turn in came and isinstance(message, AssistantMessage)
     }
     homes = {at: turn for turn, filled in slots.items() for at in filled if at is not None}
-    mended: list[Message] = []
+    paired: list[Message] = []
     findings: list[str] = []
     previous = -1
     for index, message in enumerate(history):
@@ -73,18 +73,18 @@ def repaired(messages: Sequence[Message], *, keep_open: bool = False) -> Repaire
             findings.extend(_strayed(index, message, homes.get(index), previous))
             continue
         previous = index
-        mended.append(message)
+        paired.append(message)
         if isinstance(message, AssistantMessage) and index in slots:
             filled = slots[index]
-            mended.extend(_answers(message, filled, came[index], keep_open=index == open_turn))
+            paired.extend(_answers(message, filled, came[index], keep_open=index == open_turn))
             findings.extend(_gaps(index, message, filled, keep_open=index == open_turn))
-    return Repaired(tuple(mended) if findings else history, tuple(findings))
+    return Repaired(tuple(paired) if findings else history, tuple(findings))
 
 
 def open_calls(messages: Sequence[Message]) -> tuple[tuple[int, ToolCall], ...]:
     """Return the unanswered calls of the last turn, each with its place among the turn's calls.
 
-    There are none once anything but results follows the turn: the conversation has gone on.
+    There are none once any other message follows the turn: the conversation has gone on.
     """
     turn = _open_turn(messages)
     if turn is None:
@@ -102,7 +102,7 @@ def open_calls(messages: Sequence[Message]) -> tuple[tuple[int, ToolCall], ...]:
 
 
 def _is_paired(history: Sequence[Message]) -> bool:
-    """Whether nothing is wrong at first sight: nearly always, and ten times faster to see."""
+    """Whether the history is in order: true nearly always, and ten times faster than a repair."""
     waiting: list[ToolCall] = []
     for message in history:
         if isinstance(message, ToolResult):
@@ -127,9 +127,9 @@ def _open_turn(messages: Sequence[Message]) -> int | None:
 
 
 def _results_by_turn(history: Sequence[Message]) -> dict[int, dict[int, ToolResult]]:
-    """Return, by the index of each turn with calls, the results meant for it.
+    """Return, by the index of each turn with calls, its results.
 
-    Those that no turn asked for are under -1.
+    Results that no turn asked for are under -1.
     """
     came: dict[int, dict[int, ToolResult]] = {}
     latest: dict[str, int] = {}
@@ -164,7 +164,7 @@ def _slots(calls: Sequence[ToolCall], results: Results) -> Slots:
 def _places_by_key(
     places: Sequence[int], results: Results, indexes: Sequence[int]
 ) -> Sequence[int] | None:
-    """Return the places that results name by their keys; None unless all do, each another."""
+    """Return the places in the keys of results; None unless all have one, each its own."""
     keys = [KEY.fullmatch(results[at].key) for at in indexes]
     named = [int(key[1]) for key in keys if key is not None]
     all_fit = len(named) == len(indexes) == len({*named} & {*places})
@@ -174,9 +174,9 @@ def _places_by_key(
 def _places_by_name(
     calls: Sequence[ToolCall], places: Sequence[int], results: Results, indexes: Sequence[int]
 ) -> Sequence[int]:
-    """Return the places of results among calls of one id: by name if all fit, else as they came.
+    """Return the places of results among calls of one id: by name if all fit, else in order.
 
-    All or nothing, for a history repaired twice must not change twice.
+    All or nothing, because a history repaired twice must not change twice.
     """
     places_by_name: dict[str, list[int]] = {}
     for place in places:
@@ -194,7 +194,7 @@ def _places_by_name(
 def _answers(
     message: AssistantMessage, filled: Slots, results: Results, *, keep_open: bool
 ) -> Iterator[ToolResult]:
-    """Return a turn's results in the order of its calls, with one for each that has none."""
+    """Yield a turn's results in the order of its calls, and a result for each call without."""
     for call, at in zip(message.calls, filled, strict=True):
         if at is not None:
             yield results[at]
@@ -203,23 +203,24 @@ def _answers(
 
 
 def _gaps(turn: int, message: AssistantMessage, filled: Slots, *, keep_open: bool) -> Iterator[str]:
-    """Tell which calls of a turn had no result, and whether the others were out of order."""
+    """Yield the calls of a turn without a result, and whether other results were out of order."""
     for place, (call, at) in enumerate(zip(message.calls, filled, strict=True)):
         if at is None and not keep_open:
-            told = f"messages[{turn}]: call {place} ({_named(call.name, call.id)})"
-            yield f"{told} has no result; it is answered as unknown"
+            finding = f"messages[{turn}]: call {place} ({_named(call.name, call.id)})"
+            yield f"{finding} has no result; it is answered as unknown"
     came = [at for at in filled if at is not None]
     if came != sorted(came):
         yield f"messages[{turn}]: the results of its calls are not in their order; they are sorted"
 
 
 def _strayed(index: int, result: ToolResult, home: int | None, previous: int) -> Iterator[str]:
-    """Tell what becomes of a result that is not where it belongs."""
-    told = f"messages[{index}]: a result ({_named(result.name, result.call_id)})"
+    """Yield the finding about a result that is not in its place."""
+    finding = f"messages[{index}]: a result ({_named(result.name, result.call_id)})"
     if home is None:
-        yield f"{told} that no call is waiting for; it is dropped"
+        yield f"{finding} that no call is waiting for; it is dropped"
     elif home != previous:
-        yield f"{told} came after messages[{previous}]; it is moved to its call in messages[{home}]"
+        place = f"after messages[{previous}]"
+        yield f"{finding} came {place}; it is moved to its call in messages[{home}]"
 
 
 def _named(name: str, call_id: str) -> str:

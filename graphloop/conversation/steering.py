@@ -1,10 +1,10 @@
-"""Steering: how the caller's say, and a conversation with open calls, become part of a run.
+"""Steering: a caller's changes, and a conversation with open calls, become part of a run.
 
-An assistant turn is recorded before control returns to the caller, and every call of it is
+An assistant turn is recorded before control returns to the caller, and each of its calls is
 answered exactly once, whatever the caller does (CONTRACT §6.7, §9 #29 to #31).
 
-A message between a turn's calls and their results would make a history that no wire takes. So the
-words of a node wait while a turn is in hand, and come after its results.
+No wire takes a message between a turn's calls and their results. So the notes of a node wait while
+a turn is in hand, and come after its results.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ S = TypeVar("S")
 
 
 def hand_over(run: Run[S], *, tools_ran: bool = False) -> Wait[S]:
-    """Let the caller have the turn."""
+    """Hand the turn over to the caller."""
     return Wait(run, (AwaitCaller(run.next_effect, tools_ran),))
 
 
 def apply_steering(run: Run[S]) -> Run[S]:
-    """Return the run with what somebody said meanwhile at the end of its conversation."""
+    """Return the run with the messages of its inbox at the end of its conversation."""
     if not run.inbox.steering:
         return run
     run = with_messages(run, *run.inbox.steering)
@@ -55,7 +55,7 @@ def apply_steering(run: Run[S]) -> Run[S]:
 
 
 def steered(run: Run[S], event: Steered) -> Run[S]:
-    """Return the run as its caller wants it."""
+    """Return the run with the caller's changes: setup, results, messages, notes."""
     if event.setup is not None:
         run = evolve(run, setup=_within(run.setup, event.setup))
     if event.results:
@@ -68,9 +68,9 @@ def steered(run: Run[S], event: Steered) -> Run[S]:
 def adopt_open_calls(run: Run[S], messages: Sequence[Message]) -> Run[S] | None:
     """Return the run with the open calls that end `messages` as its turn's; None without any.
 
-    The assistant message and the results that are there already leave the history, to be
-    appended again once the turn is complete. Where the calls are those of the run's own turn, what
-    came of them holds: a call that has its result is never run again (CONTRACT §9 #31).
+    The assistant message and its present results leave the history, to be appended again once the
+    turn is complete. Where the calls are those of the run's own turn, their results hold: a call
+    with a result is never run again (CONTRACT §9 #31).
     """
     if not open_calls(messages):
         return None
@@ -78,7 +78,7 @@ def adopt_open_calls(run: Run[S], messages: Sequence[Message]) -> Run[S] | None:
     at = len(messages) - 1
     while not isinstance(message := messages[at], AssistantMessage):
         at -= 1
-    given = iter([one for one in messages[at + 1 :] if isinstance(one, ToolResult)])
+    given = iter([result for result in messages[at + 1 :] if isinstance(result, ToolResult)])
     unanswered = {place for place, _ in open_calls(messages)}
     calls, turn = message.calls, run.turn
     known = turn.results if turn.calls == calls and turn.results else (None,) * len(calls)
@@ -99,7 +99,7 @@ def adopt_open_calls(run: Run[S], messages: Sequence[Message]) -> Run[S] | None:
 
 
 def _within(own: Setup, wanted: Setup) -> Setup:
-    """Return the setup with what a caller may change: never the bounds of the run."""
+    """Return the setup with the caller's changes, without any to the bounds of the run."""
     return evolve(
         own,
         model=wanted.model,
@@ -126,8 +126,8 @@ def _overridden(run: Run[S], results: tuple[ToolResult, ...]) -> Turn:
 def _replaced(run: Run[S], messages: tuple[Message, ...], *, keep_open: bool) -> Run[S]:
     """Return the run with another conversation, whose open calls become this turn's.
 
-    Once other calls of this turn have run, they have to wait for a turn of their own: two calls
-    must never share a key. What somebody adds after them (`keep_open` is false) closes them.
+    Once other calls of this turn have run, the open calls wait for a turn of their own: two calls
+    must never share a key. A message after them (`keep_open` is false) closes them.
     """
     turn = run.turn
     taken = adopt_open_calls(run, messages)
@@ -139,14 +139,14 @@ def _replaced(run: Run[S], messages: tuple[Message, ...], *, keep_open: bool) ->
 
 
 def _dropped(turn: Turn) -> Turn:
-    """Return the turn without its calls, unless they have run: that stays on record."""
+    """Return the turn without its calls, unless they have run: those stay on record."""
     if turn.verdicts and turn.results and None not in turn.results:
         return evolve(turn, verdicts=(), dropped=True)
     return evolve(turn, calls=(), verdicts=(), results=(), dropped=True)
 
 
 def unanswered(run: Run[S]) -> str:
-    """Return why the conversation cannot go on as it stands; empty if it can."""
+    """Return why the conversation cannot go on; empty if it can."""
     calls = open_calls(run.messages)
     if not calls:
         return ""
@@ -161,7 +161,7 @@ def unanswered(run: Run[S]) -> str:
 def add_notes(run: Run[S], notes: Sequence[Note]) -> Run[S]:
     """Return the run with these notes in its conversation, or waiting for the turn in hand.
 
-    `unanswered` has been asked before.
+    The caller has checked `unanswered` before.
     """
     if not notes:
         return run

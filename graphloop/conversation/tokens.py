@@ -1,7 +1,7 @@
-"""How many tokens a history costs a model: an estimate, corrected by what was counted last.
+"""How many tokens a history costs a model: an estimate, corrected by the provider's last count.
 
-No tokenizer: each provider has its own, most tell it to nobody, and what is decided by these
-numbers needs no more than their size (CONTRACT §4.3, estimator).
+No tokenizer: each provider has its own, most keep it secret, and the decisions made by these
+numbers need only their size (CONTRACT §4.3, estimator).
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ MESSAGE_TOKENS = 4
 TOOL_TOKENS = 10
 IMAGE_TOKENS = 1_600
 PAGE_CHARS = 50_000
-"""Base64 characters of a document that are taken for one page, which costs what an image does."""
+"""Base64 characters of a document that count as one page; a page costs as much as an image."""
 
 FACTOR_MIN, FACTOR_MAX = 0.5, 2.0
 
 
 class Calibration(Struct, frozen=True, gc=False):
-    """How far the estimate of a conversation was off: what estimates are multiplied by."""
+    """The factor by which the estimate of a conversation was off, applied to later estimates."""
 
     factor: float = 1.0
 
@@ -61,8 +61,8 @@ class Calibration(Struct, frozen=True, gc=False):
 def estimate(messages: Iterable[Message]) -> int:
     """Return about how many tokens these messages cost a model.
 
-    Each message counts for itself, so the estimate of a whole is the sum of those of its parts:
-    who keeps a sum need only estimate what is new.
+    Each message counts for itself, so the estimate of a whole is the sum of its parts: a caller
+    that keeps a sum estimates only new messages.
     """
     return sum(_tokens(message) for message in messages)
 

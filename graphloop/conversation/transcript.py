@@ -1,7 +1,7 @@
 """A conversation as text, for a model that reads it as material and not as its own.
 
-Reasoning is left out; images and files are named. Long pieces lose their middle, and so does the
-whole: beginnings say what was wanted, ends what came of it.
+Reasoning is left out; images and files are named. Long pieces lose their middle, and so does a long
+whole: a beginning has the request, an end its outcome.
 """
 
 from __future__ import annotations
@@ -32,31 +32,31 @@ PIECE_CHARS_MAX = 4_000
 
 def transcript(messages: Iterable[Message], chars_max: int) -> str:
     """Return the messages as text of about `chars_max` characters at most."""
-    return _middle_out("\n\n".join(_told(message) for message in messages), chars_max)
+    return _middle_out("\n\n".join(_message_text(message) for message in messages), chars_max)
 
 
-def _told(message: Message) -> str:
+def _message_text(message: Message) -> str:
     match message:
         case SystemMessage(content=content):
-            return f"system: {_content_told(content)}"
+            return f"system: {_content_text(content)}"
         case UserMessage(content=content):
-            return f"user: {_content_told(content)}"
+            return f"user: {_content_text(content)}"
         case AssistantMessage(parts=parts):
-            pieces = [_part_told(one) for one in parts if not isinstance(one, ReasoningPart)]
+            pieces = [_part_text(part) for part in parts if not isinstance(part, ReasoningPart)]
             return "\n".join(["assistant:", *pieces])
         case ToolResult(name=name, status=status, content=content):
-            return f"result of {name} ({status}): {_content_told(content)}"
+            return f"result of {name} ({status}): {_content_text(content)}"
         case _:
             assert_never(message)
 
 
-def _content_told(content: str | tuple[UserPart, ...]) -> str:
+def _content_text(content: str | tuple[UserPart, ...]) -> str:
     if isinstance(content, str):
         return _middle_out(content)
-    return "\n".join(_part_told(part) for part in content)
+    return "\n".join(_part_text(part) for part in content)
 
 
-def _part_told(part: UserPart | AssistantPart) -> str:
+def _part_text(part: UserPart | AssistantPart) -> str:
     match part:
         case TextPart(text=text) | ReasoningPart(text=text):
             return _middle_out(text)
@@ -73,7 +73,7 @@ def _part_told(part: UserPart | AssistantPart) -> str:
 
 
 def _middle_out(text: str, chars_max: int = PIECE_CHARS_MAX) -> str:
-    """Return the text if it fits, else its two ends around a note of what is missing."""
+    """Return the text if it fits, else its two ends around a note of the missing length."""
     if len(text) <= chars_max:
         return text
     half = chars_max // 2

@@ -13,8 +13,8 @@ from ..policy.approvals import Approval, Capability, approve, decline, digest, i
 from ..run import Run
 from ..stores.base import Ask
 from ..tools.outcome import rejection
-from ..tools.schemas import parameters_of as compiled
-from ..tools.tool import Toolbox
+from ..tools.schema import parameters_of as compiled
+from ..tools.toolbox import Toolbox
 from ..values import Message
 
 __all__ = [

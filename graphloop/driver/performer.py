@@ -38,9 +38,9 @@ from ..events import (
 from ..policy.approvals import Approval, verify
 from ..policy.policy import Policy, denial
 from ..run import Run
-from ..tools.callables import awaited
+from ..tools.execution import awaited
+from ..tools.options import REPEATABLE
 from ..tools.outcome import ToolOutcome, unknown_outcome
-from ..tools.repeats import REPEATABLE
 from ..tools.tool import UNREAD, ToolContext
 from ..values import ToolCall, call_key, call_place
 from .callback_results import (

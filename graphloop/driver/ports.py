@@ -19,7 +19,7 @@ from ..run import Run
 from ..step import Step
 from ..stores.base import Store
 from ..tools.outcome import ToolOutcome
-from ..tools.tool import Toolbox
+from ..tools.toolbox import Toolbox
 from ..values import Reply
 
 __all__ = [

@@ -1,8 +1,8 @@
-"""Limits: when a run stops, and what it may still begin.
+"""Limits: when a run stops, and which calls it may still start.
 
-Owns stop conditions, what a budget leaves for the calls of a turn, and prices of one's own.
-Refuses a limit that could bound nothing. Budgets themselves are the kernel's: `spending.py`.
-Start with `stop.py`.
+Owns stop conditions, the budget that remains for the calls of a turn, and the caller's own prices.
+Refuses a limit that could bound nothing. Budgets themselves are the kernel's: `spending`.
+Start with `stop`.
 """
 
 from . import stop

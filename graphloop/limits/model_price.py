@@ -1,4 +1,4 @@
-"""The caller's own price of a model: for models that no table knows, and prices of one's own."""
+"""The caller's own price of a model: for models without a table, and for negotiated prices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TOKENS_PER_PRICE = 1_000_000
 @final
 @dataclass(frozen=True, slots=True)
 class ModelPrice:
-    """What a model costs, in US dollars for a million tokens.
+    """The price of a model, in US dollars for a million tokens.
 
     Args:
         input_usd: tokens of the prompt that no cache holds.
@@ -35,12 +35,12 @@ class ModelPrice:
     cache_write_usd: float | None = None
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            price: object = getattr(self, one.name)
-            if not (_is_price(price) or (price is None and one.default is None)):
+        for field in fields(self):
+            price: object = getattr(self, field.name)
+            if not (_is_price(price) or (price is None and field.default is None)):
                 raise ConfigError(
-                    f"ModelPrice.{one.name}: expected US dollars for a million tokens, 0 or more, "
-                    f"found {price!r}."
+                    f"`ModelPrice.{field.name}`: expected US dollars for a million tokens, 0 or "
+                    f"more, found {price!r}. Fix: give a finite number."
                 )
 
     def cost_usd(self, usage: Usage) -> float:

@@ -1,7 +1,7 @@
 """Stop conditions: small frozen values that a stop node evaluates, purely.
 
-They end a run earlier than `max_steps`; they never extend it. One that could never hold, or always
-would, raises `ConfigError` where it is made. `*_exceed(n)` holds from n on
+They end a run earlier than `max_steps`; they never extend it. A condition that could never hold, or
+would always hold, raises `ConfigError` where it is made. `*_exceed(n)` holds from n on
 (CONTRACT §9 #25): the names are the seeds', the comparison is `>=`.
 """
 
@@ -42,11 +42,11 @@ __all__ = [
 
 
 class StopInfo(Struct, frozen=True):
-    """What a stop condition may look at.
+    """The facts of a run that a stop condition reads.
 
     Attributes:
         steps: the turns so far.
-        spent: what they have cost.
+        spent: their usage and cost.
         elapsed_s: seconds of work; waiting for people does not count.
     """
 
@@ -56,7 +56,7 @@ class StopInfo(Struct, frozen=True):
 
     @classmethod
     def of(cls, run: Run[Any]) -> StopInfo:
-        """Return what a stop condition may look at in a run."""
+        """Return the facts of a run that a stop condition reads."""
         return cls(run.record.steps, run.spent, run.spent.seconds)
 
     @property
@@ -97,7 +97,7 @@ class StepCountIs:
 
 @dataclass(frozen=True, slots=True)
 class HasToolCall:
-    """Holds when the latest turn called the tool, whatever became of the call."""
+    """Holds when the latest turn called the tool, also if the call was denied or failed."""
 
     tool: str
     name: str = "has_tool_call"
@@ -105,7 +105,10 @@ class HasToolCall:
     def __post_init__(self) -> None:
         """Refuse a condition that cannot work."""
         if not isinstance(self.tool, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(f"`stop.has_tool_call` is the name of a tool; found {self.tool!r}")
+            raise ConfigError(
+                f"`stop.has_tool_call`: expected the name of a tool, found {self.tool!r}. "
+                "Fix: quote it."
+            )
 
     def holds(self, info: StopInfo, /) -> bool:
         """Whether the latest turn called `tool`."""
@@ -174,11 +177,11 @@ class AnyOf:
     @property
     def name(self) -> str:
         """The name reported in `stopped_by`."""
-        return f"any_of({', '.join([one.name for one in self.conditions])})"
+        return f"any_of({', '.join([condition.name for condition in self.conditions])})"
 
     def holds(self, info: StopInfo, /) -> bool:
-        """Whether one of them holds."""
-        return any(one.holds(info) for one in self.conditions)
+        """Whether at least one of them holds."""
+        return any(condition.holds(info) for condition in self.conditions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,11 +197,11 @@ class AllOf:
     @property
     def name(self) -> str:
         """The name reported in `stopped_by`."""
-        return f"all_of({', '.join([one.name for one in self.conditions])})"
+        return f"all_of({', '.join([condition.name for condition in self.conditions])})"
 
     def holds(self, info: StopInfo, /) -> bool:
         """Whether all of them hold."""
-        return all(one.holds(info) for one in self.conditions)
+        return all(condition.holds(info) for condition in self.conditions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +211,7 @@ class Not:
     condition: Condition
 
     def __post_init__(self) -> None:
-        """Refuse what is no condition."""
+        """Refuse a value that is not a condition."""
         _conditions("stop.not_", (self.condition,))
 
     @property
@@ -222,12 +225,12 @@ class Not:
 
 
 def parts_of(condition: Condition) -> tuple[Condition, ...]:
-    """Return the conditions that this one is made of, at any depth; itself if of none."""
+    """Return the conditions combined in this condition, at any depth; itself if it is simple."""
     match condition:
         case AnyOf(conditions=conditions) | AllOf(conditions=conditions):
-            return tuple([part for one in conditions for part in parts_of(one)])
-        case Not(condition=one):
-            return parts_of(one)
+            return tuple([part for inner in conditions for part in parts_of(inner)])
+        case Not(condition=inner):
+            return parts_of(inner)
         case _:
             return (condition,)
 
@@ -277,10 +280,10 @@ def duration_exceeds(seconds_max: float) -> Condition:
 
 def _conditions(name: str, given: tuple[object, ...]) -> None:
     if not given:
-        raise ConfigError(f"`{name}` combines conditions; found none")
-    for one in given:
-        if isinstance(one, type) or not isinstance(one, Condition):
+        raise ConfigError(f"`{name}`: expected conditions, found none. Fix: give at least one.")
+    for condition in given:
+        if isinstance(condition, type) or not isinstance(condition, Condition):
             raise ConfigError(
-                f"`{name}` combines conditions (graphloop.stop); found {one!r:.80}. Functions "
-                "stand for themselves: put them beside it in `stop_when`"
+                f"`{name}`: expected conditions of graphloop.stop, found {condition!r:.80}. "
+                "Fix: put a function beside it in `stop_when`."
             )

@@ -29,7 +29,7 @@ from ..effects import (
 )
 from ..events import ChildEnded, Decided, EffectFailed, Event, Failure, ModelReplied
 from ..history import History
-from ..limits.capacity import remaining, too_deep
+from ..limits.capacity import budget_remaining, too_deep
 from ..run import Run, evolve
 from ..spending import stricter
 from ..turn import Dialogue, Exchange
@@ -140,7 +140,9 @@ def wish(run: Run[S], ask: Ask, node: str) -> tuple[Run[S], Effect | None] | Fai
             if (failure := too_deep(run.setup, [agent])) is not None:
                 return failure
             key, messages = f"{node}.{run.next_effect}", _read(run, ask, node)
-            return waiting, StartRun(run.next_effect, key, agent, "", messages, remaining(run, 0))
+            return waiting, StartRun(
+                run.next_effect, key, agent, "", messages, budget_remaining(run, 0)
+            )
         case Tell(message=message):
             if isinstance(message, UserMessage) and not message.origin:
                 message = evolve(message, origin=node)

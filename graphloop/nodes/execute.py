@@ -22,14 +22,14 @@ from ..events import ChildEnded, Decided, EffectFailed, Event, Steered, ToolRetu
 from ..limits.capacity import (
     NO_TOOL,
     answer,
+    budget_remaining,
     has_capacity,
+    note_limits,
     places_of,
     queued,
     refusals,
-    remaining,
     starts,
     tools_waiting,
-    without_room,
 )
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Done, Held
@@ -202,7 +202,7 @@ class Execute(FrozenFields):
             for place, one in refused.items():
                 slots[place] = one.result
             left = [place for place in places_of(queues) if place not in refused]
-            run = evolve(run, turn=without_room(run.turn, refused.values()))
+            run = evolve(run, turn=note_limits(run.turn, refused.values()))
             return self._issue(run, tuple(slots), queued(run.turn, left))
         ready = self._ready(run, queues)
         if not ready and not run.pending:
@@ -305,7 +305,9 @@ def _wishes(
     for queue in queues:
         if queue.tool.kind == "agent":
             agents.append(queue.places)
-    left = remaining(run, tools_waiting(queues), starts(queues)) if agents else run.setup.budget
+    left = (
+        budget_remaining(run, tools_waiting(queues), starts(queues)) if agents else run.setup.budget
+    )
     wishes: list[CallTool | StartRun] = []
     for effect_id, (place, tool) in enumerate(ready.items(), run.next_effect):
         call, key = _call(turn, place), call_key(turn.number, place)
@@ -339,7 +341,7 @@ def _hand_off(
     for other in handoffs[1:]:
         slots[other] = answer(turn, other, problem, "error")
     run = evolve(run, turn=evolve(turn, results=tuple(slots), waiting=()))
-    budget = remaining(run, 0, 1)
+    budget = budget_remaining(run, 0, 1)
     start = StartRun(run.next_effect, key, call.name, call.arguments, messages, budget)
     return Wait(run, (start,))
 

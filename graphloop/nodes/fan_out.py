@@ -21,7 +21,7 @@ from ..effects import Effect, Invoke, StartRun
 from ..errors import MISTAKES
 from ..events import BranchesJoined, CallbackReturned, ChildEnded, EffectFailed, Event, Failure
 from ..history import History
-from ..limits.capacity import no_start, remaining
+from ..limits.capacity import budget_remaining, no_start
 from ..node_protocol import Leave, Reaction, Wait
 from ..outcomes import Aborted, Answered, Failed
 from ..run import Ending, EndReason, Run, ended_by, evolve
@@ -163,7 +163,7 @@ class FanOut:
         self, run: Run[S], first: int, starting: Sequence[BranchRun], waiting: int
     ) -> Reaction[S, FanOutOutcome]:
         """Start the first of the branches that wait, each with its share of what is left."""
-        left, number = remaining(run, 0), run.next_effect
+        left, number = budget_remaining(run, 0), run.next_effect
         effects = tuple(
             [
                 self._wish(run, one, number + at, left.share(waiting, at))

@@ -19,7 +19,7 @@ from ..contract import Contract
 from ..effects import AskHuman, CheckCalls, Effect
 from ..errors import IllegalEvent
 from ..events import CallCheck, CallsChecked, Decided, EffectFailed, Event
-from ..limits.capacity import Beyond, queued, refusals, without_room
+from ..limits.capacity import Refusal, note_limits, queued, refusals
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Settled
 from ..policy.policy import Rule, decide, denial, refuse_shadowed, untold
@@ -308,7 +308,7 @@ def _bounded(run: Run[S]) -> Run[S]:
     ]
     results = list(turn.results or (None,) * len(turn.calls))
     verdicts = list(turn.verdicts)
-    answered: list[Beyond] = []
+    answered: list[Refusal] = []
     for place, one in refusals(run, queued(turn, places)).items():
         verdict = verdicts[place]
         # What needs nobody's word runs if another call is denied: whoever runs it will know.
@@ -318,7 +318,7 @@ def _bounded(run: Run[S]) -> Run[S]:
     if not answered:
         return run
     turn = evolve(turn, results=tuple(results), verdicts=tuple(verdicts))
-    return evolve(run, turn=without_room(turn, answered))
+    return evolve(run, turn=note_limits(turn, answered))
 
 
 def _has_result(turn: Turn, place: int) -> bool:

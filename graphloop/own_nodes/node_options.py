@@ -15,7 +15,7 @@ from ..node_protocol import Kind, OwnKind
 from ..nodes.dialogue import ASKS_MAX, Asks
 from ..outcomes import Outcome, outcome_name
 from ..spending import is_whole, positive_number
-from ..tools.callables import is_async
+from ..tools.signature import is_async
 from .node_signature import NodeSignature
 
 __all__ = ["NodeOptions"]

@@ -32,7 +32,7 @@ from ..outcomes import (
     outcome_name,
 )
 from ..run import Run
-from ..tools.callables import is_async
+from ..tools.signature import is_async
 from ..values import Message, SystemMessage, Usage, UserMessage
 
 __all__ = ["NodeContext", "NodeSignature", "signature_of"]

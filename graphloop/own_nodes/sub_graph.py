@@ -36,7 +36,7 @@ from ..outcomes import Aborted, Failed, Outcome
 from ..policy.policy import Policy
 from ..run import Run
 from ..spending import Budget
-from ..tools.callables import is_async
+from ..tools.signature import is_async
 from .sub_plan import ChildResult, SubPlan
 
 __all__ = ["SubGraph", "sub_graph"]

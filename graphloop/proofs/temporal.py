@@ -122,7 +122,7 @@ def decided(ground: Ground[S], rules: Rules, most: Most[S] | None = None) -> tup
     """Return what can be said of each rule, whose words have been looked up.
 
     Raises:
-        ConfigError: a word has not been looked up (`temporal_names.resolve`).
+        ConfigError: a word has not been looked up (`names.resolve`).
     """
     lines = _lines(rules)
     visits = Most(ground) if most is None else most

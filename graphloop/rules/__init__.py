@@ -2,7 +2,7 @@
 
 Owns the language, the automata that decide it, and the monitor that a run keeps.
 Refuses a word that means nothing in the graph, and a rule that could guard nothing.
-Start with `language.py`; the kernel's `watch.py` applies the monitor to a run.
+Start with `language`; the kernel's `watch` applies the monitor to a run.
 """
 
 from .language import (

@@ -1,13 +1,14 @@
-"""The automaton of a temporal rule: a few states, and what each happening makes of them.
+"""The automaton of a temporal rule: a few states, and their transitions by happenings.
 
-The proof walks it beside the graph, the monitor beside the run; both ask the same one, so what is
-proven is what is watched. A happening is judged by what came strictly before it, and only then
-counts itself: one that is two words of a rule at once does not allow itself. Nor does it allow
-anything if it is what the rule is about, or what undoes the allowance, by the narrower word.
+The proof walks it beside the graph, the monitor beside the run; both read the same automaton, so
+the watched rule is the proven rule. The state before a happening judges it; only then does the
+happening count: a happening that is two words of a rule does not allow itself. It allows nothing
+either if it is, by the narrower word, the subject of the rule or the word that undoes the
+allowance.
 
-A tool happens twice: it is let through, and it returns. What a rule restrains counts from the
-first, so that no two calls share what is allowed once; what it waits for counts from the second,
-and only if all went well, so that nothing is allowed by what has not been done.
+A tool happens twice: it is let through, and it returns. A restrained tool counts from the first,
+so that no two calls share an allowance; an awaited tool counts from the second, and only if all
+went well, so that unfinished work allows nothing.
 """
 
 from __future__ import annotations
@@ -38,17 +39,17 @@ __all__ = [
 KINDS: Final = ("node", "outcome", "tool", "approval")
 """The kinds of happenings, as words begin."""
 
-_WHAT, _SECOND, _THIRD, _BEGUN = 1, 2, 4, 8
-_ALLOWS: Final = _SECOND | _BEGUN
-_NOT_YET, _BEGINS, _ALLOWED = 0, 1, 2
+_WHAT, _SECOND, _THIRD, _STARTED = 1, 2, 4, 8
+_ALLOWS: Final = _SECOND | _STARTED
+_NOT_YET, _STARTS, _ALLOWED = 0, 1, 2
 _OWED, _FOLLOWING = 1, 2
 
 
 @final
 class Happening(Struct, frozen=True, gc=False):
-    """Something that a rule may speak of, as all the words that mean it.
+    """An occurrence that a rule may name, with all the words that mean it.
 
-    What is `past` happened before the run: it counts, and breaks no rule.
+    A `past` happening came before the run: it counts, and breaks no rule.
     """
 
     words: tuple[str, ...]
@@ -59,51 +60,51 @@ class Happening(Struct, frozen=True, gc=False):
 
 
 def entered(node: str) -> Happening:
-    """Return that a node was entered; `END` is entered when the run is over."""
+    """Return the entry into a node; a run enters `END` when it is over."""
     return Happening((f"node:{node}",))
 
 
 def taken(node: str, outcome: str) -> Happening:
-    """Return that a node was left by an outcome, both by name."""
+    """Return the exit from a node by an outcome, both by name."""
     return Happening((f"outcome:{node}.{outcome}", f"outcome:{outcome}"))
 
 
 def ran(tool: str) -> Happening:
-    """Return that a call of a tool was let through to run."""
+    """Return the start of a tool's call, which was let through."""
     return Happening((f"tool:{tool}", "tool:*"))
 
 
 def returned(tool: str, *, well: bool) -> Happening:
-    """Return that a call of a tool that was let through has ended, `well` or not."""
+    """Return the end of a tool's call that was let through, `well` or not."""
     ended = (f"ended:{tool}", "ended:*")
     return Happening((*ended, f"well:{tool}", "well:*") if well else ended)
 
 
 def earlier(tool: str) -> Happening:
-    """Return that a tool has run before the question that the run is to answer.
+    """Return a tool's call before the question that the run answers.
 
-    It uses up what is allowed and undoes what was, but nothing is allowed or owed by it.
+    It uses up an allowance and undoes one, but it allows nothing and owes nothing.
     """
     return Happening((f"earlier:{tool}", "earlier:*"), past=True)
 
 
 def past_call(tool: str, *, well: bool) -> tuple[Happening, Happening]:
-    """Return that a tool has run, and ended, since the question that the run is to answer."""
+    """Return the start and the end of a tool's call since the question that the run answers."""
     return evolve(ran(tool), past=True), evolve(returned(tool, well=well), past=True)
 
 
 def approved_call(tool: str) -> Happening:
-    """Return that a person approved a call of a tool, which is about to run."""
+    """Return a person's approval of a tool's call, which is about to run."""
     return Happening((f"approval:{tool}", "approval:*"))
 
 
 @final
 class Automaton(Struct, frozen=True):
-    """A rule as a machine whose states are small numbers; what it allows is counted, not listed.
+    """A rule as a machine whose states are small numbers: it counts allowances.
 
-    A letter says what a happening is to the rule, one bit for each. `broken` is the state in which
-    the rule is violated, which nothing leaves; `owing` are those in which a run must not end. What
-    is `apart` allows nothing, though the word for what does is wide enough for it.
+    A letter has a bit for each part that a happening plays in the rule. In the state `broken` the
+    rule is violated for good; in the states `owing` a run must not end. Words `apart` allow
+    nothing, although the allowing word is wide enough for them.
     """
 
     rule: TemporalRule
@@ -115,7 +116,7 @@ class Automaton(Struct, frozen=True):
     apart: tuple[str, ...] = ()
 
     def letter(self, happening: Happening) -> int:
-        """Return what a happening is to the rule; 0 for nothing."""
+        """Return the parts that a happening plays in the rule; 0 for none."""
         letter = 0
         for bit, words in self.meant:
             for word in words:
@@ -132,21 +133,21 @@ class Automaton(Struct, frozen=True):
             return state
         after = _next(self.rule, state, letter)
         if after == self.broken and happening.past:
-            # It uses up what is allowed, and nobody can be told to have let it through.
+            # It uses up an allowance, but no gate of this run has let it through.
             return _next(self.rule, state, letter & ~_WHAT)
         return after
 
     def forbids(self, state: int, happening: Happening) -> bool:
-        """Whether the rule is violated if this happens now, once more perhaps."""
-        is_what = bool(self.letter(happening) & _WHAT)
-        return is_what and self.after(state, happening) == self.broken
+        """Whether this happening, now, violates the rule, or violates it once more."""
+        is_subject = bool(self.letter(happening) & _WHAT)
+        return is_subject and self.after(state, happening) == self.broken
 
 
 def automaton_of(rule: TemporalRule) -> Automaton:
     """Return the automaton of a rule whose words have been looked up.
 
     Raises:
-        ConfigError: a word has no kind, so that no happening would ever be it.
+        ConfigError: a word has no kind, so that no happening would ever match it.
     """
     words = words_of(rule)
     for word in filter(None, words):
@@ -161,7 +162,7 @@ def automaton_of(rule: TemporalRule) -> Automaton:
 
 
 def _shape(rule: TemporalRule) -> tuple[int, int, tuple[int, ...]]:
-    """Return where a rule begins, where it is broken, and where it is owed."""
+    """Return the first state of a rule, its broken state, and its owing states."""
     match rule:
         case Never(before=""):
             return 0, 1, ()
@@ -178,22 +179,22 @@ def _shape(rule: TemporalRule) -> tuple[int, int, tuple[int, ...]]:
 
 
 def _meant(rule: TemporalRule) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Yield each bit with the words that a happening has that is meant by it.
+    """Yield each bit with the words of the happenings that it stands for.
 
-    What is restrained counts as soon as a tool is let through; what enables, when it has returned
-    well; what undoes that, from the one to the other, however it ended.
+    A restrained tool counts as soon as it is let through; an enabling tool, when it has returned
+    well; a tool that undoes the allowance, at both moments, however it ended.
     """
     what, second, third = words_of(rule)
     yield _WHAT, _also("ended" if isinstance(rule, Followed) else "earlier", what)
     if second:
         yield _SECOND, (_of_kind("well", second),)
-        yield _BEGUN, (second,)
+        yield _STARTED, (second,)
     if third:
         yield _THIRD, _also("ended", third) + _also("earlier", third)
 
 
 def _apart(words: tuple[str, str, str]) -> Iterator[str]:
-    """Yield what is meant by the second word, and by another that is narrower."""
+    """Yield the words that are cases of the second word, but stand elsewhere in the rule."""
     what, second, third = words
     kind, _, name = second.partition(":")
     for word in (what, third):
@@ -205,7 +206,7 @@ def _apart(words: tuple[str, str, str]) -> Iterator[str]:
 
 
 def _of_kind(kind: str, word: str) -> str:
-    """Return the word for what comes of a tool; any other word as it is."""
+    """Return the word for a later moment of a tool; any other word as it is."""
     found, _, name = word.partition(":")
     return f"{kind}:{name}" if found == "tool" else word
 
@@ -233,20 +234,20 @@ def _next(  # noqa: PLR0911 - one way out for each form
         case Followed():
             if what:
                 return _OWED
-            if second and (state == _FOLLOWING or letter & _BEGUN):
+            if second and (state == _FOLLOWING or letter & _STARTED):
                 return 0
-            return _FOLLOWING if letter & _BEGUN and state == _OWED else state
+            return _FOLLOWING if letter & _STARTED and state == _OWED else state
         case _:
             assert_never(rule)
 
 
 def _since(state: int, letter: int) -> int:
-    """Return the state of an `only_after`: whether `after` has begun and ended since the last."""
+    """Return the state of an `only_after`: whether `after` has started and ended since the last."""
     if letter & _WHAT and state != _ALLOWED:
         return 3
-    if letter & _SECOND and (state != _NOT_YET or letter & _BEGUN):
-        # By the narrower word: what is since itself has happened since.
+    if letter & _SECOND and (state != _NOT_YET or letter & _STARTED):
+        # By the narrower word: a happening that is `since` itself has happened since.
         return _ALLOWED
     if letter & _THIRD:
         state = _NOT_YET
-    return _BEGINS if letter & _BEGUN and state == _NOT_YET else state
+    return _STARTS if letter & _STARTED and state == _NOT_YET else state

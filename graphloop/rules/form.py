@@ -1,4 +1,4 @@
-"""Temporal rules as plain data: what stands in a file of a topology.
+"""Temporal rules as plain data, as they stand in the file of a topology.
 
     - {never: deploy, before: review, reason: a person looks first}
     - {at_most_once: refund, per: approval}
@@ -6,25 +6,17 @@
     - {only: merge, after: test, since: edit}
     - {always: deploy, followed_by: verify}
 
-The first key says which rule it is; a key that belongs to none is an error with the nearest name.
-What is read from data and written again is the same rule.
+The first key names the form of the rule. An unknown key is refused with the nearest known key.
+Rules written as data are read back as the same rules.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple, TypeAlias, assert_never, cast
 
 from ..errors import ConfigError, nearest
-from .language import (
-    TIMES_MAX,
-    AtMost,
-    Followed,
-    Never,
-    OnlyAfter,
-    Rules,
-    TemporalRule,
-)
+from .language import TIMES_MAX, AtMost, Followed, Never, OnlyAfter, Rules, TemporalRule
 
 __all__ = ["RuleData", "rule_schema", "rules_from_data", "rules_to_data"]
 
@@ -32,8 +24,9 @@ RuleData: TypeAlias = dict[str, str | int]
 
 
 class _Form(NamedTuple):
-    """The keys of one form of a rule beside its first, and `reason`, which all may have."""
+    """A form of a rule, with the keys beside its first, in the order that `make` takes them."""
 
+    make: Callable[..., TemporalRule]
     required: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
 
@@ -42,33 +35,37 @@ class _Form(NamedTuple):
         return (*self.required, *self.optional, "reason")
 
 
+def _once(what: str, per: str, reason: str) -> TemporalRule:
+    return AtMost(what, 1, per, reason)
+
+
 _FORMS: Final[Mapping[str, _Form]] = {
-    "never": _Form(optional=("before",)),
-    "at_most_once": _Form(optional=("per",)),
-    "at_most": _Form(("times",), ("per",)),
-    "only": _Form(("after",), ("since",)),
-    "always": _Form(("followed_by",)),
+    "never": _Form(Never, optional=("before",)),
+    "at_most_once": _Form(_once, optional=("per",)),
+    "at_most": _Form(AtMost, ("times",), ("per",)),
+    "only": _Form(OnlyAfter, ("after",), ("since",)),
+    "always": _Form(Followed, ("followed_by",)),
 }
 
 
 def rules_from_data(data: object, place: str = "rules") -> Rules:
-    """Return the rules that a list of mappings says.
+    """Return the rules in a list of mappings.
 
     Args:
-        data: what a YAML or JSON file holds.
-        place: where it stands, for messages: the second rule of `rules` is at `rules[1]`.
+        data: the content of a YAML or JSON file.
+        place: its place, for messages: the second rule of `rules` is at `rules[1]`.
 
     Raises:
         ConfigError: with every problem found, each with its place.
     """
     if not isinstance(data, list):
         raise ConfigError(
-            f"{place}: a list of rules was expected; found {data!r}. "
+            f"{place}: expected a list of rules, found {data!r}. "
             "Fix: write `- {never: deploy, before: review}`."
         )
     rules: list[TemporalRule] = []
     problems: list[str] = []
-    # isinstance cannot tell what is in it.
+    # isinstance cannot know the items of a list.
     for number, entry in enumerate(cast("list[object]", data)):
         try:
             rules.append(_rule(entry))
@@ -80,8 +77,8 @@ def rules_from_data(data: object, place: str = "rules") -> Rules:
 
 
 def rules_to_data(rules: Iterable[TemporalRule]) -> list[RuleData]:
-    """Return rules as `rules_from_data` reads them; what a rule leaves empty is left out."""
-    return [{key: said for key, said in _data(rule).items() if said != ""} for rule in rules]
+    """Return rules as `rules_from_data` reads them, without their empty fields."""
+    return [{key: value for key, value in _data(rule).items() if value != ""} for rule in rules]
 
 
 def rule_schema() -> dict[str, object]:
@@ -102,66 +99,41 @@ def _form_schema(name: str, form: _Form) -> dict[str, object]:
 
 
 def _rule(entry: object) -> TemporalRule:
-    said = _mapping(entry)
-    name = _form_of(said)
-    form = _FORMS[name]
-    for key in said:
-        if key not in (name, *form.keys):
-            raise ConfigError(
-                f"`{name}` has no key {key!r}.{nearest(key, form.keys)} "
-                f"Fix: its keys are {', '.join(form.keys)}."
-            )
-    missing = [key for key in form.required if key not in said]
-    if missing:
-        raise ConfigError(f"`{name}` needs the key {missing[0]!r}. Fix: add `{missing[0]}: …`.")
-    words = {key: _word(key, value) for key, value in said.items() if key != "times"}
-    return _built(name, words, said.get("times", 1))
-
-
-def _built(name: str, words: Mapping[str, str], times: object) -> TemporalRule:
-    what, reason = words[name], words.get("reason", "")
-    match name:
-        case "never":
-            return Never(what, words.get("before", ""), reason)
-        case "only":
-            return OnlyAfter(what, words["after"], words.get("since", ""), reason)
-        case "always":
-            return Followed(what, words["followed_by"], reason)
-        case _:
-            # What the file says is looked at by the rule itself.
-            return AtMost(what, cast("int", times), words.get("per", ""), reason)
-
-
-def _mapping(entry: object) -> Mapping[str, object]:
     if not isinstance(entry, Mapping):
         raise ConfigError(
-            f"a rule is a mapping; found {entry!r}. Fix: write `{{never: deploy, before: review}}`."
+            f"expected a mapping, found {entry!r}. Fix: write `{{never: deploy, before: review}}`."
         )
-    said = cast("Mapping[object, object]", entry)  # isinstance cannot tell what is in it.
-    for key in said:
-        if not isinstance(key, str):
-            raise ConfigError(f"a rule's keys are words; found {key!r}. Fix: quote it.")
-    return cast("Mapping[str, object]", said)  # The line above has looked at each.
+    given = cast("Mapping[object, object]", entry)  # isinstance cannot know the keys.
+    name = _form_of(given)
+    form = _FORMS[name]
+    for key in given:
+        if key not in (name, *form.keys):
+            raise ConfigError(
+                f"`{name}` has no key {key!r}.{nearest(str(key), form.keys)} "
+                f"Fix: its keys are {', '.join(form.keys)}."
+            )
+    missing = [key for key in form.required if key not in given]
+    if missing:
+        raise ConfigError(f"`{name}` needs the key {missing[0]!r}. Fix: add `{missing[0]}: …`.")
+    return form.make(*[_value(key, given) for key in (name, *form.keys)])
 
 
-def _form_of(said: Mapping[str, object]) -> str:
-    forms = [key for key in said if key in _FORMS]
+def _form_of(given: Mapping[object, object]) -> str:
+    forms = [name for name in _FORMS if name in given]
     if len(forms) == 1:
         return forms[0]
-    known = ", ".join(_FORMS)
-    if forms:
-        raise ConfigError(
-            f"a rule has one of {known}; found {', '.join(forms)}. Fix: write {len(forms)} rules."
-        )
-    found = ", ".join(map(repr, said)) or "nothing"
-    hint = nearest(next(iter(said), ""), _FORMS)
-    raise ConfigError(f"a rule has one of {known}; found {found}.{hint}")
+    found = ", ".join(map(repr, forms or given)) or "nothing"
+    hint = "" if forms else nearest(str(next(iter(given), "")), _FORMS)
+    fix = f" Fix: write {len(forms)} rules." if forms else ""
+    raise ConfigError(f"a rule has exactly one of {', '.join(_FORMS)}, found {found}.{hint}{fix}")
 
 
-def _word(key: str, value: object) -> str:
-    if not isinstance(value, str) or not value:
+def _value(key: str, given: Mapping[object, object]) -> object:
+    """Return the value of a key, "" without one; the rule itself checks `times`."""
+    value = given.get(key, "")
+    if key != "times" and key in given and (not isinstance(value, str) or not value):
         raise ConfigError(
-            f"`{key}` is text; found {value!r}. Fix: write a word, quoted if need be."
+            f"`{key}`: expected text, found {value!r}. Fix: write a word, quoted if need be."
         )
     return value
 

@@ -2,14 +2,13 @@
 
     never("deploy", before="review") & at_most_once("refund", per="approval")
 
-A rule speaks of *happenings*: a node was entered (`node:review`), left by an outcome
-(`review.accepted`), a tool has run (`tool:deploy`), a person approved a call of it
-(`approval:deploy`, or `approval` for the tool that the rule is about). What a rule restrains counts
-as soon as the tool is let through; what it waits for, once the tool has returned well. A word
-without a kind is looked up in the graph, and is refused there if it could mean two things. The
-language is total and looks back only, so each rule is a small automaton (`automata`): one
-for the proof and for the monitor. There are no expressions, no functions and no negation in it, so
-that a rule can stand in a file of data.
+A rule names *happenings*: a run entered a node (`node:review`) or left it by an outcome
+(`review.accepted`), a tool ran (`tool:deploy`), a person approved a call of it (`approval:deploy`,
+or `approval` for the rule's own tool). A restrained tool counts as soon as a call is let through;
+an awaited tool, once it has returned well. A word without a kind is looked up in the graph, and is
+refused there if it could mean two things. The language is total and looks back only, so each rule
+is a small automaton (`automata`), the same for the proof and for the monitor. It has no
+expressions, no functions and no negation, so that a rule can stand in a file of data.
 """
 
 from __future__ import annotations
@@ -46,23 +45,23 @@ TIMES_MAX: Final = 1_000
 
 @final
 class Never(Struct, frozen=True, tag="never", tag_field="form", gc=False):
-    """`what` does not happen; with `before`, not until that has happened once."""
+    """`what` does not happen; with `before`, not until `before` has happened once."""
 
     what: str
     before: str = ""
     reason: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse a rule that says nothing."""
+        """Refuse a rule without a meaning."""
         _refuse_odd_words(self)
         _refuse_odd_reason(self.reason)
 
 
 @final
 class AtMost(Struct, frozen=True, tag="at_most", tag_field="form", gc=False):
-    """`what` happens so many `times` at most; with `per`, so often after each of those.
+    """`what` happens so many `times` at most; with `per`, so often after each `per`.
 
-    What one `per` allows and nobody uses lapses with the next one; before the first there is none.
+    An unused allowance lapses with the next `per`; before the first there is none.
     """
 
     what: str
@@ -71,16 +70,16 @@ class AtMost(Struct, frozen=True, tag="at_most", tag_field="form", gc=False):
     reason: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse a rule that says nothing."""
+        """Refuse a rule without a meaning."""
         _refuse_odd_words(self)
         _refuse_odd_reason(self.reason)
         if whole_number("times", self.times) > TIMES_MAX:
-            raise ConfigError(f"`times` is at most {TIMES_MAX}; found {self.times}")
+            raise ConfigError(f"`times`: expected at most {TIMES_MAX}, found {self.times}.")
 
 
 @final
 class OnlyAfter(Struct, frozen=True, tag="only_after", tag_field="form", gc=False):
-    """`what` happens only if `after` has happened before; with `since`, since the last of those."""
+    """`what` happens only if `after` has happened before; with `since`, after the last `since`."""
 
     what: str
     after: str
@@ -88,21 +87,21 @@ class OnlyAfter(Struct, frozen=True, tag="only_after", tag_field="form", gc=Fals
     reason: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse a rule that says nothing."""
+        """Refuse a rule without a meaning."""
         _refuse_odd_words(self)
         _refuse_odd_reason(self.reason)
 
 
 @final
 class Followed(Struct, frozen=True, tag="followed", tag_field="form", gc=False):
-    """No run ends while there is a `what` that no `by` has followed yet."""
+    """No run ends while a `what` has no `by` after it."""
 
     what: str
     by: str
     reason: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse a rule that says nothing."""
+        """Refuse a rule without a meaning."""
         _refuse_odd_words(self)
         _refuse_odd_reason(self.reason)
 
@@ -112,7 +111,7 @@ TemporalRule: TypeAlias = Never | AtMost | OnlyAfter | Followed
 
 @final
 class Rules(Struct, frozen=True):
-    """Rules that hold together; `&` joins them, and the same rule twice is one."""
+    """Rules that hold together; `&` joins them, and drops a second copy of a rule."""
 
     rules: tuple[TemporalRule, ...] = ()
 
@@ -165,7 +164,7 @@ def at_most_once(what: str, *, per: str = "", reason: str = "") -> Rules:
 def only_after(what: str, after: str, *, since: str = "", reason: str = "") -> Rules:
     """Let `what` happen only after `after`: once in the run, or since the last `since`.
 
-    `only_after("merge", "test", since="edit")`: no merge of what was edited and not tested.
+    `only_after("merge", "test", since="edit")`: no merge of an edit that was not tested.
 
     Raises:
         ConfigError: a word is empty, or two are the same.
@@ -186,27 +185,27 @@ def rules_of(rules: Rules | Iterable[Rules]) -> Rules:
     """Return a listing of rules as one value.
 
     Raises:
-        ConfigError: it is something else.
+        ConfigError: an item is not a rule.
     """
     if isinstance(rules, Rules):
         return rules
-    # Types can be ignored: a rule is no listing of rules, and a text one of letters.
-    is_one = isinstance(rules, str) or not isinstance(rules, Iterable)  # pyright: ignore[reportUnnecessaryIsInstance]
-    listed: list[object] = [rules] if is_one else list(rules)
+    # Callers without a type checker pass a bare rule, or a text, which iterates over letters.
+    is_single = isinstance(rules, str) or not isinstance(rules, Iterable)  # pyright: ignore[reportUnnecessaryIsInstance]
+    listed: list[object] = [rules] if is_single else list(rules)
     joined = Rules()
-    for one in listed:
-        if not isinstance(one, Rules):
+    for item in listed:
+        if not isinstance(item, Rules):
             raise ConfigError(
-                f"`rules` are temporal rules, joined by & or listed; found {one!r:.80}. "
-                "Fix: write never('deploy', before='review'), at_most_once('refund'), …; what "
-                "stands in a file is read by a topology"
+                f"`rules`: expected temporal rules, joined by & or listed, found {item!r:.80}. "
+                "Fix: write never('deploy', before='review'), at_most_once('refund'), …, or load "
+                "a topology file."
             )
-        joined = joined & one
+        joined = joined & item
     return joined
 
 
 def words_of(rule: TemporalRule) -> tuple[str, str, str]:
-    """Return the words of a rule: what it is about, then what that hangs on; empty for none."""
+    """Return the words of a rule: its subject, then its conditions; empty for none."""
     match rule:
         case Never():
             return rule.what, rule.before, ""
@@ -221,41 +220,41 @@ def words_of(rule: TemporalRule) -> tuple[str, str, str]:
 
 
 def describe_rule(rule: TemporalRule) -> str:
-    """Return a rule as one line for people, and for the model that it has stopped."""
+    """Return a rule as one line, for people and for a model whose call it stopped."""
     match rule:
         case Never():
-            said = f"never {rule.what}" + (f" before {rule.before}" if rule.before else "")
+            text = f"never {rule.what}" + (f" before {rule.before}" if rule.before else "")
         case AtMost():
             often = "once" if rule.times == 1 else f"{rule.times} times"
-            said = f"{rule.what} at most {often}" + (f" per {rule.per}" if rule.per else "")
+            text = f"{rule.what} at most {often}" + (f" per {rule.per}" if rule.per else "")
         case OnlyAfter():
             since = f" since the last {rule.since}" if rule.since else ""
-            said = f"{rule.what} only after {rule.after}{since}"
+            text = f"{rule.what} only after {rule.after}{since}"
         case Followed():
-            said = f"{rule.what} always followed by {rule.by}"
+            text = f"{rule.what} always followed by {rule.by}"
         case _:
             assert_never(rule)
-    return f"{said} ({rule.reason})" if rule.reason else said
+    return f"{text} ({rule.reason})" if rule.reason else text
 
 
 def _refuse_odd_words(rule: TemporalRule) -> None:
     what, *others = words_of(rule)
     needed = [what, others[0]] if isinstance(rule, OnlyAfter | Followed) else [what]
     for word in (what, *others):
-        # Words also come from code that nobody type-checked, and from files.
+        # Words also come from files, and from code without a type checker.
         if not isinstance(word, str) or word != word.strip() or (word in needed and not word):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(
-                f"a rule speaks of nodes, outcomes, tools and approvals by name; found {word!r}. "
+                f"a rule: expected the name of a node, outcome, tool or approval, found {word!r}. "
                 "Fix: write a word such as 'review', 'review.accepted' or 'tool:deploy'."
             )
-    said = [word for word in (what, *others) if word]
-    if len(set(said)) < len(said):
+    given = [word for word in (what, *others) if word]
+    if len(set(given)) < len(given):
         raise ConfigError(
-            f"a rule relates different happenings; found {what!r} and "
+            f"a rule: expected different happenings, found {what!r} and "
             f"{', '.join(map(repr, filter(None, others)))}. Fix: name another happening."
         )
 
 
 def _refuse_odd_reason(reason: str) -> None:
     if not isinstance(reason, str) or reason.splitlines() not in ([], [reason]):  # pyright: ignore[reportUnnecessaryIsInstance] - types can be ignored
-        raise ConfigError(f"a rule's `reason` is one line of text; found {reason!r}")
+        raise ConfigError(f"`reason`: expected one line of text, found {reason!r}.")

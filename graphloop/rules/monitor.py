@@ -1,8 +1,8 @@
 """The monitor: temporal rules at run time, as a value that happenings change.
 
 A gate asks it about every call before a person is asked and before the call is let through; the
-kernel tells it what has happened. So no call that a rule forbids ever runs, and a rule that no
-proof can decide is still kept. It performs nothing and knows no run: its states are small numbers.
+kernel reports each happening to it. So no forbidden call ever runs, and a rule that no proof can
+decide is still kept. It performs nothing and knows no run: its states are small numbers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Monitor", "Wanted", "foreseen", "judged", "refusal"]
 
 
 class Monitor(Struct, frozen=True):
-    """Where each rule of a run stands. The empty one watches nothing."""
+    """The state of each rule of a run. The empty monitor watches nothing."""
 
     automata: tuple[Automaton, ...] = ()
     states: tuple[int, ...] = ()
@@ -29,14 +29,14 @@ class Monitor(Struct, frozen=True):
         """Return the monitor of a run in which nothing has happened.
 
         Raises:
-            ConfigError: a word has not been looked up (`temporal_names.resolve`).
+            ConfigError: a word has not been looked up (`names.resolve`).
         """
         automata = tuple([automaton_of(rule) for rule in rules])
-        return cls(automata, tuple([one.start for one in automata]))
+        return cls(automata, tuple([automaton.start for automaton in automata]))
 
     def after(self, happening: Happening) -> Monitor:
-        """Return the monitor after something has happened; itself if no rule speaks of it."""
-        states = tuple([one.after(state, happening) for one, state in self._each()])
+        """Return the monitor after a happening; itself if no rule names it."""
+        states = tuple([automaton.after(state, happening) for automaton, state in self._each()])
         return self if states == self.states else evolve(self, states=states)
 
     def forbids(self, tool: str, *, approved: bool = False) -> TemporalRule | None:
@@ -47,25 +47,25 @@ class Monitor(Struct, frozen=True):
             approved: whether a person has approved this very call.
         """
         call = Wanted(tool, approved)
-        for one, state in self._each():
-            if _let(one, state, call) is None:
-                return one.rule
+        for automaton, state in self._each():
+            if _let(automaton, state, call) is None:
+                return automaton.rule
         return None
 
     def allowed(self, tool: str, *, approved: bool = False) -> Monitor:
-        """Return the monitor after a call was let through, by a person's approval perhaps."""
+        """Return the monitor after a call was let through, perhaps by a person's approval."""
         before = self.after(approved_call(tool)) if approved else self
         return before.after(ran(tool))
 
     @property
     def broken(self) -> tuple[TemporalRule, ...]:
         """The rules that have been violated."""
-        return tuple([one.rule for one, state in self._each() if state == one.broken])
+        return tuple([machine.rule for machine, state in self._each() if state == machine.broken])
 
     @property
     def owed(self) -> tuple[TemporalRule, ...]:
         """The rules that are violated if the run ends now."""
-        return tuple([one.rule for one, state in self._each() if state in one.owing])
+        return tuple([machine.rule for machine, state in self._each() if state in machine.owing])
 
     def _each(self) -> Iterator[tuple[Automaton, int]]:
         return zip(self.automata, self.states, strict=True)
@@ -81,8 +81,8 @@ class Wanted(Struct, frozen=True, gc=False):
 def judged(monitor: Monitor, calls: Iterable[Wanted]) -> tuple[TemporalRule | None, ...]:
     """Return, for calls in request order, the rule that forbids each, or None to let it run.
 
-    A call counts from the moment it is let through, so two of one batch never share what is
-    allowed once; and none has returned yet, so none is allowed by another of its batch.
+    A call counts from the moment it is let through, so two calls of a batch never share an
+    allowance. No call of the batch has returned yet, so none allows another.
     """
     verdicts: list[TemporalRule | None] = []
     for call in calls:
@@ -94,33 +94,33 @@ def judged(monitor: Monitor, calls: Iterable[Wanted]) -> tuple[TemporalRule | No
 
 
 def foreseen(monitor: Monitor, calls: Iterable[Wanted]) -> tuple[TemporalRule | None, ...]:
-    """Return, for calls in request order, the rule that will forbid each whatever people say.
+    """Return, for calls in request order, the rule that forbids each whatever people answer.
 
-    Nobody should be asked about such a call. None promises nothing: `judged` has the last word.
+    A question about such a call would be in vain. None promises nothing: `judged` decides.
     """
     wanted = tuple(calls)
     verdicts: list[TemporalRule | None] = [None] * len(wanted)
-    for one, start in zip(monitor.automata, monitor.states, strict=True):
+    for automaton, start in zip(monitor.automata, monitor.states, strict=True):
         states = {start}
         for place, call in enumerate(wanted):
-            after = {end for state in states if (end := _let(one, state, call)) is not None}
+            after = {end for state in states if (end := _let(automaton, state, call)) is not None}
             if not after and verdicts[place] is None:
-                verdicts[place] = one.rule
-            # It may run, or be denied after all.
+                verdicts[place] = automaton.rule
+            # The call may run, or a person may deny it after all.
             states |= after
     return tuple(verdicts)
 
 
-def _let(one: Automaton, state: int, call: Wanted) -> int | None:
+def _let(automaton: Automaton, state: int, call: Wanted) -> int | None:
     """Return the state after a call was let through, or None if the rule forbids that."""
     approved, run = approved_call(call.tool), ran(call.tool)
     if call.asked:
-        if one.forbids(state, approved):
+        if automaton.forbids(state, approved):
             return None
-        state = one.after(state, approved)
-    return None if one.forbids(state, run) else one.after(state, run)
+        state = automaton.after(state, approved)
+    return None if automaton.forbids(state, run) else automaton.after(state, run)
 
 
 def refusal(rule: TemporalRule) -> str:
-    """Return what the model reads in place of the result of a call that a rule has stopped."""
+    """Return the text for the model in place of the result of a call that a rule stopped."""
     return f"Tool call denied. Rule: {describe_rule(rule)}."

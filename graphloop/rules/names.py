@@ -1,8 +1,8 @@
-"""Names: what the words of a rule mean in a graph, and which tools it may speak of.
+"""Vocabulary: the meanings of a rule's words in a graph, and the tools that rules name.
 
-A word with a kind (`node:review`, `tool:deploy`) says what it means. One without is looked up
-among the nodes, the tools and the outcomes, and must be found exactly once: a rule that watches
-the node `deploy` where the tool `deploy` was meant would hold for ever and guard nothing.
+A word with a kind (`node:review`, `tool:deploy`) has its meaning. A word without is looked up among
+the nodes, the tools and the outcomes, and must be found exactly once: a rule that watches the node
+`deploy` instead of the tool `deploy` would hold for ever and guard nothing.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _ANY: Final = "*"
 @final
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """What there is to speak of.
+    """The names that a rule may use.
 
     Args:
         graph: the graph's name, for messages.
         nodes: the names of its nodes.
         outcomes: each outcome with the name of the node that leaves by it, node first.
-        tools: the names of the tools; None where nobody knows them yet.
+        tools: the names of the tools; None while they are unknown.
     """
 
     graph: str
@@ -53,7 +53,7 @@ def resolve_words(rules: Rules, names: Vocabulary) -> Rules:
     """Return the rules with every word looked up.
 
     Raises:
-        ConfigError: with every word that means nothing, or more than one thing.
+        ConfigError: with every word without a meaning, or with several.
     """
     found: list[TemporalRule] = []
     problems: list[str] = []
@@ -68,27 +68,28 @@ def resolve_words(rules: Rules, names: Vocabulary) -> Rules:
 
 
 def spelled_tools(rules: Rules) -> tuple[str, ...]:
-    """Return the tools that rules speak of by their kind, as `tool:deploy`: whoever does means one.
+    """Return the tools that rules name with their kind, as `tool:deploy`.
 
     Every run looks for them once it has its tools.
     """
-    said = [word.partition(":") for rule in rules for word in words_of(rule)]
-    named = [name for kind, _, name in said if kind in {"tool", "approval"} and name]
+    parts = [word.partition(":") for rule in rules for word in words_of(rule)]
+    named = [name for kind, _, name in parts if kind in {"tool", "approval"} and name]
     return tuple([name for name in dict.fromkeys(named) if name != _ANY])
 
 
 def to_be_brought(rule: TemporalRule, known: Collection[str]) -> str:
     """Return, in words, which tools of a rule runs have to bring; they may be misspelt."""
-    lacking = [one for one in spelled_tools(Rules((rule,))) if known and one not in known]
-    said = [f" A run has to bring the tool {one!r}.{nearest(one, known)}" for one in lacking]
-    return "".join(said)
+    lacking = [tool for tool in spelled_tools(Rules((rule,))) if known and tool not in known]
+    return "".join(
+        [f" A run has to bring the tool {tool!r}.{nearest(tool, known)}" for tool in lacking]
+    )
 
 
 def guarded_tools(rules: Rules) -> tuple[str, ...]:
-    """Return the tools that rules speak of, `*` for all: what no child run may run unwatched.
+    """Return the tools that rules name, `*` for all: no child run may run them unwatched.
 
-    A child's happenings are its own and nobody counts them here, so these tools are denied to it.
-    That any tool may be what a rule waits for binds none: what runs in a child is not it.
+    The parent does not count a child's happenings, so these tools are denied to the child. A rule
+    that awaits any tool restrains none: a tool in a child does not satisfy it.
     """
     named: dict[str, None] = {}
     for rule in rules:
@@ -101,15 +102,15 @@ def guarded_tools(rules: Rules) -> tuple[str, ...]:
 
 
 def _looked_up(rule: TemporalRule, names: Vocabulary) -> TemporalRule:
-    """Return a rule with its words looked up; `approval` alone is one of the rule's own tool."""
+    """Return a rule with its words looked up; a bare `approval` is of the rule's own tool."""
     what, *others = words_of(rule)
     found = _meaning(what, names)
     kind, _, tool = found.partition(":")
     words = [_meaning(word, names) for word in others]
     if kind == "tool":
         words = [
-            f"approval:{tool}" if (word, one) == ("approval", f"approval:{_ANY}") else one
-            for word, one in zip(others, words, strict=True)
+            f"approval:{tool}" if (word, meaning) == ("approval", f"approval:{_ANY}") else meaning
+            for word, meaning in zip(others, words, strict=True)
         ]
     return _with_words(rule, [found, *words])
 
@@ -141,9 +142,9 @@ def _meaning(word: str, names: Vocabulary) -> str:
         return meanings[0]
     if meanings:
         raise ConfigError(
-            f"the word {word!r} could mean {', '.join(meanings)}. Fix: write the one that is meant."
+            f"the word {word!r} could mean {', '.join(meanings)}. Fix: write one of these."
         )
-    known = [one for kind in KINDS for one in _all(kind, names)]
+    known = [name for kind in KINDS for name in _all(kind, names)]
     tool = "" if names.tools is not None else f" If it is a tool, write 'tool:{word}'."
     raise ConfigError(
         f"graph {names.graph!r} has no node, outcome or tool {word!r}.{nearest(word, known)}{tool}"
@@ -151,7 +152,7 @@ def _meaning(word: str, names: Vocabulary) -> str:
 
 
 def _known(kind: str, name: str, names: Vocabulary) -> str:
-    """Return a word that says its kind, if there is such a thing."""
+    """Return a word with its kind, if the graph has that name."""
     known = _all(kind, names)
     of_tools = kind in {"tool", "approval"}
     if name in known or (of_tools and name == _ANY) or (of_tools and name and names.tools is None):
@@ -161,7 +162,7 @@ def _known(kind: str, name: str, names: Vocabulary) -> str:
 
 
 def _all(kind: str, names: Vocabulary) -> tuple[str, ...]:
-    """Return everything of a kind that a word may name."""
+    """Return all names of a kind."""
     match kind:
         case "node":
             return names.nodes

@@ -24,7 +24,8 @@ from ..proofs.arguments import graph_given
 from ..providers.script import ScriptedModel
 from ..rules import AtMost, Rules, TemporalRule, rules_of, words_of
 from ..rules.names import resolve_words
-from ..tools.tool import Tool, Toolbox
+from ..tools.tool import Tool
+from ..tools.toolbox import Toolbox
 from ..topology.loaded import Topology
 from ..values import Message, ToolKind, ToolSpec, UserMessage, evolve
 

@@ -1,6 +1,6 @@
 """Tools: functions that a model can call.
 
-Owns what a model reads of a tool, how arguments are checked, and how the function is called.
+Owns how a model reads a tool, how arguments are checked, and how the function is called.
 Refuses, at definition, a signature or schema that no call could satisfy.
-Start with `tool.py`; `outcome.py` has what a model reads of a call.
+Start with `tool`; `outcome` has the answers that a model reads.
 """

@@ -1,40 +1,56 @@
 """How a user's function is called: inline, awaited or in a thread, and for how long.
 
-What the function raises passes through: `Tool` is the boundary. What is given up is cancelled, has
-a grace to end in, and is left behind then: nothing that it answers is heard.
+Exceptions of the function pass through: `Tool` is the boundary. A call that is given up is
+cancelled, has a grace period to end in, and is then left behind: its answer is ignored.
 """
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
-from collections.abc import Awaitable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from threading import Event
-from typing import Final, Protocol, TypeVar, cast
+from typing import Final, Protocol, TypeAlias, TypeVar, cast
 
-from .callables import Caller, is_async
-from .options import ToolPolicy
+from ..errors import ConfigError, ToolDefinitionError
+from .options import Reconcile, ToolPolicy
 from .outcome import ToolOutcome, error_text, result_content
-from .repeats import Reconcile
+from .schema import Parameters
+from .signature import accepts, is_async, refuse_generator
 
-__all__ = ["GRACE_S", "UNREAD", "TooLate", "execute_call", "leave", "look_up", "raised", "within"]
+__all__ = [
+    "GRACE_S",
+    "UNREAD",
+    "Caller",
+    "TooLate",
+    "awaited",
+    "caller",
+    "execute_call",
+    "leave",
+    "look_up",
+    "raised",
+    "within",
+    "yes_or_no",
+]
 
 LOG: Final = logging.getLogger("graphloop")
 
+Caller: TypeAlias = Callable[[object, object], object]
 T = TypeVar("T")
 
 UNREAD: Final[object] = object()
 """Stands for arguments that no parser has read, or that it has refused."""
 
 GRACE_S: Final = 2.0
-"""How long a tool may take to end once it is cancelled, before it is left behind."""
+"""How long a cancelled tool may take to end before it is left behind."""
 
 LEFT_BEHIND: Final[set[asyncio.Task[object]]] = set()
-"""What the event loop itself does not hold, and the garbage collector must not end half-way."""
+"""Tasks left behind: the event loop holds them weakly, and they must not be collected half-way."""
 
 
 class _Context(Protocol):
-    """The part of a `ToolContext` that is needed here."""
+    """The part of a `ToolContext` that an execution reads."""
 
     @property
     def aborted(self) -> Event: ...
@@ -43,13 +59,58 @@ class _Context(Protocol):
 
 
 class TooLate(TimeoutError):
-    """A function has been given up: another `TimeoutError` is its own."""
+    """A function was given up; any other `TimeoutError` is its own."""
+
+
+def caller(execute: Callable[..., object], parameters: Parameters, place: str) -> Caller:
+    """Return how to call `execute`, decided once instead of at each call.
+
+    Raises:
+        ToolDefinitionError: `execute` takes neither the arguments nor the arguments and a context,
+            or is a generator.
+    """
+    refuse_generator(execute, place)
+    if parameters.keywords and parameters.context:
+        given = parameters.context
+        return lambda value, context: execute(**_keywords(value), **{given: context})
+    if parameters.keywords:
+        return lambda value, _: execute(**_keywords(value))
+    if accepts(execute, 2):
+        return execute
+    if accepts(execute, 1):
+        return lambda value, _: execute(value)
+    raise ToolDefinitionError(
+        f"{place}: execute: expected the arguments as one parameter and perhaps the context as a "
+        f"second, found {execute!r}. Fix: give it one or two positional parameters."
+    )
+
+
+def _keywords(value: object) -> dict[str, object]:
+    return cast("dict[str, object]", value)  # `Parameters.keywords` promises it.
+
+
+async def awaited(answer: object) -> object:
+    """Return the answer of a user's function, plain or asynchronous."""
+    return await cast("Awaitable[object]", answer) if inspect.isawaitable(answer) else answer
+
+
+def yes_or_no(answer: object) -> bool:
+    """Return the answer of a predicate: only True is a yes, and only False a no.
+
+    Raises:
+        ConfigError: it is anything else; a forgotten `return` must not pass for a no.
+    """
+    if answer is True or answer is False:
+        return answer
+    raise ConfigError(
+        f"expected True or False, found {answer!r:.80}. Fix: return one of them on every path."
+    )
 
 
 async def execute_call(
     name: str, call: Caller, policy: ToolPolicy, value: object, context: _Context
 ) -> ToolOutcome:
-    """Run one call of the tool `name` and return its outcome, or that it took too long."""
+    """Run a call of the tool `name`; return its outcome, or that it took too long."""
     try:
         return await within(policy.timeout_s, _outcome(call, policy, value, context), name)
     except TooLate:
@@ -61,7 +122,7 @@ async def execute_call(
 
 
 def raised(name: str, error: Exception) -> ToolOutcome:
-    """Return what the model reads of an exception; the log keeps its traceback, at level INFO."""
+    """Return the outcome of an exception; the log keeps its traceback, at level INFO."""
     LOG.info("tool %r raised", name, exc_info=error)
     return ToolOutcome(error_text(error), "error")
 
@@ -69,7 +130,7 @@ def raised(name: str, error: Exception) -> ToolOutcome:
 async def look_up(
     reconcile: Reconcile, policy: ToolPolicy, value: object, context: _Context
 ) -> object:
-    """Return what `reconcile` says of a call, within the tool's own time limit.
+    """Return the answer of `reconcile` about a call, within the tool's own time limit.
 
     Raises:
         TimeoutError: it took longer.
@@ -80,13 +141,13 @@ async def look_up(
 
 
 def leave(tasks: Iterable[asyncio.Task[T]]) -> None:
-    """Leave tasks behind that have not ended within their grace, with a warning for each."""
+    """Leave tasks behind that outlived their grace period, with a warning for each."""
     for task in tasks:
         LEFT_BEHIND.add(task)
         task.add_done_callback(_forget)
         LOG.warning(
             "%s: expected to end within %g s of being cancelled, found it running. It is left "
-            "behind, and nothing that it answers is heard. Fix: let it raise CancelledError.",
+            "behind, and its answer is ignored. Fix: let it raise CancelledError.",
             task.get_name(),
             GRACE_S,
         )
@@ -95,11 +156,11 @@ def leave(tasks: Iterable[asyncio.Task[T]]) -> None:
 def _forget(task: asyncio.Task[T]) -> None:
     LEFT_BEHIND.discard(task)
     if not task.cancelled():
-        task.exception()  # Else asyncio would tell that nobody has asked.
+        task.exception()  # Else asyncio would log an exception that was never retrieved.
 
 
 async def within(timeout_s: float | None, work: Coroutine[object, object, T], name: str) -> T:
-    """Await work for the time that there is, in a task of its own that can be left behind.
+    """Await work within its time limit, in a task of its own that can be left behind.
 
     Raises:
         TooLate: it took longer.
@@ -112,7 +173,7 @@ async def within(timeout_s: float | None, work: Coroutine[object, object, T], na
     except asyncio.CancelledError:
         await _give_up(task)
         if not task.done() or task.cancelled():
-            raise  # Else it has kept the cancellation to itself, and answers all the same.
+            raise  # Else the work has swallowed the cancellation, and its answer counts.
     else:
         if not task.done():
             await _give_up(task)
@@ -142,7 +203,7 @@ async def _called(call: Caller, value: object, context: _Context, *, in_thread: 
         try:
             result = await asyncio.to_thread(_in_thread, call, value, context)
         except asyncio.CancelledError:
-            context.aborted.set()  # The thread runs on, and may ask.
+            context.aborted.set()  # The thread runs on, and may look at it.
             raise
     else:
         result = call(value, context)

@@ -1,9 +1,8 @@
-"""What the model reads of a call: the result, the error, or why its arguments were refused.
+"""Outcomes: the result, the error, or the refusal of arguments, as the model reads it.
 
-Nothing here raises: whatever a tool returns or throws, the call gets an answer. Text is cut to a
+Nothing here raises: every returned value and every exception becomes an answer. Text is cut to a
 limit, and made encodable as UTF-8, because it ends up in a request body and in a journal. A
-refusal names every finding with its path and ends with what to do: it is the model's only way to
-do better.
+refusal lists each finding with its path and ends with the fix: the model has no other help.
 """
 
 from __future__ import annotations
@@ -42,18 +41,18 @@ Content: TypeAlias = str | tuple[UserPart, ...]
 
 
 class ToolOutcome(Struct, frozen=True, gc=False):
-    """How one execution ended: what the model reads, and whether it went well."""
+    """How an execution ended: the content that the model reads, and its status."""
 
     content: Content
     status: ResultStatus
 
 
 class ArgumentsRejected(ValueError):
-    """Arguments do not fit; the message names what is wrong with them."""
+    """Arguments do not fit; the message lists the findings."""
 
 
 def unknown_outcome(name: str) -> ToolOutcome:
-    """Return what the model reads of a call that may have happened (DURABLE §6.4)."""
+    """Return the outcome of a call that may have happened (DURABLE §6.4)."""
     return ToolOutcome(
         f"The process stopped while tool {name!r} was running this call. Whether the call took "
         "effect is not known. Check before calling the tool again.",
@@ -62,12 +61,12 @@ def unknown_outcome(name: str) -> ToolOutcome:
 
 
 def result_content(value: object, chars_max: int) -> Content:
-    """Return what a tool returned as text (JSON unless it is text already) or as parts.
+    """Return the result of a tool as text (JSON unless it is text already) or as parts.
 
     Text beyond `chars_max` characters, over all parts together, is cut and marked.
     """
     if isinstance(value, str):
-        # A subclass (an enum member, say) would not survive the journal as what it is.
+        # A journal would not give back a subclass, such as an enum member.
         return shorten(str.__str__(value), chars_max)
     parts = _parts(value)
     return _shorten_parts(parts, chars_max) if parts else shorten(_json_text(value), chars_max)
@@ -76,7 +75,7 @@ def result_content(value: object, chars_max: int) -> Content:
 def error_text(error: Exception) -> str:
     """Return `"<Type>: <message>"`, or the bare message of a `ToolError`.
 
-    Only the message is told: no traceback, no cause, no notes, for they may hold secrets.
+    The model reads the message only: a traceback, a cause or a note may hold secrets.
     """
     name = type(error).__name__
     message = _safely(str, error)
@@ -86,7 +85,7 @@ def error_text(error: Exception) -> str:
 
 
 def rejection(tool: str, arguments: str, error: Exception) -> str:
-    """Return what the model is told about arguments whose parsing raised `error`."""
+    """Return the message for the model about arguments whose parsing raised `error`."""
     issue = f"Invalid arguments for tool {tool!r}: {_issue(arguments, error)}"
     remedy = "Correct the arguments and call the tool again."
     room = ERROR_CHARS_MAX - 2 * len(remedy) - len(tool)
@@ -95,13 +94,13 @@ def rejection(tool: str, arguments: str, error: Exception) -> str:
 
 def join_issues(issues: Sequence[tuple[str, str]]) -> str:
     """Return `(path, message)` findings as one line, at most `ISSUES_MAX` of them."""
-    told = [
+    listed = [
         shorten(f"{path}: {message}" if path else message, ISSUE_CHARS_MAX)
         for path, message in issues[:ISSUES_MAX]
     ]
     if len(issues) > ISSUES_MAX:
-        told.append(f"and {len(issues) - ISSUES_MAX} more")
-    return "; ".join(told)
+        listed.append(f"and {len(issues) - ISSUES_MAX} more")
+    return "; ".join(listed)
 
 
 def not_json(arguments: str, reason: str) -> str:
@@ -125,8 +124,8 @@ def _parts(value: object) -> tuple[UserPart, ...]:
         return (value,)
     if not isinstance(value, list | tuple):
         return ()
-    items = cast("Sequence[object]", value)  # isinstance cannot tell what a list holds.
-    parts = tuple(one for one in items if isinstance(one, TextPart | ImagePart | FilePart))
+    items = cast("Sequence[object]", value)  # isinstance cannot know the items of a list.
+    parts = tuple(item for item in items if isinstance(item, TextPart | ImagePart | FilePart))
     return parts if len(parts) == len(items) else ()
 
 
@@ -149,7 +148,7 @@ def _json_text(value: object) -> str:
 
 
 def _plain(value: object) -> object:
-    """Return what pydantic does not know: a struct's fields, or any other object's repr."""
+    """Return a struct's fields, or the repr of any other object unknown to pydantic."""
     return to_builtins(value) if isinstance(value, Struct) else _repr(value)
 
 
@@ -179,7 +178,7 @@ def _issue(arguments: str, error: Exception) -> str:
             found = _excerpt(arguments)
             return f'expected one JSON object, such as {{"name": "value"}}, found {found!r}'
         case _:
-            return join_issues([_told(one) for one in details])
+            return join_issues([_finding(detail) for detail in details])
 
 
 def _excerpt(text: str) -> str:
@@ -189,7 +188,7 @@ def _excerpt(text: str) -> str:
     return f"{text[:half]} … {text[-half:]}"
 
 
-def _told(detail: ErrorDetails) -> tuple[str, str]:
+def _finding(detail: ErrorDetails) -> tuple[str, str]:
     path = ".".join(str(step) for step in detail["loc"])
     if detail["type"] == "missing":
         return path, detail["msg"]

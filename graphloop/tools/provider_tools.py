@@ -1,9 +1,9 @@
 """Tools that a model's own server runs, in the middle of a reply (CONTRACT §3.1, §3.8).
 
-Such a tool is a definition that its wire sends as it is: no call of it reaches this process. The
-type strings and fields of Anthropic's are those of its API reference; each has dated versions, of
-which the first, the default here, is taken by every model that has the tool at all. Use
-`provider_tool` for what is not listed.
+Such a tool is a definition that its wire sends as it is: no call of it reaches this process.
+Anthropic's tools have the type strings and fields of its API reference. Each has dated versions;
+the first, the default here, works with every model that has the tool at all. Use `provider_tool`
+for any other tool.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ __all__ = [
     "anthropic_web_search",
     "provider_tool",
 ]
-
 
 SearchVersion: TypeAlias = Literal["20250305", "20260209", "20260318"]
 FetchVersion: TypeAlias = Literal["20250910", "20260209", "20260309", "20260318"]
@@ -52,12 +51,7 @@ def provider_tool(definition: Mapping[str, object]) -> AnyTool:
             f"provider_tool: expected a definition with a 'type' and a 'name', found "
             f"{definition!r}. Fix: copy it from the provider's page."
         )
-    return Tool(
-        name=name,
-        parameters=_Nothing,
-        kind="provider",
-        definition=definition,
-    )
+    return Tool(name=name, parameters=_Nothing, kind="provider", definition=definition)
 
 
 def anthropic_web_search(
@@ -74,11 +68,11 @@ def anthropic_web_search(
         max_uses: how many searches one model call may make; None for the server's own limit.
         allowed_domains: search nowhere else, as "example.com" or "example.com/docs".
         blocked_domains: search everywhere but there; not together with `allowed_domains`.
-        user_location: prefer what is near to there.
-        version: of the tool; later ones filter what they found, by code, on later models only.
+        user_location: prefer results near to it.
+        version: of the tool; later versions filter their results by code, on later models only.
 
     Raises:
-        ToolDefinitionError: an option cannot work; says which and why.
+        ToolDefinitionError: an option cannot work; the message names it.
     """
     place = "anthropic_web_search"
     return _tool(
@@ -110,15 +104,15 @@ def anthropic_web_fetch(
         blocked_domains: read everywhere but there; not together with `allowed_domains`.
         citations: whether the model says where in a page it found something.
         max_content_tokens: roughly, where the text of a page is cut.
-        version: of the tool; later ones filter what they read, by code, on later models only.
+        version: of the tool; later versions filter pages by code, on later models only.
 
     Raises:
-        ToolDefinitionError: an option cannot work; says which and why.
+        ToolDefinitionError: an option cannot work; the message names it.
     """
     place = "anthropic_web_fetch"
     if citations not in (True, False):
         raise ToolDefinitionError(
-            f"{place}: citations must be True or False, found {citations!r}. Fix: say True to "
+            f"{place}: citations: expected True or False, found {citations!r}. Fix: say True to "
             "have them."
         )
     return _tool(
@@ -135,10 +129,10 @@ def anthropic_web_fetch(
 
 
 def anthropic_code_execution(*, version: CodeVersion = "20250825") -> AnyTool:
-    """Return Anthropic's code execution: shell commands and files, in a sandbox of theirs.
+    """Return Anthropic's code execution: shell commands and files, in the server's own sandbox.
 
     Args:
-        version: of the tool; later ones keep a Python session alive, on later models only.
+        version: of the tool; later versions keep a Python session alive, on later models only.
 
     Raises:
         ToolDefinitionError: there is no such version.
@@ -147,7 +141,7 @@ def anthropic_code_execution(*, version: CodeVersion = "20250825") -> AnyTool:
 
 
 class _Nothing(BaseModel):
-    """The parameters of a tool whose parameters only its server knows."""
+    """The empty parameters of a tool: only its server knows the real ones."""
 
 
 def _tool(
@@ -155,7 +149,7 @@ def _tool(
 ) -> AnyTool:
     if version not in versions:
         raise ToolDefinitionError(
-            f"anthropic_{name}: version must be one of {', '.join(map(repr, versions))}, "
+            f"anthropic_{name}: version: expected one of {', '.join(map(repr, versions))}, "
             f"found {version!r}. Fix: choose one, or use provider_tool(…) for another."
         )
     given = {option: value for option, value in options.items() if value is not None}
@@ -166,8 +160,8 @@ def _count(place: str, value: int | None) -> int | None:
     if value is None or (is_whole(value) and value >= 1):
         return value
     raise ToolDefinitionError(
-        f"{place} must be at least 1, a whole number, found {value!r}. Fix: raise it, or leave it "
-        "out."
+        f"{place}: expected a whole number of at least 1, found {value!r}. Fix: raise it, or leave "
+        "it out."
     )
 
 
@@ -176,8 +170,8 @@ def _domains(
 ) -> dict[str, object]:
     if allowed is not None and blocked is not None:
         raise ToolDefinitionError(
-            f"{place}: expected allowed_domains or blocked_domains, found both. Fix: keep one: "
-            "where only some are allowed, all others are blocked."
+            f"{place}: expected allowed_domains or blocked_domains, found both. Fix: drop one; "
+            "an allowed list blocks every other domain."
         )
     return {
         "allowed_domains": _addresses(f"{place}: allowed_domains", allowed),
@@ -190,13 +184,13 @@ def _addresses(place: str, given: Sequence[str] | None) -> list[str] | None:
         return None
     if isinstance(given, str) or not given:
         raise ToolDefinitionError(
-            f"{place} must be a list of at least one domain, found {given!r}. "
+            f"{place}: expected a list of at least one domain, found {given!r}. "
             'Fix: write ["example.com"], or leave it out.'
         )
-    for one in given:
-        if not _is_domain(one):
+    for domain in given:
+        if not _is_domain(domain):
             raise ToolDefinitionError(
-                f"{place}: expected a domain without scheme, found {one!r}. "
+                f"{place}: expected a domain without scheme, found {domain!r}. "
                 'Fix: write it as "example.com" or "example.com/docs".'
             )
     return list(given)
@@ -214,7 +208,7 @@ def _location(place: str, given: UserLocation | None) -> dict[str, object] | Non
     if unknown or not given:
         found = f"{unknown[0]!r}.{nearest(unknown[0], known)}" if unknown else "nothing."
         raise ToolDefinitionError(
-            f"{place}: user_location takes {', '.join(known)}, found {found} Fix: say at least one "
-            "of these."
+            f"{place}: user_location: expected some of {', '.join(known)}, found {found} "
+            "Fix: give at least one of these."
         )
     return {"type": "approximate", **given}

@@ -1,14 +1,16 @@
-"""Parameters that are given as JSON Schema itself, checked by the jsonschema library.
+r"""Parameters that are given as JSON Schema itself, checked by the jsonschema library.
 
-Apart from `schemas`, because jsonschema takes long to import and most tools never need it:
-`schemas` imports this module when the first such tool is made. Nothing is ever fetched: a schema
-that refers to another document is refused.
+A module of its own, because jsonschema takes long to import: `schema` imports this module for the
+first tool that needs it. Nothing is fetched: a schema that refers to another document is refused.
+Patterns are JavaScript's: they are searched for, not matched from the start. Python's `re` reads
+nearly all of them; the rest (`\p{L}`, `(?<name>…)`) goes to the engine that pydantic brings along.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import TypeAlias, cast
 
 from jsonschema import Draft202012Validator, FormatChecker, ValidationError
@@ -18,7 +20,7 @@ from jsonschema.validators import (
     validator_for,
 )
 from pydantic import TypeAdapter
-from pydantic_core import from_json, to_json
+from pydantic_core import SchemaError, SchemaValidator, core_schema, from_json, to_json
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import (
     EMPTY_REGISTRY,
@@ -30,10 +32,9 @@ from referencing.jsonschema import (
 
 from ..errors import ToolDefinitionError
 from .outcome import ArgumentsRejected, join_issues
-from .parameters import JsonSchema, Parameters, arguments_parser, schema_text
-from .patterns import is_pattern, matches
+from .schema import JsonSchema, Parameters, arguments_parser, schema_text
 
-__all__ = ["raw_parameters"]
+__all__ = ["is_pattern", "matches", "raw_parameters"]
 
 Extend: TypeAlias = Callable[[type[Validator], Mapping[str, object]], type[Validator]]
 
@@ -45,7 +46,7 @@ def raw_parameters(schema: Mapping[str, object], place: str) -> Parameters:
 
     Raises:
         ToolDefinitionError: the schema is not JSON, not valid in its draft, not of an object, or
-            refers to something it does not hold.
+            refers to a definition that it does not contain.
     """
     try:
         own = cast("JsonSchema", from_json(to_json(schema)))
@@ -68,14 +69,47 @@ def raw_parameters(schema: Mapping[str, object], place: str) -> Parameters:
     return Parameters(text, parse)
 
 
+def is_pattern(text: object) -> bool:
+    """Whether an engine can search for `text`; True for a value of another type.
+
+    A format is a rule for texts only (JSON Schema 2020-12 §7.1).
+    """
+    if not isinstance(text, str):
+        return True
+    try:
+        _searcher(text)
+    except SchemaError:
+        return False
+    return True
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Whether `pattern` is found in `text`.
+
+    Raises:
+        SchemaError: it is not a pattern.
+    """
+    return _searcher(pattern)(text)
+
+
+@lru_cache(maxsize=512)
+def _searcher(pattern: str) -> Callable[[str], bool]:
+    try:
+        search = re.compile(pattern).search
+    except (re.error, RecursionError, OverflowError):
+        described = core_schema.str_schema(pattern=pattern, regex_engine="rust-regex", strict=True)
+        return SchemaValidator(described).isinstance_python
+    return lambda text: search(text) is not None
+
+
 def _validator(schema: JsonSchema, place: str) -> Validator:
     checked = cast("Schema", schema)
     try:
         specification = specification_with(str(schema.get("$schema", DRAFT202012_ID)))
     except UnknownDialect as error:
         raise ToolDefinitionError(
-            f"{place}: the schema's '$schema' names no known draft: {error.uri!r}. "
-            "Fix: leave it out (2020-12 is meant then), or name a published draft."
+            f"{place}: '$schema': expected a published draft, found {error.uri!r}. "
+            "Fix: leave it out for 2020-12, or name a published draft."
         ) from error
     draft = validator_for(checked, default=Draft202012Validator)
     grammar = draft(draft.META_SCHEMA, format_checker=_formats(draft))
@@ -83,15 +117,15 @@ def _validator(schema: JsonSchema, place: str) -> Validator:
     if wrong is not None:
         raise ToolDefinitionError(
             f"{place}: the parameters are not a valid JSON Schema, "
-            f"at {_path(wrong.absolute_path) or 'the top'}: {wrong.message}. Fix: mend it there."
+            f"at {_path(wrong.absolute_path) or 'the top'}: {wrong.message}. Fix: correct it there."
         )
     resource = specification.create_resource(checked)
     _check_property_patterns(resource, place)
     lost = sorted(set(_lost_references(resource)))
     if lost:
         raise ToolDefinitionError(
-            f"{place}: the schema refers to what it does not hold: {', '.join(lost)}. "
-            "Fix: put it under '$defs'; nothing is fetched."
+            f"{place}: '$ref': expected definitions in the schema itself, "
+            f"found references to {', '.join(lost)}. Fix: put them under '$defs'."
         )
     extended = cast("Extend", extend)(draft, {"pattern": _pattern})
     # At a reference to a schema that names its draft, jsonschema forgets what extends that draft.
@@ -100,7 +134,7 @@ def _validator(schema: JsonSchema, place: str) -> Validator:
 
 
 def _formats(draft: type[Validator]) -> FormatChecker:
-    """Return the formats of a draft, but with all patterns that can be searched for."""
+    """Return the formats of a draft, with `is_pattern` as its rule for patterns."""
     formats = FormatChecker(())
     formats.checkers = {**draft.FORMAT_CHECKER.checkers, "regex": (is_pattern, ())}
     return formats
@@ -126,8 +160,8 @@ def _check_property_patterns(root: SchemaResource, place: str) -> None:
                 re.compile(pattern)
             except re.error as error:
                 raise ToolDefinitionError(
-                    f"{place}: the schema's patternProperties has {pattern!r}, which cannot be "
-                    f"searched for: {error}. Fix: write it with character ranges."
+                    f"{place}: patternProperties: expected patterns that Python can read, found "
+                    f"{pattern!r}: {error}. Fix: write it with character ranges."
                 ) from error
 
 
@@ -147,7 +181,7 @@ def _subresources(root: SchemaResource) -> Iterator[tuple[Callable[[str], object
     while pending:
         resolver, resource = pending.pop()
         yield resolver.lookup, resource
-        pending.extend((resolver.in_subresource(one), one) for one in resource.subresources())
+        pending.extend((resolver.in_subresource(part), part) for part in resource.subresources())
 
 
 def _path(steps: Iterable[str | int]) -> str:

@@ -1,17 +1,15 @@
-"""Tools: functions a model can call, checked before they run and answered whatever happens.
+"""Tools: functions a model can call, checked before they run, with an outcome for every call.
 
-A `Tool` is a name, a description, parameters and, unless somebody else runs it, an executor
-(CONTRACT §3.1). `validate` tells what the model did wrong; `holds` whether a function of the user's
-is true of a call; `run` executes one; `reconciled` tells what became of one whose process stopped.
-They answer for every `Exception`; only cancellation and the interpreter's own exits pass through.
-A `Toolbox` holds the tools of one run, by name.
+A `Tool` is a name, a description, parameters and, if this process runs it, an executor
+(CONTRACT §3.1). `validate` returns the message for a model about wrong arguments; `run` executes a
+call; `reconciled` looks up a call whose process stopped. They answer for every `Exception`; only
+cancellation and the interpreter's own exits pass through.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from hashlib import sha256
 from threading import Event
 from typing import Final, Generic, Literal, TypeAlias, Unpack, cast, final, overload
@@ -22,16 +20,24 @@ from typing_extensions import ParamSpec, TypeVar
 
 from ..errors import ToolDefinitionError
 from ..values import Message, ToolKind, ToolSpec, evolve
-from .callables import awaited, caller, yes_or_no
-from .execution import UNREAD, execute_call, look_up, raised
-from .kinds import definition_text, kind_of
-from .names import check_name
-from .options import Approval, ToolOptions, ToolPolicy, reject_unknown, tool_policy_of
+from .execution import UNREAD, awaited, caller, execute_call, look_up, raised, yes_or_no
+from .options import (
+    NOT_DONE,
+    REPEATABLE,
+    Approval,
+    EffectPolicy,
+    Found,
+    ToolOptions,
+    ToolPolicy,
+    check_name,
+    definition_text,
+    kind_of,
+    reject_unknown,
+    tool_policy_of,
+)
 from .outcome import ToolOutcome, rejection, result_content
-from .parameters import Parameters
-from .repeats import NOT_DONE, REPEATABLE, EffectPolicy, Found
-from .schemas import parameters_of
-from .signatures import function_parameters
+from .schema import Parameters, parameters_of
+from .signature import function_parameters
 
 __all__ = [
     "UNREAD",
@@ -41,7 +47,6 @@ __all__ = [
     "ToolContext",
     "ToolOptions",
     "ToolOutcome",
-    "Toolbox",
     "tool",
 ]
 
@@ -51,15 +56,15 @@ Q = ParamSpec("Q")
 T = TypeVar("T")
 
 NEVER: Final = Event()
-"""The `aborted` of calls that are cancelled when they are given up."""
+"""The `aborted` of calls without a thread: the driver cancels those."""
 
 
 class ToolContext(Struct, frozen=True):
-    """What a tool may know of the call it serves; a parameter of this type receives it.
+    """The call that a tool serves; a parameter of this type receives it.
 
     `key` is graphloop's own key of the call, unique in its run; `call_id` the provider's id, which
     may repeat; `messages` the conversation up to this turn's calls; `path` the keys of the calls,
-    outermost first, that started the agents above this run (CONTRACT §3.4). A tool with
+    outermost first, that started the parent agents of this run (CONTRACT §3.4). A tool with
     `thread=True`, which cannot be cancelled, finds `aborted` set once its call is given up.
     """
 
@@ -77,20 +82,20 @@ class ToolContext(Struct, frozen=True):
 
     @property
     def idempotency_key(self) -> str:
-        """The same for each attempt at this call, and for no other: for services that ask."""
+        """A key that each attempt at this call shares with no other call."""
         return sha256(f"{self.run_id}\0{self.key}".encode()).digest()[:16].hex()
 
 
 @final
 class Tool(Generic[P, R_co]):
-    """One tool; immutable. Without `execute` it is a client tool: others answer its calls.
+    """One tool; immutable. Without `execute` it is a client tool: the caller answers its calls.
 
     `parameters` is a pydantic model class (`execute` gets an instance of it) or a JSON Schema
     (`execute` gets a dict). If `execute` takes a second parameter, it gets the `ToolContext`.
     A tool can be called like its executor, which neither checks nor catches anything.
 
-    A `kind` is for what is neither: an `agent` is run as a child by the driver, a `provider` tool
-    by the model's server, by its `definition` and under the name that stands there.
+    A `kind` is for other tools: the driver runs an `agent` as a child; the model's server runs a
+    `provider` tool, by its `definition` and under the name in it.
 
     Raises:
         ToolDefinitionError: the name, the parameters or an option cannot work.
@@ -114,7 +119,7 @@ class Tool(Generic[P, R_co]):
         check_name(name)
         if not isinstance(description, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ToolDefinitionError(
-                f"{place}: description must be a string, found {description!r}. Fix: quote it."
+                f"{place}: description: expected a string, found {description!r}. Fix: quote it."
             )
         own_kind = kind_of(kind, execute, place)
         self._options = options
@@ -157,12 +162,12 @@ class Tool(Generic[P, R_co]):
 
     @property
     def needs_approval(self) -> Approval:
-        """Whether calls need a human's consent: always, never, or as a predicate decides."""
+        """Whether a human approves calls: always, never, or as a predicate decides."""
         return self._policy.needs_approval
 
     @property
     def effect(self) -> EffectPolicy:
-        """What may be done about a call that a dead process had begun (DURABLE §6.4)."""
+        """Whether a call that a dead process started may run again (DURABLE §6.4)."""
         return self._policy.effect
 
     @property
@@ -172,7 +177,7 @@ class Tool(Generic[P, R_co]):
 
     @property
     def policy(self) -> ToolPolicy:
-        """How it is run: its options, with their defaults."""
+        """Its options, with their defaults."""
         return self._policy
 
     def renamed(self, name: str) -> Tool[P, R_co]:
@@ -196,7 +201,7 @@ class Tool(Generic[P, R_co]):
         return self.read(arguments)[1]
 
     def read(self, arguments: str) -> tuple[object, str | None]:
-        """Return what these arguments come to, and what `validate` says of them."""
+        """Return the parsed arguments, and the answer of `validate` about them."""
         try:
             return self._parameters.parse(arguments), None
         except Exception as error:  # noqa: BLE001 - validators are user code: the boundary.
@@ -205,19 +210,20 @@ class Tool(Generic[P, R_co]):
     async def holds(
         self, condition: Callable[..., object], arguments: str, context: ToolContext
     ) -> bool:
-        """Whether a function of (arguments, context) is true of this call.
+        """Whether a user's function of (arguments, context) is true of this call.
 
         Raises:
-            Exception: what the function raises, or reading the arguments.
-            ConfigError: it answers neither True nor False.
+            Exception: the function, or the parser of the arguments, raised it.
+            ConfigError: the function answers neither True nor False.
         """
         return yes_or_no(await awaited(condition(self._parameters.parse(arguments), context)))
 
     async def run(self, arguments: str, context: ToolContext, read: object = UNREAD) -> ToolOutcome:
-        """Execute a call, with what `read` made of its arguments; never raises an `Exception`.
+        """Execute a call, with its arguments as `read` parsed them; never raises an `Exception`.
 
-        A plain function blocks the event loop unless the tool has `thread=True`. What cannot be
-        stopped, a thread or what keeps its cancellation to itself, runs on unheard.
+        A plain function blocks the event loop unless the tool has `thread=True`. A thread, or a
+        function that swallows its cancellation, cannot be stopped: it runs on, and its answer is
+        ignored.
         """
         if read is UNREAD:
             read, problem = self.read(arguments)
@@ -239,9 +245,9 @@ class Tool(Generic[P, R_co]):
     async def reconciled(
         self, arguments: str, context: ToolContext
     ) -> ToolOutcome | Literal["not_done", "unknown"]:
-        """Tell what became of a call that had begun when its process stopped (DURABLE §6.4).
+        """Return the fate of a call that started before its process stopped (DURABLE §6.4).
 
-        Returns the outcome if the call took effect, "not_done" if it may run (again), else
+        That is its outcome if the call took effect, "not_done" if it may run (again), else
         "unknown". Fails closed: a lookup that raises, is too slow (`timeout_s`) or answers anything
         but `Found` and `NOT_DONE` leaves the call unknown.
         """
@@ -257,7 +263,7 @@ class Tool(Generic[P, R_co]):
             return "unknown"
         if isinstance(answer, Found):
             return ToolOutcome(result_content(answer.result, policy.result_chars_max), "ok")
-        # By identity: whatever else a lookup returns may call itself equal to anything.
+        # By identity: a lookup may return an object that calls itself equal to everything.
         return "not_done" if answer is NOT_DONE else "unknown"
 
 
@@ -310,88 +316,3 @@ def tool(
 
 
 AnyTool: TypeAlias = Tool[..., object]
-
-
-@final
-class Toolbox:
-    """The tools of one run, by name. Functions become tools; a mapping's keys rename its tools.
-
-    Raises:
-        ToolDefinitionError: two tools share a name (all such names are told), or something is
-            neither a tool nor a function.
-    """
-
-    __slots__ = ("_added", "_specs", "_tools")
-
-    # Two signatures, because mypy cannot infer a dictionary of tools against a union with Iterable.
-    @overload
-    def __init__(self, tools: Mapping[str, Callable[..., object]]) -> None: ...
-    @overload
-    def __init__(self, tools: Iterable[Callable[..., object]] = ()) -> None: ...
-    def __init__(self, tools: object = ()) -> None:
-        """Wrap, rename and index the tools."""
-        every = _tools_of(tools)
-        counts = Counter(one.name for one in every)
-        twice = [repr(name) for name, count in counts.items() if count > 1]
-        if twice:
-            raise ToolDefinitionError(
-                f"tools: names must be unique, found more than one tool named {', '.join(twice)}. "
-                "Fix: rename them with a mapping, {'name': tool}."
-            )
-        self._tools = {one.name: one for one in every}
-        self._specs = tuple(one.spec for one in every)
-        self._added: dict[str, AnyTool] = {}
-
-    @property
-    def specs(self) -> tuple[ToolSpec, ...]:
-        """The tools as a model sees them, in the order they were given."""
-        return self._specs
-
-    def get(self, name: str) -> AnyTool | None:
-        """Return the tool of this name, or None."""
-        return self._tools.get(name)
-
-    @property
-    def added(self) -> tuple[AnyTool, ...]:
-        """The tools that were taken in later."""
-        return tuple(self._added.values())
-
-    def copy(self) -> Toolbox:
-        """Return a toolbox with the same tools, which can grow by itself."""
-        same = Toolbox()
-        same._tools, same._specs = dict(self._tools), self._specs
-        return same
-
-    def add(self, tools: Iterable[Callable[..., object]]) -> tuple[AnyTool, ...]:
-        """Take in tools and return them; one that has the name of another takes its place.
-
-        Raises:
-            ToolDefinitionError: as when a toolbox is made; nothing is taken in.
-        """
-        new = Toolbox(tools)
-        self._tools |= new._tools
-        self._added |= new._tools
-        self._specs = tuple([one.spec for one in self._tools.values()])
-        return tuple(new._tools.values())
-
-
-def _tools_of(given: object) -> list[AnyTool]:
-    if isinstance(given, Mapping):
-        named = cast("Mapping[str, object]", given)
-        return [_tool_of(one, name) for name, one in named.items()]
-    if isinstance(given, Iterable):
-        return [_tool_of(one) for one in cast("Iterable[object]", given)]
-    raise ToolDefinitionError(
-        f"tools: expected an iterable or a mapping of tools, found {given!r}. "
-        "Fix: put it in a list."
-    )
-
-
-def _tool_of(given: object, name: str | None = None) -> AnyTool:
-    if isinstance(given, Tool):
-        known = cast("AnyTool", given)  # isinstance cannot tell the type parameters.
-        return known if name is None else known.renamed(name)
-    if callable(given):
-        return tool(given, name=name)
-    fix = ".as_tool(…) makes a tool of it" if hasattr(given, "as_tool") else "use @tool or Tool(…)"
-    raise ToolDefinitionError(f"tools: expected tools and functions, found {given!r}. Fix: {fix}.")

@@ -33,7 +33,7 @@ from ..nodes.gate import Gate
 from ..outcomes import Outcome
 from ..policy.policy import Condition, Policy
 from ..rules import Rules
-from ..tools.names import legal_name
+from ..tools.options import legal_name
 from .document import Document, document_of
 from .reader import read_path, read_text
 from .registration import RegisteredNames, Registry, registry

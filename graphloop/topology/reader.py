@@ -19,7 +19,7 @@ from ..outcomes import Outcome, outcome_name
 from ..rules import Rules
 from ..rules.names import Vocabulary as Words
 from ..table_source import TableSource
-from ..tools.names import legal_name
+from ..tools.options import legal_name
 from .compose import compose, is_json
 from .diagnostics import Diagnostics, ParseError
 from .document import AgentEntry, Document

@@ -24,7 +24,7 @@ from graphloop.spending import Budget
 from graphloop.step import Step
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
-from graphloop.tools.schemas import parameters_of
+from graphloop.tools.schema import parameters_of
 from graphloop.values import FinishReason, OpaquePart, Reply
 from tests.agents import ticking
 from tests.sizes import sized

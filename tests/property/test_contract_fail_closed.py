@@ -21,7 +21,7 @@ from graphloop.policy.approvals import Approval, Capability, claimed, digest, is
 from graphloop.policy.policy import Policy
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
-from graphloop.tools.schemas import parameters_of
+from graphloop.tools.schema import parameters_of
 from graphloop.values import evolve
 from tests.sizes import sized
 from tests.strategies import call, reply, wrong

@@ -19,7 +19,7 @@ from graphloop.events import Event
 from graphloop.providers.script import Entry
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
-from graphloop.tools.schemas import parameters_of
+from graphloop.tools.schema import parameters_of
 from graphloop.values import Reply
 from tests.agents import CLIENT, any_read, drain, write
 from tests.sizes import sized

@@ -26,7 +26,7 @@ from graphloop.providers.timeouts import Timeouts
 from graphloop.rules import never as never_in_a_run
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
-from graphloop.tools.schemas import parameters_of
+from graphloop.tools.schema import parameters_of
 from graphloop.values import Usage, UserMessage, evolve
 from tests.agents import any_read, write
 from tests.strategies import call, reply, wrong

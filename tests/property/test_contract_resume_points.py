@@ -20,7 +20,7 @@ from graphloop.replay import replay, replay_steps
 from graphloop.run import Run
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
-from graphloop.tools.repeats import EffectPolicy
+from graphloop.tools.options import EffectPolicy
 from graphloop.values import Reply, ToolResult, evolve
 from tests.agents import CLIENT, any_read
 from tests.mortal_store import Died, Fate, MortalStore

@@ -18,7 +18,7 @@ from graphloop import Agent, Compaction, Tool
 from graphloop.providers.base import StreamItem, TextDelta, UsageSoFar
 from graphloop.replay import replay
 from graphloop.stores.memory import MemoryStore
-from graphloop.tools.schemas import parameters_of
+from graphloop.tools.schema import parameters_of
 from graphloop.values import FinishReason, ModelRequest, Reply, Usage, evolve
 from tests.agents import any_read
 from tests.sizes import sized

@@ -32,8 +32,8 @@ from graphloop.replay import replay, replay_steps
 from graphloop.run import Run, Spent
 from graphloop.stores.memory import MemoryStore
 from graphloop.stores.sqlite import SqliteStore
-from graphloop.tools.repeats import EffectPolicy
-from graphloop.tools.schemas import parameters_of
+from graphloop.tools.options import EffectPolicy
+from graphloop.tools.schema import parameters_of
 from graphloop.values import ToolResult, UserMessage
 from tests.mortal_store import Died, Fate, MortalSqliteStore, MortalStore
 from tests.planned_model import PlannedModel

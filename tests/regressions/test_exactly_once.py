@@ -12,7 +12,7 @@ from graphloop.errors import StoreError
 from graphloop.events import Event, ToolReturned
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
-from graphloop.tools.repeats import EffectPolicy, NotFound, Reconcile
+from graphloop.tools.options import EffectPolicy, NotFound, Reconcile
 from tests.regressions.worlds import NUMBER, call, calls, counting, paired, results_of
 
 

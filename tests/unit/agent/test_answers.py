@@ -13,7 +13,7 @@ from graphloop.events import Decided, Event, ToolReturned
 from graphloop.policy.approvals import issue
 from graphloop.run import Run, evolve
 from graphloop.tools.outcome import ToolOutcome
-from graphloop.tools.tool import Toolbox
+from graphloop.tools.toolbox import Toolbox
 from graphloop.values import TextPart, ToolCall
 from tests.strategies import call, fresh, wrong
 

@@ -34,7 +34,8 @@ from graphloop.providers.base import TextDelta
 from graphloop.providers.script import Entry
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
-from graphloop.tools.tool import AnyTool, Toolbox
+from graphloop.tools.tool import AnyTool
+from graphloop.tools.toolbox import Toolbox
 from graphloop.values import (
     AssistantMessage,
     FinishReason,

@@ -23,7 +23,7 @@ from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
 from graphloop.tools.outcome import ToolOutcome
-from graphloop.tools.tool import Toolbox
+from graphloop.tools.toolbox import Toolbox
 from graphloop.values import (
     AssistantMessage,
     ImagePart,

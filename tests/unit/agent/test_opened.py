@@ -11,7 +11,7 @@ from graphloop.errors import RunFailed
 from graphloop.events import Failure
 from graphloop.run import Ending, EndReason, Run, Spent, evolve
 from graphloop.stores.memory import MemoryStore
-from graphloop.tools.tool import Toolbox
+from graphloop.tools.toolbox import Toolbox
 from graphloop.turn import StepResult
 from graphloop.values import FinishReason
 from tests.runs import changed

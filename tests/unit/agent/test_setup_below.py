@@ -9,7 +9,7 @@ from graphloop.effects import StartRun
 from graphloop.events import Setup
 from graphloop.history import History
 from graphloop.stores.memory import MemoryStore
-from graphloop.tools.tool import Toolbox
+from graphloop.tools.toolbox import Toolbox
 from graphloop.values import evolve
 from tests.strategies import call, fresh, replied, reply
 

@@ -34,7 +34,7 @@ from graphloop.run import Ending, evolve
 from graphloop.stores.base import Ask, ReleaseStatus, Store
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
-from graphloop.tools.tool import Toolbox
+from graphloop.tools.toolbox import Toolbox
 from graphloop.turn import StepResult
 from graphloop.values import FinishReason, ModelRequest, Reply, UserMessage
 from tests.agents import drain, fold

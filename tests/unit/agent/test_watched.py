@@ -114,7 +114,9 @@ def test_the_rules_of_a_run_are_those_of_its_graph_and_of_its_options() -> None:
 @pytest.mark.parametrize("rules", ["never deploy", [Never("x")], Never("x"), [never("refund"), 3]])
 def test_what_is_no_rule_is_refused_with_what_it_should_be(rules: Rules) -> None:
     """Types can be ignored, and rules be taken for text."""
-    with pytest.raises(ConfigError, match="`rules` are temporal rules, joined by & or listed"):
+    with pytest.raises(
+        ConfigError, match="`rules`: expected temporal rules, joined by & or listed"
+    ):
         Agent(ScriptedModel(["x"]), tools=[refund], rules=rules)
 
 

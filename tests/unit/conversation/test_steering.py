@@ -1,4 +1,4 @@
-"""steering: the caller's say, and open calls, become part of a run; pairs stay complete."""
+"""Steering: a caller's changes, notes and open calls become part of a run; pairs stay complete."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from graphloop.conversation.steering import adopt_open_calls, apply_steering, hand_over, steered
+from graphloop.conversation.steering import (
+    add_notes,
+    adopt_open_calls,
+    apply_steering,
+    hand_over,
+    steered,
+    unanswered,
+)
 from graphloop.effects import AwaitCaller
 from graphloop.errors import IllegalEvent
 from graphloop.events import CallCheck, Setup, Steered
@@ -461,3 +468,35 @@ def test_calls_of_a_handed_in_conversation_run_before_the_model_is_asked() -> No
     assert_answered(tuple(run.messages))
     assert isinstance(TWO.calls[0], ToolCall)
     assert isinstance(run.messages, History)
+
+
+NOTE = UserMessage("listen", "node")
+
+
+def test_words_come_at_the_end_of_the_conversation() -> None:
+    """They are new, and somebody has said them."""
+    run = add_notes(fresh(), (NOTE, SystemMessage("be brief")))
+
+    assert (*QUESTION, NOTE, SystemMessage("be brief")) == tuple(run.messages)
+    assert (NOTE, SystemMessage("be brief")) == tuple(run.record.added)
+    assert fresh() == add_notes(fresh(), ())
+
+
+def test_words_wait_for_the_turn_in_hand() -> None:
+    """Its calls and their results come before them, together."""
+    run = add_notes(fresh(Turn(0, reply=reply(call("read")))), (NOTE,))
+
+    assert (QUESTION, (NOTE,)) == (tuple(run.messages), run.turn.notes)
+
+
+def test_a_conversation_with_open_calls_takes_no_words() -> None:
+    """The error says which calls, and where to lead the run before."""
+    asked = call("read")
+    open_run = fresh(messages=(*QUESTION, said(asked)))
+    whole = fresh(messages=(*QUESTION, said(asked), ToolResult("c0.0", asked.id, "read", "x")))
+
+    why = unanswered(open_run)
+
+    assert "calls without results ('read')" in why
+    assert "Gate, an Execute and an Append" in why
+    assert "" == unanswered(whole) == unanswered(fresh())

@@ -36,8 +36,8 @@ from graphloop.stores.base import Store
 from graphloop.stores.memory import MemoryStore
 from graphloop.stores.sqlite import SqliteStore
 from graphloop.testing import ScriptedModel
-from graphloop.tools.repeats import EffectPolicy, Reconcile, Reconciliation
-from graphloop.tools.tool import Toolbox
+from graphloop.tools.options import EffectPolicy, Reconcile, Reconciliation
+from graphloop.tools.toolbox import Toolbox
 from graphloop.values import ModelRequest, Reply, ToolResult, UserMessage
 from tests.agent_tree import Ledger, Plans, batch, tree
 from tests.mortal_store import Died as Killed

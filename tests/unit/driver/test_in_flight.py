@@ -23,7 +23,7 @@ from graphloop.providers.base import TextDelta
 from graphloop.run import Run
 from graphloop.step import Step
 from graphloop.stores.memory import MemoryStore
-from graphloop.tools.tool import Toolbox
+from graphloop.tools.toolbox import Toolbox
 from graphloop.turn import CallVerdict
 from graphloop.values import ModelRequest, evolve
 from tests.strategies import call, fresh, loop, replied, reply

@@ -28,7 +28,7 @@ from graphloop.providers.base import (
 from graphloop.spending import Spent
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
-from graphloop.tools.tool import Toolbox
+from graphloop.tools.toolbox import Toolbox
 from graphloop.values import ModelRequest, Reply, Usage, evolve
 from tests.strategies import call, reply
 

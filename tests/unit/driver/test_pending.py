@@ -13,7 +13,8 @@ from graphloop.nodes.approve import EDITED
 from graphloop.policy.approvals import Approval, issue, verify
 from graphloop.run import Run, evolve
 from graphloop.stores.base import Ask
-from graphloop.tools.tool import Toolbox, tool
+from graphloop.tools.tool import tool
+from graphloop.tools.toolbox import Toolbox
 from graphloop.values import ModelRequest
 from tests.runs import changed
 from tests.strategies import call, fresh

@@ -43,7 +43,7 @@ from graphloop.policy.approvals import issue
 from graphloop.run import Ending, EndReason, Run
 from graphloop.stores.memory import MemoryStore
 from graphloop.tools.outcome import ToolOutcome
-from graphloop.tools.tool import Toolbox
+from graphloop.tools.toolbox import Toolbox
 from graphloop.turn import CallVerdict
 from graphloop.values import ModelRequest, Reply, evolve
 from tests.strategies import call, fresh, replied, reply, wrong

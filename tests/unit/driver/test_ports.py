@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphloop.driver.ports import Ports, unpriced
 from graphloop.stores.memory import MemoryStore
-from graphloop.tools.tool import Toolbox
+from graphloop.tools.toolbox import Toolbox
 from tests.strategies import reply
 
 

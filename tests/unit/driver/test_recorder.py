@@ -30,7 +30,8 @@ from graphloop.run import Ending, EndReason, Run
 from graphloop.stores.base import Ask, ReleaseStatus, Store
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
-from graphloop.tools.tool import Tool, Toolbox
+from graphloop.tools.tool import Tool
+from graphloop.tools.toolbox import Toolbox
 from graphloop.values import UserMessage, evolve
 from tests.strategies import QUESTION, SETUP, call, fresh, loop, reply
 

@@ -17,7 +17,8 @@ from graphloop.tools.provider_tools import (
     anthropic_web_search,
     provider_tool,
 )
-from graphloop.tools.tool import AnyTool, Toolbox, ToolContext
+from graphloop.tools.tool import AnyTool, ToolContext
+from graphloop.tools.toolbox import Toolbox
 from tests.strategies import wrong
 
 CONTEXT = ToolContext("run-1", "c0.0", "call_1", 0, ())
@@ -115,21 +116,24 @@ def test_a_providers_tool_keeps_its_name() -> None:
             lambda: anthropic_web_fetch(allowed_domains=["a.org"], blocked_domains=["b.org"]),
             "anthropic_web_fetch: expected allowed_domains or blocked_domains, found both",
         ),
-        (lambda: anthropic_web_search(allowed_domains=[]), "allowed_domains must be a list"),
-        (lambda: anthropic_web_search(blocked_domains="a.org"), "blocked_domains must be a list"),
+        (lambda: anthropic_web_search(allowed_domains=[]), "allowed_domains: expected a list"),
+        (lambda: anthropic_web_search(blocked_domains="a.org"), "blocked_domains: expected a list"),
         (lambda: anthropic_web_search(blocked_domains=["https://a.org"]), "without scheme"),
         (lambda: anthropic_web_search(allowed_domains=wrong([3])), "without scheme, found 3"),
         (lambda: anthropic_web_search(allowed_domains=[""]), "without scheme, found ''"),
-        (lambda: anthropic_web_search(max_uses=0), "max_uses must be at least 1"),
+        (lambda: anthropic_web_search(max_uses=0), "max_uses: expected a whole number"),
         (lambda: anthropic_web_fetch(max_uses=wrong(True)), "found True"),
-        (lambda: anthropic_web_fetch(max_content_tokens=0), "max_content_tokens must be at least"),
-        (lambda: anthropic_web_fetch(citations=wrong("yes")), "citations must be True or False"),
+        (
+            lambda: anthropic_web_fetch(max_content_tokens=0),
+            "max_content_tokens: expected a whole number",
+        ),
+        (lambda: anthropic_web_fetch(citations=wrong("yes")), "citations: expected True or False"),
         (lambda: anthropic_web_search(user_location={}), "found nothing"),
         (
             lambda: anthropic_web_search(user_location=wrong({"cty": "Oslo"})),
             "found 'cty'. Did you mean 'city'?",
         ),
-        (lambda: anthropic_web_search(version=wrong("1")), "version must be one of '20250305'"),
+        (lambda: anthropic_web_search(version=wrong("1")), "version: expected one of '20250305'"),
         (lambda: anthropic_code_execution(version=wrong("1")), "provider_tool(…)"),
     ],
 )

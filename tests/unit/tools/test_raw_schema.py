@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 from collections.abc import Mapping
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic_core import SchemaError
 
 from graphloop.errors import ToolDefinitionError
+from graphloop.tools.raw_schema import is_pattern, matches
 from graphloop.tools.tool import Tool
 
 
@@ -69,11 +74,11 @@ def test_the_schemas_own_draft_counts() -> None:
         ({"type": "array"}, "found 'array'"),
         ({"type": "object", "required": "a"}, "at required"),
         ({"type": "object", "properties": {"a": {"pattern": "("}}}, "at properties.a.pattern"),
-        ({"type": "object", "$schema": "urn:mine"}, "no known draft: 'urn:mine'"),
+        ({"type": "object", "$schema": "urn:mine"}, "found 'urn:mine'"),
         ({"type": "object", "properties": {"a": {"$ref": "#/$defs/b"}}}, "'#/$defs/b'"),
         (
             {"type": "object", "properties": {"a": {"$ref": "https://x.test/s"}}},
-            "nothing is fetched",
+            "expected definitions in the schema itself",
         ),
         ({"type": "object", "default": object()}, "not a JSON Schema"),
     ],
@@ -141,3 +146,53 @@ def test_patterns_of_property_names_are_kept_and_checked() -> None:
 
     assert numbered.validate('{"n1": 1, "x": "y"}') is None
     assert "n1: 'a' is not of type 'integer'" in (numbered.validate('{"n1": "a"}') or "")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "fits", "fails"),
+    [
+        ("^a+$", "aa", "ab"),
+        ("b", "abc", "ac"),
+        (r"^\p{L}+$", "Ærø", "a1"),
+        (r"^[\p{Lu}\p{N}]", "É", "é"),
+        (r"^(?<year>\d{4})$", "2026", "26"),
+        (r"^(?=a)a", "a", "b"),
+    ],
+)
+def test_a_pattern_is_searched_for_in_a_text(pattern: str, fits: str, fails: str) -> None:
+    """Whichever engine knows it."""
+    assert is_pattern(pattern)
+    assert matches(pattern, fits)
+    assert not matches(pattern, fails)
+
+
+@pytest.mark.parametrize("pattern", ["(", r"\p{Nothing}", r"(?=a)\p{L}", "a{2,1}"])
+def test_what_no_engine_knows_is_no_pattern(pattern: str) -> None:
+    """A schema with it is refused when its tool is defined."""
+    assert not is_pattern(pattern)
+    with pytest.raises(SchemaError):
+        matches(pattern, "a")
+
+
+def test_what_is_no_text_is_for_others_to_refuse() -> None:
+    """A format is a rule for texts only."""
+    assert is_pattern(3)
+
+
+@given(st.text(), st.text())
+def test_where_python_knows_a_pattern_python_decides(pattern: str, text: str) -> None:
+    """The second engine changes nothing for schemas that worked without it."""
+    try:
+        expected = re.search(pattern, text) is not None
+    except re.error:
+        return
+
+    assert is_pattern(pattern)
+    assert matches(pattern, text) == expected
+
+
+def test_importing_tools_does_not_import_jsonschema() -> None:
+    """It takes longer to import than everything else here together."""
+    code = "import sys, graphloop.tools.tool; sys.exit('jsonschema' in sys.modules)"
+
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -206,7 +206,7 @@ def test_a_node_within_another_has_its_kinds_name_or_its_own() -> None:
         ("{use: prepare_step, compaction: {context_window: 999}}", "at least 1000"),
         (
             "{use: prepare_step, compaction: {context_window: 2000, target: 2}}",
-            "1:64: `target` is a share",
+            "1:64: `target`: expected a share",
         ),
         ("{use: retrying, node: {use: execute}, times: 2}", "must not happen twice"),
         ("{use: retrying, node: {use: limt}, times: 2}", "a:1:29: there is no kind of node 'limt'"),

@@ -38,5 +38,5 @@ def test_what_is_no_rule_is_noted_and_the_others_are_read() -> None:
 
     assert never("deploy") == read_rules([tree, odd], diagnostics)
     (problem,) = diagnostics.problems
-    assert "rule 2: a rule is a mapping; found 'deploy'" in problem.found
+    assert "rule 2: expected a mapping, found 'deploy'" in problem.found
     assert "write `{never: deploy, before: review}`" in problem.fix

@@ -118,7 +118,7 @@ def test_the_names_of_a_graph_are_its_nodes_outcomes_and_its_run_s_tools() -> No
 
 def test_two_words_for_one_thing_are_no_rule() -> None:
     """Only looking them up shows it."""
-    with pytest.raises(ConfigError, match="relates different happenings"):
+    with pytest.raises(ConfigError, match="expected different happenings"):
         resolve_words(never("review", before="node:review"), NAMES)
 
 

@@ -13,7 +13,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from graphloop.errors import ToolDefinitionError
-from graphloop.tools.signatures import function_parameters
+from graphloop.tools.signature import accepts, function_parameters, is_async
 from graphloop.tools.tool import ToolContext, tool
 
 if typing.TYPE_CHECKING:
@@ -160,15 +160,35 @@ def test_the_description_is_the_first_paragraph(text: str | None, summary: str) 
 
 
 def variadic(*items: str) -> None: ...
+
+
 def keywords(**items: str) -> None: ...
+
+
 def positional(item: str, /) -> None: ...
+
+
 def bare(item) -> None: ...  # type: ignore[no-untyped-def]  # pyright: ignore[reportMissingParameterType, reportUnknownParameterType]
+
+
 def unbound(self) -> None: ...  # type: ignore[no-untyped-def]  # pyright: ignore[reportMissingParameterType, reportUnknownParameterType]
+
+
 def field_default(item: int = Field(default=3)) -> None: ...
+
+
 def two_contexts(one: ToolContext, two: ToolContext) -> None: ...
+
+
 def hidden_type(amount: Decimal) -> None: ...
+
+
 def no_schema(item: Callable[[], int]) -> None: ...
+
+
 def unknown_type(fine: int, item: Sentinel) -> None: ...
+
+
 def generator(item: int) -> typing.Iterator[int]:
     yield item
 
@@ -231,3 +251,45 @@ def test_what_is_called_like_a_function_and_is_none_is_refused() -> None:
 
     with pytest.raises(ToolDefinitionError, match="expected a function or a method, found Service"):
         function_parameters(Service(), ToolContext)
+
+
+@pytest.mark.parametrize("text", ["Infinity", "-inf", "NaN"])
+def test_a_text_that_says_no_number_is_none_for_a_float(text: str) -> None:
+    """JSON has neither, and a model that writes one in quotes has made the same mistake."""
+
+    @tool
+    def pay(amount: float) -> str:
+        """Pay."""
+        return str(amount)
+
+    assert "finite number" in (pay.validate(json.dumps({"amount": text})) or "")
+    assert pay.validate('{"amount": "1.5"}') is None
+
+
+async def later(value: object) -> object:
+    return value
+
+
+class Service:
+    async def __call__(self, value: object) -> object:
+        return value
+
+
+def pair(value: object, context: object) -> tuple[object, object]:
+    return value, context
+
+
+@pytest.mark.parametrize(
+    ("function", "count", "expected"),
+    [(pair, 2, True), (pair, 1, False), (dict, 1, True), (dict, 2, False), ("pair", 1, False)],
+)
+def test_a_function_is_asked_how_many_arguments_it_takes(
+    function: object, count: int, expected: bool
+) -> None:
+    """A builtin that tells no signature takes one."""
+    assert accepts(function, count) is expected
+
+
+def test_an_object_with_an_async_call_is_async() -> None:
+    """A timeout can interrupt it."""
+    assert [is_async(one) for one in (later, Service(), pair)] == [True, True, False]

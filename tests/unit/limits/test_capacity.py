@@ -1,4 +1,4 @@
-"""allowance: who has room, in request order, and what is left for the rest."""
+"""Capacity: the remaining calls go out in request order, and the others are answered."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from graphloop.effects import CallTool, Effect, StartRun
 from graphloop.limits.capacity import (
     NO_TOOL,
     answer,
+    budget_remaining,
     has_capacity,
     no_start,
+    note_limits,
     places_of,
     queued,
     refusals,
-    remaining,
     starts,
     too_deep,
-    without_room,
 )
 from graphloop.run import EndReason, Run, evolve
 from graphloop.spending import Budget, Spent
@@ -179,8 +179,8 @@ def test_what_was_refused_for_want_of_calls_says_so_for_its_turn(
 
     assert set(expected) == set(found)
     for place, limits in expected.items():
-        turn = without_room(run.turn, [found[place]])
-        assert limits == turn.beyond_budget == without_room(turn, [found[place]]).beyond_budget
+        turn = note_limits(run.turn, [found[place]])
+        assert limits == turn.beyond_budget == note_limits(turn, [found[place]]).beyond_budget
 
 
 def test_what_is_reserved_is_not_free() -> None:
@@ -193,7 +193,7 @@ def test_what_is_reserved_is_not_free() -> None:
         budget=Budget(tokens=100, tool_calls=10), spent=Spent(0, 1, Usage(10)), pending=pending
     )
 
-    assert Budget(tokens=60, tool_calls=2) == remaining(run, 2)
+    assert Budget(tokens=60, tool_calls=2) == budget_remaining(run, 2)
 
 
 def test_a_call_of_an_agent_takes_room_beside_what_it_may_call_itself() -> None:
@@ -201,7 +201,7 @@ def test_a_call_of_an_agent_takes_room_beside_what_it_may_call_itself() -> None:
 
     def left(*pending: Effect, waiting: int = 0) -> int | None:
         run = calling(*["ask"] * 5, budget=Budget(agent_calls=9), pending=pending)
-        return remaining(evolve(run, spent=Spent(agent_calls=1)), 0, waiting).agent_calls
+        return budget_remaining(evolve(run, spent=Spent(agent_calls=1)), 0, waiting).agent_calls
 
     assert (8, 6, 5, 6) == (left(), left(STARTED), left(CALLED), left(waiting=2))
 

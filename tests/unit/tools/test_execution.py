@@ -4,17 +4,92 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import cast
 
 import pytest
 from pydantic import BaseModel
 
-from graphloop.tools.execution import look_up
-from graphloop.tools.options import ToolPolicy
-from graphloop.tools.repeats import NOT_DONE, Found, Reconciliation
+from graphloop.errors import ConfigError, ToolDefinitionError
+from graphloop.tools.execution import awaited, caller, look_up, yes_or_no
+from graphloop.tools.options import NOT_DONE, Found, Reconciliation, ToolPolicy
+from graphloop.tools.schema import Parameters
+from graphloop.tools.signature import refuse_generator
 from graphloop.tools.tool import AnyTool, Tool, ToolContext, ToolOutcome, tool
 from graphloop.values import UserMessage
+
+ONE = Parameters("{}", str)
+
+
+KEYWORDS = Parameters("{}", str, keywords=True)
+
+
+WITH_CONTEXT = Parameters("{}", str, keywords=True, context="here")
+
+
+async def later(value: object) -> object:
+    return value
+
+
+def pair(value: object, context: object) -> tuple[object, object]:
+    return value, context
+
+
+def named(*, text: str, here: object = None) -> tuple[object, object]:
+    return text, here
+
+
+def many(value: object) -> Iterator[object]:
+    yield value
+
+
+@pytest.mark.parametrize(
+    ("execute", "parameters", "value", "expected"),
+    [
+        (pair, ONE, "v", ("v", "context")),
+        (repr, ONE, "v", "'v'"),
+        (named, KEYWORDS, {"text": "v"}, ("v", None)),
+        (named, WITH_CONTEXT, {"text": "v"}, ("v", "context")),
+    ],
+)
+def test_a_function_gets_what_it_takes(
+    execute: Callable[..., object], parameters: Parameters, value: object, expected: object
+) -> None:
+    """One value or keywords, with the context or without."""
+    assert caller(execute, parameters, "here")(value, "context") == expected
+
+
+def test_a_function_that_takes_something_else_is_refused() -> None:
+    """When its tool is defined, not when it runs."""
+
+    def three(one: object, two: object, more: object) -> None: ...
+
+    with pytest.raises(ToolDefinitionError, match=r"here: .*one parameter.* Fix: "):
+        caller(three, ONE, "here")
+
+
+def test_a_generator_is_refused() -> None:
+    """A call has one result."""
+    refuse_generator(pair, "here")
+    with pytest.raises(ToolDefinitionError, match=r"here: .*found a generator.* Fix: "):
+        refuse_generator(many, "here")
+    with pytest.raises(ToolDefinitionError, match="found a generator"):
+        caller(many, ONE, "here")
+
+
+def test_what_can_be_awaited_is() -> None:
+    """And everything else is the answer itself."""
+    assert "v" == asyncio.run(awaited("v"))
+    assert "v" == asyncio.run(awaited(later("v")))
+
+
+@pytest.mark.parametrize("answer", [None, 0, 1, "", "yes", [], object()])
+def test_only_true_is_a_yes_and_only_false_a_no(answer: object) -> None:
+    """A forgotten `return` must not pass for a no."""
+    assert (True, False) == (yes_or_no(True), yes_or_no(False))
+    with pytest.raises(ConfigError, match="expected True or False, found "):
+        yes_or_no(answer)
+
 
 CONTEXT = ToolContext("run-1", "c0.0", "call_1", 0, (UserMessage("hi"),))
 
@@ -131,9 +206,6 @@ def test_a_builtin_without_signature_takes_the_arguments() -> None:
     one = Tool(name="d", parameters={"type": "object"}, execute=builtin)
 
     assert run(one, '{"a": 1}').content == '{"a":1}'
-
-
-# --- looking up
 
 
 def found_where(_: object, __: object) -> Reconciliation:

@@ -1,8 +1,8 @@
-"""From a function's signature and docstring to the parameters that a model reads.
+"""A function's signature and docstring, as the parameters that a model reads.
 
-Extra keys are dropped, and values are converted the way pydantic does it ("5" is accepted for an
-integer): models are sloppy, and a refused call costs a turn (CONTRACT §3.2). What cannot be
-described is refused when the tool is defined, by the parameter's name.
+Arguments with extra keys lose them, and pydantic converts values ("5" is accepted for an integer):
+models are sloppy, and a refused call costs a turn (CONTRACT §3.2). A parameter that no schema can
+describe is refused by its name when the tool is defined. Signatures are read once, at definition.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ from pydantic_core import to_jsonable_python
 from typing_extensions import TypedDict
 
 from ..errors import ToolDefinitionError
-from .callables import refuse_generator
-from .parameters import JsonSchema, Parameters, arguments_parser, schema_of, schema_text
+from .schema import JsonSchema, Parameters, arguments_parser, schema_of, schema_text
 
-__all__ = ["function_parameters"]
+__all__ = ["accepts", "function_parameters", "is_async", "refuse_generator"]
 
 FINITE: typing.Final = ConfigDict(allow_inf_nan=False)
-"""JSON has no number that is none; neither has a text which stands for a number."""
+"""JSON has neither NaN nor infinities, so a text that stands for one is refused too."""
 
 
 def function_parameters(function: Callable[..., object], injected: type) -> Parameters:
@@ -54,12 +53,12 @@ def function_parameters(function: Callable[..., object], injected: type) -> Para
         if parameter.default is not inspect.Parameter.empty:
             defaults[parameter.name] = parameter.default
     adapter, schema = _compile(hints, defaults, place)
-    told = {  # `x: str = None` says that x may be left out; null itself would be refused.
+    shown = {  # `x: str = None` says that x may be left out; null itself would be refused.
         name: default
         for name, default in defaults.items()
         if default is not None or _adapt(hints[name])[0].validator.isinstance_python(None)
     }
-    _annotate(schema, descriptions, told)
+    _annotate(schema, descriptions, shown)
     return Parameters(
         schema_text(schema, place),
         arguments_parser(adapter.validator.validate_json),
@@ -67,6 +66,39 @@ def function_parameters(function: Callable[..., object], injected: type) -> Para
         context=context,
         summary=summary,
     )
+
+
+def accepts(function: object, count: int) -> bool:
+    """Whether `function` can be called with `count` positional arguments."""
+    if not callable(function):
+        return False
+    try:
+        inspect.signature(function).bind(*range(count))
+    except TypeError:
+        return False
+    except ValueError:
+        return count == 1  # Some builtins have no readable signature.
+    return True
+
+
+def is_async(function: Callable[..., object]) -> bool:
+    """Whether a call of `function`, or of an object with `__call__`, returns a coroutine."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        type(function).__call__
+    )
+
+
+def refuse_generator(function: Callable[..., object], place: str) -> None:
+    """Refuse a function that gives many results.
+
+    Raises:
+        ToolDefinitionError: it is a generator, or an object whose `__call__` is one.
+    """
+    for called in (function, type(function).__call__):
+        if inspect.isgeneratorfunction(called) or inspect.isasyncgenfunction(called):
+            raise ToolDefinitionError(
+                f"{place}: expected one result, found a generator. Fix: return a value."
+            )
 
 
 def _signature(function: Callable[..., object], place: str) -> inspect.Signature:
@@ -178,7 +210,7 @@ def _annotate(
         if name in defaults:
             try:
                 described.setdefault("default", to_jsonable_python(defaults[name]))
-            except ValueError:  # A sentinel says "not given" to the function, nothing to a model.
+            except ValueError:  # A sentinel means "not given" to the function, nothing to a model.
                 continue
 
 
@@ -186,10 +218,12 @@ def _docstring(text: str) -> tuple[str, dict[str, str]]:
     try:
         parsed = docstring_parser.parse(text)
     except (docstring_parser.ParseError, IndexError):
-        # Found by fuzzing: some malformed field lists break it. Prose is no reason to refuse.
+        # Fuzzing found that malformed field lists break the parser. Prose is no reason to refuse.
         return _paragraph(inspect.cleandoc(text)), {}
     described = {
-        one.arg_name: " ".join(one.description.split()) for one in parsed.params if one.description
+        parameter.arg_name: " ".join(parameter.description.split())
+        for parameter in parsed.params
+        if parameter.description
     }
     return _paragraph(parsed.description or ""), described
 

@@ -56,21 +56,21 @@ def test_what_is_written_is_read_as_the_same_rules(rules: Rules) -> None:
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ("never x", r"rules\[0\]: a rule is a mapping; found 'never x'"),
+        ("never x", r"rules\[0\]: expected a mapping, found 'never x'"),
         ({}, "found nothing"),
         ({"nevr": "x"}, "Did you mean 'never'"),
-        ({"never": "x", "only": "y", "after": "z"}, "found never, only. Fix: write 2 rules"),
+        ({"never": "x", "only": "y", "after": "z"}, "found 'never', 'only'. Fix: write 2 rules"),
         ({"never": "x", "befor": "y"}, "has no key 'befor'. Did you mean 'before'"),
         ({"at_most": "x"}, "needs the key 'times'"),
         ({"only": "x"}, "needs the key 'after'"),
         ({"always": "x"}, "needs the key 'followed_by'"),
-        ({"never": 3}, "`never` is text; found 3"),
-        ({"never": "x", "before": None}, "`before` is text; found None"),
-        ({"never": "x", "before": ""}, "`before` is text; found ''"),
+        ({"never": 3}, "`never`: expected text, found 3"),
+        ({"never": "x", "before": None}, "`before`: expected text, found None"),
+        ({"never": "x", "before": ""}, "`before`: expected text, found ''"),
         ({"at_most": "x", "times": "5"}, "found '5'"),
         ({"at_most": "x", "times": True}, "found True"),
-        ({"never": "x", True: "y"}, "keys are words; found True"),
-        ({"never": "x", "before": "x"}, "relates different happenings"),
+        ({"never": "x", True: "y"}, "has no key True"),
+        ({"never": "x", "before": "x"}, "expected different happenings"),
     ],
 )
 def test_data_that_is_no_rule_is_refused_with_its_place(entry: object, message: str) -> None:
@@ -91,5 +91,5 @@ def test_all_problems_are_told_at_once() -> None:
 
 def test_rules_that_are_not_a_list_are_refused() -> None:
     """The commonest slip in YAML: a missing dash."""
-    with pytest.raises(ConfigError, match="rules: a list of rules was expected"):
+    with pytest.raises(ConfigError, match="rules: expected a list of rules"):
         rules_from_data({"never": "x"})

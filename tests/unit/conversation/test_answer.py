@@ -1,4 +1,4 @@
-"""latest_answer: what was said last, and where a run goes from there."""
+"""The latest answer of a run, and the two ways on from it."""
 
 from __future__ import annotations
 

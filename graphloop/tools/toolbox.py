@@ -1,0 +1,102 @@
+"""The tools of one run, by name, in the order given.
+
+Refuses two tools of one name at the start; a tool added later replaces its namesake.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import cast, final, overload
+
+from ..errors import ToolDefinitionError
+from ..values import ToolSpec
+from .tool import AnyTool, Tool
+from .tool import tool as make_tool
+
+__all__ = ["Toolbox"]
+
+
+@final
+class Toolbox:
+    """The tools of one run, by name. Functions become tools; a mapping's keys rename its tools.
+
+    Raises:
+        ToolDefinitionError: two tools share a name (the message has all such names), or an item
+            is neither a tool nor a function.
+    """
+
+    __slots__ = ("_added", "_specs", "_tools")
+
+    # Two signatures, because mypy cannot infer a dictionary of tools against a union with Iterable.
+    @overload
+    def __init__(self, tools: Mapping[str, Callable[..., object]]) -> None: ...
+    @overload
+    def __init__(self, tools: Iterable[Callable[..., object]] = ()) -> None: ...
+    def __init__(self, tools: object = ()) -> None:
+        """Wrap, rename and index the tools."""
+        given = _tools_of(tools)
+        counts = Counter(tool.name for tool in given)
+        twice = [repr(name) for name, count in counts.items() if count > 1]
+        if twice:
+            raise ToolDefinitionError(
+                f"tools: names must be unique, found more than one tool named {', '.join(twice)}. "
+                "Fix: rename them with a mapping, {'name': tool}."
+            )
+        self._tools = {tool.name: tool for tool in given}
+        self._specs = tuple(tool.spec for tool in given)
+        self._added: dict[str, AnyTool] = {}
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """The tools as a model sees them, in the order they were given."""
+        return self._specs
+
+    def get(self, name: str) -> AnyTool | None:
+        """Return the tool of this name, or None."""
+        return self._tools.get(name)
+
+    @property
+    def added(self) -> tuple[AnyTool, ...]:
+        """The tools added later."""
+        return tuple(self._added.values())
+
+    def copy(self) -> Toolbox:
+        """Return a toolbox with the same tools, which grows independently."""
+        same = Toolbox()
+        same._tools, same._specs = dict(self._tools), self._specs
+        return same
+
+    def add(self, tools: Iterable[Callable[..., object]]) -> tuple[AnyTool, ...]:
+        """Add tools and return them; a tool replaces another of the same name.
+
+        Raises:
+            ToolDefinitionError: as when a toolbox is made; no tool is added.
+        """
+        new = Toolbox(tools)
+        self._tools |= new._tools
+        self._added |= new._tools
+        self._specs = tuple([tool.spec for tool in self._tools.values()])
+        return tuple(new._tools.values())
+
+
+def _tools_of(given: object) -> list[AnyTool]:
+    if isinstance(given, Mapping):
+        named = cast("Mapping[str, object]", given)
+        return [_tool_of(item, name) for name, item in named.items()]
+    if isinstance(given, Iterable):
+        return [_tool_of(item) for item in cast("Iterable[object]", given)]
+    raise ToolDefinitionError(
+        f"tools: expected an iterable or a mapping of tools, found {given!r}. "
+        "Fix: put it in a list."
+    )
+
+
+def _tool_of(given: object, name: str | None = None) -> AnyTool:
+    if isinstance(given, Tool):
+        known = cast("AnyTool", given)  # isinstance cannot tell the type parameters.
+        return known if name is None else known.renamed(name)
+    if callable(given):
+        return make_tool(given, name=name)
+    fix = ".as_tool(…) makes a tool of it" if hasattr(given, "as_tool") else "use @tool or Tool(…)"
+    raise ToolDefinitionError(f"tools: expected tools and functions, found {given!r}. Fix: {fix}.")

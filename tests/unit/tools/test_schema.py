@@ -1,0 +1,205 @@
+"""Arguments are strict JSON objects, and every form of parameters is the same bytes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from enum import Enum
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, RootModel, TypeAdapter, ValidationError, model_validator
+
+from graphloop.errors import ToolDefinitionError
+from graphloop.tools.outcome import ArgumentsRejected
+from graphloop.tools.schema import (
+    JsonSchema,
+    arguments_parser,
+    parameters_of,
+    schema_of,
+    schema_text,
+)
+from graphloop.tools.tool import Tool, tool
+
+OBJECT: TypeAdapter[dict[str, object]] = TypeAdapter(dict[str, object])
+
+
+PARSE = arguments_parser(OBJECT.validator.validate_json)
+
+
+KEYWORDS = st.dictionaries(st.text(), st.integers() | st.text() | st.lists(st.integers()))
+
+
+class City(BaseModel):
+    city: str
+
+
+@pytest.mark.parametrize("arguments", ["", " \n", "{}"])
+def test_nothing_is_an_empty_object(arguments: str) -> None:
+    """Some servers send an empty string for a call without arguments (CONTRACT §5.4)."""
+    assert PARSE(arguments) == {}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *("NaN", '{"a": NaN}', '{"a": [-Infinity]}', '{"a": 1e999}', '{"a": [-1.5E+400]}'),
+        '{"a": 1%s.5}' % ("0" * 400),
+    ],
+)
+def test_numbers_that_json_does_not_have_are_rejected(arguments: str) -> None:
+    """They could not be sent back in a history."""
+    with pytest.raises(ArgumentsRejected, match="not valid JSON"):
+        PARSE(arguments)
+
+
+def test_words_for_such_numbers_may_stand_in_strings() -> None:
+    """Text about NaN is text."""
+    for text in ("NaN, Infinity", "1e999", "0" * 400, "3e1000 lines"):
+        assert PARSE(json.dumps({"a": text})) == {"a": text}
+    assert PARSE('{"a": 1e-999, "b": 1e+0300}') == {"a": 0.0, "b": 1e300}
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists))
+def test_what_is_no_object_is_refused(value: object) -> None:
+    """Arguments have names."""
+    with pytest.raises(ValidationError):
+        PARSE(json.dumps(value))
+
+
+def test_titles_are_left_out() -> None:
+    """They repeat the names, and cost tokens in every request."""
+    schema = schema_of(TypeAdapter(City))
+
+    assert schema["properties"] == {"city": {"type": "string"}}
+    assert "title" not in schema_text(schema, "here")
+
+
+@given(KEYWORDS)
+def test_the_order_of_keywords_does_not_matter(keywords: dict[str, object]) -> None:
+    """Prompt caches hit only if the bytes are the same."""
+    schema: JsonSchema = {**keywords, "type": "object"}
+    backwards = dict(reversed(schema.items()))
+
+    assert schema_text(schema, "here") == schema_text(backwards, "here")
+
+
+def test_the_order_of_properties_is_kept() -> None:
+    """Models answer in that order."""
+    text = schema_text({"type": "object", "properties": {"z": {}, "a": {}}}, "here")
+
+    assert list(json.loads(text)["properties"]) == ["z", "a"]
+
+
+def test_a_reference_at_the_top_is_resolved() -> None:
+    """Providers want the object itself."""
+    tree = {"type": "object", "properties": {"child": {"$ref": "#/$defs/T"}}}
+    text = schema_text({"$ref": "#/$defs/T", "$defs": {"T": tree}}, "here")
+
+    assert json.loads(text) == {**tree, "$defs": {"T": tree}}
+
+
+def test_a_schema_of_no_object_is_refused() -> None:
+    """With the place, what was found, and what to do."""
+    with pytest.raises(ToolDefinitionError, match=r"here: .*found 'array'.* Fix: "):
+        schema_text({"type": "array"}, "here")
+
+
+class Unit(Enum):
+    CELSIUS = "c"
+    FAHRENHEIT = "f"
+
+
+class Place(BaseModel):
+    city: str
+    country: str = "NO"
+
+
+class Tree(BaseModel):
+    value: int
+    children: list[Tree] = []
+
+
+def test_a_recursive_model_is_an_object_at_the_top() -> None:
+    """Providers refuse parameters whose top is a bare reference."""
+    made = Tool(name="plant", parameters=Tree)
+    schema = json.loads(made.spec.parameters)
+
+    assert schema["type"] == "object"
+    assert list(schema["properties"]) == ["value", "children"]
+    assert made.validate('{"value": 1, "children": [{"value": 2}]}') is None
+    assert "children.0.value: " in (made.validate('{"value": 1, "children": [{}]}') or "")
+
+
+class Handler(BaseModel):
+    call: Callable[[], int]
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        (RootModel[list[int]], "found 'array'"),
+        (RootModel[Place | Unit], "found None"),
+        (Handler, "no JSON Schema can be made"),
+    ],
+)
+def test_a_model_that_is_no_object_is_refused(model: type[BaseModel], expected: str) -> None:
+    """Arguments have names, so their schema is an object's."""
+    with pytest.raises(ToolDefinitionError) as caught:
+        Tool(name="x", parameters=model)
+
+    assert expected in str(caught.value)
+    assert "Fix: " in str(caught.value)
+
+
+def test_findings_are_bounded() -> None:
+    """A model that writes nonsense at length must not get it back at length."""
+
+    def add(numbers: list[int]) -> int:
+        return sum(numbers)
+
+    problem = tool(add).validate(json.dumps({"numbers": ["x" * 1_000] * 50})) or ""
+    broken = tool(add).validate("[" + "x" * 100_000) or ""
+
+    assert "numbers.0: " in problem
+    assert "and 40 more" in problem
+    assert len(problem) <= 4_000
+    assert "…" in broken
+    assert len(broken) < 600
+
+
+def test_a_models_own_finding_has_no_path() -> None:
+    """A rule over several fields belongs to none of them."""
+
+    class Span(BaseModel):
+        start: int
+        end: int
+
+        @model_validator(mode="after")
+        def check(self) -> Span:
+            if self.end < self.start:
+                raise ValueError("end is before start")
+            return self
+
+    problem = Tool(name="span", parameters=Span).validate('{"start": 3, "end": 1}')
+
+    assert problem == (
+        "Invalid arguments for tool 'span': Value error, end is before start, "
+        "found {'start': 3, 'end': 1}. Correct the arguments and call the tool again."
+    )
+
+
+def test_parameters_come_in_three_forms() -> None:
+    """A model class, a schema of one's own, or what has been compiled already."""
+    compiled = parameters_of(Place, "here")
+
+    assert parameters_of(compiled, "here") is compiled
+    assert parameters_of(json.loads(compiled.schema), "here").schema == compiled.schema
+
+
+@pytest.mark.parametrize("given", [int, [], "city", None])
+def test_what_is_none_of_these_forms_is_refused(given: object) -> None:
+    """With what was found, and what to do."""
+    with pytest.raises(ToolDefinitionError, match=r"here: .*, found .* Fix: "):
+        parameters_of(given, "here")
