@@ -38,6 +38,7 @@ from ..topology.loaded import Topology, load
 from ..topology.source import SUFFIXES as TOPOLOGIES
 
 __all__ = [
+    "EXECUTED",
     "MODULE_FORM",
     "STANDARD",
     "Loop",

@@ -184,6 +184,8 @@ class FanOut:
 
     def _join(self, run: Run[S]) -> Reaction[S, FanOutOutcome]:
         branches = run.turn.branches
+        if run.turn.abandoned:  # None is pending any more; other effects of the turn are.
+            run = evolve(run, turn=evolve(run.turn, abandoned=False))
         bad = [one for one in branches if one.status != "ok"]
         for one in bad:
             if one.status == "error" and one.content.startswith(BY_MISTAKE):

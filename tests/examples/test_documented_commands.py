@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import shutil
+import sys
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -14,6 +15,7 @@ import pytest
 import yaml
 
 from graphloop.cli.errors import Status
+from graphloop.cli.target import EXECUTED
 from graphloop.topology import RegisteredNames, registry, topology_schema
 from tests.examples.gallery import GALLERY, NAMES
 from tests.unit.cli.command_line import ROOT, called
@@ -27,6 +29,9 @@ ENDS = {"plan_approve_execute": Status.PARKED, "escalation": Status.PARKED}
 
 def _typed(*arguments: str | Path, cwd: Path = ROOT) -> CompletedProcess[str]:
     """Do a command as in a process of its own: what it registers is forgotten."""
+    executed = [name for name in sys.modules if name.startswith(EXECUTED)]
+    for name in executed:
+        del sys.modules[name]
     with registry.set_back():
         return called(*arguments, cwd=cwd)
 

@@ -301,6 +301,8 @@ def test_what_was_asked_is_a_fact_of_the_journal() -> None:
 
     facts = [one.answer for one in events if isinstance(one, CallbackReturned)]
 
-    assert ["RequestYielded", "RequestYielded", "Left"] == [type(one).__name__ for one in facts]
+    assert ["RequestYielded", "RequestYielded", "NodeReturned"] == [
+        type(one).__name__ for one in facts
+    ]
     assert ["model", "tell"] == [one.ask.kind for one in facts if isinstance(one, RequestYielded)]
     assert perform.kernel.asks is not None

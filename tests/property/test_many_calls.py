@@ -20,7 +20,7 @@ from tests.strategies import Adversary, call, loop, reply, spec
 FEW: Final = 50
 MANY: Final = 500
 
-WORLD: Final = "/drivers/sim.py"
+WORLD: Final = "/testing/sim.py"
 """The simulated world looks through its own lists; it is no part of a run."""
 
 TOOLS: Final[dict[str, ToolSpec]] = {
