@@ -53,7 +53,7 @@ SHARED_MIN: Final = 100
 TRIES: Final = 8
 """How many ways are tried until one is a run."""
 
-HERE_MAX: Final = 3
+HERE_MAX: Final = 6
 """How many runs go on from one place of a way."""
 
 NO_RUN: Final = "no run of this way was found"
