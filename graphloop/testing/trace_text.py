@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -80,7 +81,7 @@ def _name(effect: Effect | None) -> str:
 
 
 def _type(event: Event) -> str:
-    return type(event).__name__.lower()
+    return re.sub("(?<!^)(?=[A-Z])", " ", type(event).__name__).lower()
 
 
 def _cut(text: str) -> str:

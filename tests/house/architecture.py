@@ -83,7 +83,8 @@ def _walk() -> str:
     def seen(frame: FrameType, event: str, _: object) -> None:
         code = frame.f_code
         path = Path(code.co_filename)
-        if event != "call" or code.co_name[0] == "<" or PACKAGE not in path.parents:
+        skipped = code.co_name[0] == "<" or code.co_name == "__repr__"  # Debuggers print values.
+        if event != "call" or skipped or PACKAGE not in path.parents:
             return
         names = entered.setdefault(path.relative_to(PACKAGE).as_posix(), [])
         if code.co_qualname not in names:

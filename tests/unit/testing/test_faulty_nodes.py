@@ -95,6 +95,15 @@ def test_a_node_that_leaves_the_process_breaks_its_run_and_no_other(
     assert report.seeds > 5
 
 
+@pytest.fixture
+def _python_s_handler() -> Iterator[None]:
+    """Have Ctrl-C raise `KeyboardInterrupt`, whatever handler an earlier test has left."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_python_s_handler")
 def test_ctrl_c_in_a_node_that_does_not_return_names_it() -> None:
     """With the seed, and with the choices that bring it there again."""
     report = fuzz(interrupting(lambda: signal.raise_signal(signal.SIGINT)), seeds=50)
@@ -108,6 +117,7 @@ def test_ctrl_c_in_a_node_that_does_not_return_names_it() -> None:
     assert pressed
 
 
+@pytest.mark.usefixtures("_python_s_handler")
 def test_ctrl_c_in_a_replay_tells_where_it_was() -> None:
     """Whoever replays a run that hangs has to end it by hand again."""
 

@@ -67,7 +67,7 @@ def test_a_line_says_what_was_heard_passed_and_wished_for() -> None:
         "checked: ask, ask; asks for 3=AskHuman",
         "decided: approved, with {}",
         "the process died; resumed",
-        "begun",
+        "effects started",
         "(c0.0): ok",
         "append -answered_calls-> stop_check",
     ):
