@@ -106,7 +106,12 @@ class JsonlStore:
                 raise
             raise StoreError(f"cannot claim run {run_id!r} by {path}: {error}") from error
 
-    async def release(self, run_id: str, status: ReleaseStatus, asks: Sequence[Ask]) -> None:  # noqa: ARG002 - a journal has no place for how a run stands
+    async def release(
+        self,
+        run_id: str,
+        status: ReleaseStatus | None,  # noqa: ARG002 - a journal has no place for a status.
+        asks: Sequence[Ask],  # noqa: ARG002
+    ) -> None:
         """Stop driving a run."""
         if (lock := self._locks.pop(run_id, None)) is not None:
             lock()
