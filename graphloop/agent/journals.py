@@ -18,8 +18,7 @@ from ..run import Run
 from ..spending import is_whole
 from ..stores.base import Catalog, Mailbox, RunRecord, Store
 from ..stores.codec import typed_events
-from ..stores.fork import fork
-from ..stores.journals import those_within
+from ..stores.journals import fork, those_within
 from ..tools.toolbox import Toolbox
 from ..values import Message
 from .answers import Answers

@@ -18,7 +18,7 @@ from msgspec import convert
 from graphloop.errors import RunBusy, StoreError, UnknownRun
 from graphloop.events import Cancelled, Event, Setup, Started
 from graphloop.stores.base import Ask, Bulk, Catalog, Leases, Mailbox, ReleaseStatus, Store
-from graphloop.stores.fork import fork
+from graphloop.stores.journals import fork
 from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.memory import MemoryStore
 from graphloop.stores.sqlite import SqliteStore

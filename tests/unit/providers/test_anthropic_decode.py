@@ -447,3 +447,31 @@ def test_tools_of_the_server_are_counted_once_beside_iterations() -> None:
 def test_a_count_of_tools_that_is_none_counts_nothing(odd: object) -> None:
     """Servers that only speak like this one send anything."""
     assert reply_to(message_delta({"server_tool_use": odd})).usage == Usage()
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        block_delta(1, type="text_delta", text="word"),
+        block_delta(0, type="citations_delta", citation={"title": "t"}),
+        block_delta(0, type="text_delta", text="\ud83d"),
+        event({"type": "content_block_delta", "delta": {"type": "text_delta", "text": "x"}}),
+        block_delta(0, text="word"),
+        block_delta(0, type="text_delta", text=None),
+        ServerEvent("", b'{"type":"content_block_delta","x":' + b"[" * 100_000),
+        ServerEvent("", b"null"),
+    ],
+)
+def test_an_event_amid_text_means_what_it_means_elsewhere(odd: ServerEvent) -> None:
+    """A shortcut for text that mixes up blocks or loses half a character is a wrong answer."""
+    text = block_delta(0, type="text_delta", text="a")
+    padded = event({**json.loads(text.data), "padding": "abc"})
+
+    def told(before: str, *events: ServerEvent) -> object:
+        start = (block_start(0, type="text", text=before), block_start(1, type="text", text=""))
+        try:
+            return reply_to(*start, *events).message.parts
+        except ProviderError as error:
+            return type(error)
+
+    assert told("", text, padded, odd) == told("aa", odd)

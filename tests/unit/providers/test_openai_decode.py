@@ -551,3 +551,73 @@ def test_a_usage_of_nothing_is_not_worth_telling() -> None:
     first = event({"choices": [{"delta": {"role": "assistant"}}], "usage": {"prompt_tokens": 0}})
 
     assert list(WIRE.decoder().feed(first)) == []
+
+
+PLAIN: dict[str, object] = {"delta": {"content": "word"}, "index": 0, "finish_reason": None}
+
+
+@pytest.mark.parametrize(
+    ("choice", "envelope"),
+    [
+        ({**PLAIN, "finish_reason": "length"}, {}),
+        ({**PLAIN, "index": 1}, {}),
+        ({"delta": {"content": None}}, {}),
+        ({"delta": {"content": "word", "tool_calls": [fragment(0, "a", "f", "{}")]}}, {}),
+        ({"delta": {"content": "word", "reasoning": "hm"}}, {}),
+        ({"delta": {"content": "word", "annotations": [1]}}, {}),
+        ({"delta": {"content": [{"type": "text", "text": "word"}]}}, {}),
+        ({"delta": {"content": "\ud83d"}}, {}),
+        (PLAIN, {"usage": {"prompt_tokens": 1}}),
+    ],
+)
+def test_a_chunk_amid_text_means_what_it_means_elsewhere(
+    choice: dict[str, object], envelope: dict[str, object]
+) -> None:
+    """A shortcut for text that overlooks a finish, a call or a usage would be a wrong answer."""
+    named = event({"model": "m", "choices": [{"delta": {"content": "a"}}]})
+    odd = event({"choices": [choice], **envelope})
+
+    amid = reply(named, named, odd, DONE)
+    shortcut_off = reply(
+        event({"model": "m"}), chunk({"content": [{"type": "text", "text": "aa"}]}), odd, DONE
+    )
+
+    assert amid == shortcut_off
+
+
+def test_an_error_amid_text_is_an_error() -> None:
+    """The shortcut for text reads no errors, and passes them on."""
+    named = event({"model": "m", "choices": [{"delta": {"content": "a"}}]})
+
+    for data in (b'{"error":{"message":"slot died"},"choices":[]}', b'{"choices":[', b"null"):
+        with pytest.raises(BadReply):
+            fed(named, named, ServerEvent("", data))
+
+
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        ({"prompt_tokens": 10, "completion_tokens": 4, "total_tokens": 14}, Usage(10, 4)),
+        ({"prompt_tokens": 10, "prompt_tokens_details": {"cached_tokens": 8}}, Usage(2, 0, 8)),
+        ({"prompt_tokens": 10, "prompt_cache_hit_tokens": 8}, Usage(2, 0, 8)),
+        ({"prompt_tokens": 3, "cached_tokens": 8}, Usage(0, 0, 8)),
+        (
+            {"completion_tokens": 9, "completion_tokens_details": {"reasoning_tokens": 5}},
+            Usage(output_tokens=9, reasoning_tokens=5),
+        ),
+        (
+            {
+                "prompt_tokens": 10,
+                "completion_tokens": 4,
+                "total_tokens": 19,
+                "completion_tokens_details": {"reasoning_tokens": 5},
+            },
+            Usage(10, 9, reasoning_tokens=5),
+        ),
+        ({"prompt_tokens": None, "completion_tokens": "4", "total_tokens": True}, Usage()),
+        ({"prompt_tokens": -1, "prompt_tokens_details": None}, Usage()),
+    ],
+)
+def test_usage_means_the_same_as_on_every_wire(usage: dict[str, object], expected: Usage) -> None:
+    """Input excludes what a cache gave, output includes reasoning; servers differ."""
+    assert expected == reply(event({"choices": [], "usage": usage}), DONE).usage
