@@ -30,7 +30,7 @@ from ..tools.options import Approval as NeedsApproval
 from ..tools.options import legal_name
 from ..views.dot import dot_of
 from ..views.mermaid import mermaid_of
-from ..views.picture import picture
+from ..views.pictures import picture
 from .answers import Answers
 from .bindings import check_carried
 from .graph_runner import reasoned, refuse_odd_agents, runner_of

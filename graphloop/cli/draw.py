@@ -41,7 +41,7 @@ from ..views.levels import level_picture
 from ..views.marks import Marks
 from ..views.proof import proof_marks
 from ..views.render import is_machine, machine, rendered, save, save_picture
-from ..views.sequence import sequence, sequence_mermaid, sequence_text
+from ..views.sequences import sequence, sequence_mermaid, sequence_text
 from ..views.theme import THEMES
 from ..views.trace import RunTrace, family_trace, trace_marks
 from .errors import Status

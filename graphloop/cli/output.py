@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 from ..errors import ConfigError
 from ..graph import Graph
 from ..views.marks import Marks
-from ..views.picture import picture
+from ..views.pictures import picture
 from ..views.render import is_machine, rendered, save
 from ..views.text import in_signs_of
 from .errors import tell_error

@@ -16,7 +16,7 @@ from ..proofs.written_changes import Change
 from .drawing import Line, lines, notes
 from .levels import level_picture
 from .marks import Marks, Tone, Way
-from .picture import Picture, Shape, Stroke, Word, node_picture
+from .pictures import Picture, Shape, Stroke, Word, node_picture
 
 __all__ = ["changes_picture"]
 
