@@ -7,9 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from graphloop import Agent, Graph
+from graphloop import Graph
 from graphloop.proofs.most import Bound
-from graphloop.testing import ScriptedModel
 from graphloop.testing.fuzzing import Fuzzer, fuzz, replay_token
 from graphloop.testing.oracle import violations
 from graphloop.testing.subject import Subject, subject_of
@@ -37,16 +36,6 @@ def test_a_node_that_rolls_dice_is_a_finding_with_its_name(graph: Graph[None]) -
     assert any("node 'model_call'" in one.what for one in told)
     assert any(one.event for one in told)
     assert all(each.violations and each.trace for each in report.failing)
-
-
-def test_an_agent_with_agents_for_tools_has_the_events_of_its_own_turns() -> None:
-    """What they ask is not bounded, and they are answered, not run: its own turns are bounded."""
-    helper = Agent(ScriptedModel(()), name="helper")
-    agent = Agent(ScriptedModel(()), tools=[helper.as_tool()])
-
-    report = fuzz(agent, seeds=50, events_max=1)
-
-    assert report.ok, str(report)
 
 
 def test_a_node_that_decides_otherwise_in_each_run_is_found_by_a_second_run() -> None:
