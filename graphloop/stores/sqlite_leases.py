@@ -164,7 +164,7 @@ def fence(tenant: Tenant, run_id: str, row: tuple[str | None, int] | None) -> No
     if mine == epoch and owner == tenant.name:
         return
     raise Fenced(
-        f"run {run_id!r} is driven by {owner or 'nobody'} now, in epoch {epoch}; this driver "
+        f"run {run_id!r} is driven by {owner or 'no driver'} now, in epoch {epoch}; this driver "
         + ("never claimed it" if mine is None else f"claimed it in epoch {mine} and must stop")
     )
 

@@ -1,7 +1,7 @@
 """The encoder of the Anthropic Messages wire: a run's requests, each message encoded once.
 
 The API knows two roles. Every maximal stretch of tool results, user and later system messages is
-one user message, results first (CONTRACT §5.10); it stays open until the next turn of the model
+one user message, results first; it stays open until the next turn of the model
 closes it. Closed messages are bytes for good. Ids are made strict here: unique in the whole history
 and of the API's alphabet; results follow the calls of the turn before them by position, not by id.
 """
