@@ -11,8 +11,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from ..graph import Graph
-from ..proofs.compare import Comparison
-from ..proofs.written_changes import Change
+from ..proofs import Change, Comparison
 from .drawing import Line, lines, notes
 from .levels import level_picture
 from .marks import Marks, Tone, Way

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 
 from graphloop.graph import Graph
-from graphloop.proofs.compare import compare
+from graphloop.proofs.comparison import compare
 from graphloop.views.comparison import changes_picture
 from graphloop.views.dot import dot_of
 from graphloop.views.pictures import Picture, picture
