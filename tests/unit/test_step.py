@@ -395,6 +395,11 @@ def test_what_has_begun_is_known_until_it_is_answered() -> None:
     assert frozenset({1}) == answered.started
 
 
+def test_what_a_lost_attempt_has_used_is_on_the_bill() -> None:
+    """A process that died has paid for it; the next one says so when it begins again."""
+    assert SPENT == noted(EffectsStarted(10.0, (1,), SPENT), WORK).spent
+
+
 def test_what_nobody_wished_for_cannot_begin() -> None:
     """A journal that says so is not this run's."""
     with pytest.raises(
@@ -642,7 +647,13 @@ def test_a_stopped_run_that_its_table_leads_in_a_circle_ends_as_stopped() -> Non
 
 def test_a_run_that_stops_after_its_turn_starts_nothing_behind_its_stop_check() -> None:
     """It was stopped as much as one that was stopped at once."""
-    check, after = StopCheck(callback="enough"), Wishing(invoke, Aborted)
+    entered: list[int] = []
+
+    def wish(number: int) -> tuple[Effect, ...]:
+        entered.append(number)
+        return invoke(number)
+
+    check, after = StopCheck(callback="enough"), Wishing(wish, Aborted)
     table = Graph[None]("g", check, {check: {Stop: after, ...: END}, after: {...: END}})
     run = begin(table, STARTED, None).run
     asked = step(table, run, Cancelled(2.0, "later", after_step=True)).run
@@ -651,6 +662,7 @@ def test_a_run_that_stops_after_its_turn_starts_nothing_behind_its_stop_check() 
 
     assert ((), True) == (stopped.effects, stopped.run.ended)
     assert Ending(EndReason.ABORTED, ("later",)) == stopped.run.ending
+    assert 1 == len(entered)
 
 
 def calls(*keys: str) -> Callable[[int], tuple[Effect, ...]]:
@@ -684,12 +696,14 @@ def test_a_call_is_started_once_in_its_turn_whichever_node_wishes_for_it() -> No
         started_twice(taken.run.turn, "c0.1")
 
 
-def test_a_call_that_has_its_result_is_not_started() -> None:
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_call_that_has_its_result_is_not_started(place: int) -> None:
     """A gate has denied it, perhaps."""
-    denied = ToolResult("c0.0", "", "read", "no", "denied")
+    denied = ToolResult(f"c0.{place}", "", "read", "no", "denied")
+    results = tuple(denied if at == place else None for at in range(2))
 
-    with pytest.raises(GraphError, match=r"wished for call c0\.0, which has started or has"):
-        started_twice(evolve(TWO_CALLS, results=(denied, None)), "c0.0")
+    with pytest.raises(GraphError, match=rf"call c0\.{place}, which has started or has"):
+        started_twice(evolve(TWO_CALLS, results=results), f"c0.{place}")
 
 
 def test_a_call_is_started_again_if_a_person_wants_it_again() -> None:
