@@ -7,16 +7,15 @@ import pytest
 from graphloop.effects import AskHuman, CallModel, CallTool, Effect, StartRun
 from graphloop.events import ChildEnded, Decided, EffectFailed, Event, Failure, ToolReturned
 from graphloop.history import History
-from graphloop.outcomes import Aborted, Outcome, Settled
+from graphloop.outcomes import Outcome, Settled
 from graphloop.rules import at_most, never
 from graphloop.rules.automata import Happening, approved_call, ran, returned
-from graphloop.rules.monitor import Monitor, Wanted
+from graphloop.rules.monitor import Monitor
 from graphloop.run import Run, evolve
 from graphloop.turn import CallVerdict
 from graphloop.values import Message, ModelRequest, ToolResult
 from graphloop.watch import (
     before_the_run,
-    let_through,
     on_leaving,
     on_returning,
     on_wishing,
@@ -52,23 +51,9 @@ def told(
 LEFT = ["outcome:n.settled", "node:execute"]
 
 
-def test_calls_count_in_request_order_before_their_gate_is_left() -> None:
-    """And an approval right before the call that it lets through."""
-    expected = ["tool:read", "approval:write", "tool:write", *LEFT]
-
-    assert expected == told(settled(RUN, ASKED, DENIED))
-
-
 def test_only_a_gate_lets_calls_through() -> None:
     """What other nodes do with verdicts changes nothing."""
     assert LEFT == told(settled(RUN, RUN, RUN), lets=False)
-
-
-def test_a_gate_that_was_aborted_lets_nothing_through() -> None:
-    """Its verdicts are not complete."""
-    run = settled(RUN, RUN, RUN)
-
-    assert ["outcome:n.aborted", "node:execute"] == told(run, outcome=Aborted)
 
 
 def test_a_call_counts_once_however_many_gates_it_passes() -> None:
@@ -79,13 +64,6 @@ def test_a_call_counts_once_however_many_gates_it_passes() -> None:
 def test_what_has_its_result_is_not_let_through_again() -> None:
     """A gate that is asked once more about what was held sees the others done."""
     assert ["approval:read", "tool:read", *LEFT] == told(settled(RUN, RUN, ASKED, results=2))
-
-
-def test_what_is_let_through_is_known_by_its_key() -> None:
-    """Names repeat within a batch; keys do not."""
-    run = settled(RUN, ASKED, RUN)
-
-    assert {"c0.0": Wanted("read"), "c0.1": Wanted("write", True)} == let_through(run, {"c0.2"})
 
 
 def test_a_gate_is_left_with_forbidden_calls_denied_and_the_rule_named() -> None:
@@ -144,17 +122,6 @@ def test_a_tool_returns_with_the_event_that_answers_it() -> None:
     assert [] == happened(ChildEnded(1.0, 2, "done"), evolve(child, key="helper.1"))
     assert [] == happened(Decided(1.0, 7, approved=True), UNKNOWN)
     assert [] == happened(ToolReturned(1.0, 1, "ok"), None)
-
-
-def test_the_loop_s_own_tools_are_none_that_rules_speak_of() -> None:
-    """They do nothing but answer."""
-    run = settled(RUN, RUN, RUN)
-    run = evolve(run, setup=evolve(run.setup, own=("read",)))
-    tool = CallTool(1, "c0.0", call("read"))
-
-    assert ["tool:write", *LEFT] == told(run)
-    assert [] == list(on_wishing(run, (tool,), counted=set()))
-    assert [] == list(on_returning(run, ToolReturned(1.0, 1, "ok"), tool))
 
 
 def past(*messages: Message, depth: int = 0) -> list[str]:

@@ -32,31 +32,6 @@ def batch(checks: tuple[CallCheck, ...] = (CallCheck(),)) -> list[Event]:
     return Adversary(models, checks=checks, decisions=(Approval(True),)).run(loop()).events
 
 
-def sorted_ends(told: list[str]) -> list[str]:
-    """Return the words with tools that ended right after one another in order of their names."""
-    at = next(at for at, one in enumerate(told) if one.startswith("ended:"))
-    return [*told[:at], *sorted(told[at : at + 2]), *told[at + 2 :]]
-
-
-def test_a_run_is_told_from_its_start_node_to_its_end() -> None:
-    """Nodes, outcomes and tools, in the order in which they come."""
-    assert [
-        "node:prepare_step",
-        "outcome:prepare_step.ready",
-        "node:model_call",
-        "outcome:model_call.calls",
-        "node:gate",
-        "tool:read",
-        "tool:write",
-        "outcome:gate.settled",
-        "node:execute",
-        *["ended:read", "ended:write"],
-        "outcome:execute.done",
-        "node:append",
-    ] == sorted_ends(told(loop(), batch())[:13])
-    assert "node:END" == told(loop(), batch())[-1]
-
-
 def test_an_approval_comes_right_before_its_call() -> None:
     """So each lets its own call through, and no other."""
     tools = [one for one in told(loop(), batch(ASKED)) if one.startswith(("tool", "approval"))]
@@ -76,16 +51,6 @@ def test_a_call_that_is_run_again_after_a_crash_is_told_twice_with_both_approval
 
     tools = [one for one in told(loop(), simulation.events) if one.startswith(("tool", "appr"))]
     assert ["approval:read", "tool:read"] * 2 == tools
-
-
-def test_what_happens_is_told_event_by_event() -> None:
-    """A view shows it beside the event."""
-    events = batch()
-
-    assert [len(events), ("node:prepare_step",)] == [
-        len(list(journal_happenings(loop(), events))),
-        next(iter(journal_happenings(loop(), events)))[0].words,
-    ]
 
 
 def test_a_node_that_runs_a_tool_without_a_gate_is_told_of() -> None:

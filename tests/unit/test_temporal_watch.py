@@ -12,7 +12,7 @@ from graphloop.graph import Graph
 from graphloop.loop import Standard, standard_edges
 from graphloop.policy.approvals import Approval
 from graphloop.replay import replay
-from graphloop.rules import Rules, always_followed_by, at_most_once, never, only_after
+from graphloop.rules import Rules, at_most_once, only_after
 from graphloop.testing.sim import Simulation, World, simulate
 from graphloop.tools.outcome import ToolOutcome
 from graphloop.values import Reply, evolve
@@ -66,20 +66,6 @@ def test_a_call_that_a_rule_forbids_is_denied_with_the_rule_named(
     assert "Tool call denied. Rule: tool:read at most once." == results[1].text
 
 
-def test_nobody_is_asked_about_a_call_that_a_rule_forbids_anyway() -> None:
-    """A person's time is not spent on what cannot be."""
-    asked: list[AskHuman] = []
-
-    def human(one: AskHuman) -> Approval:
-        asked.append(one)
-        return Approval(approved=True)
-
-    done = watched(never("tool:read"), reply(call("read")), asks=True, human=human)
-
-    assert ["denied"] == statuses(done)
-    assert [] == asked
-
-
 def test_a_call_that_may_have_run_does_not_run_again_against_a_rule() -> None:
     """Whoever says yes to it once more: it counted when it was let through."""
     asked: list[AskHuman] = []
@@ -106,17 +92,6 @@ def test_what_has_returned_well_allows_what_waits_for_it() -> None:
     assert ["ok", "denied", "ok"] == statuses(watched(rules, *turns))
     failing = watched(rules, *turns, outcome=ToolOutcome("no", "error"))
     assert ["error", "denied", "denied"] == statuses(failing)
-
-
-def test_where_the_rules_stand_is_part_of_the_run() -> None:
-    """What is owed at the end can be read off it, and so can what was broken."""
-    rules = always_followed_by("tool:read", "node:verify") & only_after("tool:read", "node:gate")
-
-    owing = watched(always_followed_by("tool:read", "tool:write"), reply(call("read")))
-    kept = watched(rules, reply(call("read")))
-
-    assert 1 == len(owing.run.watch.monitor.owed)
-    assert ((), ()) == (kept.run.watch.monitor.owed, kept.run.watch.monitor.broken)
 
 
 def test_a_run_without_rules_keeps_no_account() -> None:
