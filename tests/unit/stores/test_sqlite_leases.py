@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import subprocess
 import sys
 from contextlib import closing
@@ -23,15 +22,6 @@ def tenant(epoch: int | None) -> Tenant:
     if epoch is not None:
         made.epochs["r"] = epoch
     return made
-
-
-def test_a_tenant_is_told_from_another_of_its_process() -> None:
-    """Two stores of one process are two drivers; a person can tell where they are."""
-    one, two = tenant(None), tenant(None)
-
-    assert one.name != two.name
-    assert f"pid {os.getpid()}" in one.name
-    assert 130.0 == one.until()
 
 
 @pytest.mark.parametrize(
