@@ -71,172 +71,142 @@ class Silent:
         """Do nothing."""
 
 
-def test_nothing_happens_before_somebody_looks() -> None:
+async def test_nothing_happens_before_somebody_looks() -> None:
     """And afterwards everything has."""
 
-    async def scenario() -> None:
-        one = stream("hi")
-        assert one.run is None
-        result = await one.result()
-        assert one.run is result.run
-
-    asyncio.run(scenario())
+    one = stream("hi")
+    assert one.run is None
+    result = await one.result()
+    assert one.run is result.run
 
 
-def test_all_lookers_see_all_parts_in_the_same_order() -> None:
+async def test_all_lookers_see_all_parts_in_the_same_order() -> None:
     """At the same time, one after the other, and after the end."""
 
-    async def scenario() -> None:
-        one = stream("some words here")
-        first, second = await asyncio.gather(drain(one), drain(one))
-        third = await drain(one)
-        assert first == second == third
-        assert "finish" == first[0][-1].type
-
-    asyncio.run(scenario())
+    one = stream("some words here")
+    first, second = await asyncio.gather(drain(one), drain(one))
+    third = await drain(one)
+    assert first == second == third
+    assert "finish" == first[0][-1].type
 
 
-def test_lookers_of_a_slow_model_wait_together() -> None:
+async def test_lookers_of_a_slow_model_wait_together() -> None:
     """One drives, the others wait for it; each gets the same result."""
 
-    async def scenario() -> None:
-        model = Silent()
-        one = Agent(model).stream("go")
-        async with asyncio.TaskGroup() as group:
-            lookers = [group.create_task(one.result()) for _ in range(3)]
-            await model.asked.wait()
-            model.told.set()
-        assert ["at last"] * 3 == [looker.result().text for looker in lookers]
-
-    asyncio.run(scenario())
+    model = Silent()
+    one = Agent(model).stream("go")
+    async with asyncio.TaskGroup() as group:
+        lookers = [group.create_task(one.result()) for _ in range(3)]
+        await model.asked.wait()
+        model.told.set()
+    assert ["at last"] * 3 == [looker.result().text for looker in lookers]
 
 
-def test_a_waiting_looker_that_is_cancelled_harms_nobody() -> None:
+async def test_a_waiting_looker_that_is_cancelled_harms_nobody() -> None:
     """Only who drives the run can stop it."""
 
-    async def scenario() -> None:
-        model = Silent()
-        one = Agent(model).stream("go")
-        driving = asyncio.ensure_future(one.result())
-        await model.asked.wait()
-        waiting = asyncio.ensure_future(one.result())
-        await asyncio.sleep(0)
-        waiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
-        model.told.set()
-        assert "at last" == (await driving).text
-
-    asyncio.run(scenario())
+    model = Silent()
+    one = Agent(model).stream("go")
+    driving = asyncio.ensure_future(one.result())
+    await model.asked.wait()
+    waiting = asyncio.ensure_future(one.result())
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    model.told.set()
+    assert "at last" == (await driving).text
 
 
-def test_the_text_of_a_stream_that_breaks_raises_after_what_came() -> None:
+async def test_the_text_of_a_stream_that_breaks_raises_after_what_came() -> None:
     """A cut answer must not look whole."""
 
-    async def scenario() -> None:
-        texts, came = stream(ERROR).text_stream, ""
-        while came != "half of it":
-            came += await anext(texts)
-        with pytest.raises(BadReply, match="line broke"):
-            await anext(texts)
-
-    asyncio.run(scenario())
+    texts, came = stream(ERROR).text_stream, ""
+    while came != "half of it":
+        came += await anext(texts)
+    with pytest.raises(BadReply, match="line broke"):
+        await anext(texts)
 
 
-def test_consuming_never_raises() -> None:
+async def test_consuming_never_raises() -> None:
     """The error is the result's."""
 
-    async def scenario() -> None:
-        one = stream(ERROR)
-        await one.consume()
-        with pytest.raises(BadReply):
-            await one.result()
-
-    asyncio.run(scenario())
+    one = stream(ERROR)
+    await one.consume()
+    with pytest.raises(BadReply):
+        await one.result()
 
 
-def test_a_looker_that_is_cancelled_leaves_an_error_to_the_others() -> None:
+async def test_a_looker_that_is_cancelled_leaves_an_error_to_the_others() -> None:
     """Text that simply stops would be taken for the whole answer."""
 
-    async def scenario() -> None:
-        model = Silent()
-        closed: list[bool] = []
-        one = Agent(model).stream("go")
+    model = Silent()
+    closed: list[bool] = []
+    one = Agent(model).stream("go")
 
-        async def close() -> None:
-            closed.append(True)
+    async def close() -> None:
+        closed.append(True)
 
-        one.on_over = close
-        driving = asyncio.ensure_future(one.result())
-        await model.asked.wait()
-        driving.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await driving
+    one.on_over = close
+    driving = asyncio.ensure_future(one.result())
+    await model.asked.wait()
+    driving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await driving
 
-        parts, error = await drain(one)
-        assert isinstance(error, RunFailed)
-        assert error is fold(parts).error
-        with pytest.raises(RunFailed):
-            assert [] == [text async for text in one.text_stream]
-        assert [True] == closed
-
-    asyncio.run(scenario())
+    parts, error = await drain(one)
+    assert isinstance(error, RunFailed)
+    assert error is fold(parts).error
+    with pytest.raises(RunFailed):
+        assert [] == [text async for text in one.text_stream]
+    assert [True] == closed
 
 
-def test_a_stream_that_was_closed_says_so() -> None:
+async def test_a_stream_that_was_closed_says_so() -> None:
     """Its run stays where its journal is."""
 
-    async def scenario() -> None:
-        one = stream("some words")
-        async for _ in one.full_stream:
-            break
-        await one.aclose()
-        await one.aclose()
-        with pytest.raises(RunFailed):
-            await one.result()
-        finished = stream("hi")
-        await finished.result()
-        await finished.aclose()
-        assert "hi" == (await finished.result()).text
-
-    asyncio.run(scenario())
+    one = stream("some words")
+    async for _ in one.full_stream:
+        break
+    await one.aclose()
+    await one.aclose()
+    with pytest.raises(RunFailed):
+        await one.result()
+    finished = stream("hi")
+    await finished.result()
+    await finished.aclose()
+    assert "hi" == (await finished.result()).text
 
 
-def test_an_abort_before_the_first_look_ends_the_run_at_once() -> None:
+async def test_an_abort_before_the_first_look_ends_the_run_at_once() -> None:
     """The model is never asked."""
     model = ScriptedModel(["hi"])
 
-    async def scenario() -> EndReason:
-        one = Agent(model).stream("go")
-        one.abort("changed my mind")
-        return (await one.result()).end_reason
-
-    assert EndReason.ABORTED is asyncio.run(scenario())
+    one = Agent(model).stream("go")
+    one.abort("changed my mind")
+    assert EndReason.ABORTED is (await one.result()).end_reason
     assert [] == model.requests
 
 
-def test_a_tool_may_abort_its_own_run() -> None:
+async def test_a_tool_may_abort_its_own_run() -> None:
     """It is let finish, its result is kept, and no cancellation is left behind."""
 
-    async def scenario() -> None:
-        streams: list[RunStream[None]] = []
+    streams: list[RunStream[None]] = []
 
-        def stopper() -> str:
-            streams[0].abort("found it")
-            return "stopped"
+    def stopper() -> str:
+        streams[0].abort("found it")
+        return "stopped"
 
-        agent = Agent(ScriptedModel([reply(call("stopper")), "done"]), tools=[stopper])
-        streams.append(agent.stream("go"))
-        result = await streams[0].result()
-        await asyncio.sleep(0)
-        assert EndReason.ABORTED is result.end_reason
-        assert ["stopped"] == [one.text for one in result.steps[0].tool_results]
-
-    asyncio.run(scenario())
+    agent = Agent(ScriptedModel([reply(call("stopper")), "done"]), tools=[stopper])
+    streams.append(agent.stream("go"))
+    result = await streams[0].result()
+    await asyncio.sleep(0)
+    assert EndReason.ABORTED is result.end_reason
+    assert ["stopped"] == [one.text for one in result.steps[0].tool_results]
 
 
 @pytest.mark.parametrize("awaited", [False, True])
-def test_each_turn_is_reported_and_a_listener_that_fails_only_warns(awaited: bool) -> None:
+async def test_each_turn_is_reported_and_a_listener_that_fails_only_warns(awaited: bool) -> None:
     """A listener cannot fail a run."""
     seen: list[int] = []
 
@@ -250,14 +220,11 @@ def test_each_turn_is_reported_and_a_listener_that_fails_only_warns(awaited: boo
 
         return later()
 
-    async def scenario() -> None:
-        model = ScriptedModel([reply(call("nowhere")), "done"])
-        parts, result = await drain(Agent(model, on_step_finish=listen).stream("go"))
-        assert not isinstance(result, Exception)
-        assert ("on_step_finish raised ValueError: bug",) * 2 == result.warnings
-        assert 2 == [part.type for part in parts].count("warning")
-
-    asyncio.run(scenario())
+    model = ScriptedModel([reply(call("nowhere")), "done"])
+    parts, result = await drain(Agent(model, on_step_finish=listen).stream("go"))
+    assert not isinstance(result, Exception)
+    assert ("on_step_finish raised ValueError: bug",) * 2 == result.warnings
+    assert 2 == [part.type for part in parts].count("warning")
     assert [0, 1] == seen
 
 
@@ -339,395 +306,325 @@ def aborted(result: RunResult[None], reason: str = "enough") -> bool:
     return (EndReason.ABORTED, (reason,)) == (result.end_reason, result.stopped_by)
 
 
-def test_a_stream_that_is_made_and_looked_away_from_asks_nothing() -> None:
+async def test_a_stream_that_is_made_and_looked_away_from_asks_nothing() -> None:
     """The first part is the run's id: with it, the run can be found whatever comes."""
     model = ScriptedModel(["done"])
 
-    async def scenario() -> None:
-        one = Agent(model).stream("go")
-        await asyncio.sleep(0)
-        assert [] == model.requests
-        first = await anext(one.full_stream)
-        assert one.run is not None
-        assert RunStart(one.run.id) == first
-        assert [] == model.requests
-        await one.consume()
-
-    within(scenario())
+    one = Agent(model).stream("go")
+    await asyncio.sleep(0)
+    assert [] == model.requests
+    first = await anext(one.full_stream)
+    assert one.run is not None
+    assert RunStart(one.run.id) == first
+    assert [] == model.requests
+    await one.consume()
     assert 1 == len(model.requests)
 
 
-def test_a_run_goes_once_however_many_look() -> None:
+async def test_a_run_goes_once_however_many_look() -> None:
     """A log, a screen and a caller look at one run."""
     model = ScriptedModel([reply("two words", call("nowhere")), "done"])
 
-    async def scenario() -> None:
-        one = Agent(model).stream("go")
-        async with asyncio.TaskGroup() as group:
-            left, right = group.create_task(every(one)), group.create_task(every(one))
-            result = group.create_task(one.result())
-            group.create_task(one.consume())
-        assert left.result() == right.result() == await every(one)
-        assert result.result() is await one.result()
-
-    within(scenario())
+    one = Agent(model).stream("go")
+    async with asyncio.TaskGroup() as group:
+        left, right = group.create_task(every(one)), group.create_task(every(one))
+        result = group.create_task(one.result())
+        group.create_task(one.consume())
+    assert left.result() == right.result() == await every(one)
+    assert result.result() is await one.result()
     assert 2 == len(model.requests)
 
 
-def test_a_looker_waits_while_another_drives() -> None:
+async def test_a_looker_waits_while_another_drives() -> None:
     """Both wait for one answer; when it does not come, both learn why."""
 
-    async def scenario() -> None:
-        silent = Silent()
-        one = Agent(silent).stream("go")
-        driving = asyncio.ensure_future(every(one))
-        await silent.asked.wait()
-        waiting = asyncio.ensure_future(every(one))
-        await asyncio.sleep(0)
-        one.abort("enough")
-        assert await driving == await waiting
-        assert aborted(await one.result())
-
-    within(scenario())
+    silent = Silent()
+    one = Agent(silent).stream("go")
+    driving = asyncio.ensure_future(every(one))
+    await silent.asked.wait()
+    waiting = asyncio.ensure_future(every(one))
+    await asyncio.sleep(0)
+    one.abort("enough")
+    assert await driving == await waiting
+    assert aborted(await one.result())
 
 
-def test_lookers_at_different_speeds_see_the_same() -> None:
+async def test_lookers_at_different_speeds_see_the_same() -> None:
     """One reads a part and waits, the other drains: neither loses anything."""
 
-    async def scenario() -> None:
-        one = stream("one two three")
-        slow = aiter(one.full_stream)
-        begun = [await anext(slow), await anext(slow), await anext(slow)]
-        fast = await every(one)
-        assert fast == begun + [part async for part in slow]
-
-    within(scenario())
+    one = stream("one two three")
+    slow = aiter(one.full_stream)
+    begun = [await anext(slow), await anext(slow), await anext(slow)]
+    fast = await every(one)
+    assert fast == begun + [part async for part in slow]
 
 
-def test_the_text_stream_is_the_text_of_all_turns() -> None:
+async def test_the_text_stream_is_the_text_of_all_turns() -> None:
     """Text alone: no reasoning, no calls."""
     said = {"text": "let me see", "reasoning": "hm", "calls": [{"name": "nowhere"}]}
 
-    async def scenario() -> list[str]:
-        return [text async for text in stream(said, "done").text_stream]
-
-    assert ["let ", "me ", "see", "done"] == within(scenario())
+    assert ["let ", "me ", "see", "done"] == [
+        text async for text in stream(said, "done").text_stream
+    ]
 
 
 @pytest.mark.parametrize("entry", [ERROR, ValueError("the line broke")])
-def test_an_error_is_the_last_part_the_same_for_all_and_no_finish_comes(entry: Entry) -> None:
+async def test_an_error_is_the_last_part_the_same_for_all_and_no_finish_comes(entry: Entry) -> None:
     """Who waits for `finish` and gets `error` knows that there is no result."""
 
-    async def scenario() -> None:
-        one = stream(entry)
-        with pytest.raises(Exception, match="line broke") as seen:
-            _ = [text async for text in one.text_stream]
-        with pytest.raises(Exception, match="line broke") as raised:
-            await one.result()
-        parts = await every(one)
-        assert isinstance(parts[-1], ErrorPart)
-        assert seen.value is raised.value is parts[-1].error
-        assert ["error"] == [kind for kind in kinds(parts) if kind in {"error", "finish"}]
-
-    within(scenario())
+    one = stream(entry)
+    with pytest.raises(Exception, match="line broke") as seen:
+        _ = [text async for text in one.text_stream]
+    with pytest.raises(Exception, match="line broke") as raised:
+        await one.result()
+    parts = await every(one)
+    assert isinstance(parts[-1], ErrorPart)
+    assert seen.value is raised.value is parts[-1].error
+    assert ["error"] == [kind for kind in kinds(parts) if kind in {"error", "finish"}]
 
 
-def test_a_finished_run_tells_how_it_ended_in_its_last_part() -> None:
+async def test_a_finished_run_tells_how_it_ended_in_its_last_part() -> None:
     """The finish part is the result in short."""
 
-    async def scenario() -> None:
-        one = stream("done")
-        last = (await every(one))[-1]
-        result = await one.result()
-        assert Finish(result.finish_reason, EndReason.COMPLETED, (), result.total_usage) == last
-
-    within(scenario())
+    one = stream("done")
+    last = (await every(one))[-1]
+    result = await one.result()
+    assert Finish(result.finish_reason, EndReason.COMPLETED, (), result.total_usage) == last
 
 
-def test_the_last_part_tells_what_the_run_has_cost() -> None:
+async def test_the_last_part_tells_what_the_run_has_cost() -> None:
     """As the result does; a listener should not have to add up."""
 
-    async def scenario() -> None:
-        one = Agent(ScriptedModel(["done"]), price=lambda _: 0.25).stream("Hi")
-        last = (await every(one))[-1]
-        assert isinstance(last, Finish)
-        assert last.cost_usd == (await one.result()).cost_usd == 0.25
-
-    within(scenario())
+    one = Agent(ScriptedModel(["done"]), price=lambda _: 0.25).stream("Hi")
+    last = (await every(one))[-1]
+    assert isinstance(last, Finish)
+    assert last.cost_usd == (await one.result()).cost_usd == 0.25
 
 
-def test_a_wrong_question_is_an_error_part_and_nothing_is_sent() -> None:
+async def test_a_wrong_question_is_an_error_part_and_nothing_is_sent() -> None:
     """`stream` itself does not raise: one place to handle errors."""
     model = ScriptedModel(["done"])
 
-    async def scenario() -> None:
-        one = Agent(model).stream()
-        assert ["error"] == kinds(await every(one))
-        assert one.run is None
-        with pytest.raises(ConfigError, match="neither"):
-            await one.result()
-
-    within(scenario())
+    one = Agent(model).stream()
+    assert ["error"] == kinds(await every(one))
+    assert one.run is None
+    with pytest.raises(ConfigError, match="neither"):
+        await one.result()
     assert [] == model.requests
 
 
 @pytest.mark.parametrize("script", [("done",), (ERROR,), ()], ids=["done", "cut", "exhausted"])
-def test_consuming_is_safe_twice_and_a_late_looker_learns_the_end(
+async def test_consuming_is_safe_twice_and_a_late_looker_learns_the_end(
     script: tuple[Entry, ...],
 ) -> None:
     """A background task drives the run; what became of it is asked for later."""
 
-    async def scenario() -> str:
-        one = stream(*script)
-        await one.consume()
-        await one.consume()
-        return kinds(await every(one))[-1]
-
-    assert ("finish" if script == ("done",) else "error") == within(scenario())
+    one = stream(*script)
+    await one.consume()
+    await one.consume()
+    assert ("finish" if script == ("done",) else "error") == kinds(await every(one))[-1]
 
 
-def test_an_abort_before_the_start_is_a_run_without_turns() -> None:
+async def test_an_abort_before_the_start_is_a_run_without_turns() -> None:
     """The user pressed stop before the first look; the parts still tell the story."""
 
-    async def scenario() -> None:
-        one = stream("done")
-        one.abort("enough")
-        assert aborted(await one.result())
-        assert ["run-start", "step-start", "finish"] == kinds(await every(one))
-
-    within(scenario())
+    one = stream("done")
+    one.abort("enough")
+    assert aborted(await one.result())
+    assert ["run-start", "step-start", "finish"] == kinds(await every(one))
 
 
-def test_an_abort_during_text_keeps_no_half_answer() -> None:
+async def test_an_abort_during_text_keeps_no_half_answer() -> None:
     """A half answer is no message: the next run's history begins at the last whole one."""
 
-    async def scenario() -> None:
-        one = stream("one two three")
-        texts: list[str] = []
-        async for text in one.text_stream:
-            texts.append(text)
-            one.abort("enough")
-        result = await one.result()
-        assert aborted(result)
-        assert (["one "], (), "") == (texts, result.messages, result.text)
-
-    within(scenario())
+    one = stream("one two three")
+    texts: list[str] = []
+    async for text in one.text_stream:
+        texts.append(text)
+        one.abort("enough")
+    result = await one.result()
+    assert aborted(result)
+    assert (["one "], (), "") == (texts, result.messages, result.text)
 
 
 @pytest.mark.parametrize("names", [("one",), ("one", "two")], ids=["inline", "parallel"])
-def test_an_abort_during_a_tool_answers_every_call(names: tuple[str, ...]) -> None:
+async def test_an_abort_during_a_tool_answers_every_call(names: tuple[str, ...]) -> None:
     """The history stays usable, and no tool runs on unheard."""
 
-    async def scenario() -> None:
-        hanging = Hanging(*names)
-        one = agent(hanging.calls, tools=hanging.tools).stream("go")
-        async with asyncio.TaskGroup() as group:
-            running = group.create_task(one.result())
-            await hanging.begun.wait()
-            one.abort("enough")
-        assert aborted(running.result())
-        assert {"unknown"} == {result.status for result in running.result().steps[0].tool_results}
-        assert 0 == tasks_left()
-
-    within(scenario())
+    hanging = Hanging(*names)
+    one = agent(hanging.calls, tools=hanging.tools).stream("go")
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(one.result())
+        await hanging.begun.wait()
+        one.abort("enough")
+    assert aborted(running.result())
+    assert {"unknown"} == {result.status for result in running.result().steps[0].tool_results}
+    assert 0 == tasks_left()
 
 
-def test_an_abort_by_a_looker_takes_effect_before_the_next_effect() -> None:
+async def test_an_abort_by_a_looker_takes_effect_before_the_next_effect() -> None:
     """The looker itself drives the run: there is nobody else to be interrupted."""
     ran: list[object] = []
 
-    async def scenario() -> None:
-        one = agent(reply(call("one")), tools=[tool_of("one", ran.append)]).stream("go")
-        async for part in one.full_stream:
-            if isinstance(part, ToolState) and part.state == "executing":
-                one.abort("enough")
-        assert aborted(await one.result())
-
-    within(scenario())
+    one = agent(reply(call("one")), tools=[tool_of("one", ran.append)]).stream("go")
+    async for part in one.full_stream:
+        if isinstance(part, ToolState) and part.state == "executing":
+            one.abort("enough")
+    assert aborted(await one.result())
     assert [] == ran
 
 
-def test_a_parked_run_is_aborted_by_taking_it_up_and_aborting_it() -> None:
+async def test_a_parked_run_is_aborted_by_taking_it_up_and_aborting_it() -> None:
     """Nobody will ever answer: the run is ended, with its call answered as not run."""
     waiting = agent(reply(call("client")), tools=[CLIENT], store=MemoryStore())
 
-    async def scenario() -> None:
-        one = waiting.stream("go", run_id="r")
-        assert EndReason.PARKED is (await one.result()).end_reason
-        one.abort("too late: this leg is over")
-        assert EndReason.PARKED is (await one.result()).end_reason
-        again = waiting.resume_stream("r")
-        again.abort("enough")
-        assert aborted(await again.result())
-        assert EndReason.ABORTED is (await waiting.resume("r")).end_reason
-
-    within(scenario())
+    one = waiting.stream("go", run_id="r")
+    assert EndReason.PARKED is (await one.result()).end_reason
+    one.abort("too late: this leg is over")
+    assert EndReason.PARKED is (await one.result()).end_reason
+    again = waiting.resume_stream("r")
+    again.abort("enough")
+    assert aborted(await again.result())
+    assert EndReason.ABORTED is (await waiting.resume("r")).end_reason
 
 
-def test_an_abort_straight_after_an_approval_says_that_nothing_has_run() -> None:
+async def test_an_abort_straight_after_an_approval_says_that_nothing_has_run() -> None:
     """The call was let through, and nobody had begun it."""
 
-    async def scenario() -> RunResult[None]:
-        act = gated("act")
-        asking = agent(reply(call("act")), tools=[act], store=MemoryStore())
-        (ask,) = (await asking.generate("go", run_id="r")).pending
-        stream = asking.resume_stream("r", approvals={ask.key: True})
-        stream.abort("enough")
-        return await stream.result()
-
-    (answer,) = within(scenario()).steps[-1].tool_results
+    act = gated("act")
+    asking = agent(reply(call("act")), tools=[act], store=MemoryStore())
+    (ask,) = (await asking.generate("go", run_id="r")).pending
+    stream = asking.resume_stream("r", approvals={ask.key: True})
+    stream.abort("enough")
+    (answer,) = (await stream.result()).steps[-1].tool_results
 
     assert ("not_run", "Not run: the run was cancelled.") == (answer.status, answer.text)
 
 
-def test_an_abort_of_a_parked_agent_says_that_it_was_stopped() -> None:
+async def test_an_abort_of_a_parked_agent_says_that_it_was_stopped() -> None:
     """It has begun, and what it did is done: that is no doubt about whether it ran."""
 
-    async def scenario() -> RunResult[None]:
-        helper = agent(reply(call("act")), tools=[gated("act")])
-        asks = call("helper", "x", '{"prompt": "?"}')
-        below = helper.as_tool(name="helper", description="helps")
-        top = Agent(ScriptedModel([reply(asks)], label="top"), tools=[below], store=MemoryStore())
-        await top.generate("go", run_id="r")
-        stream = top.resume_stream("r")
-        stream.abort("enough")
-        return await stream.result()
-
-    (answer,) = within(scenario()).steps[-1].tool_results
+    helper = agent(reply(call("act")), tools=[gated("act")])
+    asks = call("helper", "x", '{"prompt": "?"}')
+    below = helper.as_tool(name="helper", description="helps")
+    top = Agent(ScriptedModel([reply(asks)], label="top"), tools=[below], store=MemoryStore())
+    await top.generate("go", run_id="r")
+    stream = top.resume_stream("r")
+    stream.abort("enough")
+    (answer,) = (await stream.result()).steps[-1].tool_results
 
     assert "unknown" == answer.status
     assert answer.text.startswith("The agent was stopped before it had an answer")
 
 
-def test_an_abort_while_a_human_is_asked_in_this_process_ends_the_run() -> None:
+async def test_an_abort_while_a_human_is_asked_in_this_process_ends_the_run() -> None:
     """Nobody has decided, so nothing runs."""
     ran: list[object] = []
 
-    async def scenario() -> None:
-        asked = asyncio.Event()
+    asked = asyncio.Event()
 
-        async def decide(pending: Pending) -> bool:
-            asked.set()
-            await asyncio.Event().wait()
-            return True
+    async def decide(pending: Pending) -> bool:
+        asked.set()
+        await asyncio.Event().wait()
+        return True
 
-        gated = Tool(
-            name="one",
-            parameters={"type": "object"},
-            execute=ran.append,
-            needs_approval=True,
-        )
-        script = ScriptedModel([reply(call("one"))])
-        one = Agent(script, tools=[gated], approve_tool_call=decide).stream("go")
-        async with asyncio.TaskGroup() as group:
-            running = group.create_task(one.result())
-            await asked.wait()
-            one.abort("enough")
-        assert aborted(running.result())
-
-    within(scenario())
+    gated = Tool(
+        name="one",
+        parameters={"type": "object"},
+        execute=ran.append,
+        needs_approval=True,
+    )
+    script = ScriptedModel([reply(call("one"))])
+    one = Agent(script, tools=[gated], approve_tool_call=decide).stream("go")
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(one.result())
+        await asked.wait()
+        one.abort("enough")
+    assert aborted(running.result())
     assert [] == ran
 
 
-def test_a_stream_closed_before_it_began_is_an_error_to_everybody() -> None:
+async def test_a_stream_closed_before_it_began_is_an_error_to_everybody() -> None:
     """A stream that ends without a word would be taken for an empty answer."""
     model = ScriptedModel(["done"])
 
-    async def scenario() -> None:
-        one = Agent(model).stream("go")
-        await one.aclose()
-        with pytest.raises(RunFailed, match="was left"):
-            await one.result()
-        with pytest.raises(RunFailed, match="was left"):
-            _ = [text async for text in one.text_stream]
-        assert ["error"] == kinds(await every(one))
-
-    within(scenario())
+    one = Agent(model).stream("go")
+    await one.aclose()
+    with pytest.raises(RunFailed, match="was left"):
+        await one.result()
+    with pytest.raises(RunFailed, match="was left"):
+        _ = [text async for text in one.text_stream]
+    assert ["error"] == kinds(await every(one))
     assert [] == model.requests
 
 
-def test_a_stream_closed_early_leaves_a_run_that_can_be_resumed() -> None:
+async def test_a_stream_closed_early_leaves_a_run_that_can_be_resumed() -> None:
     """Closing is not aborting: the journal ends where it was left."""
     model = ScriptedModel([reply("thinking", call("nowhere")), "done"])
     left = Agent(model, store=MemoryStore())
 
-    async def scenario() -> None:
-        one = left.stream("go", run_id="r")
-        async for part in one.full_stream:
-            if part.type == "step-finish":
-                break
-        await one.aclose()
-        with pytest.raises(RunFailed, match="was left"):
-            _ = [text async for text in one.text_stream]
-        assert 0 == tasks_left()
-        result = await left.resume("r")
-        assert ("done", EndReason.COMPLETED) == (result.text, result.end_reason)
-
-    within(scenario())
+    one = left.stream("go", run_id="r")
+    async for part in one.full_stream:
+        if part.type == "step-finish":
+            break
+    await one.aclose()
+    with pytest.raises(RunFailed, match="was left"):
+        _ = [text async for text in one.text_stream]
+    assert 0 == tasks_left()
+    result = await left.resume("r")
+    assert ("done", EndReason.COMPLETED) == (result.text, result.end_reason)
     assert 2 == len(model.requests)
 
 
-def test_closing_ends_the_tools_that_are_still_running() -> None:
+async def test_closing_ends_the_tools_that_are_still_running() -> None:
     """One has answered, its sibling has not: nothing runs on when nobody watches."""
 
-    async def scenario() -> None:
-        hanging = Hanging("slow")
-        tools = [*hanging.tools, tool_of("fast", len)]
-        one = agent(reply(call("slow"), call("fast")), tools=tools).stream("go")
-        async for part in one.full_stream:
-            if part.type == "tool-result":
-                break
-        assert 1 == tasks_left()
-        await one.aclose()
-        assert 0 == tasks_left()
-
-    within(scenario())
+    hanging = Hanging("slow")
+    tools = [*hanging.tools, tool_of("fast", len)]
+    one = agent(reply(call("slow"), call("fast")), tools=tools).stream("go")
+    async for part in one.full_stream:
+        if part.type == "tool-result":
+            break
+    assert 1 == tasks_left()
+    await one.aclose()
+    assert 0 == tasks_left()
 
 
-def test_closing_ends_a_stream_that_another_task_drives() -> None:
+async def test_closing_ends_a_stream_that_another_task_drives() -> None:
     """A tool that never ends must not keep whoever closes the stream for ever."""
 
-    async def scenario() -> None:
-        hanging = Hanging("one")
-        one = agent(hanging.calls, tools=hanging.tools).stream("go")
-        async with asyncio.TaskGroup() as group:
-            group.create_task(one.consume())
-            await hanging.begun.wait()
-            await one.aclose()
-        with pytest.raises(RunFailed, match="can be resumed"):
-            await one.result()
-
-    within(scenario())
+    hanging = Hanging("one")
+    one = agent(hanging.calls, tools=hanging.tools).stream("go")
+    async with asyncio.TaskGroup() as group:
+        group.create_task(one.consume())
+        await hanging.begun.wait()
+        await one.aclose()
+    with pytest.raises(RunFailed, match="can be resumed"):
+        await one.result()
 
 
-def test_closing_a_stream_that_is_over_changes_nothing() -> None:
+async def test_closing_a_stream_that_is_over_changes_nothing() -> None:
     """`aclosing(stream)` around everything must keep the result."""
 
-    async def scenario() -> None:
-        one = stream("done")
-        before = await every(one)
-        await one.aclose()
-        assert "done" == (await one.result()).text
-        assert before == await every(one)
-
-    within(scenario())
+    one = stream("done")
+    before = await every(one)
+    await one.aclose()
+    assert "done" == (await one.result()).text
+    assert before == await every(one)
 
 
-def test_a_run_taken_up_while_its_model_talks_is_heard() -> None:
+async def test_a_run_taken_up_while_its_model_talks_is_heard() -> None:
     """The process died during an answer: the next one asks again, and shows what it says."""
     store = MemoryStore()
 
-    async def scenario() -> list[str]:
-        silent = Silent()
-        one = Agent(silent, store=store).stream("go", run_id="r")
-        driving = asyncio.ensure_future(one.result())
-        await silent.asked.wait()
-        driving.cancel()
-        await asyncio.wait([driving])
-        other = Agent(ScriptedModel(["two words"], label="silent"), store=store)
-        return [text async for text in other.resume_stream("r").text_stream]
-
-    assert ["two ", "words"] == within(scenario())
+    silent = Silent()
+    one = Agent(silent, store=store).stream("go", run_id="r")
+    driving = asyncio.ensure_future(one.result())
+    await silent.asked.wait()
+    driving.cancel()
+    await asyncio.wait([driving])
+    other = Agent(ScriptedModel(["two words"], label="silent"), store=store)
+    assert ["two ", "words"] == [text async for text in other.resume_stream("r").text_stream]
 
 
 async def expire(hanging: Hanging, limit: asyncio.Timeout) -> None:
@@ -737,81 +634,72 @@ async def expire(hanging: Hanging, limit: asyncio.Timeout) -> None:
 
 
 @pytest.mark.parametrize("names", [("one",), ("one", "two")], ids=["inline", "parallel"])
-def test_a_time_limit_of_the_caller_leaves_no_task_and_a_journal_to_resume(
+async def test_a_time_limit_of_the_caller_leaves_no_task_and_a_journal_to_resume(
     names: tuple[str, ...],
 ) -> None:
     """`asyncio.timeout` around a run is the most natural thing, and must not leak or lose."""
     store = MemoryStore()
 
-    async def scenario() -> None:
-        hanging = Hanging(*names)
-        one = agent(hanging.calls, tools=hanging.tools, store=store).stream("go", run_id="r")
-        limit = asyncio.timeout(None)
-        expiring = asyncio.ensure_future(expire(hanging, limit))
+    hanging = Hanging(*names)
+    one = agent(hanging.calls, tools=hanging.tools, store=store).stream("go", run_id="r")
+    limit = asyncio.timeout(None)
+    expiring = asyncio.ensure_future(expire(hanging, limit))
 
-        async def limited() -> None:
-            async with limit:
-                await one.result()
-
-        with pytest.raises(TimeoutError):
-            await limited()
-        await expiring
-        assert 0 == tasks_left()
-        assert "error" == kinds(await every(one))[-1]
-        with pytest.raises(RunFailed, match="can be resumed"):
+    async def limited() -> None:
+        async with limit:
             await one.result()
 
-    within(scenario())
+    with pytest.raises(TimeoutError):
+        await limited()
+    await expiring
+    assert 0 == tasks_left()
+    assert "error" == kinds(await every(one))[-1]
+    with pytest.raises(RunFailed, match="can be resumed"):
+        await one.result()
     tools = [tool_of(name, lambda _: "fine") for name in names]
-    result = within(agent("done", tools=tools, store=store).resume("r"))
+    result = await agent("done", tools=tools, store=store).resume("r")
     assert ("done", EndReason.COMPLETED) == (result.text, result.end_reason)
     assert ["unknown"] * len(names) == [one.status for one in result.steps[0].tool_results]
 
 
-def test_a_listener_that_is_cancelled_leaves_nothing_running() -> None:
+async def test_a_listener_that_is_cancelled_leaves_nothing_running() -> None:
     """The caller gave up while a turn was being reported: the run waits in its journal."""
     store = MemoryStore()
 
-    async def scenario() -> None:
-        told = asyncio.Event()
+    told = asyncio.Event()
 
-        async def listen(step: StepResult) -> None:
-            told.set()
-            await asyncio.Event().wait()
+    async def listen(step: StepResult) -> None:
+        told.set()
+        await asyncio.Event().wait()
 
-        one = Agent(ScriptedModel(["done"]), on_step_finish=listen, store=store).stream(
-            "go", run_id="r"
-        )
-        driving = asyncio.ensure_future(one.result())
-        await told.wait()
-        driving.cancel()
-        await asyncio.wait([driving])
-        assert 0 == tasks_left()
-        with pytest.raises(RunFailed):
-            await one.result()
-
-    within(scenario())
-    assert "done" == within(agent(store=store).resume("r")).text
+    one = Agent(ScriptedModel(["done"]), on_step_finish=listen, store=store).stream(
+        "go", run_id="r"
+    )
+    driving = asyncio.ensure_future(one.result())
+    await told.wait()
+    driving.cancel()
+    await asyncio.wait([driving])
+    assert 0 == tasks_left()
+    with pytest.raises(RunFailed):
+        await one.result()
+    assert "done" == (await agent(store=store).resume("r")).text
 
 
 class Unheard(BaseException):
     """What `except Exception` does not catch."""
 
 
-def test_what_no_boundary_catches_leaves_a_stream_that_is_over() -> None:
+async def test_what_no_boundary_catches_leaves_a_stream_that_is_over() -> None:
     """A `pytest.fail` in a tool is raised; whoever asks afterwards gets an error, not a hang."""
 
     def explode(arguments: dict[str, object]) -> str:
         raise Unheard
 
-    async def scenario() -> None:
-        one = agent(reply(call("one")), tools=[tool_of("one", explode)]).stream("go")
-        with pytest.raises(Unheard):
-            await one.result()
-        with pytest.raises(RunFailed, match="was left"):
-            await one.result()
-
-    within(scenario())
+    one = agent(reply(call("one")), tools=[tool_of("one", explode)]).stream("go")
+    with pytest.raises(Unheard):
+        await one.result()
+    with pytest.raises(RunFailed, match="was left"):
+        await one.result()
 
 
 def test_a_listener_is_told_what_the_result_will_hold() -> None:
@@ -824,7 +712,7 @@ def test_a_listener_is_told_what_the_result_will_hold() -> None:
     assert (result.steps, ()) == (tuple(told), result.warnings)
 
 
-def test_a_resumed_run_reports_only_its_new_turns() -> None:
+async def test_a_resumed_run_reports_only_its_new_turns() -> None:
     """A bill that is written by a listener must not hold a turn twice."""
     told: list[int] = []
 
@@ -837,12 +725,9 @@ def test_a_resumed_run_reports_only_its_new_turns() -> None:
         on_step_finish=listen,
     )
 
-    async def scenario() -> None:
-        first = await one.generate("go")
-        assert [0] == told
-        await one.resume(first, tool_results={"c1.0": "theirs"})
-
-    within(scenario())
+    first = await one.generate("go")
+    assert [0] == told
+    await one.resume(first, tool_results={"c1.0": "theirs"})
     assert [0, 1, 2] == told
 
 
@@ -864,47 +749,43 @@ def test_a_buffered_call_raises_what_a_stream_would_tell() -> None:
 
 
 @pytest.mark.parametrize("script", [("done",), (ERROR,)], ids=["done", "cut"])
-def test_what_must_happen_when_a_stream_is_over_happens_once(script: tuple[Entry, ...]) -> None:
+async def test_what_must_happen_when_a_stream_is_over_happens_once(
+    script: tuple[Entry, ...],
+) -> None:
     """Connections are closed once, at the end, however many look, however it ends."""
     over: list[str] = []
 
     async def close() -> None:
         over.append("over")
 
-    async def scenario() -> None:
-        one = stream(*script)
-        one.on_over = close
-        await anext(one.full_stream)
-        assert [] == over
-        async with asyncio.TaskGroup() as group:
-            group.create_task(one.consume())
-            group.create_task(one.consume())
-        await one.consume()
-        await one.aclose()
-
-    within(scenario())
+    one = stream(*script)
+    one.on_over = close
+    await anext(one.full_stream)
+    assert [] == over
+    async with asyncio.TaskGroup() as group:
+        group.create_task(one.consume())
+        group.create_task(one.consume())
+    await one.consume()
+    await one.aclose()
     assert ["over"] == over
 
 
-def test_a_stream_that_is_left_closes_what_was_opened_for_it() -> None:
+async def test_a_stream_that_is_left_closes_what_was_opened_for_it() -> None:
     """A stream that nobody read to its end has connections, too."""
     over: list[str] = []
 
     async def close() -> None:
         over.append("over")
 
-    async def scenario() -> None:
-        one = stream("done")
-        one.on_over = close
-        await anext(one.full_stream)
-        await one.aclose()
-        await one.aclose()
-
-    within(scenario())
+    one = stream("done")
+    one.on_over = close
+    await anext(one.full_stream)
+    await one.aclose()
+    await one.aclose()
     assert ["over"] == over
 
 
-def test_a_stream_is_over_even_if_closing_fails() -> None:
+async def test_a_stream_is_over_even_if_closing_fails() -> None:
     """A connection that cannot be closed is told of once; the result is there all the same."""
     tried: list[str] = []
 
@@ -912,34 +793,28 @@ def test_a_stream_is_over_even_if_closing_fails() -> None:
         tried.append("closing")
         raise OSError("cannot close")
 
-    async def scenario() -> None:
-        one = stream("done")
-        one.on_over = fail
-        with pytest.raises(OSError, match="cannot close"):
-            await one.aclose()
-        await one.consume()
-
-    within(scenario())
+    one = stream("done")
+    one.on_over = fail
+    with pytest.raises(OSError, match="cannot close"):
+        await one.aclose()
+    await one.consume()
     assert ["closing"] == tried
 
 
-def test_whatever_opening_raises_is_the_streams_error() -> None:
+async def test_whatever_opening_raises_is_the_streams_error() -> None:
     """The seam for everything that can go wrong before a run."""
 
     async def refuse() -> RunHandle[None]:
         raise ConfigError("no such thing")
 
-    async def scenario() -> None:
-        one = RunStream(refuse)
-        assert ["error"] == kinds(await every(one))
-        with pytest.raises(ConfigError, match="no such thing"):
-            await one.result()
-        assert one.run is None
-
-    within(scenario())
+    one = RunStream(refuse)
+    assert ["error"] == kinds(await every(one))
+    with pytest.raises(ConfigError, match="no such thing"):
+        await one.result()
+    assert one.run is None
 
 
-def test_a_failure_without_a_record_is_still_an_error() -> None:
+async def test_a_failure_without_a_record_is_still_an_error() -> None:
     """A node of the user's may end a run in error and not say why."""
 
     async def open_run() -> RunHandle[None]:
@@ -949,11 +824,8 @@ def test_a_failure_without_a_record_is_still_an_error() -> None:
         driver = AsyncDriver(loop(), ports, None)
         return RunHandle(loop(), ports, driver, driver.resume(failed))
 
-    async def scenario() -> None:
-        with pytest.raises(RunFailed, match="unknown"):
-            await RunStream(open_run).result()
-
-    within(scenario())
+    with pytest.raises(RunFailed, match="unknown"):
+        await RunStream(open_run).result()
 
 
 async def objects_of(values: AsyncIterator[object]) -> list[object]:
@@ -986,98 +858,79 @@ def spoken(mode: Literal["native", "tool"], value: object) -> Entry:
 
 
 @pytest.mark.parametrize("mode", ["native", "tool"])
-def test_an_answer_is_shown_while_it_grows_and_then_whole(mode: Literal["native", "tool"]) -> None:
+async def test_an_answer_is_shown_while_it_grows_and_then_whole(
+    mode: Literal["native", "tool"],
+) -> None:
     """A form on a screen fills up; only the last one has been checked."""
 
-    async def scenario() -> None:
-        one = answering(spoken(mode, WHOLE), mode=mode).stream("go")
-        *growing, last = await objects(one)
-        assert last == WHOLE == (await one.result()).output
-        assert growing
-        assert WHOLE == growing[-1]
-        for before, after in pairwise(growing):
-            assert isinstance(before, dict)
-            assert isinstance(after, dict)
-            assert before.keys() <= after.keys()
-
-    within(scenario())
+    one = answering(spoken(mode, WHOLE), mode=mode).stream("go")
+    *growing, last = await objects(one)
+    assert last == WHOLE == (await one.result()).output
+    assert growing
+    assert WHOLE == growing[-1]
+    for before, after in pairwise(growing):
+        assert isinstance(before, dict)
+        assert isinstance(after, dict)
+        assert before.keys() <= after.keys()
 
 
 @pytest.mark.parametrize("mode", ["native", "tool"])
-def test_the_parts_of_a_stream_hold_the_growing_answer(mode: Literal["native", "tool"]) -> None:
+async def test_the_parts_of_a_stream_hold_the_growing_answer(
+    mode: Literal["native", "tool"],
+) -> None:
     """Each right behind the delta that it came with; everything else is as without."""
 
-    async def scenario() -> None:
-        parts = await every(answering(spoken(mode, WHOLE), mode=mode).stream("go"))
-        shown = [one.object for one in parts if isinstance(one, ObjectDelta)]
-        assert WHOLE == shown[-1]
-        before = {
-            parts[at - 1].type for at, one in enumerate(parts) if isinstance(one, ObjectDelta)
-        }
-        assert before <= {"text-delta", "tool-call-delta", "step-finish"}
-        assert EndReason.COMPLETED is fold(parts).end_reason
-
-    within(scenario())
+    parts = await every(answering(spoken(mode, WHOLE), mode=mode).stream("go"))
+    shown = [one.object for one in parts if isinstance(one, ObjectDelta)]
+    assert WHOLE == shown[-1]
+    before = {parts[at - 1].type for at, one in enumerate(parts) if isinstance(one, ObjectDelta)}
+    assert before <= {"text-delta", "tool-call-delta", "step-finish"}
+    assert EndReason.COMPLETED is fold(parts).end_reason
 
 
-def test_an_answer_that_was_sent_back_is_followed_by_another_from_its_beginning() -> None:
+async def test_an_answer_that_was_sent_back_is_followed_by_another_from_its_beginning() -> None:
     """What was shown of the first is void."""
 
-    async def scenario() -> None:
-        one = answering('{"a": 1}', spoken("native", WHOLE)).stream("go")
-        shown = await objects(one)
-        assert {"a": 1} in shown
-        assert {"a": "some "} in shown[shown.index({"a": 1}) + 1 :]
-        assert WHOLE == shown[-1]
-
-    within(scenario())
+    one = answering('{"a": 1}', spoken("native", WHOLE)).stream("go")
+    shown = await objects(one)
+    assert {"a": 1} in shown
+    assert {"a": "some "} in shown[shown.index({"a": 1}) + 1 :]
+    assert WHOLE == shown[-1]
 
 
-def test_an_object_stream_raises_what_the_result_raises_after_what_came() -> None:
+async def test_an_object_stream_raises_what_the_result_raises_after_what_came() -> None:
     """A cut answer must not look whole."""
 
-    async def scenario() -> None:
-        one = answering({"text": '{"a": "half of', "error": "the line broke"}).stream("go")
-        values = aiter(one.object_stream)
-        assert {} == await anext(values)
-        with pytest.raises(BadReply):
-            await objects_of(values)
-
-    within(scenario())
+    one = answering({"text": '{"a": "half of', "error": "the line broke"}).stream("go")
+    values = aiter(one.object_stream)
+    assert {} == await anext(values)
+    with pytest.raises(BadReply):
+        await objects_of(values)
 
 
-def test_a_run_that_did_not_complete_has_no_last_object() -> None:
+async def test_a_run_that_did_not_complete_has_no_last_object() -> None:
     """What came is shown; nothing of it is the answer."""
     script = [reply('{"a": 1', finish=FinishReason.LENGTH)] * 9
 
-    async def scenario() -> None:
-        one = answering(*script).stream("go")
-        shown = await objects(one)
-        assert EndReason.LENGTH is (await one.result()).end_reason
-        assert {"a": 1} == shown[-1]
-
-    within(scenario())
+    one = answering(*script).stream("go")
+    shown = await objects(one)
+    assert EndReason.LENGTH is (await one.result()).end_reason
+    assert {"a": 1} == shown[-1]
 
 
-def test_an_object_stream_without_an_output_type_is_refused() -> None:
+async def test_an_object_stream_without_an_output_type_is_refused() -> None:
     """It would be empty, and look like a model that has nothing to say; nothing has begun."""
 
-    async def scenario() -> None:
-        one = stream("hi")
-        with pytest.raises(ConfigError, match="output_type"):
-            await objects(one)
-        assert one.run is None
-
-    within(scenario())
+    one = stream("hi")
+    with pytest.raises(ConfigError, match="output_type"):
+        await objects(one)
+    assert one.run is None
 
 
-def test_a_stream_without_an_output_type_shows_no_objects() -> None:
+async def test_a_stream_without_an_output_type_shows_no_objects() -> None:
     """A text that happens to be JSON is a text."""
 
-    async def scenario() -> None:
-        assert "object-delta" not in kinds(await every(stream('{"a": 1}')))
-
-    within(scenario())
+    assert "object-delta" not in kinds(await every(stream('{"a": 1}')))
 
 
 def said_to(model: ScriptedModel, at: int) -> list[tuple[object, str]]:
@@ -1091,24 +944,21 @@ def read() -> str:
     return "text"
 
 
-def test_what_is_said_to_a_run_is_read_in_its_next_turn() -> None:
+async def test_what_is_said_to_a_run_is_read_in_its_next_turn() -> None:
     """After the results of the turn under way, and never inside it."""
     model = ScriptedModel([reply(call()), "done"])
 
-    async def scenario() -> RunResult[None]:
-        one = Agent(model, tools=[read]).stream("go")
-        async for part in one.full_stream:
-            if part.type == "step-start" and part.step_index == 0:
-                one.steer("hurry")
-        return await one.result()
-
-    result = within(scenario())
+    one = Agent(model, tools=[read]).stream("go")
+    async for part in one.full_stream:
+        if part.type == "step-start" and part.step_index == 0:
+            one.steer("hurry")
+    result = await one.result()
 
     assert [("go", ""), ("hurry", "steering")] == said_to(model, 1)
     assert ["assistant", "tool", "user", "assistant"] == [one.role for one in result.messages]
 
 
-def test_what_is_said_before_the_first_look_is_read_too() -> None:
+async def test_what_is_said_before_the_first_look_is_read_too() -> None:
     """At once: the first request has it, the journal too, and the stream shows where it came in."""
     model, store = ScriptedModel(["in a hurry", "and more"]), MemoryStore()
     looped = Agent(model, store=store)
@@ -1116,14 +966,11 @@ def test_what_is_said_before_the_first_look_is_read_too() -> None:
     one.follow_up("and then?")
     one.steer("hurry")
 
-    async def scenario() -> tuple[list[str], RunResult[None]]:
-        return kinds(await every(one)), await one.result()
-
-    shown, result = within(scenario())
+    shown, result = kinds(await every(one)), await one.result()
 
     assert ("hurry", "steering") == said_to(model, 0)[-1]
     assert ["run-start", "step-start", "message-injected"] == shown[:3]
-    assert result.run == replay(looped.graph, asyncio.run(store.load("r")))
+    assert result.run == replay(looped.graph, await store.load("r"))
 
 
 def test_what_is_said_after_the_end_is_refused() -> None:
@@ -1159,17 +1006,14 @@ def too_late(one: RunStream[None]) -> None:
         one.follow_up("and then?")
 
 
-def test_what_is_said_once_the_last_answer_is_in_is_refused() -> None:
+async def test_what_is_said_once_the_last_answer_is_in_is_refused() -> None:
     """The stream has more to show, and the run hears nothing more."""
 
-    async def scenario() -> RunResult[None]:
-        one = Agent(ScriptedModel(["done", "more"])).stream("go")
-        async for part in one.full_stream:
-            if part.type == "step-finish":
-                too_late(one)
-        return await one.result()
-
-    assert "done" == within(scenario()).text
+    one = Agent(ScriptedModel(["done", "more"])).stream("go")
+    async for part in one.full_stream:
+        if part.type == "step-finish":
+            too_late(one)
+    assert "done" == (await one.result()).text
 
 
 class Kept:
@@ -1208,46 +1052,40 @@ class Slow(Kept):
 
 
 @pytest.mark.parametrize("last", [True, False])
-def test_what_is_said_while_an_answer_is_journaled_is_heard_or_refused(last: bool) -> None:
+async def test_what_is_said_while_an_answer_is_journaled_is_heard_or_refused(last: bool) -> None:
     """The answer decides: after the last one nothing is read, after any other everything is."""
     model = ScriptedModel([*([] if last else [reply(call())]), "done", "never"])
 
-    async def scenario() -> RunResult[None]:
-        store = Slow()
-        one = Agent(model, tools=[tool_of("read", lambda _: "text")], store=store).stream("go")
-        async with asyncio.TaskGroup() as group:
-            running = group.create_task(one.result())
-            await store.keeping.wait()
-            if last:
-                too_late(one)
-            else:
-                one.steer("hurry")
-            store.go_on.set()
-        return running.result()
-
-    result = within(scenario())
+    store = Slow()
+    one = Agent(model, tools=[tool_of("read", lambda _: "text")], store=store).stream("go")
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(one.result())
+        await store.keeping.wait()
+        if last:
+            too_late(one)
+        else:
+            one.steer("hurry")
+        store.go_on.set()
+    result = running.result()
 
     assert "done" == result.text
     assert last is not (UserMessage("hurry", origin="steering") in result.messages)
 
 
-def test_what_is_said_to_a_run_that_was_stopped_is_refused() -> None:
+async def test_what_is_said_to_a_run_that_was_stopped_is_refused() -> None:
     """And what was said before is on record before the stop."""
 
-    async def scenario() -> Sequence[str]:
-        store = MemoryStore()
-        asked = Hanging("read")
-        one = agent(asked.calls, tools=asked.tools, store=store).stream("go", run_id="r")
-        async with asyncio.TaskGroup() as group:
-            running = group.create_task(one.result())
-            await asked.begun.wait()
-            one.steer("hurry")
-            one.abort()
-            too_late(one)
-        assert EndReason.ABORTED is running.result().end_reason
-        return [type(event).__name__ for event in await store.load("r")]
-
-    assert ["Queued", "Cancelled"] == within(scenario())[-2:]
+    store = MemoryStore()
+    asked = Hanging("read")
+    one = agent(asked.calls, tools=asked.tools, store=store).stream("go", run_id="r")
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(one.result())
+        await asked.begun.wait()
+        one.steer("hurry")
+        one.abort()
+        too_late(one)
+    assert EndReason.ABORTED is running.result().end_reason
+    assert ["Queued", "Cancelled"] == [type(event).__name__ for event in await store.load("r")][-2:]
 
 
 class Parking(Kept):
@@ -1267,21 +1105,21 @@ class Parking(Kept):
         await self.kept.release(run_id, status, asks)
 
 
-def test_what_is_said_while_the_last_child_parks_waits_in_the_journal() -> None:
+async def test_what_is_said_while_the_last_child_parks_waits_in_the_journal() -> None:
     """The parent parks with it, and hears of it when it goes on."""
 
-    async def scenario() -> RunResult[None]:
-        store = Parking()
-        helper = Agent(ScriptedModel([reply(call("act")), "did"], label="h"), tools=[gated("act")])
-        asks = call("helper", "x", '{"prompt": "?"}')
-        model = ScriptedModel([reply(asks), "done"])
-        top = Agent(model, tools=[helper.as_tool(name="helper", description="helps")], store=store)
-        one = top.stream("go", run_id="r")
-        store.parks = {"r/c0.0": lambda: one.steer("hurry"), "r": lambda: too_late(one)}
-        (ask,) = (await one.result()).pending
-        return await top.resume("r", approvals={ask.key: True})
-
-    assert UserMessage("hurry", origin="steering") in within(scenario()).messages
+    store = Parking()
+    helper = Agent(ScriptedModel([reply(call("act")), "did"], label="h"), tools=[gated("act")])
+    asks = call("helper", "x", '{"prompt": "?"}')
+    model = ScriptedModel([reply(asks), "done"])
+    top = Agent(model, tools=[helper.as_tool(name="helper", description="helps")], store=store)
+    one = top.stream("go", run_id="r")
+    store.parks = {"r/c0.0": lambda: one.steer("hurry"), "r": lambda: too_late(one)}
+    (ask,) = (await one.result()).pending
+    assert (
+        UserMessage("hurry", origin="steering")
+        in (await top.resume("r", approvals={ask.key: True})).messages
+    )
 
 
 class Hearing(Kept):
@@ -1328,50 +1166,44 @@ async def close(one: RunStream[None]) -> bool:
 
 
 @pytest.mark.parametrize("look", [see, ask_for_it, drive, close])
-def test_who_looks_while_a_stream_is_closed_waits_for_its_end(
+async def test_who_looks_while_a_stream_is_closed_waits_for_its_end(
     look: Callable[[RunStream[None]], Awaitable[bool]],
 ) -> None:
     """A store takes its time to keep what was said, and nobody else drives the run meanwhile."""
 
-    async def scenario() -> None:
-        store = Hearing()
-        one = agent({"text": "a b", "deltas": ["a ", "b"]}, "done", store=store).stream("go")
-        async for part in one.full_stream:
-            if isinstance(part, TextDelta):
-                break
-        one.steer("and one more thing")
-        async with asyncio.TaskGroup() as group:
-            closing = group.create_task(one.aclose())
-            await store.keeping.wait()
-            looking = group.create_task(seen_by(look(one)))
-            for _ in range(5):
-                await asyncio.sleep(0)
-            assert not looking.done()
-            store.go_on.set()
-        assert closing.done()
-        assert looking.result()
-
-    within(scenario())
+    store = Hearing()
+    one = agent({"text": "a b", "deltas": ["a ", "b"]}, "done", store=store).stream("go")
+    async for part in one.full_stream:
+        if isinstance(part, TextDelta):
+            break
+    one.steer("and one more thing")
+    async with asyncio.TaskGroup() as group:
+        closing = group.create_task(one.aclose())
+        await store.keeping.wait()
+        looking = group.create_task(seen_by(look(one)))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not looking.done()
+        store.go_on.set()
+    assert closing.done()
+    assert looking.result()
 
 
-def test_a_close_that_is_cancelled_leaves_an_end_to_the_others() -> None:
+async def test_a_close_that_is_cancelled_leaves_an_end_to_the_others() -> None:
     """They waited for it."""
 
-    async def scenario() -> None:
-        store = Hearing()
-        one = agent({"text": "a b", "deltas": ["a ", "b"]}, "done", store=store).stream("go")
-        async for part in one.full_stream:
-            if isinstance(part, TextDelta):
-                break
-        one.steer("and one more thing")
-        closing = asyncio.create_task(one.aclose())
-        await store.keeping.wait()
-        looking = asyncio.create_task(seen_by(see(one)))
-        await asyncio.sleep(0)
-        closing.cancel()
-        assert await looking
-
-    within(scenario())
+    store = Hearing()
+    one = agent({"text": "a b", "deltas": ["a ", "b"]}, "done", store=store).stream("go")
+    async for part in one.full_stream:
+        if isinstance(part, TextDelta):
+            break
+    one.steer("and one more thing")
+    closing = asyncio.create_task(one.aclose())
+    await store.keeping.wait()
+    looking = asyncio.create_task(seen_by(see(one)))
+    await asyncio.sleep(0)
+    closing.cancel()
+    assert await looking
 
 
 async def seen_by(look: Awaitable[bool]) -> bool:
@@ -1379,18 +1211,15 @@ async def seen_by(look: Awaitable[bool]) -> bool:
     return await look
 
 
-def test_a_run_that_would_be_done_goes_on_for_what_was_said() -> None:
+async def test_a_run_that_would_be_done_goes_on_for_what_was_said() -> None:
     """The answer stays in the history; the next one is the run's."""
     model = ScriptedModel(["one", "two"])
 
-    async def scenario() -> RunResult[None]:
-        stream = Agent(model).stream("go")
-        async for part in stream.full_stream:
-            if part.type == "text-delta" and len(model.requests) == 1:
-                stream.steer("once more")
-        return await stream.result()
-
-    result = within(scenario())
+    stream = Agent(model).stream("go")
+    async for part in stream.full_stream:
+        if part.type == "text-delta" and len(model.requests) == 1:
+            stream.steer("once more")
+    result = await stream.result()
 
     assert ("two", 2) == (result.text, len(model.requests))
 
@@ -1435,32 +1264,28 @@ def test_no_word_outweighs_a_bound() -> None:
     assert (2, EndReason.MAX_STEPS) == (len(model.requests), result.end_reason)
 
 
-def test_an_abort_after_the_step_lets_the_turn_come_to_its_end() -> None:
+async def test_an_abort_after_the_step_lets_the_turn_come_to_its_end() -> None:
     """Its tools run and are answered; no further model is asked."""
     model = ScriptedModel([reply(call()), "done"])
 
-    async def scenario() -> RunResult[None]:
-        one = Agent(model, tools=[read]).stream("go")
-        async for part in one.full_stream:
-            if part.type == "step-start":
-                one.abort("enough", after_step=True)
-        return await one.result()
-
-    result = within(scenario())
+    one = Agent(model, tools=[read]).stream("go")
+    async for part in one.full_stream:
+        if part.type == "step-start":
+            one.abort("enough", after_step=True)
+    result = await one.result()
 
     assert (1, EndReason.ABORTED) == (len(model.requests), result.end_reason)
     assert ["text"] == [one.text for one in result.steps[0].tool_results]
     assert ("enough",) == result.stopped_by
 
 
-def test_an_abort_after_the_step_leaves_an_answer_that_came_an_answer() -> None:
+async def test_an_abort_after_the_step_leaves_an_answer_that_came_an_answer() -> None:
     """The run is at its end already."""
 
-    async def scenario() -> RunResult[None]:
-        one = stream("hi there")
-        async for part in one.full_stream:
-            if part.type == "text-delta":
-                one.abort("enough", after_step=True)
-        return await one.result()
+    one = stream("hi there")
+    async for part in one.full_stream:
+        if part.type == "text-delta":
+            one.abort("enough", after_step=True)
+    result = await one.result()
 
-    assert ("hi there", EndReason.COMPLETED) == ((one := within(scenario())).text, one.end_reason)
+    assert ("hi there", EndReason.COMPLETED) == (result.text, result.end_reason)
