@@ -354,20 +354,20 @@ def test_what_is_neither_a_yes_nor_a_no_lets_nothing_run(answer: object) -> None
     assert "ok" == parked.resume_sync(leg, approvals={"c0.0": True}).steps[0].tool_results[0].status
 
 
-def test_a_run_is_taken_up_by_its_id_in_another_agent() -> None:
+async def test_a_run_is_taken_up_by_its_id_in_another_agent() -> None:
     """An approval may come days later, in another process."""
     store = MemoryStore()
     first = Agent(model(reply(call(), call("client"))), tools=[GATED, CLIENT], store=store)
     second = Agent(model(), tools=[GATED, CLIENT], store=store)
 
-    async def days() -> tuple[str, list[str]]:
-        await first.generate("go", run_id="r")
-        leg = await second.resume("r", approvals={"c0.0": True})
-        assert ["client_tool"] == [one.kind for one in leg.pending]
-        result = await second.resume("r", tool_results={"c0.1": {"found": 3}})
-        return result.text, [one.text for one in result.steps[0].tool_results]
-
-    assert ("done", ["text", '{"found":3}']) == asyncio.run(days())
+    await first.generate("go", run_id="r")
+    leg = await second.resume("r", approvals={"c0.0": True})
+    assert ["client_tool"] == [one.kind for one in leg.pending]
+    result = await second.resume("r", tool_results={"c0.1": {"found": 3}})
+    assert ("done", ["text", '{"found":3}']) == (
+        result.text,
+        [one.text for one in result.steps[0].tool_results],
+    )
 
 
 @pytest.mark.parametrize(
@@ -907,17 +907,14 @@ def test_a_stop_predicate_that_raises_fails_the_run_with_its_own_exception(later
     assert (raised.value is mine, 1) == (True, len(said.requests))
 
 
-def test_a_synchronous_call_in_an_event_loop_says_what_to_await() -> None:
+async def test_a_synchronous_call_in_an_event_loop_says_what_to_await() -> None:
     """A notebook has a loop already; and nothing is left behind that was never awaited."""
     said = ScriptedModel(["done"])
 
-    async def scenario() -> None:
-        with pytest.raises(ConfigError, match=r"await Agent\.generate"):
-            Agent(said).generate_sync("go")
-        # A coroutine that was never awaited warns when it is collected: an error in this suite.
-        gc.collect()
-
-    asyncio.run(scenario())
+    with pytest.raises(ConfigError, match=r"await Agent\.generate"):
+        Agent(said).generate_sync("go")
+    # A coroutine that was never awaited warns when it is collected: an error in this suite.
+    gc.collect()
     assert [] == said.requests
 
 
@@ -951,21 +948,18 @@ def test_a_synchronous_call_closes_connections_before_its_loop_does(entry: Entry
     assert "done" == agent.generate_sync("go").text
 
 
-def test_closing_an_agent_closes_all_its_models() -> None:
+async def test_closing_an_agent_closes_all_its_models() -> None:
     """Those of single turns, too."""
     own, other = Counting("done"), Counting(reply(call()), label="other")
     agent = Agent(own, tools=[read], prepare_step=first_only(StepChanges(model=other)))
 
-    async def scenario() -> None:
-        await agent.generate("go")
-        assert (0, 0) == (own.closed, other.closed)
-        await agent.aclose()
-
-    asyncio.run(scenario())
+    await agent.generate("go")
+    assert (0, 0) == (own.closed, other.closed)
+    await agent.aclose()
     assert (1, 1) == (own.closed, other.closed)
 
 
-def test_an_agent_is_not_changed_by_its_runs() -> None:
+async def test_an_agent_is_not_changed_by_its_runs() -> None:
     """Ask it from as many tasks as you like; the caller's lists stay the caller's."""
     tools, sequences = [read], ["END"]
     said = ScriptedModel([reply(call()), "done"], restart=True)
@@ -973,12 +967,9 @@ def test_an_agent_is_not_changed_by_its_runs() -> None:
     tools.clear()
     sequences.clear()
 
-    async def scenario() -> tuple[str, str]:
-        async with asyncio.TaskGroup() as group:
-            one, two = (group.create_task(agent.generate("go")) for _ in range(2))
-        return one.result().text, two.result().text
-
-    assert ("done", "done") == asyncio.run(scenario())
+    async with asyncio.TaskGroup() as group:
+        one, two = (group.create_task(agent.generate("go")) for _ in range(2))
+    assert ("done", "done") == (one.result().text, two.result().text)
     assert [1] * 4 == [len(one.tools) for one in said.requests]
 
 
@@ -996,18 +987,15 @@ def test_a_conversation_goes_on_with_what_the_run_added() -> None:
     assert UserMessage("on") == said.requests[2].messages[-1]
 
 
-def test_a_resumed_stream_can_be_looked_at() -> None:
+async def test_a_resumed_stream_can_be_looked_at() -> None:
     """The same run, the same id, and turns that count on."""
     agent = Agent(ScriptedModel([reply(call()), "done"]), tools=[GATED])
 
-    async def scenario() -> list[str]:
-        first = await agent.generate("go", run_id="r")
-        one = agent.resume_stream(first, approvals={"c0.0": Approval(approved=True)})
-        parts = [part async for part in one.full_stream]
-        assert "r" == (await one.result()).run_id
-        return [part.type for part in parts]
-
-    kinds = asyncio.run(scenario())
+    first = await agent.generate("go", run_id="r")
+    one = agent.resume_stream(first, approvals={"c0.0": Approval(approved=True)})
+    parts = [part async for part in one.full_stream]
+    assert "r" == (await one.result()).run_id
+    kinds = [part.type for part in parts]
     assert ("run-start", "finish") == (kinds[0], kinds[-1])
     assert kinds.index("tool-result") < kinds.index("step-start")
 
@@ -1291,7 +1279,7 @@ def test_a_model_that_is_only_denied_is_stopped(limit: int) -> None:
 
 
 @pytest.mark.parametrize(("ungated", "ran"), [(False, []), (True, ["again"])])
-def test_calls_that_wait_for_nobody_run_first_if_that_is_wanted(
+async def test_calls_that_wait_for_nobody_run_first_if_that_is_wanted(
     ungated: bool, ran: list[str]
 ) -> None:
     """By default the whole turn waits for the human (CONTRACT §9 #21)."""
@@ -1308,12 +1296,9 @@ def test_calls_that_wait_for_nobody_run_first_if_that_is_wanted(
         run_ungated=ungated,
     )
 
-    async def scenario() -> RunResult[None]:
-        parked = await agent.generate("go")
-        assert (ran, EndReason.PARKED) == (seen, parked.end_reason)
-        return await agent.resume(parked, approvals={"c0.0": True})
-
-    result = asyncio.run(scenario())
+    parked = await agent.generate("go")
+    assert (ran, EndReason.PARKED) == (seen, parked.end_reason)
+    result = await agent.resume(parked, approvals={"c0.0": True})
 
     assert ["text", "again"] == [one.text for one in result.steps[0].tool_results]
     assert ["again"] == seen

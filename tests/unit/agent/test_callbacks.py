@@ -315,7 +315,7 @@ def test_a_tool_may_take_another_s_place() -> None:
     assert [["read"]] * 3 == names(said)
 
 
-def test_a_tool_that_is_added_to_one_run_is_in_no_other() -> None:
+async def test_a_tool_that_is_added_to_one_run_is_in_no_other() -> None:
     """It may hold what belongs to one user; runs of one agent go on side by side."""
     users = iter(["ann", "bob"])
 
@@ -334,18 +334,15 @@ def test_a_tool_that_is_added_to_one_run_is_in_no_other() -> None:
     said = ScriptedModel([reply(call("who")), "done"], restart=True)
     agent = Agent(said, prepare_step=prepare)
 
-    async def scenario() -> list[str]:
-        streams = [agent.stream("go"), agent.stream("go")]
-        parts = [stream.full_stream for stream in streams]
-        for _ in range(3):  # Both have been prepared before either calls its tool.
-            for part in parts:
-                await anext(part)
-        return [(await one.result()).steps[0].tool_results[0].text for one in streams]
-
-    assert ["ann", "bob"] == asyncio.run(scenario())
+    streams = [agent.stream("go"), agent.stream("go")]
+    parts = [stream.full_stream for stream in streams]
+    for _ in range(3):  # Both have been prepared before either calls its tool.
+        for part in parts:
+            await anext(part)
+    assert ["ann", "bob"] == [(await one.result()).steps[0].tool_results[0].text for one in streams]
 
 
-def test_a_tool_that_was_added_runs_after_its_approval_came() -> None:
+async def test_a_tool_that_was_added_runs_after_its_approval_came() -> None:
     """The result of the leg that parked keeps it."""
     said = ScriptedModel([reply(call("extra")), "done"])
     agent = Agent(
@@ -355,12 +352,9 @@ def test_a_tool_that_was_added_runs_after_its_approval_came() -> None:
         prepare_step=added(StepChanges(add_tools=[extra])),
     )
 
-    async def scenario() -> list[str]:
-        parked = await agent.generate("go")
-        result = await agent.resume(parked, approvals={"c0.0": True})
-        return [one.text for one in result.steps[0].tool_results]
-
-    assert ["extra"] == asyncio.run(scenario())
+    parked = await agent.generate("go")
+    result = await agent.resume(parked, approvals={"c0.0": True})
+    assert ["extra"] == [one.text for one in result.steps[0].tool_results]
 
 
 def test_a_tool_that_was_added_runs_only_where_it_is_active() -> None:
@@ -384,7 +378,7 @@ def test_a_tool_that_was_added_runs_only_where_it_is_active() -> None:
     ]
 
 
-def test_a_run_with_added_tools_is_resumed_by_its_id_with_them_among_the_tools() -> None:
+async def test_a_run_with_added_tools_is_resumed_by_its_id_with_them_among_the_tools() -> None:
     """A journal holds no functions: without them nothing is done, and they are named."""
     store, changes = MemoryStore(), StepChanges(add_tools=[extra, other_extra])
 
@@ -392,23 +386,20 @@ def test_a_run_with_added_tools_is_resumed_by_its_id_with_them_among_the_tools()
         gate = ask("*")
         return Agent(said, tools=tools, gate=gate, store=store, prepare_step=added(changes))
 
-    async def scenario() -> list[str]:
-        await agent(ScriptedModel([reply(call("extra"))]), [read]).generate("go", run_id="r")
-        before = await store.load("r")
-        for tools, missing in (
-            ([read], "'extra', 'other_extra'"),
-            ([read, extra], "'other_extra'"),
-        ):
-            said = ScriptedModel(["done"])
-            with pytest.raises(ConfigError, match=f"not here: {missing}. .*`tools`"):
-                await agent(said, tools).resume("r", approvals={"c0.0": True})
-            assert [] == said.requests
-        assert before == await store.load("r")
-        whole = agent(ScriptedModel(["done"]), [read, extra, other_extra])
-        result = await whole.resume("r", approvals={"c0.0": True})
-        return [one.text for one in result.steps[0].tool_results]
-
-    assert ["extra"] == asyncio.run(scenario())
+    await agent(ScriptedModel([reply(call("extra"))]), [read]).generate("go", run_id="r")
+    before = await store.load("r")
+    for tools, missing in (
+        ([read], "'extra', 'other_extra'"),
+        ([read, extra], "'other_extra'"),
+    ):
+        said = ScriptedModel(["done"])
+        with pytest.raises(ConfigError, match=f"not here: {missing}. .*`tools`"):
+            await agent(said, tools).resume("r", approvals={"c0.0": True})
+        assert [] == said.requests
+    assert before == await store.load("r")
+    whole = agent(ScriptedModel(["done"]), [read, extra, other_extra])
+    result = await whole.resume("r", approvals={"c0.0": True})
+    assert ["extra"] == [one.text for one in result.steps[0].tool_results]
 
 
 @pytest.mark.parametrize(

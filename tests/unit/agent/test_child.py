@@ -421,20 +421,17 @@ def test_a_handoff_that_fails_is_handed_back() -> None:
     assert "error" == answer(result).status
 
 
-def test_a_child_s_client_tool_parks_the_root() -> None:
+async def test_a_child_s_client_tool_parks_the_root() -> None:
     """D09: the result names the way there, and the answer takes it."""
     client = Tool(name="client", parameters={"type": "object"})
 
-    async def scenario() -> RunResult[None]:
-        agent = Agent(
-            ScriptedModel([ASK, "done"]), tools=[kid(reply(call("client")), "42", tools=[client])]
-        )
-        parked = await agent.generate("go")
-        (one,) = parked.pending
-        assert ("c0.0/c0.0", "client_tool", ("kid",)) == (one.key, one.kind, one.agents)
-        return await agent.resume(parked, tool_results={one.key: "theirs"})
-
-    result = asyncio.run(scenario())
+    agent = Agent(
+        ScriptedModel([ASK, "done"]), tools=[kid(reply(call("client")), "42", tools=[client])]
+    )
+    parked = await agent.generate("go")
+    (one,) = parked.pending
+    assert ("c0.0/c0.0", "client_tool", ("kid",)) == (one.key, one.kind, one.agents)
+    result = await agent.resume(parked, tool_results={one.key: "theirs"})
 
     assert "42" == answer(result).content
     assert "done" == result.text

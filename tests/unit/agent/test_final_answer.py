@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -380,17 +379,17 @@ def test_who_takes_over_has_the_last_word() -> None:
     assert City(name="Oslo", people=700_000) == result.output
 
 
-def test_a_run_that_was_parked_gives_its_answer_when_it_ends() -> None:
+async def test_a_run_that_was_parked_gives_its_answer_when_it_ends() -> None:
     """The form is the agent's, whoever drives the run."""
     model = ScriptedModel([reply(call()), final(OSLO)])
     agent = Agent(model, tools=[read], output_type=City, gate=ask("read"))
 
-    async def scenario() -> RunResult[None]:
-        parked = await agent.generate("go")
-        assert (None, EndReason.PARKED) == (parked.output, parked.end_reason)
-        return await agent.resume(parked, approvals={"c0.0": True})
-
-    assert City(name="Oslo", people=700_000) == asyncio.run(scenario()).output
+    parked = await agent.generate("go")
+    assert (None, EndReason.PARKED) == (parked.output, parked.end_reason)
+    assert (
+        City(name="Oslo", people=700_000)
+        == (await agent.resume(parked, approvals={"c0.0": True})).output
+    )
 
 
 def test_a_type_that_cannot_be_described_is_refused_at_once() -> None:

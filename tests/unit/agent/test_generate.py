@@ -159,19 +159,16 @@ def test_what_was_opened_by_name_is_closed_when_the_run_fails(
     assert [name] * 2 == closed
 
 
-def test_a_stream_that_is_left_closes_what_was_opened_by_name(
+async def test_a_stream_that_is_left_closes_what_was_opened_by_name(
     tmp_path: Path, closed: list[str]
 ) -> None:
     """Looked at, and left."""
     name = script(tmp_path)
 
-    async def scenario() -> None:
-        stream = stream_chat(name, "go")
-        await anext(stream.full_stream)
-        assert [] == closed
-        await stream.aclose()
-
-    asyncio.run(scenario())
+    stream = stream_chat(name, "go")
+    await anext(stream.full_stream)
+    assert [] == closed
+    await stream.aclose()
     assert [name] == closed
 
 
@@ -263,17 +260,14 @@ def test_a_model_that_cannot_be_found_is_the_stream_s_error() -> None:
     assert [ErrorPart(error)] == parts
 
 
-def test_a_synchronous_question_in_an_event_loop_says_what_to_await() -> None:
+async def test_a_synchronous_question_in_an_event_loop_says_what_to_await() -> None:
     """A notebook has a loop already; and nothing is left behind that was never awaited."""
     model = ScriptedModel(["done"])
 
-    async def scenario() -> None:
-        with pytest.raises(ConfigError, match="await generate_text"):
-            generate_text_sync(model, "go")
-        # A coroutine that was never awaited warns when it is collected: an error in this suite.
-        gc.collect()
-
-    asyncio.run(scenario())
+    with pytest.raises(ConfigError, match="await generate_text"):
+        generate_text_sync(model, "go")
+    # A coroutine that was never awaited warns when it is collected: an error in this suite.
+    gc.collect()
     assert [] == model.requests
 
 

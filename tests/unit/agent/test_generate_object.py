@@ -182,14 +182,11 @@ def test_the_options_of_one_answer_take_effect() -> None:
     assert UserMessage("Warmer.", origin="verify") == said.requests[1].messages[-1]
 
 
-def test_a_synchronous_call_in_an_event_loop_says_what_to_await() -> None:
+async def test_a_synchronous_call_in_an_event_loop_says_what_to_await() -> None:
     """And leaves nothing behind that was never awaited."""
 
-    async def scenario() -> None:
-        with pytest.raises(ConfigError, match="await generate_object"):
-            generate_object_sync(model(), City, "?")
-
-    asyncio.run(scenario())
+    with pytest.raises(ConfigError, match="await generate_object"):
+        generate_object_sync(model(), City, "?")
 
 
 def test_a_model_given_by_name_is_closed_and_one_that_is_ready_is_not(

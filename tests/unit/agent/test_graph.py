@@ -254,16 +254,13 @@ def test_every_option_of_a_run_takes_effect_in_a_graph() -> None:
     assert ((*allow("read").rules, *deny("*").rules),) == setup.rules
 
 
-def test_a_graph_s_stream_asks_nothing_until_it_is_looked_at() -> None:
+async def test_a_graph_s_stream_asks_nothing_until_it_is_looked_at() -> None:
     """It is the stream that agents have."""
     model = ScriptedModel(["hi there"])
 
-    async def scenario() -> list[str]:
-        stream = once().stream(None, model=model, prompt="go")
-        assert [] == model.requests
-        return [text async for text in stream.text_stream]
-
-    assert ["hi ", "there"] == asyncio.run(scenario())
+    stream = once().stream(None, model=model, prompt="go")
+    assert [] == model.requests
+    assert ["hi ", "there"] == [text async for text in stream.text_stream]
 
 
 def test_a_graph_closes_a_model_that_it_opened_by_name(
@@ -625,7 +622,7 @@ def test_a_child_s_state_is_its_own_whatever_its_parent_s_is(
 
 
 @pytest.mark.parametrize("file", ["runs.db", "journals"])
-def test_a_parent_s_type_does_not_read_a_child_s_state(tmp_path: Path, file: str) -> None:
+async def test_a_parent_s_type_does_not_read_a_child_s_state(tmp_path: Path, file: str) -> None:
     """Not even one that takes whatever there is, and would lose it."""
     store = str(tmp_path / file)
     essay = stateful("essay", Begin(), Count(), Essay)
@@ -638,53 +635,45 @@ def test_a_parent_s_type_does_not_read_a_child_s_state(tmp_path: Path, file: str
             Report(title="own"), model=model, description="d", name="child", tools=[client]
         )
 
-    async def scenario() -> None:
-        asking = child(reply(call("client", "c")))
-        await essay.run(
-            Essay("x"),
-            model=ScriptedModel([ASKED]),
-            prompt="go",
-            tools=[asking],
-            store=store,
-            run_id="r",
-        )
-        result = await essay.resume(
-            "r",
-            model=ScriptedModel(["done"]),
-            tools=[child("reported")],
-            store=store,
-            tool_results={"c0.0/c0.0": "theirs"},
-        )
-        below = result.children["r/c0.0"].state
-        assert (Essay("x", 2), Report(title="own", pages=("page", "page"))) == (result.state, below)
-        if isinstance(result.store, SqliteStore):
-            await result.store.aclose()
-
-    asyncio.run(scenario())
+    asking = child(reply(call("client", "c")))
+    await essay.run(
+        Essay("x"),
+        model=ScriptedModel([ASKED]),
+        prompt="go",
+        tools=[asking],
+        store=store,
+        run_id="r",
+    )
+    result = await essay.resume(
+        "r",
+        model=ScriptedModel(["done"]),
+        tools=[child("reported")],
+        store=store,
+        tool_results={"c0.0/c0.0": "theirs"},
+    )
+    below = result.children["r/c0.0"].state
+    assert (Essay("x", 2), Report(title="own", pages=("page", "page"))) == (result.state, below)
+    if isinstance(result.store, SqliteStore):
+        await result.store.aclose()
 
 
-def test_a_graph_s_state_is_its_own_whatever_its_store_was_told(tmp_path: Path) -> None:
+async def test_a_graph_s_state_is_its_own_whatever_its_store_was_told(tmp_path: Path) -> None:
     """A store that was opened without the type of the state reads plain JSON."""
     essay = stateful("essay", Begin(), Count(), Essay)
     client = Tool(name="client", parameters={"type": "object"})
 
-    async def scenario() -> list[object]:
-        asking, store = ScriptedModel([reply(call("client", "c"))]), JsonlStore(tmp_path)
-        await essay.run(
-            Essay("x"), model=asking, prompt="go", tools=[client], store=store, run_id="r"
-        )
-        later = JsonlStore(tmp_path)
-        replayed = await essay.replay("r", store=later)
-        result = await essay.resume(
-            "r",
-            model=ScriptedModel(["done"]),
-            tools=[client],
-            store=later,
-            tool_results={"c0.0": "theirs"},
-        )
-        return [replayed.state, result.state]
-
-    assert [Essay("x", 1), Essay("x", 2)] == asyncio.run(scenario())
+    asking, store = ScriptedModel([reply(call("client", "c"))]), JsonlStore(tmp_path)
+    await essay.run(Essay("x"), model=asking, prompt="go", tools=[client], store=store, run_id="r")
+    later = JsonlStore(tmp_path)
+    replayed = await essay.replay("r", store=later)
+    result = await essay.resume(
+        "r",
+        model=ScriptedModel(["done"]),
+        tools=[client],
+        store=later,
+        tool_results={"c0.0": "theirs"},
+    )
+    assert [Essay("x", 1), Essay("x", 2)] == [replayed.state, result.state]
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ def test_a_listener_is_told_and_leaves_no_warning() -> None:
     assert [3] == told
 
 
-def test_a_listener_that_is_asynchronous_is_waited_for() -> None:
+async def test_a_listener_that_is_asynchronous_is_waited_for() -> None:
     """What it has written down is there when the next thing happens."""
     told: list[int] = []
 
@@ -30,12 +30,9 @@ def test_a_listener_that_is_asynchronous_is_waited_for() -> None:
         await asyncio.sleep(0)
         told.append(number)
 
-    async def informed() -> tuple[str, ...]:
-        warning = await inform("on_part", listen, 3)
-        assert [3] == told
-        return warning
-
-    assert () == asyncio.run(informed())
+    warning = await inform("on_part", listen, 3)
+    assert [3] == told
+    assert () == warning
 
 
 def failing(error: BaseException) -> list[Callable[[int], object]]:
@@ -70,23 +67,20 @@ def test_a_listener_that_was_cancelled_inside_does_not_cancel_the_run(
     assert "cancelled" in warning
 
 
-def test_a_run_that_is_cancelled_while_a_listener_works_is_cancelled() -> None:
+async def test_a_run_that_is_cancelled_while_a_listener_works_is_cancelled() -> None:
     """That is the caller's wish, and no failure of the listener's."""
 
-    async def scenario() -> None:
-        begun = asyncio.Event()
+    begun = asyncio.Event()
 
-        async def listen(_: int) -> None:
-            begun.set()
-            await asyncio.Event().wait()
+    async def listen(_: int) -> None:
+        begun.set()
+        await asyncio.Event().wait()
 
-        task = asyncio.create_task(inform("on_part", listen, 3))
-        await begun.wait()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(scenario())
+    task = asyncio.create_task(inform("on_part", listen, 3))
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(1)])

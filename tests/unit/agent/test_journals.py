@@ -27,7 +27,7 @@ from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.memory import MemoryStore
 from graphloop.stores.sqlite import SqliteStore
 from graphloop.testing import ScriptedModel
-from graphloop.values import Message, ToolSpec, UserMessage
+from graphloop.values import ToolSpec, UserMessage
 from tests.agents import ticking
 from tests.mortal_store import Fate, MortalSqliteStore
 from tests.own_nodes import Ticket, route
@@ -65,22 +65,19 @@ def team(store: Store, child: Entry, *replies: Entry) -> Agent:
 CALL_PAYER: Entry = {"calls": [{"name": "payer", "arguments": {"prompt": "pay"}, "id": "q"}]}
 
 
-def test_a_run_is_seen_as_it_stood_after_any_event() -> None:
+async def test_a_run_is_seen_as_it_stood_after_any_event() -> None:
     """Nothing is performed: the model has no second reply, and is not asked for one."""
 
-    async def seen() -> None:
-        store = MemoryStore()
-        agent = payer(store, PAY)
-        parked = await agent.generate("pay", run_id="r")
+    store = MemoryStore()
+    agent = payer(store, PAY)
+    parked = await agent.generate("pay", run_id="r")
 
-        first, last = await agent.replay("r", upto=1), await agent.replay("r")
+    first, last = await agent.replay("r", upto=1), await agent.replay("r")
 
-        assert isinstance(next(iter(first.pending.values())), CallModel)
-        assert isinstance(next(iter(last.pending.values())), AskHuman)
-        assert last == parked.run
-        assert len(await store.load("r")) == 3
-
-    done(seen())
+    assert isinstance(next(iter(first.pending.values())), CallModel)
+    assert isinstance(next(iter(last.pending.values())), AskHuman)
+    assert last == parked.run
+    assert len(await store.load("r")) == 3
 
 
 @pytest.mark.parametrize("number", [1.5, True, "1", float("nan")])
@@ -111,65 +108,56 @@ def test_an_event_that_is_not_there_cannot_be_replayed(upto: int) -> None:
         done(agent.replay("nowhere"))
 
 
-def test_a_fork_goes_on_differently() -> None:
+async def test_a_fork_goes_on_differently() -> None:
     """The original keeps its own end."""
 
-    async def forked() -> None:
-        store = MemoryStore()
-        agent = payer(store, PAY, "denied", "paid")
-        await agent.generate("pay", run_id="r")
+    store = MemoryStore()
+    agent = payer(store, PAY, "denied", "paid")
+    await agent.generate("pay", run_id="r")
 
-        copy = await agent.fork("r", at=3)
-        no = await agent.resume("r", approvals={"c0.0": False})
-        yes = await agent.resume(copy, approvals={"c0.0": True})
+    copy = await agent.fork("r", at=3)
+    no = await agent.resume("r", approvals={"c0.0": False})
+    yes = await agent.resume(copy, approvals={"c0.0": True})
 
-        assert (no.text, no.run_id) == ("denied", "r")
-        assert (yes.text, yes.run_id) == ("paid", copy)
-        assert yes.steps[0].tool_results[0].text == "5 paid"
-
-    done(forked())
+    assert (no.text, no.run_id) == ("denied", "r")
+    assert (yes.text, yes.run_id) == ("paid", copy)
+    assert yes.steps[0].tool_results[0].text == "5 paid"
 
 
-def test_a_fork_has_the_children_that_were_running_then() -> None:
+async def test_a_fork_has_the_children_that_were_running_then() -> None:
     """One that began later would stand in for the child of a call with other arguments."""
 
-    async def forked() -> None:
-        store = MemoryStore()
-        agent = team(store, PAY, CALL_PAYER)
-        await agent.generate("go", run_id="r")
+    store = MemoryStore()
+    agent = team(store, PAY, CALL_PAYER)
+    await agent.generate("go", run_id="r")
 
-        for at in (1, 2, 3):
-            await agent.fork("r", at=at, new_id=f"f{at}")
+    for at in (1, 2, 3):
+        await agent.fork("r", at=at, new_id=f"f{at}")
 
-        known = await store.runs()
-        assert [one for one in known if one.startswith("f")] == ["f1", "f2", "f3", "f3/c0.0"]
-        resumed = await team(store, "It is paid.", "All done.").resume(
-            "f3", approvals={"c0.0/c0.0": True}
-        )
-        assert resumed.text == "All done."
-
-    done(forked())
+    known = await store.runs()
+    assert [one for one in known if one.startswith("f")] == ["f1", "f2", "f3", "f3/c0.0"]
+    resumed = await team(store, "It is paid.", "All done.").resume(
+        "f3", approvals={"c0.0/c0.0": True}
+    )
+    assert resumed.text == "All done."
 
 
-def test_a_run_that_was_aborted_can_be_forked_before_that() -> None:
+async def test_a_run_that_was_aborted_can_be_forked_before_that() -> None:
     """Its child was cancelled with it, and goes on in the fork."""
 
-    async def forked() -> None:
-        store = MemoryStore()
-        parked = await team(store, PAY, CALL_PAYER).generate("go", run_id="r")
-        again = team(store, "It is paid.", "All done.")
-        stream = again.resume_stream("r")
-        stream.abort("no")
-        aborted = await stream.result()
-        assert aborted.end_reason is EndReason.ABORTED
+    store = MemoryStore()
+    parked = await team(store, PAY, CALL_PAYER).generate("go", run_id="r")
+    again = team(store, "It is paid.", "All done.")
+    stream = again.resume_stream("r")
+    stream.abort("no")
+    aborted = await stream.result()
+    assert aborted.end_reason is EndReason.ABORTED
 
-        await again.fork("r", at=parked.run.seq, new_id="f")
-        resumed = await again.resume("f", approvals={"c0.0/c0.0": True})
+    await again.fork("r", at=parked.run.seq, new_id="f")
+    resumed = await again.resume("f", approvals={"c0.0/c0.0": True})
 
-        assert resumed.text == "All done."
-        assert resumed.steps[0].tool_results[0].text == "It is paid."
-
-    done(forked())
+    assert resumed.text == "All done."
+    assert resumed.steps[0].tool_results[0].text == "It is paid."
 
 
 @pytest.mark.parametrize("new_id", ["", "a/b"])
@@ -179,20 +167,17 @@ def test_a_fork_has_an_id_that_a_run_can_have(new_id: str) -> None:
         done(payer(MemoryStore(), PAY).fork("r", at=1, new_id=new_id))
 
 
-def test_a_fork_is_of_what_the_original_was_started_from() -> None:
+async def test_a_fork_is_of_what_the_original_was_started_from() -> None:
     """So that it, too, is resumed without naming its target."""
 
-    async def forked() -> None:
-        store = MemoryStore()
-        agent = payer(store, PAY)
-        await agent.generate("pay", run_id="r")
-        await store.set_target("r", "desk.pay:agent")
+    store = MemoryStore()
+    agent = payer(store, PAY)
+    await agent.generate("pay", run_id="r")
+    await store.set_target("r", "desk.pay:agent")
 
-        await agent.fork("r", at=1, new_id="f")
+    await agent.fork("r", at=1, new_id="f")
 
-        assert [one.target for one in await store.overview()] == ["desk.pay:agent"] * 2
-
-    done(forked())
+    assert [one.target for one in await store.overview()] == ["desk.pay:agent"] * 2
 
 
 class Crowded(MortalSqliteStore):
@@ -208,20 +193,17 @@ class Crowded(MortalSqliteStore):
         return await super().overview(root)
 
 
-def test_a_run_is_answered_and_forked_however_many_others_there_are(tmp_path: Path) -> None:
+async def test_a_run_is_answered_and_forked_however_many_others_there_are(tmp_path: Path) -> None:
     """A store of twenty thousand runs took a fifth of a second for either."""
 
-    async def scenario() -> tuple[str, str]:
-        disk = SqliteStore(tmp_path / "runs.db")
-        store = Crowded(disk, Fate())
-        agent = team(store, PAY, {"calls": [{"name": "payer", "arguments": {"prompt": "pay"}}]})
-        parked = await agent.generate("pay", run_id="r")
-        copy = await agent.fork("r", at=parked.run.seq, new_id="f")
-        said = await agent.approve("r", parked.pending[0].key)
-        await disk.aclose()
-        return copy, said
-
-    assert ("f", "accepted") == done(scenario())
+    disk = SqliteStore(tmp_path / "runs.db")
+    store = Crowded(disk, Fate())
+    agent = team(store, PAY, {"calls": [{"name": "payer", "arguments": {"prompt": "pay"}}]})
+    parked = await agent.generate("pay", run_id="r")
+    copy = await agent.fork("r", at=parked.run.seq, new_id="f")
+    said = await agent.approve("r", parked.pending[0].key)
+    await disk.aclose()
+    assert ("f", "accepted") == (copy, said)
 
 
 def makers(folder: Path) -> tuple[Store, ...]:
@@ -230,62 +212,53 @@ def makers(folder: Path) -> tuple[Store, ...]:
 
 @pytest.mark.parametrize("secret", [None, "hush"])
 @pytest.mark.parametrize("which", [0, 1])
-def test_an_answer_waits_in_the_store(which: int, secret: str | None, tmp_path: Path) -> None:
+async def test_an_answer_waits_in_the_store(which: int, secret: str | None, tmp_path: Path) -> None:
     """Given to one agent object, taken up by another; with the token that the store keeps."""
 
-    async def approved() -> None:
-        store = makers(tmp_path)[which]
-        await payer(store, PAY, secret=secret).generate("pay", run_id="r")
+    store = makers(tmp_path)[which]
+    await payer(store, PAY, secret=secret).generate("pay", run_id="r")
 
-        first = await payer(store, secret=secret).approve("r", "c0.0")
-        second = await payer(store, secret=secret).approve("r", "c0.0", False)
-        resumed = await payer(store, "done", secret=secret).resume("r")
+    first = await payer(store, secret=secret).approve("r", "c0.0")
+    second = await payer(store, secret=secret).approve("r", "c0.0", False)
+    resumed = await payer(store, "done", secret=secret).resume("r")
 
-        assert (first, second) == ("accepted", "answered")
-        assert resumed.steps[0].tool_results[0].text == "5 paid"
-        await payer(store).aclose()
-        if isinstance(store, SqliteStore):
-            await store.aclose()
-
-    done(approved())
+    assert (first, second) == ("accepted", "answered")
+    assert resumed.steps[0].tool_results[0].text == "5 paid"
+    await payer(store).aclose()
+    if isinstance(store, SqliteStore):
+        await store.aclose()
 
 
 @pytest.mark.parametrize("which", [0, 1])
-def test_a_repeated_answer_is_told_from_another(which: int, tmp_path: Path) -> None:
+async def test_a_repeated_answer_is_told_from_another(which: int, tmp_path: Path) -> None:
     """Whoever delivers an answer twice, having lost the first receipt, learns that it counts."""
 
-    async def approved() -> None:
-        store = makers(tmp_path)[which]
-        agent = payer(store, PAY)
-        await agent.generate("pay", run_id="r")
-        answer = Approval(approved=True, signal_id="mail 7")
+    store = makers(tmp_path)[which]
+    agent = payer(store, PAY)
+    await agent.generate("pay", run_id="r")
+    answer = Approval(approved=True, signal_id="mail 7")
 
-        assert await agent.approve("r", "c0.0", answer) == "accepted"
-        assert await agent.approve("r", "c0.0", answer) == "duplicate"
-        if isinstance(store, SqliteStore):
-            await store.aclose()
-
-    done(approved())
+    assert await agent.approve("r", "c0.0", answer) == "accepted"
+    assert await agent.approve("r", "c0.0", answer) == "duplicate"
+    if isinstance(store, SqliteStore):
+        await store.aclose()
 
 
 @pytest.mark.parametrize("which", [0, 1])
-def test_a_call_below_is_answered_at_its_root(which: int, tmp_path: Path) -> None:
+async def test_a_call_below_is_answered_at_its_root(which: int, tmp_path: Path) -> None:
     """Under the key that the parked result tells."""
 
-    async def approved() -> None:
-        store = makers(tmp_path)[which]
-        await team(store, PAY, CALL_PAYER).generate("go", run_id="r")
-        again = team(store, "It is paid.", "All done.")
+    store = makers(tmp_path)[which]
+    await team(store, PAY, CALL_PAYER).generate("go", run_id="r")
+    again = team(store, "It is paid.", "All done.")
 
-        assert await again.approve("r", "c0.0/c0.0", False) == "accepted"
+    assert await again.approve("r", "c0.0/c0.0", False) == "accepted"
 
-        assert (await again.resume("r")).text == "All done."
-        denied = (await store.load("r/c0.0"))[4]
-        assert getattr(denied, "approved", None) is False
-        if isinstance(store, SqliteStore):
-            await store.aclose()
-
-    done(approved())
+    assert (await again.resume("r")).text == "All done."
+    denied = (await store.load("r/c0.0"))[4]
+    assert getattr(denied, "approved", None) is False
+    if isinstance(store, SqliteStore):
+        await store.aclose()
 
 
 @pytest.mark.parametrize("which", [0, 1])
@@ -314,21 +287,18 @@ def test_an_answer_that_nobody_waits_for_is_refused(which: int, tmp_path: Path) 
         done(approved("c0.0", "r", "done at once"))
 
 
-def test_an_approval_that_comes_too_late_is_refused_and_a_denial_is_not() -> None:
+async def test_an_approval_that_comes_too_late_is_refused_and_a_denial_is_not() -> None:
     """Accepted, it would be a denial when the run goes on, and nobody would be told."""
     clock = ticking()
 
-    async def approved() -> None:
-        model = ScriptedModel([PAY, "done"])
-        agent = Agent(model, tools=[pay], store=MemoryStore(), clock=clock, approval_ttl_s=100.0)
-        await agent.generate("pay", run_id="r")
-        clock.now += 200.0
+    model = ScriptedModel([PAY, "done"])
+    agent = Agent(model, tools=[pay], store=MemoryStore(), clock=clock, approval_ttl_s=100.0)
+    await agent.generate("pay", run_id="r")
+    clock.now += 200.0
 
-        with pytest.raises(ConfigError, match=r"comes too late, by \d+ seconds: deny it"):
-            await agent.approve("r", "c0.0")
-        assert await agent.approve("r", "c0.0", False) == "accepted"
-
-    done(approved())
+    with pytest.raises(ConfigError, match=r"comes too late, by \d+ seconds: deny it"):
+        await agent.approve("r", "c0.0")
+    assert await agent.approve("r", "c0.0", False) == "accepted"
 
 
 @pytest.mark.parametrize(
@@ -416,202 +386,174 @@ def test_an_edit_of_a_call_that_may_have_run_is_not_accepted(tmp_path: Path) -> 
     done(approved(SqliteStore(tmp_path / "runs.db")))
 
 
-def test_a_graph_accepts_no_edit_that_the_tool_would_refuse() -> None:
+async def test_a_graph_accepts_no_edit_that_the_tool_would_refuse() -> None:
     """It has no tools before it runs, but the journal notes what they take."""
 
-    async def approved() -> str:
-        store = MemoryStore()
-        model = ScriptedModel([PAY, "done"], label="m")
-        graph = topology()
-        await graph.run(None, model=model, prompt="pay", run_id="r", tools=[pay], store=store)
-        wrong = Approval(approved=True, arguments={"amount": "lots"})
-        with pytest.raises(ConfigError, match=r"amount: .*An edit replaces all arguments"):
-            await graph.approve("r", "c0.0", wrong, store=store)
-        fitting = Approval(approved=True, arguments={"amount": 2})
-        assert await graph.approve("r", "c0.0", fitting, store=store) == "accepted"
-        resumed = await graph.resume("r", model=model, tools=[pay], store=store)
-        return resumed.steps[0].tool_results[0].text
-
-    assert done(approved()) == "2 paid"
+    store = MemoryStore()
+    model = ScriptedModel([PAY, "done"], label="m")
+    graph = topology()
+    await graph.run(None, model=model, prompt="pay", run_id="r", tools=[pay], store=store)
+    wrong = Approval(approved=True, arguments={"amount": "lots"})
+    with pytest.raises(ConfigError, match=r"amount: .*An edit replaces all arguments"):
+        await graph.approve("r", "c0.0", wrong, store=store)
+    fitting = Approval(approved=True, arguments={"amount": 2})
+    assert await graph.approve("r", "c0.0", fitting, store=store) == "accepted"
+    resumed = await graph.resume("r", model=model, tools=[pay], store=store)
+    assert resumed.steps[0].tool_results[0].text == "2 paid"
 
 
 @pytest.mark.parametrize("which", [0, 1])
 @pytest.mark.parametrize("edit", ['{"amount": "much"}', "{", "[]", {"amount": None}])
-def test_an_edit_that_does_not_fit_is_not_accepted_and_can_be_mended(
+async def test_an_edit_that_does_not_fit_is_not_accepted_and_can_be_mended(
     which: int, edit: str | dict[str, object], tmp_path: Path
 ) -> None:
     """Accepted, it would be a denial when the run goes on, and the right answer came too late."""
 
-    async def approved() -> None:
-        store = makers(tmp_path)[which]
-        agent = payer(store, PAY, "done")
-        pending = (await agent.generate("pay", run_id="r")).pending[0]
+    store = makers(tmp_path)[which]
+    agent = payer(store, PAY, "done")
+    pending = (await agent.generate("pay", run_id="r")).pending[0]
 
-        for given in (approve(edit=edit), pending.approve(edit=edit)):
-            with pytest.raises(ConfigError, match=r"approvals\['c0\.0'\]: the edited arguments"):
-                await agent.approve("r", "c0.0", given)
-        assert await agent.approve("r", "c0.0", approve(edit={"amount": 6})) == "accepted"
-        assert (await agent.resume("r")).steps[0].tool_results[0].text == "6 paid"
-        if isinstance(store, SqliteStore):
-            await store.aclose()
-
-    done(approved())
+    for given in (approve(edit=edit), pending.approve(edit=edit)):
+        with pytest.raises(ConfigError, match=r"approvals\['c0\.0'\]: the edited arguments"):
+            await agent.approve("r", "c0.0", given)
+    assert await agent.approve("r", "c0.0", approve(edit={"amount": 6})) == "accepted"
+    assert (await agent.resume("r")).steps[0].tool_results[0].text == "6 paid"
+    if isinstance(store, SqliteStore):
+        await store.aclose()
 
 
 @pytest.mark.parametrize("which", [0, 1])
-def test_an_edit_for_a_call_below_is_checked_by_the_tool_below(which: int, tmp_path: Path) -> None:
+async def test_an_edit_for_a_call_below_is_checked_by_the_tool_below(
+    which: int, tmp_path: Path
+) -> None:
     """The agent above has no such tool, and would take anything."""
 
-    async def approved() -> None:
-        store = makers(tmp_path)[which]
-        await team(store, PAY, CALL_PAYER).generate("go", run_id="r")
-        again = team(store, "It is paid.", "All done.")
+    store = makers(tmp_path)[which]
+    await team(store, PAY, CALL_PAYER).generate("go", run_id="r")
+    again = team(store, "It is paid.", "All done.")
 
-        with pytest.raises(ConfigError, match=r"approvals\['c0\.0/c0\.0'\]: the edited"):
-            await again.approve("r", "c0.0/c0.0", approve(edit={"amount": "much"}))
-        assert await again.approve("r", "c0.0/c0.0", approve(edit={"amount": 6})) == "accepted"
-        assert (await again.resume("r")).text == "All done."
-        if isinstance(store, SqliteStore):
-            await store.aclose()
-
-    done(approved())
+    with pytest.raises(ConfigError, match=r"approvals\['c0\.0/c0\.0'\]: the edited"):
+        await again.approve("r", "c0.0/c0.0", approve(edit={"amount": "much"}))
+    assert await again.approve("r", "c0.0/c0.0", approve(edit={"amount": 6})) == "accepted"
+    assert (await again.resume("r")).text == "All done."
+    if isinstance(store, SqliteStore):
+        await store.aclose()
 
 
 @pytest.mark.parametrize("which", [0, 1])
 @pytest.mark.parametrize("secret", [None, "hush"])
-def test_a_token_of_another_question_is_not_accepted_and_the_right_one_is(
+async def test_a_token_of_another_question_is_not_accepted_and_the_right_one_is(
     which: int, secret: str | None, tmp_path: Path
 ) -> None:
     """Of another run, another secret, or no question at all."""
 
-    async def approved() -> None:
-        store = makers(tmp_path)[which]
-        agent = payer(store, PAY, PAY, "done", secret=secret)
-        pending = (await agent.generate("pay", run_id="r")).pending[0]
-        other = (await agent.generate("pay", run_id="s")).pending[0]
-        elsewhere = payer(MemoryStore(), PAY, secret="rush" if secret else None)
-        foreign = (await elsewhere.generate("pay", run_id="r" if secret else "t")).pending[0]
+    store = makers(tmp_path)[which]
+    agent = payer(store, PAY, PAY, "done", secret=secret)
+    pending = (await agent.generate("pay", run_id="r")).pending[0]
+    other = (await agent.generate("pay", run_id="s")).pending[0]
+    elsewhere = payer(MemoryStore(), PAY, secret="rush" if secret else None)
+    foreign = (await elsewhere.generate("pay", run_id="r" if secret else "t")).pending[0]
 
-        for token in (other.token, foreign.token, "nonsense"):
-            with pytest.raises(ConfigError, match=r"'c0\.0' has a token that is "):
-                await agent.approve("r", "c0.0", Approval(approved=True, token=token))
-        for token in (other.token, "nonsense"):  # Who does not know the secret can tell as much.
-            given = Approval(approved=True, token=token)
-            with pytest.raises(ConfigError, match=r"'c0\.0' has a token that is "):
-                await Runs(store).approve("r", "c0.0", given)
-        assert await agent.approve("r", "c0.0", pending.approve()) == "accepted"
-        assert (await agent.resume("r")).steps[0].tool_results[0].text == "5 paid"
-        if isinstance(store, SqliteStore):
-            await store.aclose()
-
-    done(approved())
+    for token in (other.token, foreign.token, "nonsense"):
+        with pytest.raises(ConfigError, match=r"'c0\.0' has a token that is "):
+            await agent.approve("r", "c0.0", Approval(approved=True, token=token))
+    for token in (other.token, "nonsense"):  # Who does not know the secret can tell as much.
+        given = Approval(approved=True, token=token)
+        with pytest.raises(ConfigError, match=r"'c0\.0' has a token that is "):
+            await Runs(store).approve("r", "c0.0", given)
+    assert await agent.approve("r", "c0.0", pending.approve()) == "accepted"
+    assert (await agent.resume("r")).steps[0].tool_results[0].text == "5 paid"
+    if isinstance(store, SqliteStore):
+        await store.aclose()
 
 
 @pytest.mark.parametrize("which", [0, 1])
-def test_an_answer_to_a_run_that_is_over_says_so(which: int, tmp_path: Path) -> None:
+async def test_an_answer_to_a_run_that_is_over_says_so(which: int, tmp_path: Path) -> None:
     """By whatever door: not that the key is wrong, which would send the approver searching."""
 
-    async def answered() -> None:
-        store = makers(tmp_path)[which]
-        agent = payer(store, PAY, "done")
-        parked = await agent.generate("pay", run_id="r")
-        yes = {"c0.0": parked.pending[0].approve()}
-        last = await agent.resume(parked, approvals=yes)
-        journal = await store.load("r")
+    store = makers(tmp_path)[which]
+    agent = payer(store, PAY, "done")
+    parked = await agent.generate("pay", run_id="r")
+    yes = {"c0.0": parked.pending[0].approve()}
+    last = await agent.resume(parked, approvals=yes)
+    journal = await store.load("r")
 
-        with pytest.raises(ConfigError, match=r"'r' takes no answers: it is over \(done\)"):
-            await agent.approve("r", "c0.0", yes["c0.0"])
-        for run in ("r", last):
-            with pytest.raises(ConfigError, match=r"takes no answers: it is over \(completed\)"):
-                await agent.resume(run, approvals=yes)
+    with pytest.raises(ConfigError, match=r"'r' takes no answers: it is over \(done\)"):
+        await agent.approve("r", "c0.0", yes["c0.0"])
+    for run in ("r", last):
         with pytest.raises(ConfigError, match=r"takes no answers: it is over \(completed\)"):
-            await agent.resume("r", tool_results={"c0.0": "x"})
-        with pytest.raises(ConfigError, match=r"from this result before: it is over \(completed\)"):
-            await agent.resume(parked, approvals=yes)
-        assert journal == await store.load("r")
-        if isinstance(store, SqliteStore):
-            await store.aclose()
+            await agent.resume(run, approvals=yes)
+    with pytest.raises(ConfigError, match=r"takes no answers: it is over \(completed\)"):
+        await agent.resume("r", tool_results={"c0.0": "x"})
+    with pytest.raises(ConfigError, match=r"from this result before: it is over \(completed\)"):
+        await agent.resume(parked, approvals=yes)
+    assert journal == await store.load("r")
+    if isinstance(store, SqliteStore):
+        await store.aclose()
 
-    done(answered())
 
-
-def test_a_graph_has_the_same_doors(tmp_path: Path) -> None:
+async def test_a_graph_has_the_same_doors(tmp_path: Path) -> None:
     """By a store's path or a store; what is opened for the call is closed again."""
     graph, path = topology(), str(tmp_path / "runs.db")
 
-    async def gone_on() -> None:
-        model = ScriptedModel([PAY, "done"], label="m")
-        await graph.run(None, model=model, prompt="pay", run_id="r", tools=[pay], store=path)
-        store = SqliteStore(path)
+    model = ScriptedModel([PAY, "done"], label="m")
+    await graph.run(None, model=model, prompt="pay", run_id="r", tools=[pay], store=path)
+    store = SqliteStore(path)
 
-        assert (await graph.replay("r", store=path, upto=2)).seq == 2
-        assert await graph.replay(await store.load("r")) == await graph.replay("r", store=store)
-        assert await graph.fork("r", store=path, at=3, new_id="f") == "f"
-        assert await graph.approve("r", "c0.0", store=store) == "accepted"
-        assert await graph.approve("r", "c0.0", False, store=path) == "answered"
-        resumed = await graph.resume("r", model=model, tools=[pay], store=store)
+    assert (await graph.replay("r", store=path, upto=2)).seq == 2
+    assert await graph.replay(await store.load("r")) == await graph.replay("r", store=store)
+    assert await graph.fork("r", store=path, at=3, new_id="f") == "f"
+    assert await graph.approve("r", "c0.0", store=store) == "accepted"
+    assert await graph.approve("r", "c0.0", False, store=path) == "answered"
+    resumed = await graph.resume("r", model=model, tools=[pay], store=store)
 
-        assert resumed.steps[0].tool_results[0].text == "5 paid"
-        with pytest.raises(ConfigError, match="pass the one it is in"):
-            await graph.replay("r")
-        with pytest.raises(ConfigError, match="JsonlStore does not know what runs wait for"):
-            await graph.approve("r", "c0.0", store=JsonlStore(tmp_path / "lines"))
-        await store.aclose()
-
-    done(gone_on())
+    assert resumed.steps[0].tool_results[0].text == "5 paid"
+    with pytest.raises(ConfigError, match="pass the one it is in"):
+        await graph.replay("r")
+    with pytest.raises(ConfigError, match="JsonlStore does not know what runs wait for"):
+        await graph.approve("r", "c0.0", store=JsonlStore(tmp_path / "lines"))
+    await store.aclose()
 
 
-def test_a_run_without_children_is_forked_without_its_graph() -> None:
+async def test_a_run_without_children_is_forked_without_its_graph() -> None:
     """The command line need not load a target for that."""
 
-    async def forked() -> None:
-        store = MemoryStore()
-        await payer(store, PAY).generate("pay", run_id="r")
+    store = MemoryStore()
+    await payer(store, PAY).generate("pay", run_id="r")
 
-        assert await fork_run(None, store, "r", at=2, new_id="f") == "f"
+    assert await fork_run(None, store, "r", at=2, new_id="f") == "f"
 
-        graph = payer(store).graph
-        assert state_after(graph, await store.load("f")).seq == 2
-
-    done(forked())
+    graph = payer(store).graph
+    assert state_after(graph, await store.load("f")).seq == 2
 
 
-def test_a_run_with_children_is_not_forked_without_its_graph() -> None:
+async def test_a_run_with_children_is_not_forked_without_its_graph() -> None:
     """A copy without the child that was running would run that child's tools a second time."""
 
-    async def forked() -> None:
-        store = MemoryStore()
-        await team(store, PAY, CALL_PAYER).generate("go", run_id="r")
-        before = await store.runs()
+    store = MemoryStore()
+    await team(store, PAY, CALL_PAYER).generate("go", run_id="r")
+    before = await store.runs()
 
-        with pytest.raises(ConfigError, match="'r' has child runs: only its graph tells"):
-            await fork_run(None, store, "r", at=3, new_id="f")
-        assert before == await store.runs()
-
-    done(forked())
+    with pytest.raises(ConfigError, match="'r' has child runs: only its graph tells"):
+        await fork_run(None, store, "r", at=3, new_id="f")
+    assert before == await store.runs()
 
 
-def test_an_ask_says_all_that_an_approver_needs(tmp_path: Path) -> None:
+async def test_an_ask_says_all_that_an_approver_needs(tmp_path: Path) -> None:
     """Another process has nothing but the record."""
 
-    async def asked() -> tuple[Ask, ...] | None:
-        store = SqliteStore(tmp_path / "runs.db")
-        clock = ticking()
-        agent = Agent(
-            ScriptedModel([CALL_PAYER]),
-            tools=[
-                Agent(ScriptedModel([PAY]), tools=[pay], name="payer").as_tool(description="Pays.")
-            ],
-            store=store,
-            clock=clock,
-            approval_ttl_s=100.0,
-        )
-        await agent.generate("go", run_id="r")
-        asks = await recorded_asks(store, "r")
-        await store.aclose()
-        return asks
-
-    asks = done(asked())
+    store = SqliteStore(tmp_path / "runs.db")
+    clock = ticking()
+    agent = Agent(
+        ScriptedModel([CALL_PAYER]),
+        tools=[Agent(ScriptedModel([PAY]), tools=[pay], name="payer").as_tool(description="Pays.")],
+        store=store,
+        clock=clock,
+        approval_ttl_s=100.0,
+    )
+    await agent.generate("go", run_id="r")
+    asks = await recorded_asks(store, "r")
+    await store.aclose()
     assert asks is not None
     (ask,) = asks
     assert (ask.key, ask.kind, ask.name, ask.agents) == (
@@ -625,15 +567,12 @@ def test_an_ask_says_all_that_an_approver_needs(tmp_path: Path) -> None:
     assert not ask.unknown
 
 
-def test_a_journal_tells_what_a_run_began_with() -> None:
+async def test_a_journal_tells_what_a_run_began_with() -> None:
     """It is the first event, whatever became of the conversation since."""
 
-    async def scenario() -> tuple[Message, ...]:
-        store = MemoryStore()
-        await Agent(ScriptedModel(["done"]), store=store).generate("go", run_id="r")
-        return opening_of(await store.load("r"))
-
-    assert (UserMessage("go"),) == asyncio.run(scenario())
+    store = MemoryStore()
+    await Agent(ScriptedModel(["done"]), store=store).generate("go", run_id="r")
+    assert (UserMessage("go"),) == opening_of(await store.load("r"))
     assert () == opening_of(())
 
 
@@ -650,21 +589,18 @@ def test_a_journal_is_read_with_states_of_its_graph_s_type() -> None:
         state({"txt": 1})
 
 
-def test_what_a_tool_takes_stands_in_the_journal_of_the_run_that_called_it() -> None:
+async def test_what_a_tool_takes_stands_in_the_journal_of_the_run_that_called_it() -> None:
     """A child's tools are its own; a later setup replaces the first."""
 
-    async def found() -> list[str]:
-        store = MemoryStore()
-        old, new = (Setup(tools=(ToolSpec("pay", "", text),)) for text in ("old", "new"))
-        await store.append("r", 1, Started(1.0, "r", "g", (), old))
-        await store.append("r/c0.0", 1, Started(1.0, "r/c0.0", "g", (), old))
-        await store.append("r/c0.0", 2, Steered(2.0, 1, setup=new))
-        asks = [
-            Ask("c0.0", "approval", "pay", "{}"),
-            Ask("c0.0/c0.0", "approval", "pay", "{}"),
-            Ask("c0.0", "approval", "other", "{}"),
-            Ask("pay.2", "approval", "pay", "{}", takes=IN_WORDS),
-        ]
-        return [await parameters_in(store, "r", ask) for ask in asks]
-
-    assert asyncio.run(found()) == ["old", "new", "", IN_WORDS]
+    store = MemoryStore()
+    old, new = (Setup(tools=(ToolSpec("pay", "", text),)) for text in ("old", "new"))
+    await store.append("r", 1, Started(1.0, "r", "g", (), old))
+    await store.append("r/c0.0", 1, Started(1.0, "r/c0.0", "g", (), old))
+    await store.append("r/c0.0", 2, Steered(2.0, 1, setup=new))
+    asks = [
+        Ask("c0.0", "approval", "pay", "{}"),
+        Ask("c0.0/c0.0", "approval", "pay", "{}"),
+        Ask("c0.0", "approval", "other", "{}"),
+        Ask("pay.2", "approval", "pay", "{}", takes=IN_WORDS),
+    ]
+    assert [await parameters_in(store, "r", ask) for ask in asks] == ["old", "new", "", IN_WORDS]

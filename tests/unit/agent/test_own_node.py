@@ -218,7 +218,7 @@ def delegate(ticket: Ticket) -> Asking[tuple[Billing, Ticket]]:
     return Billing(), Ticket(text)
 
 
-def test_a_generator_has_agents_answer_in_runs_of_their_own(tmp_path: Path) -> None:
+async def test_a_generator_has_agents_answer_in_runs_of_their_own(tmp_path: Path) -> None:
     """A parked one parks the run, and goes on with it."""
     asked = [ToolCall("1", "pay", "{}")]
     model = PlannedModel(lambda _: [asked, "paid it"])
@@ -227,21 +227,22 @@ def test_a_generator_has_agents_answer_in_runs_of_their_own(tmp_path: Path) -> N
     graph = Graph("delegate", delegate, {delegate: {...: END}})
     store = str(tmp_path / "runs.db")
 
-    async def run() -> tuple[EndReason, str, str]:
-        parked = await graph.run(
-            Ticket("pay"), model=model, agents={"helper": helper}, store=store, run_id="r"
-        )
-        (pending,) = parked.pending
-        result = await graph.resume(
-            "r",
-            model=model,
-            agents={"helper": helper},
-            store=store,
-            approvals={pending.key: approve()},
-        )
-        return result.end_reason, result.state.text, pending.name
-
-    assert (EndReason.COMPLETED, "paid it", "pay") == asyncio.run(run())
+    parked = await graph.run(
+        Ticket("pay"), model=model, agents={"helper": helper}, store=store, run_id="r"
+    )
+    (pending,) = parked.pending
+    result = await graph.resume(
+        "r",
+        model=model,
+        agents={"helper": helper},
+        store=store,
+        approvals={pending.key: approve()},
+    )
+    assert (EndReason.COMPLETED, "paid it", "pay") == (
+        result.end_reason,
+        result.state.text,
+        pending.name,
+    )
 
 
 @node

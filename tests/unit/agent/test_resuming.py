@@ -175,48 +175,41 @@ def test_nor_are_its_children() -> None:
     resume_with(without, "run 'r/c0.1' offers tools that are not here: .*'pay'")
 
 
-def test_a_run_that_is_over_needs_nothing() -> None:
+async def test_a_run_that_is_over_needs_nothing() -> None:
     """Its result can be had without its tools and models."""
 
-    async def scenario() -> RunResult[None]:
-        store = MemoryStore()
-        await Agent(PlannedModel(lambda _: ["all done"]), store=store).generate("go", run_id="r")
-        return await Agent(ScriptedModel([], label="other"), store=store).resume("r")
+    store = MemoryStore()
+    await Agent(PlannedModel(lambda _: ["all done"]), store=store).generate("go", run_id="r")
+    assert (
+        "all done" == (await Agent(ScriptedModel([], label="other"), store=store).resume("r")).text
+    )
 
-    assert "all done" == asyncio.run(scenario()).text
 
-
-def test_an_unknown_run_is_said_to_be_unknown(tmp_path: Path) -> None:
+async def test_an_unknown_run_is_said_to_be_unknown(tmp_path: Path) -> None:
     """By the store that was asked."""
 
-    async def scenario() -> None:
-        store = SqliteStore(tmp_path / "r.db", durability="process")
-        agent = tree(Ledger(), PLANS, store)
-        with pytest.raises(UnknownRun):
-            await agent.resume("nobody's")
-        await store.aclose()
-
-    asyncio.run(scenario())
+    store = SqliteStore(tmp_path / "r.db", durability="process")
+    agent = tree(Ledger(), PLANS, store)
+    with pytest.raises(UnknownRun):
+        await agent.resume("nobody's")
+    await store.aclose()
 
 
-def test_a_child_that_died_before_it_began_is_begun_anew() -> None:
+async def test_a_child_that_died_before_it_began_is_begun_anew() -> None:
     """Its call is in the parent's journal, and nothing of it anywhere else."""
     plans: Plans = {"go": [batch("kid")], "kid": [batch("note")]}
 
-    async def scenario() -> tuple[RunResult[None], Ledger]:
-        ledger, disk, last = Ledger(), MemoryStore(), ""
-        for moments in range(20):
-            try:
-                await tree(ledger, plans, MortalStore(disk, Fate(moments))).generate(
-                    "go", run_id=f"r{moments}"
-                )
-            except Died:
-                if await disk.runs() and f"r{moments}/c0.0" not in await disk.runs():
-                    last = f"r{moments}"
-        store = MortalStore(disk, Fate())
-        return await tree(ledger, plans, store).resume(last), ledger
-
-    result, _ = asyncio.run(scenario())
+    ledger, disk, last = Ledger(), MemoryStore(), ""
+    for moments in range(20):
+        try:
+            await tree(ledger, plans, MortalStore(disk, Fate(moments))).generate(
+                "go", run_id=f"r{moments}"
+            )
+        except Died:
+            if await disk.runs() and f"r{moments}/c0.0" not in await disk.runs():
+                last = f"r{moments}"
+    store = MortalStore(disk, Fate())
+    result, _ = await tree(ledger, plans, store).resume(last), ledger
 
     assert EndReason.COMPLETED is result.end_reason
     assert {f"{result.run_id}/c0.0"} == set(result.children)

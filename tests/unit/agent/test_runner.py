@@ -122,18 +122,15 @@ def test_a_price_that_fails_is_no_price() -> None:
     assert ("done", None) == (result.text, result.cost_usd)
 
 
-def test_a_run_that_ended_is_told_again_and_not_run_again() -> None:
+async def test_a_run_that_ended_is_told_again_and_not_run_again() -> None:
     """Resuming what is over changes nothing."""
     store = MemoryStore()
 
-    async def twice() -> tuple[object, object, int]:
-        one = agent(store)
-        first = await one.generate("go", run_id="r")
-        before = len(await store.load("r"))
-        second = await one.resume("r")
-        return first.run, second.run, len(await store.load("r")) - before
-
-    first, second, added = asyncio.run(twice())
+    one = agent(store)
+    first = await one.generate("go", run_id="r")
+    before = len(await store.load("r"))
+    second = await one.resume("r")
+    first, second, added = first.run, second.run, len(await store.load("r")) - before
     assert first == second
     assert 0 == added
 

@@ -72,29 +72,23 @@ def told(messages: tuple[Message, ...]) -> list[str]:
     ]
 
 
-def test_each_turn_of_the_model_is_yielded_before_its_tools_run() -> None:
+async def test_each_turn_of_the_model_is_yielded_before_its_tools_run() -> None:
     """Who looks at a turn can still keep its tools from running."""
     ran: list[str] = []
-
-    async def iterate() -> list[tuple[int, str, FinishReason, list[str], int]]:
-        return [
-            (one.index, one.text, one.finish_reason, list(one.calls), len(ran))
-            async for one in agent(TOOLS, "done", ran=ran).iter("go")
-        ]
 
     assert [
         (0, "let me see", FinishReason.TOOL_CALLS, ["c0.0", "c0.1"], 0),
         (1, "done", FinishReason.STOP, [], 2),
-    ] == within(iterate())
+    ] == [
+        (one.index, one.text, one.finish_reason, list(one.calls), len(ran))
+        async for one in agent(TOOLS, "done", ran=ran).iter("go")
+    ]
 
 
-def test_the_conversation_includes_the_turn_in_hand() -> None:
+async def test_the_conversation_includes_the_turn_in_hand() -> None:
     """CONTRACT §9 #29: an assistant turn is recorded before control returns."""
 
-    async def iterate() -> list[list[str]]:
-        return [told(one.messages) async for one in agent(TOOLS, "done").iter("go")]
-
-    first, second = within(iterate())
+    first, second = [told(one.messages) async for one in agent(TOOLS, "done").iter("go")]
 
     assert ["user: go", "assistant: let me see"] == first
     assert [*first, "read: read is done", "write: write is done", "assistant: done"] == second
@@ -187,21 +181,17 @@ async def whole_context(runner: ToolRunner) -> None:
         (closed_unseen, EndReason.ABORTED, 0),
     ],
 )
-def test_until_done_settles_whatever_was_done_before(
+async def test_until_done_settles_whatever_was_done_before(
     look: Callable[[ToolRunner], Awaitable[None]], end_reason: EndReason, ran: int
 ) -> None:
     """R08, §9 #32: the seed's `done` hangs for ever when its caller has left the loop."""
     executed: list[str] = []
 
-    async def iterate() -> RunResult[None]:
-        runner = agent(TOOLS, "done", ran=executed).iter("go")
-        await look(runner)
-        result = await runner.until_done()
-        assert result is await runner.until_done()
-        assert runner.messages == (UserMessage("go"), *result.messages)
-        return result
-
-    result = within(iterate())
+    runner = agent(TOOLS, "done", ran=executed).iter("go")
+    await look(runner)
+    result = await runner.until_done()
+    assert result is await runner.until_done()
+    assert runner.messages == (UserMessage("go"), *result.messages)
 
     assert end_reason is result.end_reason
     assert ran == len(executed)
@@ -218,7 +208,7 @@ def test_an_early_break_asks_nothing_more() -> None:
     assert 1 == len(model.requests)
 
 
-def test_a_model_that_fails_ends_the_loop_with_its_error() -> None:
+async def test_a_model_that_fails_ends_the_loop_with_its_error() -> None:
     """A loop that just stops looks like an answer."""
     seen: list[int] = []
 
@@ -226,15 +216,11 @@ def test_a_model_that_fails_ends_the_loop_with_its_error() -> None:
         async for turn in runner:
             seen.append(turn.index)  # noqa: PERF401 - the loop is to raise in its second turn
 
-    async def iterate() -> ToolRunner:
-        runner = agent(TOOLS, ConnectionError("line")).iter("go")
-        with pytest.raises(ConnectionError):
-            await look(runner)
-        with pytest.raises(ConnectionError):
-            await runner.until_done()
-        return runner
-
-    runner = within(iterate())
+    runner = agent(TOOLS, ConnectionError("line")).iter("go")
+    with pytest.raises(ConnectionError):
+        await look(runner)
+    with pytest.raises(ConnectionError):
+        await runner.until_done()
 
     assert [0] == seen
     assert ["read: read is done", "write: write is done"] == told(runner.messages)[2:]
@@ -247,24 +233,21 @@ def test_a_wrong_question_is_told_on_the_first_look() -> None:
 
 
 @pytest.mark.parametrize("name", ["pay", "client"])
-def test_a_run_that_parks_ends_the_loop_and_goes_on_after_the_answer(name: str) -> None:
+async def test_a_run_that_parks_ends_the_loop_and_goes_on_after_the_answer(name: str) -> None:
     """The caller of a loop is nobody who can approve; the result says what is waited for."""
     ran: list[str] = []
 
-    async def iterate() -> RunResult[None]:
-        one = agent(reply(call(name, "p"), call("read", "r")), "done", ran=ran)
-        runner = one.iter("go")
-        await all_turns(runner)
-        parked = await runner.until_done()
-        assert EndReason.PARKED is parked.end_reason
-        assert ["c0.0"] == [pending.key for pending in parked.pending]
-        assert [] == ran
-        approvals = {"c0.0": True} if name == "pay" else None
-        return await one.resume(
-            parked, approvals=approvals, tool_results=None if approvals else {"c0.0": "theirs"}
-        )
-
-    result = within(iterate())
+    one = agent(reply(call(name, "p"), call("read", "r")), "done", ran=ran)
+    runner = one.iter("go")
+    await all_turns(runner)
+    parked = await runner.until_done()
+    assert EndReason.PARKED is parked.end_reason
+    assert ["c0.0"] == [pending.key for pending in parked.pending]
+    assert [] == ran
+    approvals = {"c0.0": True} if name == "pay" else None
+    result = await one.resume(
+        parked, approvals=approvals, tool_results=None if approvals else {"c0.0": "theirs"}
+    )
 
     assert "done" == result.text
     assert ["read"] == [one for one in ran if one == "read"]
@@ -340,17 +323,14 @@ def test_a_run_that_parked_is_iterated_further(tmp_path: Path, name: str) -> Non
     assert EndReason.COMPLETED is result.end_reason
 
 
-def test_a_run_that_waits_on_is_not_iterated() -> None:
+async def test_a_run_that_waits_on_is_not_iterated() -> None:
     """Without the answer there is no next turn, and the result says what is waited for."""
 
-    async def iterate() -> tuple[int, RunResult[None]]:
-        one = agent(reply(call("pay", "p")), "done")
-        parked = await one.iter("go").until_done()
-        again = one.resume_iter(parked)
-        turns = await all_turns(again)
-        return len(turns), await again.until_done()
-
-    turns, result = within(iterate())
+    one = agent(reply(call("pay", "p")), "done")
+    parked = await one.iter("go").until_done()
+    again = one.resume_iter(parked)
+    turns = await all_turns(again)
+    turns, result = len(turns), await again.until_done()
 
     assert 0 == turns
     assert EndReason.PARKED is result.end_reason
@@ -401,57 +381,45 @@ def test_the_turn_in_hand_when_a_process_died_is_in_hand_again(tmp_path: Path, a
     ] == told(tuple(result.run.messages))
 
 
-def test_a_run_that_nobody_iterates_is_not_taken_up_to_be_iterated() -> None:
+async def test_a_run_that_nobody_iterates_is_not_taken_up_to_be_iterated() -> None:
     """It stops at no turn; the message says what to call, and nothing is recorded."""
 
-    async def iterate() -> None:
-        one = agent(reply(call("pay", "p")), "done")
-        parked = await one.generate("go")
-        before = await parked.store.load(parked.run_id)
-        with pytest.raises(ConfigError, match=r"not begun by `iter`.*`resume_stream`"):
-            await all_turns(one.resume_iter(parked, approvals={"c0.0": True}))
-        assert before == await parked.store.load(parked.run_id)
-
-    within(iterate())
+    one = agent(reply(call("pay", "p")), "done")
+    parked = await one.generate("go")
+    before = await parked.store.load(parked.run_id)
+    with pytest.raises(ConfigError, match=r"not begun by `iter`.*`resume_stream`"):
+        await all_turns(one.resume_iter(parked, approvals={"c0.0": True}))
+    assert before == await parked.store.load(parked.run_id)
 
 
-def test_a_run_that_is_over_has_no_further_turn() -> None:
+async def test_a_run_that_is_over_has_no_further_turn() -> None:
     """Its result can be had again."""
 
-    async def iterate() -> tuple[int, str]:
-        one = agent("done")
-        ended = await one.generate("go")
-        runner = one.resume_iter(ended)
-        return len(await all_turns(runner)), (await runner.until_done()).text
-
-    assert (0, "done") == within(iterate())
+    one = agent("done")
+    ended = await one.generate("go")
+    runner = one.resume_iter(ended)
+    assert (0, "done") == (len(await all_turns(runner)), (await runner.until_done()).text)
 
 
-def test_closing_a_run_before_it_is_taken_up_leaves_it_as_it_was() -> None:
+async def test_closing_a_run_before_it_is_taken_up_leaves_it_as_it_was() -> None:
     """It waits for somebody, and still does."""
 
-    async def iterate() -> EndReason:
-        one = agent(reply(call("pay", "p")), "done")
-        parked = await one.iter("go").until_done()
-        before = await parked.store.load(parked.run_id)
-        async with one.resume_iter(parked, approvals={"c0.0": True}):
-            pass
-        assert before == await parked.store.load(parked.run_id)
-        return (await one.resume(parked, approvals={"c0.0": True})).end_reason
-
-    assert EndReason.COMPLETED is within(iterate())
+    one = agent(reply(call("pay", "p")), "done")
+    parked = await one.iter("go").until_done()
+    before = await parked.store.load(parked.run_id)
+    async with one.resume_iter(parked, approvals={"c0.0": True}):
+        pass
+    assert before == await parked.store.load(parked.run_id)
+    assert EndReason.COMPLETED is (await one.resume(parked, approvals={"c0.0": True})).end_reason
 
 
-def test_parts_of_a_run_taken_up_are_told() -> None:
+async def test_parts_of_a_run_taken_up_are_told() -> None:
     """From where it had stood."""
     parts: list[Part] = []
 
-    async def iterate() -> None:
-        one = agent(reply(call("pay", "p")), "done")
-        parked = await one.iter("go").until_done()
-        await one.resume_iter(parked, approvals={"c0.0": True}, on_part=parts.append).until_done()
-
-    within(iterate())
+    one = agent(reply(call("pay", "p")), "done")
+    parked = await one.iter("go").until_done()
+    await one.resume_iter(parked, approvals={"c0.0": True}, on_part=parts.append).until_done()
 
     assert isinstance(parts[0], RunStart)
     assert ["pay is done"] == [
@@ -460,22 +428,19 @@ def test_parts_of_a_run_taken_up_are_told() -> None:
     assert isinstance(parts[-1], Finish)
 
 
-def test_between_two_turns_the_run_is_nobody_s(tmp_path: Path) -> None:
+async def test_between_two_turns_the_run_is_nobody_s(tmp_path: Path) -> None:
     """Its lease is released, so that a caller who never comes back keeps nobody out."""
     path = str(tmp_path / "runs.db")
 
-    async def iterate() -> list[str]:
-        one = agent(TOOLS, "done", store=path)
-        statuses: list[str] = []
-        other = SqliteStore(path)
-        async for _ in one.iter("go", run_id="r"):
-            statuses += [record.status for record in await other.overview()]
+    one = agent(TOOLS, "done", store=path)
+    statuses: list[str] = []
+    other = SqliteStore(path)
+    async for _ in one.iter("go", run_id="r"):
         statuses += [record.status for record in await other.overview()]
-        await other.aclose()
-        await one.aclose()
-        return statuses
-
-    assert ["suspended", "suspended", "done"] == within(iterate())
+    statuses += [record.status for record in await other.overview()]
+    await other.aclose()
+    await one.aclose()
+    assert ["suspended", "suspended", "done"] == statuses
 
 
 def test_an_abort_stops_at_once_and_answers_the_calls() -> None:
@@ -496,48 +461,42 @@ def test_an_abort_stops_at_once_and_answers_the_calls() -> None:
     assert 1 == len(later.steps)
 
 
-def test_closing_stops_tools_that_another_task_has_running() -> None:
+async def test_closing_stops_tools_that_another_task_has_running() -> None:
     """Whoever closes waits until nothing of the run is under way any more."""
 
-    async def iterate() -> RunResult[None]:
-        under_way, ended = asyncio.Event(), asyncio.Event()
+    under_way, ended = asyncio.Event(), asyncio.Event()
 
-        async def hang(arguments: dict[str, object]) -> str:
-            under_way.set()
-            try:
-                await asyncio.Event().wait()
-            finally:
-                ended.set()
-            return "never"
+    async def hang(arguments: dict[str, object]) -> str:
+        under_way.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        return "never"
 
-        tool = Tool(name="read", parameters={"type": "object"}, execute=hang)
-        runner = Agent(ScriptedModel([reply(call())]), tools=[tool]).iter("go")
-        turn = await anext(aiter(runner))
-        async with asyncio.TaskGroup() as group:
-            ahead = group.create_task(turn.generate_tool_response())
-            await under_way.wait()
-            await runner.aclose()
-            assert ended.is_set()
-        assert ahead.result() is None
-        return await runner.until_done()
-
-    result = within(iterate())
+    tool = Tool(name="read", parameters={"type": "object"}, execute=hang)
+    runner = Agent(ScriptedModel([reply(call())]), tools=[tool]).iter("go")
+    turn = await anext(aiter(runner))
+    async with asyncio.TaskGroup() as group:
+        ahead = group.create_task(turn.generate_tool_response())
+        await under_way.wait()
+        await runner.aclose()
+        assert ended.is_set()
+    assert ahead.result() is None
+    result = await runner.until_done()
 
     assert EndReason.ABORTED is result.end_reason
     assert ["unknown"] == [one.status for one in result.steps[0].tool_results]
 
 
-def test_a_bound_of_the_run_holds_whatever_its_caller_says() -> None:
+async def test_a_bound_of_the_run_holds_whatever_its_caller_says() -> None:
     """Steering every turn keeps the seed's loop alive for ever."""
     model = ScriptedModel(["again"] * 9)
 
-    async def iterate() -> RunResult[None]:
-        runner = Agent(model, max_steps=3).iter("go")
-        async for turn in runner:
-            turn.append_messages("and?")
-        return await runner.until_done()
-
-    result = within(iterate())
+    runner = Agent(model, max_steps=3).iter("go")
+    async for turn in runner:
+        turn.append_messages("and?")
+    result = await runner.until_done()
 
     assert EndReason.MAX_STEPS is result.end_reason
     assert 3 == len(model.requests)
@@ -567,17 +526,14 @@ def test_parts_are_told_while_the_run_is_iterated() -> None:
     assert [type(one) for one in within(streamed())] == [type(one) for one in parts]
 
 
-def test_a_listener_that_raises_does_not_harm_the_run() -> None:
+async def test_a_listener_that_raises_does_not_harm_the_run() -> None:
     """§9 #54: it becomes a warning, that of the last part too."""
 
     def on_part(part: Part) -> None:
         if isinstance(part, RunStart | Finish):
             raise OSError(type(part).__name__)
 
-    async def iterate() -> RunResult[None]:
-        return await agent("done").iter("go", on_part=on_part).until_done()
-
-    result = within(iterate())
+    result = await agent("done").iter("go", on_part=on_part).until_done()
 
     assert "done" == result.text
     assert (
@@ -586,15 +542,14 @@ def test_a_listener_that_raises_does_not_harm_the_run() -> None:
     ) == result.warnings
 
 
-def test_a_reply_that_says_nothing_is_no_message() -> None:
+async def test_a_reply_that_says_nothing_is_no_message() -> None:
     """A paused turn without content is handed over, and is not part of the history."""
 
-    async def iterate() -> list[list[str]]:
-        pause = reply(finish=FinishReason.PAUSE)
-        runner = agent(pause, "done").iter("go")
-        return [told(runner.messages) async for _ in runner]
-
-    assert [["user: go"], ["user: go", "assistant: done"]] == within(iterate())
+    pause = reply(finish=FinishReason.PAUSE)
+    runner = agent(pause, "done").iter("go")
+    assert [["user: go"], ["user: go", "assistant: done"]] == [
+        told(runner.messages) async for _ in runner
+    ]
 
 
 def test_the_run_can_be_looked_at_while_it_waits() -> None:
@@ -644,7 +599,7 @@ async def disk_is_full() -> None:
 
 
 @pytest.mark.parametrize("ahead", [True, False])
-def test_a_say_that_cannot_be_journaled_ends_the_loop_with_the_error(*, ahead: bool) -> None:
+async def test_a_say_that_cannot_be_journaled_ends_the_loop_with_the_error(*, ahead: bool) -> None:
     """Not with the same turn again, for ever."""
     ran: list[str] = []
 
@@ -654,113 +609,96 @@ def test_a_say_that_cannot_be_journaled_ends_the_loop_with_the_error(*, ahead: b
             if ahead:
                 assert await turn.generate_tool_response() is None
 
-    async def iterate() -> list[int]:
-        seen: list[int] = []
-        tools = [counting("read", ran), counting("write", ran)]
-        one = Agent(ScriptedModel([TOOLS, "done"]), tools=tools, store=Steerless(disk_is_full))
-        runner = one.iter("go")
-        with pytest.raises(OSError, match="full"):
-            await look(runner, seen)
-        with pytest.raises(OSError, match="full"):
-            await runner.until_done()
-        await runner.aclose()
-        return seen
-
-    assert [0] == within(iterate())
+    seen: list[int] = []
+    tools = [counting("read", ran), counting("write", ran)]
+    one = Agent(ScriptedModel([TOOLS, "done"]), tools=tools, store=Steerless(disk_is_full))
+    runner = one.iter("go")
+    with pytest.raises(OSError, match="full"):
+        await look(runner, seen)
+    with pytest.raises(OSError, match="full"):
+        await runner.until_done()
+    await runner.aclose()
+    assert [0] == seen
     assert [] == ran
 
 
-def test_a_caller_who_is_cancelled_while_it_goes_on_can_still_ask_how_it_ended() -> None:
+async def test_a_caller_who_is_cancelled_while_it_goes_on_can_still_ask_how_it_ended() -> None:
     """The stream was left in the middle: `until_done` says so, and blocks nobody."""
 
-    async def iterate() -> None:
-        under_way = asyncio.Event()
+    under_way = asyncio.Event()
 
-        async def hang() -> None:
-            under_way.set()
-            await asyncio.Event().wait()
+    async def hang() -> None:
+        under_way.set()
+        await asyncio.Event().wait()
 
-        one = Agent(
-            ScriptedModel([TOOLS, "done"]), tools=[counting("read", [])], store=Steerless(hang)
-        )
-        runner = one.iter("go")
-        looking = asyncio.create_task(all_turns(runner))
-        await under_way.wait()
-        looking.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await looking
-        with pytest.raises(RunFailed, match="left"):
-            await runner.until_done()
-        with pytest.raises(RunFailed, match="left"):
-            await anext(runner)
-
-    within(iterate())
+    one = Agent(ScriptedModel([TOOLS, "done"]), tools=[counting("read", [])], store=Steerless(hang))
+    runner = one.iter("go")
+    looking = asyncio.create_task(all_turns(runner))
+    await under_way.wait()
+    looking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await looking
+    with pytest.raises(RunFailed, match="left"):
+        await runner.until_done()
+    with pytest.raises(RunFailed, match="left"):
+        await anext(runner)
 
 
-def test_a_run_that_somebody_else_has_ended_meanwhile_is_not_gone_on_with() -> None:
+async def test_a_run_that_somebody_else_has_ended_meanwhile_is_not_gone_on_with() -> None:
     """Two drivers cannot both be right: the one who comes late hears of it."""
     ran: list[str] = []
 
-    async def iterate() -> RunResult[None]:
-        tools = [counting("read", ran), counting("write", ran)]
-        one = Agent(ScriptedModel([TOOLS, "done"]), tools=tools, store=MemoryStore())
-        runner = one.iter("go", run_id="r")
-        await first_turn(runner)
-        result = await one.resume("r")
-        with pytest.raises(StoreError, match="another driver"):
-            await runner.until_done()
-        return result
-
-    assert "done" == within(iterate()).text
+    tools = [counting("read", ran), counting("write", ran)]
+    one = Agent(ScriptedModel([TOOLS, "done"]), tools=tools, store=MemoryStore())
+    runner = one.iter("go", run_id="r")
+    await first_turn(runner)
+    result = await one.resume("r")
+    with pytest.raises(StoreError, match="another driver"):
+        await runner.until_done()
+    assert "done" == result.text
     assert ["read", "write"] == ran
 
 
-def test_closing_leaves_a_parked_run_parked() -> None:
+async def test_closing_leaves_a_parked_run_parked() -> None:
     """What waits for a human is not thrown away because its caller leaves."""
 
-    async def iterate() -> tuple[RunResult[None], RunResult[None]]:
-        one = agent(reply(call("pay", "p")), "done")
-        async with one.iter("go") as runner:
-            await all_turns(runner)
-        parked = await runner.until_done()
-        return parked, await one.resume(parked, approvals={"c0.0": True})
-
-    parked, result = within(iterate())
+    one = agent(reply(call("pay", "p")), "done")
+    async with one.iter("go") as runner:
+        await all_turns(runner)
+    parked = await runner.until_done()
+    result = await one.resume(parked, approvals={"c0.0": True})
 
     assert EndReason.PARKED is parked.end_reason
     assert "done" == result.text
 
 
 @pytest.mark.parametrize("effect", ["at_most_once", "idempotent"])
-def test_a_time_limit_on_tools_leaves_the_run_where_it_is(
+async def test_a_time_limit_on_tools_leaves_the_run_where_it_is(
     effect: Literal["at_most_once", "idempotent"],
 ) -> None:
     """With a store or without: a tool that must not run twice does not, any other is run again."""
     began: list[str] = []
 
-    async def iterate() -> tuple[RunResult[None], bool]:
-        started = asyncio.Event()
+    started = asyncio.Event()
 
-        async def execute(arguments: dict[str, object]) -> str:
-            began.append("slow")
-            if len(began) == 1:
-                started.set()
-                await asyncio.Event().wait()
-            return "done at last"
+    async def execute(arguments: dict[str, object]) -> str:
+        began.append("slow")
+        if len(began) == 1:
+            started.set()
+            await asyncio.Event().wait()
+        return "done at last"
 
-        slow = Tool(name="slow", parameters={"type": "object"}, execute=execute, effect=effect)
-        runner = Agent(ScriptedModel([reply(call("slow", "s")), "done"]), tools=[slow]).iter("go")
-        turn = await anext(runner)
-        waiting = asyncio.ensure_future(turn.generate_tool_response())
-        await started.wait()
-        waiting.cancel()
-        await asyncio.wait([waiting])
-        with pytest.raises(ConfigError, match="skip_tools comes too late: the turn's tools have"):
-            turn.skip_tools()
-        results = await turn.generate_tool_response() if effect == "idempotent" else None
-        return await runner.until_done(), results is None or results[0].status == "ok"
-
-    result, is_fine = within(iterate())
+    slow = Tool(name="slow", parameters={"type": "object"}, execute=execute, effect=effect)
+    runner = Agent(ScriptedModel([reply(call("slow", "s")), "done"]), tools=[slow]).iter("go")
+    turn = await anext(runner)
+    waiting = asyncio.ensure_future(turn.generate_tool_response())
+    await started.wait()
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    with pytest.raises(ConfigError, match="skip_tools comes too late: the turn's tools have"):
+        turn.skip_tools()
+    results = await turn.generate_tool_response() if effect == "idempotent" else None
+    result, is_fine = await runner.until_done(), results is None or results[0].status == "ok"
 
     assert is_fine
     assert EndReason.COMPLETED is result.end_reason
@@ -768,40 +706,34 @@ def test_a_time_limit_on_tools_leaves_the_run_where_it_is(
     assert (runs, status) == (len(began), result.steps[0].tool_results[0].status)
 
 
-def test_who_is_cancelled_while_the_model_talks_can_go_on() -> None:
+async def test_who_is_cancelled_while_the_model_talks_can_go_on() -> None:
     """The turn that never came is asked for again."""
 
-    async def iterate() -> str:
-        asked = asyncio.Event()
+    asked = asyncio.Event()
 
-        async def hang(_: object) -> bool:
-            asked.set()
-            return await asyncio.Event().wait()
+    async def hang(_: object) -> bool:
+        asked.set()
+        return await asyncio.Event().wait()
 
-        one = Agent(ScriptedModel(["first", "done"]), verify=hang)
-        runner = one.iter("go")
-        await first_turn(runner)
-        waiting = asyncio.ensure_future(runner.until_done())
-        await asked.wait()
-        waiting.cancel()
-        await asyncio.wait([waiting])
-        assert runner.run is not None
-        assert not runner.run.ended
-        await runner.aclose()
-        return (await runner.until_done()).end_reason.value
-
-    assert "aborted" == within(iterate())
+    one = Agent(ScriptedModel(["first", "done"]), verify=hang)
+    runner = one.iter("go")
+    await first_turn(runner)
+    waiting = asyncio.ensure_future(runner.until_done())
+    await asked.wait()
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    assert runner.run is not None
+    assert not runner.run.ended
+    await runner.aclose()
+    assert "aborted" == (await runner.until_done()).end_reason.value
 
 
-def test_a_run_that_failed_takes_no_more_changes() -> None:
+async def test_a_run_that_failed_takes_no_more_changes() -> None:
     """What is accepted must be able to count."""
 
-    async def iterate() -> None:
-        tools = [counting("read", []), counting("write", [])]
-        one = Agent(ScriptedModel([TOOLS, "done"]), tools=tools, store=Steerless(disk_is_full))
-        turn = await anext(one.iter("go"))
-        assert await turn.generate_tool_response() is None
-        with pytest.raises(ConfigError, match="the run has failed, or was left"):
-            turn.skip_tools()
-
-    within(iterate())
+    tools = [counting("read", []), counting("write", [])]
+    one = Agent(ScriptedModel([TOOLS, "done"]), tools=tools, store=Steerless(disk_is_full))
+    turn = await anext(one.iter("go"))
+    assert await turn.generate_tool_response() is None
+    with pytest.raises(ConfigError, match="the run has failed, or was left"):
+        turn.skip_tools()

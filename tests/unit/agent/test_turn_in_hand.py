@@ -484,14 +484,11 @@ def test_a_setting_that_cannot_change_is_refused() -> None:
     assert (GO, TURN, READ, WRITE, DONE) == history(say)
 
 
-def test_a_turn_that_is_over_takes_no_changes() -> None:
+async def test_a_turn_that_is_over_takes_no_changes() -> None:
     """What would not take effect is refused."""
 
-    async def iterate() -> PendingTurn:
-        turns = [turn async for turn in Tools().agent(TWO, "done").iter("go")]
-        return turns[0]
-
-    turn = asyncio.run(iterate())
+    turns = [turn async for turn in Tools().agent(TWO, "done").iter("go")]
+    turn = turns[0]
 
     changes: tuple[Callable[[], None], ...] = (
         lambda: turn.append_messages("x"),
@@ -504,28 +501,25 @@ def test_a_turn_that_is_over_takes_no_changes() -> None:
         with pytest.raises(ConfigError, match="this turn is over"):
             change()
     with pytest.raises(ConfigError, match="this turn is over"):
-        asyncio.run(turn.generate_tool_response())
+        await turn.generate_tool_response()
 
 
-def test_a_run_that_parks_while_its_tools_run_ahead_takes_no_more_changes() -> None:
+async def test_a_run_that_parks_while_its_tools_run_ahead_takes_no_more_changes() -> None:
     """What was said before is not lost; what comes after is refused, with the way to go on."""
     tools = Tools()
 
-    async def iterate() -> RunResult[None]:
-        agent = tools.agent(reply(call("pay", "p")), "done")
-        runner = agent.iter("go")
-        async for turn in runner:
-            if turn.index == 0:
-                turn.append_messages("quickly")
-                turn.set_params(max_tokens=7)
-                assert await turn.generate_tool_response() is None
-                with pytest.raises(ConfigError, match="waits for somebody outside"):
-                    turn.append_messages("too late")
-        parked = await runner.until_done()
-        assert EndReason.PARKED is parked.end_reason
-        return await agent.resume(parked, approvals={"c0.0": True})
-
-    result = asyncio.run(iterate())
+    agent = tools.agent(reply(call("pay", "p")), "done")
+    runner = agent.iter("go")
+    async for turn in runner:
+        if turn.index == 0:
+            turn.append_messages("quickly")
+            turn.set_params(max_tokens=7)
+            assert await turn.generate_tool_response() is None
+            with pytest.raises(ConfigError, match="waits for somebody outside"):
+                turn.append_messages("too late")
+    parked = await runner.until_done()
+    assert EndReason.PARKED is parked.end_reason
+    result = await agent.resume(parked, approvals={"c0.0": True})
 
     assert UserMessage("quickly", origin="steering") in result.messages
     assert 7 == tools.model.requests[1].settings.max_tokens
