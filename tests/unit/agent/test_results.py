@@ -1,15 +1,35 @@
-"""RunResult: readings of a run's last state."""
+"""Results: what a run came to, what it cost, and what its listeners are told."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from typing import TypeGuard
 
 import pytest
 
-from graphloop import Agent, EndReason, FinishReason, Graph, Pending, RunResult, Usage, budget, tool
+from graphloop import (
+    Agent,
+    EndReason,
+    FinishReason,
+    Graph,
+    OutputInvalid,
+    Pending,
+    RunResult,
+    Usage,
+    budget,
+    tool,
+)
+from graphloop.agent.final_answer import FinalAnswer
 from graphloop.agent.handed_in import conversation_digest
+from graphloop.agent.hooks import inform
+from graphloop.agent.opened import RunHandle
 from graphloop.agent.result import unkept_rules, unseen_costs
+from graphloop.driver.driver import AsyncDriver
+from graphloop.driver.ports import Ports
 from graphloop.effects import AskHuman, CallTool, Effect
+from graphloop.errors import RunFailed
+from graphloop.events import Failure
 from graphloop.limits import stop
 from graphloop.limits.stop import Condition
 from graphloop.loop import Standard, standard_edges
@@ -18,11 +38,15 @@ from graphloop.policy.approvals import Capability, digest, issue
 from graphloop.rules import Followed, Never, always_followed_by, never
 from graphloop.rules.automata import entered, ran
 from graphloop.rules.monitor import Monitor
-from graphloop.run import RuleState, Run, Spent, evolve
+from graphloop.run import Ending, RuleState, Run, Spent, evolve
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
+from graphloop.tools.toolbox import Toolbox
+from graphloop.turn import StepResult
 from graphloop.values import AssistantMessage, Message, ToolResult
-from tests.strategies import Adversary, call, fresh, loop, reply
+from tests.runs import changed
+from tests.strategies import Adversary, call, fresh, loop, reply, wrong
+from tests.unit.agent.doubles import read
 
 DONE = Adversary((reply("done"), reply(call()))).run(loop()).run
 
@@ -59,24 +83,12 @@ def test_rules_that_were_broken_or_are_owed_are_told() -> None:
 
 
 def test_usage_is_this_leg_s_and_total_usage_the_run_s() -> None:
-    """Who pays per call adds up legs; who pays per run reads the total."""
-    before = Spent(1, 0, Usage(10, 5))
-    total = DONE.spent.usage
-
-    one = result(DONE, before)
-
-    assert total == one.total_usage
-    assert one.usage is not None
-    assert total == one.usage + before.usage
-    assert total == result(DONE).usage
-
-
-def test_every_kind_of_token_is_told_for_this_leg_alone() -> None:
-    """One that was forgotten would be paid again with every leg."""
+    """Who pays per call adds up legs, in every kind of token; who bounds a run reads the total."""
     before, leg = Usage(1, 2, 3, 4, 5), Usage(10, 20, 30, 40, 50)
-    resumed = evolve(DONE, spent=Spent(2, 0, before + leg))
+    resumed = result(evolve(DONE, spent=Spent(2, 0, before + leg)), Spent(1, 0, before))
 
-    assert leg == result(resumed, Spent(1, 0, before)).usage
+    assert (leg, before + leg) == (resumed.usage, resumed.total_usage)
+    assert DONE.spent.usage == result(DONE).usage == result(DONE).total_usage
 
 
 @pytest.mark.parametrize(
@@ -111,6 +123,14 @@ def test_a_warning_does_not_advise_what_the_run_has_already(refused: bool) -> No
 
     assert ("refuse_uncounted=True" in found) is not refused
     assert found.startswith("budget(tokens=9) cannot count all model calls: a server told no usage")
+
+
+def test_a_budget_in_dollars_tells_what_it_could_not_see() -> None:
+    """As a stop condition does."""
+    one = Agent(ScriptedModel(["hi"]), budget=budget(usd=2)).generate_sync("go")
+
+    assert 1 == len(one.warnings)
+    assert one.warnings[0].startswith("budget(usd=2) cannot count all model calls")
 
 
 def test_a_cost_that_is_not_wholly_known_is_unknown() -> None:
@@ -157,9 +177,9 @@ def test_two_results_of_one_run_are_equal_wherever_they_are_kept() -> None:
     assert "MemoryStore" not in repr(result(DONE))
 
 
-def read() -> str:
-    """Read."""
-    return "text"
+def is_result(message: Message) -> TypeGuard[ToolResult]:
+    """Whether a message is a tool's."""
+    return isinstance(message, ToolResult)
 
 
 @tool(needs_approval=True)
@@ -184,12 +204,7 @@ def test_a_parked_run_s_messages_end_in_the_calls_that_wait() -> None:
     assert parked.messages == parked.steps[0].messages
 
 
-def is_result(message: Message) -> TypeGuard[ToolResult]:
-    """Whether a message is a tool's."""
-    return isinstance(message, ToolResult)
-
-
-def test_a_handed_over_conversation_ends_in_the_other_agent_s_words() -> None:
+def test_a_handed_over_conversation_ends_in_the_other_s_words() -> None:
     """The caller asked a question, and does not care who has answered it."""
     expert = Agent(ScriptedModel(["the expert's answer"], label="e"), name="expert")
     first = Agent(
@@ -206,19 +221,117 @@ def test_a_handed_over_conversation_ends_in_the_other_agent_s_words() -> None:
     assert "One moment." == one.steps[-1].text
 
 
-def test_a_budget_in_dollars_tells_what_it_could_not_see() -> None:
-    """As a stop condition does."""
-    one = Agent(ScriptedModel(["hi"]), budget=budget(usd=2)).generate_sync("go")
-
-    assert 1 == len(one.warnings)
-    assert one.warnings[0].startswith("budget(usd=2) cannot count all model calls")
+def failed_so(error: str, message: str) -> Ending:
+    """Return the ending of a run that failed_so so."""
+    return Ending(EndReason.ERROR, failure=Failure(error, message))
 
 
-def test_a_result_has_the_answer_of_a_run_that_completed_and_of_no_other() -> None:
-    """Half an answer is none."""
-    agent = Agent(ScriptedModel([reply(call())] * 2), tools=[read], output_type=int, max_steps=1)
+def opened(final: FinalAnswer | None = None, **given: object) -> RunHandle[None]:
+    """Return a run that nobody has driven in this process."""
+    ports: Ports[None] = Ports(store=MemoryStore(), models={}, toolbox=Toolbox(), secret=b"s")
+    ports.toolbox.add([read])
+    driver = AsyncDriver(loop(), ports, None)
+    return RunHandle(loop(), ports, driver, driver.resume(fresh()), final=final, **wrong(given))
 
-    assert (None, EndReason.MAX_STEPS) == (
-        (one := agent.generate_sync("go")).output,
-        one.end_reason,
-    )
+
+def run(text: str, ending: Ending) -> Run[None]:
+    """Return a run of one turn that ended so."""
+    step = StepResult(0, text, "", (), (), FinishReason.STOP, "", Usage(), "model", ())
+    begun = fresh()
+    return changed(begun, steps=begun.record.steps.append(step), ending=ending, node="END")
+
+
+def test_a_failure_of_another_process_is_told_from_its_record() -> None:
+    """The exception itself is gone."""
+    error = opened().ended(run("", failed_so("LookupError", "bug")), ())
+
+    assert isinstance(error, RunFailed)
+    assert "LookupError: bug" == str(error)
+
+
+def test_an_answer_given_up_on_is_an_error_with_what_was_said() -> None:
+    """In any process: the journal has both."""
+    final = FinalAnswer(int, "native", [])
+    ending = failed_so("OutputInvalid", "not a number")
+
+    with_form = opened(final).ended(run("three", ending), ())
+    without = opened().ended(run("three", ending), ())
+    silent = opened(final).ended(evolve(fresh(), ending=ending, node="END"), ())
+
+    for error, text in ((with_form, "three"), (without, ""), (silent, "")):
+        assert isinstance(error, OutputInvalid)
+        assert str(error).endswith("sent back 0 time(s). As the model reads it: not a number")
+        assert text == error.text
+
+
+@pytest.mark.parametrize("later", [False, True], ids=["sync", "async"])
+async def test_a_listener_that_works_is_told_waited_for_and_no_warning(later: bool) -> None:
+    """What it returns is its own affair; what it has written down is there at the next thing."""
+    told: list[int] = []
+
+    def listen(number: int) -> object:
+        told.append(number)
+        return "thanks"
+
+    async def listen_later(number: int) -> None:
+        await asyncio.sleep(0)
+        told.append(number)
+
+    assert () == await inform("on_part", listen_later if later else listen, 3)
+    assert [3] == told
+
+
+def failing(error: BaseException) -> list[Callable[[int], object]]:
+    """Return listeners that fail so: at once, and later."""
+
+    def now(number: int) -> None:
+        raise error
+
+    async def later(number: int) -> None:
+        await asyncio.sleep(0)
+        raise error
+
+    return [now, later]
+
+
+@pytest.mark.parametrize("listener", failing(OSError("full")))
+def test_a_listener_that_fails_is_a_warning_that_names_it(
+    listener: Callable[[int], object],
+) -> None:
+    """The answer is paid for: a log that is full must not lose it."""
+    assert ("on_part raised OSError: full",) == asyncio.run(inform("on_part", listener, 3))
+
+
+@pytest.mark.parametrize("listener", failing(asyncio.CancelledError("lost")))
+def test_a_listener_cancelled_inside_does_not_cancel_the_run(
+    listener: Callable[[int], object],
+) -> None:
+    """Some libraries cancel what they wait for themselves; nobody has cancelled the run."""
+    (warning,) = asyncio.run(inform("on_part", listener, 3))
+
+    assert warning.startswith("on_part was ")
+    assert "cancelled" in warning
+
+
+async def test_a_run_cancelled_while_a_listener_works_is_cancelled() -> None:
+    """That is the caller's wish, and no failure of the listener's."""
+    begun = asyncio.Event()
+
+    async def listen(_: int) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    task = asyncio.create_task(inform("on_part", listen, 3))
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(1)])
+def test_what_ends_the_process_is_no_failure_of_a_listener(error: BaseException) -> None:
+    """Whoever presses Ctrl-C while a part is printed wants to stop."""
+    coroutine = inform("on_part", failing(error)[0], 3)
+
+    with pytest.raises(type(error)):
+        coroutine.send(None)

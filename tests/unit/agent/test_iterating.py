@@ -1,4 +1,4 @@
-"""ToolRunner: a run that its caller iterates: what it yields, and how it comes to an end."""
+"""A run that its caller iterates: what it yields, and how it comes to an end."""
 
 from __future__ import annotations
 
@@ -22,9 +22,6 @@ from graphloop.testing import ScriptedModel
 from graphloop.values import AssistantMessage, FinishReason, Message, ToolResult, UserMessage
 from tests.strategies import call, reply, wrong
 
-T = TypeVar("T")
-
-DEADLINE_S = 5.0
 TOOLS = reply("let me see", call("read", "a"), call("write", "b"))
 
 
@@ -52,26 +49,6 @@ def agent(
     return Agent(ScriptedModel(script), tools=tools, store=store, max_steps=steps)
 
 
-def within(work: Awaitable[T]) -> T:
-    """Run to the end, or fail if it does not come."""
-
-    async def bounded() -> T:
-        async with asyncio.timeout(DEADLINE_S):
-            return await work
-
-    return asyncio.run(bounded())
-
-
-def told(messages: tuple[Message, ...]) -> list[str]:
-    """Return messages in short."""
-    return [
-        f"{one.name}: {one.content}"
-        if isinstance(one, ToolResult)
-        else f"{one.role}: {one.text if isinstance(one, AssistantMessage) else one.content}"
-        for one in messages
-    ]
-
-
 async def test_each_turn_of_the_model_is_yielded_before_its_tools_run() -> None:
     """Who looks at a turn can still keep its tools from running."""
     ran: list[str] = []
@@ -85,13 +62,38 @@ async def test_each_turn_of_the_model_is_yielded_before_its_tools_run() -> None:
     ]
 
 
+def told(messages: tuple[Message, ...]) -> list[str]:
+    """Return messages in short."""
+    return [
+        f"{one.name}: {one.content}"
+        if isinstance(one, ToolResult)
+        else f"{one.role}: {one.text if isinstance(one, AssistantMessage) else one.content}"
+        for one in messages
+    ]
+
+
 async def test_the_conversation_includes_the_turn_in_hand() -> None:
     """CONTRACT §9 #29: an assistant turn is recorded before control returns."""
-
     first, second = [told(one.messages) async for one in agent(TOOLS, "done").iter("go")]
 
     assert ["user: go", "assistant: let me see"] == first
     assert [*first, "read: read is done", "write: write is done", "assistant: done"] == second
+
+
+DEADLINE_S = 5.0
+
+
+T = TypeVar("T")
+
+
+def within(work: Awaitable[T]) -> T:
+    """Run to the end, or fail if it does not come."""
+
+    async def bounded() -> T:
+        async with asyncio.timeout(DEADLINE_S):
+            return await work
+
+    return asyncio.run(bounded())
 
 
 def test_the_history_is_valid_at_every_moment() -> None:
@@ -115,22 +117,9 @@ def test_the_history_is_valid_at_every_moment() -> None:
     assert all("Not run" in one for one in messages[2:])
 
 
-def test_a_runner_is_iterated_once() -> None:
-    """R01: a second loop would ask the model again, or hang."""
-
-    async def iterate() -> None:
-        runner = agent("done").iter("go")
-        async for _ in runner:
-            pass
-        async for _ in runner:
-            pass
-
-    with pytest.raises(ConfigError, match="iterated once"):
-        within(iterate())
-
-
-async def nothing(runner: ToolRunner) -> None:
-    """Never look."""
+async def all_turns(runner: ToolRunner) -> list[PendingTurn]:
+    """Look at every turn."""
+    return [turn async for turn in runner]
 
 
 async def first_turn(runner: ToolRunner) -> None:
@@ -139,9 +128,16 @@ async def first_turn(runner: ToolRunner) -> None:
         break
 
 
-async def all_turns(runner: ToolRunner) -> list[PendingTurn]:
-    """Look at every turn."""
-    return [turn async for turn in runner]
+async def test_a_runner_is_iterated_once() -> None:
+    """R01: a second loop would ask the model again, or hang; an early break asks nothing more."""
+    model = ScriptedModel([TOOLS, "done"])
+    runner = Agent(model, tools=[counting("read", []), counting("write", [])]).iter("go")
+    await first_turn(runner)
+    assert 1 == len(model.requests)
+    assert [AwaitCaller] == [type(one) for one in wrong(runner.run).pending.values()]
+
+    with pytest.raises(ConfigError, match="iterated once"):
+        await all_turns(runner)
 
 
 async def closed(runner: ToolRunner) -> None:
@@ -161,6 +157,10 @@ async def left_context(runner: ToolRunner) -> None:
     async with runner as same:
         assert same is runner
         await first_turn(runner)
+
+
+async def nothing(runner: ToolRunner) -> None:
+    """Never look."""
 
 
 async def whole_context(runner: ToolRunner) -> None:
@@ -199,15 +199,6 @@ async def test_until_done_settles_whatever_was_done_before(
     assert len(answered) == sum(len(step.tool_calls) for step in result.steps)
 
 
-def test_an_early_break_asks_nothing_more() -> None:
-    """R07: nobody pays for a turn that nobody wants."""
-    model = ScriptedModel([TOOLS, "done"])
-
-    within(first_turn(Agent(model, tools=[counting("read", []), counting("write", [])]).iter("x")))
-
-    assert 1 == len(model.requests)
-
-
 async def test_a_model_that_fails_ends_the_loop_with_its_error() -> None:
     """A loop that just stops looks like an answer."""
     seen: list[int] = []
@@ -226,14 +217,17 @@ async def test_a_model_that_fails_ends_the_loop_with_its_error() -> None:
     assert ["read: read is done", "write: write is done"] == told(runner.messages)[2:]
 
 
-def test_a_wrong_question_is_told_on_the_first_look() -> None:
+@pytest.mark.parametrize(("prompt", "found"), [(None, "neither"), (3, "string")])
+async def test_a_wrong_question_is_told_on_the_first_look(prompt: object, found: str) -> None:
     """Nothing has been sent."""
-    with pytest.raises(ConfigError, match="neither"):
-        within(all_turns(agent("done").iter()))
+    with pytest.raises(ConfigError, match=found):
+        await all_turns(agent("done").iter(wrong(prompt)))
+    with pytest.raises(ConfigError, match=found):
+        await agent("done").iter(wrong(prompt)).until_done()
 
 
 @pytest.mark.parametrize("name", ["pay", "client"])
-async def test_a_run_that_parks_ends_the_loop_and_goes_on_after_the_answer(name: str) -> None:
+async def test_a_run_that_parks_ends_the_loop_until_it_is_answered(name: str) -> None:
     """The caller of a loop is nobody who can approve; the result says what is waited for."""
     ran: list[str] = []
 
@@ -323,19 +317,6 @@ def test_a_run_that_parked_is_iterated_further(tmp_path: Path, name: str) -> Non
     assert EndReason.COMPLETED is result.end_reason
 
 
-async def test_a_run_that_waits_on_is_not_iterated() -> None:
-    """Without the answer there is no next turn, and the result says what is waited for."""
-
-    one = agent(reply(call("pay", "p")), "done")
-    parked = await one.iter("go").until_done()
-    again = one.resume_iter(parked)
-    turns = await all_turns(again)
-    turns, result = len(turns), await again.until_done()
-
-    assert 0 == turns
-    assert EndReason.PARKED is result.end_reason
-
-
 @pytest.mark.parametrize("ahead", [False, True])
 def test_the_turn_in_hand_when_a_process_died_is_in_hand_again(tmp_path: Path, ahead: bool) -> None:
     """What its caller had not said is said now; what has run does not run again."""
@@ -381,9 +362,8 @@ def test_the_turn_in_hand_when_a_process_died_is_in_hand_again(tmp_path: Path, a
     ] == told(tuple(result.run.messages))
 
 
-async def test_a_run_that_nobody_iterates_is_not_taken_up_to_be_iterated() -> None:
+async def test_a_run_that_nobody_iterated_is_not_resumed_so() -> None:
     """It stops at no turn; the message says what to call, and nothing is recorded."""
-
     one = agent(reply(call("pay", "p")), "done")
     parked = await one.generate("go")
     before = await parked.store.load(parked.run_id)
@@ -392,40 +372,33 @@ async def test_a_run_that_nobody_iterates_is_not_taken_up_to_be_iterated() -> No
     assert before == await parked.store.load(parked.run_id)
 
 
-async def test_a_run_that_is_over_has_no_further_turn() -> None:
-    """Its result can be had again."""
-
-    one = agent("done")
-    ended = await one.generate("go")
-    runner = one.resume_iter(ended)
-    assert (0, "done") == (len(await all_turns(runner)), (await runner.until_done()).text)
-
-
-async def test_closing_a_run_before_it_is_taken_up_leaves_it_as_it_was() -> None:
-    """It waits for somebody, and still does."""
-
+async def test_a_run_without_a_further_turn_is_not_iterated() -> None:
+    """It waits on, or is over: its result can be had again."""
     one = agent(reply(call("pay", "p")), "done")
     parked = await one.iter("go").until_done()
+    again = one.resume_iter(parked)
+    assert [] == await all_turns(again)
+    assert EndReason.PARKED is (await again.until_done()).end_reason
+
+    ended = await agent("done").generate("go")
+    over = agent().resume_iter(ended)
+    assert [] == await all_turns(over)
+    assert "done" == (await over.until_done()).text
+
+
+async def test_closing_leaves_a_run_that_waits_as_it_is() -> None:
+    """It is not thrown away because its caller leaves, before it is resumed or after."""
+    one = agent(reply(call("pay", "p")), "done")
+    async with one.iter("go") as runner:
+        await all_turns(runner)
+    parked = await runner.until_done()
     before = await parked.store.load(parked.run_id)
+
     async with one.resume_iter(parked, approvals={"c0.0": True}):
         pass
+
     assert before == await parked.store.load(parked.run_id)
-    assert EndReason.COMPLETED is (await one.resume(parked, approvals={"c0.0": True})).end_reason
-
-
-async def test_parts_of_a_run_taken_up_are_told() -> None:
-    """From where it had stood."""
-    parts: list[Part] = []
-
-    one = agent(reply(call("pay", "p")), "done")
-    parked = await one.iter("go").until_done()
-    await one.resume_iter(parked, approvals={"c0.0": True}, on_part=parts.append).until_done()
-
-    assert isinstance(parts[0], RunStart)
-    assert ["pay is done"] == [
-        one.result.content for one in parts if isinstance(one, ToolResultPart)
-    ]
-    assert isinstance(parts[-1], Finish)
+    assert "done" == (await one.resume(parked, approvals={"c0.0": True})).text
 
 
 async def test_between_two_turns_the_run_is_nobody_s(tmp_path: Path) -> None:
@@ -463,7 +436,6 @@ def test_an_abort_stops_at_once_and_answers_the_calls() -> None:
 
 async def test_closing_stops_tools_that_another_task_has_running() -> None:
     """Whoever closes waits until nothing of the run is under way any more."""
-
     under_way, ended = asyncio.Event(), asyncio.Event()
 
     async def hang(arguments: dict[str, object]) -> str:
@@ -536,39 +508,16 @@ async def test_a_listener_that_raises_does_not_harm_the_run() -> None:
     result = await agent("done").iter("go", on_part=on_part).until_done()
 
     assert "done" == result.text
-    assert (
-        "on_part raised OSError: RunStart",
-        "on_part raised OSError: Finish",
-    ) == result.warnings
+    assert ("on_part raised OSError: RunStart", "on_part raised OSError: Finish") == result.warnings
 
 
 async def test_a_reply_that_says_nothing_is_no_message() -> None:
     """A paused turn without content is handed over, and is not part of the history."""
-
     pause = reply(finish=FinishReason.PAUSE)
     runner = agent(pause, "done").iter("go")
     assert [["user: go"], ["user: go", "assistant: done"]] == [
         told(runner.messages) async for _ in runner
     ]
-
-
-def test_the_run_can_be_looked_at_while_it_waits() -> None:
-    """`run` is the kernel's own value: what is pending is the caller's say."""
-
-    async def iterate() -> list[type[object]]:
-        runner = agent("done").iter("go")
-        async for _ in runner:
-            assert runner.run is not None
-            return [type(one) for one in runner.run.pending.values()]
-        return []
-
-    assert [AwaitCaller] == within(iterate())
-
-
-def test_a_question_that_is_no_text_is_refused() -> None:
-    """Before anything is sent."""
-    with pytest.raises(ConfigError, match="string"):
-        within(agent("done").iter(wrong(3)).until_done())
 
 
 class Steerless:
@@ -599,7 +548,7 @@ async def disk_is_full() -> None:
 
 
 @pytest.mark.parametrize("ahead", [True, False])
-async def test_a_say_that_cannot_be_journaled_ends_the_loop_with_the_error(*, ahead: bool) -> None:
+async def test_a_say_that_cannot_be_journaled_ends_the_loop(*, ahead: bool) -> None:
     """Not with the same turn again, for ever."""
     ran: list[str] = []
 
@@ -622,9 +571,8 @@ async def test_a_say_that_cannot_be_journaled_ends_the_loop_with_the_error(*, ah
     assert [] == ran
 
 
-async def test_a_caller_who_is_cancelled_while_it_goes_on_can_still_ask_how_it_ended() -> None:
+async def test_a_caller_who_is_cancelled_can_still_ask_how_it_ended() -> None:
     """The stream was left in the middle: `until_done` says so, and blocks nobody."""
-
     under_way = asyncio.Event()
 
     async def hang() -> None:
@@ -644,7 +592,7 @@ async def test_a_caller_who_is_cancelled_while_it_goes_on_can_still_ask_how_it_e
         await anext(runner)
 
 
-async def test_a_run_that_somebody_else_has_ended_meanwhile_is_not_gone_on_with() -> None:
+async def test_a_run_that_ended_elsewhere_is_not_gone_on_with() -> None:
     """Two drivers cannot both be right: the one who comes late hears of it."""
     ran: list[str] = []
 
@@ -657,19 +605,6 @@ async def test_a_run_that_somebody_else_has_ended_meanwhile_is_not_gone_on_with(
         await runner.until_done()
     assert "done" == result.text
     assert ["read", "write"] == ran
-
-
-async def test_closing_leaves_a_parked_run_parked() -> None:
-    """What waits for a human is not thrown away because its caller leaves."""
-
-    one = agent(reply(call("pay", "p")), "done")
-    async with one.iter("go") as runner:
-        await all_turns(runner)
-    parked = await runner.until_done()
-    result = await one.resume(parked, approvals={"c0.0": True})
-
-    assert EndReason.PARKED is parked.end_reason
-    assert "done" == result.text
 
 
 @pytest.mark.parametrize("effect", ["at_most_once", "idempotent"])
@@ -708,7 +643,6 @@ async def test_a_time_limit_on_tools_leaves_the_run_where_it_is(
 
 async def test_who_is_cancelled_while_the_model_talks_can_go_on() -> None:
     """The turn that never came is asked for again."""
-
     asked = asyncio.Event()
 
     async def hang(_: object) -> bool:
@@ -728,12 +662,15 @@ async def test_who_is_cancelled_while_the_model_talks_can_go_on() -> None:
     assert "aborted" == (await runner.until_done()).end_reason.value
 
 
-async def test_a_run_that_failed_takes_no_more_changes() -> None:
-    """What is accepted must be able to count."""
+async def test_parts_of_a_run_that_is_resumed_are_told() -> None:
+    """From where it had stood."""
+    parts: list[Part] = []
+    one = agent(reply(call("pay", "p")), "done")
+    parked = await one.iter("go").until_done()
+    await one.resume_iter(parked, approvals={"c0.0": True}, on_part=parts.append).until_done()
 
-    tools = [counting("read", []), counting("write", [])]
-    one = Agent(ScriptedModel([TOOLS, "done"]), tools=tools, store=Steerless(disk_is_full))
-    turn = await anext(one.iter("go"))
-    assert await turn.generate_tool_response() is None
-    with pytest.raises(ConfigError, match="the run has failed, or was left"):
-        turn.skip_tools()
+    assert isinstance(parts[0], RunStart)
+    assert ["pay is done"] == [
+        one.result.content for one in parts if isinstance(one, ToolResultPart)
+    ]
+    assert isinstance(parts[-1], Finish)

@@ -1,21 +1,16 @@
-"""Doors to a run's journal that drive nothing: replay, fork, approve."""
+"""Stored runs: listed, replayed, forked and answered by their ids, and driven by nobody."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
 
 from graphloop import END, Agent, Approval, EndReason, Graph, Tool, approve, tool
-from graphloop.agent.journals import (
-    fork_run,
-    opening_of,
-    root_of,
-    state_after,
-)
+from graphloop.agent.journals import fork_run, state_after
 from graphloop.agent.runs import Runs, parameters_in, recorded_asks
 from graphloop.effects import IN_WORDS, AskHuman, CallModel
 from graphloop.errors import ConfigError, StoreError, UnknownRun
@@ -27,14 +22,14 @@ from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.memory import MemoryStore
 from graphloop.stores.sqlite import SqliteStore
 from graphloop.testing import ScriptedModel
-from graphloop.values import ToolSpec, UserMessage
+from graphloop.values import ToolSpec
 from tests.agents import ticking
 from tests.mortal_store import Fate, MortalSqliteStore
 from tests.own_nodes import Ticket, route
 
-T = TypeVar("T")
-
 PAY: Entry = {"calls": [{"name": "pay", "arguments": {"amount": 5}, "id": "p"}]}
+
+
 CLICK = Tool(name="click", description="Clicks.", parameters={"type": "object"})
 
 
@@ -44,30 +39,13 @@ async def pay(amount: int) -> str:
     return f"{amount} paid"
 
 
-def done(work: Coroutine[object, object, T]) -> T:
-    async def run() -> T:
-        return await work
-
-    return asyncio.run(run())
-
-
 def payer(store: Store | str, *replies: Entry, secret: str | None = None) -> Agent:
     model = ScriptedModel(replies, label="m")
     return Agent(model, tools=[pay, CLICK], store=store, name="payer", approval_secret=secret)
 
 
-def team(store: Store, child: Entry, *replies: Entry) -> Agent:
-    agent = Agent(ScriptedModel([child], label="c"), tools=[pay], name="payer")
-    model = ScriptedModel(replies, label="m")
-    return Agent(model, tools=[agent.as_tool(description="Pays.")], store=store)
-
-
-CALL_PAYER: Entry = {"calls": [{"name": "payer", "arguments": {"prompt": "pay"}, "id": "q"}]}
-
-
 async def test_a_run_is_seen_as_it_stood_after_any_event() -> None:
     """Nothing is performed: the model has no second reply, and is not asked for one."""
-
     store = MemoryStore()
     agent = payer(store, PAY)
     parked = await agent.generate("pay", run_id="r")
@@ -78,6 +56,16 @@ async def test_a_run_is_seen_as_it_stood_after_any_event() -> None:
     assert isinstance(next(iter(last.pending.values())), AskHuman)
     assert last == parked.run
     assert len(await store.load("r")) == 3
+
+
+T = TypeVar("T")
+
+
+def done(work: Coroutine[object, object, T]) -> T:
+    async def run() -> T:
+        return await work
+
+    return asyncio.run(run())
 
 
 @pytest.mark.parametrize("number", [1.5, True, "1", float("nan")])
@@ -110,7 +98,6 @@ def test_an_event_that_is_not_there_cannot_be_replayed(upto: int) -> None:
 
 async def test_a_fork_goes_on_differently() -> None:
     """The original keeps its own end."""
-
     store = MemoryStore()
     agent = payer(store, PAY, "denied", "paid")
     await agent.generate("pay", run_id="r")
@@ -124,9 +111,17 @@ async def test_a_fork_goes_on_differently() -> None:
     assert yes.steps[0].tool_results[0].text == "5 paid"
 
 
+CALL_PAYER: Entry = {"calls": [{"name": "payer", "arguments": {"prompt": "pay"}, "id": "q"}]}
+
+
+def team(store: Store, child: Entry, *replies: Entry) -> Agent:
+    agent = Agent(ScriptedModel([child], label="c"), tools=[pay], name="payer")
+    model = ScriptedModel(replies, label="m")
+    return Agent(model, tools=[agent.as_tool(description="Pays.")], store=store)
+
+
 async def test_a_fork_has_the_children_that_were_running_then() -> None:
     """One that began later would stand in for the child of a call with other arguments."""
-
     store = MemoryStore()
     agent = team(store, PAY, CALL_PAYER)
     await agent.generate("go", run_id="r")
@@ -144,7 +139,6 @@ async def test_a_fork_has_the_children_that_were_running_then() -> None:
 
 async def test_a_run_that_was_aborted_can_be_forked_before_that() -> None:
     """Its child was cancelled with it, and goes on in the fork."""
-
     store = MemoryStore()
     parked = await team(store, PAY, CALL_PAYER).generate("go", run_id="r")
     again = team(store, "It is paid.", "All done.")
@@ -169,7 +163,6 @@ def test_a_fork_has_an_id_that_a_run_can_have(new_id: str) -> None:
 
 async def test_a_fork_is_of_what_the_original_was_started_from() -> None:
     """So that it, too, is resumed without naming its target."""
-
     store = MemoryStore()
     agent = payer(store, PAY)
     await agent.generate("pay", run_id="r")
@@ -193,9 +186,8 @@ class Crowded(MortalSqliteStore):
         return await super().overview(root)
 
 
-async def test_a_run_is_answered_and_forked_however_many_others_there_are(tmp_path: Path) -> None:
+async def test_a_run_is_answered_and_forked_whatever_others_there_are(tmp_path: Path) -> None:
     """A store of twenty thousand runs took a fifth of a second for either."""
-
     disk = SqliteStore(tmp_path / "runs.db")
     store = Crowded(disk, Fate())
     agent = team(store, PAY, {"calls": [{"name": "payer", "arguments": {"prompt": "pay"}}]})
@@ -206,88 +198,70 @@ async def test_a_run_is_answered_and_forked_however_many_others_there_are(tmp_pa
     assert ("f", "accepted") == (copy, said)
 
 
-def makers(folder: Path) -> tuple[Store, ...]:
-    return MemoryStore(), SqliteStore(folder / "runs.db")
+@pytest.fixture(params=["memory", "sqlite"])
+def stored(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MemoryStore | SqliteStore]:
+    """Return a store that keeps answers."""
+    if request.param == "memory":
+        yield MemoryStore()
+        return
+    store = SqliteStore(tmp_path / "runs.db")
+    yield store
+    asyncio.run(store.aclose())
 
 
 @pytest.mark.parametrize("secret", [None, "hush"])
-@pytest.mark.parametrize("which", [0, 1])
-async def test_an_answer_waits_in_the_store(which: int, secret: str | None, tmp_path: Path) -> None:
-    """Given to one agent object, taken up by another; with the token that the store keeps."""
+async def test_an_answer_waits_in_the_store(
+    secret: str | None, stored: MemoryStore | SqliteStore
+) -> None:
+    """Given to one agent object, taken up by another; with the token that the stored keeps."""
+    await payer(stored, PAY, secret=secret).generate("pay", run_id="r")
 
-    store = makers(tmp_path)[which]
-    await payer(store, PAY, secret=secret).generate("pay", run_id="r")
-
-    first = await payer(store, secret=secret).approve("r", "c0.0")
-    second = await payer(store, secret=secret).approve("r", "c0.0", False)
-    resumed = await payer(store, "done", secret=secret).resume("r")
+    first = await payer(stored, secret=secret).approve("r", "c0.0")
+    second = await payer(stored, secret=secret).approve("r", "c0.0", False)
+    resumed = await payer(stored, "done", secret=secret).resume("r")
 
     assert (first, second) == ("accepted", "answered")
     assert resumed.steps[0].tool_results[0].text == "5 paid"
-    await payer(store).aclose()
-    if isinstance(store, SqliteStore):
-        await store.aclose()
+    await payer(stored).aclose()
+    if isinstance(stored, SqliteStore):
+        await stored.aclose()
 
 
-@pytest.mark.parametrize("which", [0, 1])
-async def test_a_repeated_answer_is_told_from_another(which: int, tmp_path: Path) -> None:
-    """Whoever delivers an answer twice, having lost the first receipt, learns that it counts."""
-
-    store = makers(tmp_path)[which]
-    agent = payer(store, PAY)
+async def test_an_answer_is_told_from_its_repetition_and_from_others(
+    stored: MemoryStore | SqliteStore,
+) -> None:
+    """Whoever delivers one twice, having lost the receipt, learns that it counts."""
+    agent = payer(stored, PAY)
     await agent.generate("pay", run_id="r")
     answer = Approval(approved=True, signal_id="mail 7")
 
+    with pytest.raises(ConfigError, match=r"not wait for 'c0\.1'; it waits for c0\.0\. Did you"):
+        await agent.approve("r", "c0.1")
+    with pytest.raises(UnknownRun):
+        await agent.approve("s", "c0.0")
     assert await agent.approve("r", "c0.0", answer) == "accepted"
     assert await agent.approve("r", "c0.0", answer) == "duplicate"
-    if isinstance(store, SqliteStore):
-        await store.aclose()
+    clicker = payer(stored, {"calls": [{"name": "click", "arguments": {"x": 1}}]})
+    await clicker.generate("click", run_id="t")
+    with pytest.raises(ConfigError, match="waits for what the client tool 'click' returns"):
+        await clicker.approve("t", "c0.0")
 
 
-@pytest.mark.parametrize("which", [0, 1])
-async def test_a_call_below_is_answered_at_its_root(which: int, tmp_path: Path) -> None:
+async def test_a_call_below_is_answered_at_its_root(stored: MemoryStore | SqliteStore) -> None:
     """Under the key that the parked result tells."""
-
-    store = makers(tmp_path)[which]
-    await team(store, PAY, CALL_PAYER).generate("go", run_id="r")
-    again = team(store, "It is paid.", "All done.")
+    await team(stored, PAY, CALL_PAYER).generate("go", run_id="r")
+    again = team(stored, "It is paid.", "All done.")
 
     assert await again.approve("r", "c0.0/c0.0", False) == "accepted"
 
     assert (await again.resume("r")).text == "All done."
-    denied = (await store.load("r/c0.0"))[4]
+    denied = (await stored.load("r/c0.0"))[4]
     assert getattr(denied, "approved", None) is False
-    if isinstance(store, SqliteStore):
-        await store.aclose()
+    if isinstance(stored, SqliteStore):
+        await stored.aclose()
 
 
-@pytest.mark.parametrize("which", [0, 1])
-def test_an_answer_that_nobody_waits_for_is_refused(which: int, tmp_path: Path) -> None:
-    """It would lie in the store until a later call happens to have its key."""
-
-    async def approved(key: str, run_id: str, reply: Entry) -> None:
-        store = makers(tmp_path)[which]
-        agent = payer(store, reply, "done")
-        try:
-            await agent.generate("pay", run_id="r")
-            await agent.approve(run_id, key)
-        finally:
-            if isinstance(store, SqliteStore):
-                await store.aclose()
-            (tmp_path / "runs.db").unlink(missing_ok=True)
-
-    click: Entry = {"calls": [{"name": "click", "arguments": {"x": 1}}]}
-    with pytest.raises(ConfigError, match=r"not wait for 'c0\.1'; it waits for c0\.0\. Did you"):
-        done(approved("c0.1", "r", PAY))
-    with pytest.raises(ConfigError, match="waits for what the client tool 'click' returns"):
-        done(approved("c0.0", "r", click))
-    with pytest.raises(UnknownRun):
-        done(approved("c0.0", "s", PAY))
-    with pytest.raises(ConfigError, match=r"takes no answers: it is over|waits for nothing"):
-        done(approved("c0.0", "r", "done at once"))
-
-
-async def test_an_approval_that_comes_too_late_is_refused_and_a_denial_is_not() -> None:
+async def test_an_approval_too_late_is_refused_and_a_denial_is_not() -> None:
     """Accepted, it would be a denial when the run goes on, and nobody would be told."""
     clock = ticking()
 
@@ -349,12 +323,6 @@ def test_a_store_without_a_mailbox_says_what_to_use_instead(tmp_path: Path) -> N
         done(approved())
 
 
-def test_a_childs_call_is_answered_at_its_root() -> None:
-    """There is one mailbox for a whole run, and it is the root's."""
-    assert root_of("r", "c0.0") == ("r", "c0.0")
-    assert root_of("r/c0.1/c2.0", "c1.0") == ("r", "c0.1/c2.0/c1.0")
-
-
 def topology() -> Graph[None]:
     nodes = Standard()
     return Graph("desk", nodes.prepare, standard_edges(nodes))
@@ -388,7 +356,6 @@ def test_an_edit_of_a_call_that_may_have_run_is_not_accepted(tmp_path: Path) -> 
 
 async def test_a_graph_accepts_no_edit_that_the_tool_would_refuse() -> None:
     """It has no tools before it runs, but the journal notes what they take."""
-
     store = MemoryStore()
     model = ScriptedModel([PAY, "done"], label="m")
     graph = topology()
@@ -402,15 +369,12 @@ async def test_a_graph_accepts_no_edit_that_the_tool_would_refuse() -> None:
     assert resumed.steps[0].tool_results[0].text == "2 paid"
 
 
-@pytest.mark.parametrize("which", [0, 1])
 @pytest.mark.parametrize("edit", ['{"amount": "much"}', "{", "[]", {"amount": None}])
-async def test_an_edit_that_does_not_fit_is_not_accepted_and_can_be_mended(
-    which: int, edit: str | dict[str, object], tmp_path: Path
+async def test_an_edit_that_does_not_fit_can_be_mended(
+    edit: str | dict[str, object], stored: MemoryStore | SqliteStore
 ) -> None:
     """Accepted, it would be a denial when the run goes on, and the right answer came too late."""
-
-    store = makers(tmp_path)[which]
-    agent = payer(store, PAY, "done")
+    agent = payer(stored, PAY, "done")
     pending = (await agent.generate("pay", run_id="r")).pending[0]
 
     for given in (approve(edit=edit), pending.approve(edit=edit)):
@@ -418,37 +382,31 @@ async def test_an_edit_that_does_not_fit_is_not_accepted_and_can_be_mended(
             await agent.approve("r", "c0.0", given)
     assert await agent.approve("r", "c0.0", approve(edit={"amount": 6})) == "accepted"
     assert (await agent.resume("r")).steps[0].tool_results[0].text == "6 paid"
-    if isinstance(store, SqliteStore):
-        await store.aclose()
+    if isinstance(stored, SqliteStore):
+        await stored.aclose()
 
 
-@pytest.mark.parametrize("which", [0, 1])
 async def test_an_edit_for_a_call_below_is_checked_by_the_tool_below(
-    which: int, tmp_path: Path
+    stored: MemoryStore | SqliteStore,
 ) -> None:
     """The agent above has no such tool, and would take anything."""
-
-    store = makers(tmp_path)[which]
-    await team(store, PAY, CALL_PAYER).generate("go", run_id="r")
-    again = team(store, "It is paid.", "All done.")
+    await team(stored, PAY, CALL_PAYER).generate("go", run_id="r")
+    again = team(stored, "It is paid.", "All done.")
 
     with pytest.raises(ConfigError, match=r"approvals\['c0\.0/c0\.0'\]: the edited"):
         await again.approve("r", "c0.0/c0.0", approve(edit={"amount": "much"}))
     assert await again.approve("r", "c0.0/c0.0", approve(edit={"amount": 6})) == "accepted"
     assert (await again.resume("r")).text == "All done."
-    if isinstance(store, SqliteStore):
-        await store.aclose()
+    if isinstance(stored, SqliteStore):
+        await stored.aclose()
 
 
-@pytest.mark.parametrize("which", [0, 1])
 @pytest.mark.parametrize("secret", [None, "hush"])
-async def test_a_token_of_another_question_is_not_accepted_and_the_right_one_is(
-    which: int, secret: str | None, tmp_path: Path
+async def test_a_token_of_another_question_is_not_accepted(
+    secret: str | None, stored: MemoryStore | SqliteStore
 ) -> None:
     """Of another run, another secret, or no question at all."""
-
-    store = makers(tmp_path)[which]
-    agent = payer(store, PAY, PAY, "done", secret=secret)
+    agent = payer(stored, PAY, PAY, "done", secret=secret)
     pending = (await agent.generate("pay", run_id="r")).pending[0]
     other = (await agent.generate("pay", run_id="s")).pending[0]
     elsewhere = payer(MemoryStore(), PAY, secret="rush" if secret else None)
@@ -460,23 +418,20 @@ async def test_a_token_of_another_question_is_not_accepted_and_the_right_one_is(
     for token in (other.token, "nonsense"):  # Who does not know the secret can tell as much.
         given = Approval(approved=True, token=token)
         with pytest.raises(ConfigError, match=r"'c0\.0' has a token that is "):
-            await Runs(store).approve("r", "c0.0", given)
+            await Runs(stored).approve("r", "c0.0", given)
     assert await agent.approve("r", "c0.0", pending.approve()) == "accepted"
     assert (await agent.resume("r")).steps[0].tool_results[0].text == "5 paid"
-    if isinstance(store, SqliteStore):
-        await store.aclose()
+    if isinstance(stored, SqliteStore):
+        await stored.aclose()
 
 
-@pytest.mark.parametrize("which", [0, 1])
-async def test_an_answer_to_a_run_that_is_over_says_so(which: int, tmp_path: Path) -> None:
+async def test_an_answer_to_a_run_that_is_over_says_so(stored: MemoryStore | SqliteStore) -> None:
     """By whatever door: not that the key is wrong, which would send the approver searching."""
-
-    store = makers(tmp_path)[which]
-    agent = payer(store, PAY, "done")
+    agent = payer(stored, PAY, "done")
     parked = await agent.generate("pay", run_id="r")
     yes = {"c0.0": parked.pending[0].approve()}
     last = await agent.resume(parked, approvals=yes)
-    journal = await store.load("r")
+    journal = await stored.load("r")
 
     with pytest.raises(ConfigError, match=r"'r' takes no answers: it is over \(done\)"):
         await agent.approve("r", "c0.0", yes["c0.0"])
@@ -487,9 +442,9 @@ async def test_an_answer_to_a_run_that_is_over_says_so(which: int, tmp_path: Pat
         await agent.resume("r", tool_results={"c0.0": "x"})
     with pytest.raises(ConfigError, match=r"from this result before: it is over \(completed\)"):
         await agent.resume(parked, approvals=yes)
-    assert journal == await store.load("r")
-    if isinstance(store, SqliteStore):
-        await store.aclose()
+    assert journal == await stored.load("r")
+    if isinstance(stored, SqliteStore):
+        await stored.aclose()
 
 
 async def test_a_graph_has_the_same_doors(tmp_path: Path) -> None:
@@ -515,21 +470,8 @@ async def test_a_graph_has_the_same_doors(tmp_path: Path) -> None:
     await store.aclose()
 
 
-async def test_a_run_without_children_is_forked_without_its_graph() -> None:
-    """The command line need not load a target for that."""
-
-    store = MemoryStore()
-    await payer(store, PAY).generate("pay", run_id="r")
-
-    assert await fork_run(None, store, "r", at=2, new_id="f") == "f"
-
-    graph = payer(store).graph
-    assert state_after(graph, await store.load("f")).seq == 2
-
-
 async def test_a_run_with_children_is_not_forked_without_its_graph() -> None:
     """A copy without the child that was running would run that child's tools a second time."""
-
     store = MemoryStore()
     await team(store, PAY, CALL_PAYER).generate("go", run_id="r")
     before = await store.runs()
@@ -541,7 +483,6 @@ async def test_a_run_with_children_is_not_forked_without_its_graph() -> None:
 
 async def test_an_ask_says_all_that_an_approver_needs(tmp_path: Path) -> None:
     """Another process has nothing but the record."""
-
     store = SqliteStore(tmp_path / "runs.db")
     clock = ticking()
     agent = Agent(
@@ -556,24 +497,10 @@ async def test_an_ask_says_all_that_an_approver_needs(tmp_path: Path) -> None:
     await store.aclose()
     assert asks is not None
     (ask,) = asks
-    assert (ask.key, ask.kind, ask.name, ask.agents) == (
-        "c0.0/c0.0",
-        "approval",
-        "pay",
-        ("payer",),
-    )
+    assert (ask.key, ask.kind, ask.name, ask.agents) == ("c0.0/c0.0", "approval", "pay", ("payer",))
     assert ask.token.startswith("v1.")
     assert ask.expires_at is not None
     assert not ask.unknown
-
-
-async def test_a_journal_tells_what_a_run_began_with() -> None:
-    """It is the first event, whatever became of the conversation since."""
-
-    store = MemoryStore()
-    await Agent(ScriptedModel(["done"]), store=store).generate("go", run_id="r")
-    assert (UserMessage("go"),) == opening_of(await store.load("r"))
-    assert () == opening_of(())
 
 
 def test_a_journal_is_read_with_states_of_its_graph_s_type() -> None:
@@ -589,9 +516,8 @@ def test_a_journal_is_read_with_states_of_its_graph_s_type() -> None:
         state({"txt": 1})
 
 
-async def test_what_a_tool_takes_stands_in_the_journal_of_the_run_that_called_it() -> None:
+async def test_what_a_tool_takes_stands_in_its_run_s_journal() -> None:
     """A child's tools are its own; a later setup replaces the first."""
-
     store = MemoryStore()
     old, new = (Setup(tools=(ToolSpec("pay", "", text),)) for text in ("old", "new"))
     await store.append("r", 1, Started(1.0, "r", "g", (), old))
@@ -604,3 +530,59 @@ async def test_what_a_tool_takes_stands_in_the_journal_of_the_run_that_called_it
         Ask("pay.2", "approval", "pay", "{}", takes=IN_WORDS),
     ]
     assert [await parameters_in(store, "r", ask) for ask in asks] == ["old", "new", "", IN_WORDS]
+
+
+def ann(store: Store | str) -> Agent:
+    """Return an agent that pays on approval."""
+    return Agent(ScriptedModel([PAY, "done"]), tools=[pay], store=store, name="ann")
+
+
+async def test_a_store_lists_its_runs_and_the_calls_that_wait(tmp_path: Path) -> None:
+    """By its path alone: no agent is needed to look."""
+    path = f"{tmp_path}/runs.db"
+    async with ann(path) as agent:
+        await agent.generate("go", run_id="r")
+    runs = Runs[None](path)
+    assert [("r", "ann", "suspended")] == [
+        (one.run_id, one.graph, one.status) for one in await runs.list()
+    ]
+    assert ["c0.0"] == [one.key for one in await runs.pending("r")]
+    assert "accepted" == await runs.decline("r", "c0.0", "too much")
+    result = await ann(path).runs.resume("r")
+    assert "too much" in str(result.messages)
+    with pytest.raises(UnknownRun):
+        await runs.pending("s")
+
+
+async def test_a_run_is_cancelled_by_its_id() -> None:
+    """Each of its calls is answered, and the tool does not run."""
+    agent = ann(MemoryStore())
+    await agent.generate("go", run_id="r")
+    result = await agent.runs.cancel("r", "nobody wants it")
+    assert EndReason.ABORTED is result.end_reason
+    assert "5 paid" not in str(result.messages)
+    assert ["cancelled"] == [one.status for one in await agent.runs.list()]
+
+
+async def test_a_call_is_approved_and_its_run_resumed_by_the_id() -> None:
+    """One object has all the doors."""
+    runs = ann(MemoryStore())
+    await runs.generate("go", run_id="r")
+    assert "accepted" == await runs.runs.approve("r", "c0.0")
+    copy = await runs.runs.fork("r", at=1, new_id="copy")
+    assert "copy" == (await runs.runs.replay(copy)).id
+    assert "done" == (await runs.runs.resume("r")).text
+
+
+async def test_what_only_an_agent_can_do_says_so(tmp_path: Path) -> None:
+    """A store holds journals, not models and tools."""
+    with pytest.raises(ConfigError, match="expected an agent to resume it with"):
+        await Runs[None](MemoryStore()).resume("r")
+    with pytest.raises(ConfigError, match="expected the runs' graph"):
+        await Runs[None](MemoryStore()).replay("r")
+    with pytest.raises(ConfigError, match="keeps no catalog"):
+        await Runs[None](JsonlStore(tmp_path)).list()
+    with pytest.raises(ConfigError, match="does not know what runs wait for"):
+        await Runs[None](JsonlStore(tmp_path)).pending("r")
+    with pytest.raises(ConfigError, match="from a `store`"):
+        await Runs[None](None).list()
