@@ -66,9 +66,7 @@ def to_agent(name: str = "helper", call_id: str = "x", prompt: str = "?") -> Too
     return call(name, call_id, json.dumps({"prompt": prompt}))
 
 
-def ran(
-    *script: Entry, **options: Unpack[AgentOptions]
-) -> tuple[RunResult[None], ScriptedModel]:
+def ran(*script: Entry, **options: Unpack[AgentOptions]) -> tuple[RunResult[None], ScriptedModel]:
     """Return the result of a run whose model says this, then "done"; and the model."""
     model = ScriptedModel([*script, "done"])
     return Agent(model, **options).generate_sync("go"), model

@@ -178,7 +178,7 @@ def test_without_options_the_loop_is_the_one_that_is_drawn() -> None:
     assert list(drawn.nodes.values()) == nodes()
 
 
-def once_more(callback: str, retries: int, **given: str) -> Verify[None]:
+def once_more(callback: str, retries: int, **given: str) -> Verify:
     """Return the node that sends an answer back so often."""
     return Verify((AnswerCheck(callback, retries, **given),))
 
@@ -703,8 +703,7 @@ def test_a_stop_may_wait_for_a_tool_that_a_later_turn_adds() -> None:
 def test_a_budget_ends_the_run_by_name(limit: Budget, tripped: str) -> None:
     """Whatever it is that is used up."""
     script = [reply(call())] * 9
-    options: AgentOptions = {"price": lambda _: 0.25, "clock": ticking()}
-    result, _ = ran(*script, tools=[read], budget=limit, **options)
+    result, _ = ran(*script, tools=[read], budget=limit, price=lambda _: 0.25, clock=ticking())
 
     # A run that has made all its calls may still answer; the call after them finds no room.
     steps = 2 if tripped == "budget.tool_calls" else 1

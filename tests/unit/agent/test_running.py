@@ -383,7 +383,9 @@ async def test_messages_that_change_later_change_nothing() -> None:
 def agent(kept_in: Store | str | None = None, **options: Unpack[AgentOptions]) -> Agent:
     """Return an agent whose model asks for a tool that is not there, then is done."""
     model = ScriptedModel([reply(call("nowhere")), "done"], restart=True)
-    return Agent(model, **{**options, "store": kept_in})
+    merged: AgentOptions = {**options}
+    merged["store"] = kept_in
+    return Agent(model, **merged)
 
 
 @pytest.mark.parametrize("name", ["runs", "runs.db", "runs.sqlite", "x.sqlite3"])
@@ -541,8 +543,8 @@ async def test_closing_an_agent_closes_all_its_models() -> None:
 
 async def test_an_agent_that_was_closed_can_be_used_again(tmp_path: Path) -> None:
     """Its store is opened anew, for runs that had parked as well; given open, it stays open."""
-    script = [reply(call()), "first", "second"]
-    one = Agent(ScriptedModel(script), tools=[gated()], store=str(tmp_path / "runs.db"))
+    model = ScriptedModel([reply(call()), "first", "second"])
+    one = Agent(model, tools=[gated()], store=str(tmp_path / "runs.db"))
     async with one:
         parked = await one.generate("go")
     assert isinstance(parked.store, SqliteStore)

@@ -33,7 +33,8 @@ async def test_nothing_happens_before_somebody_looks() -> None:
     one = Agent(model).stream("go")
 
     assert one.run is None
-    assert RunStart((await anext(one.full_stream)).run_id) == RunStart(wrong(one.run).id)
+    first = await anext(one.full_stream)
+    assert RunStart(wrong(one.run).id) == first
     assert [] == model.requests
     result = await one.result()
     assert one.run is result.run
@@ -215,8 +216,8 @@ async def test_each_turn_is_reported_and_a_failing_listener_only_warns(awaited: 
 async def test_a_listener_is_told_each_turn_once_over_all_legs() -> None:
     """What the result will hold, in order; a bill written by it must not hold a turn twice."""
     told: list[StepResult] = []
-    script = [reply(call("nowhere")), reply(call("client")), "done"]
-    one = Agent(ScriptedModel(script), tools=[CLIENT], on_step_finish=told.append)
+    model = ScriptedModel([reply(call("nowhere")), reply(call("client")), "done"])
+    one = Agent(model, tools=[CLIENT], on_step_finish=told.append)
 
     first = await one.generate("go")
     assert [0] == [step.index for step in told]

@@ -150,7 +150,7 @@ async def test_an_agent_tool_is_an_agent_as_a_tool() -> None:
         model, name="kid", description="knows", instructions="be brief", needs_approval=True
     )
     spy = {"spy": child}
-    script = [reply(call("spy", "", '{"prompt": "x"}')), "done"]
+    script: list[Entry] = [reply(call("spy", "", '{"prompt": "x"}')), "done"]
 
     result = await Agent(
         ScriptedModel(script), tools=spy, approve_tool_call=lambda _: True
