@@ -30,7 +30,6 @@ class Gate:
 
 async def test_vercel_ai_6502_a_resumed_run_can_be_stopped() -> None:
     """vercel/ai#6502: a stream that was resumed could not be stopped by anybody."""
-
     gate = Gate()
     ask = counting([], needs_approval=True)
     model = ScriptedModel([calls(call("pay")), calls(call("slow")), "never"])
@@ -48,7 +47,6 @@ async def test_vercel_ai_6502_a_resumed_run_can_be_stopped() -> None:
 
 async def test_vercel_ai_7900_an_aborted_stream_still_ends_with_its_finish() -> None:
     """vercel/ai#7900: `onFinish` was not called on an abort, and nothing could be kept."""
-
     gate = Gate()
     told: list[StepResult] = []
     agent = Agent(
@@ -74,7 +72,6 @@ async def _parts(stream: AsyncIterator[Part]) -> list[Part]:
 
 async def test_vercel_ai_5459_stopping_is_no_error() -> None:
     """vercel/ai#5459: the stop button raised `ResponseAborted`, and the chat was not kept."""
-
     stream = Agent(ScriptedModel(["a long answer in many words"])).stream("go")
     async for part in stream.full_stream:
         if isinstance(part, TextDelta):
@@ -87,7 +84,6 @@ async def test_vercel_ai_5459_stopping_is_no_error() -> None:
 
 async def test_vercel_chatbot_1060_a_reader_who_leaves_does_not_lose_the_run() -> None:
     """vercel/chatbot#1060: a closed browser lost the answer, and the work that it had cost."""
-
     gate, store = Gate(), MemoryStore()
     model = ScriptedModel([calls(call("slow")), "the answer"])
     agent = Agent(model, tools=[gate.tool], store=store)
@@ -106,7 +102,6 @@ async def test_vercel_chatbot_1060_a_reader_who_leaves_does_not_lose_the_run() -
 
 async def test_vercel_ai_10638_what_was_complete_before_an_abort_is_kept() -> None:
     """vercel/ai#10638: keeping the part of a run that was there before an abort was hard."""
-
     gate = Gate()
     model = ScriptedModel([calls(call("read")), calls(call("slow")), "on we go"])
     agent = Agent(model, tools=[gate.tool, counting([], "read")])

@@ -98,7 +98,6 @@ def test_all_parts_are_told_in_order_wherever_the_caller_was_cancelled() -> None
 
 async def test_what_was_said_and_had_not_been_taken_is_seen_as_well() -> None:
     """It is kept as whoever is cancelled goes away, and so has to be seen when they go on."""
-
     began, free = asyncio.Event(), asyncio.Event()
 
     async def wait(arguments: dict[str, object]) -> str:

@@ -36,7 +36,6 @@ async def test_a_run_waits_for_a_child_that_another_process_drives(
     plans: Plans, busy: str, done: list[str], tmp_path: Path
 ) -> None:
     """Its siblings' work is kept; once the child is free, all goes on and nothing happens twice."""
-
     mine, theirs, ledger = store_at(tmp_path), store_at(tmp_path), Ledger()
     await theirs.claim(busy)
     parked = await tree(ledger, plans, mine).generate("go", run_id="r")
@@ -57,7 +56,6 @@ async def test_a_run_waits_for_a_child_that_another_process_drives(
 
 async def test_an_answer_for_a_child_that_is_driven_elsewhere_is_not_lost(tmp_path: Path) -> None:
     """It waits in the mailbox; and whoever drives the child may end it, too."""
-
     mine, theirs, ledger = store_at(tmp_path), store_at(tmp_path), Ledger()
     ends: list[EndReason] = []
 
@@ -81,7 +79,6 @@ async def test_an_answer_for_a_child_that_is_driven_elsewhere_is_not_lost(tmp_pa
 
 async def test_an_abort_does_not_wait_for_a_child_that_is_driven_elsewhere(tmp_path: Path) -> None:
     """It cannot be stopped from here; the run above ends, and the child's driver goes on."""
-
     mine, theirs = store_at(tmp_path), store_at(tmp_path)
     await tree(Ledger(), GATED, mine).generate("go", run_id="r")
     await theirs.claim("r/c0.1")
@@ -139,11 +136,7 @@ async def test_a_child_that_is_not_needed_any_more_is_waited_for_while_another_p
     await graph.run(None, prompt="go", agents=agents, store=mine, run_id="r", max_agent_depth=2)
     await theirs.claim(busy)
     parked = await graph.resume(
-        "r",
-        agents=agents,
-        store=mine,
-        tool_results={"parallel.2/c0.0": "told"},
-        max_agent_depth=2,
+        "r", agents=agents, store=mine, tool_results={"parallel.2/c0.0": "told"}, max_agent_depth=2
     )
     await theirs.release(busy, "suspended", ())
     result = await graph.resume("r", agents=agents, store=mine, max_agent_depth=2)

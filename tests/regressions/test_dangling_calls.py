@@ -71,7 +71,6 @@ class Hanging:
 
 async def test_pydantic_ai_7977_a_run_stopped_in_its_first_tool_can_be_continued() -> None:
     """pydantic/pydantic-ai#7977: its history could not be given to a new run with a new prompt."""
-
     hanging = Hanging()
     model = ScriptedModel([calls(call("slow")), "never mind then"])
     agent = Agent(model, tools=[hanging.tool])
@@ -91,7 +90,6 @@ async def test_pydantic_ai_7977_a_run_stopped_in_its_first_tool_can_be_continued
 
 async def test_crush_529_a_cancelled_call_is_told_as_cancelled() -> None:
     """charmbracelet/crush#529: after a cancelled call, providers refused every request."""
-
     hanging = Hanging()
     agent = Agent(
         ScriptedModel([calls(call("slow"), call("read"))]),
@@ -111,7 +109,6 @@ async def test_crush_529_a_cancelled_call_is_told_as_cancelled() -> None:
 
 async def test_open_codex_50_results_after_a_cancellation_are_not_sent() -> None:
     """ymichael/open-codex#50: late results were sent to the model though the user had stopped."""
-
     hanging = Hanging()
     model = ScriptedModel([calls(call("slow")), "sent all the same"])
     stream = Agent(model, tools=[hanging.tool]).stream("go")
@@ -183,7 +180,6 @@ async def test_harness_sdk_3651_a_session_left_in_the_middle_of_its_tools_goes_o
     tmp_path: Path,
 ) -> None:
     """strands-agents/harness-sdk#3651: a turn interrupted in its tools broke its session."""
-
     hanging = Hanging()
     store = JsonlStore(tmp_path)
     agent = Agent(ScriptedModel([calls(call("slow"))]), tools=[hanging.tool], store=store)

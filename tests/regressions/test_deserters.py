@@ -125,7 +125,6 @@ async def test_a_run_that_is_stopped_ends_while_its_tool_stays(
     why: str, deep: bool, names: tuple[str, ...], caplog: pytest.LogCaptureFixture
 ) -> None:
     """The call may have had its effect, and is answered so; its own answer is void."""
-
     one = Deserter(deep=deep)
     limit_s = 0.05 if why == "step_timeout_s" else None
     async with quiet(one):
@@ -146,7 +145,6 @@ async def test_a_tool_that_stays_beyond_its_time_limit_is_answered_for(
     streamed: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The model is told, and the run goes on."""
-
     one = Deserter(timeout_s=0.01)
     async with quiet(one):
         agent = one.agent("stay")
@@ -160,7 +158,6 @@ async def test_a_tool_that_stays_beyond_its_time_limit_is_answered_for(
 
 async def test_an_answer_within_the_grace_is_what_the_tool_has_done() -> None:
     """It was asked to end, and it told how."""
-
     inside = asyncio.Event()
 
     async def tidy(arguments: dict[str, object]) -> str:
@@ -185,7 +182,6 @@ async def test_an_answer_within_the_grace_is_what_the_tool_has_done() -> None:
 
 async def test_nothing_that_was_left_behind_answers_a_run_that_goes_on() -> None:
     """The call is made again under the same number: the first one's answer is not its answer."""
-
     one = Deserter()
     agent = one.agent("stay", "fine").with_options(tools=repeatable(one))
     async with quiet(one):
@@ -250,7 +246,6 @@ async def test_a_thread_learns_that_its_call_is_given_up(why: str) -> None:
 
 async def test_events_of_a_deserter_are_none_of_the_journal() -> None:
     """What it returns after all is not in the journal either."""
-
     one = Deserter()
     async with quiet(one):
         await stopped(one, one.agent("stay").stream("go", run_id="r"), abort)
@@ -273,7 +268,6 @@ async def test_a_run_that_is_stopped_ends_while_a_condition_of_its_gate_stays(
     where: str, why: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is a function of the user's as a tool's own is: the call it was asked about never runs."""
-
     one = Deserter()
 
     async def stay(arguments: dict[str, object], _: ToolContext) -> bool:

@@ -131,7 +131,6 @@ async def test_a_run_that_went_on_meanwhile_is_busy_and_stands_as_the_other_left
     answered: bool, tmp_path: Path
 ) -> None:
     """Also for who has nothing to add: their view of it is old, and must not be noted."""
-
     world = World(tmp_path, ALONE, "r", "goes_on")
     await world.other.generate("go", run_id="r")
     with pytest.raises(RunBusy, match="run 'r' was taken further by another driver"):
@@ -143,7 +142,6 @@ async def test_a_run_that_went_on_meanwhile_is_busy_and_stands_as_the_other_left
 @pytest.mark.parametrize("claimed", ["r", KID])
 async def test_a_child_that_went_on_meanwhile_is_waited_for(claimed: str, tmp_path: Path) -> None:
     """As one that is being driven: its parent keeps what it has, and goes on with the next leg."""
-
     world = World(tmp_path, BESIDE, claimed, "ends_the_child")
     await world.dies_in_the_child()
     waiting = await world.agent.resume("r")
@@ -160,7 +158,6 @@ async def test_a_child_that_went_on_meanwhile_is_waited_for(claimed: str, tmp_pa
 
 async def test_a_child_that_was_begun_meanwhile_is_not_begun_again(tmp_path: Path) -> None:
     """Its id is taken by itself: that is no mistake of its parent's."""
-
     world = World(tmp_path, BESIDE, KID, "begins_the_child")
     result = await world.agent.generate("go", run_id="r")
     await world.standing()
@@ -172,7 +169,6 @@ async def test_a_child_that_was_begun_meanwhile_is_not_begun_again(tmp_path: Pat
 
 async def test_a_run_can_be_stopped_whose_child_went_on_meanwhile(tmp_path: Path) -> None:
     """The child has ended as it has, and what it has spent is counted."""
-
     world = World(tmp_path, BESIDE, KID, "ends_the_child")
     await world.dies_in_the_child()
     stream = world.agent.resume_stream("r")
@@ -188,7 +184,6 @@ async def test_a_child_that_had_ended_unheard_is_listed_as_ended_once_its_parent
     busy: bool, tmp_path: Path
 ) -> None:
     """Nobody would drive it again, so it was listed as running or interrupted for ever."""
-
     world = World(tmp_path, BESIDE, "nobody", "goes_on")
     await world.dies_in_the_child(once_it_has_ended=True)
     if busy:

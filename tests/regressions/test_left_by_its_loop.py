@@ -103,7 +103,6 @@ def test_a_run_that_is_aborted_and_closed_has_ended() -> None:
 
 async def test_an_abort_that_nobody_has_heard_is_heard_when_the_stream_is_closed() -> None:
     """Nobody looks just now, so closing is the last that is heard of the run."""
-
     store = MemoryStore()
     stream = agent(store).stream("go", run_id="r")
     await until(stream, "step-finish")
@@ -117,7 +116,6 @@ async def test_an_abort_that_nobody_has_heard_is_heard_when_the_stream_is_closed
 
 async def test_a_stream_that_is_closed_after_the_last_step_has_its_result() -> None:
     """The run has ended: nothing was left, and nothing could be resumed."""
-
     stream = Agent(ScriptedModel(["done"])).stream("go")
     await until(stream, "step-finish")
     await stream.aclose()
@@ -129,7 +127,6 @@ async def test_a_stream_that_is_closed_after_the_last_step_has_its_result() -> N
 
 async def test_a_stream_that_is_closed_in_the_middle_was_left() -> None:
     """Its run is neither over nor parked, and says so by its error."""
-
     stream = agent(MemoryStore()).stream("go")
     await until(stream, "step-finish")
     await stream.aclose()

@@ -94,7 +94,6 @@ async def test_a_tool_that_was_left_in_the_middle_does_not_run_again(
     make: Make, tmp_path: Path
 ) -> None:
     """Whoever gives a store can come back, also in this very process: it may have happened."""
-
     till, store = Till(), make(tmp_path)
     await left_in_a_tool(till, till.agent(store, "pay").stream("go", run_id="r"))
     till.may_end.set()
@@ -109,7 +108,6 @@ async def test_a_tool_that_was_left_in_the_middle_does_not_run_again(
 @pytest.mark.parametrize("make", STORES.values(), ids=STORES)
 async def test_what_had_ended_when_its_sibling_was_left_is_kept(make: Make, tmp_path: Path) -> None:
     """Two tools of one turn, one of them done: each ran once, and one is known."""
-
     till, store = Till(), make(tmp_path)
     await left_in_a_tool(till, till.agent(store, "note", "pay").stream("go", run_id="r"))
     till.may_end.set()
@@ -124,7 +122,6 @@ async def test_what_had_ended_when_its_sibling_was_left_is_kept(make: Make, tmp_
 @pytest.mark.parametrize("make", STORES.values(), ids=STORES)
 async def test_results_that_nobody_has_looked_at_yet_are_kept(make: Make, tmp_path: Path) -> None:
     """Both tools had ended when the looker left after the first: the second is in the journal."""
-
     till, store = Till(), make(tmp_path)
     till.may_end.set()
     stream = till.agent(store, "note", "pay").stream("go", run_id="r")
@@ -144,7 +141,6 @@ async def test_results_that_nobody_has_looked_at_yet_are_kept(make: Make, tmp_pa
 
 async def test_what_was_said_before_the_stream_was_left_is_kept() -> None:
     """A message that was taken is read, by whoever goes on."""
-
     till, store = Till(), MemoryStore()
     stream = till.agent(store, "pay").stream("go", run_id="r")
     async with asyncio.TaskGroup() as group:
@@ -183,7 +179,6 @@ class LeftAtCheck:
 
 async def test_a_tool_that_had_not_begun_when_the_run_was_left_runs_once() -> None:
     """Nothing may be taken for begun that never began: its result would be unknown for ever."""
-
     till, store = Till(), LeftAtCheck()
     till.may_end.set()
     store.stream = stream = till.agent(store, "pay").stream("go", run_id="r")
@@ -200,7 +195,6 @@ async def test_a_tool_that_had_not_begun_when_the_run_was_left_runs_once() -> No
 
 async def test_a_parked_run_without_a_store_that_is_left_when_resumed_does_not_repeat() -> None:
     """Its result leads to its journal, so whoever has it can come back, by any way."""
-
     till = Till()
     parked = await till.agent(None, "pay", gated=True).generate("go", run_id="r")
     agent = till.agent(None, gated=True)

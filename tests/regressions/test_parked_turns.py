@@ -56,7 +56,6 @@ def test_a_parked_turn_is_the_last_step_of_the_result(door: str, kind: str) -> N
 
 async def test_a_parked_turn_is_one_step_after_the_resume() -> None:
     """It is recorded once, when it closes."""
-
     one = agent(ASK, "done")
     parked = await one.generate("Go")
     done = await one.resume(parked, approvals={parked.pending[0].key: True})
