@@ -82,15 +82,6 @@ def yes(_: Pending) -> bool:
     return True
 
 
-def test_a_gate_that_asks_parks_the_run_or_asks_the_approver() -> None:
-    """As a tool's own wish for approval does."""
-    parked, _ = behind(ask("read") | allow("*"), "read")
-    live, statuses = behind(ask("read"), "read", approve_tool_call=yes)
-
-    assert ["c0.0"] == [one.key for one in parked.pending]
-    assert (["ok"], EndReason.COMPLETED) == (statuses, live.end_reason)
-
-
 PAY = reply(call("pay", arguments='{"amount": 7}'))
 
 
@@ -344,33 +335,6 @@ def says(name: str, **arguments: object) -> dict[str, object]:
     return {"calls": [{"name": name, "arguments": arguments, "id": name}]}
 
 
-def test_who_decides_is_told_which_agents_ask() -> None:
-    """At any depth, outermost first, with the key that would answer from outside."""
-    asked: list[Pending] = []
-
-    def decide(pending: Pending) -> bool:
-        asked.append(pending)
-        return True
-
-    payer = Agent(ScriptedModel([says("pay", amount=5), "paid"]), tools=[pay], name="payer")
-    desk = Agent(
-        ScriptedModel([says("payer", prompt="pay"), "done"]),
-        tools=[payer.as_tool(description="Pays.")],
-        name="desk",
-    )
-    agent = Agent(
-        ScriptedModel([says("desk", prompt="pay"), "all done"]),
-        tools=[desk.as_tool(description="Decides.")],
-        approve_tool_call=decide,
-    )
-
-    asyncio.run(agent.generate("pay"))
-
-    (pending,) = asked
-    assert (pending.key, pending.agents) == ("c0.0/c0.0/c0.0", ("desk", "payer"))
-    assert (pending.name, pending.arguments) == ("pay", '{"amount": 5}')
-
-
 def result_of(run: RunResult[None]) -> ToolResult:
     return run.steps[0].tool_results[0]
 
@@ -466,28 +430,6 @@ def same(arguments: dict[str, object]) -> object:
 GATED: Tool = Tool(name="read", parameters={"type": "object"}, execute=same, needs_approval=True)
 
 
-def test_an_approval_comes_too_late_after_its_time() -> None:
-    """And denies: a yes of yesterday is no yes to today's world."""
-    now = [100.0]
-    agent = Agent(
-        ScriptedModel([reply(call()), "done"], restart=True),
-        tools=[GATED],
-        approval_ttl_s=5,
-        clock=lambda: now[0],
-    )
-
-    async def answered_after(seconds: float) -> str:
-        now[0] = 100.0
-        parked = await agent.generate("go")
-        assert (105.0,) == tuple(one.expires_at for one in parked.pending)
-        now[0] += seconds
-        result = await agent.resume(parked, approvals={"c0.0": True})
-        return result.steps[0].tool_results[0].status
-
-    assert "ok" == asyncio.run(answered_after(4))
-    assert "denied" == asyncio.run(answered_after(5))
-
-
 def test_only_a_signed_approval_of_this_call_counts() -> None:
     """Whoever can write into the store, or guess a key, cannot approve."""
     agent = Agent(
@@ -508,29 +450,3 @@ def test_only_a_signed_approval_of_this_call_counts() -> None:
         answered(lambda pending: replace(pending.approve(), token=f"{pending.token}x"))
     )
     assert "denied" == asyncio.run(answered(lambda pending: pending.approve(), other))
-
-
-@pytest.mark.parametrize(("ungated", "ran"), [(False, []), (True, ["again"])])
-async def test_calls_that_wait_for_nobody_run_first_if_that_is_wanted(
-    ungated: bool, ran: list[str]
-) -> None:
-    """By default the whole turn waits for the human (CONTRACT §9 #21)."""
-    seen: list[str] = []
-
-    def note(_: object) -> str:
-        seen.append("again")
-        return "again"
-
-    other: Tool[..., object] = Tool(name="again", parameters={"type": "object"}, execute=note)
-    agent = Agent(
-        ScriptedModel([reply(call(), call("again")), "done"]),
-        tools=[GATED, other],
-        run_ungated=ungated,
-    )
-
-    parked = await agent.generate("go")
-    assert (ran, EndReason.PARKED) == (seen, parked.end_reason)
-    result = await agent.resume(parked, approvals={"c0.0": True})
-
-    assert ["text", "again"] == [one.text for one in result.steps[0].tool_results]
-    assert ["again"] == seen

@@ -277,20 +277,6 @@ async def test_a_token_is_bound_to_the_conversation_of_any_leg(tmp_path: Path, l
     assert ["pay", "pay"] == ran
 
 
-async def test_a_conversation_that_was_handed_in_twice_asks_on() -> None:
-    """Each leg may end in the next question, whose token is for all that was said by then."""
-    ran: list[str] = []
-
-    one = agent(ASKED, ASKED, "done", ran=ran, secret=SECRET)
-    result, history = await parked(one)
-    for _ in range(2):
-        given = {"p": result.pending[0].approve()}
-        result = await one.generate(messages=history, approvals=given)
-        history += result.messages
-    assert "done" == result.text
-    assert ["pay", "pay"] == ran
-
-
 async def test_only_a_store_counts_how_often_an_approval_is_used() -> None:
     """Without one a client can hand in a conversation again; a named run is its caller's care."""
     ran: list[str] = []

@@ -227,55 +227,6 @@ async def test_a_wrong_question_is_told_on_the_first_look(prompt: object, found:
 
 
 @pytest.mark.parametrize("name", ["pay", "client"])
-async def test_a_run_that_parks_ends_the_loop_until_it_is_answered(name: str) -> None:
-    """The caller of a loop is nobody who can approve; the result says what is waited for."""
-    ran: list[str] = []
-
-    one = agent(reply(call(name, "p"), call("read", "r")), "done", ran=ran)
-    runner = one.iter("go")
-    await all_turns(runner)
-    parked = await runner.until_done()
-    assert EndReason.PARKED is parked.end_reason
-    assert ["c0.0"] == [pending.key for pending in parked.pending]
-    assert [] == ran
-    approvals = {"c0.0": True} if name == "pay" else None
-    result = await one.resume(
-        parked, approvals=approvals, tool_results=None if approvals else {"c0.0": "theirs"}
-    )
-
-    assert "done" == result.text
-    assert ["read"] == [one for one in ran if one == "read"]
-    assert all(one.status == "ok" for one in result.steps[0].tool_results)
-
-
-def test_a_run_whose_process_died_goes_on_without_its_caller(tmp_path: Path) -> None:
-    """A journal knows no caller: a plain resume takes the run to its end."""
-    ran: list[str] = []
-    path = str(tmp_path / "runs.db")
-
-    async def die() -> None:
-        one = agent(TOOLS, ran=ran, store=path)
-        runner = one.iter("go", run_id="r")
-        async for turn in runner:
-            await turn.generate_tool_response()
-            break
-        await one.aclose()
-
-    async def resume() -> RunResult[None]:
-        one = agent("done", ran=ran, store=path)
-        result = await one.resume("r")
-        await one.aclose()
-        return result
-
-    within(die())
-    result = within(resume())
-
-    assert ["read", "write"] == ran
-    assert "done" == result.text
-    assert EndReason.COMPLETED is result.end_reason
-
-
-@pytest.mark.parametrize("name", ["pay", "client"])
 def test_a_run_that_parked_is_iterated_further(tmp_path: Path, name: str) -> None:
     """In another process, by its id: the next turn is steered as if nothing had been between."""
     ran: list[str] = []
@@ -459,19 +410,6 @@ async def test_closing_stops_tools_that_another_task_has_running() -> None:
 
     assert EndReason.ABORTED is result.end_reason
     assert ["unknown"] == [one.status for one in result.steps[0].tool_results]
-
-
-async def test_a_bound_of_the_run_holds_whatever_its_caller_says() -> None:
-    """Steering every turn keeps the seed's loop alive for ever."""
-    model = ScriptedModel(["again"] * 9)
-
-    runner = Agent(model, max_steps=3).iter("go")
-    async for turn in runner:
-        turn.append_messages("and?")
-    result = await runner.until_done()
-
-    assert EndReason.MAX_STEPS is result.end_reason
-    assert 3 == len(model.requests)
 
 
 def test_parts_are_told_while_the_run_is_iterated() -> None:
@@ -660,17 +598,3 @@ async def test_who_is_cancelled_while_the_model_talks_can_go_on() -> None:
     assert not runner.run.ended
     await runner.aclose()
     assert "aborted" == (await runner.until_done()).end_reason.value
-
-
-async def test_parts_of_a_run_that_is_resumed_are_told() -> None:
-    """From where it had stood."""
-    parts: list[Part] = []
-    one = agent(reply(call("pay", "p")), "done")
-    parked = await one.iter("go").until_done()
-    await one.resume_iter(parked, approvals={"c0.0": True}, on_part=parts.append).until_done()
-
-    assert isinstance(parts[0], RunStart)
-    assert ["pay is done"] == [
-        one.result.content for one in parts if isinstance(one, ToolResultPart)
-    ]
-    assert isinstance(parts[-1], Finish)

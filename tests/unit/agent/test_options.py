@@ -579,13 +579,6 @@ def test_a_tool_that_is_not_active_is_neither_offered_nor_run() -> None:
     assert ["unknown_tool"] == statuses(result)
 
 
-def test_a_choice_may_hold_for_the_first_turn_only() -> None:
-    """`required` in every turn lets no run end of itself."""
-    _, said = ran(reply(call()), tools=[read], tool_choice=FIRST)
-
-    assert ["required", "auto"] == [one.tool_choice.mode for one in said.requests]
-
-
 def enough(info: StopInfo) -> bool:
     """Stop at once."""
     return info.step_count > 0
@@ -638,14 +631,6 @@ def test_everything_that_tripped_is_told() -> None:
     assert names == result.stopped_by
 
 
-def test_a_condition_that_does_not_hold_changes_nothing() -> None:
-    """The loop ends by itself."""
-    conditions = [stop.has_tool_call("write"), lambda _: False]
-    result, _ = ran(reply(call()), tools=[read, write], stop_when=wrong(conditions))
-
-    assert (EndReason.COMPLETED, ()) == (result.end_reason, result.stopped_by)
-
-
 @pytest.mark.parametrize("later", [False, True], ids=["sync", "async"])
 @pytest.mark.parametrize("option", ["stop_when", "prepare_step", "verify", "done_when"])
 def test_a_function_that_raises_ends_the_run_with_its_exception(option: str, later: bool) -> None:
@@ -665,18 +650,6 @@ def test_a_function_that_raises_ends_the_run_with_its_exception(option: str, lat
 
     assert raised.value is mine
     assert (0 if option == "prepare_step" else 1) == len(said.requests)
-
-
-def test_a_stop_predicate_that_forgets_to_return_stops() -> None:
-    """It would never stop anything, and nobody would know why; no turn is lost."""
-
-    def forgetful(info: StopInfo) -> None:
-        assert info.step_count
-
-    result, _ = ran(reply(call()), tools=[read], stop_when=wrong(forgetful))
-
-    assert (EndReason.STOP_CONDITION, 1) == (result.end_reason, len(result.steps))
-    assert "forgetful: expected True or False, found None." in result.stopped_by[0]
 
 
 def test_a_stop_may_wait_for_a_tool_that_a_later_turn_adds() -> None:

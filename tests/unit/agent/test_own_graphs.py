@@ -20,7 +20,6 @@ from graphloop import (
     StepResult,
     Tool,
     allow,
-    ask,
     ask_person,
     budget,
     check,
@@ -62,7 +61,6 @@ from graphloop.outcomes import Answered, Calls, Failed, Outcome, Ready, Settled
 from graphloop.policy.policy import Policy, Rule
 from graphloop.rules import at_most
 from graphloop.run import Run
-from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
 from graphloop.topology.loaded import dump, load
 from graphloop.topology.registration import Registry
@@ -210,15 +208,6 @@ def test_every_option_of_a_run_takes_effect_in_a_graph() -> None:
     assert ((*allow("read").rules, *deny("*").rules),) == setup.rules
 
 
-async def test_a_graph_s_stream_asks_nothing_until_it_is_looked_at() -> None:
-    """It is the stream that agents have."""
-    model = ScriptedModel(["hi there"])
-
-    stream = once().stream(None, model=model, prompt="go")
-    assert [] == model.requests
-    assert ["hi ", "there"] == [text async for text in stream.text_stream]
-
-
 def hand_on() -> Graph[None]:
     """Return a graph that lets the agent "helper" answer."""
     child: Node[None, Outcome] = Child("helper")
@@ -310,18 +299,6 @@ def test_a_gate_of_a_run_holds_beside_the_rules_of_the_graph(gate: Policy, statu
     assert [status] == [one.status for one in result.steps[0].tool_results]
 
 
-def test_a_graph_s_rules_are_not_widened_by_those_of_a_run() -> None:
-    """The strictest word counts."""
-    strict = standard(Standard(gate=Gate(rules=deny("read").rules)))
-    model = ScriptedModel([reply(call()), "done"])
-
-    result = asyncio.run(
-        strict.run(None, model=model, prompt="go", tools=[read], gate=allow("read"))
-    )
-
-    assert ["denied"] == [one.status for one in result.steps[0].tool_results]
-
-
 def test_agents_of_a_run_are_what_its_child_nodes_name() -> None:
     """By the names of the mapping, whatever the agents are called themselves."""
     helper = Agent(ScriptedModel(["help"], label="h"), name="other").as_tool(description="helps")
@@ -332,55 +309,6 @@ def test_agents_of_a_run_are_what_its_child_nodes_name() -> None:
     assert ("help", EndReason.COMPLETED) == (result.text, result.end_reason)
     with pytest.raises(ConfigError, match="runs the agent 'helper'; the run has none"):
         asyncio.run(hand_on().run(None, model=model, prompt="go"))
-
-
-def test_the_rules_of_a_run_reach_the_agents_below_it() -> None:
-    """A gate at the top that says nothing below would protect nobody (GL9)."""
-    agent = Agent(ScriptedModel([reply(call()), "done"], label="h"), tools=[read])
-    helper = agent.as_tool(description="helps")
-    store = MemoryStore()
-
-    asyncio.run(
-        hand_on().run(
-            None,
-            model=ScriptedModel([]),
-            prompt="go",
-            agents={"helper": helper},
-            gate=deny("read"),
-            store=store,
-            run_id="r",
-        )
-    )
-
-    (child,) = [one for one in asyncio.run(store.runs()) if one != "r"]
-    below = asyncio.run(agent.with_options(store=store).replay(child))
-    assert ["denied"] == [one.status for one in below.record.steps[0].tool_results]
-
-
-def test_a_budget_and_signed_approvals_hold_in_a_graph() -> None:
-    """The bound ends the run, and the token is one of the secret."""
-    model = ScriptedModel([reply(call())] * 3)
-    graph = standard()
-
-    bounded = asyncio.run(
-        graph.run(None, model=model, prompt="go", tools=[read], budget=budget(tool_calls=1))
-    )
-    parked = asyncio.run(
-        graph.run(
-            None,
-            model=model,
-            prompt="go",
-            tools=[read],
-            gate=ask("read"),
-            approval_secret=b"secret",
-            approval_ttl_s=5,
-            clock=lambda: 100.0,
-        )
-    )
-
-    assert (EndReason.BUDGET, ("budget.tool_calls",)) == (bounded.end_reason, bounded.stopped_by)
-    (pending,) = parked.pending
-    assert (105.0, True) == (pending.expires_at, bool(pending.token))
 
 
 REFUSED = r"graph 'poller' may run for ever, so it does not run: nothing bounds the cycle poll -> "
@@ -565,13 +493,6 @@ def test_a_topology_of_data_opens_no_file(tmp_path: Path) -> None:
     assert "root:x" not in str(told.value)
     labelled = ScriptedModel(["hi"], label=own)
     load(dump(asks(judge=own))).stream(None, model=labelled, prompt="go")
-
-
-@pytest.mark.parametrize("graph", [asks("judge"), asks(fallbacks=("judge",)), asks(judge="judge")])
-def test_a_model_that_nobody_can_open_is_told_before_the_run(graph: Graph[None]) -> None:
-    """By the node that names it; not in the middle of a run."""
-    with pytest.raises(ConfigError, match=r"node '\w+' asks the model 'judge', and model: expect"):
-        graph.stream(None, model=ScriptedModel(["hi"]), prompt="go")
 
 
 def test_a_model_that_the_run_brings_is_not_opened_again() -> None:

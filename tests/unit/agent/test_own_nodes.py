@@ -113,17 +113,6 @@ def again(ticket: Ticket) -> Again | Billing:
     return Again()
 
 
-def test_a_run_goes_on_where_its_process_died(tmp_path: Path) -> None:
-    """What has answered is not asked again, and the next visit has the key it had."""
-    store = str(tmp_path / "runs.db")
-    result = asyncio.run(desk.run(Ticket("an invoice"), store=store))
-
-    copy = asyncio.run(desk.fork(result.run_id, store=store, at=3))
-    again = asyncio.run(desk.resume(copy, store=store))
-
-    assert (result.state, EndReason.COMPLETED) == (again.state, again.end_reason)
-
-
 @node(raises={KeyError: Technical})
 async def raising(ticket: Ticket) -> Billing | Technical:
     """Raise what the ticket says."""

@@ -51,29 +51,6 @@ def events(
     return list(answers.events(run or waiting(), TOOLBOX, secret, lambda: 9.0))
 
 
-@pytest.mark.parametrize(
-    ("token", "reason"),
-    [
-        ("", "the approval is not signed."),
-        ("x", "the approval is malformed."),
-        (issue(capability_of(waiting(run_id="s"), QUESTION), SECRET), "of another run."),
-        (issue(capability_of(waiting(), QUESTION), SECRET), ""),
-    ],
-    ids=["none", "malformed", "another run", "signed"],
-)
-def test_with_a_secret_only_a_signed_token_approves(token: str, reason: str) -> None:
-    """A denial needs none."""
-    yes, no = Approval(True, token=token), Approval(False, "no", token=token)
-
-    (approved,) = events(Answers({"c0.0": yes}), secret=SECRET)
-    (denied,) = events(Answers({"c0.0": no}), secret=SECRET)
-
-    assert isinstance(approved, Decided)
-    assert (reason == "") is approved.approved
-    assert approved.reason.endswith(reason)
-    assert Decided(9.0, 1, approved=False, reason="no") == denied
-
-
 def test_an_edit_of_a_call_that_may_have_run_never_runs() -> None:
     """Whether it ran is what is asked, of the call as it was: other arguments are another call."""
     again, edited = waiting(AskHuman(7, "c0.0", PAY, unknown=True)), approve(edit={"amount": 5})

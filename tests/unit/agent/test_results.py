@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TypeGuard
 
 import pytest
 
@@ -13,23 +12,15 @@ from graphloop import (
     EndReason,
     FinishReason,
     Graph,
-    OutputInvalid,
     Pending,
     RunResult,
     Usage,
     budget,
-    tool,
 )
-from graphloop.agent.final_answer import FinalAnswer
 from graphloop.agent.handed_in import conversation_digest
 from graphloop.agent.hooks import inform
-from graphloop.agent.opened import RunHandle
 from graphloop.agent.result import unkept_rules, unseen_costs
-from graphloop.driver.driver import AsyncDriver
-from graphloop.driver.ports import Ports
 from graphloop.effects import AskHuman, CallTool, Effect
-from graphloop.errors import RunFailed
-from graphloop.events import Failure
 from graphloop.limits import stop
 from graphloop.limits.stop import Condition
 from graphloop.loop import Standard, standard_edges
@@ -41,12 +32,9 @@ from graphloop.rules.monitor import Monitor
 from graphloop.run import Ending, RuleState, Run, Spent, evolve
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
-from graphloop.tools.toolbox import Toolbox
 from graphloop.turn import StepResult
-from graphloop.values import AssistantMessage, Message, ToolResult
 from tests.runs import changed
-from tests.strategies import Adversary, call, fresh, loop, reply, wrong
-from tests.unit.agent.doubles import read
+from tests.strategies import Adversary, call, fresh, loop, reply
 
 DONE = Adversary((reply("done"), reply(call()))).run(loop()).run
 
@@ -133,25 +121,6 @@ def test_a_budget_in_dollars_tells_what_it_could_not_see() -> None:
     assert one.warnings[0].startswith("budget(usd=2) cannot count all model calls")
 
 
-def test_a_cost_that_is_not_wholly_known_is_unknown() -> None:
-    """A sum that leaves something out is no sum."""
-    assert 0.0 == result(DONE).cost_usd
-    assert result(evolve(DONE, spent=Spent(2, 0, Usage(), 1.0, 1))).cost_usd is None
-
-
-def test_a_run_that_never_answered_has_no_text_and_no_reason() -> None:
-    """And is parked, as long as it waits."""
-    one = result(fresh())
-
-    assert ("", None, EndReason.PARKED, ()) == (
-        one.text,
-        one.finish_reason,
-        one.end_reason,
-        one.stopped_by,
-    )
-    assert "" == one.provider_metadata
-
-
 def test_what_is_pending_is_told_by_key_in_request_order() -> None:
     """The key is what it is answered by."""
     asked, theirs = call("write", "w", '{"x": 1}'), call("client", "w")
@@ -171,114 +140,11 @@ def test_what_is_pending_is_told_by_key_in_request_order() -> None:
     ) == result(evolve(fresh(), pending=pending)).pending
 
 
-def test_two_results_of_one_run_are_equal_wherever_they_are_kept() -> None:
-    """The store is no part of what the run came to."""
-    assert result(DONE) == result(DONE)
-    assert "MemoryStore" not in repr(result(DONE))
-
-
-def is_result(message: Message) -> TypeGuard[ToolResult]:
-    """Whether a message is a tool's."""
-    return isinstance(message, ToolResult)
-
-
-@tool(needs_approval=True)
-def pay() -> str:
-    """Pay."""
-    return "paid"
-
-
-def test_a_parked_run_s_messages_end_in_the_calls_that_wait() -> None:
-    """Whoever keeps the conversation elsewhere keeps what is asked, with what is known already."""
-    turn = reply("Let me", call("read", "a"), call("pay", "b"))
-    agent = Agent(ScriptedModel([turn]), tools=[read, pay], run_ungated=True)
-
-    parked = agent.generate_sync("go")
-
-    assert EndReason.PARKED is parked.end_reason
-    said, *results = parked.messages
-    assert turn.message == said
-    assert [("a", "text")] == [(one.call_id, one.text) for one in results if is_result(one)]
-    assert "Let me" == parked.text
-    assert ["a"] == [one.call_id for one in parked.steps[0].tool_results]
-    assert parked.messages == parked.steps[0].messages
-
-
-def test_a_handed_over_conversation_ends_in_the_other_s_words() -> None:
-    """The caller asked a question, and does not care who has answered it."""
-    expert = Agent(ScriptedModel(["the expert's answer"], label="e"), name="expert")
-    first = Agent(
-        ScriptedModel([reply("One moment.", call("expert", "x"))]),
-        tools=[expert.as_tool(description="knows", takes_over=True)],
-    )
-
-    one = first.generate_sync("go")
-
-    assert ("the expert's answer", EndReason.COMPLETED) == (one.text, one.end_reason)
-    last = one.messages[-1]
-    assert isinstance(last, AssistantMessage)
-    assert "the expert's answer" == last.text
-    assert "One moment." == one.steps[-1].text
-
-
-def failed_so(error: str, message: str) -> Ending:
-    """Return the ending of a run that failed_so so."""
-    return Ending(EndReason.ERROR, failure=Failure(error, message))
-
-
-def opened(final: FinalAnswer | None = None, **given: object) -> RunHandle[None]:
-    """Return a run that nobody has driven in this process."""
-    ports: Ports[None] = Ports(store=MemoryStore(), models={}, toolbox=Toolbox(), secret=b"s")
-    ports.toolbox.add([read])
-    driver = AsyncDriver(loop(), ports, None)
-    return RunHandle(loop(), ports, driver, driver.resume(fresh()), final=final, **wrong(given))
-
-
 def run(text: str, ending: Ending) -> Run[None]:
     """Return a run of one turn that ended so."""
     step = StepResult(0, text, "", (), (), FinishReason.STOP, "", Usage(), "model", ())
     begun = fresh()
     return changed(begun, steps=begun.record.steps.append(step), ending=ending, node="END")
-
-
-def test_a_failure_of_another_process_is_told_from_its_record() -> None:
-    """The exception itself is gone."""
-    error = opened().ended(run("", failed_so("LookupError", "bug")), ())
-
-    assert isinstance(error, RunFailed)
-    assert "LookupError: bug" == str(error)
-
-
-def test_an_answer_given_up_on_is_an_error_with_what_was_said() -> None:
-    """In any process: the journal has both."""
-    final = FinalAnswer(int, "native", [])
-    ending = failed_so("OutputInvalid", "not a number")
-
-    with_form = opened(final).ended(run("three", ending), ())
-    without = opened().ended(run("three", ending), ())
-    silent = opened(final).ended(evolve(fresh(), ending=ending, node="END"), ())
-
-    for error, text in ((with_form, "three"), (without, ""), (silent, "")):
-        assert isinstance(error, OutputInvalid)
-        assert str(error).endswith("sent back 0 time(s). As the model reads it: not a number")
-        assert text == error.text
-
-
-@pytest.mark.parametrize("later", [False, True], ids=["sync", "async"])
-async def test_a_listener_that_works_is_told_waited_for_and_no_warning(later: bool) -> None:
-    """What it returns is its own affair; what it has written down is there at the next thing."""
-    told: list[int] = []
-
-    def listen(number: int) -> object:
-        told.append(number)
-        return "thanks"
-
-    async def listen_later(number: int) -> None:
-        await asyncio.sleep(0)
-        told.append(number)
-
-    assert () == await inform("on_part", listen_later if later else listen, 3)
-    assert [3] == told
 
 
 def failing(error: BaseException) -> list[Callable[[int], object]]:
@@ -311,21 +177,6 @@ def test_a_listener_cancelled_inside_does_not_cancel_the_run(
 
     assert warning.startswith("on_part was ")
     assert "cancelled" in warning
-
-
-async def test_a_run_cancelled_while_a_listener_works_is_cancelled() -> None:
-    """That is the caller's wish, and no failure of the listener's."""
-    begun = asyncio.Event()
-
-    async def listen(_: int) -> None:
-        begun.set()
-        await asyncio.Event().wait()
-
-    task = asyncio.create_task(inform("on_part", listen, 3))
-    await begun.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(1)])

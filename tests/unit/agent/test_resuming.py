@@ -14,8 +14,8 @@ from graphloop.agent.answers import Answers
 from graphloop.agent.journals import descendants, resumption, waiting
 from graphloop.agent.options import AgentOptions
 from graphloop.driver.ports import Ports
-from graphloop.errors import ConfigError, RunFailed
-from graphloop.events import Decided, ToolReturned
+from graphloop.errors import ConfigError, OutputInvalid, RunFailed
+from graphloop.events import Decided
 from graphloop.providers.script import Entry
 from graphloop.stores.base import Store
 from graphloop.stores.memory import MemoryStore
@@ -153,27 +153,6 @@ def test_a_failed_run_that_is_resumed_tells_its_failure_again() -> None:
         till.resumed("r", {"c0.0": True})
 
 
-def same(arguments: dict[str, object]) -> object:
-    """Return the arguments."""
-    return arguments or "text"
-
-
-GATED: Tool = Tool(name="read", parameters={"type": "object"}, execute=same, needs_approval=True)
-
-
-async def test_a_resumed_stream_can_be_looked_at() -> None:
-    """The same run, the same id, and turns that count on."""
-    agent = Agent(ScriptedModel([reply(call()), "done"]), tools=[GATED])
-
-    first = await agent.generate("go", run_id="r")
-    one = agent.resume_stream(first, approvals={"c0.0": Approval(approved=True)})
-    parts = [part async for part in one.full_stream]
-    assert "r" == (await one.result()).run_id
-    kinds = [part.type for part in parts]
-    assert ("run-start", "finish") == (kinds[0], kinds[-1])
-    assert kinds.index("tool-result") < kinds.index("step-start")
-
-
 KEYS = [f"c0.{kid}/c0.0/c0.{place}" for kid in (1, 2) for place in (0, 1)]
 
 
@@ -235,20 +214,6 @@ def test_what_a_run_waits_for_is_told_by_its_journals_alone() -> None:
     with_parked(work)
 
 
-def test_an_answer_counts_once_it_is_in_the_mailbox() -> None:
-    """And the first one does, whoever gives another later."""
-
-    async def work(result: RunResult[None], ports: Ports[None], _: Ledger) -> None:
-        await resumption(result.run, ports, Answers({KEYS[0]: False}))
-        again = await resumption(result.run, ports, Answers({KEYS[0]: True}))
-
-        (event,) = again.children["c0.1"].children["c0.0"].answers
-        assert isinstance(event, Decided)
-        assert not event.approved
-
-    with_parked(work)
-
-
 @pytest.mark.parametrize(
     ("answers", "message"),
     [
@@ -267,20 +232,6 @@ def test_an_answer_that_fits_nowhere_changes_nothing(answers: Answers, message: 
         assert {} == await ports.store.posted("r")
 
     with_parked(work)
-
-
-def test_client_tools_of_children_are_answered_too() -> None:
-    """By the same kind of key."""
-    plans: Plans = {"go": [batch("kid")], "kid": [batch("client")]}
-
-    async def work(result: RunResult[None], ports: Ports[None], _: Ledger) -> None:
-        taken = await resumption(result.run, ports, Answers(tool_results={"c0.0/c0.0": "theirs"}))
-
-        (event,) = taken.children["c0.0"].answers
-        assert isinstance(event, ToolReturned)
-        assert "theirs" == event.content
-
-    with_parked(work, plans)
 
 
 NAMES = ("note", "pay", "client", "kid")
@@ -356,3 +307,15 @@ async def test_a_child_that_died_before_it_began_is_begun_anew() -> None:
 
     assert EndReason.COMPLETED is result.end_reason
     assert {f"{result.run_id}/c0.0"} == set(result.children)
+
+
+async def test_an_answer_given_up_on_is_the_same_error_when_resumed() -> None:
+    """In any process: the journal has what was said, and what was wrong with it."""
+    one = Agent(ScriptedModel(["three"] * 9), output_type=int, store=MemoryStore())
+
+    with pytest.raises(OutputInvalid) as raised:
+        await one.generate("go", run_id="r")
+    with pytest.raises(OutputInvalid) as again:
+        await one.resume("r")
+
+    assert ("three", str(raised.value)) == (again.value.text, str(again.value))

@@ -17,7 +17,7 @@ import pytest
 from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, PrivateAttr
 
-from graphloop import END, Agent, AgentTool, EndReason, Graph, RunResult, Tool, node
+from graphloop import END, Agent, EndReason, Graph, RunResult, Tool, node
 from graphloop import graph as kernel
 from graphloop.agent.states import (
     changed_fields,
@@ -30,7 +30,7 @@ from graphloop.agent.states import (
 )
 from graphloop.effects import Effect
 from graphloop.errors import ConfigError, GraphError, GraphloopError
-from graphloop.events import Event, Started
+from graphloop.events import Event
 from graphloop.graph import Edges
 from graphloop.node_protocol import Kind, Leave, Node, Reaction
 from graphloop.nodes import Append, Execute, ModelCall, PrepareStep, Retrying
@@ -39,7 +39,6 @@ from graphloop.outcomes import Answered, AnsweredCalls, Calls, Outcome, Ready, S
 from graphloop.providers.script import Entry
 from graphloop.run import Run, evolve
 from graphloop.stores.base import Store
-from graphloop.stores.codec import Codec
 from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.opening import open_store
 from graphloop.stores.sqlite import SqliteStore
@@ -406,37 +405,6 @@ class Begin:
         raise NotImplementedError
 
 
-def essays() -> Graph[Essay]:
-    """Return a graph with a state."""
-    begin, prepare, model, append = Begin(), PrepareStep(), ModelCall(), Append()
-    return Graph(
-        "essay",
-        begin,
-        {
-            begin: {Begun: prepare},
-            prepare: {Ready: model, ...: END},
-            model: {Answered: append, ...: END},
-            append: {...: END},
-        },
-        state_type=Essay,
-    )
-
-
-def test_a_state_goes_through_a_run_and_into_its_journal(tmp_path: Path) -> None:
-    """The type is what the journal is read with, in another process."""
-    store = str(tmp_path)
-
-    result = asyncio.run(
-        essays().run(Essay("graphs"), model=ScriptedModel(["hi"]), prompt="go", store=store)
-    )
-
-    assert (Essay("graphs", 1), Essay) == (result.state, essays().state_type)
-    journal = JsonlStore(store, codec=Codec(Essay))
-    started = asyncio.run(journal.load(result.run_id))[0]
-    assert isinstance(started, Started)
-    assert Essay("graphs") == started.state
-
-
 ASKED = reply(call("child", "k", '{"prompt": "look"}'))
 
 
@@ -553,42 +521,6 @@ def test_a_child_s_state_is_its_own_whatever_its_parent_s_is(
             await result.store.aclose()
 
     asyncio.run(scenario())
-
-
-@pytest.mark.parametrize("file", ["runs.db", "journals"])
-async def test_a_parent_s_type_does_not_read_a_child_s_state(tmp_path: Path, file: str) -> None:
-    """Not even one that takes whatever there is, and would lose it."""
-    store = str(tmp_path / file)
-    essay = stateful("essay", Begin(), Count(), Essay)
-    report = stateful("report", Page(), Page(name="last"), Report)
-    client = Tool(name="client", parameters={"type": "object"})
-
-    def child(*script: Entry) -> AgentTool:
-        model = ScriptedModel(script, label="child's")
-        return report.as_tool(
-            Report(title="own"), model=model, description="d", name="child", tools=[client]
-        )
-
-    asking = child(reply(call("client", "c")))
-    await essay.run(
-        Essay("x"),
-        model=ScriptedModel([ASKED]),
-        prompt="go",
-        tools=[asking],
-        store=store,
-        run_id="r",
-    )
-    result = await essay.resume(
-        "r",
-        model=ScriptedModel(["done"]),
-        tools=[child("reported")],
-        store=store,
-        tool_results={"c0.0/c0.0": "theirs"},
-    )
-    below = result.children["r/c0.0"].state
-    assert (Essay("x", 2), Report(title="own", pages=("page", "page"))) == (result.state, below)
-    if isinstance(result.store, SqliteStore):
-        await result.store.aclose()
 
 
 async def test_a_graph_s_state_is_its_own_whatever_its_store_was_told(tmp_path: Path) -> None:

@@ -238,20 +238,6 @@ def said_to(model: ScriptedModel, at: int) -> list[tuple[object, str]]:
     return [(one.content, one.origin) for one in messages if isinstance(one, UserMessage)]
 
 
-async def test_what_is_said_to_a_run_is_read_in_its_next_turn() -> None:
-    """After the results of the turn under way, and never inside it."""
-    model = ScriptedModel([reply(call()), "done"])
-
-    one = Agent(model, tools=[read]).stream("go")
-    async for part in one.full_stream:
-        if part.type == "step-start" and part.step_index == 0:
-            one.steer("hurry")
-    result = await one.result()
-
-    assert [("go", ""), ("hurry", "steering")] == said_to(model, 1)
-    assert ["assistant", "tool", "user", "assistant"] == [one.role for one in result.messages]
-
-
 async def test_what_is_said_before_the_first_look_is_read_too() -> None:
     """At once: the first request has it, the journal too, and the stream shows where it came in."""
     model, store = ScriptedModel(["in a hurry", "and more"]), MemoryStore()
@@ -428,34 +414,6 @@ async def test_what_is_said_while_a_child_parks_waits_in_the_journal() -> None:
         UserMessage("hurry", origin="steering")
         in (await top.resume("r", approvals={ask.key: True})).messages
     )
-
-
-async def test_a_run_that_would_be_done_goes_on_for_what_was_said() -> None:
-    """The answer stays in the history; the next one is the run's."""
-    model = ScriptedModel(["one", "two"])
-
-    stream = Agent(model).stream("go")
-    async for part in stream.full_stream:
-        if part.type == "text-delta" and len(model.requests) == 1:
-            stream.steer("once more")
-    result = await stream.result()
-
-    assert ("two", 2) == (result.text, len(model.requests))
-
-
-def test_follow_ups_wait_one_at_a_time_until_the_model_is_done() -> None:
-    """In the order in which they were said."""
-    model = ScriptedModel([reply(call()), "one", "two", "three"])
-    one = Agent(model, tools=[read]).stream("go")
-    one.follow_up("first")
-    one.follow_up("second")
-
-    result = within(one.result())
-
-    assert [[], [], ["first"], ["first", "second"]] == [
-        [said for said, origin in said_to(model, at) if origin == "follow_up"] for at in range(4)
-    ]
-    assert "three" == result.text
 
 
 def test_a_graph_that_hears_no_follow_up_refuses_it() -> None:

@@ -564,16 +564,6 @@ async def test_a_run_is_cancelled_by_its_id() -> None:
     assert ["cancelled"] == [one.status for one in await agent.runs.list()]
 
 
-async def test_a_call_is_approved_and_its_run_resumed_by_the_id() -> None:
-    """One object has all the doors."""
-    runs = ann(MemoryStore())
-    await runs.generate("go", run_id="r")
-    assert "accepted" == await runs.runs.approve("r", "c0.0")
-    copy = await runs.runs.fork("r", at=1, new_id="copy")
-    assert "copy" == (await runs.runs.replay(copy)).id
-    assert "done" == (await runs.runs.resume("r")).text
-
-
 async def test_what_only_an_agent_can_do_says_so(tmp_path: Path) -> None:
     """A store holds journals, not models and tools."""
     with pytest.raises(ConfigError, match="expected an agent to resume it with"):

@@ -199,27 +199,6 @@ def test_a_misfit_answer_is_sent_back_with_what_is_wrong(
     )
 
 
-@pytest.mark.parametrize("retries", [0, 1, 2])
-@pytest.mark.parametrize(
-    ("mode", "bad", "text"),
-    [
-        ("native", "no idea", "no idea"),
-        ("tool", "no idea", "no idea"),
-        ("tool", final({"name": "Oslo"}), '{"name": "Oslo"}'),
-    ],
-)
-def test_an_answer_is_sent_back_so_often_and_then_fails(
-    mode: str, bad: Entry, text: str, retries: int
-) -> None:
-    """One bound for both ways; the error has what the model said, for whoever can use it."""
-    model = ScriptedModel([bad] * 9)
-
-    with pytest.raises(OutputInvalid) as raised:
-        asked(model, output_mode=mode, max_output_retries=retries)
-
-    assert (text, retries + 1) == (raised.value.text, len(model.requests))
-
-
 def test_a_step_limit_ends_the_corrections_too() -> None:
     """Hard limits hold for every turn (CONTRACT §9 #22)."""
     result, model = asked(ScriptedModel(["no"] * 9), max_steps=2, max_output_retries=5)
@@ -382,18 +361,6 @@ def test_a_model_that_never_fits_is_asked_so_often(retries: int) -> None:
         generate_object_sync(said, Town, "where?", max_output_retries=retries)
 
     assert (retries + 1, '{"nme": "Oslo"}') == (len(said.requests), raised.value.text)
-
-
-def test_a_server_that_pauses_has_not_used_up_an_attempt() -> None:
-    """It is asked to go on, and the retries are those of answers."""
-    said = ScriptedModel(
-        [
-            reply("One moment", finish=FinishReason.PAUSE),
-            reply(call("final_answer", "f", '{"name": "Oslo"}')),
-        ]
-    )
-
-    assert Town(name="Oslo") == generate_object_sync(said, Town, "?", max_output_retries=0).object
 
 
 @pytest.mark.parametrize(
@@ -608,14 +575,6 @@ def test_what_misses_another_form_is_told_in_its_own_words() -> None:
     assert len(refused(WEATHER, "x" * 100_000)) < 1_000
     with pytest.raises(OutputInvalid, match="call the tool again"):
         WEATHER.parse_arguments('{"city": 3}')
-
-
-def test_a_json_schema_is_named_by_its_title() -> None:
-    """It has no class."""
-    spec = Output({"type": "object", "title": "My form", "description": "All of it."}).spec
-
-    assert ("My_form", "All of it.") == (spec.name, spec.description)
-    assert "output" == Output({"type": "object", "title": "!"}).spec.name
 
 
 class Unfit:

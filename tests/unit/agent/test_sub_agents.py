@@ -48,7 +48,7 @@ from graphloop.outcomes import Answered, Ready
 from graphloop.parts.parts import Finish, Part, RunStart, SubAgent, ToolResultPart
 from graphloop.providers.base import TextDelta
 from graphloop.providers.script import Entry
-from graphloop.rules import Never, Rules, at_most_once, never, only_after
+from graphloop.rules import Never, Rules, never
 from graphloop.spending import Budget
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
@@ -167,21 +167,6 @@ async def test_an_agent_tool_is_an_agent_as_a_tool() -> None:
 
 def _told(child: AgentTool) -> tuple[str, str]:
     return child.tool.spec.description, child.tool.spec.kind
-
-
-def test_a_child_is_told_a_task_and_answers_with_its_last_text() -> None:
-    """D01: a fresh conversation, with the child's own instructions; not its caller's history."""
-    model = ScriptedModel(["42"], label="m")
-    child = Agent(model, name="kid", instructions="be brief").as_tool(description="d")
-
-    result = asked(child)
-
-    assert ("42", "ok", "k") == (
-        answer(result).content,
-        answer(result).status,
-        answer(result).call_id,
-    )
-    assert [SystemMessage("be brief"), UserMessage("look")] == list(model.requests[0].messages)
 
 
 def test_a_child_is_a_run_of_its_own() -> None:
@@ -346,23 +331,6 @@ def test_a_gate_above_that_asks_is_asked_inside_the_child() -> None:
     (child,) = result.children.values()
     assert [("c0.0/c0.0", ("kid",))] == told
     assert ["denied"] == [one.status for one in child.record.steps[0].tool_results]
-
-
-def nobody(one: Pending) -> bool:
-    """Deny everything."""
-    return False
-
-
-def test_an_agent_can_need_an_approval_itself() -> None:
-    """Like any tool; a denied child has not begun."""
-    child = Agent(ScriptedModel(["42"], label="m"), name="kid").as_tool(
-        description="d", needs_approval=True
-    )
-
-    result = asked(child, approve_tool_call=nobody)
-
-    assert "denied" == answer(result).status
-    assert {} == result.children
 
 
 def test_arguments_are_checked_before_a_child_is_started() -> None:
@@ -609,59 +577,6 @@ def test_an_agents_call_is_held_to_its_own_gate_below() -> None:
 
     assert (outer, new, gate) == gates_below(called, parent, ports)
     assert (outer, new) == gates_below(by_node, parent, ports)
-
-
-RAN: list[int] = []
-
-
-@tool
-def refund(amount: int) -> str:
-    """Pay back."""
-    RAN.append(amount)
-    return "paid"
-
-
-@tool
-def review() -> str:
-    """Look at it."""
-    return "fine"
-
-
-def test_an_agent_keeps_its_rules() -> None:
-    """A refund before the review, and the second one after it, do not happen."""
-    RAN.clear()
-    script = ScriptedModel(
-        [
-            reply(call("refund", "a", '{"amount": 1}'), call("review", "b")),
-            reply(call("refund", "c", '{"amount": 2}'), call("refund", "d", '{"amount": 3}')),
-            "done",
-        ]
-    )
-    rules = only_after("refund", "review") & at_most_once("refund")
-
-    result = asyncio.run(Agent(script, tools=[refund, review], rules=rules).generate("go"))
-
-    first, second = [[one.status for one in step.tool_results] for step in result.steps[:2]]
-    assert (["denied", "ok"], ["ok", "denied"], [2]) == (first, second, RAN)
-
-
-def test_a_child_run_may_not_use_what_its_parent_s_rules_bound() -> None:
-    """Its happenings are not counted above it, so a rule could be walked around there."""
-    RAN.clear()
-    kid = Agent(
-        ScriptedModel([reply(call("refund", "a", '{"amount": 1}')), "kid done"]),
-        tools=[refund],
-        name="kid",
-    ).as_tool(description="helps")
-    script = ScriptedModel([reply(call("kid", "k", '{"prompt": "go"}')), "done"])
-
-    boss = Agent(script, tools=[kid, refund], rules=[at_most_once("refund")])
-    result = asyncio.run(boss.generate("go"))
-
-    (child,) = result.children.values()
-    (denied,) = child.record.steps[0].tool_results
-    assert ("denied", []) == (denied.status, RAN)
-    assert "a rule of the run above speaks of it" in denied.text
 
 
 @pytest.mark.parametrize(
