@@ -15,7 +15,8 @@ if TYPE_CHECKING:
         stream_chat,
     )
     from .agent.graph import Graph
-    from .agent.hooks import AnswerInfo, Model, StepChanges, StepInfo, Verdict
+    from .agent.hooks import AnswerInfo, StepChanges, StepInfo, Verdict
+    from .agent.inputs import Model
     from .agent.result import RunResult
     from .agent.stream import RunStream
     from .agent.sub_agents import AgentTool
@@ -157,11 +158,11 @@ _HOMES = {
     ".agent.graph": ("Graph",),
     ".agent.hooks": (
         "AnswerInfo",
-        "Model",
         "StepChanges",
         "StepInfo",
         "Verdict",
     ),
+    ".agent.inputs": ("Model",),
     ".agent.result": ("RunResult",),
     ".agent.stream": ("RunStream",),
     ".agent.sub_agents": ("AgentTool",),

@@ -68,17 +68,6 @@ class Answers:
     given_at: Mapping[str, float] = field(default_factory=dict[str, float])
 
     @classmethod
-    def if_given(
-        cls,
-        approvals: Mapping[str, object] | None,
-        tool_results: Mapping[str, object] | None,
-    ) -> Answers | None:
-        """Return what was answered; that nothing was, by an empty mapping, is an answer too."""
-        if approvals is None and tool_results is None:
-            return None
-        return cls.given(approvals, tool_results)
-
-    @classmethod
     def given(
         cls,
         approvals: Mapping[str, object] | None,

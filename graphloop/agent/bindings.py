@@ -14,6 +14,7 @@ from ..limits.capacity import deeper
 from ..node_protocol import Node, nodes_within, unwrapped
 from ..nodes.compact import Compact
 from ..nodes.critique import Critique
+from ..nodes.execute import Execute
 from ..nodes.function import Function
 from ..nodes.model_call import ModelCall
 from ..nodes.router import Router
@@ -32,6 +33,7 @@ __all__ = [
     "models_named",
     "needs_messages",
     "nesting_of",
+    "runs_one_at_a_time",
 ]
 
 S = TypeVar("S")
@@ -190,6 +192,11 @@ def needs_messages(graph: Graph[Any]) -> bool:
     return any(not isinstance(one, Function) and _asks(one) for one in _innermost(asking))
 
 
+def runs_one_at_a_time(graph: Graph[Any]) -> bool:
+    """Whether a node of the graph runs the calls of a turn one after the other."""
+    return any(isinstance(one, Execute) and one.concurrency == 1 for one in graph.nodes.values())
+
+
 def _innermost(nodes: Iterable[Node[Any, Outcome]]) -> Iterator[Node[Any, Outcome]]:
     for node in unwrapped(nodes):
         if not nodes_within(node):
@@ -222,11 +229,11 @@ def nesting_of(graph: Graph[Any], plans: Mapping[str, Plan], given: int | None) 
     path, within = tuple[str, ...](), ""
     for name in agents_named(graph.nodes.values()) if plans else ():
         if name in plans:
-            below = plans[name].opener.nesting
+            below = plans[name].opener.terms.nesting
             path, within = max(path, (name, *below.path), key=len), within or below.problem
     if len(path) > most:
         within = f"graph {graph.name!r}: {deeper([path[most]], most, len(path))}"
-    ways = [(name, *plan.opener.nesting.called) for name, plan in plans.items()]
+    ways = [(name, *plan.opener.terms.nesting.called) for name, plan in plans.items()]
     called = max(ways, key=len, default=tuple[str, ...]())
     if given is None and (deep := len(called)) > most >= len(path):
         raise ConfigError(

@@ -40,9 +40,11 @@ from ..tools.schema import (
 from ..tools.tool import Tool
 from ..values import OutputSpec
 
-__all__ = ["FINAL_ANSWER", "NOT_TAKEN", "FinalAnswer", "Output"]
+__all__ = ["FINAL_ANSWER", "NOT_TAKEN", "OUTPUT", "FinalAnswer", "Output"]
 
 FINAL_ANSWER: Final = "final_answer"
+OUTPUT: Final = "output"
+"""The check of the final answer, among the checks of `Verify`."""
 NOT_TAKEN: Final = "Not taken."
 
 NATIVE: Final = frozenset({"anthropic", "openai"})

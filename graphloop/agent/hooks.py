@@ -9,22 +9,19 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar, cast
 
 from ..driver.cancellation import cancelled_inside
-from ..providers.base import Provider
 from ..tools.tool import AnyTool
 from ..values import Message, ToolChoice, Usage
-from .inputs import MessageInput
+from .inputs import MessageInput, Model
 
 __all__ = [
     "AnswerInfo",
     "ChoiceInput",
-    "Model",
     "StepChanges",
     "StepInfo",
     "Verdict",
     "inform",
 ]
 
-Model: TypeAlias = str | Provider
 ChoiceInput: TypeAlias = Literal["auto", "required", "none"] | ToolChoice
 
 

@@ -226,7 +226,7 @@ def _kept_below(above: Setup) -> tuple[str, ...]:
 def reply_max(setup: Setup, world: AgentResources) -> int | None:
     """Return how many tokens one reply may have, also to an agent of the world; None for any."""
     limits = [setup.settings.max_tokens]
-    limits += [one.opener.reply_max for one in world.children.values()]
+    limits += [one.opener.terms.reply_max for one in world.children.values()]
     known = [one for one in limits if one is not None]
     return max(known) if len(known) == len(limits) else None
 
@@ -248,7 +248,7 @@ def run_bound(
         price: the price of the dearest of the models.
     """
     agents = {
-        name: plan.opener.bound(context_window=context_window, price=price)
+        name: plan.opener.terms.bound(context_window, price)
         for name, plan in world.children.items()
     }
     called = [one for one in setup.tools if one.kind == "agent" and setup.depth_max > 0]

@@ -6,20 +6,23 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Generic, TypeVar
 
-from ..driver.driver import AsyncDriver, DriverState, Seen
+from ..driver.driver import AsyncDriver, Seen
 from ..driver.ports import Ports
 from ..effects import AwaitCaller
 from ..errors import OutputInvalid, RunFailed
 from ..events import Steered
 from ..graph import Graph
+from ..limits.stop import CostExceeds, TotalTokensExceed, parts_of
+from ..nodes.prepare_step import PrepareStep
+from ..nodes.stop_check import StopCheck
+from ..rules import describe_rule
 from ..run import EndReason, Run, Spent
 from ..turn import StepResult
-from ..values import Message
-from .final_answer import FinalAnswer
-from .result import RunResult, unkept_rules, unknown_words, unseen_costs
-from .standard import OUTPUT
+from ..values import FinishReason, Message
+from .final_answer import OUTPUT, FinalAnswer
+from .result import RunResult
 
-__all__ = ["RunHandle"]
+__all__ = ["RunHandle", "shortfalls", "unseen_costs"]
 
 S = TypeVar("S")
 
@@ -63,11 +66,6 @@ class RunHandle(Generic[S]):
         run = self.driver.run
         return run is not None and any(isinstance(one, AwaitCaller) for one in run.pending.values())
 
-    @property
-    def rests(self) -> bool:
-        """Whether the run has ended, or waits for somebody outside: nothing is left undone."""
-        return self.driver.state in {DriverState.ENDED, DriverState.PARKED}
-
     def has_taken(self, answer: Steered | None) -> bool:
         """Whether the run has begun, and no say in it is lost."""
         run = self.driver.run
@@ -88,17 +86,12 @@ class RunHandle(Generic[S]):
     def findings(self, run: Run[S]) -> tuple[str, ...]:
         """Return what the caller must know of a run that was driven, beside its result."""
         below = {**self.children, **self.driver.descendants}
-        of_children = [
-            f"{key}: {one}"
-            for key, child in below.items()
-            for one in (*unkept_rules(child), *unknown_words(child))
-        ]
+        of_children = [f"{key}: {one}" for key, child in below.items() for one in shortfalls(child)]
         reason = run.ending.reason if self.final and run.ended and run.ending else None
         lacking = f"`output` is None: the run ended by `{reason}` before it had one"
         warned = run.record.warnings
         told = warned if reason in ANSWERED else (lacking, *warned)
-        own = (*unseen_costs(self.graph, run), *unkept_rules(run), *unknown_words(run))
-        return (*told, *own, *of_children)
+        return (*told, *unseen_costs(self.graph, run), *shortfalls(run), *of_children)
 
     def ended(self, run: Run[S], warnings: Sequence[str]) -> RunResult[S] | Exception:
         """Return the result of the run that was driven, or the error that it ended in."""
@@ -113,9 +106,10 @@ class RunHandle(Generic[S]):
             added=ports.toolbox.added,
             opening=self.opening,
         )
-        if result.end_reason is EndReason.ERROR:
+        reason = run.ending.reason if run.ending is not None and run.ended else None
+        if reason is EndReason.ERROR:
             return self.driver.exception or self._recorded(run)
-        if self.final is None or result.end_reason is not EndReason.COMPLETED:
+        if self.final is None or reason is not EndReason.COMPLETED:
             return result
         return replace(result, output=self.final.answer(run))
 
@@ -133,3 +127,48 @@ class RunHandle(Generic[S]):
             f"{times} time(s). As the model reads it: {failure.message}",
             text=said,
         )
+
+
+def shortfalls(run: Run[Any]) -> tuple[str, ...]:
+    """Return a warning for each rule that a run has not kept, and each answer that may be cut.
+
+    A server that ends a turn by a word that no wire knows may have cut its answer.
+    """
+    monitor = run.watch.monitor
+    owed = monitor.owed if run.ended else ()
+    cut = [one for one in run.record.steps if one.finish_reason is FinishReason.OTHER]
+    return (
+        *[f"the rule {describe_rule(one)!r} was broken" for one in monitor.broken],
+        *[f"the rule {describe_rule(one)!r} is still owed, and the run is over" for one in owed],
+        *[
+            f"turn {step.index}: expected a finish reason that the wire knows, found "
+            f"{step.raw_finish_reason!r}. The answer may be cut, so its calls did not run"
+            for step in cut
+        ],
+    )
+
+
+def unseen_costs(graph: Graph[S], run: Run[S]) -> tuple[str, ...]:
+    """Return a warning for each bound of a run that cannot count all model calls so far."""
+    spent, limit = run.spent, run.setup.budget
+    unpriced, untold = spent.unpriced_calls, spent.unreported_calls
+    bounds = [(f"budget(usd={limit.usd or 0:g})", limit.usd is not None and unpriced)]
+    bounds += [(f"budget(tokens={limit.tokens})", limit.tokens is not None and untold)]
+    for node in graph.nodes.values() if unpriced or untold else ():
+        if isinstance(node, PrepareStep) and node.compaction is not None:
+            bounds += [(f"Compaction(context_window={node.compaction.context_window})", untold)]
+        for condition in node.conditions if isinstance(node, StopCheck) else ():
+            for one in parts_of(condition):
+                if isinstance(one, CostExceeds):
+                    bounds += [(f"stop.cost_exceeds({one.usd_max:g})", unpriced)]
+                elif isinstance(one, TotalTokensExceed):
+                    bounds += [(f"stop.total_tokens_exceed({one.tokens_max})", untold)]
+    why = "a server told no usage" if untold else "a price is not known"
+    fix = "bound the run by steps or seconds" if untold else "give `prices=` or `price=`"
+    if not limit.refuse_uncounted:
+        fix += ", or end such a run by budget(refuse_uncounted=True)"
+    return tuple(
+        f"{bound} cannot count all model calls: {why}. Fix: {fix}"
+        for bound, unseen in bounds
+        if unseen
+    )

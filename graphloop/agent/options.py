@@ -27,8 +27,8 @@ from ..stores.base import Store
 from ..tools.tool import AnyTool
 from ..turn import StepResult
 from ..values import Settings
-from .hooks import AnswerInfo, ChoiceInput, Model, StepChanges, StepInfo, Verdict
-from .inputs import MessageInput
+from .hooks import AnswerInfo, ChoiceInput, StepChanges, StepInfo, Verdict
+from .inputs import MessageInput, Model
 from .sub_agents import AgentTool, NamedAgent
 
 if TYPE_CHECKING:
@@ -62,7 +62,9 @@ StopInput: TypeAlias = Condition | Predicate | Sequence[Condition | Predicate]
 
 G = TypeVar("G")
 
-PASSED_ON: Final = ("api_key", "base_url", "timeouts", "retries", "price", "prices", "clock")
+PASSED_ON: Final = frozenset(
+    {"model", "api_key", "base_url", "timeouts", "retries", "price", "prices", "clock"}
+)
 """The options of a run that hold for the graphs that it runs by name: how the model is asked."""
 
 SEED: Final = -(2**63)
@@ -248,6 +250,11 @@ class Limits:
             whole_number("max_agent_depth", self.max_agent_depth, least=0)
         if self.step_timeout_s is not None:
             positive_number("step_timeout_s", self.step_timeout_s)
+
+    @property
+    def allowance(self) -> Budget:
+        """The budget; without one, a run may spend anything."""
+        return self.budget or Budget()
 
 
 @final

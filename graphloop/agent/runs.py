@@ -10,16 +10,15 @@ A store given by its path is opened for each call and closed after it; an open s
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from math import inf
 from pathlib import Path
 from time import time
-from typing import Generic, Protocol, TypeVar, final
+from typing import Generic, TypeVar, Unpack, final
 from uuid import uuid4
 
 from ..driver.pending import unfit
-from ..driver.ports import Ports
 from ..errors import ConfigError, nearest
 from ..events import Event, Started, Steered
 from ..graph import Graph
@@ -29,39 +28,16 @@ from ..stores.base import Ask, Catalog, Leases, Mailbox, Posted, RunRecord, Stor
 from ..stores.opening import open_store
 from ..stores.sqlite import SqliteStore
 from .answers import Answers, approval_from, check_given_answer
+from .inputs import AnswersInput
 from .journals import fork_run, record_of, refuse_edits, root_of, state_after, waiting
 from .result import RunResult
+from .resuming import resume
 from .stream import RunStream
+from .terms import RunTerms
 
 __all__ = ["Runs", "answer_call", "open_ask", "parameters_in", "recorded_asks"]
 
 S = TypeVar("S")
-
-
-class _Driver(Protocol[S]):
-    """What can drive runs of one graph: a runner."""
-
-    @property
-    def graph(self) -> Graph[S]:
-        """The graph."""
-        ...
-
-    @property
-    def secret(self) -> bytes | None:
-        """Signs the tokens of approvals."""
-        ...
-
-    def now(self) -> float:
-        """Return the time as runs see it."""
-        ...
-
-    def ports(self, store: Store) -> Ports[S]:
-        """Return what a run in this store works with."""
-        ...
-
-    def resume(self, run: str | RunResult[S], answers: Answers) -> RunStream[S]:
-        """Return the stream of a run that goes on."""
-        ...
 
 
 @final
@@ -69,20 +45,20 @@ class Runs(Generic[S]):
     """The runs in one store.
 
     Args:
-        store: a `Store`, or the path of one.
+        store: a `Store`, or the path of one; not needed where `terms` have one.
         graph: what the runs are runs of; needed to replay them, and to fork one with children.
-        driver: drives them; needed to resume or cancel one.
+        terms: what they were started with; needed to resume or cancel one.
     """
 
     def __init__(
         self,
-        store: Store | str | Path | None,
+        store: Store | str | Path | None = None,
         graph: Graph[S] | None = None,
         *,
-        driver: _Driver[S] | None = None,
+        terms: RunTerms[S] | None = None,
     ) -> None:
-        self._store, self._driver = store, driver
-        self._graph = driver.graph if driver is not None else graph
+        self._store, self._terms = store, terms
+        self._graph = terms.graph if terms is not None else graph
 
     async def list(self) -> Sequence[RunRecord]:
         """Return how each run stands, in the order of their creation.
@@ -132,15 +108,15 @@ class Runs(Generic[S]):
             UnknownRun: there is no such run.
         """
         run_id, key = root_of(run_id, key)
-        driver = self._driver
+        terms = self._terms
         async with self._opened() as store:
             ask = open_ask(await self._asks(store, run_id), run_id, key)
-            if driver is None:
+            if terms is None:
                 return await answer_call(store, run_id, ask, answer=answer, now=time())
             if approval_from(answer).edit:
-                run = state_after(driver.graph, await store.load(run_id))
-                await refuse_edits(run, driver.ports(store), Answers({key: answer}))
-            now, secret = driver.now(), driver.secret
+                run = state_after(terms.graph, await store.load(run_id))
+                await refuse_edits(run, terms.ports(store), Answers({key: answer}))
+            now, secret = terms.clock(), terms.secret
             return await answer_call(store, run_id, ask, answer=answer, now=now, secret=secret)
 
     async def decline(self, run_id: str, key: str, reason: str = "") -> Posted:
@@ -192,58 +168,58 @@ class Runs(Generic[S]):
     async def resume(
         self,
         run_id: str,
-        *,
-        approvals: Mapping[str, bool | Approval] | None = None,
-        tool_results: Mapping[str, object] | None = None,
+        **answers: Unpack[AnswersInput],
     ) -> RunResult[S]:
         """Resume a run that parked, or whose process died, and return its result.
 
         Args:
             run_id: the run's id.
-            approvals: decisions by the key of the pending call; other calls stay pending.
-            tool_results: what client tools returned, by the key of the pending call.
+            answers: see `AnswersInput`.
 
         Raises:
             StoreError: there is no such run, or its journal cannot be read.
             ConfigError: an answer names a call that the run does not wait for, or there is no
-                driver.
+                agent.
         """
-        return await self._resumed(run_id, Answers.given(approvals, tool_results)).result()
+        return await self._resumed(run_id, answers).result()
 
     async def cancel(self, run_id: str, reason: str = "") -> RunResult[S]:
         """End a run as `aborted`, with a history in which every call is answered.
 
         Raises:
             StoreError: there is no such run, or its journal cannot be read.
-            ConfigError: there is no driver.
+            ConfigError: there is no agent.
         """
-        stream = self._resumed(run_id, Answers())
+        stream = self._resumed(run_id, {})
         stream.abort(reason)
         return await stream.result()
 
-    def _resumed(self, run_id: str, answers: Answers) -> RunStream[S]:
-        if self._driver is None:
+    def _resumed(self, run_id: str, answers: AnswersInput) -> RunStream[S]:
+        if self._terms is None:
             raise ConfigError(
                 f"run {run_id!r}: expected an agent to resume it with, found none. Fix: use the "
                 "`runs` of the agent"
             )
-        return self._driver.resume(run_id, answers)
+        return resume(self._terms, run_id, answers)
 
     async def _asks(self, store: Store, run_id: str) -> tuple[Ask, ...]:
         asks = await recorded_asks(store, run_id)
         if asks is not None:
             return asks
-        if self._driver is None:
+        if self._terms is None:
             raise ConfigError(
                 f"{type(store).__name__} does not know what runs wait for: pass the answer to "
                 "resume(…, approvals=…), or keep the run in a database: store='runs.db'"
             )
-        run = state_after(self._driver.graph, await store.load(run_id))
-        return tuple([one.ask for one in await waiting(run, self._driver.ports(store))])
+        run = state_after(self._terms.graph, await store.load(run_id))
+        return tuple([one.ask for one in await waiting(run, self._terms.ports(store))])
 
     @asynccontextmanager
     async def _opened(self) -> AsyncGenerator[Store]:
         given = self._store
+        if self._terms is not None:
+            yield self._terms.shared.stored()
+            return
         if given is None:
             raise ConfigError("a run is read by its id from a `store`: pass the one it is in")
         if not isinstance(given, str | Path):

@@ -8,32 +8,31 @@ do nothing that its parent may not (DESIGN §6, GL9).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Any, Final, Protocol, final
-
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from typing import TYPE_CHECKING, Any, Protocol, final
 
 from ..driver.ports import ChildRun, Ports
 from ..effects import StartRun
 from ..errors import ConfigError
 from ..limits.model_price import ModelPrice
 from ..run import Run
-from ..tools.options import Approval
-from ..tools.schema import Parameters, model_parameters
 from ..tools.tool import Tool
 from ..values import Message, UserMessage
-from .hooks import Model
 from .resources import SharedResources
 
 if TYPE_CHECKING:
     from ..proofs.most import Bound
 
-__all__ = ["AgentTool", "Brief", "NamedAgent", "Nesting", "Opener", "Plan", "as_agent_tool"]
-
-TASK: Final = "The task, with everything that is needed to do it."
-NOTHING_ELSE: Final = ConfigDict(extra="forbid")
+__all__ = [
+    "AgentTool",
+    "Brief",
+    "ChildTerms",
+    "NamedAgent",
+    "Nesting",
+    "Opener",
+    "Plan",
+]
 
 
 @final
@@ -61,51 +60,39 @@ class Nesting:
     called: tuple[str, ...] = ()
 
 
-class Opener(Protocol):
-    """What can begin a child run with a conversation: an agent's runner."""
+class ChildTerms(Protocol):
+    """What a parent has to know of an agent's runs before it starts one."""
 
-    @property
-    def tool_names(self) -> tuple[str, ...]:
-        """The tools that may be called in such a run, or in those below it."""
-        ...
+    tool_names: tuple[str, ...]
+    """The tools that may be called in such a run, or in those below it."""
+    is_signed: bool
+    """Whether approvals in such a run have to be signed."""
+    reply_max: int | None
+    """How many tokens one reply may have, in such a run or in those below it."""
+    nesting: Nesting
+    """How deep the nodes of such a run begin runs."""
+    resources: tuple[SharedResources, ...]
+    """What the agent, and the agents that it may call, share among their runs."""
+    own_resources: tuple[SharedResources, ...]
+    """Those of the agent itself, and of the agents that were made for its runs only."""
 
-    @property
-    def is_signed(self) -> bool:
-        """Whether approvals in such a run were meant to be signed."""
-        ...
-
-    @property
-    def reply_max(self) -> int | None:
-        """How many tokens one reply may have, in such a run or in those below it."""
-        ...
-
-    @property
-    def nesting(self) -> Nesting:
-        """How deep the nodes of such a run begin runs."""
-        ...
-
-    def bound(self, *, context_window: int | None, price: ModelPrice | None) -> Bound:
+    def bound(self, context_window: int | None = None, price: ModelPrice | None = None, /) -> Bound:
         """Return the most that such a run can come to."""
         ...
 
+
+class Opener(Protocol):
+    """What opens an agent's runs as children of other runs."""
+
+    @property
+    def terms(self) -> ChildTerms:
+        """What such a run starts with."""
+        ...
+
     def child(
-        self,
-        brief: Callable[[], Brief],
-        effect: StartRun,
-        parent: Run[Any],
-        ports: Ports[Any],
+        self, brief: Callable[[], Brief], effect: StartRun, parent: Run[Any], ports: Ports[Any]
     ) -> ChildRun[Any]:
-        """Return the child run; `brief` is asked only for one that has not begun."""
-        ...
-
-    @property
-    def resources(self) -> Collection[SharedResources]:
-        """What the agent, and the agents that it may call, share among their runs."""
-        ...
-
-    @property
-    def own_resources(self) -> Collection[SharedResources]:
-        """Those of the agent itself, and of the agents that were made for its runs only."""
+        """Return the child run; `brief` is called only for a run that has not started."""
         ...
 
 
@@ -125,10 +112,8 @@ class Plan(Protocol):
 class NamedAgent(Protocol):
     """An agent or a graph, as runs are given it by a name (`agents={"writer": writer}`)."""
 
-    def as_sub_agent(
-        self, name: str, model: Model | None, options: Mapping[str, object]
-    ) -> AgentTool:
-        """Return it for one run; a graph is asked with the model and the access of that run."""
+    def as_sub_agent(self, name: str, options: Mapping[str, object]) -> AgentTool:
+        """Return it for one run; a graph asks the `model` of that run's options, as they say."""
         ...
 
 
@@ -157,8 +142,7 @@ class AgentTool:
     def as_sub_agent(
         self,
         name: str,  # noqa: ARG002 - a node runs it by the name that it is given by
-        model: Model | None,  # noqa: ARG002 - an agent has its own
-        options: Mapping[str, object],  # noqa: ARG002 - the same
+        options: Mapping[str, object],  # noqa: ARG002 - an agent has its own
     ) -> AgentTool:
         """Return the agent itself."""
         return self
@@ -177,44 +161,3 @@ class AgentTool:
             messages = (UserMessage(prompt),)
         brief = Brief(messages)
         return self.opener.child(lambda: brief, effect, run, ports)
-
-
-def as_agent_tool(
-    opener: Opener,
-    *,
-    name: str,
-    description: str,
-    needs_approval: Approval = False,
-    takes_over: bool = False,
-) -> AgentTool:
-    """Return an agent as a tool; the arguments are those of `Agent.as_tool`."""
-    tool: Tool[..., object] = Tool(
-        name=name,
-        description=description,
-        parameters=_parameters(takes_over=takes_over),
-        kind="agent",
-        needs_approval=needs_approval,
-        ends_run=takes_over,
-    )
-    return AgentTool(tool, opener, takes_over)
-
-
-@cache
-def _parameters(*, takes_over: bool) -> Parameters:
-    """Return what an agent is told: nothing, where it reads the conversation; else its task.
-
-    A model, not a schema of our own: that would load the checker of schemas, which is slow.
-    """
-    model: type[BaseModel] = (
-        create_model("Nothing", __config__=NOTHING_ELSE)
-        if takes_over
-        else create_model("Task", __config__=NOTHING_ELSE, prompt=(str, Field(description=TASK)))
-    )
-    told = model_parameters(model, "an agent as a tool")
-
-    def parse(arguments: str) -> object:
-        task = told.parse(arguments)
-        assert isinstance(task, BaseModel), "a model's parser makes models"
-        return task.model_dump()
-
-    return Parameters(told.schema, parse)

@@ -25,8 +25,8 @@ from ..providers.base import Provider
 from ..run import Run
 from ..values import Message, ToolCall, ToolResult
 from .result import RunResult
-from .runner import Runner
 from .stream import RunStream
+from .terms import RunTerms
 from .turn_in_hand import FAILED, OVER, WAITS, PendingTurn
 
 __all__ = ["ToolRunner"]
@@ -39,7 +39,7 @@ class ToolRunner:
     `async with agent.iter(…) as runner:` closes it at the end, however that comes.
 
     Args:
-        runner: what the run runs in.
+        terms: what the run was started with.
         stream: the run, which nobody has looked at.
         is_new: whether the run begins here.
         on_part: told of each part as it comes (`RunStream.full_stream` names them); what it raises
@@ -48,13 +48,13 @@ class ToolRunner:
 
     def __init__(
         self,
-        runner: Runner[None],
+        terms: RunTerms[None],
         stream: RunStream[None],
         on_part: Callable[[Part], object] | None = None,
         *,
         is_new: bool = True,
     ) -> None:
-        self._runner = runner
+        self._terms = terms
         self._stream = stream
         self._on_part = on_part
         self._is_new = is_new
@@ -140,7 +140,7 @@ class ToolRunner:
 
     def add_model(self, model: str | Provider) -> str:
         """Make a model known to the run, and return its label."""
-        return self._runner.world.add_model(model)
+        return self._terms.world.add_model(model)
 
     async def run_tools(self, turn: PendingTurn) -> tuple[ToolResult, ...] | None:
         """Run the tools of the turn in hand, and stop before anything else happens."""
@@ -148,7 +148,7 @@ class ToolRunner:
             if self._stream.cut:
                 await self._go_on(None)
             elif (effect := self._handed_over()) is not None:
-                await self._go_on(turn.ahead(self._runner.now(), effect))
+                await self._go_on(turn.ahead(self._terms.clock(), effect))
             else:
                 return None
         finally:
@@ -165,7 +165,7 @@ class ToolRunner:
         if was_cut:
             await self._go_on(None)
         if self._turn is not None and (effect := self._handed_over()) is not None:
-            steered = self._turn.steered(self._runner.now(), effect)
+            steered = self._turn.steered(self._terms.clock(), effect)
             self._settle_turn()
             await self._go_on(steered)
         elif self._turn is None and not was_cut:
@@ -177,7 +177,7 @@ class ToolRunner:
             if not effect.tools_ran or self._was_in_hand(effect):
                 self._turn = PendingTurn(self, run, tools_ran=effect.tools_ran)
                 return self._turn
-            await self._go_on(Steered(self._runner.now(), effect.id))
+            await self._go_on(Steered(self._terms.clock(), effect.id))
         return None
 
     async def _go_on(self, answer: Steered | None) -> None:

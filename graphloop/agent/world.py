@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
 from os import environ
 from typing import Final, TypeAlias, cast
 
@@ -17,12 +16,14 @@ from ..tools.signature import accepts
 from ..tools.tool import Tool
 from ..tools.toolbox import Toolbox
 from ..values import Reply, ToolChoice, ToolSpec
-from .hooks import ChoiceInput, Model
+from .hooks import ChoiceInput
+from .inputs import Model
 from .options import Access, RunOptions, Tools, group, strings
 from .sub_agents import AgentTool, Plan
 
 __all__ = [
     "AgentResources",
+    "active_names",
     "check_gate",
     "check_rules",
     "checked_tool_names",
@@ -61,12 +62,13 @@ class AgentResources:
         self._access = group(options, Access)
         self._final = ""
         self.models: dict[str, Provider] = {}
-        self._named: set[str] = set()
+        self.named: set[str] = set()
         self.label = "" if model is None else self.add_model(model)
         own, agents = split_tools(tools)
         self.toolbox = Toolbox(own)
         given = options.get("agents", {})
-        named = {name: one.as_sub_agent(name, model, {**options}) for name, one in given.items()}
+        asked: Mapping[str, object] = {**options, "model": model}
+        named = {name: one.as_sub_agent(name, asked) for name, one in given.items()}
         self.made = tuple([one for name, one in named.items() if one is not given[name]])
         brought = carried or {}
         twice = sorted({*agents} & {*named} | {*agents, *named} & {*brought})
@@ -92,7 +94,7 @@ class AgentResources:
             environ=environ,
         )
         if isinstance(model, str) and provider.label not in self.models:
-            self._named.add(provider.label)
+            self.named.add(provider.label)
         known = self.models.setdefault(provider.label, provider)
         if known is not provider and not isinstance(model, str):
             raise ConfigError(
@@ -141,7 +143,7 @@ class AgentResources:
         """The names of all tools that may be called in a run or in those below it."""
         names = dict.fromkeys(self.own_names)
         for agent in self.children.values():
-            names |= dict.fromkeys(agent.opener.tool_names)
+            names |= dict.fromkeys(agent.opener.terms.tool_names)
         return tuple(names)
 
     def check_gate(self, gate: Policy | None) -> None:
@@ -153,20 +155,6 @@ class AgentResources:
         """
         if gate is not None:
             check_gate(gate, self.callable_names)
-
-    async def disconnect(self, given: bool) -> None:  # noqa: FBT001 - the one thing it is told
-        """Close the connections to the models; they can be used again.
-
-        Args:
-            given: whether to those that were given as objects, too; else their makers close them.
-
-        Raises:
-            Exception: what one of them could not be closed for, once the others are.
-        """
-        async with AsyncExitStack() as closing:
-            for label, provider in self.models.items():
-                if given or label in self._named:
-                    closing.push_async_callback(provider.aclose)
 
 
 def check_gate(gate: Policy, known: Sequence[str]) -> None:
@@ -272,6 +260,18 @@ def checked_tool_names(
                 f"({', '.join(known) or 'none'}).{nearest(name, known)}"
             )
     return names
+
+
+def active_names(
+    given: Sequence[str], tools: Sequence[ToolSpec], world: AgentResources
+) -> tuple[str, ...]:
+    """Return the names of the active tools, and of those without which no answer can be given.
+
+    Raises:
+        ConfigError: one does not exist.
+    """
+    known = checked_tool_names("active_tools", given, tools)
+    return (*known, *(name for name in world.own if name not in known))
 
 
 def choice_from_now(choice: ChoiceInput, tools: Sequence[ToolSpec]) -> ToolChoice:

@@ -30,7 +30,7 @@ from typing import Final, TypeAlias, cast, final
 from ..agent.agent import Agent
 from ..agent.bindings import asks_model
 from ..agent.graph import Graph
-from ..agent.hooks import Model
+from ..agent.inputs import Model
 from ..agent.options import Tools
 from ..errors import ConfigError, GraphloopError, nearest
 from ..providers.script import ScriptedModel

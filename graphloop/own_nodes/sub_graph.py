@@ -18,10 +18,9 @@ from typing import Any, Generic, TypeVar, cast, final, overload
 from ..agent.agent import Agent
 from ..agent.bindings import Bindings
 from ..agent.graph import Graph
-from ..agent.graph_runner import GATED
-from ..agent.hooks import Model
-from ..agent.inputs import MessageInput
+from ..agent.inputs import MessageInput, Model
 from ..agent.known import graph_of
+from ..agent.lookups import refuse_idle_gate
 from ..agent.options import RunOptions
 from ..agent.sub_agents import Opener
 from ..agent.world import check_gate
@@ -264,12 +263,8 @@ def _opened(
 
 
 def _check_gate(name: str, gate: Policy, graph: KernelGraph[Any], opener: Opener) -> None:
-    if not any(one.kind in GATED for one in graph.nodes.values()):
-        raise ConfigError(
-            f"`gate` of node {name!r} has no effect: graph {graph.name!r} has no node that checks "
-            "calls (Gate), and none that runs an agent (Child)"
-        )
-    check_gate(gate, opener.tool_names)
+    refuse_idle_gate(graph, f"`gate` of node {name!r}")
+    check_gate(gate, opener.terms.tool_names)
 
 
 def _first_annotation(function: Callable[..., object]) -> object:

@@ -11,7 +11,7 @@ from zlib import crc32
 from ..agent.agent import Agent
 from ..agent.graph import Graph as FrontGraph
 from ..agent.options import AgentOptions, ToolInput, Tools
-from ..agent.runner import Runner
+from ..agent.terms import RunTerms
 from ..agent.world import split_tools
 from ..conversation.compaction import Compaction
 from ..errors import ConfigError
@@ -102,9 +102,9 @@ def subject_of(
             raise ConfigError("tools: expected none, an agent has its own. Fix: leave them out.")
         agent = furnished(subject)
         graph: Graph[Any] = agent.graph
-        opener = agent.as_tool(name="fuzzed").opener
-        assert isinstance(opener, Runner), "an agent's runs are opened by its runner"
-        setup, toolbox = opener.setup, opener.world.toolbox
+        terms = agent.as_tool(name="fuzzed").opener.terms
+        assert isinstance(terms, RunTerms), "an agent's runs start with terms of its own"
+        setup, toolbox = terms.setup, terms.world.toolbox
     else:
         graph = graph_given("fuzz", subject)
         brought = graph.with_tools(tools) if isinstance(graph, Topology) else tools

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from graphloop import END, Agent, Approval, Edges, Graph, NodeContext, load, map_over, node
+from graphloop.agent.runs import Runs
 from graphloop.nodes import Append, Approve, Child, MapOver
 from graphloop.outcomes import Accepted, Answered, Final, Outcome
 from graphloop.policy.approvals import approve
@@ -119,7 +120,7 @@ def test_a_run_that_fails_after_an_edit_does_not_fall_back_to_the_draft() -> Non
         (asked,) = parked.pending
         with pytest.raises(Exception, match="down"):
             await graph.resume(parked, agents=agents, store=store, approvals={asked.key: EDITED})
-        run = await graph.replay(parked.run_id, store=store)
+        run = await Runs(store, graph).replay(parked.run_id)
         assert run.ending is not None
         assert EndReason.ERROR is run.ending.reason
         return NodeContext.of(run, "anywhere").answer

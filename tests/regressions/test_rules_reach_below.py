@@ -115,7 +115,7 @@ def test_rules_reach_the_agents_below_a_copy_of_a_child(tmp_path: Path) -> None:
     below, _, key = ask.key.partition("/")
     copied = middle(store)
 
-    asyncio.run(copied.fork(f"r/{below}", at=3, new_id="copy"))
+    asyncio.run(copied.runs.fork(f"r/{below}", at=3, new_id="copy"))
 
     assert_kept(copied.resume_sync("copy", approvals={key: True}))
 

@@ -34,6 +34,7 @@ from graphloop.outcomes import Answered, Outcome, Ready
 from graphloop.own_nodes.node_decorator import OwnNode
 from graphloop.own_nodes.sub_graph import SubGraph
 from graphloop.policy.policy import allow
+from graphloop.proofs.bound import bound
 from graphloop.spending import budget
 from graphloop.values import Message, Reply
 
@@ -224,7 +225,7 @@ async def use() -> None:
     result = await desk.run(Ticket("x"), store="runs.db")
     assert_type(result, RunResult[Ticket])
     assert_type(result.state.team, str)
-    assert_type(desk.bound(budget=budget(tokens=9)).model_calls, int | None)
+    assert_type(bound(desk, budget=budget(tokens=9)).model_calls, int | None)
     desk.check(ignore={("route", "GL6"): "known"})
 
 

@@ -272,9 +272,6 @@ def test_nothing_given_is_no_answer() -> None:
     """None is nothing; what is something is looked at."""
     assert Answers() == Answers.given(None, None)
     assert Answers({"a": True}, {"b": 1}) == Answers.given({"a": True}, {"b": 1})
-    assert Answers.if_given(None, None) is None
-    assert Answers() == Answers.if_given({}, None) == Answers.if_given(None, {})
-    assert Answers({"a": True}) == Answers.if_given({"a": True}, None)
 
 
 @pytest.mark.parametrize("text", ["{", '{"approved": "yes"}', "[]"])

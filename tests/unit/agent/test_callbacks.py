@@ -20,7 +20,7 @@ from graphloop import (
     ask,
     tool,
 )
-from graphloop.agent.standard import NOT_DONE, NOT_GOOD
+from graphloop.agent.callbacks import NOT_DONE, NOT_GOOD
 from graphloop.agent.world import offered
 from graphloop.errors import ConfigError
 from graphloop.stores.memory import MemoryStore

@@ -28,6 +28,7 @@ from graphloop import (
     sub_graph,
 )
 from graphloop.agent.options import RunOptions
+from graphloop.agent.runs import Runs
 from graphloop.driver.ports import Callback
 from graphloop.effects import Effect
 from graphloop.errors import ConfigError, GraphError
@@ -479,7 +480,7 @@ def test_the_rules_of_a_run_reach_the_agents_below_it() -> None:
     )
 
     (child,) = [one for one in asyncio.run(store.runs()) if one != "r"]
-    below = asyncio.run(agent.with_options(store=store).replay(child))
+    below = asyncio.run(agent.with_options(store=store).runs.replay(child))
     assert ["denied"] == [one.status for one in below.record.steps[0].tool_results]
 
 
@@ -674,7 +675,7 @@ def test_a_graph_s_state_is_its_own_whatever_its_store_was_told(tmp_path: Path) 
             Essay("x"), model=asking, prompt="go", tools=[client], store=store, run_id="r"
         )
         later = JsonlStore(tmp_path)
-        replayed = await essay.replay("r", store=later)
+        replayed = await Runs(later, essay).replay("r")
         result = await essay.resume(
             "r",
             model=ScriptedModel(["done"]),
@@ -714,5 +715,5 @@ def test_a_state_that_nobody_could_read_back_is_never_kept(tmp_path: Path) -> No
     ):
         asyncio.run(graph.run(Note(), store=store, run_id="r"))
 
-    assert Note() == asyncio.run(graph.replay("r", store=store)).state
+    assert Note() == asyncio.run(Runs(store, graph).replay("r")).state
     assert Note(wrong(5)) == asyncio.run(graph.run(Note())).state

@@ -73,7 +73,7 @@ def test_a_run_is_seen_as_it_stood_after_any_event() -> None:
         agent = payer(store, PAY)
         parked = await agent.generate("pay", run_id="r")
 
-        first, last = await agent.replay("r", upto=1), await agent.replay("r")
+        first, last = await agent.runs.replay("r", upto=1), await agent.runs.replay("r")
 
         assert isinstance(next(iter(first.pending.values())), CallModel)
         assert isinstance(next(iter(last.pending.values())), AskHuman)
@@ -91,9 +91,9 @@ def test_an_event_is_named_by_a_whole_number(number: float | str) -> None:
     done(agent.generate("go", run_id="r"))
 
     with pytest.raises(ConfigError, match=f"a whole one from 1 to 3; found {number!r}"):
-        done(agent.replay("r", upto=upto))
+        done(agent.runs.replay("r", upto=upto))
     with pytest.raises(ConfigError, match="a whole one"):
-        done(agent.fork("r", at=upto))
+        done(agent.runs.fork("r", at=upto))
 
 
 @pytest.mark.parametrize("upto", [0, 4, -1])
@@ -103,12 +103,12 @@ def test_an_event_that_is_not_there_cannot_be_replayed(upto: int) -> None:
 
     async def seen() -> None:
         await agent.generate("pay", run_id="r")
-        await agent.replay("r", upto=upto)
+        await agent.runs.replay("r", upto=upto)
 
     with pytest.raises(StoreError, match=f"has events 1 to 3: .* up to {upto}"):
         done(seen())
     with pytest.raises(UnknownRun):
-        done(agent.replay("nowhere"))
+        done(agent.runs.replay("nowhere"))
 
 
 def test_a_fork_goes_on_differently() -> None:
@@ -119,7 +119,7 @@ def test_a_fork_goes_on_differently() -> None:
         agent = payer(store, PAY, "denied", "paid")
         await agent.generate("pay", run_id="r")
 
-        copy = await agent.fork("r", at=3)
+        copy = await agent.runs.fork("r", at=3)
         no = await agent.resume("r", approvals={"c0.0": False})
         yes = await agent.resume(copy, approvals={"c0.0": True})
 
@@ -139,7 +139,7 @@ def test_a_fork_has_the_children_that_were_running_then() -> None:
         await agent.generate("go", run_id="r")
 
         for at in (1, 2, 3):
-            await agent.fork("r", at=at, new_id=f"f{at}")
+            await agent.runs.fork("r", at=at, new_id=f"f{at}")
 
         known = await store.runs()
         assert [one for one in known if one.startswith("f")] == ["f1", "f2", "f3", "f3/c0.0"]
@@ -163,7 +163,7 @@ def test_a_run_that_was_aborted_can_be_forked_before_that() -> None:
         aborted = await stream.result()
         assert aborted.end_reason is EndReason.ABORTED
 
-        await again.fork("r", at=parked.run.seq, new_id="f")
+        await again.runs.fork("r", at=parked.run.seq, new_id="f")
         resumed = await again.resume("f", approvals={"c0.0/c0.0": True})
 
         assert resumed.text == "All done."
@@ -176,7 +176,7 @@ def test_a_run_that_was_aborted_can_be_forked_before_that() -> None:
 def test_a_fork_has_an_id_that_a_run_can_have(new_id: str) -> None:
     """A slash sets child runs apart."""
     with pytest.raises(ConfigError, match="`new_id`: expected some text without a slash"):
-        done(payer(MemoryStore(), PAY).fork("r", at=1, new_id=new_id))
+        done(payer(MemoryStore(), PAY).runs.fork("r", at=1, new_id=new_id))
 
 
 def test_a_fork_is_of_what_the_original_was_started_from() -> None:
@@ -188,7 +188,7 @@ def test_a_fork_is_of_what_the_original_was_started_from() -> None:
         await agent.generate("pay", run_id="r")
         await store.set_target("r", "desk.pay:agent")
 
-        await agent.fork("r", at=1, new_id="f")
+        await agent.runs.fork("r", at=1, new_id="f")
 
         assert [one.target for one in await store.overview()] == ["desk.pay:agent"] * 2
 
@@ -216,8 +216,8 @@ def test_a_run_is_answered_and_forked_however_many_others_there_are(tmp_path: Pa
         store = Crowded(disk, Fate())
         agent = team(store, PAY, {"calls": [{"name": "payer", "arguments": {"prompt": "pay"}}]})
         parked = await agent.generate("pay", run_id="r")
-        copy = await agent.fork("r", at=parked.run.seq, new_id="f")
-        said = await agent.approve("r", parked.pending[0].key)
+        copy = await agent.runs.fork("r", at=parked.run.seq, new_id="f")
+        said = await agent.runs.approve("r", parked.pending[0].key)
         await disk.aclose()
         return copy, said
 
@@ -237,8 +237,8 @@ def test_an_answer_waits_in_the_store(which: int, secret: str | None, tmp_path: 
         store = makers(tmp_path)[which]
         await payer(store, PAY, secret=secret).generate("pay", run_id="r")
 
-        first = await payer(store, secret=secret).approve("r", "c0.0")
-        second = await payer(store, secret=secret).approve("r", "c0.0", False)
+        first = await payer(store, secret=secret).runs.approve("r", "c0.0")
+        second = await payer(store, secret=secret).runs.approve("r", "c0.0", False)
         resumed = await payer(store, "done", secret=secret).resume("r")
 
         assert (first, second) == ("accepted", "answered")
@@ -260,8 +260,8 @@ def test_a_repeated_answer_is_told_from_another(which: int, tmp_path: Path) -> N
         await agent.generate("pay", run_id="r")
         answer = Approval(approved=True, signal_id="mail 7")
 
-        assert await agent.approve("r", "c0.0", answer) == "accepted"
-        assert await agent.approve("r", "c0.0", answer) == "duplicate"
+        assert await agent.runs.approve("r", "c0.0", answer) == "accepted"
+        assert await agent.runs.approve("r", "c0.0", answer) == "duplicate"
         if isinstance(store, SqliteStore):
             await store.aclose()
 
@@ -277,7 +277,7 @@ def test_a_call_below_is_answered_at_its_root(which: int, tmp_path: Path) -> Non
         await team(store, PAY, CALL_PAYER).generate("go", run_id="r")
         again = team(store, "It is paid.", "All done.")
 
-        assert await again.approve("r", "c0.0/c0.0", False) == "accepted"
+        assert await again.runs.approve("r", "c0.0/c0.0", False) == "accepted"
 
         assert (await again.resume("r")).text == "All done."
         denied = (await store.load("r/c0.0"))[4]
@@ -297,7 +297,7 @@ def test_an_answer_that_nobody_waits_for_is_refused(which: int, tmp_path: Path) 
         agent = payer(store, reply, "done")
         try:
             await agent.generate("pay", run_id="r")
-            await agent.approve(run_id, key)
+            await agent.runs.approve(run_id, key)
         finally:
             if isinstance(store, SqliteStore):
                 await store.aclose()
@@ -325,8 +325,8 @@ def test_an_approval_that_comes_too_late_is_refused_and_a_denial_is_not() -> Non
         clock.now += 200.0
 
         with pytest.raises(ConfigError, match=r"comes too late, by \d+ seconds: deny it"):
-            await agent.approve("r", "c0.0")
-        assert await agent.approve("r", "c0.0", False) == "accepted"
+            await agent.runs.approve("r", "c0.0")
+        assert await agent.runs.approve("r", "c0.0", False) == "accepted"
 
     done(approved())
 
@@ -351,7 +351,7 @@ def test_a_run_says_why_it_takes_no_answer(status: str, message: str, tmp_path: 
         await agent.generate("pay", run_id="r")
         try:
             if status == "ready":
-                await agent.fork("r", at=2, new_id="f")
+                await agent.runs.fork("r", at=2, new_id="f")
                 await recorded_asks(store, "f")
             await driver.claim("r")
             if status == "failed":
@@ -373,7 +373,7 @@ def test_a_store_without_a_mailbox_says_what_to_use_instead(tmp_path: Path) -> N
     async def approved() -> None:
         agent = payer(JsonlStore(tmp_path), PAY)
         await agent.generate("pay", run_id="r")
-        await agent.approve("r", "c0.0")
+        await agent.runs.approve("r", "c0.0")
 
     with pytest.raises(ConfigError, match=r"keeps no answers for later: pass them to resume\("):
         done(approved())
@@ -405,10 +405,10 @@ def test_an_edit_of_a_call_that_may_have_run_is_not_accepted(tmp_path: Path) -> 
         with pytest.raises(
             ConfigError, match=r"'c0\.0#7' of run 'r': it may have run already.*deny"
         ):
-            await agent.approve("r", "c0.0#7", edit)
+            await agent.runs.approve("r", "c0.0#7", edit)
         with pytest.raises(ConfigError, match="it may have run already"):
-            await topology().approve("r", "c0.0#7", edit, store=store)
-        assert await agent.approve("r", "c0.0#7") == "accepted"
+            await Runs(store, topology()).approve("r", "c0.0#7", edit)
+        assert await agent.runs.approve("r", "c0.0#7") == "accepted"
         if isinstance(store, SqliteStore):
             await store.aclose()
 
@@ -426,9 +426,9 @@ def test_a_graph_accepts_no_edit_that_the_tool_would_refuse() -> None:
         await graph.run(None, model=model, prompt="pay", run_id="r", tools=[pay], store=store)
         wrong = Approval(approved=True, arguments={"amount": "lots"})
         with pytest.raises(ConfigError, match=r"amount: .*An edit replaces all arguments"):
-            await graph.approve("r", "c0.0", wrong, store=store)
+            await Runs(store, graph).approve("r", "c0.0", wrong)
         fitting = Approval(approved=True, arguments={"amount": 2})
-        assert await graph.approve("r", "c0.0", fitting, store=store) == "accepted"
+        assert await Runs(store, graph).approve("r", "c0.0", fitting) == "accepted"
         resumed = await graph.resume("r", model=model, tools=[pay], store=store)
         return resumed.steps[0].tool_results[0].text
 
@@ -449,8 +449,8 @@ def test_an_edit_that_does_not_fit_is_not_accepted_and_can_be_mended(
 
         for given in (approve(edit=edit), pending.approve(edit=edit)):
             with pytest.raises(ConfigError, match=r"approvals\['c0\.0'\]: the edited arguments"):
-                await agent.approve("r", "c0.0", given)
-        assert await agent.approve("r", "c0.0", approve(edit={"amount": 6})) == "accepted"
+                await agent.runs.approve("r", "c0.0", given)
+        assert await agent.runs.approve("r", "c0.0", approve(edit={"amount": 6})) == "accepted"
         assert (await agent.resume("r")).steps[0].tool_results[0].text == "6 paid"
         if isinstance(store, SqliteStore):
             await store.aclose()
@@ -468,8 +468,8 @@ def test_an_edit_for_a_call_below_is_checked_by_the_tool_below(which: int, tmp_p
         again = team(store, "It is paid.", "All done.")
 
         with pytest.raises(ConfigError, match=r"approvals\['c0\.0/c0\.0'\]: the edited"):
-            await again.approve("r", "c0.0/c0.0", approve(edit={"amount": "much"}))
-        assert await again.approve("r", "c0.0/c0.0", approve(edit={"amount": 6})) == "accepted"
+            await again.runs.approve("r", "c0.0/c0.0", approve(edit={"amount": "much"}))
+        assert await again.runs.approve("r", "c0.0/c0.0", approve(edit={"amount": 6})) == "accepted"
         assert (await again.resume("r")).text == "All done."
         if isinstance(store, SqliteStore):
             await store.aclose()
@@ -494,12 +494,12 @@ def test_a_token_of_another_question_is_not_accepted_and_the_right_one_is(
 
         for token in (other.token, foreign.token, "nonsense"):
             with pytest.raises(ConfigError, match=r"'c0\.0' has a token that is "):
-                await agent.approve("r", "c0.0", Approval(approved=True, token=token))
+                await agent.runs.approve("r", "c0.0", Approval(approved=True, token=token))
         for token in (other.token, "nonsense"):  # Who does not know the secret can tell as much.
             given = Approval(approved=True, token=token)
             with pytest.raises(ConfigError, match=r"'c0\.0' has a token that is "):
                 await Runs(store).approve("r", "c0.0", given)
-        assert await agent.approve("r", "c0.0", pending.approve()) == "accepted"
+        assert await agent.runs.approve("r", "c0.0", pending.approve()) == "accepted"
         assert (await agent.resume("r")).steps[0].tool_results[0].text == "5 paid"
         if isinstance(store, SqliteStore):
             await store.aclose()
@@ -520,7 +520,7 @@ def test_an_answer_to_a_run_that_is_over_says_so(which: int, tmp_path: Path) -> 
         journal = await store.load("r")
 
         with pytest.raises(ConfigError, match=r"'r' takes no answers: it is over \(done\)"):
-            await agent.approve("r", "c0.0", yes["c0.0"])
+            await agent.runs.approve("r", "c0.0", yes["c0.0"])
         for run in ("r", last):
             with pytest.raises(ConfigError, match=r"takes no answers: it is over \(completed\)"):
                 await agent.resume(run, approvals=yes)
@@ -544,18 +544,20 @@ def test_a_graph_has_the_same_doors(tmp_path: Path) -> None:
         await graph.run(None, model=model, prompt="pay", run_id="r", tools=[pay], store=path)
         store = SqliteStore(path)
 
-        assert (await graph.replay("r", store=path, upto=2)).seq == 2
-        assert await graph.replay(await store.load("r")) == await graph.replay("r", store=store)
-        assert await graph.fork("r", store=path, at=3, new_id="f") == "f"
-        assert await graph.approve("r", "c0.0", store=store) == "accepted"
-        assert await graph.approve("r", "c0.0", False, store=path) == "answered"
+        assert (await Runs(path, graph).replay("r", upto=2)).seq == 2
+        assert await Runs(None, graph).replay(await store.load("r")) == await Runs(
+            store, graph
+        ).replay("r")
+        assert await Runs(path, graph).fork("r", at=3, new_id="f") == "f"
+        assert await Runs(store, graph).approve("r", "c0.0") == "accepted"
+        assert await Runs(path, graph).approve("r", "c0.0", False) == "answered"
         resumed = await graph.resume("r", model=model, tools=[pay], store=store)
 
         assert resumed.steps[0].tool_results[0].text == "5 paid"
         with pytest.raises(ConfigError, match="pass the one it is in"):
-            await graph.replay("r")
+            await Runs(None, graph).replay("r")
         with pytest.raises(ConfigError, match="JsonlStore does not know what runs wait for"):
-            await graph.approve("r", "c0.0", store=JsonlStore(tmp_path / "lines"))
+            await Runs(JsonlStore(tmp_path / "lines"), graph).approve("r", "c0.0")
         await store.aclose()
 
     done(gone_on())

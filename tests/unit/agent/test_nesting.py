@@ -41,8 +41,8 @@ def ran(graph: Graph[None], **options: int) -> str:
 
 def test_a_graph_knows_how_deep_its_nodes_begin_runs() -> None:
     """By its agents, of which each knows the same of itself."""
-    runner = nest(once(), 1).as_tool(None, description="x", name="low").opener
-    alone = once().as_tool(None, model=ScriptedModel([]), description="x", name="one").opener
+    runner = nest(once(), 1).as_tool(None, description="x", name="low").opener.terms
+    alone = once().as_tool(None, model=ScriptedModel([]), description="x", name="one").opener.terms
 
     assert ((), "") == (alone.nesting.path, alone.nesting.problem)
     assert ("k0",) == runner.nesting.path

@@ -105,18 +105,3 @@ def test_an_answer_that_was_given_up_on_is_an_error_of_its_own_with_what_was_sai
         assert isinstance(error, OutputInvalid)
         assert str(error).endswith("sent back 0 time(s). As the model reads it: not a number")
         assert text == error.text
-
-
-def test_a_run_rests_where_nobody_is_missing_who_drives_it() -> None:
-    """It has ended, or waits for somebody outside; before it is driven, it does not."""
-    ready = opened()
-
-    assert not ready.rests
-
-
-def test_a_run_that_has_ended_rests_however_its_driver_was_closed() -> None:
-    """What came of it is known."""
-    ready = opened()
-    ready.driver.know(run("text", DONE), {})
-
-    assert ready.rests

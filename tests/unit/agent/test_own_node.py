@@ -20,6 +20,7 @@ from graphloop import (
     ask_model,
     node,
 )
+from graphloop.agent.runs import Runs
 from graphloop.conversation.transcript import transcript
 from graphloop.errors import ConfigError, GraphError, RunFailed
 from graphloop.nodes import Append, Execute, Gate, ModelCall, PrepareStep, StopCheck
@@ -35,6 +36,7 @@ from graphloop.outcomes import (
     Resend,
     Settled,
 )
+from graphloop.proofs.bound import bound
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
 from graphloop.values import ModelRequest, ToolCall, UserMessage
@@ -88,7 +90,7 @@ def test_a_replay_never_calls_a_function_again(tmp_path: Path) -> None:
         CALLED.clear()
         result = asyncio.run(graph.run(Ticket("x"), store=store))
 
-        run = asyncio.run(graph.replay(result.run_id, store=store))
+        run = asyncio.run(Runs(store, graph).replay(result.run_id))
 
         assert ["noted.1"] == CALLED
         assert (result.run.state, result.run.seq, True) == (run.state, run.seq, run.ended)
@@ -100,7 +102,7 @@ def test_a_state_comes_back_from_a_store_as_what_it_was(tmp_path: Path) -> None:
     result = asyncio.run(desk.run(Ticket("an invoice"), store=store))
 
     states = [
-        asyncio.run(desk.replay(result.run_id, store=store, upto=at)).state
+        asyncio.run(Runs(store, desk).replay(result.run_id, upto=at)).state
         for at in range(1, result.run.seq + 1)
     ]
 
@@ -113,7 +115,7 @@ def test_a_run_goes_on_where_its_process_died(tmp_path: Path) -> None:
     store = str(tmp_path / "runs.db")
     result = asyncio.run(desk.run(Ticket("an invoice"), store=store))
 
-    copy = asyncio.run(desk.fork(result.run_id, store=store, at=3))
+    copy = asyncio.run(Runs(store, desk).fork(result.run_id, at=3))
     again = asyncio.run(desk.resume(copy, store=store))
 
     assert (result.state, EndReason.COMPLETED) == (again.state, again.end_reason)
@@ -187,7 +189,7 @@ def test_a_generator_is_held_to_what_it_promises() -> None:
     with pytest.raises(RunFailed, match=r"asks 1 models at most.* it was not sent"):
         asyncio.run(graph.run(Ticket("x"), model=ScriptedModel([answer, answer])))
 
-    assert (["user: one"], 1) == (asked, graph.bound().model_calls)
+    assert (["user: one"], 1) == (asked, bound(graph).model_calls)
 
 
 @node
@@ -201,7 +203,7 @@ def test_a_generator_that_promises_nothing_has_no_bound() -> None:
     """Unknown is never proven; and it asks a model, so there must be one."""
     graph = Graph("free", free, {free: {...: END}})
 
-    assert None is graph.bound().model_calls
+    assert None is bound(graph).model_calls
     with pytest.raises(ConfigError, match="asks a model: say which"):
         asyncio.run(graph.run(Ticket("x")))
 

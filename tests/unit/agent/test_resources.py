@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from graphloop import Agent, EndReason, Tool
-from graphloop.agent.resources import SharedResources, close_all
+from graphloop.agent.resources import SharedResources
+from graphloop.agent.world import AgentResources
 from graphloop.errors import ConfigError
+from graphloop.providers.base import ModelSession
 from graphloop.providers.script import Entry
 from graphloop.stores.memory import MemoryStore
 from graphloop.stores.sqlite import SqliteStore
@@ -22,14 +24,26 @@ from tests.strategies import call, reply
 DEADLINE_S = 10.0
 
 
+class Connected:
+    """A model that notes when its connections close."""
+
+    def __init__(self, closed: list[str], label: str) -> None:
+        self.closed, self.label = closed, label
+
+    def session(self) -> ModelSession:
+        """Answer nothing."""
+        raise NotImplementedError
+
+    async def aclose(self) -> None:
+        """Note it."""
+        self.closed.append(self.label)
+
+
 def resources(where: MemoryStore | Path | None) -> tuple[SharedResources, list[str]]:
-    """Return the resources of an agent, and what they disconnect."""
+    """Return the resources of an agent, and the models that they disconnect."""
     closed: list[str] = []
-
-    async def disconnect(given: bool) -> None:
-        closed.append("models" if given else "named")
-
-    return SharedResources(where, disconnect), closed
+    models = {label: Connected(closed, label) for label in ("given", "named")}
+    return SharedResources(where, models, {"named"}), closed
 
 
 def opened(one: SharedResources) -> SqliteStore:
@@ -58,12 +72,13 @@ def test_what_is_closed_is_opened_anew(tmp_path: Path) -> None:
         assert store is opened(one)
         await one.aclose()
         assert store.closed
-        assert ["models"] == closed
+        assert ["given", "named"] == sorted(closed)
         assert store is not opened(one)
         assert not opened(one).closed
         assert one.reopened(store) is opened(one)
         await one.aclose(given=False)
-        assert ["models", "named"] == closed
+        assert "named" == closed.pop()
+        assert 2 == len(closed)
 
     within(scenario())
 
@@ -72,7 +87,10 @@ def test_a_store_that_was_given_open_is_not_closed_here() -> None:
     """It is its maker's; without one, there are no runs to be known by their id."""
     store = MemoryStore()
 
-    assert store is resources(store)[0].stored()
+    async def scenario() -> None:
+        assert store is resources(store)[0].stored()
+
+    within(scenario())
     with pytest.raises(ConfigError, match="this agent has no `store`"):
         resources(None)[0].stored()
 
@@ -213,20 +231,57 @@ def test_a_run_that_closes_what_it_opened_leaves_shared_agents_alone(
     within(scenario())
 
 
-def test_all_is_closed_whatever_fails_to(tmp_path: Path) -> None:
-    """What comes after one whose connection cannot be closed would be open for good."""
+def test_closing_a_world_closes_every_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever turn it was added for."""
+    closed: list[str] = []
 
-    async def refuse(given: bool) -> None:
-        raise OSError("cannot close")
+    async def note(model: ScriptedModel) -> None:
+        closed.append(model.label)
+
+    monkeypatch.setattr(ScriptedModel, "aclose", note)
+    world = AgentResources(ScriptedModel([]), {}, ())
+    world.add_model(ScriptedModel([], label="other"))
+
+    asyncio.run(SharedResources(None, world.models, world.named).aclose(given=False))
+    assert [] == closed
+    asyncio.run(SharedResources(None, world.models, world.named).aclose(given=True))
+    assert ["other", "script"] == closed
+
+
+def test_a_model_that_cannot_be_closed_keeps_none_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it failed with is raised once the others are closed."""
+    closed: list[str] = []
+
+    async def close(model: ScriptedModel) -> None:
+        closed.append(model.label)
+        raise OSError(f"cannot close {model.label}")
+
+    monkeypatch.setattr(ScriptedModel, "aclose", close)
+    world = AgentResources(ScriptedModel([]), {}, ())
+    world.add_model(ScriptedModel(["other"], label="other"))
+
+    with pytest.raises(OSError, match="cannot close script"):
+        asyncio.run(SharedResources(None, world.models, world.named).aclose(given=True))
+    assert ["other", "script"] == closed
+
+
+def test_all_is_closed_whatever_fails_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The failure of one agent's model leaves no connection of another agent open."""
+    closed: list[str] = []
+
+    async def close(model: ScriptedModel) -> None:
+        closed.append(model.label)
+        raise OSError(f"cannot close {model.label}")
 
     async def scenario() -> None:
-        bad, worse = (SharedResources(tmp_path / f"{one}.db", refuse) for one in ("a", "b"))
-        good, closed = resources(tmp_path / "good.db")
-        stores = [opened(one) for one in (bad, good, worse)]
+        helper = Agent(ScriptedModel(["done"], label="helper"), store=str(tmp_path / "b.db"))
+        tools = [helper.as_tool(description="helps")]
+        agent = Agent(ScriptedModel(["done"]), tools=tools, store=str(tmp_path / "a.db"))
+        await agent.generate("go")
+        monkeypatch.setattr(ScriptedModel, "aclose", close)
         with pytest.raises(OSError, match="cannot close"):
-            await close_all([bad, good, worse])
-        assert all(one.closed for one in stores)
-        assert ["models"] == closed
+            await agent.aclose()
+        assert ["helper", "script"] == sorted(closed)
 
     within(scenario())
 

@@ -42,7 +42,7 @@ def parked(
         agent = tree(ledger, plans, disk)
         result = await agent.generate("go", run_id="r")
         assert EndReason.PARKED is result.end_reason
-        await work(result, agent._runner.ports(disk), ledger)  # pyright: ignore[reportPrivateUsage]
+        await work(result, agent._terms.ports(disk), ledger)  # pyright: ignore[reportPrivateUsage]
 
     asyncio.run(scenario())
 

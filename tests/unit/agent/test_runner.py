@@ -12,7 +12,6 @@ import pytest
 from graphloop import Agent, Approval, EndReason, Pending, RunResult, StepChanges, Tool
 from graphloop.agent.inputs import MessageInput
 from graphloop.agent.options import AgentOptions
-from graphloop.agent.runner import Question, Runner
 from graphloop.errors import ConfigError, RunFailed, StoreError, ToolError
 from graphloop.providers.script import Entry
 from graphloop.run import Spent
@@ -23,7 +22,7 @@ from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
 from graphloop.values import Reply, Usage, UserMessage
 from tests.agents import ticking
-from tests.strategies import call, loop, reply
+from tests.strategies import call, reply
 
 
 def agent(kept_in: Store | str | None = None, **options: Unpack[AgentOptions]) -> Agent:
@@ -393,9 +392,9 @@ def test_without_a_store_a_run_is_reached_by_its_result_only() -> None:
     with pytest.raises(ConfigError, match=r"this agent has no `store`.*resume with the RunResult"):
         till.resumed("r", {"c0.0": True})
     for ask in (
-        till.agent.approve("r", "c0.0"),
-        till.agent.replay("r"),
-        till.agent.fork("r", at=1),
+        till.agent.runs.approve("r", "c0.0"),
+        till.agent.runs.replay("r"),
+        till.agent.runs.fork("r", at=1),
     ):
         with pytest.raises(ConfigError, match="this agent has no `store`"):
             asyncio.run(_awaited(ask))
@@ -487,10 +486,10 @@ def test_an_approver_is_told_what_it_decides_about() -> None:
 def test_what_becomes_of_the_caller_s_messages_later_changes_nothing() -> None:
     """A stream is lazy; the conversation is the one it was asked with."""
     model = ScriptedModel(["done"])
-    runner = Runner(loop(), model, (), {})
+    agent = Agent(model)
     messages: list[MessageInput] = [{"role": "user", "content": "first"}]
 
-    stream = runner.start(Question(messages=messages), None)
+    stream = agent.stream(messages=messages)
     messages[0] = {"role": "user", "content": "second"}
     asyncio.run(stream.result())
 
@@ -500,12 +499,10 @@ def test_what_becomes_of_the_caller_s_messages_later_changes_nothing() -> None:
 def test_a_question_comes_with_each_run_and_ids_are_made_up() -> None:
     """Two runs of one runner must not write into one journal."""
     model = ScriptedModel(["done"], restart=True)
-    runner = Runner(loop(), model, (), {"store": MemoryStore()})
+    agent = Agent(model, store=MemoryStore())
 
-    first = asyncio.run(runner.start(Question("a"), None).result())
-    second = asyncio.run(runner.start(Question("b"), None).result())
+    first, second = agent.generate_sync("a"), agent.generate_sync("b")
 
-    assert {"script": model} == runner.world.models
     assert first.run_id != second.run_id
 
 
@@ -523,9 +520,7 @@ def test_one_model_may_be_named_by_its_string_again(tmp_path: Path) -> None:
 def test_a_wrong_question_is_the_stream_s_error_and_leaves_no_journal() -> None:
     """It is found when the stream is made, and told to whoever looks at it."""
     model, store = ScriptedModel(["done"]), MemoryStore()
-    runner = Runner(loop(), model, (), {"store": store})
-
-    stream = runner.start(Question(messages=[]), None)
+    stream = Agent(model, store=store).stream(messages=[])
 
     with pytest.raises(ConfigError, match="`messages` is empty"):
         asyncio.run(stream.result())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 
 import pytest
@@ -190,37 +189,3 @@ def test_the_caller_s_prices_go_before_the_known_ones() -> None:
     assert price_of({}, script)(answer) is None
     assert 3.0 == price_of({"prices": {"mine": ModelPrice(3, 1)}}, script)(answer)
     assert 0.25 == price_of({"price": lambda _: 0.25}, script)(answer)
-
-
-def test_closing_a_world_closes_every_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever turn it was added for."""
-    closed: list[str] = []
-
-    async def note(model: ScriptedModel) -> None:
-        closed.append(model.label)
-
-    monkeypatch.setattr(ScriptedModel, "aclose", note)
-    one = AgentResources(ScriptedModel([]), {}, ())
-    one.add_model(ScriptedModel([], label="other"))
-
-    asyncio.run(one.disconnect(given=False))
-    assert [] == closed
-    asyncio.run(one.disconnect(given=True))
-    assert ["other", "script"] == closed
-
-
-def test_a_model_that_cannot_be_closed_keeps_none_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it failed with is raised once the others are closed."""
-    closed: list[str] = []
-
-    async def close(model: ScriptedModel) -> None:
-        closed.append(model.label)
-        raise OSError(f"cannot close {model.label}")
-
-    monkeypatch.setattr(ScriptedModel, "aclose", close)
-    one = world()
-    one.add_model(ScriptedModel(["other"], label="other"))
-
-    with pytest.raises(OSError, match="cannot close script"):
-        asyncio.run(one.disconnect(given=True))
-    assert ["other", "script"] == closed

@@ -22,6 +22,7 @@ from graphloop.errors import ConfigError, RunFailed
 from graphloop.loop import Standard, standard_edges
 from graphloop.outcomes import Aborted, Answered, Failed
 from graphloop.policy.policy import Policy
+from graphloop.proofs.bound import bound
 from graphloop.spending import Budget
 from graphloop.testing import ScriptedModel
 from graphloop.values import Reply
@@ -125,7 +126,7 @@ def test_a_graph_is_checked_and_bounded_with_its_children() -> None:
     graph = Graph("a", kid, {kid: {Answered: route, ...: END}, route: {...: END}})
 
     assert not [one for one in graph.check().findings if one.severity == "error"]
-    assert 20 * 2 >= (graph.bound().model_calls or 0) >= 20
+    assert 20 * 2 >= (bound(graph).model_calls or 0) >= 20
 
 
 @pytest.mark.parametrize(
