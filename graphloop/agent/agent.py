@@ -16,9 +16,9 @@ from .child_runs import as_agent_tool
 from .inputs import AnswersInput, ConversationInput, Model, QuestionInput
 from .options import AgentOptions
 from .result import RunResult
-from .resuming import resume
+from .resuming import resume_run
 from .runs import Runs
-from .starting import start
+from .starting import start_run
 from .stream import RunStream
 from .sub_agents import AgentTool
 from .tool_runner import ToolRunner
@@ -123,7 +123,7 @@ class Agent:
             prompt: the question; or `messages`, the conversation so far.
             question: see `QuestionInput`.
         """
-        return start(self._terms, None, prompt, question)
+        return start_run(self._terms, None, prompt, question)
 
     async def generate(
         self,
@@ -140,8 +140,8 @@ class Agent:
             OutputInvalid: the answer has not the form of the `output_type`.
             Exception: what a function among the options raised.
         """
-        stream = start(self._terms, None, prompt, question, keep=signal is not None)
-        return await stream.result(signal)
+        stream = start_run(self._terms, None, prompt, question, keep=signal is not None)
+        return await (stream.result() if signal is None else _until(stream, signal))
 
     def generate_sync(
         self, prompt: str | None = None, **question: Unpack[QuestionInput]
@@ -170,7 +170,7 @@ class Agent:
         keep = on_part is not None
         # `start` refuses answers in it: an iterated run takes none.
         question = cast("QuestionInput", conversation)
-        stream = start(self._terms, None, prompt, question, attended=True, keep=keep)
+        stream = start_run(self._terms, None, prompt, question, attended=True, keep=keep)
         return ToolRunner(self._terms, stream, on_part)
 
     def resume_stream(
@@ -182,7 +182,7 @@ class Agent:
             run: the run's id in this agent's store, or the result of the leg that parked.
             answers: see `AnswersInput`.
         """
-        return resume(self._terms, run, answers)
+        return resume_run(self._terms, run, answers)
 
     async def resume(
         self, run: str | RunResult[None], **answers: Unpack[AnswersInput]
@@ -193,7 +193,7 @@ class Agent:
             StoreError: there is no such run, or its journal cannot be read.
             ConfigError: an answer names a call that the run does not wait for.
         """
-        return await resume(self._terms, run, answers).result()
+        return await resume_run(self._terms, run, answers).result()
 
     def resume_sync(
         self, run: str | RunResult[None], **answers: Unpack[AnswersInput]
@@ -219,7 +219,7 @@ class Agent:
         The arguments are those of `resume_stream`, and `on_part` of `iter`.
         """
         keep = on_part is not None
-        stream = resume(self._terms, run, answers, attended=True, keep=keep)
+        stream = resume_run(self._terms, run, answers, attended=True, keep=keep)
         return ToolRunner(self._terms, stream, on_part, is_new=False)
 
     @property
@@ -243,3 +243,18 @@ class Agent:
                 objects, and the agents that this one may call.
         """
         await self._terms.aclose(shared=shared)
+
+
+async def _until(stream: RunStream[None], signal: asyncio.Event) -> RunResult[None]:
+    """Return the run's result, which is of an abort once the signal is set."""
+    watching = asyncio.create_task(_abort(stream, signal))
+    await asyncio.sleep(0)  # A signal that is set already is heeded before the run begins.
+    try:
+        return await stream.result()
+    finally:
+        watching.cancel()
+
+
+async def _abort(stream: RunStream[None], signal: asyncio.Event) -> None:
+    await signal.wait()
+    stream.abort("the signal was set")

@@ -24,7 +24,7 @@ from .sub_agents import AgentTool, Brief
 from .terms import RunTerms
 from .world import price_below
 
-__all__ = ["ChildRuns", "as_agent_tool"]
+__all__ = ["ChildOpener", "as_agent_tool"]
 
 S = TypeVar("S")
 
@@ -34,7 +34,7 @@ NOTHING_ELSE: Final = ConfigDict(extra="forbid")
 
 @final
 @dataclass(frozen=True)
-class ChildRuns(Generic[S]):
+class ChildOpener(Generic[S]):
     """Opens runs of one graph as children of other runs.
 
     Args:
@@ -110,7 +110,7 @@ def as_agent_tool(
         needs_approval=needs_approval,
         ends_run=takes_over,
     )
-    return AgentTool(tool, ChildRuns(terms, state), takes_over)
+    return AgentTool(tool, ChildOpener(terms, state), takes_over)
 
 
 @cache

@@ -27,6 +27,7 @@ from .sub_agents import AgentTool
 
 __all__ = [
     "ObjectResult",
+    "TextOptions",
     "agent_tool",
     "generate_object",
     "generate_object_sync",

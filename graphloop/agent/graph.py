@@ -24,7 +24,7 @@ from ..views.dot import dot_of
 from ..views.mermaid import mermaid_of
 from ..views.picture import picture
 from .child_runs import as_agent_tool
-from .graph_checks import excused, prepared
+from .graph_checks import prepared, reasons_for_cycles
 from .graph_terms import (
     BoundOptions,
     GraphAnswers,
@@ -121,7 +121,7 @@ class Graph(kernel.Graph[S]):
 
     def unbounded(self, reason: str) -> Self:
         """Return this graph with its cycles without a bound (GL4) set aside, so that it runs."""
-        ignore = excused(self, reason, self._ignore, self.endless)
+        ignore = reasons_for_cycles(self, reason, self._ignore, self.endless)
         changed = copy(self)
         changed._ignore = ignore
         del changed.__dict__["endless"]

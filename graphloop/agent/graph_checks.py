@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..proofs.endless import Endless
     from ..proofs.suppression import Ignore
 
-__all__ = ["endless_refusal", "excused", "prepared"]
+__all__ = ["endless_refusal", "prepared", "reasons_for_cycles"]
 
 S = TypeVar("S")
 
@@ -39,7 +39,9 @@ def prepared(
     return cast("type[S] | None", state_type_of(graph, state_type)), set_aside
 
 
-def excused(graph: Graph[S], reason: str, ignore: Ignore, endless: tuple[Endless, ...]) -> Ignore:
+def reasons_for_cycles(
+    graph: Graph[S], reason: str, ignore: Ignore, endless: tuple[Endless, ...]
+) -> Ignore:
     """Return what is set aside of a graph, with its cycles without a bound (GL4) for a reason."""
     if not endless:
         raise ConfigError(f"graph {graph.name!r} is bounded: it needs no reason to run")

@@ -15,8 +15,8 @@ from .inputs import AnswersInput, ConversationInput, Model, QuestionInput
 from .lookups import looked_up
 from .options import PASSED_ON, RunOptions, reject_unknown_options
 from .result import RunResult
-from .resuming import resume
-from .starting import start
+from .resuming import resume_run
+from .starting import start_run
 from .stream import RunStream
 from .terms import RunTerms
 
@@ -98,7 +98,7 @@ def new_run(
     asked = question.get("prompt")
     if asked is None and question.get("messages") is None:
         asked = prompt or None
-    return _closing(start(terms, state, asked, given), terms)
+    return _closing(start_run(terms, state, asked, given), terms)
 
 
 def resumed_run(
@@ -110,7 +110,7 @@ def resumed_run(
         "approvals": given.get("approvals"),
         "tool_results": given.get("tool_results"),
     }
-    return _closing(resume(terms, run, answers), terms)
+    return _closing(resume_run(terms, run, answers), terms)
 
 
 def _closing(stream: RunStream[S], terms: RunTerms[S]) -> RunStream[S]:

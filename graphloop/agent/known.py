@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 from ..graph import Graph
 from ..rules import rules_of
 from ..spending import Budget
-from .child_runs import ChildRuns
+from .child_runs import ChildOpener
 from .options import AgentOptions, RunOptions, StopInput
 from .standard import stop_input
 from .sub_agents import AgentTool, Opener, Plan
@@ -47,7 +47,7 @@ def attach_metadata(graph: Graph[Any], world: AgentResources, options: AgentOpti
 
 def graph_of(opener: Opener) -> Graph[Any] | None:
     """Return the graph of an opener's runs; None for an opener of another library."""
-    if not isinstance(opener, ChildRuns):
+    if not isinstance(opener, ChildOpener):
         return None
     # isinstance cannot tell the type of the state.
     terms: RunTerms[Any] = opener.terms  # pyright: ignore[reportUnknownVariableType]

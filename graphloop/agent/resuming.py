@@ -17,12 +17,12 @@ from .result import RunResult, spent_by
 from .stream import RunStream
 from .terms import RunTerms
 
-__all__ = ["resume"]
+__all__ = ["resume_run"]
 
 S = TypeVar("S")
 
 
-def resume(
+def resume_run(
     terms: RunTerms[S],
     run: str | RunResult[S],
     answers: AnswersInput,

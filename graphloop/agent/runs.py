@@ -31,7 +31,7 @@ from .answers import Answers, approval_from, check_given_answer
 from .inputs import AnswersInput
 from .journals import fork_run, record_of, refuse_edits, root_of, state_after, waiting
 from .result import RunResult
-from .resuming import resume
+from .resuming import resume_run
 from .stream import RunStream
 from .terms import RunTerms
 
@@ -200,7 +200,7 @@ class Runs(Generic[S]):
                 f"run {run_id!r}: expected an agent to resume it with, found none. Fix: use the "
                 "`runs` of the agent"
             )
-        return resume(self._terms, run_id, answers)
+        return resume_run(self._terms, run_id, answers)
 
     async def _asks(self, store: Store, run_id: str) -> tuple[Ask, ...]:
         asks = await recorded_asks(store, run_id)

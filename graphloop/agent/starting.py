@@ -26,12 +26,12 @@ from .options import reject_unknown_options
 from .stream import RunStream
 from .terms import RunTerms
 
-__all__ = ["conversation", "start"]
+__all__ = ["conversation", "start_run"]
 
 S = TypeVar("S")
 
 
-def start(
+def start_run(
     terms: RunTerms[S],
     state: S,
     prompt: str | None,

@@ -131,26 +131,16 @@ class RunStream(Generic[S]):
         """Whether there is a result, or an error."""
         return self._over
 
-    async def result(self, signal: asyncio.Event | None = None) -> RunResult[S]:
+    async def result(self) -> RunResult[S]:
         """Drive the run to its end and return what it came to.
-
-        Args:
-            signal: aborts the run once it is set.
 
         Raises:
             ConfigError: the call was wrong; nothing has been sent.
             ProviderError: a model could not be asked, or did not answer completely.
             Exception: what a `prepare_step` function or a stop predicate raised.
         """
-        watching = None if signal is None else asyncio.create_task(self._abort_on(signal))
-        try:
-            if watching is not None:
-                await asyncio.sleep(0)  # A signal that is set already is heeded before the start.
-            while not self._over:
-                await self._pull(len(self._parts))
-        finally:
-            if watching is not None:
-                watching.cancel()
+        while not self._over:
+            await self._pull(len(self._parts))
         if self._error is not None:
             raise self._error
         assert self._result is not None, "a stream that is over has a result or an error"
@@ -160,10 +150,6 @@ class RunStream(Generic[S]):
         """Drive the run to its end; never raises an `Exception`."""
         while not self._over:
             await self._pull(len(self._parts))
-
-    async def _abort_on(self, signal: asyncio.Event) -> None:
-        await signal.wait()
-        self.abort("the signal was set")
 
     def abort(self, reason: str = "", *, after_step: bool = False) -> None:
         """Stop the run: it ends as `aborted`, with a history in which every call is answered.

@@ -7,9 +7,11 @@ Start with `document.py`.
 
 from .diagnostics import TopologyError
 from .document import AgentEntry, Document, document_of
+from .loaded import Topology, dump, fingerprint, load
 from .reader import read_path, read_text
 from .registration import RegisteredNames, Registry, registry
 from .schema import topology_schema
+from .with_agents import with_agents
 from .writer import data_of, fingerprint_of, yaml_of
 
 __all__ = [
@@ -17,13 +19,18 @@ __all__ = [
     "Document",
     "RegisteredNames",
     "Registry",
+    "Topology",
     "TopologyError",
     "data_of",
     "document_of",
+    "dump",
+    "fingerprint",
     "fingerprint_of",
+    "load",
     "read_path",
     "read_text",
     "registry",
     "topology_schema",
+    "with_agents",
     "yaml_of",
 ]

@@ -5,23 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from graphloop import (
-    Agent,
-    AgentTool,
-    Graph,
-    NodeContext,
-    agent_tool,
-    allow,
-    deny,
-    fallback,
-    loop_until,
-    map_over,
-    node,
-    outcomes,
-    parallel,
-    retry,
-    router,
-)
+from graphloop import Agent, AgentTool, Graph, NodeContext, agent_tool, allow, deny, node, outcomes
 from graphloop.errors import RateLimited
 from graphloop.graph import END
 from graphloop.nodes import (
@@ -35,6 +19,7 @@ from graphloop.nodes import (
     PrepareStep,
     StopCheck,
 )
+from graphloop.own_nodes import fallback, loop_until, map_over, parallel, retry, router
 from graphloop.tools.tool import AnyTool
 from tests.golden.recorder import World, call, says, standing
 from tests.golden.register import scenario

@@ -11,20 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphloop import (
-    END,
-    Approval,
-    Asking,
-    EndReason,
-    Graph,
-    Pending,
-    approve,
-    ask_model,
-    ask_person,
-    node,
-    tell,
-    tool,
-)
+from graphloop import END, Approval, EndReason, Graph, Pending, approve, node, tool
 from graphloop.agent.runs import Runs
 from graphloop.effects import AskHuman, CallModel, Invoke
 from graphloop.errors import ConfigError, NotDeterministic
@@ -36,6 +23,7 @@ from graphloop.events import (
     ModelReplied,
     RequestYielded,
 )
+from graphloop.own_nodes import Asking, ask_model, ask_person, tell
 from graphloop.providers.base import StreamItem
 from graphloop.replay import replay, replay_steps
 from graphloop.stores.memory import MemoryStore

@@ -11,15 +11,17 @@ from typing import Any
 
 import pytest
 
-from graphloop import END, Agent, Approval, Edges, Graph, NodeContext, load, map_over, node
+from graphloop import END, Agent, Approval, Edges, Graph, NodeContext, node
 from graphloop.agent.runs import Runs
 from graphloop.nodes import Append, Approve, Child, MapOver
 from graphloop.outcomes import Accepted, Answered, Final, Outcome
+from graphloop.own_nodes import map_over
 from graphloop.policy.approvals import approve
 from graphloop.providers.script import Entry
 from graphloop.run import EndReason
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
+from graphloop.topology import load
 from graphloop.topology.registration import Registry
 from graphloop.values import UserMessage
 

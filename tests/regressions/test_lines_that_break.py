@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from graphloop import END, Agent, EndReason, Graph, RunResult, budget, retry
+from graphloop import END, Agent, EndReason, Graph, RunResult, budget
 from graphloop.errors import ConnectionFailed, RequestRejected
 from graphloop.nodes import Append, ModelCall, PrepareStep
 from graphloop.outcomes import Answered, Ready
+from graphloop.own_nodes import retry
 from graphloop.parts.parts import Part, StepRetry, SubAgent, TextDelta
 from graphloop.providers.base import StreamItem, UsageSoFar
 from graphloop.providers.http import HttpProvider, Retries

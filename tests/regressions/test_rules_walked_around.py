@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import pytest
 
-from graphloop import Agent, AgentTool, RunResult, Tool, provider_tool, tool
+from graphloop import Agent, AgentTool, RunResult, Tool, tool
 from graphloop.errors import ConfigError
 from graphloop.providers.script import Entry
 from graphloop.rules import (
@@ -21,6 +21,7 @@ from graphloop.rules import (
 )
 from graphloop.run import EndReason
 from graphloop.testing import ScriptedModel
+from graphloop.tools import provider_tool
 from graphloop.tools.tool import AnyTool
 from graphloop.values import ToolResult, UserMessage
 

@@ -6,36 +6,30 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, assert_type
 
-from graphloop import (
-    END,
-    Agent,
+from graphloop import END, Agent, Edges, Graph, NodeContext, RunResult, node
+from graphloop.effects import Answer, AskModel, AskPerson
+from graphloop.nodes import Append, Child, PrepareStep
+from graphloop.outcomes import Answered, Outcome, Ready
+from graphloop.own_nodes import (
     AskFailed,
     Asking,
     ChildResult,
-    Edges,
-    Graph,
-    NodeContext,
     PersonSaid,
-    RunResult,
     ask_agent,
     ask_model,
     ask_person,
     fallback,
-    node,
     retry,
     router,
     sub_graph,
     tell,
-    with_agents,
 )
-from graphloop.effects import Answer, AskModel, AskPerson
-from graphloop.nodes import Append, Child, PrepareStep
-from graphloop.outcomes import Answered, Outcome, Ready
 from graphloop.own_nodes.node_decorator import OwnNode
 from graphloop.own_nodes.sub_graph import SubGraph
 from graphloop.policy.policy import allow
 from graphloop.proofs.bound import bound
 from graphloop.spending import budget
+from graphloop.topology import with_agents
 from graphloop.values import Message, Reply
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from graphloop import Agent, load
+from graphloop import Agent
 from graphloop.graph import END, Graph
 from graphloop.outcomes import Go
 from graphloop.proofs.check import check
@@ -14,6 +14,7 @@ from graphloop.proofs.ground import Ground
 from graphloop.proofs.sarif import to_sarif
 from graphloop.table_source import TableSource, called_from
 from graphloop.testing import ScriptedModel
+from graphloop.topology import load
 from tests.graphs import Place, build
 
 YAML = """\

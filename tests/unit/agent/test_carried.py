@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphloop import END, Agent, Graph, node, sub_graph
+from graphloop import END, Agent, Graph, node
 from graphloop.agent.bindings import (
     agents_named,
     asks_model,
@@ -32,6 +32,7 @@ from graphloop.nodes import (
     Verify,
 )
 from graphloop.outcomes import Outcome
+from graphloop.own_nodes import sub_graph
 from graphloop.testing import ScriptedModel
 from tests.own_nodes import Billing, Ticket, route
 from tests.strategies import wrong

@@ -25,7 +25,6 @@ from graphloop import (
     check,
     deny,
     node,
-    sub_graph,
 )
 from graphloop.agent.options import RunOptions
 from graphloop.agent.runs import Runs
@@ -40,6 +39,7 @@ from graphloop.nodes import Append, Execute, ModelCall, PrepareStep
 from graphloop.nodes.child import Child
 from graphloop.nodes.gate import Gate
 from graphloop.outcomes import Answered, AnsweredCalls, Calls, Outcome, Ready, Settled
+from graphloop.own_nodes import sub_graph
 from graphloop.policy.policy import Policy
 from graphloop.providers.script import Entry
 from graphloop.rules import at_most

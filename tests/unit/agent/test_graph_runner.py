@@ -9,20 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from graphloop import (
-    END,
-    Agent,
-    Asking,
-    Graph,
-    RunResult,
-    ask_person,
-    fallback,
-    map_over,
-    node,
-    parallel,
-    retry,
-    sub_graph,
-)
+from graphloop import END, Agent, Graph, RunResult, node
 from graphloop.agent.sub_agents import AgentTool
 from graphloop.contract import Contract
 from graphloop.driver.ports import Callback
@@ -47,6 +34,7 @@ from graphloop.nodes import (
 )
 from graphloop.nodes.function import Function
 from graphloop.outcomes import Answered, Calls, Failed, Outcome, Ready, Settled
+from graphloop.own_nodes import Asking, ask_person, fallback, map_over, parallel, retry, sub_graph
 from graphloop.policy.policy import Rule
 from graphloop.run import Run
 from graphloop.testing import ScriptedModel

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from graphloop import Agent, agent_tool, sub_graph, tool
+from graphloop import Agent, agent_tool, tool
 from graphloop.agent.graph import Graph
 from graphloop.agent.known import graph_of
 from graphloop.agent.sub_agents import AgentTool
 from graphloop.graph import END
 from graphloop.nodes import Append
 from graphloop.outcomes import Answered
+from graphloop.own_nodes import sub_graph
 from graphloop.testing import ScriptedModel
 from graphloop.topology.loaded import load
 from graphloop.topology.registration import Registry

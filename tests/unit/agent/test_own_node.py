@@ -7,19 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from graphloop import (
-    END,
-    Agent,
-    Asking,
-    EndReason,
-    Graph,
-    NodeContext,
-    Tool,
-    approve,
-    ask_agent,
-    ask_model,
-    node,
-)
+from graphloop import END, Agent, EndReason, Graph, NodeContext, Tool, approve, node
 from graphloop.agent.runs import Runs
 from graphloop.conversation.transcript import transcript
 from graphloop.errors import ConfigError, GraphError, RunFailed
@@ -36,6 +24,7 @@ from graphloop.outcomes import (
     Resend,
     Settled,
 )
+from graphloop.own_nodes import Asking, ask_agent, ask_model
 from graphloop.proofs.bound import bound
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel

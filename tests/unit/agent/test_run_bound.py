@@ -6,11 +6,12 @@ import asyncio
 
 import pytest
 
-from graphloop import END, Agent, Graph, budget, sub_graph
+from graphloop import END, Agent, Graph, budget
 from graphloop.agent.sub_agents import AgentTool
 from graphloop.limits.model_price import ModelPrice
 from graphloop.loop import Standard, standard_edges
 from graphloop.nodes import Append, StopCheck
+from graphloop.own_nodes import sub_graph
 from graphloop.proofs.bound import bound
 from graphloop.providers.script import Entry
 from graphloop.testing import ScriptedModel

@@ -12,7 +12,7 @@ from typing import TypeVar, final
 
 import pytest
 
-from graphloop import NOT_DONE, UNKNOWN, Agent, EndReason, Found, RunResult, Tool, ToolContext
+from graphloop import Agent, EndReason, RunResult, Tool, ToolContext
 from graphloop.driver.driver import AsyncDriver, DriverState, Seen
 from graphloop.driver.ports import Ports
 from graphloop.effects import CallModel, Effect
@@ -36,6 +36,7 @@ from graphloop.stores.base import Store
 from graphloop.stores.memory import MemoryStore
 from graphloop.stores.sqlite import SqliteStore
 from graphloop.testing import ScriptedModel
+from graphloop.tools import NOT_DONE, UNKNOWN, Found
 from graphloop.tools.options import EffectPolicy, Reconcile, Reconciliation
 from graphloop.tools.toolbox import Toolbox
 from graphloop.values import ModelRequest, Reply, ToolResult, UserMessage

@@ -7,20 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from graphloop import (
-    END,
-    Agent,
-    ChildResult,
-    Graph,
-    allow,
-    budget,
-    deny,
-    sub_graph,
-    tool,
-)
+from graphloop import END, Agent, Graph, allow, budget, deny, tool
 from graphloop.errors import ConfigError, RunFailed
 from graphloop.loop import Standard, standard_edges
 from graphloop.outcomes import Aborted, Answered, Failed
+from graphloop.own_nodes import ChildResult, sub_graph
 from graphloop.policy.policy import Policy
 from graphloop.proofs.bound import bound
 from graphloop.spending import Budget

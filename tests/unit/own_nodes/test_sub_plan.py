@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from graphloop import END, Agent, ChildResult, EndReason, Graph, node, sub_graph, tool
+from graphloop import END, Agent, EndReason, Graph, node, tool
 from graphloop.agent.runs import Runs
 from graphloop.errors import ConfigError
 from graphloop.outcomes import Answered
+from graphloop.own_nodes import ChildResult, sub_graph
 from graphloop.own_nodes.sub_graph import SubGraph
 from graphloop.testing import ScriptedModel
 from graphloop.values import ModelRequest, Reply, UserMessage
