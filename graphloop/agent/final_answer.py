@@ -27,6 +27,7 @@ from ..conversation.answer import latest_answer, said_after_calls
 from ..errors import ConfigError, OutputInvalid
 from ..parts.objects import ObjectView
 from ..providers.output_schema import unenforced
+from ..providers.registry import wire_of
 from ..run import Run
 from ..tools.outcome import ArgumentsRejected, error_text, join_issues, not_json, rejection, shorten
 from ..tools.schema import (
@@ -46,9 +47,6 @@ FINAL_ANSWER: Final = "final_answer"
 OUTPUT: Final = "output"
 """The check of the final answer, among the checks of `Verify`."""
 NOT_TAKEN: Final = "Not taken."
-
-NATIVE: Final = frozenset({"anthropic", "openai"})
-"""The wires with a field for the form of the answer."""
 
 
 @final
@@ -75,12 +73,13 @@ class FinalAnswer:
         *,
         own_server: bool = False,
     ) -> None:
-        wires = {one.partition(":")[0] for one in labels}
-        able = not own_server and wires <= NATIVE
+        wires = [wire_of(label) for label in labels]
+        able = not own_server and all(wire is not None and wire.takes_output for wire in wires)
         self._native = mode == "native" or (mode == "auto" and able)
         self._output: Output[object] = Output(kind, name="" if self._native else FINAL_ANSWER)
-        if self._native and "anthropic" in wires and not own_server:
-            self._fit_anthropic(kind, mode)
+        strict = next((wire.strict_server for wire in wires if wire and wire.strict_server), "")
+        if self._native and strict and not own_server:
+            self._fit_server(kind, mode, strict)
 
     @property
     def facts(self) -> Mapping[str, object]:
@@ -134,13 +133,15 @@ class FinalAnswer:
         arguments = None if self._native else _arguments(run)
         return latest_answer(run) if arguments is None else arguments
 
-    def _fit_anthropic(self, kind: object, mode: Literal["auto", "native", "tool"]) -> None:
-        """Have a tool take the answer if Anthropic's API does not take its form."""
+    def _fit_server(
+        self, kind: object, mode: Literal["auto", "native", "tool"], server: str
+    ) -> None:
+        """Have a tool take the answer if the server does not take its form."""
         name = self._output.spec.name
         refused = unenforced(self._output.spec.schema, place=f"output {name!r}: schema")
         if refused and mode == "native":
             raise ConfigError(
-                f"output_type {name!r} holds {refused}, which Anthropic's API does not take as the "
+                f"output_type {name!r} holds {refused}, which {server} does not take as the "
                 "form of an answer. Leave `output_mode` out, or say 'tool': then a tool takes the "
                 "answer."
             )

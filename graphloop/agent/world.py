@@ -11,7 +11,7 @@ from ..driver.ports import Price, unpriced
 from ..errors import ConfigError, nearest, not_among
 from ..policy.policy import NARROWER, Policy, Rule, allow, shadowed, unmatched
 from ..providers.base import Provider
-from ..providers.registry import resolve
+from ..providers.registry import resolve, wire_of
 from ..tools.signature import accepts
 from ..tools.tool import Tool
 from ..tools.toolbox import Toolbox
@@ -214,7 +214,8 @@ def price_of(options: RunOptions, provider: Provider) -> Price:
     table = access.prices
     if access.price is not None:
         return access.price
-    if not table and _prefix(provider.label) not in {"anthropic", "openai"}:
+    wire = wire_of(provider.label)
+    if not table and not (wire is not None and wire.is_priced):
         return unpriced
     return front.price_with(table) if table else front.price
 
