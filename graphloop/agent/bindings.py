@@ -1,4 +1,4 @@
-"""Carried: what the nodes of a graph bring along, so that nobody has to hand it to each run."""
+"""Bindings: functions and agents that nodes bring along, so that no caller hands them in."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ S = TypeVar("S")
 @final
 @dataclass(frozen=True)
 class Bindings:
-    """Functions and agents, by the names that nodes give in their wishes.
+    """Functions and agents, by the names that nodes give in their effects.
 
     Args:
         callbacks: the functions that are invoked.
@@ -69,11 +69,11 @@ class Bindings:
 
 @runtime_checkable
 class Binds(Protocol):
-    """A node that brings what it wishes for; one that wraps others forwards what they bring."""
+    """A node that brings what its effects name; a wrapper forwards what its nodes bring."""
 
     @property
     def carried(self) -> Bindings:
-        """What the node brings along."""
+        """The functions and agents that the node brings along."""
         ...
 
 
@@ -141,8 +141,7 @@ def agents_named(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, str]:
 def functions_named(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, str]:
     """Return the names of the functions that nodes, and those that they wrap, invoke.
 
-    Each with the name of the first node that names it. What a node invokes that promises nothing,
-    nobody can tell.
+    Each with the name of the first node that names it. A node without a contract tells none.
     """
     return _named(nodes, lambda promised: promised.functions)
 

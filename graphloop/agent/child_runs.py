@@ -38,7 +38,7 @@ class ChildOpener(Generic[S]):
     """Opens runs of one graph as children of other runs.
 
     Args:
-        terms: what a run of the graph starts with at the top.
+        terms: the terms of a run of the graph without a parent.
         state: the state that a child begins with, where its parent gives none.
     """
 

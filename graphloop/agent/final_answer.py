@@ -1,10 +1,8 @@
 """The final answer of an agent with an `output_type`: how it is asked for, and how it is read.
 
-Where the server can be told the form, and takes this one, the answer is the text of the last turn;
-elsewhere it is the arguments of a call of `final_answer`, a tool that ends the run (CONTRACT §9
-#50). Either way what
-is wrong with it is found by the `output` check alone, which sends it back a bounded number of
-times.
+Where the server takes the form, the answer is the text of the last turn. Elsewhere it is the
+arguments of a call of `final_answer`, a tool that ends the run. Either way the `output` check alone
+finds mistakes in it, and sends it back a bounded number of times.
 
 The schema is always that of an object: a tool's arguments must be one, and servers' JSON modes ask
 for one. A type that is no object becomes the property `value` of one. Answers are read as strict
@@ -83,12 +81,12 @@ class FinalAnswer:
 
     @property
     def facts(self) -> Mapping[str, object]:
-        """What it says, for whoever compares it with another; the type is an option of its own."""
+        """Its choices as plain values, to be compared; the type is an option of its own."""
         return {"native": self._native, "spec": self._output.spec}
 
     @property
     def spec(self) -> OutputSpec | None:
-        """What the server is told; None where a tool takes the answer."""
+        """The form as the server reads it; None where a tool takes the answer."""
         return self._output.spec if self._native else None
 
     @property
@@ -109,7 +107,7 @@ class FinalAnswer:
         )
 
     def view(self) -> ObjectView:
-        """Return what shows the answer while it is being written."""
+        """Return the view of the answer while the model writes it."""
         return ObjectView("" if self._native else FINAL_ANSWER, self._output.unwrap)
 
     def answer(self, run: Run[Any]) -> object:
@@ -129,7 +127,7 @@ class FinalAnswer:
         )
 
     def said(self, run: Run[Any]) -> str:
-        """Return what the model gave for an answer, of whatever form it is."""
+        """Return the model's answer as text, of whatever form it is."""
         arguments = None if self._native else _arguments(run)
         return latest_answer(run) if arguments is None else arguments
 

@@ -1,7 +1,7 @@
 """An agent for one question, one object, or one tool: functions over `Agent`.
 
 The same loop as everywhere: a rejected answer goes back to the model a bounded number of times, and
-all of its tokens count (CONTRACT §9 #48).
+all of its tokens count.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ def stream_chat(
 ) -> RunStream[None]:
     """Return the stream of one run at once; nothing is sent until it is looked at.
 
-    The arguments are those of `generate_text`. Whatever is wrong with them becomes the stream's
-    error part and the error of its `result`: this function itself never raises.
+    The arguments are those of `generate_text`. A mistake in them becomes the stream's error part
+    and the error of its `result`: this function itself never raises.
     """
     try:
         agent, question = _agent_of(model, options)
@@ -181,7 +181,7 @@ class ObjectResult(Generic[T_co]):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What could not take full effect."""
+        """The options that could not take full effect, and why."""
         return self.run.warnings
 
 

@@ -1,4 +1,4 @@
-"""graph_checks: what a graph of the user's must be before it runs."""
+"""graph_checks: the conditions that a user's graph meets before it runs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def reasons_for_cycles(
 
 
 def endless_refusal(graph: Graph[Any], found: tuple[Endless, ...]) -> ConfigError:
-    """Return why a graph does not run that nothing bounds, and the two ways out."""
+    """Return why a graph without a bound does not run, and the two ways out."""
     reasons = ", ".join(f'({one.node!r}, "GL4"): "why"' for one in found)
     return ConfigError(
         f"graph {graph.name!r} may run for ever, so it does not run: "
@@ -79,7 +79,7 @@ def _refuse_odd_agents(nodes: Mapping[str, Node[S, Outcome]]) -> None:
 
 
 def _reasoned(ignore: Ignore) -> Ignore:
-    """Return what is set aside of a graph, each with its reason.
+    """Return the findings that are set aside of a graph, each with its reason.
 
     Raises:
         ConfigError: something is set aside for no reason.

@@ -49,7 +49,7 @@ class GraphOptions(RunOptions, Generic[S], total=False):
 
 
 class GraphQuestion(GraphOptions[S], ConversationInput, Generic[S], total=False):
-    """The options of a new run of a graph, and what it begins with.
+    """The options of a new run of a graph, and its conversation.
 
     `prompt`: the question; neither it nor `messages` is needed where no node asks a model, or the
     graph's file has a `prompt`.
@@ -59,11 +59,11 @@ class GraphQuestion(GraphOptions[S], ConversationInput, Generic[S], total=False)
 
 
 class GraphAnswers(GraphOptions[S], AnswersInput, Generic[S], total=False):
-    """The options that a run of a graph was started with, and answers to what it waits for."""
+    """The options that a run of a graph was started with, and answers to its questions."""
 
 
 class BoundOptions(GraphOptions[S], Generic[S], total=False):
-    """The options of a run, and what a bound of it has to know of its models.
+    """The options of a run, and the facts of its models that a bound needs.
 
     `context_window`: how many tokens the largest of the models' windows holds.
     `model_price`: the price of the dearest of the models.
@@ -125,7 +125,7 @@ def graph_terms(
     endless: tuple[Endless, ...],
     own_gates: Policy | None = None,
 ) -> RunTerms[S]:
-    """Return what the runs of `graph` start with.
+    """Return the terms of the runs of `graph`.
 
     Raises:
         ConfigError: an option, the model or a tool cannot work.

@@ -1,4 +1,4 @@
-"""What a caller hands in: a model, a conversation, and answers to the calls that wait.
+"""Inputs: a caller's model, conversation, and answers to the calls that wait.
 
 A conversation is a prompt, graphloop's own messages, or mappings in the OpenAI wire's form. A run
 works with new frozen values, and never changes an object of the caller's.
@@ -47,7 +47,7 @@ RUN_ID_CHARS_MAX: Final = 200
 # The fields of readable reasoning, and how a part says under which of them it came.
 REASONING: Final = {"reasoning_content": "", "reasoning": REASONING_EXTRA}
 
-# What a message of each role may hold, beside its role.
+# The fields of a message of each role, beside the role.
 FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "system": ("content",),
     "developer": ("content",),
@@ -70,7 +70,7 @@ class AnswersInput(TypedDict, total=False):
 
 
 class ConversationInput(TypedDict, total=False):
-    """What a new run begins with, where no `prompt` says it.
+    """The conversation that a new run starts with, where no `prompt` gives it.
 
     `messages`: the conversation so far.
     `run_id`: the run's id in the store; made up if not given.
@@ -81,7 +81,7 @@ class ConversationInput(TypedDict, total=False):
 
 
 class QuestionInput(ConversationInput, AnswersInput, total=False):
-    """What a new run begins with, and answers to the calls that its `messages` end in.
+    """The conversation that a new run starts with, and answers to the calls that it ends in.
 
     `approvals`: decisions by the id of the call; a call without one is denied. A token is good for
     its call at the end of its conversation, and an `approval_secret` demands one. A `store` takes a
@@ -246,7 +246,7 @@ def _assistant(place: str, message: Mapping[str, object]) -> list[AssistantPart]
 
 
 def _extra(place: str, call: Mapping[str, object]) -> str:
-    """Return what a server gave along with a call, as a turn of the chat wire keeps it."""
+    """Return the server's own fields of a call, as a turn of the chat wire keeps them."""
     known = ("id", "type", "index", "function")
     extra = {name: value for name, value in call.items() if value and name not in known}
     try:
@@ -269,7 +269,7 @@ def _details(place: str, message: Mapping[str, object]) -> str:
 
 
 def _nothing_else(place: str, given: object, known: Sequence[str]) -> None:
-    """Refuse what would be dropped on the way; dumps of SDKs hold empty fields, which say nothing.
+    """Refuse fields that would be dropped; dumps of SDKs hold empty fields, which say nothing.
 
     Raises:
         ConfigError: naming each such field, with the nearest that is known.

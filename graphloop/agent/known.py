@@ -1,7 +1,7 @@
-"""known: what a graph knows of its runs beside its table: their agents and their options.
+"""known: the agents and options of a graph's runs, attached to the graph itself.
 
-A table says nothing of the agents that models call like tools, nor of instructions and budgets. An
-agent, a file or a child's options say it, and tell the graph, so that it is proven and drawn too.
+A table does not hold the agents that models call like tools, nor instructions and budgets. An
+agent, a file or a child's options hold them; proofs and pictures of the graph need them.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ PLAIN: Final = (
     *("verify", "prepare_step", "compact", "max_output_retries"),
     *("retries", "timeouts", "price", "prices"),
 )
-"""The options that a graph is told as they are; its nodes have the others, or they are secrets."""
+"""The options that a graph holds as they are; its nodes hold the others but for the secrets."""
 
 
 def attach_metadata(graph: Graph[Any], world: AgentResources, options: AgentOptions) -> None:
-    """Tell the graph of an agent its tools, agents and options."""
+    """Attach an agent's tools, agents and options to its graph."""
     graph.tool_names = world.callable_names
     graph.agents = _graphs(world.children)
     graph.called = frozenset(world.children)
@@ -57,7 +57,7 @@ def graph_of(opener: Opener) -> Graph[Any] | None:
 
 
 def _told(terms: RunTerms[Any]) -> Graph[Any]:
-    """Return the graph of some terms, told their options; the same where it knows them."""
+    """Return the graph with the options of its terms attached; itself where it holds them."""
     graph, world = terms.graph, terms.world
     # The agents that nodes carry stand in their contracts.
     more = {

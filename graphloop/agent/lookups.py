@@ -64,7 +64,7 @@ def refuse_idle_gate(graph: Graph[Any], place: str) -> None:
 
 
 def _look_up_tools(graph: Graph[Any], world: AgentResources) -> None:
-    """Refuse nodes that name tools that the run does not have: they would do nothing, unnoticed.
+    """Refuse nodes that name tools that the run does not have: they would have no effect.
 
     A run without tools has nothing to protect, to wait for, or to choose from.
 
@@ -104,7 +104,7 @@ def _check_tools(node: Node[Any, Outcome], world: AgentResources) -> None:
 def _look_up(
     graph: Graph[Any], world: AgentResources, functions: Iterable[str], *, has_model: bool
 ) -> None:
-    """Refuse a run that lacks something that its nodes name: later, it would have cost money.
+    """Refuse a run that lacks something that its nodes name, before it costs money.
 
     Raises:
         ConfigError: naming all of it, each with the nearest name that exists.
@@ -138,7 +138,7 @@ def _no_model(graph: Graph[Any]) -> str:
 
 
 def _unopened(graph: Graph[Any], world: AgentResources) -> Iterator[str]:
-    """Make the models known that nodes name, as far as the run does not bring them."""
+    """Open the models that nodes name and the run does not bring; yield each problem."""
     for label, node in models_named(graph.nodes.values()).items():
         if label in world.models:
             continue

@@ -1,4 +1,4 @@
-"""Opened: a run that is ready to be driven, and what it has come to in the end."""
+"""RunHandle: a run that is ready to be driven, and its result or error in the end."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["RunHandle", "shortfalls", "unseen_costs"]
 S = TypeVar("S")
 
 ANSWERED: Final = {None, EndReason.COMPLETED, EndReason.ERROR}
-"""How a run ends that has its output, or raises; None where there is nothing to lack."""
+"""Endings of a run that has its output, or raises; None for a run without an `output_type`."""
 
 
 @dataclass(frozen=True)
@@ -35,15 +35,15 @@ class RunHandle(Generic[S]):
     """A run that is ready to be driven.
 
     Args:
-        graph: what it runs through.
+        graph: its graph.
         ports: its world.
         driver: drives it.
-        seen: what is seen of it, once somebody looks.
-        before: what earlier legs have spent.
+        seen: its steps and deltas; the first read starts them.
+        before: the spending of earlier legs.
         reported: how many turns were reported before.
-        on_step_finish: told of each further turn.
-        warnings: what is told first.
-        children: the runs below it that began in earlier legs, by their ids.
+        on_step_finish: called with each further turn.
+        warnings: the first warnings.
+        children: its children that started in earlier legs, by their ids.
         final: how its final answer is given, where it has a form.
         opening: the conversation that it began with.
     """
@@ -67,7 +67,7 @@ class RunHandle(Generic[S]):
         return run is not None and any(isinstance(one, AwaitCaller) for one in run.pending.values())
 
     def has_taken(self, answer: Steered | None) -> bool:
-        """Whether the run has begun, and no say in it is lost."""
+        """Whether the run has started, and no change of the caller's is lost."""
         run = self.driver.run
         return run is not None and (answer is None or answer.effect not in run.pending)
 
@@ -75,8 +75,8 @@ class RunHandle(Generic[S]):
         """Return the same, to be driven further from where its driver has left it.
 
         Args:
-            answer: answers what the run waits for.
-            cut: whether its driver was cancelled, so that what had begun was interrupted.
+            answer: answers the pending effect.
+            cut: whether its driver was cancelled, so that its effects were interrupted.
         """
         run = self.driver.run
         assert run is not None, "what is driven further has started"
@@ -84,7 +84,7 @@ class RunHandle(Generic[S]):
         return replace(self, seen=self.driver.resume(run, answers, at_once=not cut))
 
     def findings(self, run: Run[S]) -> tuple[str, ...]:
-        """Return what the caller must know of a run that was driven, beside its result."""
+        """Return the warnings about a run that was driven."""
         below = {**self.children, **self.driver.descendants}
         of_children = [f"{key}: {one}" for key, child in below.items() for one in shortfalls(child)]
         reason = run.ending.reason if self.final and run.ended and run.ending else None
@@ -114,7 +114,7 @@ class RunHandle(Generic[S]):
         return replace(result, output=self.final.answer(run))
 
     def _recorded(self, run: Run[S]) -> Exception:
-        """Return the failure that a run has on record, where no exception of this process tells."""
+        """Return the recorded failure of a run that ended in another process."""
         failure = None if run.ending is None else run.ending.failure
         if failure is None:
             return RunFailed("unknown")

@@ -79,8 +79,8 @@ class RunOptions(TypedDict, total=False):
     `max_tokens`, `temperature`, `top_p`, `stop_sequences`, `seed`: sampling; unset is the
     server's default.
     `provider_options`: JSON fields merged into each request body as they are.
-    `gate`: who may call what: `allow(…) | ask(…) | deny(…)`; the first rule that matches decides,
-    and what none matches is denied. Holds for the agents that the run calls, too.
+    `gate`: which calls may run: `allow(…) | ask(…) | deny(…)`; the first rule that matches decides,
+    and a call that no rule matches is denied. Holds for the agents that the run calls, too.
     `approve_tool_call`: decides about calls of tools that need approval: True, False, or an
     `Approval`; without it such a call parks the run.
     `approval_ttl_s`: for how many seconds an approval may be given (default: for ever).
@@ -148,8 +148,8 @@ class AgentOptions(RunOptions, total=False):
     `max_consecutive_tool_errors`: in how many steps in a row one tool may only fail (default 3).
     `max_consecutive_denials`: in how many steps in a row calls may only be denied (default 5).
     `max_tool_concurrency`: how many tools of a turn may run at once (default 5).
-    `run_ungated`: whether calls that wait for nobody run before a human is asked about the others
-    of their turn; by default the whole turn waits.
+    `run_ungated`: whether calls without a question run before a person is asked about the others of
+    their turn; by default the whole turn waits.
     `fallback_models`: asked in order, call by call, when a model cannot be asked.
     `output_type`: the type of the final answer: a pydantic model, any type, or a JSON Schema.
     `output_mode`: `"native"` has the server keep to the type, `"tool"` adds a tool that takes the
@@ -285,7 +285,7 @@ class Permissions:
 @final
 @dataclass(frozen=True)
 class Checks:
-    """What a final answer must be, and how often it is sent back."""
+    """The checks of a final answer, and how often each sends it back."""
 
     output_type: object = None
     output_mode: Literal["auto", "native", "tool"] = "auto"

@@ -1,7 +1,7 @@
 """SharedResources: the store and the model connections that the runs of one agent share.
 
-Nothing counts who uses them: an agent is closed once its runs are over (`async with agent:`).
-Each event loop has a store of its own: a synchronous call closes what it has opened, and no more.
+No counter of users is kept: close an agent once its runs are over (`async with agent:`).
+Each event loop has a store of its own: a synchronous call closes its own store alone.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class SharedResources:
         if not isinstance(given, str | Path):
             return given
         if loop not in self._stores:
-            # The claims of a loop that was closed on its way go on in the store that holds them.
+            # A loop that was closed on its way left claims, which its store still holds.
             left = next((one for one in tuple(self._stores) if one.is_closed()), None)
             store = None if left is None else self._stores.pop(left, None)
             # Each graph reads the states of its own runs: child runs have states of other types.

@@ -1,4 +1,4 @@
-"""RunResult: what a run came to, as a reading of its last state."""
+"""RunResult: the outcome of a run, read from its last state."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class RunResult(Generic[S]):
     """The result of a run that ended or parked.
 
     `run` is the whole last state; everything else is read from it. `store` holds the journal.
-    `before` is what earlier legs had spent when this leg began; `children` are the runs below this
-    one that this process has seen, by their ids; `output` is the answer as the agent's
+    `before` is the spending of earlier legs; `children` are the children at any depth that this
+    process has seen, by their ids; `output` is the answer as the agent's
     `output_type`, or None. `added` are the tools that were added to the run, `opening` is the
     conversation that it began with.
     """
@@ -149,10 +149,10 @@ class RunResult(Generic[S]):
 
     @property
     def pending(self) -> tuple[Pending, ...]:
-        """What a parked run and its children wait for, in request order.
+        """The questions of a parked run and its children, in request order.
 
-        A token is good for the run, and for `[*history, *messages]` handed in without it. What a
-        child run asks is answered by `resume` only: no conversation tells that the child has begun.
+        A token is good for the run, and for `[*history, *messages]` handed in without it. Questions
+        of a child run are answered by `resume` only: no conversation tells that the child started.
         """
         if self.run.ended:
             return ()
@@ -162,12 +162,12 @@ class RunResult(Generic[S]):
 
     @property
     def provider_metadata(self) -> str:
-        """What the provider said beside the last message, as JSON text; empty if nothing."""
+        """The provider's own fields of the last reply, as JSON text; empty if it has none."""
         return self.steps[-1].metadata if self.steps else ""
 
 
 def spent_by(run: Run[Any], children: Mapping[str, Run[Any]]) -> Spent:
-    """Return what a run has spent, with what it has not heard of yet: parked children's."""
+    """Return the spending of a run and of its parked children, which it has not counted yet."""
     spent = run.spent
     for effect in run.pending.values():
         if isinstance(effect, StartRun) and (child := children.get(f"{run.id}/{effect.key}")):

@@ -33,7 +33,7 @@ def resume_run(
     """Return the stream of a run that goes on, by its result or by its id in the store.
 
     Args:
-        terms: what the run was started with.
+        terms: the terms that the run was started on.
         run: the run's id in the store, or the result of the leg that parked.
         answers: decisions about the calls that wait, and the results of client tools.
         attended: whether the caller iterates the run, as the caller who started it did.

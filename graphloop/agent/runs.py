@@ -46,7 +46,7 @@ class Runs(Generic[S]):
 
     Args:
         store: a `Store`, or the path of one; not needed where `terms` have one.
-        graph: what the runs are runs of; needed to replay them, and to fork one with children.
+        graph: the graph of the runs; needed to replay them, and to fork one with children.
         terms: what they were started with; needed to resume or cancel one.
     """
 
@@ -75,11 +75,11 @@ class Runs(Generic[S]):
             return await store.overview()
 
     async def pending(self, run_id: str) -> tuple[Ask, ...]:
-        """Return what a parked run and its children wait for.
+        """Return the questions of a parked run and its children.
 
         Raises:
             UnknownRun: there is no such run.
-            ConfigError: the run waits for nobody, or only its agent could tell.
+            ConfigError: the run asks no question, or only its agent knows them.
         """
         async with self._opened() as store:
             return await self._asks(store, run_id)
@@ -234,11 +234,11 @@ class Runs(Generic[S]):
 
 
 async def recorded_asks(store: Store, run_id: str) -> tuple[Ask, ...] | None:
-    """Return what the store says that a run waits for; None where stores do not know.
+    """Return the questions of a run, as the store has them; None where stores have none.
 
     Raises:
         UnknownRun: there is no such run.
-        ConfigError: the run waits for nobody, as it stands.
+        ConfigError: the run asks no question, as it stands.
     """
     if not isinstance(store, Catalog) or not isinstance(store, Leases):
         return None
@@ -256,10 +256,10 @@ async def recorded_asks(store: Store, run_id: str) -> tuple[Ask, ...] | None:
 
 
 def open_ask(asks: Iterable[Ask], run_id: str, key: str) -> Ask:
-    """Return what is asked under a key, if an approval can answer it.
+    """Return the question of a key, if an approval can answer it.
 
     Raises:
-        ConfigError: nothing is, or what is there takes no approval.
+        ConfigError: there is none, or it takes no approval.
     """
     known = {one.key: one for one in asks}
     ask = known.get(key)
@@ -284,12 +284,12 @@ def _check_token(
     """Refuse an approval by the token of another question: accepted, it would be a denial.
 
     Args:
-        ask: what is asked.
+        ask: the question.
         answer: the decision.
         secret: signs tokens, where it is known here.
 
     Raises:
-        ConfigError: saying what the token is good for, or that it is not good.
+        ConfigError: the token is not good, or is good for another question.
     """
     given, asked = approval_from(answer), claimed(ask.token)
     if not (given.approved and given.token) or asked is None:
@@ -299,7 +299,7 @@ def _check_token(
     if secret is not None:
         refusal = verify(given.token, asked, secret=secret, now=-inf)  # When is asked later.
     elif found is not None:
-        # Who does not know the secret can still tell what the token says.
+        # The token's own words can be read without the secret.
         refusal = verify(issue(found, None), asked, secret=None, now=-inf)
     if refusal:
         raise ConfigError(
@@ -352,9 +352,9 @@ async def answer_call(
 
 
 async def parameters_in(store: Store, run_id: str, ask: Ask) -> str:
-    """Return what an edit has to be, as what is asked says, or the journal of the run that asks.
+    """Return the schema of an edit, from the question or from the journal of the run that asks.
 
-    Empty if neither tells.
+    Empty if neither has it.
     """
     if ask.takes:
         return ask.takes

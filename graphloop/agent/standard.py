@@ -30,7 +30,7 @@ LONE: Final = {
     "max_done_retries": "done_when",
     "max_verify_retries": "verify",
 }
-"""Options that say something about another, and nothing alone."""
+"""Options that mean something beside another one, and nothing alone."""
 
 
 def standard_nodes(
@@ -40,7 +40,7 @@ def standard_nodes(
     *,
     predicates: bool,
 ) -> Standard:
-    """Return the nodes of the standard loop as the options want them."""
+    """Return the nodes of the standard loop with the parameters of the options."""
     specs, limits = world.toolbox.specs, group(options, Limits)
     permissions = group(options, Permissions)
     gate = permissions.gate
@@ -112,7 +112,7 @@ def _summarizing(compaction: Compaction | None, world: AgentResources) -> Compac
 
 
 def _check_approvals(options: AgentOptions, world: AgentResources) -> None:
-    """Refuse options about approvals that nobody can ever be asked for."""
+    """Refuse options about approvals where no call can ever need one."""
     gate = options.get("gate")
     tools = [world.toolbox.get(one.name) for one in world.toolbox.specs]
     may_ask = (

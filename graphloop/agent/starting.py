@@ -45,7 +45,7 @@ def start_run(
     The conversation is read now, so that later changes of the caller's lists change nothing.
 
     Args:
-        terms: what the run starts with.
+        terms: the terms of the run.
         state: the state that it begins with.
         prompt: the question; None where `question` has the messages.
         question: the conversation, and the answers to the calls that it ends in.
@@ -132,7 +132,7 @@ def conversation(
     may_be_empty: bool = False,
     repair: bool = True,
 ) -> tuple[tuple[Message, ...], tuple[str, ...]]:
-    """Return the messages that a run begins with, and what had to be mended in them.
+    """Return the messages that a run starts with, and what was repaired in them.
 
     Args:
         prompt: the question, or

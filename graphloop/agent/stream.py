@@ -44,8 +44,8 @@ class RunStream(Generic[S]):
     or `aclose` gives the run up at once. A reader cancelled while it drives ends the stream.
 
     Args:
-        open_run: prepares the run; called on the first look. What it raises becomes the
-            stream's error part and the error of `result`.
+        open_run: prepares the run on the first look. Its error becomes the stream's error part and
+            the error of `result`.
         graph: the graph that runs; None where the run cannot even start.
         keep: whether parts are kept for all readers (a buffered call needs none).
         has_objects: whether the answer has an `output_type`.
@@ -163,18 +163,18 @@ class RunStream(Generic[S]):
         self._tell(lambda driver: driver.abort(str(reason), after_step=after_step))
 
     def steer(self, message: str) -> None:
-        """Say something that the model reads in its next turn.
+        """Add a message that the model reads in its next turn.
 
         It outweighs stop conditions, never a bound; a run at its end goes on for it.
 
         Raises:
-            ConfigError: it is no text, or the stream is over, so nobody would read it.
+            ConfigError: it is no text, or the stream is over, so no model would read it.
         """
         said = self._said("steer", message, "steering")
         self._tell(lambda driver: driver.queue(said, follow_up=False))
 
     def follow_up(self, message: str) -> None:
-        """Say something that the model reads once it would be done, in order.
+        """Add a message that the model reads once it would be done, in order.
 
         Each answer passes its checks before the model reads what follows. A run without a step
         left for it ends by `max_steps`: it has an answer, the follow-up has none.
@@ -200,7 +200,7 @@ class RunStream(Generic[S]):
 
         Args:
             answer: answers the pending effect; None before the start, and for a stop.
-            on_part: told of each part as it comes; what it raises becomes a warning.
+            on_part: called with each part as it comes; its error becomes a warning.
         """
         while not self._idle.is_set():
             await self._idle.wait()
@@ -232,7 +232,7 @@ class RunStream(Generic[S]):
             tell(self._opened.driver)
 
     async def aclose(self) -> None:
-        """Stop watching: what was said and what has ended is journaled, the run can be resumed."""
+        """Stop watching; the journal has all messages and ended effects, the run can be resumed."""
         self._closed = True
         while not self._idle.is_set():
             if self._opened is not None:

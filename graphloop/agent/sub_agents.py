@@ -1,8 +1,8 @@
 """Agents as tools of other agents: each call is a child run.
 
-The child has a journal of its own, the store, the approver and the clock of its parent, the gates
-of all agents above it as well as its own, and a share of what the parent's budget has left: it can
-do nothing that its parent may not (DESIGN §6, GL9).
+The child has a journal of its own, and the store, the approver and the clock of its parent. The
+gates of all its parents hold beside its own, and its budget is a share of the parent's remaining
+one: it can do nothing that its parent may not.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = [
 @final
 @dataclass(frozen=True)
 class Brief:
-    """What a child run begins with: a conversation, and a state; None for the opener's own."""
+    """The conversation and the state of a new child run; None is the opener's own state."""
 
     messages: tuple[Message, ...]
     state: object = None
@@ -61,7 +61,7 @@ class Nesting:
 
 
 class ChildTerms(Protocol):
-    """What a parent has to know of an agent's runs before it starts one."""
+    """The facts of an agent's runs that a parent needs before it starts one."""
 
     tool_names: tuple[str, ...]
     """The tools that may be called in such a run, or in those below it."""
@@ -72,9 +72,9 @@ class ChildTerms(Protocol):
     nesting: Nesting
     """How deep the nodes of such a run begin runs."""
     resources: tuple[SharedResources, ...]
-    """What the agent, and the agents that it may call, share among their runs."""
+    """The resources that the agent, and the agents that it may call, share among their runs."""
     own_resources: tuple[SharedResources, ...]
-    """Those of the agent itself, and of the agents that were made for its runs only."""
+    """The resources of the agent itself, and of the agents made for its runs only."""
 
     def bound(self, context_window: int | None = None, price: ModelPrice | None = None, /) -> Bound:
         """Return the most that such a run can come to."""
@@ -82,11 +82,11 @@ class ChildTerms(Protocol):
 
 
 class Opener(Protocol):
-    """What opens an agent's runs as children of other runs."""
+    """An agent whose runs can be opened as children of other runs."""
 
     @property
     def terms(self) -> ChildTerms:
-        """What such a run starts with."""
+        """The terms of such a run."""
         ...
 
     def child(
@@ -97,15 +97,15 @@ class Opener(Protocol):
 
 
 class Plan(Protocol):
-    """What a run knows by an agent's name: how to open its child runs, and what they may do."""
+    """An agent as a run knows it by its name: how to open its child runs."""
 
     @property
     def opener(self) -> Opener:
-        """What begins the child runs."""
+        """The opener of the child runs."""
         ...
 
     def open(self, effect: StartRun, run: Run[Any], ports: Ports[Any]) -> ChildRun[Any]:
-        """Return the child run that is wished for."""
+        """Return the child run that the effect starts."""
         ...
 
 
@@ -152,7 +152,7 @@ class AgentTool:
         return AgentTool(self.tool.renamed(name), self.opener, self.takes_over)
 
     def open(self, effect: StartRun, run: Run[Any], ports: Ports[Any]) -> ChildRun[Any]:
-        """Return the child run that a call, or a `Child` node, wishes for."""
+        """Return the child run that a call, or a `Child` node, starts."""
         messages = tuple(effect.messages)
         if effect.arguments and not self.takes_over:
             prompt = json.loads(effect.arguments).get("prompt")

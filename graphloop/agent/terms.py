@@ -1,4 +1,4 @@
-"""RunTerms: what all runs of one graph start with, and what their drivers reach.
+"""RunTerms: the models, tools, limits, rules and store that all runs of one graph start with.
 
 `starting` starts a run on these terms, `resuming` resumes one, and `child_runs` starts one as the
 child of another run.
@@ -40,10 +40,10 @@ T = TypeVar("T")
 
 @final
 class RunTerms(Generic[S]):
-    """What all runs of one graph start with: its models, tools, limits, rules and store.
+    """The terms that all runs of one graph start on.
 
     Args:
-        graph: what runs.
+        graph: the graph that runs.
         options: the options of every run.
         world: the models, tools and agents.
         callbacks: makes the functions that nodes invoke, by name, for a run with this toolbox.
@@ -137,7 +137,7 @@ class RunTerms(Generic[S]):
         """Run to the end for a caller without an event loop, and close what the run has opened.
 
         Args:
-            ask: makes what is awaited.
+            ask: makes the awaited call.
             instead: what to call where an event loop is running already.
         """
 

@@ -4,10 +4,10 @@
         if turn.calls:
             turn.append_messages("Keep it short.")
 
-The seed is the tool runner of Anthropic's SDKs; what it loses is kept here (CONTRACT §6.7): the
-assistant turn is part of the history before control returns, appending and replacing are two
-things, a tool runs at most once whatever is changed, and a run that is left early has a history in
-which every call is answered.
+It follows the tool runner of Anthropic's SDKs, and keeps what that one loses. The assistant turn is
+part of the history before control returns. Appending and replacing are two things. A tool runs at
+most once whatever is changed. A run that is left early has a history in which every call is
+answered.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class ToolRunner:
     `async with agent.iter(…) as runner:` closes it at the end, however that comes.
 
     Args:
-        terms: what the run was started with.
-        stream: the run, which nobody has looked at.
+        terms: the terms of the run.
+        stream: the run, before its first look.
         is_new: whether the run begins here.
-        on_part: told of each part as it comes (`RunStream.full_stream` names them); what it raises
+        on_part: called with each part as it comes (`RunStream.full_stream` names them); its error
             becomes a warning.
     """
 
@@ -124,8 +124,8 @@ class ToolRunner:
     async def aclose(self) -> None:
         """End the run here: it is aborted, with a history in which every call is answered.
 
-        A run that waits for somebody outside stays parked: it is nobody's, and can be resumed. So
-        does one that was to be resumed, and was not looked at.
+        A parked run stays parked: no driver holds it, and it can be resumed. So does a run that was
+        to be resumed, and was not looked at.
         """
         self._settle_turn()
         if self._stream.run is None and not self._is_new:

@@ -124,7 +124,7 @@ class AgentResources:
 
     @property
     def allowed(self) -> tuple[Rule, ...]:
-        """What goes before the rules of every gate: the loop's own tools do nothing but answer."""
+        """The rules before those of every gate: the loop's own tools do nothing but answer."""
         return allow(self._final).rules if self._final else ()
 
     @property
@@ -140,7 +140,7 @@ class AgentResources:
 
     @property
     def callable_names(self) -> tuple[str, ...]:
-        """The names of all tools that may be called in a run or in those below it."""
+        """The names of all tools that may be called in a run or in its children."""
         names = dict.fromkeys(self.own_names)
         for agent in self.children.values():
             names |= dict.fromkeys(agent.opener.terms.tool_names)
@@ -169,7 +169,7 @@ def check_gate(gate: Policy, known: Sequence[str]) -> None:
 
 
 def check_rules(rules: Sequence[Rule], known: Sequence[str], title: str) -> None:
-    """Refuse rules that protect nothing here; `title` says whose rules they are.
+    """Refuse rules that protect nothing here; `title` begins the message.
 
     Raises:
         ConfigError: naming each tool that does not exist, with the nearest that does; or the rule
@@ -209,7 +209,7 @@ def split_tools(tools: Tools) -> tuple[OwnTools, dict[str, AgentTool]]:
 
 
 def price_of(options: RunOptions, provider: Provider) -> Price:
-    """Return what prices replies; the table costs its import only where a real model is asked."""
+    """Return the price of replies; the table is imported only where a real model is asked."""
     access = group(options, Access)
     table = access.prices
     if access.price is not None:
@@ -221,7 +221,7 @@ def price_of(options: RunOptions, provider: Provider) -> Price:
 
 
 def price_below(options: RunOptions, own: Price, above: Price) -> Price:
-    """Return what prices a child's replies: its own options, its parent, or its model's table."""
+    """Return the price of a child's replies, by its options, its parent, or its model's table."""
     if options.get("price") is not None or options.get("prices"):
         return own
 

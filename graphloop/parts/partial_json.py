@@ -1,4 +1,4 @@
-"""What a JSON text that is still being written says so far.
+"""The value of a JSON text that is still being written.
 
 For answers that are shown while a model streams them. A value shown is no promise: a number may
 get more digits, a string goes on, and only the whole text is ever checked against a schema.

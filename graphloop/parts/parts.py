@@ -1,6 +1,6 @@
 """Stream parts: the steps of a run as a caller sees them.
 
-Names and order are CONTRACT §2.2 and §2.3. The parts of a turn come in this order: step-start,
+The parts of a turn come in this order: step-start,
 compaction, messages from the queues, deltas, step-finish, cost, then tool-call, states and result
 of each call. Parts of a child run come in between, each in one `sub-agent`. A successful stream
 ends with one finish, a failed stream with one error. Callers ignore kinds that they do not know.
