@@ -4,9 +4,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .agent.agent import Agent
-    from .agent.generate import (
+    from .agent import (
+        Agent,
+        AgentTool,
+        AnswerInfo,
+        Graph,
+        Model,
         ObjectResult,
+        PendingTurn,
+        RunResult,
+        Runs,
+        RunStream,
+        StepChanges,
+        StepInfo,
+        ToolRunner,
+        Verdict,
         agent_tool,
         generate_object,
         generate_object_sync,
@@ -14,32 +26,19 @@ if TYPE_CHECKING:
         generate_text_sync,
         stream_chat,
     )
-    from .agent.graph import Graph
-    from .agent.hooks import AnswerInfo, StepChanges, StepInfo, Verdict
-    from .agent.inputs import Model
-    from .agent.result import RunResult
-    from .agent.runs import Runs
-    from .agent.stream import RunStream
-    from .agent.sub_agents import AgentTool
-    from .agent.tool_runner import ToolRunner
-    from .agent.turn_in_hand import PendingTurn
-    from .conversation.compaction import Compaction
-    from .driver.pending import Pending
+    from .conversation import Compaction
+    from .driver import Pending
     from .errors import OutputInvalid, ToolError
     from .graph import END, Edges
-    from .limits import stop
-    from .limits.model_price import ModelPrice
+    from .limits import ModelPrice, stop
     from .node_protocol import Node
-    from .own_nodes.node_decorator import node
-    from .own_nodes.node_signature import NodeContext
-    from .policy.approvals import Approval, approve, decline
-    from .policy.policy import Policy, allow, ask, deny
-    from .proofs.check import check
-    from .providers.retries import Retries
-    from .providers.timeouts import Timeouts
+    from .own_nodes import NodeContext, node
+    from .policy import Approval, Policy, allow, approve, ask, decline, deny
+    from .proofs import check
+    from .providers import Retries, Timeouts
     from .run import EndReason
     from .spending import Budget, budget
-    from .tools.tool import Tool, ToolContext, tool
+    from .tools import Tool, ToolContext, tool
     from .turn import StepResult
     from .values import FinishReason, ToolChoice, Usage
 
@@ -98,9 +97,21 @@ __all__ = [
 ]
 
 _HOMES = {
-    ".agent.agent": ("Agent",),
-    ".agent.generate": (
+    ".agent": (
+        "Agent",
+        "AgentTool",
+        "AnswerInfo",
+        "Graph",
+        "Model",
         "ObjectResult",
+        "PendingTurn",
+        "RunResult",
+        "RunStream",
+        "Runs",
+        "StepChanges",
+        "StepInfo",
+        "ToolRunner",
+        "Verdict",
         "agent_tool",
         "generate_object",
         "generate_object_sync",
@@ -108,22 +119,8 @@ _HOMES = {
         "generate_text_sync",
         "stream_chat",
     ),
-    ".agent.graph": ("Graph",),
-    ".agent.hooks": (
-        "AnswerInfo",
-        "StepChanges",
-        "StepInfo",
-        "Verdict",
-    ),
-    ".agent.inputs": ("Model",),
-    ".agent.result": ("RunResult",),
-    ".agent.runs": ("Runs",),
-    ".agent.stream": ("RunStream",),
-    ".agent.sub_agents": ("AgentTool",),
-    ".agent.tool_runner": ("ToolRunner",),
-    ".agent.turn_in_hand": ("PendingTurn",),
-    ".conversation.compaction": ("Compaction",),
-    ".driver.pending": ("Pending",),
+    ".conversation": ("Compaction",),
+    ".driver": ("Pending",),
     ".errors": (
         "OutputInvalid",
         "ToolError",
@@ -132,31 +129,35 @@ _HOMES = {
         "END",
         "Edges",
     ),
-    ".limits": ("stop",),
-    ".limits.model_price": ("ModelPrice",),
-    ".node_protocol": ("Node",),
-    ".own_nodes.node_decorator": ("node",),
-    ".own_nodes.node_signature": ("NodeContext",),
-    ".policy.approvals": (
-        "Approval",
-        "approve",
-        "decline",
+    ".limits": (
+        "ModelPrice",
+        "stop",
     ),
-    ".policy.policy": (
+    ".node_protocol": ("Node",),
+    ".own_nodes": (
+        "NodeContext",
+        "node",
+    ),
+    ".policy": (
+        "Approval",
         "Policy",
         "allow",
+        "approve",
         "ask",
+        "decline",
         "deny",
     ),
-    ".proofs.check": ("check",),
-    ".providers.retries": ("Retries",),
-    ".providers.timeouts": ("Timeouts",),
+    ".proofs": ("check",),
+    ".providers": (
+        "Retries",
+        "Timeouts",
+    ),
     ".run": ("EndReason",),
     ".spending": (
         "Budget",
         "budget",
     ),
-    ".tools.tool": (
+    ".tools": (
         "Tool",
         "ToolContext",
         "tool",

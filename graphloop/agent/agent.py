@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Self, Unpack, cast, final
 
-from ..limits.model_price import ModelPrice
-from ..parts.parts import Part
-from ..tools.options import Approval as NeedsApproval
-from ..tools.options import legal_name
+from ..limits import ModelPrice
+from ..parts import Part
+from ..tools import Approval as NeedsApproval
+from ..tools import legal_name
 from .agent_terms import agent_terms
 from .child_runs import as_agent_tool
 from .inputs import AnswersInput, ConversationInput, Model, QuestionInput
@@ -24,7 +24,7 @@ from .sub_agents import AgentTool
 from .tool_runner import ToolRunner
 
 if TYPE_CHECKING:
-    from ..proofs.most import Bound
+    from ..proofs import Bound
 
 __all__ = ["Agent"]
 

@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
-from ..conversation.answer import latest_answer
-from ..conversation.repair import repaired
-from ..driver.ports import Callback
+from ..conversation import latest_answer, repaired
+from ..driver import Callback
 from ..errors import ConfigError, OutputInvalid
 from ..events import Answer, AnswerChecked, Changes, StopRequested
-from ..limits.stop import StopInfo
-from ..nodes.prepare_step import PrepareStep
+from ..limits import StopInfo
+from ..nodes import PrepareStep
 from ..run import Run
-from ..tools.execution import awaited, yes_or_no
-from ..tools.toolbox import Toolbox
+from ..tools import Toolbox, awaited, yes_or_no
 from ..values import Message
 from .final_answer import OUTPUT, FinalAnswer
 from .hooks import AnswerInfo, StepChanges, StepInfo, Verdict

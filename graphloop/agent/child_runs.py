@@ -9,14 +9,12 @@ from typing import Any, Final, Generic, TypeVar, final
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from ..driver.ports import ChildRun, Ports
+from ..driver import ChildRun, Ports
 from ..effects import StartRun
 from ..errors import ConfigError
 from ..events import Started
 from ..run import Run
-from ..tools.options import Approval
-from ..tools.schema import Parameters, model_parameters
-from ..tools.tool import Tool
+from ..tools import Approval, Parameters, Tool, model_parameters
 from ..values import Message, SystemMessage
 from .answers import approver_below
 from .inherited_limits import beyond_watch, gates_below, setup_below

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Generic, TypeVar, Unpack, cast, final, overload
 
-from ..driver.sync import run_sync
+from ..driver import run_sync
 from ..errors import ConfigError, OutputInvalid
 from ..run import EndReason
-from ..tools.options import Approval as NeedsApproval
+from ..tools import Approval as NeedsApproval
 from ..values import Usage
 from .agent import Agent
 from .inputs import AnswersInput, MessageInput, Model, QuestionInput

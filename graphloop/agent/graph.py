@@ -16,13 +16,11 @@ from .. import graph as kernel
 from ..graph import Edges
 from ..node_protocol import Node
 from ..outcomes import Outcome
-from ..policy.policy import Named, Policy
+from ..policy import Named, Policy
 from ..rules import Rules
-from ..tools.options import Approval as NeedsApproval
-from ..tools.options import legal_name
-from ..views.dot import dot_of
-from ..views.mermaid import mermaid_of
-from ..views.picture import picture
+from ..tools import Approval as NeedsApproval
+from ..tools import legal_name
+from ..views import dot_of, mermaid_of, picture
 from .child_runs import as_agent_tool
 from .graph_checks import prepared, reasons_for_cycles
 from .graph_terms import (
@@ -41,12 +39,8 @@ from .sub_agents import AgentTool
 from .terms import RunTerms
 
 if TYPE_CHECKING:
-    from ..proofs.compare import Comparison
-    from ..proofs.endless import Endless
-    from ..proofs.most import Bound
-    from ..proofs.report import Report
-    from ..proofs.suppression import Ignore
-    from ..views.levels import Level
+    from ..proofs import Bound, Comparison, Endless, Ignore, Report
+    from ..views import Level
 
 __all__ = ["Graph"]
 
@@ -169,7 +163,7 @@ class Graph(kernel.Graph[S]):
     def run_bound(self, **options: Unpack[BoundOptions[S]]) -> Bound:
         """Return the most that a run with these options can come to, with the agents it may call.
 
-        `graphloop.proofs.bound` tells the bound of the table alone.
+        `graphloop.proofs.bounds` tells the bound of the table alone.
 
         Args:
             options: see `BoundOptions`.

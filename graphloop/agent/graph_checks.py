@@ -15,8 +15,7 @@ from .bindings import check_carried
 from .states import state_type_of
 
 if TYPE_CHECKING:
-    from ..proofs.endless import Endless
-    from ..proofs.suppression import Ignore
+    from ..proofs import Endless, Ignore
 
 __all__ = ["endless_refusal", "prepared", "reasons_for_cycles"]
 

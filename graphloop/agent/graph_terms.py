@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from ..driver.ports import Callback
+from ..driver import Callback
 from ..graph import Graph
-from ..limits.model_price import ModelPrice
-from ..policy.policy import Policy
+from ..limits import ModelPrice
+from ..policy import Policy
 from .graph_checks import endless_refusal
 from .inputs import AnswersInput, ConversationInput, Model, QuestionInput
 from .lookups import looked_up
@@ -21,7 +21,7 @@ from .stream import RunStream
 from .terms import RunTerms
 
 if TYPE_CHECKING:
-    from ..proofs.endless import Endless
+    from ..proofs import Endless
 
 __all__ = [
     "BoundOptions",

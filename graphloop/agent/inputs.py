@@ -10,10 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias, TypedDict, cast
 
 from ..errors import ConfigError, nearest, not_among
-from ..policy.approvals import Approval
-from ..providers.base import Provider
-from ..providers.openai_chat.messages import REASONING_EXTRA, WIRE
-from ..providers.wire_json import is_list, is_object, json_text
+from ..policy import Approval
+from ..providers import REASONING_EXTRA, WIRE, Provider, is_list, is_object, json_text
 from ..values import (
     AssistantMessage,
     AssistantPart,

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
-from ..driver.ports import Callback
+from ..driver import Callback
 from ..errors import ConfigError, nearest
 from ..graph import Graph
-from ..limits.stop import HasToolCall, parts_of
+from ..limits import HasToolCall, parts_of
 from ..node_protocol import Node, unwrapped
-from ..nodes.function import Function
-from ..nodes.gate import Gate
-from ..nodes.prepare_step import PrepareStep
-from ..nodes.stop_check import StopCheck
+from ..nodes import Function, Gate, PrepareStep, StopCheck
 from ..outcomes import Outcome
 from .bindings import agents_named, asks_model, carried_by, functions_named, models_named
 from .inputs import Model

@@ -6,15 +6,13 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Generic, TypeVar
 
-from ..driver.driver import AsyncDriver, Seen
-from ..driver.ports import Ports
+from ..driver import AsyncDriver, Ports, Seen
 from ..effects import AwaitCaller
 from ..errors import OutputInvalid, RunFailed
 from ..events import Steered
 from ..graph import Graph
-from ..limits.stop import CostExceeds, TotalTokensExceed, parts_of
-from ..nodes.prepare_step import PrepareStep
-from ..nodes.stop_check import StopCheck
+from ..limits import CostExceeds, TotalTokensExceed, parts_of
+from ..nodes import PrepareStep, StopCheck
 from ..rules import describe_rule
 from ..run import EndReason, Run, Spent
 from ..turn import StepResult

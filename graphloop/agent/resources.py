@@ -14,13 +14,8 @@ from typing import final
 from weakref import WeakKeyDictionary
 
 from ..errors import ConfigError
-from ..providers.base import Provider
-from ..stores.base import Store
-from ..stores.claims import running_loop
-from ..stores.codec import Codec
-from ..stores.memory import MemoryStore
-from ..stores.opening import open_store
-from ..stores.sqlite import SqliteStore
+from ..providers import Provider
+from ..stores import Codec, MemoryStore, SqliteStore, Store, open_store, running_loop
 
 __all__ = ["SharedResources"]
 

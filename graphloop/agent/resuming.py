@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from ..driver.driver import AsyncDriver
+from ..driver import AsyncDriver
 from ..errors import ConfigError
 from ..run import Run
 from .answers import Answers, approver_alone

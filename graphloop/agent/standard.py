@@ -5,17 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
-from ..conversation.compaction import Compaction
+from ..conversation import Compaction
 from ..errors import ConfigError
-from ..limits.stop import Condition, HasToolCall, parts_of
+from ..limits import Condition, HasToolCall, parts_of
 from ..loop import Standard
-from ..nodes.compact import Compact
-from ..nodes.execute import Execute
-from ..nodes.gate import Gate
-from ..nodes.model_call import ModelCall
-from ..nodes.prepare_step import PrepareStep
-from ..nodes.stop_check import StopCheck
-from ..nodes.verify import AnswerCheck, Verify
+from ..nodes import AnswerCheck, Compact, Execute, Gate, ModelCall, PrepareStep, StopCheck, Verify
 from ..values import ToolChoice, ToolSpec, evolve
 from .callbacks import COMPACT, DONE_WHEN, PREPARE_STEP, STOP_WHEN, VERIFY
 from .final_answer import OUTPUT

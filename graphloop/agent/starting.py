@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any, TypeVar, cast
 from uuid import uuid4
 
-from ..conversation.repair import repaired
-from ..driver.driver import AsyncDriver
+from ..conversation import repaired
+from ..driver import AsyncDriver
 from ..errors import ConfigError
 from ..events import Started
 from ..values import Message, SystemMessage, UserMessage, evolve

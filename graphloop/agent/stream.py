@@ -10,15 +10,13 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from typing import Final, Generic, TypeVar, final
 
-from ..driver.driver import AsyncDriver, DriverState
-from ..driver.ports import ChildStep
+from ..driver import AsyncDriver, ChildStep, DriverState
 from ..errors import ConfigError, RunFailed
 from ..events import Steered
 from ..graph import Graph
 from ..outcomes import FollowUp
-from ..parts.objects import ObjectView
-from ..parts.parts import ErrorPart, Finish, ObjectDelta, Part, PartView, RunStart, Warned
-from ..providers.base import TextDelta
+from ..parts import ErrorPart, Finish, ObjectDelta, ObjectView, Part, PartView, RunStart, Warned
+from ..providers import TextDelta
 from ..run import EndReason, Run
 from ..step import Step
 from ..values import UserMessage

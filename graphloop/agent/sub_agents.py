@@ -12,17 +12,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, final
 
-from ..driver.ports import ChildRun, Ports
+from ..driver import ChildRun, Ports
 from ..effects import StartRun
 from ..errors import ConfigError
-from ..limits.model_price import ModelPrice
+from ..limits import ModelPrice
 from ..run import Run
-from ..tools.tool import Tool
+from ..tools import Tool
 from ..values import Message, UserMessage
 from .resources import SharedResources
 
 if TYPE_CHECKING:
-    from ..proofs.most import Bound
+    from ..proofs import Bound
 
 __all__ = [
     "AgentTool",

@@ -12,17 +12,13 @@ from functools import cache, partial
 from itertools import chain
 from typing import Any, Generic, TypeVar, final
 
-from ..driver.callback_results import check_state
-from ..driver.ports import Callback, Ports, unpriced
-from ..driver.sync import run_sync
+from ..driver import Callback, Ports, check_state, run_sync, unpriced
 from ..errors import ConfigError
 from ..events import Setup
 from ..graph import Graph
-from ..policy.policy import Policy
-from ..stores.base import Store
-from ..stores.memory import MemoryStore
-from ..tools.tool import AnyTool
-from ..tools.toolbox import Toolbox
+from ..policy import Policy
+from ..stores import MemoryStore, Store
+from ..tools import AnyTool, Toolbox
 from .answers import ToolApprover
 from .bindings import DEPTH_MAX, needs_messages, nesting_of, runs_one_at_a_time
 from .final_answer import FinalAnswer

@@ -7,14 +7,11 @@ from os import environ
 from typing import Final, TypeAlias, cast
 
 from .. import agent as front
-from ..driver.ports import Price, unpriced
+from ..driver import Price, unpriced
 from ..errors import ConfigError, nearest, not_among
-from ..policy.policy import NARROWER, Policy, Rule, allow, shadowed, unmatched
-from ..providers.base import Provider
-from ..providers.registry import resolve, wire_of
-from ..tools.signature import accepts
-from ..tools.tool import Tool
-from ..tools.toolbox import Toolbox
+from ..policy import NARROWER, Policy, Rule, allow, shadowed, unmatched
+from ..providers import Provider, resolve, wire_of
+from ..tools import Tool, Toolbox, accepts
 from ..values import Reply, ToolChoice, ToolSpec
 from .hooks import ChoiceInput
 from .inputs import Model

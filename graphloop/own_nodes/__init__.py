@@ -11,7 +11,8 @@ from .asking import Asking, ask_agent, ask_model, ask_person, tell
 from .compose import fallback, loop_until, map_over, parallel, retry, router
 from .node_decorator import node
 from .node_signature import NodeContext
-from .sub_graph import sub_graph
+from .route_outcomes import route_outcome
+from .sub_graphs import sub_graph
 from .sub_plan import ChildResult
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "node",
     "parallel",
     "retry",
+    "route_outcome",
     "router",
     "sub_graph",
     "tell",

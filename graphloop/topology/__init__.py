@@ -5,16 +5,19 @@ Refuses a callable that was never registered, and tells every fault of a file wi
 Start with `document.py`.
 """
 
+from .agents import with_agents
 from .diagnostics import TopologyError
 from .document import AgentEntry, Document, document_of
 from .loaded import Topology, dump, fingerprint, load
 from .reader import read_path, read_text
 from .registration import RegisteredNames, Registry, registry
 from .schema import topology_schema
-from .with_agents import with_agents
+from .source import SUFFIXES
+from .temporal_form import rules_of_texts
 from .writer import data_of, fingerprint_of, yaml_of
 
 __all__ = [
+    "SUFFIXES",
     "AgentEntry",
     "Document",
     "RegisteredNames",
@@ -30,6 +33,7 @@ __all__ = [
     "read_path",
     "read_text",
     "registry",
+    "rules_of_texts",
     "topology_schema",
     "with_agents",
     "yaml_of",

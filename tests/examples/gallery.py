@@ -16,7 +16,7 @@ from graphloop.agent.agent import Agent
 from graphloop.agent.graph import Graph
 from graphloop.cli.target import Target, load_target
 from graphloop.driver.pending import Pending
-from graphloop.proofs.bound import bound
+from graphloop.proofs.bounds import bound
 from graphloop.proofs.most import Bound
 from graphloop.testing import ScriptedModel
 from graphloop.topology import registry

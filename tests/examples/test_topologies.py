@@ -13,7 +13,7 @@ import pytest
 
 from graphloop.agent.agent import Agent
 from graphloop.cli.errors import Status
-from graphloop.proofs.bound import bound
+from graphloop.proofs.bounds import bound
 from graphloop.run import EndReason
 from graphloop.testing import assert_safe, fuzz
 from graphloop.topology.loaded import Topology, dump, load

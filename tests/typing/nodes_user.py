@@ -25,9 +25,9 @@ from graphloop.own_nodes import (
     tell,
 )
 from graphloop.own_nodes.node_decorator import OwnNode
-from graphloop.own_nodes.sub_graph import SubGraph
+from graphloop.own_nodes.sub_graphs import SubGraph
 from graphloop.policy.policy import allow
-from graphloop.proofs.bound import bound
+from graphloop.proofs.bounds import bound
 from graphloop.spending import budget
 from graphloop.topology import with_agents
 from graphloop.values import Message, Reply

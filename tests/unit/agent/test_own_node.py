@@ -25,7 +25,7 @@ from graphloop.outcomes import (
     Settled,
 )
 from graphloop.own_nodes import Asking, ask_agent, ask_model
-from graphloop.proofs.bound import bound
+from graphloop.proofs.bounds import bound
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
 from graphloop.values import ModelRequest, ToolCall, UserMessage

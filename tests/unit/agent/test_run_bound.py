@@ -12,7 +12,7 @@ from graphloop.limits.model_price import ModelPrice
 from graphloop.loop import Standard, standard_edges
 from graphloop.nodes import Append, StopCheck
 from graphloop.own_nodes import sub_graph
-from graphloop.proofs.bound import bound
+from graphloop.proofs.bounds import bound
 from graphloop.providers.script import Entry
 from graphloop.testing import ScriptedModel
 from graphloop.topology.loaded import load

@@ -11,7 +11,7 @@ from graphloop.outcomes import Answered
 from graphloop.own_nodes import sub_graph
 from graphloop.testing import ScriptedModel
 from graphloop.topology.loaded import load
-from graphloop.topology.with_agents import with_agents
+from graphloop.topology.agents import with_agents
 from graphloop.views.family import Family, members
 from tests.unit.topology.test_with_agents import CHAIN, REPLY
 

@@ -13,7 +13,7 @@ from graphloop.loop import Standard, standard_edges
 from graphloop.outcomes import Aborted, Answered, Failed
 from graphloop.own_nodes import ChildResult, sub_graph
 from graphloop.policy.policy import Policy
-from graphloop.proofs.bound import bound
+from graphloop.proofs.bounds import bound
 from graphloop.spending import Budget
 from graphloop.testing import ScriptedModel
 from graphloop.values import Reply

@@ -14,7 +14,7 @@ from graphloop.agent.runs import Runs
 from graphloop.errors import ConfigError
 from graphloop.outcomes import Answered
 from graphloop.own_nodes import ChildResult, sub_graph
-from graphloop.own_nodes.sub_graph import SubGraph
+from graphloop.own_nodes.sub_graphs import SubGraph
 from graphloop.testing import ScriptedModel
 from graphloop.values import ModelRequest, Reply, UserMessage
 from tests.own_nodes import Billing, Open, Ticket, route

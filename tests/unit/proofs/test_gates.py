@@ -8,7 +8,7 @@ from graphloop import END, Edges, Graph, node
 from graphloop.nodes import Append, Approve, Critique, Gate, ModelCall, PrepareStep
 from graphloop.outcomes import Accepted, Calls, Final, Outcome, Ready, Rejected, Settled
 from graphloop.own_nodes import Asking, ask_person
-from graphloop.proofs.check import check
+from graphloop.proofs.checking import check
 from graphloop.proofs.suppression import Ignore
 from tests.topology_data import MUTANTS, graph_of, standard
 

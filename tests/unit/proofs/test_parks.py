@@ -7,7 +7,7 @@ import pytest
 from graphloop import END, Graph, node
 from graphloop.outcomes import Outcome
 from graphloop.own_nodes import Asking, ask_person
-from graphloop.proofs.check import check
+from graphloop.proofs.checking import check
 from tests.topology_data import MUTANTS, graph_of, standard
 
 NAMES = ("tools run before a park",)
