@@ -11,13 +11,13 @@ from ..limits import ModelPrice
 from ..parts import Part
 from ..tools import Approval as NeedsApproval
 from ..tools import legal_name
-from .agent_terms import agent_terms
 from .child_runs import as_agent_tool
 from .inputs import AnswersInput, ConversationInput, Model, QuestionInput
 from .options import AgentOptions
 from .result import RunResult
 from .resuming import resume_run
 from .runs import Runs
+from .standard import agent_terms
 from .starting import start_run
 from .stream import RunStream
 from .sub_agents import AgentTool

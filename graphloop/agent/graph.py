@@ -11,8 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
-from .. import agent as front
 from .. import graph as kernel
+from .. import proofs, views
 from ..graph import Edges
 from ..node_protocol import Node
 from ..outcomes import Outcome
@@ -135,7 +135,7 @@ class Graph(kernel.Graph[S]):
         `phase` folds loops, agents or the phases of a loop into boxes; `detail` tells what each
         node promises, and draws the graphs that nodes run.
         """
-        front.draw(self, path, level=level)
+        views.draw(self, path, level=level)
         return Path(path)
 
     def diff(self, later: kernel.Graph[S], *, rules: Rules | Iterable[Rules] = ()) -> Comparison:
@@ -143,7 +143,7 @@ class Graph(kernel.Graph[S]):
 
         `rules` are decided on both graphs; one that means nothing in either is a ConfigError.
         """
-        return front.compare(self, later, rules)
+        return proofs.compare(self, later, rules)
 
     def check(
         self,
@@ -153,17 +153,17 @@ class Graph(kernel.Graph[S]):
         tools: Iterable[str | Named] = (),
     ) -> Report:
         """Prove what can be proven of the graph; see `graphloop.check`."""
-        return front.check(self, rules=rules, ignore=ignore or {}, tools=tools)
+        return proofs.check(self, rules=rules, ignore=ignore or {}, tools=tools)
 
     @cached_property
     def endless(self) -> tuple[Endless, ...]:
         """The cycles without a bound that are not set aside: with one, the graph does not run."""
-        return front.endless(self)
+        return proofs.endless(self)
 
     def run_bound(self, **options: Unpack[BoundOptions[S]]) -> Bound:
         """Return the most that a run with these options can come to, with the agents it may call.
 
-        `graphloop.proofs.bounds` tells the bound of the table alone.
+        `bound` in `graphloop.proofs` tells the bound of the table alone.
 
         Args:
             options: see `BoundOptions`.

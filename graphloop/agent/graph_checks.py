@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from .. import agent as front
+from .. import proofs
 from ..contract import contract_of
 from ..errors import ConfigError
 from ..graph import Graph
@@ -44,7 +44,7 @@ def reasons_for_cycles(
     """Return what is set aside of a graph, with its cycles without a bound (GL4) for a reason."""
     if not endless:
         raise ConfigError(f"graph {graph.name!r} is bounded: it needs no reason to run")
-    every = front.endless(graph, every=True)
+    every = proofs.endless(graph, every=True)
     return _reasoned({**ignore, **{(one.node, "GL4"): reason for one in every}})
 
 

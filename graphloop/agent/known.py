@@ -14,8 +14,7 @@ from ..graph import Graph
 from ..rules import rules_of
 from ..spending import Budget
 from .child_runs import ChildOpener
-from .options import AgentOptions, RunOptions, StopInput
-from .standard import stop_input
+from .options import AgentOptions, RunOptions, StopInput, stop_input
 from .sub_agents import AgentTool, Opener, Plan
 from .terms import RunTerms
 from .world import AgentResources

@@ -11,7 +11,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import time
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, TypeVar, cast, final
 
 from ..conversation import Compaction
 from ..driver import Pending, Price
@@ -48,6 +48,7 @@ __all__ = [
     "clock_of",
     "group",
     "reject_unknown_options",
+    "stop_input",
     "strings",
 ]
 
@@ -333,6 +334,26 @@ def reject_unknown_options(given: Iterable[str], options: type[object], place: s
     if unknown:
         found = not_among(unknown, known)
         raise ConfigError(f"{place} has no option {found} It takes {', '.join(sorted(known))}")
+
+
+def stop_input(given: StopInput) -> tuple[tuple[Condition, ...], tuple[Predicate, ...]]:
+    """Part pure conditions, which the graph evaluates, from functions, which it invokes."""
+    # isinstance cannot tell the item type.
+    every = cast("Sequence[object]", given) if isinstance(given, Sequence) else (given,)
+    conditions: list[Condition] = []
+    predicates: list[Predicate] = []
+    for one in every:
+        if isinstance(one, Condition) and not isinstance(one, type):
+            conditions.append(one)
+        elif callable(one) and not isinstance(one, type):
+            # What a function takes and returns shows only when it is called.
+            predicates.append(cast("Predicate", one))
+        else:
+            raise ConfigError(
+                "`stop_when` takes conditions (graphloop.limits.stop) and functions of StopInfo; "
+                f"found {one!r}"
+            )
+    return tuple(conditions), tuple(predicates)
 
 
 def clock_of(options: RunOptions) -> Callable[[], float]:

@@ -1,22 +1,34 @@
-"""The standard loop of one agent: the nodes that its options make."""
+"""The standard loop of one agent: its nodes, its graph, and the terms of its runs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, cast
+from typing import Final
 
 from ..conversation import Compaction
 from ..errors import ConfigError
 from ..limits import Condition, HasToolCall, parts_of
-from ..loop import Standard
+from ..loop import Standard, standard_edges
 from ..nodes import AnswerCheck, Compact, Execute, Gate, ModelCall, PrepareStep, StopCheck, Verify
 from ..values import ToolChoice, ToolSpec, evolve
-from .callbacks import COMPACT, DONE_WHEN, PREPARE_STEP, STOP_WHEN, VERIFY
-from .final_answer import OUTPUT
-from .options import AgentOptions, Checks, Limits, Permissions, Predicate, StopInput, group
+from .callbacks import COMPACT, DONE_WHEN, PREPARE_STEP, STOP_WHEN, VERIFY, agent_callbacks
+from .final_answer import OUTPUT, FinalAnswer
+from .graph import Graph
+from .inputs import Model
+from .known import attach_metadata
+from .options import (
+    AgentOptions,
+    Checks,
+    Limits,
+    Permissions,
+    group,
+    reject_unknown_options,
+    stop_input,
+)
+from .terms import RunTerms
 from .world import AgentResources, active_names, checked_tool_names, choice_of, offered
 
-__all__ = ["standard_nodes", "stop_input"]
+__all__ = ["agent_terms", "standard_nodes"]
 
 LONE: Final = {
     "output_mode": "output_type",
@@ -25,6 +37,41 @@ LONE: Final = {
     "max_verify_retries": "verify",
 }
 """Options that mean something beside another one, and nothing alone."""
+
+
+def agent_terms(
+    model: Model, given: AgentOptions
+) -> tuple[Graph[None], RunTerms[None], AgentOptions]:
+    """Return an agent's graph, the terms of its runs, and its options.
+
+    Raises:
+        ConfigError: an option, the model or a tool cannot work.
+    """
+    reject_unknown_options(given, AgentOptions, "an agent")
+    options = _kept(given)
+    if options.get("agents"):
+        raise ConfigError(
+            "`agents` are for the Child nodes of a graph of your own; give an agent the agents "
+            "that it may call among its `tools`"
+        )
+    world = AgentResources(model, options, options.get("tools", ()))
+    fallbacks = [world.add_model(one) for one in options.get("fallback_models", ())]
+    final = _final_answer(options, [world.label, *fallbacks])
+    if final is not None and final.tool is not None:
+        world.answer_by(final.tool)
+    conditions, predicates = stop_input(options.get("stop_when", ()))
+    nodes = standard_nodes(options, world, conditions, predicates=bool(predicates))
+    graph: Graph[None] = Graph(options.get("name", "agent"), nodes.prepare, standard_edges(nodes))
+    attach_metadata(graph, world, options)
+    terms = RunTerms(
+        graph,
+        options,
+        world,
+        callbacks=agent_callbacks(options, world, nodes.prepare, predicates, final),
+        own_gates=options.get("gate"),
+        final=final,
+    )
+    return graph, terms, options
 
 
 def standard_nodes(
@@ -137,21 +184,20 @@ def _checks(options: AgentOptions) -> tuple[AnswerCheck, ...]:
     return tuple(checks)
 
 
-def stop_input(given: StopInput) -> tuple[tuple[Condition, ...], tuple[Predicate, ...]]:
-    """Part pure conditions, which the graph evaluates, from functions, which it invokes."""
-    # isinstance cannot tell the item type.
-    every = cast("Sequence[object]", given) if isinstance(given, Sequence) else (given,)
-    conditions: list[Condition] = []
-    predicates: list[Predicate] = []
-    for one in every:
-        if isinstance(one, Condition) and not isinstance(one, type):
-            conditions.append(one)
-        elif callable(one) and not isinstance(one, type):
-            # What a function takes and returns shows only when it is called.
-            predicates.append(cast("Predicate", one))
-        else:
-            raise ConfigError(
-                "`stop_when` takes conditions (graphloop.limits.stop) and functions of StopInfo; "
-                f"found {one!r}"
-            )
-    return tuple(conditions), tuple(predicates)
+def _kept(options: AgentOptions) -> AgentOptions:
+    """Return the options with tools that later changes to the caller's list do not reach."""
+    kept = options.copy()
+    tools = options.get("tools")
+    if isinstance(tools, Mapping):
+        kept["tools"] = dict(tools)
+    elif isinstance(tools, Sequence):
+        kept["tools"] = tuple(tools)
+    return kept
+
+
+def _final_answer(options: AgentOptions, labels: Sequence[str]) -> FinalAnswer | None:
+    checks = group(options, Checks)
+    if checks.output_type is None:
+        return None
+    own_server = options.get("base_url") is not None
+    return FinalAnswer(checks.output_type, checks.output_mode, labels, own_server=own_server)

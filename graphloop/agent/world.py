@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from os import environ
 from typing import Final, TypeAlias, cast
 
-from .. import agent as front
+from .. import providers
 from ..driver import Price, unpriced
 from ..errors import ConfigError, nearest, not_among
 from ..policy import NARROWER, Policy, Rule, allow, shadowed, unmatched
@@ -214,7 +214,7 @@ def price_of(options: RunOptions, provider: Provider) -> Price:
     wire = wire_of(provider.label)
     if not table and not (wire is not None and wire.is_priced):
         return unpriced
-    return front.price_with(table) if table else front.price
+    return providers.price_with(table) if table else providers.price
 
 
 def price_below(options: RunOptions, own: Price, above: Price) -> Price:

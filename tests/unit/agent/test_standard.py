@@ -9,8 +9,8 @@ import pytest
 from graphloop import Agent, Compaction, StepInfo, Tool, allow, ask, deny
 from graphloop.agent.callbacks import COMPACT, DONE_WHEN, PREPARE_STEP, STOP_WHEN, VERIFY
 from graphloop.agent.final_answer import OUTPUT
-from graphloop.agent.options import AgentOptions
-from graphloop.agent.standard import standard_nodes, stop_input
+from graphloop.agent.options import AgentOptions, stop_input
+from graphloop.agent.standard import standard_nodes
 from graphloop.agent.world import AgentResources
 from graphloop.errors import ConfigError
 from graphloop.limits import stop

@@ -21,10 +21,10 @@ from graphloop.own_nodes.sub_graphs import sub_graph
 from graphloop.proofs.bounds import bound
 from graphloop.providers.script import ScriptedModel
 from graphloop.rules import Rules, never, only_after
+from graphloop.topology.agents import with_agents
 from graphloop.topology.document import document_of
 from graphloop.topology.loaded import Topology, dump, load
 from graphloop.topology.registration import Registry, registry
-from graphloop.topology.agents import with_agents
 from graphloop.values import SystemMessage
 
 PREPARE, MODEL, APPEND = PrepareStep(), ModelCall(), Append()
