@@ -27,7 +27,7 @@ from ..proofs.sarif import to_sarif
 from ..providers.script import ScriptedModel
 from ..rules import rules_of
 from ..tools.toolbox import Toolbox
-from ..topology.temporal_form import rules_of_texts
+from ..topology.conditions import rules_of_texts
 from ..views.proof import proof_marks
 from .errors import Status, tell_error
 from .options import Json, Registers, RuleTexts, TargetArgument, Text

@@ -21,8 +21,8 @@ import typer
 from ..agent.agent import Agent
 from ..agent.graph import Graph
 from ..proofs.compare import compare
+from ..topology.conditions import rules_of_texts
 from ..topology.registration import registry
-from ..topology.temporal_form import rules_of_texts
 from ..views.comparison import changes_picture
 from ..views.render import rendered, save_picture
 from ..views.theme import THEMES

@@ -26,7 +26,7 @@ from ..agent.agent import Agent
 from ..errors import ConfigError
 from ..providers.script import ScriptedModel
 from ..testing import fuzzing
-from ..topology.temporal_form import rules_of_texts
+from ..topology.conditions import rules_of_texts
 from .errors import Status
 from .options import Json, Registers, RuleTexts, TargetArgument, Text
 from .output import draw_findings, findings_suffix, print_file, print_report, refuse_mixed

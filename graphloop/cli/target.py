@@ -34,8 +34,8 @@ from ..agent.hooks import Model
 from ..agent.options import Tools
 from ..errors import ConfigError, GraphloopError, nearest
 from ..providers.script import ScriptedModel
+from ..topology.includes import SUFFIXES as TOPOLOGIES
 from ..topology.loaded import Topology, load
-from ..topology.source import SUFFIXES as TOPOLOGIES
 
 __all__ = [
     "EXECUTED",

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphloop.topology.compose import DEPTH_MAX, VALUES_MAX, compose, is_json
+from graphloop.topology.compose import DEPTH_MAX, SIZE_MAX, VALUES_MAX, bytes_of, compose, text_at
 from graphloop.topology.diagnostics import Diagnostics, ParseError
-from graphloop.topology.source import SIZE_MAX, bytes_of, text_at
 from graphloop.topology.tree import (
     Fields,
     Items,
@@ -38,7 +37,7 @@ def test_every_value_has_its_line_and_column() -> None:
 
 def test_json_is_read_with_tabs_and_pairs_of_escapes() -> None:
     """What json.dumps writes is a topology, too."""
-    tree = compose('{\n\t"a":\t"\\ud83d\\ude00"\n}', Diagnostics("a"), as_json=True)
+    tree = compose('{\n\t"a":\t"\\ud83d\\ude00"\n}', Diagnostics("a"), must_be_json=True)
 
     assert isinstance(tree, Fields)
     assert isinstance(tree.entries[0].value, Scalar)
@@ -48,7 +47,7 @@ def test_json_is_read_with_tabs_and_pairs_of_escapes() -> None:
 def test_half_a_pair_is_refused_where_it_stands() -> None:
     """It is no character, and could not be written again."""
     diagnostics = Diagnostics("a")
-    compose('{"a": "\\ud83d"}', diagnostics, as_json=True)
+    compose('{"a": "\\ud83d"}', diagnostics, must_be_json=True)
 
     assert ["a:1:7"] == [one.place for one in diagnostics.problems]
 
@@ -66,7 +65,7 @@ def test_a_tab_between_two_values_of_json_is_no_text() -> None:
     """And one within a text is refused, rather than changed."""
     diagnostics = Diagnostics("a")
     with pytest.raises(ParseError):
-        compose('{"a": "x\ty"}', diagnostics, as_json=True)
+        compose('{"a": "x\ty"}', diagnostics, must_be_json=True)
 
     assert ["a:1:9"] == [one.place for one in diagnostics.problems]
 
@@ -163,14 +162,13 @@ def test_what_json_writes_is_read_as_it_was(
     text = json.dumps(data, indent=indent, ensure_ascii=ascii_only)
     diagnostics = Diagnostics("a")
 
-    assert data == plain_data(compose(text, diagnostics, as_json=True))
+    assert data == plain_data(compose(text, diagnostics, must_be_json=True))
     assert [] == diagnostics.problems
-    assert is_json(text) is isinstance(data, list | dict)
 
 
 def test_every_value_of_json_has_its_line_and_column() -> None:
     """Without them a message cannot say where."""
-    tree = compose('{\n\t"a"\n:\r\n [true, "\x7f\uffff"]}', Diagnostics("a"), as_json=True)
+    tree = compose('{\n\t"a"\n:\r\n [true, "\x7f\uffff"]}', Diagnostics("a"), must_be_json=True)
 
     assert isinstance(tree, Fields)
     (entry,) = tree.entries
@@ -184,7 +182,7 @@ def test_what_is_no_json_is_refused_where_it_stands(text: str, place: str, said:
     """Nothing is taken for something else, as YAML would."""
     diagnostics = Diagnostics("a")
     with suppress(ParseError):
-        compose(text, diagnostics, as_json=True)
+        compose(text, diagnostics, must_be_json=True)
 
     (problem,) = diagnostics.problems
     assert problem.place.startswith(f"a:{place}")

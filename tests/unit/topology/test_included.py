@@ -9,7 +9,7 @@ from graphloop.nodes import Append, Branch, Child, MapOver, Parallel
 from graphloop.nodes.dialogue import Asks
 from graphloop.nodes.function import Function
 from graphloop.outcomes import Answered
-from graphloop.topology.included import Included, agents_of, graphs_run, with_graphs
+from graphloop.topology.document import Included, agents_of, graphs_run, with_graphs
 
 INNER: Graph[None] = Graph("inner", Append(), {Append(): {...: END}})
 

@@ -10,8 +10,8 @@ import pytest
 
 from graphloop.proofs.report import PROPERTIES
 from graphloop.topology.diagnostics import TopologyError
-from graphloop.topology.ignored import CODES
 from graphloop.topology.reader import read_path, read_text
+from graphloop.topology.references import CODES
 from graphloop.topology.registration import RegisteredNames, Registry
 from tests.topology_files import BAD, RIGHT, Bad, with_line
 

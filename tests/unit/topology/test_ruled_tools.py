@@ -10,8 +10,8 @@ from graphloop.providers.script import ScriptedModel
 from graphloop.topology.diagnostics import TopologyError
 from graphloop.topology.document import AgentEntry, Document
 from graphloop.topology.reader import read_text
+from graphloop.topology.references import Declared, brought_tools, known_tools
 from graphloop.topology.registration import RegisteredNames, Registry
-from graphloop.topology.ruled_tools import brought_tools, known_tools
 
 GATED = """\
 graphloop: 1
@@ -220,5 +220,5 @@ def test_the_tools_of_a_file_are_known_with_those_of_its_agents() -> None:
     agents = {"a": AgentEntry(inner), "b": AgentEntry()}
     given = Document(graph, tools=("refund",), agents=agents)
     assert known_tools(given, names()) is None
-    assert ["refund", "search"] == list(brought_tools(("refund",), agents, names()))
+    assert ["refund", "search"] == list(brought_tools(Declared({}, agents, ("refund",)), names()))
     assert known_tools(Document(graph), names()) is None

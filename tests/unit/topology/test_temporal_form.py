@@ -6,8 +6,8 @@ import pytest
 
 from graphloop.rules import Rules, at_most, never
 from graphloop.topology.compose import compose
+from graphloop.topology.conditions import read_rules, rules_of_texts
 from graphloop.topology.diagnostics import Diagnostics, TopologyError
-from graphloop.topology.temporal_form import read_rules, rules_of_texts
 
 
 def test_a_rule_is_one_text_in_yaml_or_json() -> None:

@@ -189,7 +189,7 @@ def test_the_standard_loop_can_be_written_down() -> None:
 
 def test_a_tool_that_is_given_twice_is_refused(desk: Topology) -> None:
     """One of them would never be called."""
-    with pytest.raises(ConfigError, match="names 'refund', which the topology brings along"):
+    with pytest.raises(ConfigError, match="found 'refund', which the topology brings along"):
         desk.stream(None, model=ScriptedModel(()), prompt="x", tools=[refund])
 
 

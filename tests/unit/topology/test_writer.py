@@ -14,8 +14,7 @@ from graphloop.node_protocol import Node
 from graphloop.nodes import Append, Child, Critique, Limit, ModelCall, StopCheck
 from graphloop.outcomes import Outcome
 from graphloop.rules import never
-from graphloop.topology.document import AgentEntry, Document, document_of
-from graphloop.topology.included import Included
+from graphloop.topology.document import AgentEntry, Document, Included, document_of
 from graphloop.topology.reader import read_text
 from graphloop.topology.registration import RegisteredNames, Registry
 from graphloop.topology.writer import data_of, fingerprint_of, topology_text, yaml_of
