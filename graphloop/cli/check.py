@@ -24,26 +24,18 @@ from ..errors import GraphError
 from ..proofs.arguments import codes
 from ..proofs.report import PROPERTIES, Report
 from ..proofs.sarif import to_sarif
-from ..providers.script import ScriptedModel
 from ..rules import rules_of
 from ..tools.toolbox import Toolbox
-from ..topology.conditions import rules_of_texts
+from ..topology import rules_of_texts
+from ..views.picture import picture
 from ..views.proof import proof_marks
 from .errors import Status, tell_error
 from .options import Json, Registers, RuleTexts, TargetArgument, Text
-from .output import (
-    draw_findings,
-    findings_suffix,
-    print_file,
-    print_report,
-    refuse_mixed,
-    stdout_suffix,
-    write_file,
-)
+from .output import Destination, findings_file, print_report, refuse_mixed
 from .target import Loop, load_target, register
 from .text import safe_json
 
-__all__ = ["check"]
+__all__ = ["check_command"]
 
 SARIF_SUFFIXES: Final = (".sarif", ".sarif.json", ".json")
 
@@ -58,7 +50,7 @@ Proven: TypeAlias = Annotated[
 ]
 
 
-def check(  # noqa: PLR0913 - the options of a command are its parameters
+def check_command(  # noqa: PLR0913 - the options of a command are its parameters
     target: TargetArgument,
     *,
     sarif: Sarif = None,
@@ -68,15 +60,10 @@ def check(  # noqa: PLR0913 - the options of a command are its parameters
     registers: Registers = None,
     as_json: Json = False,
 ) -> Status:
-    """Print the report on `target`; a graph that cannot even be built has one, too.
-
-    Raises:
-        ConfigError: the target cannot be loaded for another reason than its graph's table, or the
-            file cannot be written.
-    """
+    """Print the report on `target`; a graph that cannot even be built has one, too."""
     register(registers)
-    drawn, printed = findings_suffix(draw), stdout_suffix("--sarif", sarif, SARIF_SUFFIXES)
-    refuse_mixed({"--json": as_json, "--sarif": printed is not None, "--draw": drawn is not None})
+    drawing, sarif_file = findings_file(draw), Destination.of("--sarif", sarif, SARIF_SUFFIXES)
+    refuse_mixed(sarif_file, drawing, as_json=as_json)
     wanted = _wanted(proven)
     own = rules_of_texts(rule or (), "--rule")
     try:
@@ -84,17 +71,13 @@ def check(  # noqa: PLR0913 - the options of a command are its parameters
         graph = loop.graph if isinstance(loop, Agent) else loop
         rules = rules_of(loop.options.get("rules", ())) & own if isinstance(loop, Agent) else own
         report = graph.check(rules=rules, tools=tools)
-        if draw is not None:
-            draw_findings(graph, draw, proof_marks(graph, report))
+        if drawing is not None:
+            drawing.draw(picture(graph, proof_marks(graph, report)))
     except GraphError as error:
         # There is no graph to draw.
         report = Report.from_error(error)
-    if sarif is not None and printed is None:
-        write_file("--sarif", sarif, to_sarif([report]))
-    if printed is not None or as_json:
-        print_file(safe_json(report.to_json() if as_json else to_sarif([report])))
-    else:
-        print_report(f"{report}", beside=drawn)
+    if sarif_file is None or sarif_file.write(safe_json(to_sarif([report]))):
+        print_report(f"{report}", report.to_json(), as_json=as_json, beside=drawing)
     lacking = [code for code in wanted if code not in report.proven]
     if lacking:
         tell_error(f"--proven: expected {', '.join(lacking)} to be proven, found no proof.")
@@ -102,9 +85,9 @@ def check(  # noqa: PLR0913 - the options of a command are its parameters
 
 
 def _loaded(text: str) -> tuple[Loop, tuple[str, ...]]:
-    """Load what `text` names, and the tools that runs of a graph may call; none if unknown."""
+    """Load the loop that `text` names, and the tools of its runs; none if unknown."""
     target = load_target(text)
-    loop = target.loop(ScriptedModel(()))
+    loop = target.loop()
     if isinstance(loop, Agent) or not target.tools:
         return loop, ()
     own, agents = split_tools(target.tools)

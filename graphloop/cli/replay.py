@@ -37,16 +37,16 @@ from .stored import Journal, read
 from .target import register
 from .text import call_text, counted, one_line, safe_json, time_text, wrapped
 
-__all__ = ["replay"]
+__all__ = ["replay_command"]
 
 TEXT_MAX: Final = 200
 UNTOLD: Final = {"type", "at", "effect"}
-"""The fields of an event that its line shows otherwise."""
+"""The fields of an event that its line shows elsewhere."""
 
 Upto: TypeAlias = Annotated[int | None, typer.Option(metavar="N", help="Stop after this event.")]
 
 
-def replay(
+def replay_command(
     run: RunId,
     *,
     store: StorePath = None,
@@ -55,12 +55,7 @@ def replay(
     registers: Registers = None,
     as_json: Json = False,
 ) -> Status:
-    """Print a run's journal and, if its graph is known, its state.
-
-    Raises:
-        ConfigError: there is no such run or event, or the target cannot be loaded.
-        StoreError: the journal cannot be read.
-    """
+    """Print a run's journal and, if its graph is known, its state."""
     register(registers)
     journal = asyncio.run(read(store, run))
     if upto is not None:
@@ -81,7 +76,7 @@ def _known(
 
     A target that was only noted long ago may be gone; a target that was given has to do.
     """
-    if not (target or journal.noted):
+    if not (target or journal.start):
         return None, {}
     try:
         graph, events = journal.graph(target), journal.events[:number]

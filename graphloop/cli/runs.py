@@ -37,10 +37,10 @@ from ..stores.journals import graph_name_of, parent_of
 from .errors import Status, tell_error
 from .options import Json, StorePath, Text
 from .screen import ask_text
-from .stored import answers_text, noted_words, opened
+from .stored import Start, answers_text, opened
 from .text import clean, counted, safe_json, time_text, wrapped
 
-__all__ = ["runs"]
+__all__ = ["runs_command"]
 
 STATUSES: Final[tuple[str, ...]] = ("ready", "running", "interrupted", *get_args(ReleaseStatus))
 OVER: Final = ("done", "failed", "cancelled")
@@ -55,7 +55,7 @@ PIPE_WIDTH: Final = 200
 COLUMNS: Final = ("RUN", "STATUS", "GRAPH", "EVENTS", "UPDATED")
 ID_MIN: Final = 8
 ASKED: Final = ("key", "kind", "name", "arguments", "agents", "expires_at", "unknown")
-"""What is told of a question; its token stays in the store."""
+"""The fields of a question that are told; its token stays in the store."""
 
 Wanted: TypeAlias = Annotated[
     Text, typer.Option("--status", metavar="STATUS", help="Only runs that stand like this.")
@@ -73,18 +73,14 @@ class _Row:
     answers: Mapping[str, str]
 
 
-def runs(
+def runs_command(
     *,
     store: StorePath = None,
     status: Wanted = None,
     everything: Everything = False,
     as_json: Json = False,
 ) -> Status:
-    """List the runs of a store: those that are not over, all, or those that stand as asked.
-
-    Raises:
-        ConfigError: there is no such store, or no such status.
-    """
+    """List the runs of a store: those that are not over, all, or those of one status."""
     if status is not None and status not in STATUSES:
         raise ConfigError(
             f"--status: expected {', '.join(STATUSES)}, found {status!r}."
@@ -126,13 +122,13 @@ async def _rows(where: str | None) -> Sequence[_Row]:
 
 
 def _status(record: RunRecord) -> str:
-    """Return how a run stands; one that was left, and waits for no answer, was interrupted."""
+    """Return the status of a run; one that was left, and waits for no answer, is interrupted."""
     was_left = record.status == "suspended" and not record.asks
     return "interrupted" if was_left else record.status
 
 
 async def _from_journals(store: Store) -> Sequence[RunRecord]:
-    """Return what journals alone tell: no status, and so no run is left out as over."""
+    """Return the records of journals without a catalog: they know no status."""
     known, found = await store.runs(), list[RunRecord]()
     for run_id in known:
         events = await store.load(run_id)
@@ -206,7 +202,7 @@ def _json(row: _Row) -> Mapping[str, object]:
         "created_at": record.created_at,
         "updated_at": record.updated_at,
         "parent": record.parent or None,
-        "target": next(iter(noted_words(record.target)), None),
+        "target": start.target if (start := Start.noted(record.target)) else None,
         "asks": [
             {name: getattr(ask, name) for name in ASKED} | {"answer": row.answers.get(ask.key)}
             for ask in record.asks

@@ -1,8 +1,8 @@
 """A run on a screen, part by part: lines for people, live on a terminal; or JSON lines.
 
-On a terminal, finished lines scroll up. Below them stand the line that the model is writing, the
-calls that are running, and a status line; they are gone when the run is over. Elsewhere the same
-lines are plain, and text goes out as it comes.
+On a terminal, finished lines scroll up. Below them stand the model's unfinished line, the running
+calls and a status line, until the run is over. Elsewhere the same lines are plain, and text goes
+out as it comes.
 """
 
 from __future__ import annotations
@@ -45,13 +45,21 @@ from ..values import ToolResult, Usage, UserMessage
 from .errors import tell_error
 from .text import ASKED_MAX, agents_text, call_text, clean, counted, one_line, safe_json
 
-__all__ = ["JsonScreen", "Screen", "TextScreen", "ask_text", "state_text", "tokens_text"]
+__all__ = [
+    "JsonScreen",
+    "Screen",
+    "TextScreen",
+    "ask_text",
+    "screen_for",
+    "state_text",
+    "tokens_text",
+]
 
 S = TypeVar("S")
 
 RESULT_MAX: Final = 200
 WRITING_MAX: Final = 5
-"""How many rows of an unfinished line are shown."""
+"""The shown rows of an unfinished line."""
 REFRESHES_PER_SECOND: Final = 10
 CALL_KEY: Final = re.compile(r"c(\d+)\.(\d+)")
 MARKS: Final = {"ok": ("✓", "green"), "denied": ("⊘", "yellow"), "not_run": ("⊘", "yellow")}
@@ -64,8 +72,8 @@ class JsonScreen:
     The form is that of the parts in `graphloop.parts.parts`: `type` first, then the part's fields.
     `error` has `error`, the exception's class name, and `message`. The last line is of type
     `finish`, with the run's answer as `text`, or `error`; of a graph that carries a state, a line
-    of type `state` stands before `finish`. Kinds and fields may be added, none is renamed: ignore
-    what you do not know.
+    of type `state` stands before `finish`. Kinds and fields may be added, and none is renamed:
+    ignore unknown ones.
     """
 
     def __init__(self) -> None:
@@ -73,7 +81,7 @@ class JsonScreen:
         self._out = sys.stdout
 
     def open(self) -> AbstractContextManager[object]:
-        """Keep what tools print out of the lines."""
+        """Keep the output of tools out of the lines."""
         return redirect_stdout(sys.stderr)
 
     def aside(self) -> AbstractContextManager[object]:
@@ -156,7 +164,7 @@ class TextScreen:
             self._print(clean(message), "yellow")
 
     def show(self, part: Part, run: Run[None] | None) -> None:
-        """Show what the part says; of a child run, its calls."""
+        """Show a part; of a child run, its calls."""
         self._run = run
         agents, path = "", ""
         if isinstance(part, SubAgent):
@@ -227,7 +235,7 @@ class TextScreen:
         self._print(f"{sign} {call}: {text}", style if sign != "✓" else "")
 
     def _write(self, text: str, style: str) -> None:
-        """Take up text; a terminal prints a line when it is whole, and shows it before."""
+        """Write text; a terminal prints a line when it is whole, and shows it before."""
         if self._console is None:
             self._out.write(text)
             self._out.flush()
@@ -258,7 +266,7 @@ class TextScreen:
 
     def _start(self) -> None:
         if self._console is not None:
-            # A new one: one that was stopped would wipe out as many lines as it last had.
+            # A new one: after its stop, the old one would wipe out as many lines as it last had.
             self._live = Live(
                 console=self._console,
                 get_renderable=self._bottom,
@@ -295,8 +303,13 @@ class TextScreen:
 Screen: TypeAlias = TextScreen | JsonScreen
 
 
+def screen_for(*, as_json: bool) -> Screen:
+    """Return the screen of a run."""
+    return JsonScreen() if as_json else TextScreen()
+
+
 def ask_text(ask: Ask | Pending) -> str:
-    """Return what is waited for: which call, in which agents, and whether it may have run."""
+    """Return a question: the call, its agents, and whether it may have run."""
     kind = "approval of " if ask.kind == "approval" else "the result of "
     call = call_text(ask.name, ask.arguments, ASKED_MAX)
     doubt = "; it may have run already" if ask.unknown else ""
@@ -309,12 +322,12 @@ def state_text(run: Run[S]) -> str:
 
 
 def tokens_text(usage: Usage | None) -> str:
-    """Return how many tokens a usage counts, where a server told it."""
+    """Return the number of tokens, where a server told it."""
     return f"{usage.total_tokens:,} tokens" if usage else "tokens unknown"
 
 
 def _end_facts(result: RunResult[S]) -> Iterator[str]:
-    """Yield why a run ended and what it took: reason, steps, tokens, cost where it is known."""
+    """Yield the reason of a run's end, its steps and tokens, and the cost if it is known."""
     reason = result.end_reason
     named = [name for name in result.stopped_by if name != reason]
     yield f"{reason} ({', '.join(named)})" if named else str(reason)

@@ -92,7 +92,7 @@ def _rule(data: object, info: ValidationInfo) -> Rule:
         fix = f"write {len(verdicts)} rules." if verdicts else "write `- {allow: search}`."
         wrong = fault(f"expected one of allow, ask and deny, found {listed}.{hint}", fix)
         raise faults({(verdicts[1], "[key]"): wrong} if verdicts else {(): wrong})
-    verdict = cast("Literal['allow', 'ask', 'deny']", verdicts[0])  # One of the keys.
+    verdict = cast("Literal['allow', 'ask', 'deny']", verdicts[0])  # It is a key.
     read = validated(RULE_MODELS[verdict], given, to)
     said = {name: read[name] for name in ("ttl_s", "reason") if name in read}
     return Rule(verdict, read[verdict], read.get("when", ""), **said)

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeVar, final
+from typing import Any, TypeAlias, TypeVar, final
 
 from ..contract import ChildContract, Contract, contract_of
 from ..effects import Effect
 from ..events import Event
-from ..graph import Graph
+from ..graph import END, Edges, EndType, Graph
 from ..node_protocol import Kind, Node, Reaction, unwrapped
 from ..outcomes import Outcome
 from ..rules import Rules
@@ -23,15 +23,21 @@ from ..run import Run
 __all__ = [
     "AgentEntry",
     "Document",
+    "Ignore",
     "Included",
     "agents_of",
+    "callbacks_of",
     "document_of",
     "documents_below",
     "graphs_run",
+    "rows_with",
     "with_graphs",
 ]
 
 S = TypeVar("S")
+
+Ignore: TypeAlias = Mapping[tuple[str, str], str]
+"""Why findings are set aside, by node and code."""
 
 
 @final
@@ -70,7 +76,7 @@ class Document:
     tools: tuple[str, ...] = ()
     agents: Mapping[str, AgentEntry] = field(default_factory=dict[str, AgentEntry])
     rules: Rules = Rules()  # noqa: RUF009 - frozen
-    ignore: Mapping[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    ignore: Ignore = field(default_factory=dict[tuple[str, str], str])
 
     @cached_property
     def size(self) -> int:
@@ -113,6 +119,25 @@ def _document_of(graph: Graph[Any], made: dict[int, Document]) -> Document:
     }
     document = made[id(graph)] = Document(graph, agents=agents, ignore=graph.ignore)
     return document
+
+
+def rows_with(
+    graph: Graph[Any], nodes: Mapping[str, Node[Any, Outcome]] | None = None
+) -> Edges[Any]:
+    """Return the table of a graph as its constructor takes it, with other nodes by name."""
+    made = {**graph.nodes, **(nodes or {})}
+    to: dict[str, Node[Any, Outcome] | EndType] = {**made, "END": END}
+    return {
+        made[name]: {outcome: to[target] for outcome, target in row.items()}
+        for name, row in graph.table.items()
+    }
+
+
+def callbacks_of(nodes: Iterable[Node[Any, Outcome]]) -> list[str]:
+    """Return the callbacks of nodes that promise nothing, and may invoke them."""
+    silent = [node for node in unwrapped(nodes) if contract_of(node) is None]
+    named = [name for node in silent if isinstance(name := getattr(node, "callback", ""), str)]
+    return [*filter(None, named)]
 
 
 @final

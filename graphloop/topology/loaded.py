@@ -25,24 +25,18 @@ from ..agent.known import graph_of
 from ..agent.options import PASSED_ON, RunOptions, ToolInput, Tools
 from ..agent.runner import Runner
 from ..agent.sub_agents import AgentTool
-from ..contract import contract_of
 from ..driver.ports import Callback
 from ..errors import ConfigError
-from ..graph import END, EndType
-from ..node_protocol import Node, unwrapped
-from ..nodes import Gate
-from ..outcomes import Outcome
 from ..policy.policy import Condition, Policy
-from ..proofs.suppression import Ignore
 from ..rules import Rules
 from ..tools.options import legal_name
-from .document import Document, document_of, graphs_run
+from .document import Document, Ignore, callbacks_of, document_of, graphs_run, rows_with
 from .reader import read_path, read_text
-from .references import known_tools
+from .references import conditional_rules, known_tools
 from .registration import Category, RegisteredNames, Registry, registry
 from .writer import fingerprint_of, topology_text
 
-__all__ = ["Topology", "dump", "fingerprint", "load", "rows_with"]
+__all__ = ["Topology", "dump", "fingerprint", "load"]
 
 NO_PATH: Final = ("\n", "\r", "\0")
 """Signs that no path has: line breaks, which a text has, and a sign that both refuse."""
@@ -90,7 +84,7 @@ class Topology(Graph[Any]):
             self._ignore |= _within(name, agent.ignore) if name in run else {}
 
     def _tell_graph(self) -> None:
-        """Tell the proofs and drawings what the file says beside its table."""
+        """Tell the proofs and drawings the rest of the file, beside its table."""
         document = self.document
         found = {name: self._names.find("tool", name) for name in document.tools}
         agents = {
@@ -214,8 +208,7 @@ class Topology(Graph[Any]):
         Rules without a condition are left out: one before another would keep the predicate of a
         second gate from being asked.
         """
-        gates = [node for node in unwrapped(self.nodes.values()) if isinstance(node, Gate)]
-        rules = [rule for gate in gates for rule in gate.rules if rule.condition]
+        rules = conditional_rules(self.nodes.values())
         if not rules:
             return None
         found = {rule.condition: self._found("predicate", rule.condition) for rule in rules}
@@ -224,10 +217,7 @@ class Topology(Graph[Any]):
 
     def _functions(self) -> dict[str, Callback[Any]]:
         nodes = self.nodes.values()
-        # A node that promises nothing may invoke the function that it calls its callback.
-        silent = [node for node in unwrapped(nodes) if contract_of(node) is None]
-        named = [name for node in silent if isinstance(name := getattr(node, "callback", ""), str)]
-        names = dict.fromkeys((*functions_named(nodes), *filter(None, named)))
+        names = dict.fromkeys((*functions_named(nodes), *callbacks_of(nodes)))
         found = {name: self._names.find("function", name) for name in names}
         # The registry takes only functions; a node that was made in Python brings its own.
         known = {name: function for name, function in found.items() if function is not None}
@@ -307,18 +297,6 @@ def fingerprint(graph: kernel.Graph[Any], *, registry: Registry = registry) -> s
         GraphError: naming each node that no file can hold, and why.
     """
     return fingerprint_of(document_of(graph), RegisteredNames(registry))
-
-
-def rows_with(
-    graph: kernel.Graph[Any], nodes: Mapping[str, Node[Any, Outcome]] | None = None
-) -> kernel.Edges[Any]:
-    """Return the table of a graph as its constructor takes it, with other nodes by name."""
-    made = {**graph.nodes, **(nodes or {})}
-    to: dict[str, Node[Any, Outcome] | EndType] = {**made, "END": END}
-    return {
-        made[name]: {outcome: to[target] for outcome, target in row.items()}
-        for name, row in graph.table.items()
-    }
 
 
 def _agent_graph(

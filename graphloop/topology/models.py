@@ -43,6 +43,7 @@ __all__ = [
     "REF",
     "SIMPLE",
     "AgentName",
+    "AnyNode",
     "CapsForm",
     "Counted",
     "Form",
@@ -80,7 +81,8 @@ REF: Final = "x-ref"
 T = TypeVar("T")
 Form: TypeAlias = Any
 """A type that pydantic makes an adapter of: Python has no narrower name for one."""
-Nodes: TypeAlias = dict[str, Node[Any, Outcome] | None]
+AnyNode: TypeAlias = Node[Any, Outcome]
+Nodes: TypeAlias = dict[str, AnyNode | None]
 """The nodes of a file by name; None for one that could not be read."""
 
 

@@ -32,7 +32,7 @@ import msgspec
 from pydantic import Field, PlainValidator, TypeAdapter, ValidationInfo
 
 from ..errors import ConfigError, nearest
-from ..node_protocol import Node, OwnKind, is_node
+from ..node_protocol import OwnKind, is_node
 from ..nodes import Branch, Fallback, Function, Retrying
 from ..nodes.attempts import NEVER
 from ..nodes.joins import Reducer
@@ -43,6 +43,7 @@ from .document import with_graphs
 from .models import (
     SIMPLE,
     AgentName,
+    AnyNode,
     CapsForm,
     Counted,
     Form,
@@ -76,8 +77,6 @@ __all__ = [
     "named_model",
     "node_kind",
 ]
-
-AnyNode: TypeAlias = Node[Any, Outcome]
 
 OR: Final[Form] = Union
 """`Union` for types that are made here, which checkers take for values."""

@@ -13,8 +13,7 @@ from typing import Any, Final, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from ..graph import END, Graph
-from ..node_protocol import NAME_MAX, Node, flaw_of, node_flaw_of
-from ..outcomes import Outcome
+from ..node_protocol import NAME_MAX, flaw_of, node_flaw_of
 from ..rules import Rules
 from .compose import bytes_of, compose, text_at
 from .conditions import lines_of_rules, read_rules, words_of
@@ -22,6 +21,7 @@ from .diagnostics import Diagnostics, ParseError
 from .document import AgentEntry, Document
 from .includes import IncludeCache, IncludePlace
 from .models import (
+    AnyNode,
     Form,
     Model,
     Nodes,
@@ -201,7 +201,7 @@ class _Reader:
         self,
         tree: Value,
         name: str,
-        start: Node[Any, Outcome] | None,
+        start: AnyNode | None,
         rows: Rows,
         entries: Mapping[str, Entry],
     ) -> Graph[Any]:
@@ -223,7 +223,7 @@ class _Reader:
             raise self._diagnostics.error(value.mark, found, fix)
         return {entry.key: self._node(entry) for entry in entries}
 
-    def _node(self, entry: Entry) -> Node[Any, Outcome] | None:
+    def _node(self, entry: Entry) -> AnyNode | None:
         flaw = "it is where runs end" if entry.key == END.value else node_flaw_of(entry.key)
         if flaw:
             fix = f"choose a word of at most {NAME_MAX} characters, other than END."
@@ -242,9 +242,7 @@ class _Reader:
             self._diagnostics.report(error, entry.value, entry.key)
             return None
 
-    def _start(
-        self, entries: Mapping[str, Entry], name: str, nodes: Nodes
-    ) -> Node[Any, Outcome] | None:
+    def _start(self, entries: Mapping[str, Entry], name: str, nodes: Nodes) -> AnyNode | None:
         if name and name not in nodes:
             hint = self._diagnostics.nearest(name, nodes)
             found = f"`start`: there is no node {name!r}.{hint}"

@@ -20,7 +20,7 @@ from ..limits.stop import HasToolCall, parts_of
 from ..node_protocol import Node, unwrapped
 from ..nodes import Gate, PrepareStep, StopCheck
 from ..outcomes import Outcome
-from ..policy.policy import NARROWER, WILDCARDS, shadowed
+from ..policy.policy import NARROWER, WILDCARDS, Rule, shadowed
 from ..tools.options import legal_name
 from .conditions import VERDICTS
 from .diagnostics import ParseError
@@ -34,6 +34,7 @@ __all__ = [
     "Declared",
     "IgnoreForm",
     "brought_tools",
+    "conditional_rules",
     "known_tools",
     "lost",
     "note_uncallable",
@@ -95,6 +96,12 @@ def brought_tools(declared: Declared, names: RegisteredNames) -> dict[str, None]
             found: object = None if name in part.agents else names.find("tool", name)
             known |= dict.fromkeys(getattr(getattr(found, "opener", None), "tool_names", ()))
     return known
+
+
+def conditional_rules(nodes: Iterable[Node[Any, Outcome]]) -> list[Rule]:
+    """Return the rules of gates that name a predicate."""
+    gates = [node for node in unwrapped(nodes) if isinstance(node, Gate)]
+    return [rule for gate in gates for rule in gate.rules if rule.condition]
 
 
 def note_uncallable(value: Value, declared: Declared, unread: Collection[str], to: Reading) -> None:

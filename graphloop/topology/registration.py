@@ -188,8 +188,8 @@ class RegisteredNames:
             loaded: object = point.load()
         except Exception as error:
             raise ConfigError(
-                f"{category} {name!r} of an installed package: expected to load {point.value}, found "
-                f"{type(error).__name__}: {error}"
+                f"{category} {name!r} of an installed package: expected to load {point.value}, "
+                f"found {type(error).__name__}: {error}"
             ) from error
         return loaded
 

@@ -60,7 +60,7 @@ class Mark:
 @final
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """One word or text; `written` is how it stands in the file."""
+    """A word or text; `written` is how it stands in the file."""
 
     value: Plain
     mark: Mark
@@ -79,7 +79,7 @@ class Items:
 @final
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One key of a mapping, with its value."""
+    """A key of a mapping, with its value."""
 
     key: str
     mark: Mark

@@ -24,8 +24,8 @@ from ..nodes import Fallback, Retrying
 from ..outcomes import Outcome
 from ..rules import Rules, rules_of
 from ..rules.names import resolve_words
-from .document import Document, document_of, with_graphs
-from .loaded import Topology, rows_with
+from .document import Document, document_of, rows_with, with_graphs
+from .loaded import Topology
 from .references import Declared, lost
 from .registration import RegisteredNames, Registry
 

@@ -27,11 +27,10 @@ from .compose import DEPTH_MAX
 from .conditions import STOPS
 from .diagnostics import FAULT, Diagnostics, TopologyError
 from .document import AgentEntry, Document, Included, graphs_run
-from .models import ELSE, Reading
+from .models import ELSE, AnyNode, Reading
 from .node_models import (
     NODE,
     SHORT,
-    AnyNode,
     NodeKind,
     Renamed,
     class_fields,
