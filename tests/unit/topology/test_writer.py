@@ -55,7 +55,7 @@ def test_a_fingerprint_knows_what_is_said_and_not_how() -> None:
 
 def test_a_fingerprint_is_the_same_in_every_release() -> None:
     """It stands in reviews and records."""
-    graph: Graph[None] = Graph("a", Append(), {Append(): {...: END}})
+    graph = _graph()
 
     assert "a09c1a2f62463c63e0de8188bd86f6e06ba033755232d6afff9e9ece3a05ddb0" == fingerprint_of(
         document_of(graph), NAMES
@@ -84,8 +84,7 @@ def test_all_nodes_that_no_file_can_hold_are_told() -> None:
 @pytest.mark.parametrize("text", ["a{}b", "{}a{}{} b{}", "a {} b\nc\n", "a" * 150 + " {} " * 50])
 def test_odd_characters_are_written_as_escapes(text: str, sign: str) -> None:
     """Some of them are line breaks in one version of YAML, and text in another."""
-    graph: Graph[None] = Graph("a", Append(), {Append(): {...: END}})
-    document = Document(graph, prompt=text.replace("{}", sign))
+    document = Document(_graph(), prompt=text.replace("{}", sign))
 
     assert document == read_text(topology_text(document, NAMES), NAMES)
 
