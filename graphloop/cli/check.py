@@ -18,17 +18,13 @@ from typing import Annotated, Final, TypeAlias
 
 import typer
 
-from ..agent.agent import Agent
-from ..agent.world import split_tools
+from ..agent import Agent, split_tools
 from ..errors import GraphError
-from ..proofs.arguments import codes
-from ..proofs.report import PROPERTIES, Report
-from ..proofs.sarif import to_sarif
+from ..proofs import PROPERTIES, Report, codes, to_sarif
 from ..rules import rules_of
-from ..tools.toolbox import Toolbox
+from ..tools import Toolbox
 from ..topology import rules_of_texts
-from ..views.picture import picture
-from ..views.proof import proof_marks
+from ..views import picture, proof_marks
 from .errors import Status, tell_error
 from .options import Json, Registers, RuleTexts, TargetArgument, Text
 from .output import Destination, findings_file, print_report, refuse_mixed

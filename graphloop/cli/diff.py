@@ -18,10 +18,9 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from ..proofs.compare import compare
+from ..proofs import compare
 from ..topology import registry, rules_of_texts
-from ..views.comparison import changes_picture
-from ..views.theme import THEMES
+from ..views import THEMES, changes_picture
 from .errors import Status
 from .options import Json, Registers, RuleTexts, Text, Themed, ThemeName
 from .output import PICTURES, Destination, print_report, refuse_mixed

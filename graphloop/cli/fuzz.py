@@ -22,11 +22,11 @@ from typing import Annotated, Final, TypeAlias
 
 import typer
 
-from ..agent.agent import Agent
+from ..agent import Agent
 from ..errors import ConfigError
 from ..testing import fuzzing
 from ..topology import rules_of_texts
-from ..views.picture import picture
+from ..views import picture
 from .errors import Status
 from .options import Json, Registers, RuleTexts, TargetArgument, Text
 from .output import findings_file, print_report, refuse_mixed

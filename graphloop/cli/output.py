@@ -12,10 +12,7 @@ from pathlib import Path
 from typing import Final, final
 
 from ..errors import ConfigError
-from ..views.picture import Picture
-from ..views.render import is_machine, rendered, save_picture
-from ..views.text import in_signs_of
-from ..views.theme import LIGHT, Theme
+from ..views import LIGHT, Picture, Theme, in_signs_of, is_machine, rendered, save_picture
 from .errors import tell_error
 from .text import safe_json, wrapped
 

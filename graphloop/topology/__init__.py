@@ -5,6 +5,7 @@ Refuses a callable that was never registered, and tells every fault of a file wi
 Start with `document.py`, then `reader.py`.
 """
 
+from .agents import with_agents
 from .conditions import rules_of_texts
 from .diagnostics import TopologyError
 from .document import AgentEntry, Document, document_of
@@ -13,7 +14,6 @@ from .loaded import Topology, dump, fingerprint, load
 from .reader import read_path, read_text
 from .registration import RegisteredNames, Registry, registry
 from .schema import topology_schema
-from .with_agents import with_agents
 from .writer import data_of, fingerprint_of, yaml_of
 
 __all__ = [

@@ -18,10 +18,16 @@ from ..graph import END
 from ..limits import stop
 from ..node_protocol import Node
 from ..outcomes import Outcome, outcome_name
-from ..policy.policy import Rule, refuse_shadowed
-from ..rules import Rules, TemporalRule, describe_rule
-from ..rules.form import rules_from_data
-from ..rules.names import Vocabulary, resolve_words, spelled_tools
+from ..policy import Rule, refuse_shadowed
+from ..rules import (
+    Rules,
+    TemporalRule,
+    Vocabulary,
+    describe_rule,
+    resolve_words,
+    rules_from_data,
+    spelled_tools,
+)
 from .compose import compose
 from .diagnostics import Diagnostics, ParseError
 from .models import (

@@ -17,19 +17,25 @@ from pathlib import Path
 from typing import Any, Final, cast, final
 
 from .. import graph as kernel
-from ..agent.agent import Agent
-from ..agent.bindings import asks_model, functions_named
-from ..agent.graph import Graph
-from ..agent.hooks import Model
-from ..agent.known import graph_of
-from ..agent.options import PASSED_ON, RunOptions, ToolInput, Tools
-from ..agent.runner import Runner
-from ..agent.sub_agents import AgentTool
-from ..driver.ports import Callback
+from ..agent import (
+    PASSED_ON,
+    Agent,
+    AgentTool,
+    Graph,
+    Model,
+    Runner,
+    RunOptions,
+    ToolInput,
+    Tools,
+    asks_model,
+    functions_named,
+    graph_of,
+)
+from ..driver import Callback
 from ..errors import ConfigError
-from ..policy.policy import Condition, Policy
+from ..policy import Condition, Policy
 from ..rules import Rules
-from ..tools.options import legal_name
+from ..tools import legal_name
 from .document import Document, Ignore, callbacks_of, document_of, graphs_run, rows_with
 from .reader import read_path, read_text
 from .references import conditional_rules, known_tools

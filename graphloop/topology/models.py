@@ -33,7 +33,7 @@ from ..errors import ConfigError
 from ..graph import Graph
 from ..node_protocol import Node
 from ..outcomes import LIBRARY_OUTCOMES, Outcome
-from ..own_nodes.route_outcomes import route_outcome
+from ..own_nodes import route_outcome
 from .diagnostics import FAULT, UNKNOWN_KEY, Diagnostics, ParseError
 from .registration import FROM_OUTSIDE, Category, RegisteredNames
 from .tree import Entry, Fields, Loc, Value, described, plain_data

@@ -16,12 +16,12 @@ from pydantic import Field, TypeAdapter
 
 from ..errors import nearest
 from ..graph import Graph
-from ..limits.stop import HasToolCall, parts_of
+from ..limits import HasToolCall, parts_of
 from ..node_protocol import Node, unwrapped
 from ..nodes import Gate, PrepareStep, StopCheck
 from ..outcomes import Outcome
-from ..policy.policy import NARROWER, WILDCARDS, Rule, shadowed
-from ..tools.options import legal_name
+from ..policy import NARROWER, WILDCARDS, Rule, shadowed
+from ..tools import legal_name
 from .conditions import VERDICTS
 from .diagnostics import ParseError
 from .document import AgentEntry, Document, documents_below, graphs_run

@@ -21,8 +21,8 @@ from pydantic import ValidationError
 from ..errors import ConfigError, GraphError, Problem
 from ..node_protocol import is_node
 from ..outcomes import Outcome, outcome_name
-from ..policy.policy import Rule
-from ..rules.form import rules_to_data
+from ..policy import Rule
+from ..rules import rules_to_data
 from .compose import DEPTH_MAX
 from .conditions import STOPS
 from .diagnostics import FAULT, Diagnostics, TopologyError
