@@ -18,7 +18,6 @@ from typing import Final, Literal, TypeAlias, final
 
 import msgspec
 from msgspec import Struct
-from pydantic_core import PydanticSerializationError, to_json
 
 from ..errors import ConfigError
 from ..spending import is_number
@@ -254,12 +253,14 @@ def _edited(edit: Mapping[str, object] | str | None) -> str:
     if isinstance(edit, str):
         return edit
     try:
-        return to_json(edit).decode()
-    except (PydanticSerializationError, ValueError, RecursionError) as error:
+        text = json.dumps(edit, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text.encode()  # a half of a surrogate pair is no JSON text
+    except (TypeError, ValueError, RecursionError) as error:
         raise ConfigError(
             f"approve: `edit` cannot be written as JSON: {error}. "
             "Fix: use text, numbers, lists and mappings."
         ) from error
+    return text
 
 
 def _base64(data: bytes) -> str:

@@ -14,8 +14,8 @@ from graphloop.graph import END
 from graphloop.nodes import Append
 from graphloop.outcomes import Answered
 from graphloop.testing import ScriptedModel
-from graphloop.topology.loaded import load
 from graphloop.topology.agents import with_agents
+from graphloop.topology.loaded import load
 from graphloop.views.family import Family, members
 from tests.unit.cli.command_line import called, here, printed, refused
 from tests.unit.cli.pay_desk import parked, run_ids
