@@ -49,7 +49,7 @@ you trust. A topology file is data; nothing of it runs.
 
 
 class _Command(TyperCommand):
-    """A command that refuses blank arguments, tells errors in words, and exits with its status."""
+    """A command that refuses blank arguments, and exits with its status."""
 
     # Any: by its version, typer brings a click of its own, or takes the installed click.
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
@@ -77,7 +77,7 @@ def _settings() -> dict[str, object]:
 
 
 def _help(text: str | None) -> str:
-    """Return a help text whose indented paragraphs stay as they are; the others are wrapped."""
+    """Return a help text whose indented paragraphs are not wrapped."""
     return re.sub(r"\n\n(?=  )", "\n\n\b\n", text or "")
 
 

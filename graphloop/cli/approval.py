@@ -56,7 +56,7 @@ def with_approver(
 
 
 def _approver(mode: ApproveMode | None, screen: Screen, *, kept: bool) -> _Decide | None:
-    """Return the approver; None without a terminal to ask at, so that the run parks.
+    """Return the approver; without a terminal to ask at, the run parks.
 
     A question can be left open only if a store keeps the run.
     """
@@ -108,7 +108,7 @@ def _asker(screen: Screen, *, kept: bool) -> _Decide:
 
 
 async def _answer(pending: Pending, *, kept: bool) -> Approval:
-    """Ask until there is an answer; at the end of input, a kept run leaves the question open."""
+    """Ask until there is an answer; LeftOpen ends it for kept runs."""
     in_words = pending.in_words and pending.parameters == IN_WORDS
     prompt = WORDS if in_words else AGAIN if pending.unknown else ALLOW
     while True:
@@ -130,7 +130,7 @@ async def _answer(pending: Pending, *, kept: bool) -> Approval:
 
 
 def _decision(said: str, *, in_words: bool) -> Approval:
-    """Read a decision: yes, no, or no for a reason; a node's question takes words as its answer."""
+    """Read a decision: yes, no for a reason, or an answer in words."""
     match said.lower():
         case "y" | "yes":
             return Approval(approved=True)
@@ -144,7 +144,7 @@ def _decision(said: str, *, in_words: bool) -> Approval:
 
 
 async def _edit(pending: Pending) -> Approval | None:
-    """Return the approval of a call with other arguments; None if the typed ones do not fit."""
+    """Return the approval of a call with typed arguments that fit."""
     if pending.unknown:
         tell_error(f"  {AS_IT_WAS}")
         return None

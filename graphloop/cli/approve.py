@@ -54,7 +54,7 @@ def approve_command(
     edit: Edit = None,
     store: StorePath = None,
 ) -> Status:
-    """Leave an answer to a call in the store, for the next resume of the run."""
+    """Leave an answer to a call for the next resume."""
     if deny and edit is not None:
         raise ConfigError("--deny: expected it or --edit, found both: a denied call does not run.")
     arguments = None if edit is None else json_object(edit)
@@ -94,7 +94,7 @@ async def _approve(run: str, call: str, where: str | None, answer: Approval) -> 
 
 
 def _find_ask(asks: Sequence[Ask], run_id: str, call: str, answers: Mapping[str, str]) -> Ask:
-    """Return the question about `call`: its key, a beginning of it, or its tool's name.
+    """Return the question that a key, its beginning, or a tool names.
 
     A call that was answered already, by its key in `answers`, is meant by its whole key only.
     """

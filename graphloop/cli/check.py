@@ -56,7 +56,7 @@ def check_command(  # noqa: PLR0913 - the options of a command are its parameter
     registers: Registers = None,
     as_json: Json = False,
 ) -> Status:
-    """Print the report on `target`; a graph that cannot even be built has one, too."""
+    """Print the report on `target`, also if it cannot be built."""
     register(registers)
     drawing, sarif_file = findings_file(draw), Destination.of("--sarif", sarif, SARIF_SUFFIXES)
     refuse_mixed(sarif_file, drawing, as_json=as_json)
@@ -81,7 +81,7 @@ def check_command(  # noqa: PLR0913 - the options of a command are its parameter
 
 
 def _loaded(text: str) -> tuple[Loop, tuple[str, ...]]:
-    """Load the loop that `text` names, and the tools of its runs; none if unknown."""
+    """Load the loop that `text` names, and its runs' known tools."""
     target = load_target(text)
     loop = target.loop()
     if isinstance(loop, Agent) or not target.tools:

@@ -47,7 +47,7 @@ def diff_command(  # noqa: PLR0913 - the options of a command are its parameters
     registers: Registers = None,
     as_json: Json = False,
 ) -> Status:
-    """Print how the graph `after` differs from the graph `before`; failed if it promises less."""
+    """Print how two graphs differ; failed if the later promises less."""
     register(registers)
     drawing = Destination.of("-o", output, PICTURES)
     refuse_mixed(drawing, as_json=as_json)

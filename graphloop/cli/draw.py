@@ -108,7 +108,7 @@ def draw_command(  # noqa: PLR0913 - the options of a command are its parameters
     in_order: InOrder = False,
     registers: Registers = None,
 ) -> Status:
-    """Draw a graph into a file, or as text on stdout; without an output, as Mermaid."""
+    """Draw a graph into a file, or as text on stdout."""
     register(registers)
     _refuse_both({"--check": check, "--run": bool(run)}, "they would lie upon each other")
     nears = {"--expand": expand, "--level": level is not Level.NODE}
@@ -199,7 +199,7 @@ def _draw_sequence(graph: Graph[None], journal: Journal, output: str) -> Status:
 
 
 def family_of(loop: Agent | KernelGraph[Any], tools: Tools = ()) -> Family:
-    """Return a loop's graph with its agents and theirs; `tools` are those of a graph's runs."""
+    """Return a loop's graph with its agents, and those among `tools`."""
     if isinstance(loop, Agent):
         return known_family(loop.graph)
     _, given = split_tools(tools)

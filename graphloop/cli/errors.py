@@ -53,7 +53,7 @@ def complain(error: Exception) -> Status:
 
 
 def guarded(work: Callable[[], Status]) -> Status:
-    """Do `work`; an error of graphloop's own is told in words, not as a trace."""
+    """Do `work`; tell an error of graphloop's own in words."""
     try:
         return work()
     except GraphloopError as error:
@@ -61,7 +61,7 @@ def guarded(work: Callable[[], Status]) -> Status:
 
 
 def delivered(work: Callable[[], None]) -> None:
-    """Do `work`, and exit as it does, or with an error if stdout did not take its output."""
+    """Do `work`, and exit with an error if stdout refuses its output."""
     if sys.stdout is None:
         raise SystemExit(complain(ConfigError(CLOSED)))
     if isinstance(sys.stdout, TextIOWrapper):
@@ -83,7 +83,7 @@ def delivered(work: Callable[[], None]) -> None:
 
 
 def _discard_stdout() -> None:
-    """Let buffered output go nowhere: Python writes it when it exits, and would fail."""
+    """Send buffered output nowhere, for Python writes it at exit."""
     with suppress(OSError, ValueError):  # A stdout that is no file needs no such care.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

@@ -46,7 +46,7 @@ def fork_command(  # noqa: PLR0913 - the options of a command are its parameters
     share: Share = False,
     registers: Registers = None,
 ) -> Status:
-    """Copy a run up to event `at`, and print the id of the copy.
+    """Copy a run up to an event, and print the copy's id.
 
     Only its target tells the children of a run apart, and the approvals that it acts on.
     """

@@ -35,7 +35,7 @@ MACHINES: Final = (".scxml", ".xstate.json")
 @final
 @dataclass(frozen=True)
 class Destination:
-    """The file of an option: a path, or stdout with a `suffix` for the notation."""
+    """The file of an option: a path, or stdout in a notation."""
 
     option: str
     path: str
@@ -82,7 +82,10 @@ class Destination:
 
 
 def findings_file(path: str | None) -> Destination | None:
-    """Return the destination of a picture of findings, which a state machine cannot show."""
+    """Return the destination of a picture of findings.
+
+    A state machine cannot show them.
+    """
     if path is not None and is_machine(path):
         raise ConfigError(
             f"--draw {path}: expected a picture, found a state machine, which shows no findings. "
@@ -103,7 +106,7 @@ def refuse_mixed(*files: Destination | None, as_json: bool) -> None:
 
 
 def print_file(text: str, suffix: str = "") -> None:
-    """Print the content of a file, in UTF-8 as in the file; a .txt is for a terminal.
+    """Print the content of a file, in UTF-8 unless for a terminal.
 
     A terminal shows `?` for signs that it lacks, and plain signs in a picture.
     """
@@ -118,7 +121,7 @@ def print_file(text: str, suffix: str = "") -> None:
 
 
 def print_report(text: str, json: str, *, as_json: bool, beside: Destination | None) -> None:
-    """Print a report, or its JSON; the report goes to stderr beside a file on stdout."""
+    """Print a report or its JSON; beside a file, on stderr."""
     if as_json:
         print_file(safe_json(json))
     elif beside is not None and beside.suffix is not None:

@@ -72,7 +72,7 @@ def replay_command(
 def _known(
     journal: Journal, target: str | None, number: int
 ) -> tuple[Run[None] | None, Mapping[int, Effect]]:
-    """Return the run's state and all its effects, if its graph is known and fits.
+    """Return the run's state and effects, if its graph is known.
 
     A target that was only noted long ago may be gone; a target that was given has to do.
     """
@@ -91,7 +91,7 @@ def _known(
 
 
 def _json_lines(events: Sequence[Event], run: Run[None] | None) -> Iterator[str]:
-    """Yield the events as a journal of JSON lines holds them and, last, the state."""
+    """Yield the events as a journal's JSON lines, then the state."""
     codec = Codec()
     for seq, event in enumerate(events, 1):
         yield codec.encode(seq, event).decode()
@@ -125,7 +125,7 @@ def _text_lines(
 
 
 def _event_text(event: Event, effects: Mapping[int, Effect]) -> str:
-    """Return what an event tells: what it answers, then its own fields but for those unset."""
+    """Return the effect that an event answers, and its own fields."""
     match event:
         case Started():
             asked = [one for one in event.messages if isinstance(one, UserMessage)]

@@ -53,7 +53,7 @@ def resume_command(  # noqa: PLR0913 - the options of a command are its paramete
     registers: Registers = None,
     as_json: Json = False,
 ) -> Status:
-    """Drive a run on, with the answers that came for it, and return the exit status.
+    """Drive a run on, with the answers that came for it.
 
     Options that are not given are those that the run was started with, unless it gets a target.
     """
@@ -94,7 +94,7 @@ def _refuse_child(run_id: str) -> None:
 
 
 def _provider(journal: Journal, base_url: str | None) -> Provider | None:
-    """Return the model that the run has asked up to here; a script goes on where it was.
+    """Return the model that the run has asked up to here.
 
     There is none where only agents of the graph ask models, which are their own.
     """

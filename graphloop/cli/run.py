@@ -162,7 +162,7 @@ def run_command(  # noqa: PLR0913 - the options of a command are its parameters
 
 
 def _question(target: str, prompt: str | None) -> tuple[Target, str]:
-    """Return the loop to run and its question: a target's file, or a bare prompt."""
+    """Return the loop to run, and its question."""
     if prompt is None and not names_target(target):
         return load_target(STANDARD), target
     found = load_target(target)
@@ -246,7 +246,7 @@ def _refuse_state(graph: Graph[None], state: object) -> None:
 
 
 def _explain(loop: Loop, provider: Provider | None, options: RunOptions, *, as_json: bool) -> None:
-    """Tell the bound of a run: on stderr, or as the first of the run's JSON lines."""
+    """Tell the bound of a run on stderr, or as JSON."""
     bound: Bound = (
         loop.bound() if isinstance(loop, Agent) else loop.run_bound(model=provider, **options)
     )

@@ -65,7 +65,7 @@ Everything: TypeAlias = Annotated[bool, typer.Option("--all", help="Also the run
 @final
 @dataclass(frozen=True)
 class _Row:
-    """A run as it is listed; `status` is empty where the store knows none."""
+    """A run as it is listed; an unknown `status` is empty."""
 
     record: RunRecord
     status: str
@@ -79,7 +79,7 @@ def runs_command(
     everything: Everything = False,
     as_json: Json = False,
 ) -> Status:
-    """List the runs of a store: those that are not over, all, or those of one status."""
+    """List the runs of a store that are not over, or others."""
     if status is not None and status not in STATUSES:
         raise ConfigError(
             f"--status: expected {', '.join(STATUSES)}, found {status!r}."
@@ -121,7 +121,7 @@ async def _rows(where: str | None) -> Sequence[_Row]:
 
 
 def _status(record: RunRecord) -> str:
-    """Return the status of a run; one that was left, and waits for no answer, is interrupted."""
+    """Return the status of a run, interrupted if nothing is waited for."""
     was_left = record.status == "suspended" and not record.asks
     return "interrupted" if was_left else record.status
 
@@ -138,7 +138,7 @@ async def _from_journals(store: Store) -> Sequence[RunRecord]:
 
 
 def _print(rows: Sequence[_Row]) -> None:
-    """Print a table, and below it what is waited for; a narrow terminal gets fewer columns."""
+    """Print a table that fits the terminal, and the open questions."""
     named = [*_tree(rows)]
     is_terminal = sys.stdout.isatty()
     console = Console(width=None if is_terminal else PIPE_WIDTH, highlight=False, markup=False)

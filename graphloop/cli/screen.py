@@ -66,7 +66,7 @@ MARKS: Final = {"ok": ("✓", "green"), "denied": ("⊘", "yellow"), "not_run": 
 
 @final
 class JsonScreen:
-    """Writes one JSON object a part to stdout; meanwhile, what tools print goes to stderr.
+    """Writes one JSON object a part; tools print to stderr meanwhile.
 
     The form is that of the parts in `graphloop.parts.parts`: `type` first, then the part's fields.
     `error` has `error`, the exception's class name, and `message`. The last line is of type
@@ -117,7 +117,7 @@ class JsonScreen:
 
 @final
 class TextScreen:
-    """Shows one run as lines on stdout; a terminal shows them in colour, with a live bottom."""
+    """Shows one run as lines, in colour above live lines on terminals."""
 
     def __init__(self) -> None:
         """Show nothing yet."""
@@ -142,7 +142,7 @@ class TextScreen:
 
     @contextmanager
     def aside(self) -> Generator[None]:
-        """Take the bottom lines away for a while, so that a question can be asked."""
+        """Take the bottom lines away while a question is asked."""
         self._end_line()
         self._stop()
         try:
@@ -183,7 +183,7 @@ class TextScreen:
                 pass
 
     def finish(self, result: RunResult[None], kept: str) -> None:
-        """Show the answer if it was not streamed, the state if there is one, and the last line."""
+        """Show an answer that was not streamed, the state, and the facts."""
         answer = clean(result.text).strip()
         if result.end_reason is EndReason.COMPLETED and answer not in self._said:
             self._print(answer)
@@ -234,7 +234,7 @@ class TextScreen:
         self._print(f"{sign} {call}: {text}", style if sign != "✓" else "")
 
     def _write(self, text: str, style: str) -> None:
-        """Write text; a terminal prints a line when it is whole, and shows it before."""
+        """Write text; a terminal prints a line when it is whole."""
         if self._console is None:
             self._out.write(text)
             self._out.flush()
@@ -316,7 +316,7 @@ def ask_text(ask: Ask | Pending) -> str:
 
 
 def state_text(run: Run[S]) -> str:
-    """Return the user's state on one line; empty for a graph that carries none."""
+    """Return the user's state on one line; empty for none."""
     return "" if run.state is None else f"state: {one_line(repr(run.state), ASKED_MAX)}"
 
 
@@ -326,7 +326,7 @@ def tokens_text(usage: Usage | None) -> str:
 
 
 def _end_facts(result: RunResult[S]) -> Iterator[str]:
-    """Yield the reason of a run's end, its steps and tokens, and the cost if it is known."""
+    """Yield the reason of a run's end, its steps, tokens and cost."""
     reason = result.end_reason
     named = [name for name in result.stopped_by if name != reason]
     yield f"{reason} ({', '.join(named)})" if named else str(reason)
@@ -343,7 +343,7 @@ def _end_facts(result: RunResult[S]) -> Iterator[str]:
 
 
 def _injected(run: Run[S] | None) -> str:
-    """Return the latest message, if a node of the graph wrote it, with the node's name."""
+    """Return the latest message, if a node wrote it."""
     last = run.messages[-1] if run is not None and run.messages else None
     if isinstance(last, UserMessage) and last.origin and isinstance(last.content, str):
         return f"{last.origin}: {one_line(last.content, RESULT_MAX)}"
@@ -351,7 +351,7 @@ def _injected(run: Run[S] | None) -> str:
 
 
 def _call_of(run: Run[S] | None, key: str) -> str | None:
-    """Return the call of a run that has this key, for a call that no part has shown."""
+    """Return the call of this key, which no part has shown."""
     found = CALL_KEY.fullmatch(key)
     if run is None or found is None:
         return None

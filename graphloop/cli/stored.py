@@ -71,7 +71,7 @@ def _existing(where: str | None) -> Path:
 
 
 def refuse_unreachable(where: str) -> None:
-    """Refuse a database for a new run in a folder that does not exist."""
+    """Refuse a new database in a folder that does not exist."""
     folder = Path(where).parent
     if isinstance(open_store(where), SqliteStore) and not folder.is_dir():
         raise ConfigError(
@@ -86,7 +86,7 @@ async def close(store: Store) -> None:
 
 
 async def find_run(store: Store, text: str, where: str) -> str:
-    """Return the id of the run that `text` names: the whole id, or a beginning that only it has."""
+    """Return the run's id of which `text` is a beginning."""
     known = await store.runs()
     if text in known:
         return text
@@ -157,7 +157,7 @@ class Start(NamedTuple):
 @final
 @dataclass(frozen=True)
 class Journal:
-    """The events of a run, the start that its store notes, and whether it has children."""
+    """The events of a run, its noted start, and whether it has children."""
 
     run_id: str
     events: Sequence[Event]
@@ -165,7 +165,10 @@ class Journal:
     has_children: bool
 
     def target(self, given: str | None) -> str:
-        """Return the target: the given one, else the noted one, whose names are registered."""
+        """Return the given target, else the noted one.
+
+        The names of a noted one are registered.
+        """
         if given:
             return given
         if self.start is not None:
@@ -177,7 +180,7 @@ class Journal:
         )
 
     def graph(self, given: str | None) -> Graph[None]:
-        """Return the graph of the run, from the target that is given or noted."""
+        """Return the graph of the given or noted target."""
         return load_graph(self.target(given))
 
     def check_number(self, option: str, number: int) -> None:
@@ -199,7 +202,7 @@ async def read(where: str | None, text: str) -> Journal:
 
 
 async def answers_text(store: Store, run_id: str) -> Mapping[str, str]:
-    """Return the answers to the calls of a root run since it was last driven, by their keys."""
+    """Return the answers that a root run has not seen, by key."""
     if not isinstance(store, Mailbox):
         return {}
     answers = Answers.of_posts(await store.posted(run_id))
@@ -214,7 +217,7 @@ async def answers_text(store: Store, run_id: str) -> Mapping[str, str]:
 @final
 @dataclass(frozen=True)
 class Origin:
-    """The open store of a run, and the target and options that a later command has to repeat.
+    """The open store of a run, and its target and options.
 
     A store that only the target's code can open has no `path`.
     """
@@ -244,7 +247,7 @@ class Origin:
 
 
 def origin_of(store: Store | str | Path, start: Start) -> Origin:
-    """Return the origin of a run in a store, or in the store at a path."""
+    """Return the origin of a run in a store."""
     if isinstance(store, str | Path):
         return Origin(open_store(store), str(store), start.words())
     return Origin(store, "", start.words())

@@ -90,7 +90,7 @@ class Target:
                 return asks_model(self.ready)
 
     def loop(self, model: Model | None = None) -> Loop:
-        """Return the agent or graph, around `model` (or one that says nothing) if it is built."""
+        """Return the agent or graph, built around `model` if necessary."""
         if self.ready is not None:
             return self.ready
         assert self.build is not None, "a target that is not ready is built"
@@ -105,7 +105,7 @@ class Target:
 
 
 def names_target(text: str) -> bool:
-    """Whether `text` means a file, a directory or a `module:name`, rather than a question."""
+    """Whether `text` means a path or a `module:name`, not a question."""
     if MODULE_FORM.fullmatch(text) or _exists(text):
         return True
     if any(sign.isspace() for sign in text):
@@ -139,7 +139,7 @@ def load_graph(text: str) -> Graph[None]:
 
 
 def limited(loop: Loop, max_steps: int | None, unbounded: str | None) -> Loop:
-    """Return an agent of so many turns, or a graph that runs unbounded for a reason."""
+    """Return an agent of so many turns, or an unbounded graph."""
     if isinstance(loop, Agent):
         refuse_options({"--unbounded": unbounded}, "an agent's loop is bounded")
         return loop if max_steps is None else loop.with_options(max_steps=max_steps)
@@ -153,14 +153,14 @@ def limited(loop: Loop, max_steps: int | None, unbounded: str | None) -> Loop:
 
 
 def refuse_options(given: Mapping[str, object], why: str) -> None:
-    """Refuse options that would have no effect; one that is None was not given."""
+    """Refuse given options, which are not None, that have no effect."""
     names = [name for name, value in given.items() if value is not None]
     if names:
         raise ConfigError(f"{' and '.join(names)} would have no effect: {why}. Fix: leave it out.")
 
 
 def register(given: Iterable[str] | None) -> None:
-    """Execute .py files, or modules by their names, that register the names of topologies.
+    """Execute files and modules that register the names of topologies.
 
     A file is executed once.
     """
@@ -180,7 +180,7 @@ def register(given: Iterable[str] | None) -> None:
 
 @contextmanager
 def _told(place: str) -> Generator[None]:
-    """Tell an error of the user's own code as one of graphloop's: what it is, and its line."""
+    """Tell an error of the user's code in words, with its line."""
     try:
         yield
     except GraphloopError:
@@ -199,7 +199,7 @@ def _told(place: str) -> Generator[None]:
 
 
 def _execute(file: Path) -> ModuleType:
-    """Run a .py file, which is the user's own, and return it as a module."""
+    """Run a .py file of the user's, and return its module."""
     name = f"{EXECUTED}{file.stem}"
     spec = spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
@@ -262,7 +262,7 @@ def _file_of(path: Path) -> Path:
 
 
 def _imported(name: str, text: str) -> ModuleType:
-    """Import a module as `python -m` finds it; `text` is the argument as it was typed."""
+    """Import a module, which `text` names, as `python -m` finds it."""
     sys.path.insert(0, str(Path.cwd()))
     with _told(name):
         try:
@@ -321,7 +321,7 @@ def _targets_in(folder: Path) -> list[str]:
 
 
 def _not_found(text: str) -> ConfigError:
-    """Return the error for a path that is not there, with the targets that are."""
+    """Return the error for a missing path, with targets near it."""
     missing, folder = Path(text).name, Path(text).parent
     while not folder.is_dir():
         missing, folder = folder.name, folder.parent

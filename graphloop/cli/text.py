@@ -49,7 +49,7 @@ def _clean(sign: str) -> str:
 
 
 def wrapped(text: str, out: TextIO) -> str:
-    """Return `text` with its lines broken between words where `out` is a narrow terminal."""
+    """Return `text` with lines that fit the terminal `out`."""
     if not out.isatty():
         return text
     return "\n".join(map(_wrapped, text.split("\n")))
@@ -87,7 +87,7 @@ def call_text(name: str, arguments: str, length_max: int = ARGUMENTS_MAX) -> str
 
 
 def agents_text(agents: Iterable[str]) -> str:
-    """Return the sub-agents on the way to a call, as they stand before it."""
+    """Return the names of sub-agents before a call."""
     return "".join(f"{clean(name)} > " for name in agents)
 
 

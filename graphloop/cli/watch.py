@@ -80,7 +80,7 @@ async def _shown(
     asked: str | None,
     interrupt: _Interrupt,
 ) -> Exception | None:
-    """Show all parts of a run; return the error of a run that failed."""
+    """Show all parts of a run; return its error."""
     failure: Exception | None = None
     with screen.open():
         async with aclosing(stream):
@@ -97,7 +97,7 @@ async def _shown(
 
 
 def _tell_unfinished(stream: RunStream[None], origin: Origin | None, why: str) -> None:
-    """Tell the command to go on with a run that is kept and not over."""
+    """Tell the command that goes on with a kept run."""
     run = stream.run
     if origin is not None and origin.path and run is not None and not run.ended:
         tell_error(f"interrupted: run {run.id} {why}. Go on with: {origin.resume_command(run.id)}")
@@ -186,7 +186,7 @@ def _interrupts(abort: Callable[[], None]) -> Generator[_Interrupt]:
 
 
 def _interrupted() -> Status:
-    """Leave at once if a tool's thread still runs: it cannot be stopped, and exiting waits."""
+    """Leave at once if a tool's thread runs, for exiting waits."""
     main = threading.main_thread()
     if any(not thread.daemon for thread in threading.enumerate() if thread is not main):
         sys.stdout.flush()

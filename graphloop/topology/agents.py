@@ -38,7 +38,7 @@ def with_agents(
     rules: Rules | Iterable[Rules] = (),
     registry: Registry | None = None,
 ) -> Topology:
-    """Return `graph` with the agents, or the graphs of agents, that its nodes name.
+    """Return `graph` with the agents, or their graphs, that its nodes name.
 
     A loaded topology keeps its rules, tools, instructions and prompt, and the rest of its file. An
     agent that had a graph has the new one. A graph asks the model that the run is given; an agent

@@ -42,7 +42,7 @@ _token = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]|[^\s,:{}\[\]"]+').finditer
 
 
 def bytes_of(path: Path, diagnostics: Diagnostics) -> bytes:
-    """Return the content of a file, of which at most one byte too many is read.
+    """Return the content of a file, or one byte more than its limit.
 
     Raises:
         ParseError: it is no file, or cannot be read.
@@ -100,7 +100,7 @@ def _decoded(given: bytes, diagnostics: Diagnostics) -> str:
 
 
 def compose(text: str, diagnostics: Diagnostics, *, must_be_json: bool = False) -> Value:
-    """Return the tree of a text, which is read as JSON if it is JSON, else as YAML.
+    """Return the tree of a text, which is JSON or YAML.
 
     Problems that keep nothing else from being read are noted.
 
@@ -259,7 +259,7 @@ def _yaml_events(text: str, diagnostics: Diagnostics) -> Iterator[yaml.Event]:
 
 
 def _json_events(text: str, diagnostics: Diagnostics) -> Iterator[yaml.Event]:
-    """Yield the events of a text of RFC 8259, of which YAML takes more and less."""
+    """Yield the events of a text of RFC 8259, and of no other."""
     try:
         _check_json(text)
     except json.JSONDecodeError as error:

@@ -183,7 +183,7 @@ STOP_MODEL: Final = model_of(
 def words_of(
     graph: str, nodes: Mapping[str, Node[Any, Outcome] | None], tools: Iterable[str]
 ) -> Vocabulary | None:
-    """Return the words of the temporal rules of a graph; None where a node could not be read."""
+    """Return the words of a graph's rules; None if a node is unread."""
     known = {name: node.outcomes for name, node in nodes.items() if node is not None}
     if len(known) < len(nodes):
         return None
@@ -198,7 +198,7 @@ def read_rules(
     *,
     words: Vocabulary | None = None,
 ) -> Rules:
-    """Return the temporal rules of a list, of which the first has the number `first`.
+    """Return the temporal rules of a list, numbered from `first` on.
 
     A rule that is wrong is noted, also one about a word that `words` lacks; `tool:…` may be a tool
     that a run brings.

@@ -70,7 +70,7 @@ class TopologyError(GraphError):
 
 
 class ParseError(Exception):
-    """A part of a file has no value; the diagnostics hold the reason already."""
+    """A part of a file has no value; the diagnostics hold the reason."""
 
 
 @final
@@ -93,23 +93,23 @@ class Diagnostics:
             self.problems.append(Problem(place, _shown(found), _shown(fix)))
 
     def note_last(self, mark: Mark, found: str, fix: str) -> None:
-        """Add a problem and close its place: the value that stands in there is no mistake."""
+        """Add a problem and close its place for others that follow from it."""
         self.note(mark, found, fix)
         self.closed.add(mark)
 
     def error(self, mark: Mark, found: str, fix: str) -> ParseError:
-        """Add a problem, and return the exception to raise where reading cannot go on."""
+        """Add a problem, and return the exception that ends the reading."""
         self.note(mark, found, fix)
         return ParseError(found)
 
     def nearest(self, name: str, names: Iterable[str]) -> str:
-        """Return " Did you mean 'x'?" while the report has room: the search takes its time."""
+        """Return " Did you mean 'x'?" while the report has room for it."""
         if len(self.problems) >= PROBLEMS_MAX or len(name) > NAME_MAX:
             return ""
         return nearest(name, names)
 
     def report(self, error: ValidationError, tree: Value, name: str = "") -> None:
-        """Add each problem that pydantic found in a value, which stands at the key `name`."""
+        """Add pydantic's problems of a value at the key `name`."""
         for details in error.errors(include_url=False):
             value = value_at(tree, details["loc"])
             # A list whose items are wrong is too short for pydantic, which counts the others.
@@ -169,14 +169,14 @@ class Diagnostics:
 
 
 def _blamed(value: Value, found: str) -> Mark:
-    """Return the place of the first key that a message about a mapping names."""
+    """Return the place of the first key that a message names."""
     entries = value.entries if isinstance(value, Fields) else ()
     named = [entry for entry in entries if re.search(f"`{re.escape(entry.key)}(`| of )", found)]
     return named[0].value.mark if named else value.mark
 
 
 def _shown(text: str) -> str:
-    """Return a message without its middle: names in it are the file's, and of any length."""
+    """Return a message without its middle, for a file's names are long."""
     shown = escaped(text)
     return shown if len(shown) <= TEXT_MAX else f"{shown[:TEXT_HEAD]}…{shown[-TEXT_TAIL:]}"
 

@@ -43,7 +43,7 @@ Ignore: TypeAlias = Mapping[tuple[str, str], str]
 @final
 @dataclass(frozen=True)
 class AgentEntry:
-    """An agent that a file declares: its document, or None if each run is given the agent.
+    """An agent that a file declares; each run is given one without document.
 
     Models that may call it as a tool read the description.
     """
@@ -80,7 +80,7 @@ class Document:
 
     @cached_property
     def size(self) -> int:
-        """The number of its nodes, with those of its agents, once for each agent."""
+        """The number of its nodes, and of its agents' nodes."""
         inner = [agent.document.size for agent in self.agents.values() if agent.document]
         return len(self.graph.nodes) + sum(inner)
 
@@ -98,7 +98,7 @@ def documents_below(agents: Mapping[str, AgentEntry]) -> Iterator[Document]:
 
 
 def document_of(graph: Graph[Any]) -> Document:
-    """Return the document of a graph: its file's, or a new one of a graph from Python."""
+    """Return the document of a graph, from a file or from Python."""
     own: object = getattr(graph, "document", None)
     return own if isinstance(own, Document) else _document_of(graph, {})
 
@@ -124,7 +124,7 @@ def _document_of(graph: Graph[Any], made: dict[int, Document]) -> Document:
 def rows_with(
     graph: Graph[Any], nodes: Mapping[str, Node[Any, Outcome]] | None = None
 ) -> Edges[Any]:
-    """Return the table of a graph as its constructor takes it, with other nodes by name."""
+    """Return the rows of a graph, with other nodes by name."""
     made = {**graph.nodes, **(nodes or {})}
     to: dict[str, Node[Any, Outcome] | EndType] = {**made, "END": END}
     return {
@@ -188,7 +188,7 @@ class Included:
 
 
 def agents_of(node: object) -> tuple[str, ...]:
-    """Return the names of the agents that a node runs and whose graphs it does not bring."""
+    """Return the agents that a node runs by name, without their graphs."""
     if isinstance(node, Included):
         return agents_of(node.node)
     promised = getattr(node, "contract", None)
@@ -199,7 +199,7 @@ def agents_of(node: object) -> tuple[str, ...]:
 
 
 def graphs_run(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, Graph[Any] | None]:
-    """Return the graphs that nodes run, by the names they have there; None for an unknown one."""
+    """Return the graphs that nodes run by name; None for an unknown graph."""
     graphs: dict[str, Graph[Any] | None] = {}
     for node in unwrapped(nodes):
         promised = contract_of(node) or Contract()
@@ -210,7 +210,9 @@ def graphs_run(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, Graph[Any] | No
 
 
 def with_graphs(node: Node[Any, Outcome], graphs: Mapping[str, Graph[Any]]) -> Node[Any, Outcome]:
-    """Return the node with these graphs of its agents in place of earlier ones.
+    """Return the node with these graphs of its agents.
+
+    They take the place of earlier ones.
 
     A node that runs none of the agents stays as it is.
     """

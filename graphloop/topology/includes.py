@@ -19,7 +19,7 @@ SUFFIXES: Final = (".yaml", ".yml", ".json")
 @final
 @dataclass
 class IncludeCache:
-    """The files of one topology, each read once; all lie in `root`, and a text has none."""
+    """The files of one topology by path; all lie in `root`."""
 
     root: Path | None
     read: dict[Path, Document | None] = field(default_factory=dict[Path, "Document | None"])
@@ -28,7 +28,7 @@ class IncludeCache:
 @final
 @dataclass(frozen=True)
 class IncludePlace:
-    """The file that is being read, and the `chain` of those that led to it; a text has no path."""
+    """The file that is being read, and the chain of includes to it."""
 
     cache: IncludeCache
     path: Path | None
@@ -80,7 +80,7 @@ class _Refused(Exception):
 
 
 def _refuse_lacking(named: str, path: Path, diagnostics: Diagnostics) -> None:
-    """Refuse a missing file where it is named: among many files, only this place is known."""
+    """Refuse a missing file at the place that names it."""
     shown = f"`include`: {named!r:.80}"
     try:
         if path.is_file():

@@ -130,7 +130,7 @@ class Topology(Graph[Any]):
 
     @property
     def needs_model(self) -> bool:
-        """Whether a node asks a model, or one of an agent that the file says itself."""
+        """Whether a node asks a model, its own or an agent's."""
         own = [agent for name, agent in self._agents.items() if not self._has_model(name)]
         return asks_model(self) or any(agent.needs_model for agent in own)
 
@@ -141,11 +141,11 @@ class Topology(Graph[Any]):
 
     @cached_property
     def is_endless(self) -> bool:
-        """Whether a cycle of the graph, or of an agent that its file says itself, has no bound."""
+        """Whether a cycle of the graph or of its agents has no bound."""
         return bool(self.endless) or any(agent.is_endless for agent in self._agents.values())
 
     def unbounded(self, reason: str) -> Topology:
-        """Return this graph with its cycles without a bound set aside, its agents' as well.
+        """Return this graph with a reason for each cycle without a bound.
 
         The reason stands among those of the file, where `ignore` names the nodes of agents, too.
         """
@@ -165,11 +165,11 @@ class Topology(Graph[Any]):
     def with_document(
         self, document: Document, given: Mapping[str, Agent | Topology] | None = None
     ) -> Topology:
-        """Return the graph of another document, whose names mean what they mean in this one."""
+        """Return the graph of another document with the same registered names."""
         return Topology(document, self._names, given={**self.given, **(given or {})})
 
     def with_tools(self, given: Tools = ()) -> Tools:
-        """Return the registered tools of the file, and those that a run is given besides.
+        """Return the registered tools of the file, and a run's own.
 
         Raises:
             ConfigError: a name stands twice, or is not registered any more.
@@ -284,7 +284,7 @@ def load(
 
 
 def dump(graph: kernel.Graph[Any], *, registry: Registry = registry) -> str:
-    """Return a graph, from a file or from Python, as YAML that `load` reads as an equal graph.
+    """Return a graph as YAML that `load` reads as an equal graph.
 
     The text holds all that a topology includes. An agent that is only known by name is `given`:
     each run is given it. `registry` has the names that the text may use.
@@ -319,12 +319,12 @@ def _agent_graph(
 
 
 def _within(agent: str, ignore: Ignore) -> dict[tuple[str, str], str]:
-    """Return the reasons of an agent as the file that it stands in names their nodes."""
+    """Return an agent's reasons, their nodes named from its file."""
     return {(f"{agent}/{node}", code): reason for (node, code), reason in ignore.items()}
 
 
 def _told(document: Document, name: str, ignore: Ignore) -> Document:
-    """Return an agent's document with the reasons of the file that it stands in."""
+    """Return an agent's document with the reasons in the outer file."""
     within = f"{name}/"
     told = {
         (node.removeprefix(within), code): reason

@@ -89,7 +89,7 @@ Nodes: TypeAlias = dict[str, AnyNode | None]
 @final
 @dataclass(frozen=True)
 class Reading:
-    """The context of types: it takes problems, and knows the registered names and the agents.
+    """The context of types: problems, registered names, and agents.
 
     An agent that the file declares has its graph here, if that is known.
     """
@@ -135,7 +135,7 @@ def fault(found: str, fix: str) -> PydanticCustomError:
 
 
 def faults(found: Mapping[Loc, str | PydanticCustomError]) -> ValidationError:
-    """Return errors by their locations, each pydantic's type or an error with a message."""
+    """Return one error of errors, or of their types, by location."""
     return ValidationError.from_exception_data(
         "", [InitErrorDetails(type=error, loc=loc, input=None) for loc, error in found.items()]
     )
@@ -151,7 +151,7 @@ def context_of(info: ValidationInfo) -> Reading:
 
 
 def _as_written(value: object, check: ValidatorFunctionWrapHandler) -> object:
-    """Return a number as it stands: pydantic would make a float of a whole one."""
+    """Return a whole number as it stands, and not as a float."""
     check(value)
     return value
 
@@ -217,7 +217,7 @@ def _agent(name: str, info: ValidationInfo) -> str:
 
 
 def _outcome(name: str) -> type[Outcome]:
-    """Return the library's outcome of a name, else the route that its name makes."""
+    """Return the library's outcome of a name, else a route."""
     return LIBRARY_OUTCOMES[name] if name in LIBRARY_OUTCOMES else _route(name)
 
 
@@ -269,7 +269,7 @@ class Model:
 def model_of(
     title: str, fields: Mapping[str, Form], needed: Collection[str], doc: str = "", **schema: object
 ) -> Model:
-    """Return a model of types by key; `doc` and `schema` go into its JSON Schema."""
+    """Return a model of types by key, with `doc` in its schema."""
     hints = {
         key: form if key in needed else typing.NotRequired[form] for key, form in fields.items()
     }
@@ -285,7 +285,7 @@ def model_of(
 
 
 def validated(model: Model, data: object, to: Reading) -> dict[str, Any]:
-    """Return the values of a mapping's keys; a ValidationError has all that is wrong."""
+    """Return the values of a mapping's keys, or raise every problem."""
     try:
         return model.adapter.validate_python(data, context=to)
     except ValidationError as error:
@@ -305,7 +305,7 @@ def _detailed(details: Mapping[str, Any], model: Model) -> InitErrorDetails:
 
 
 def built(make: Callable[[], T], what: str) -> T:
-    """Return the product of parts that have been read; refuse them in the maker's words."""
+    """Return the made value, or refuse its parts in the maker's words."""
     try:
         return make()
     except ConfigError as error:
@@ -314,12 +314,12 @@ def built(make: Callable[[], T], what: str) -> T:
 
 
 def reference(name: str) -> WithJsonSchema:
-    """Return the schema of a type that is a definition of the topology's schema."""
+    """Return the schema of a type among the topology's definitions."""
     return WithJsonSchema({REF: f"#/$defs/{name}"})
 
 
 def mapping_of(data: object, short: str = "") -> dict[str, Any]:
-    """Return data as a mapping; other data count as the value of the key `short`."""
+    """Return data as a mapping; a plain value has the key `short`."""
     if not isinstance(data, dict):
         if not short:
             raise PydanticKnownError("dict_type")

@@ -85,7 +85,7 @@ SHORT: Final[Mapping[type, str]] = {Branch: "agent", ToolChoice: "mode"}
 
 @runtime_checkable
 class Renamed(Protocol):
-    """A registered node that can stand in a graph under other names than its own."""
+    """A registered node that can stand under other names."""
 
     def renamed(self, name: str, /) -> AnyNode:
         """Return the same node under another name."""
@@ -250,7 +250,7 @@ def _record(made: type, *, is_library: bool) -> Form:
 
 
 def _forms(made: type, fields: Mapping[str, bool], *, is_library: bool) -> dict[str, Form]:
-    """Return the types of some fields of a class; `fields` says whether each has to be given.
+    """Return the types of a class's fields; `fields` marks required ones.
 
     Raises:
         ConfigError: a field is of a type that no file can hold.
@@ -276,7 +276,7 @@ def _forms(made: type, fields: Mapping[str, bool], *, is_library: bool) -> dict[
 
 
 def _form_of(annotation: Form, *, is_library: bool) -> Form | None:
-    """Return the type of values in a file, None where no file can hold them."""
+    """Return the type of values in a file; None without one."""
     origin: object = get_origin(annotation)
     arguments = get_args(annotation)
     form: Form | None = SIMPLE.get(annotation) if origin is None else None

@@ -189,7 +189,7 @@ class _Reader:
     def _part(
         self, entries: Mapping[str, Entry], key: str, read: Callable[[Value], T], without: T
     ) -> T:
-        """Return the part at a key; `without` for a missing key or one that cannot be read."""
+        """Return the part at a key; `without` for an unread one."""
         if key not in entries:
             return without
         try:

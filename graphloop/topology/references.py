@@ -61,7 +61,7 @@ LISTED: Final = TypeAdapter(Annotated[list[object], Field(min_length=1)])
 @final
 @dataclass(frozen=True)
 class Declared:
-    """The nodes, agents and tools of a file by name; None for a node that could not be read."""
+    """The nodes, agents and tools of a file; an unread node is None."""
 
     nodes: Mapping[str, Node[Any, Outcome] | None]
     agents: Mapping[str, AgentEntry]
@@ -79,7 +79,7 @@ class Declared:
 
 
 def known_tools(document: Document, names: RegisteredNames) -> tuple[str, ...] | None:
-    """Return the tools that a file's runs may call, with their agents'; None if runs bring them."""
+    """Return the tools of a file's runs; None if runs bring them."""
     given = any(entry.document is None for entry in document.agents.values())
     if given or not document.tools:
         return None
@@ -87,7 +87,7 @@ def known_tools(document: Document, names: RegisteredNames) -> tuple[str, ...] |
 
 
 def brought_tools(declared: Declared, names: RegisteredNames) -> dict[str, None]:
-    """Return the tools of a file, and those that its agents bring, each once."""
+    """Return the tools of a file and of its agents, each once."""
     known: dict[str, None] = {}
     for part in declared.with_agents():
         known |= dict.fromkeys(part.tools)
@@ -105,7 +105,7 @@ def conditional_rules(nodes: Iterable[Node[Any, Outcome]]) -> list[Rule]:
 
 
 def note_uncallable(value: Value, declared: Declared, unread: Collection[str], to: Reading) -> None:
-    """Note tools that stand in the list `value` twice, and agents that no model can call."""
+    """Note tools that stand there twice, and agents that models cannot call."""
     tools = declared.tools
     if len(set(tools)) < len(tools):
         found = f"`tools`: a tool stands here twice: {', '.join(tools)}."
@@ -124,7 +124,7 @@ def note_uncallable(value: Value, declared: Declared, unread: Collection[str], t
 
 
 def note_unknown_tools(value: Value, declared: Declared, to: Reading) -> None:
-    """Note the names of no tool in the nodes at `value`, and the rules that protect none.
+    """Note names of no tool in nodes, and rules that protect none.
 
     The rules of a gate hold of all runs below as well, other options of the run itself.
     """
@@ -142,7 +142,7 @@ def note_unknown_tools(value: Value, declared: Declared, to: Reading) -> None:
 
 
 def _callable_below(declared: Declared, to: Reading) -> dict[str, None] | None:
-    """Return the tools of the runs and of those below them; None where the file cannot know."""
+    """Return the tools of all runs; None where the file cannot know."""
     if not declared.tools or None in declared.nodes.values():
         return None
     known = {**brought_tools(declared, to.names), **dict.fromkeys(declared.agents)}
@@ -178,7 +178,10 @@ def _note_names(
 
 
 def _named(node: object) -> Iterator[tuple[str, str]]:
-    """Yield the tools that a node names, each with its option; "" is a gate's rule."""
+    """Yield the tools that a node names, with their options.
+
+    A gate's rule has none.
+    """
     match node:
         case Gate():
             yield from [(tool, "") for rule in node.rules for tool in rule.tools]
@@ -240,7 +243,7 @@ def read_ignored(value: Value, known: Declared, to: Reading) -> dict[tuple[str, 
 
 
 def lost(path: str, known: Declared, near: Near = nearest) -> tuple[str, str] | None:
-    """Return the problem of a node's name and its fix; None for a node that there may be."""
+    """Return the problem of a node's name and its fix, if any."""
     *agents, node = path.split("/")
     within = ""
     here: Declared | Graph[Any] = known
@@ -267,7 +270,7 @@ def lost(path: str, known: Declared, near: Near = nearest) -> tuple[str, str] | 
 
 
 def _below(here: Declared | Graph[Any]) -> dict[str, Declared | Graph[Any] | None]:
-    """Return the agents that nodes run and models call; None for an unknown graph."""
+    """Return the agents of nodes and models; None for unknown graphs."""
     below: dict[str, Declared | Graph[Any] | None] = {
         **graphs_run([node for node in here.nodes.values() if node])
     }

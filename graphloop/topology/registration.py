@@ -107,7 +107,7 @@ class Registry:
         return self._keep("function", _function(given), name)
 
     def tool(self, given: T, /, *, name: str = "") -> T:
-        """Register a tool, or a function that is to be one; return it as it is."""
+        """Register a tool, or a function for one; return it."""
         return self._keep("tool", given, name or _named(given))
 
     def get(self, category: Category, name: str) -> object | None:
@@ -120,8 +120,10 @@ class Registry:
 
     @contextmanager
     def set_back(self) -> Generator[None]:
-        """Forget later registrations at the end, so that two versions of a file can be loaded."""
-        before = {category: dict(known) for category, known in self._known.items()}
+        """Forget new registrations at the end: another version may follow."""
+        before: dict[Category, dict[str, object]] = {
+            category: dict(known) for category, known in self._known.items()
+        }
         try:
             yield
         finally:
@@ -161,7 +163,7 @@ class RegisteredNames:
 
     @cached_property
     def _points(self) -> dict[Category, dict[str, EntryPoint]]:
-        """The entry points; looked for once, and only if a name is not known."""
+        """The entry points, which are looked for once, and late."""
         every = entry_points() if self._installed else EntryPoints()
         return {
             category: {

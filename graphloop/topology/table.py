@@ -82,7 +82,7 @@ def made_graph(
 
 
 def _lines(value: Value, graph: Graph[Any]) -> Mapping[tuple[str, str], int]:
-    """Return the lines of rows by node and `""`, of cells by node and outcome."""
+    """Return the lines of cells by node and outcome, of rows by `""`."""
     lines: dict[tuple[str, str], int] = {}
     for entry in value.entries if isinstance(value, Fields) else ():
         lines[entry.key, ""] = entry.mark.line
@@ -136,7 +136,7 @@ def _note_gaps(entry: Entry, cells: tuple[Entry, ...], missing: list[str], to: R
 
 
 def _target(cell: Entry, nodes: Nodes, to: Reading) -> Target:
-    """Return the target of an outcome; END where it is not known, which is noted."""
+    """Return the target of an outcome; END for one that is noted."""
     name = cell.value.value if isinstance(cell.value, Scalar) else None
     if name not in nodes and name != END.value:
         hint = to.diagnostics.nearest(str(name), (*nodes, END.value))

@@ -100,7 +100,7 @@ Value: TypeAlias = Scalar | Items | Fields
 
 @final
 class _Nothing:
-    """Stands for a value that is left out after its key: no type takes it, unlike `null`."""
+    """Stands for a missing value, which no type takes, unlike `null`."""
 
     def __repr__(self) -> str:
         return "nothing"
@@ -121,7 +121,7 @@ def plain_data(value: Value) -> object:
 
 
 def value_at(tree: Value, loc: Loc) -> Value:
-    """Return the value at a location, or the last one on the way that the tree has."""
+    """Return the value at a location, or the last one before it."""
     for part in loc:
         if isinstance(tree, Items) and isinstance(part, int) and part < len(tree.items):
             tree = tree.items[part]

@@ -53,13 +53,13 @@ CHANGE: Final = "change it, or run the graph from Python."
 
 
 class UnwritableError(Exception):
-    """A value that no file can hold; the message has the reason and the fix."""
+    """No file can hold a value; the message has the fix."""
 
 
 def data_of(
     document: Document, names: RegisteredNames, *, shortened: bool = True
 ) -> dict[str, Data]:
-    """Return a document as plain data; `shortened`, with `else` for the last outcomes of a row.
+    """Return a document as plain data, `shortened` by `else` in rows.
 
     Raises:
         GraphError: naming each node that no file can hold, and why.
@@ -68,7 +68,7 @@ def data_of(
 
 
 def fingerprint_of(document: Document, names: RegisteredNames) -> str:
-    """Return the SHA-256 of the canonical form, in hexadecimal digits; errors as for `data_of`."""
+    """Return the SHA-256 of the canonical form; errors as for `data_of`."""
     data = data_of(document, names, shortened=False)
     text = json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return sha256(text.encode()).hexdigest()
@@ -113,7 +113,7 @@ def topology_text(document: Document, names: RegisteredNames) -> str:
 
 
 def _depth(data: Data) -> int:
-    """Return how many levels deep values stand; without recursion, for data of any depth."""
+    """Return how many levels deep values stand."""
     depth, level = 0, [data]
     while level:
         level = [
@@ -171,7 +171,7 @@ def _nodes_data(document: Document, names: RegisteredNames) -> dict[str, Data]:
 
 
 def _row(row: Mapping[type[Outcome], str], *, shortened: bool) -> dict[str, Data]:
-    """Return a row by name; `else` stands for cells that are read from it in the same order."""
+    """Return a row; `else` replaces cells that it would read as."""
     cells = [(outcome_name(outcome), target) for outcome, target in row.items()]
     at = len(cells)
     while (
@@ -227,7 +227,7 @@ def _listing(dumper: yaml.SafeDumper, data: list[Data]) -> yaml.Node:
 
 
 def _has_table(data: Data) -> bool:
-    """Whether a value has its own lines: a mapping, or a list with a mapping in it."""
+    """Whether a value has its own lines, as a mapping has."""
     if isinstance(data, list):
         return any(isinstance(item, dict) for item in data)
     return isinstance(data, dict) and bool(data)
@@ -266,7 +266,7 @@ def _reason(details: Mapping[str, Any]) -> str:
 
 
 def _node(node: AnyNode, names: RegisteredNames, *, is_part: bool) -> dict[str, Data]:
-    """Return a node; a part of another with its name, unless it is its kind's."""
+    """Return a node; a part of another may need its name."""
     plain = node.node if isinstance(node, Included) else node
     name = str(getattr(plain, "name", ""))
     for kind in _kinds(names):
@@ -300,7 +300,7 @@ def _kinds(names: RegisteredNames) -> Iterator[NodeKind]:
 def _fields(
     value: object, make: Callable[..., object], keys: Mapping[str, bool], names: RegisteredNames
 ) -> dict[str, Data]:
-    """Return the parameters of a value; `keys` says of each whether it is required."""
+    """Return the parameters of a value; `keys` marks required ones."""
     given = {key: getattr(value, key, None) for key in keys}
     written: dict[str, Data] = {}
     for key, must in keys.items():
@@ -345,7 +345,7 @@ def _single(items: list[Data]) -> Data:
 
 
 def _made(value: object, names: RegisteredNames) -> Data:
-    """Return an outcome, a rule, a node, a stop condition, or another value with fields."""
+    """Return the data of a value that has fields, or of a class."""
     made: type = type(value)
     if isinstance(value, type):
         return outcome_name(cast("type[Outcome]", value))
@@ -365,7 +365,7 @@ def _made(value: object, names: RegisteredNames) -> Data:
 
 
 def _number(number: float) -> int | float:
-    """Return a number as a whole one, if it is one and not too long."""
+    """Return a number as a whole one, if it can be."""
     if abs(number) < WHOLE_END:
         return int(number) if number == int(number) else number
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from importlib.metadata import EntryPoint, EntryPoints
 
@@ -58,17 +57,17 @@ def test_a_package_cannot_take_the_name_of_a_library_node(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    ("register", "said"),
+    ("category", "given", "name", "said"),
     [
-        (lambda own: own.function(max, name="len"), "expected one function named 'len'"),
-        (lambda own: own.node(len), "a node, or a frozen dataclass"),
-        (lambda own: own.predicate(3), "expected a function"),
-        (lambda own: own.predicate(partial(len)), "found none for"),
-        (lambda own: own.node(Append("own"), name="gate"), "found 'gate', a node of the library"),
-        (lambda own: own.node(Append()), "found 'append', a node of the library"),
+        ("function", max, "len", "expected one function named 'len'"),
+        ("node", len, "", "a node, or a frozen dataclass"),
+        ("predicate", 3, "", "expected a function"),
+        ("predicate", partial(len), "", "found none for"),
+        ("node", Append("own"), "gate", "found 'gate', a node of the library"),
+        ("node", Append(), "", "found 'append', a node of the library"),
     ],
 )
-def test_a_name_means_one_thing(register: Callable[[Registry], object], said: str) -> None:
+def test_a_name_means_one_thing(category: str, given: object, name: str, said: str) -> None:
     """A mistake shows where it is made; `use: gate` means the library's."""
     own = Registry()
     assert len is own.function(len) is own.function(len) is own.get("function", "len")
@@ -77,4 +76,4 @@ def test_a_name_means_one_thing(register: Callable[[Registry], object], said: st
 
     assert ("own",) == own.names("node")
     with pytest.raises(ConfigError, match=said):
-        register(own)
+        getattr(own, category)(given, name=name)
