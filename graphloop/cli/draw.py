@@ -49,7 +49,6 @@ from ..views import (
     level_picture,
     machine,
     proof_marks,
-    save,
     sequence,
     sequence_mermaid,
     sequence_text,
@@ -135,20 +134,16 @@ def draw_command(  # noqa: PLR0913 - the options of a command are its parameters
         looks = {"--theme": theme is not ThemeName.LIGHT, "--check": check, "--run": bool(run)}
         given = {name: True for name, is_given in (nears | looks).items() if is_given}
         refuse_options(given, f"{output} is a state machine, of all nodes")
-        if file.suffix is not None:
-            file.write(machine(graph, output))
-            return Status.OK
-        save(graph, output)
+        is_file = file.write(machine(graph, output))
     else:
         family = family_of(loop, found.tools)
         marks = _marks(family, journals, store, check=check)
-        if not file.draw(
-            level_picture(family, level.value, marks, expand=expand), THEMES[theme.value]
-        ):
-            return Status.OK
-    sys.stdout.write(
-        f"{output}: graph {graph.name!r}, {len(graph.nodes)} nodes, {len(graph.edges)} edges\n"
-    )
+        drawn = level_picture(family, level.value, marks, expand=expand)
+        is_file = file.draw(drawn, THEMES[theme.value])
+    if is_file:
+        sys.stdout.write(
+            f"{output}: graph {graph.name!r}, {len(graph.nodes)} nodes, {len(graph.edges)} edges\n"
+        )
     return Status.OK
 
 

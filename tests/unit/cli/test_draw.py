@@ -188,6 +188,8 @@ def test_the_messages_of_a_run_are_drawn_in_their_order(pay_desk: Path) -> None:
         (("--text", "-o", "a.svg"), "--text"),
         (("-o", "loop.bmp"), ".svg, .png"),
         (("-o", "-.png"), "found '-.png'"),
+        (("-o", "/proc/c.svg"), "-o: '/proc/c.svg' cannot be written"),
+        (("-o", "/proc/c.scxml"), "-o: '/proc/c.scxml' cannot be written"),
     ],
 )
 def test_options_that_cannot_work_are_refused(
