@@ -25,7 +25,7 @@ from graphloop import (
 from graphloop.errors import ConfigError, RunFailed
 from graphloop.loop import Standard, standard_edges
 from graphloop.outcomes import Aborted, Answered, Failed
-from graphloop.own_nodes.sub_graph import SubGraph
+from graphloop.own_nodes.sub_graphs import SubGraph
 from graphloop.policy.policy import Policy
 from graphloop.spending import Budget
 from graphloop.testing import ScriptedModel

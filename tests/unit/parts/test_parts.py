@@ -57,7 +57,7 @@ from graphloop.testing.sim import Simulation
 from graphloop.values import FinishReason, Message, ToolResult, Usage, UserMessage, evolve
 from tests.strategies import QUESTION, SETUP, Adversary, adversaries, call, loop, reply, spec, wrong
 from tests.strategies import said as heard
-from tests.unit.views.walks import (
+from tests.unit.parts.walks import (
     Next,
     answered,
     checked,
