@@ -280,11 +280,9 @@ class RunStream(Generic[S]):
                 await self._end()
             except BaseException as error:
                 taken = self._opened is not None and self._opened.has_taken(self._say)
-                cancelled = isinstance(error, asyncio.CancelledError)
-                self._cut = iterated and taken and cancelled
+                self._cut = iterated and taken and isinstance(error, asyncio.CancelledError)
                 if not self._cut:
-                    if cancelled and self._opened is not None:
-                        # A listener that is cancelled leaves the driver, and its lease, in place.
+                    if self._opened is not None:  # Left in a listener, it would keep its lease.
                         await self._opened.seen.aclose()
                     self._fail(RunFailed(LEFT))
                     await self._end()
