@@ -30,7 +30,6 @@ from tests.strategies import wrong
 
 CALL = {"id": "a", "type": "function", "function": {"name": "read", "arguments": "{}"}}
 PDF = "data:application/pdf;base64,AAAA"
-IMAGE = {"type": "image_url", "image_url": {"url": "x"}}
 
 
 def user(*content: object) -> dict[str, object]:

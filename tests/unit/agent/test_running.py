@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Unpack
@@ -612,17 +612,7 @@ def test_an_agent_that_is_shared_on_many_levels_is_closed_once(closed: list[str]
     assert sorted(["lowest", *map(str, range(16))]) == sorted(closed)
 
 
-def within(work: Awaitable[None]) -> None:
-    """Run to the end, or fail if it does not come."""
-
-    async def bounded() -> None:
-        async with asyncio.timeout(DEADLINE_S):
-            await work
-
-    asyncio.run(bounded())
-
-
-def test_an_agent_is_closed_whatever_the_agents_it_asks_do(
+async def test_an_agent_is_closed_whatever_the_agents_it_asks_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And again, as often as one likes."""
@@ -635,50 +625,40 @@ def test_an_agent_is_closed_whatever_the_agents_it_asks_do(
 
     monkeypatch.setattr(ScriptedModel, "aclose", note)
 
-    async def scenario() -> None:
-        kid = Agent(ScriptedModel(["done"], label="kid"), name="kid", store=f"{tmp_path}/kid.db")
-        tools = [kid.as_tool(description="helps")]
-        one = Agent(ScriptedModel(["done"]), tools=tools, store=f"{tmp_path}/one.db")
-        result = await one.generate("go")
-        with pytest.raises(OSError, match="cannot close"):
-            await one.aclose()
-        assert isinstance(result.store, SqliteStore)
-        assert result.store.closed
-
-    within(scenario())
-
-    assert ["script"] == closed
-
-
-def test_a_run_that_closes_its_own_leaves_shared_agents_alone(closed: list[str]) -> None:
-    """Another run of the same loop may be asking them."""
-
-    async def scenario() -> None:
-        helper = Agent(ScriptedModel(["done"], label="helper"))
-        one = Agent(ScriptedModel(["done"]), tools=[helper.as_tool(description="helps")])
-        await one.generate("go")
-        await one.aclose(shared=False)
-        assert [] == closed
+    kids = [Agent(ScriptedModel(["done"], label=name), name=name) for name in ("a", "kid", "b")]
+    tools = [one.as_tool(description="helps") for one in kids]
+    one = Agent(ScriptedModel(["done"]), tools=tools, store=f"{tmp_path}/one.db")
+    result = await one.generate("go")
+    with pytest.raises(OSError, match="cannot close"):
         await one.aclose()
-        assert ["helper", "script"] == sorted(closed)
+    assert isinstance(result.store, SqliteStore)
+    assert result.store.closed
 
-    within(scenario())
+    assert ["a", "b", "script"] == sorted(closed)
 
 
-def test_a_result_is_not_lost_where_something_cannot_be_closed() -> None:
+async def test_a_run_that_closes_its_own_leaves_shared_agents_alone(closed: list[str]) -> None:
+    """Another run of the same loop may be asking them."""
+    helper = Agent(ScriptedModel(["done"], label="helper"))
+    one = Agent(ScriptedModel(["done"]), tools=[helper.as_tool(description="helps")])
+    await one.generate("go")
+    await one.aclose(shared=False)
+    assert [] == closed
+    await one.aclose()
+    assert ["helper", "script"] == sorted(closed)
+
+
+async def test_a_result_is_not_lost_where_something_cannot_be_closed() -> None:
     """The run has ended, and is paid for; what went wrong then is a warning of it."""
 
     async def refuse() -> None:
         raise OSError("cannot close")
 
-    async def scenario() -> None:
-        stream = Agent(ScriptedModel(["answer"])).stream("go")
-        stream.on_over = refuse
-        result = await stream.result()
-        assert "answer" == result.text
-        assert "OSError: cannot close" in result.warnings[-1]
-
-    within(scenario())
+    stream = Agent(ScriptedModel(["answer"])).stream("go")
+    stream.on_over = refuse
+    result = await stream.result()
+    assert "answer" == result.text
+    assert "OSError: cannot close" in result.warnings[-1]
 
 
 def test_a_run_outside_of_asyncio_is_told_what_is_expected() -> None:
