@@ -167,7 +167,8 @@ FORM: AgentOptions = {"output_type": int, "output_mode": "native"}
 
 def nodes(**options: Any) -> list[Node[None, Outcome]]:
     """Return the nodes of an agent with these options."""
-    return list(Agent(ScriptedModel([]), **{"tools": [read], **options}).graph.nodes.values())
+    given: AgentOptions = wrong({"tools": [read], **options})
+    return list(Agent(ScriptedModel([]), **given).graph.nodes.values())
 
 
 def test_without_options_the_loop_is_the_one_that_is_drawn() -> None:
@@ -245,6 +246,10 @@ SOMEBODY = Agent(ScriptedModel([], label="h"), name="helper").as_tool(descriptio
 FINAL = free("final_answer")
 FIRST = ToolChoice("required", scope="first_step")
 NO_WINDOW = Compaction(9_000, summary_model="nobody:x")
+
+
+def unprepared(_: StepInfo) -> None:
+    """Change nothing."""
 
 
 def unsaid(arguments: object) -> bool:
@@ -364,10 +369,10 @@ def test_an_option_that_cannot_work_is_refused_at_once(
         {"tools": [FINAL]},
         {"approval_secret": "s", "tools": [gated()]},
         {"approval_ttl_s": 5, "gate": ask("read")},
-        {"approval_ttl_s": 5, "prepare_step": lambda _: None},
+        {"approval_ttl_s": 5, "prepare_step": unprepared},
         {"approval_ttl_s": 5, "tools": [SOMEBODY]},
         {"gate": allow("read", "anything_*")},
-        {"stop_when": stop.has_tool_call("late"), "prepare_step": lambda _: None},
+        {"stop_when": stop.has_tool_call("late"), "prepare_step": unprepared},
         {"compaction": Compaction(9_000, summary_model="script")},
     ],
     ids=named,
@@ -584,6 +589,9 @@ def enough(info: StopInfo) -> bool:
     return info.step_count > 0
 
 
+UNNAMED: Callable[[StopInfo], bool] = lambda info: info.step_count > 0  # noqa: E731 - no name
+
+
 async def enough_later(info: StopInfo) -> bool:
     """Stop at once, in an async function."""
     await asyncio.sleep(0)
@@ -600,7 +608,7 @@ async def enough_later(info: StopInfo) -> bool:
         (enough, "enough"),
         (enough_later, "enough_later"),
         (partial(enough), "custom"),
-        (lambda info: info.step_count > 0, "custom"),
+        (UNNAMED, "custom"),
     ],
 )
 def test_one_condition_stops_the_run_and_is_named(

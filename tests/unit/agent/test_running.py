@@ -150,15 +150,14 @@ async def test_an_object_s_model_is_closed_if_it_was_opened(
     assert [name] == closed
 
 
-@pytest.mark.parametrize(
-    ("ask", "instead"),
-    [
-        (lambda model: Agent(model).generate_sync("go"), r"await Agent\.generate"),
-        (lambda model: generate_text_sync(model, "go"), "await generate_text"),
-        (lambda model: generate_object_sync(model, int, "go"), "await generate_object"),
-    ],
-    ids=["agent", "text", "object"],
-)
+INSTEAD: list[tuple[Callable[[ScriptedModel], object], str]] = [
+    (lambda model: Agent(model).generate_sync("go"), r"await Agent\.generate"),
+    (lambda model: generate_text_sync(model, "go"), "await generate_text"),
+    (lambda model: generate_object_sync(model, int, "go"), "await generate_object"),
+]
+
+
+@pytest.mark.parametrize(("ask", "instead"), INSTEAD, ids=["agent", "text", "object"])
 async def test_a_synchronous_call_in_a_loop_says_what_to_await(
     ask: Callable[[ScriptedModel], object], instead: str
 ) -> None:
@@ -463,12 +462,10 @@ def broken(answer: Reply) -> float | None:
     raise LookupError("no such model")
 
 
-@pytest.mark.parametrize(
-    "price", [broken, *[lambda _, to=to: to for to in (float("nan"), float("inf"), "1", True)]]
-)
-def test_a_price_that_fails_is_no_price(price: Callable[[Reply], float]) -> None:
+@pytest.mark.parametrize("amount", [None, float("nan"), float("inf"), "1", True])
+def test_a_price_that_fails_is_no_price(amount: object) -> None:
     """A reply that was paid for is not lost over its bill, and no bill is guessed."""
-    result = agent(price=price).generate_sync("go")
+    result = agent(price=broken if amount is None else lambda _: wrong(amount)).generate_sync("go")
 
     assert ("done", None) == (result.text, result.cost_usd)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Generator
-from dataclasses import replace
 from itertools import count
 
 import pytest
@@ -66,7 +65,7 @@ def answering(
 
 
 CHANGED = tuple[Billing, Ticket]
-to_b = answering(lambda ticket: (Billing(), replace(ticket, team="b")), CHANGED)
+to_b = answering((Billing(), Ticket("x", "b")), CHANGED)
 
 
 async def later(ticket: Ticket) -> Billing:
@@ -136,7 +135,11 @@ def test_a_state_is_never_changed_in_place(state: Open | Plain) -> None:
         called(answering(spoil, Billing, kind), state)
     assert NodeReturned("Billing") == called(answering(Billing(), Billing, kind), state)
     assert "x" == state.text
-    returning = answering(lambda given: (spoil(given), given), wrong(tuple)[Billing, kind], kind)
+
+    def spoil_and_return(given: Open | Plain) -> object:
+        return spoil(given), given
+
+    returning = answering(spoil_and_return, wrong(tuple)[Billing, kind], kind)
     returned = called(returning, state)
     assert isinstance(returned, NodeReturned)
     assert ("changed", True) == (wrong(returned.state).text, returned.changed)

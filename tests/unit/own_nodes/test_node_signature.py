@@ -142,38 +142,38 @@ def yielding(ticket: Ticket) -> Iterator[Billing]:
     yield Billing()
 
 
-@pytest.mark.parametrize(
-    ("function", "words"),
-    [
-        (
-            silent,
-            r"as the return annotation, found none. Fix: write `async def silent\(state: Ticket",
-        ),
-        (stating(str, t=T), "expected outcomes in its return annotation, found str"),
-        (stating(Billing | None, t=T), "found NoneType"),
-        (stating(Outcome, t=T), "found Outcome itself"),
-        (
-            stating(Billing | Failed, t=T),
-            "may be left by 'failed', and none returns it. Fix: leave",
-        ),
-        (stating(Settled, t=T), "'settled' tells what became of a turn's calls"),
-        (stating(tuple[Billing, str], t=T), r"Fix: write `-> tuple\[<outcomes>, Ticket\]`"),
-        (stating(tuple[Billing, T, int], t=T), r"found tuple\[Billing, Ticket, int\]"),
-        (stating(Billing), "expected the state as its first parameter .* found parameters none"),
-        (unsaid, "parameter 'ticket' has no annotation"),
-        (stating(Billing, t=T, context=NodeContext, more=int), "parameters t, context, more"),
-        (named, "parameter 'ticket' cannot be given by its place"),
-        (stating(Billing, c=NodeContext), "the context is its first parameter. Fix: put the state"),
-        (stating(Billing, t=T, more=int), "'more' is given the context .* annotation int"),
-        (unknown, "cannot be resolved: name 'Tickets' is not defined"),
-        (yielding, r"expected `Asking\[<outcomes>\]` .* found collections.abc.Iterator"),
-        (streaming, "found an asynchronous generator, which can return nothing"),
-        (promising, "expected a plain `def` that asks with `yield from`"),
-        (giving, "yields of AskAgent, AskModel, AskPerson, Tell, found str"),
-        (NAMELESS, "expected a function with a name"),
-        (partial(stating(str)), "expected a function with a name, found partial"),
-    ],
-)
+REFUSED: list[tuple[Callable[..., object], str]] = [
+    (
+        silent,
+        r"as the return annotation, found none. Fix: write `async def silent\(state: Ticket",
+    ),
+    (stating(str, t=T), "expected outcomes in its return annotation, found str"),
+    (stating(Billing | None, t=T), "found NoneType"),
+    (stating(Outcome, t=T), "found Outcome itself"),
+    (
+        stating(Billing | Failed, t=T),
+        "may be left by 'failed', and none returns it. Fix: leave",
+    ),
+    (stating(Settled, t=T), "'settled' tells what became of a turn's calls"),
+    (stating(tuple[Billing, str], t=T), r"Fix: write `-> tuple\[<outcomes>, Ticket\]`"),
+    (stating(tuple[Billing, T, int], t=T), r"found tuple\[Billing, Ticket, int\]"),
+    (stating(Billing), "expected the state as its first parameter .* found parameters none"),
+    (unsaid, "parameter 'ticket' has no annotation"),
+    (stating(Billing, t=T, context=NodeContext, more=int), "parameters t, context, more"),
+    (named, "parameter 'ticket' cannot be given by its place"),
+    (stating(Billing, c=NodeContext), "the context is its first parameter. Fix: put the state"),
+    (stating(Billing, t=T, more=int), "'more' is given the context .* annotation int"),
+    (unknown, "cannot be resolved: name 'Tickets' is not defined"),
+    (yielding, r"expected `Asking\[<outcomes>\]` .* found collections.abc.Iterator"),
+    (streaming, "found an asynchronous generator, which can return nothing"),
+    (promising, "expected a plain `def` that asks with `yield from`"),
+    (giving, "yields of AskAgent, AskModel, AskPerson, Tell, found str"),
+    (NAMELESS, "expected a function with a name"),
+    (partial(stating(str)), "expected a function with a name, found partial"),
+]
+
+
+@pytest.mark.parametrize(("function", "words"), REFUSED)
 def test_what_no_node_can_do_is_refused_with_how_to_write_it(
     function: Callable[..., object], words: str
 ) -> None:

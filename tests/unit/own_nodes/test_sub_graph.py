@@ -181,9 +181,19 @@ def ask(ticket: Ticket) -> str:
     return f"About {ticket.text}?"
 
 
+def talk(ticket: Ticket) -> list[dict[str, object]]:
+    """Ask in messages."""
+    return [{"role": "user", "content": ticket.text}]
+
+
+def silent(ticket: Ticket) -> str:
+    """Forget to ask."""
+    return wrong(None)
+
+
 @pytest.mark.parametrize(
     ("prompt", "asked"),
-    [(ask, "About x?"), (lambda ticket: [{"role": "user", "content": ticket.text}], "x")],
+    [(ask, "About x?"), (talk, "x")],
     ids=["text", "messages"],
 )
 async def test_the_child_is_asked_and_heard_by_functions_of_the_state(
@@ -191,7 +201,7 @@ async def test_the_child_is_asked_and_heard_by_functions_of_the_state(
 ) -> None:
     """Its turn is the parent's, too."""
     writer, model = agent("42")
-    write = sub_graph(writer, prompt=wrong(prompt), output=keep)
+    write: SubGraph[Ticket] = sub_graph(writer, prompt=wrong(prompt), output=keep)
 
     result = await Graph("a", write, {write: {...: END}}).run(Ticket("x"))
 
@@ -289,7 +299,7 @@ def saying(state: object) -> Callable[[Ticket, ChildResult[None]], Ticket]:
             {"output": saying(Ticket("x", wrong(5)))},
             "returns a state that no journal could be read",
         ),
-        ({"prompt": lambda _: None}, "`prompt` of node 'writer' returns a text or messages"),
+        ({"prompt": silent}, "`prompt` of node 'writer' returns a text or messages"),
     ],
     ids=["writes", "none", "text", "unreadable", "prompt"],
 )
