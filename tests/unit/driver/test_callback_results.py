@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypedDict
 
 import pytest
@@ -105,14 +105,6 @@ def test_an_answer_of_another_type_is_refused(answer: object, words: str) -> Non
 def test_a_state_of_the_graph_s_type_passes(state: object, kind: object, kept: bool) -> None:
     """Of a graph that tells no type, any does."""
     check_state(state, kind, "node 'n' returns", kept=kept)
-
-
-@pytest.mark.parametrize("state", [replace(Ticket("x"), team=wrong(5)), Ticket(wrong(None))])
-def test_a_part_of_another_type_is_refused_where_somebody_may_read_it(state: Ticket) -> None:
-    """It is of the right class, and its journal could not be read."""
-    check_state(state, Ticket, "node 'n' returns", kept=False)
-    with pytest.raises(ConfigError, match=r"node 'n' returns a state that no journal .*valid str"):
-        check_state(state, Ticket, "node 'n' returns", kept=True)
 
 
 def test_a_copy_that_was_not_looked_at_is_refused() -> None:

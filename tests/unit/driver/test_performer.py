@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 
 import pytest
 
 from graphloop import Approval, Tool, ToolContext, allow, ask, deny
 from graphloop.driver.models import Models
 from graphloop.driver.pending import capability_of
-from graphloop.driver.performer import Performer, failed
+from graphloop.driver.performer import Performer
 from graphloop.driver.ports import Approver, Callback, Ports
 from graphloop.effects import (
     AskHuman,
@@ -23,7 +23,7 @@ from graphloop.effects import (
     Invoke,
     StartRun,
 )
-from graphloop.errors import ConfigError, ToolError
+from graphloop.errors import ConfigError
 from graphloop.events import (
     Answer,
     AnswerChecked,
@@ -276,37 +276,8 @@ def test_what_nobody_was_asked_for_surely_has_not_begun() -> None:
     assert (2,) == one.not_started((), run, ())
 
 
-def test_a_callback_may_be_a_plain_function() -> None:
-    """As every other function of the user's: what it returns is awaited if it can be."""
-
-    def plain(run: Run[None]) -> Changes:
-        return Changes(model="plain")
-
-    def later(run: Run[None]) -> Awaitable[Changes]:
-        return changes(run)
-
-    class Service:
-        async def __call__(self, run: Run[None]) -> Changes:
-            return Changes(model="service")
-
-    one = performer(callbacks={"plain": plain, "later": later, "of": Service()})
-
-    for name, model in (("plain", "plain"), ("later", "other"), ("of", "service")):
-        event = performed(Invoke(1, name), one)
-        assert CallbackReturned(5.0, 1, Changes(model=model)) == event
-
-
 class Mine(ConfigError):
     """A mistake of a kind that this package does not know."""
-
-
-def test_a_mistake_of_any_kind_is_called_by_a_name_that_is_known() -> None:
-    """Whoever reads the journal knows that it is the developer's to mend; the trace tells more."""
-    event = failed(1.0, Invoke(1, "mine"), Mine("boom"))
-
-    assert ("ConfigError", "boom") == (event.failure.error, event.failure.message)
-    assert "Mine: boom" in event.failure.traceback
-    assert "ToolError" == failed(1.0, Invoke(1, "mine"), ToolError("x")).failure.error
 
 
 def test_a_mistake_of_any_kind_is_raised_as_what_it_was() -> None:
@@ -321,14 +292,6 @@ def test_a_mistake_of_any_kind_is_raised_as_what_it_was() -> None:
     ending = Ending(EndReason.ERROR, failure=event.failure)
 
     assert isinstance(one.exception_behind(evolve(fresh(), ending=ending)), Mine)
-
-
-def test_a_failure_names_the_error_and_keeps_its_trace() -> None:
-    """For people; the model never sees the trace."""
-    event = failed(1.0, Invoke(7, "f"), KeyError("x"))
-
-    assert (7, "KeyError", "'x'") == (event.effect, event.failure.error, event.failure.message)
-    assert "KeyError: 'x'" in event.failure.traceback
 
 
 ASK = AskHuman(2, "c0.0", call("write"))
@@ -436,20 +399,6 @@ def test_a_gate_that_the_journal_does_not_know_decides_where_it_is_known() -> No
     assert isinstance(event, CallsChecked)
     assert [gate.rules[:1], gate.rules[1:]] == [one.added for one in event.checks]
     assert [(), ()] == [one.held for one in event.checks]
-
-
-@pytest.mark.parametrize("price", [None, True, "1", float("nan"), 1, 0.5])
-def test_a_price_is_a_finite_number_or_unknown(price: object) -> None:
-    """A reply is never lost over its price."""
-
-    def told(answered: Reply) -> object:
-        return price
-
-    ports = evolve_ports(price=told)
-    one = Models(ports, Performer(ports))
-
-    expected = {1: 1.0, 0.5: 0.5}.get(price) if isinstance(price, int | float) else None
-    assert (None if price is True else expected) == one.replied(ASKED, reply("x")).cost_usd
 
 
 def test_a_price_that_cannot_be_told_is_unknown() -> None:
