@@ -11,26 +11,23 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, cast, overload
 
-from .. import agent as front
 from .. import graph as kernel
-from ..driver.ports import Callback
+from .. import proofs, views
+from ..driver import Callback
 from ..errors import ConfigError
 from ..events import Event
 from ..graph import Edges
-from ..limits.model_price import ModelPrice
+from ..limits import ModelPrice
 from ..node_protocol import Node
 from ..outcomes import Outcome
-from ..policy.approvals import Approval
-from ..policy.policy import Named, Policy
+from ..policy import Approval, Named, Policy
 from ..rules import Rules
 from ..run import Run
 from ..spending import Budget
-from ..stores.base import Posted, Store
-from ..tools.options import Approval as NeedsApproval
-from ..tools.options import legal_name
-from ..views.dot import dot_of
-from ..views.mermaid import mermaid_of
-from ..views.picture import picture
+from ..stores import Posted, Store
+from ..tools import Approval as NeedsApproval
+from ..tools import legal_name
+from ..views import dot_of, mermaid_of, picture
 from .answers import Answers
 from .bindings import check_carried
 from .graph_runner import reasoned, refuse_odd_agents, runner_of
@@ -45,12 +42,8 @@ from .stream import RunStream
 from .sub_agents import AgentTool, as_agent_tool
 
 if TYPE_CHECKING:
-    from ..proofs.compare import Comparison
-    from ..proofs.endless import Endless
-    from ..proofs.most import Bound
-    from ..proofs.report import Report
-    from ..proofs.suppression import Ignore
-    from ..views.levels import Level
+    from ..proofs import Bound, Comparison, Endless, Ignore, Report
+    from ..views import Level
 
 __all__ = ["Graph"]
 
@@ -130,7 +123,7 @@ class Graph(kernel.Graph[S]):
         """Return this graph with its cycles without a bound (GL4) set aside, so that it runs."""
         if not self.endless:
             raise ConfigError(f"graph {self.name!r} is bounded: it needs no reason to run")
-        every = front.endless(self, every=True)
+        every = proofs.endless(self, every=True)
         reasons = {(one.node, "GL4"): reason for one in every}
         changed = copy(self)
         changed._ignore = reasoned({**self._ignore, **reasons})
@@ -151,7 +144,7 @@ class Graph(kernel.Graph[S]):
         `phase` folds loops, agents or the phases of a loop into boxes; `detail` tells what each
         node promises, and draws the graphs that nodes run.
         """
-        front.draw(self, path, level=level)
+        views.draw(self, path, level=level)
         return Path(path)
 
     def diff(self, later: kernel.Graph[S], *, rules: Rules | Iterable[Rules] = ()) -> Comparison:
@@ -159,7 +152,7 @@ class Graph(kernel.Graph[S]):
 
         `rules` are decided on both graphs; one that means nothing in either is a ConfigError.
         """
-        return front.compare(self, later, rules)
+        return proofs.compare(self, later, rules)
 
     def check(
         self,
@@ -169,7 +162,7 @@ class Graph(kernel.Graph[S]):
         tools: Iterable[str | Named] = (),
     ) -> Report:
         """Prove what can be proven of the graph; see `graphloop.check`."""
-        return front.check(self, rules=rules, ignore=ignore or {}, tools=tools)
+        return proofs.check(self, rules=rules, ignore=ignore or {}, tools=tools)
 
     def bound(
         self,
@@ -186,7 +179,7 @@ class Graph(kernel.Graph[S]):
         are `max_tokens` of one reply, the largest `context_window`, the dearest `price`, and
         `agents` that are known by name only.
         """
-        return front.bound(
+        return proofs.bound(
             self,
             budget=budget,
             max_tokens=max_tokens,
@@ -198,7 +191,7 @@ class Graph(kernel.Graph[S]):
     @cached_property
     def endless(self) -> tuple[Endless, ...]:
         """The cycles without a bound that are not set aside: with one, the graph does not run."""
-        return front.endless(self)
+        return proofs.endless(self)
 
     def run_bound(
         self,

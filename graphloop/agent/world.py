@@ -7,15 +7,12 @@ from contextlib import AsyncExitStack
 from os import environ
 from typing import Final, TypeAlias, cast
 
-from .. import agent as front
-from ..driver.ports import Price, unpriced
+from .. import providers
+from ..driver import Price, unpriced
 from ..errors import ConfigError, nearest, not_among
-from ..policy.policy import NARROWER, Policy, Rule, allow, shadowed, unmatched
-from ..providers.base import Provider
-from ..providers.registry import resolve
-from ..tools.signature import accepts
-from ..tools.tool import Tool
-from ..tools.toolbox import Toolbox
+from ..policy import NARROWER, Policy, Rule, allow, shadowed, unmatched
+from ..providers import Provider, resolve
+from ..tools import Tool, Toolbox, accepts
 from ..values import Reply, ToolChoice, ToolSpec
 from .hooks import ChoiceInput, Model
 from .options import Access, RunOptions, Tools, group, strings
@@ -228,7 +225,7 @@ def price_of(options: RunOptions, provider: Provider) -> Price:
         return access.price
     if not table and _prefix(provider.label) not in {"anthropic", "openai"}:
         return unpriced
-    return front.price_with(table) if table else front.price
+    return providers.price_with(table) if table else providers.price
 
 
 def price_below(options: RunOptions, own: Price, above: Price) -> Price:

@@ -1,7 +1,7 @@
-"""changes: two graphs in one picture: the rows that are new, those that are gone, and a loss.
+"""Comparison: two graphs in one picture: new rows, removed rows, and a loss.
 
-The picture is that of the later graph. What is gone is added last, so that what stayed keeps its
-place.
+The picture is that of the later graph. Removed parts come last, so that all others keep their
+places.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ from dataclasses import replace
 from typing import TypeVar
 
 from ..graph import Graph
-from ..proofs.compare import Comparison
-from ..proofs.written_changes import Change
+from ..proofs import Change, Comparison
 from .drawing import Line, lines, notes
 from .levels import level_picture
 from .marks import Marks, Tone, Way
-from .picture import Picture, Shape, Stroke, Word, node_picture
+from .pictures import Picture, Shape, Stroke, Word, node_picture
 
 __all__ = ["changes_picture"]
 

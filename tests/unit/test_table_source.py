@@ -8,7 +8,7 @@ import pytest
 
 from graphloop import Agent, load
 from graphloop.graph import Graph
-from graphloop.proofs.check import check
+from graphloop.proofs.checking import check
 from graphloop.proofs.ground import Ground
 from graphloop.proofs.sarif import to_sarif
 from graphloop.testing import ScriptedModel

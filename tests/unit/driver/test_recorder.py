@@ -196,7 +196,7 @@ class Leasing:
             raise RunBusy("driven elsewhere")
         self.told.append(run_id)
 
-    async def release(self, run_id: str, status: ReleaseStatus, asks: Sequence[Ask]) -> None:
+    async def release(self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask]) -> None:
         """Release it, unless it was lost."""
         if self._lost:
             raise Fenced("this run was taken over")
@@ -275,7 +275,9 @@ def test_a_lease_that_its_store_cancelled_is_an_error_of_the_store(which: str) -
             if which == "claim":
                 raise asyncio.CancelledError
 
-        async def release(self, run_id: str, status: ReleaseStatus, asks: Sequence[Ask]) -> None:
+        async def release(
+            self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask]
+        ) -> None:
             raise asyncio.CancelledError
 
     with pytest.raises(StoreError, match="the lease of run 'r' was cancelled from inside"):

@@ -216,18 +216,18 @@ def test_a_digest_is_of_the_exact_text(text: str) -> None:
 @pytest.mark.parametrize("value", ["", b"", 5, bytearray(b"x")])
 def test_what_is_no_secret_is_refused(value: Any) -> None:
     """An empty secret signs, and protects from nobody (CONTRACT A18)."""
-    with pytest.raises(ConfigError, match="an approval secret"):
+    with pytest.raises(ConfigError, match="approval secret"):
         secret_of(value)
-    with pytest.raises(ConfigError, match="an approval secret"):
+    with pytest.raises(ConfigError, match="approval secret"):
         issue(ASKED, value)
-    with pytest.raises(ConfigError, match="an approval secret"):
+    with pytest.raises(ConfigError, match="approval secret"):
         verify("", ASKED, secret=value, now=0.0)
 
 
 @pytest.mark.parametrize("expires_at", [float("nan"), float("inf"), True, "soon"])
 def test_a_time_that_never_comes_is_refused(expires_at: Any) -> None:
     """NaN would be an approval that nobody can tell from an expired one."""
-    with pytest.raises(ConfigError, match="`expires_at` is a finite number"):
+    with pytest.raises(ConfigError, match="expires_at: expected a finite number"):
         issue(evolve(ASKED, expires_at=expires_at), None)
 
 

@@ -361,7 +361,7 @@ def test_a_time_to_answer_is_above_zero(ttl_s: object) -> None:
 
 def test_a_reason_is_text() -> None:
     """It is sent to a model and written into a journal."""
-    with pytest.raises(ConfigError, match="`reason` is the text"):
+    with pytest.raises(ConfigError, match="`reason`: expected text"):
         _wrong(deny, "a", reason=404)
 
 

@@ -12,7 +12,7 @@ from graphloop.graph import Graph
 from graphloop.policy.approvals import Approval
 from graphloop.tools.outcome import ToolOutcome
 from graphloop.views.drawing import visible
-from graphloop.views.sequence import Party, Said, sequence, sequence_mermaid, sequence_text
+from graphloop.views.sequences import Party, Said, sequence, sequence_mermaid, sequence_text
 from tests.strategies import Adversary, call, loop, reply
 
 YOU, LOOP, TOOL = Party("you", "you"), Party("loop", "agent"), Party("tool", "pay")
@@ -66,15 +66,6 @@ def test_a_denial_and_its_reason_are_told() -> None:
 
     assert ("person", graph.name, "denied: too dear") in lines
     assert "read" not in {source for source, _, _ in lines}
-
-
-def test_long_texts_are_cut_and_stand_on_one_line() -> None:
-    """A diagram is no transcript."""
-    graph = loop()
-    lines = told(graph, journal(graph, approval=Approval(True), text="line\n" * 100))
-
-    assert max(len(words) for _, _, words in lines) <= 120
-    assert not any("\n" in words for _, _, words in lines)
 
 
 def test_a_question_and_its_answer_in_mermaid() -> None:
