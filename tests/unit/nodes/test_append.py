@@ -53,7 +53,7 @@ def test_a_reply_and_its_results_are_added_together() -> None:
     assert (run.turn.reply.message, *run.turn.results) == added
     assert added == tuple(left.run.record.added)
     assert added == left.run.record.steps[0].messages
-    assert () == left.run.turn.calls
+    assert ((), (), ()) == (left.run.turn.calls, left.run.turn.verdicts, left.run.turn.results)
 
 
 @pytest.mark.parametrize(

@@ -378,7 +378,7 @@ def test_a_second_question_expires_like_the_first() -> None:
     asking = told(node, first, ToolReturned(1.0, 1, "who knows", "unknown"))
     (question,) = wished(asking)
     assert isinstance(question, AskHuman)
-    assert question.expires_at is not None
+    assert question.expires_at == asking.run.at + 10.0
 
     late = told(node, asking, Decided(question.expires_at, 2, True))
     in_time = told(node, asking, Decided(99.0, 2, True, given_at=question.expires_at - 1))

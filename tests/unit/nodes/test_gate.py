@@ -8,6 +8,7 @@ from typing import Literal
 
 import pytest
 
+from graphloop.contract import Contract, contract_of
 from graphloop.effects import AskHuman, CheckCalls, Effect
 from graphloop.errors import IllegalEvent
 from graphloop.events import (
@@ -63,6 +64,11 @@ def decided(event: Event, effect: Effect | None = None) -> CallVerdict | None:
     reaction = Gate().on(asked.run, event, effect or asked.effects[0])
     assert isinstance(reaction, Leave)
     return reaction.run.turn.verdicts[0]
+
+
+def test_a_gate_promises_to_ask_and_breaks_when_aborted() -> None:
+    """So the proofs know where a run may wait for people, and what an abort leaves open."""
+    assert Contract(breaks_by=frozenset({Aborted}), asks=True) == contract_of(Gate())
 
 
 def test_what_is_not_on_offer_is_never_checked() -> None:

@@ -38,6 +38,15 @@ def test_a_database_is_opened_as_the_specification_says(
         assert expected == found
 
 
+def test_a_database_makes_the_folders_above_it(tmp_path: Path) -> None:
+    """A path that a program was given need not be prepared by its user."""
+    path = tmp_path / "a" / "b" / "runs.db"
+
+    open_writer(path, "process").close()
+
+    assert path.exists()
+
+
 def test_a_database_is_for_its_owner_only(tmp_path: Path) -> None:
     """Its log too: conversations are nobody else's business."""
     with closing(open_writer(tmp_path / "runs.db", "power")):
