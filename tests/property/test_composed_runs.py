@@ -97,7 +97,7 @@ async def paid(arguments: dict[str, object]) -> str:
 
 @pytest.mark.parametrize("deep", [False, True])
 @pytest.mark.parametrize("concurrency", [1, 3])
-def test_a_branch_waits_for_a_person_and_its_siblings_are_not_asked_again(
+def test_a_branch_waits_for_a_person_and_its_siblings_run_once(
     tmp_path: Path, deep: bool, concurrency: int
 ) -> None:
     """In another process, over a database, at any depth."""
@@ -289,9 +289,7 @@ async def died_at(disk: MemoryStore, run_id: str, events: int) -> MemoryStore:
 
 @pytest.mark.parametrize("deep", [False, True])
 @pytest.mark.parametrize("join", ["collect", "first", "majority", "fail_fast"])
-def test_a_mistake_in_a_branch_s_own_run_ends_the_run_and_is_no_section(
-    join: BranchJoin, deep: bool
-) -> None:
+def test_a_mistake_in_a_branch_ends_the_run_and_is_no_section(join: BranchJoin, deep: bool) -> None:
     """A model would read it as data; also where a process died before its parent had heard."""
     graph = fanned("broken", "fine", "fine", join=join, concurrency=1)
 
@@ -344,7 +342,7 @@ def test_a_model_reads_of_a_mistake_in_an_agent_that_it_called() -> None:
     assert "The agent failed: ConfigError: no such region: 'mars'" == told.text
 
 
-def test_a_stream_shows_the_joined_answer_and_nothing_else_as_the_turn_s() -> None:
+def test_a_stream_shows_only_the_joined_answer_as_the_turn_s() -> None:
     """Streamed is buffered: what the branches say is shown as theirs."""
     stream = fanned("a", "b").stream(
         None, model=NOBODY, prompt="go", agents={"a": agent("A"), "b": agent("B")}

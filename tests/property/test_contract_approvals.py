@@ -349,7 +349,7 @@ def test_an_approval_that_is_handed_in_is_good_once_in_a_store(
 
 
 @pytest.mark.parametrize("file", [False, True])
-def test_of_two_processes_that_hand_a_conversation_in_at_once_one_runs_it(file: bool) -> None:
+def test_a_conversation_that_two_processes_hand_in_runs_once(file: bool) -> None:
     """Neither finds the other's run before it starts its own: the store refuses the second."""
     bank = Bank()
 
@@ -407,7 +407,7 @@ def test_of_two_processes_that_answer_at_once_the_first_counts(
 CAPABILITY = Capability("r", "c0.0", "pay", digest(pay().arguments), None)
 
 
-def test_an_approval_without_a_token_is_refused_before_anything_is_recorded() -> None:
+def test_an_approval_without_a_token_is_refused_and_not_recorded() -> None:
     """It could only deny, for good; the person can answer again, as the message says."""
     bank = Bank()
 
@@ -535,7 +535,7 @@ def test_a_token_for_one_call_approves_no_other_of_a_conversation() -> None:
     assert [] == bank.ran
 
 
-def test_a_token_for_one_conversation_approves_the_same_call_in_no_other() -> None:
+def test_a_token_of_one_conversation_approves_nothing_in_another() -> None:
     """Servers give the same ids again and again: only the conversation tells two calls apart."""
     bank = Bank()
     agent = bank.agent([pay(call_id="p")], approval_secret=SECRET)

@@ -116,7 +116,7 @@ def pauses_in_a_row(simulation: Simulation[None]) -> int:
         "always is denied",
     ],
 )
-def test_a_model_that_does_one_thing_for_ever_is_stopped_for_that_reason(
+def test_a_model_that_repeats_one_thing_is_stopped_for_that_reason(
     adversary: Adversary, calls: int, reason: EndReason
 ) -> None:
     """Each kind of stubbornness has a bound of its own, and the result names it."""

@@ -78,7 +78,7 @@ def told(simulation: Simulation[None]) -> int:
 
 
 @given(adversary=failing, seed=st.integers(0, 99))
-def test_replaying_every_prefix_of_a_journal_gives_the_run_at_that_point(
+def test_each_prefix_of_a_journal_replays_to_the_run_at_that_point(
     adversary: Adversary, seed: int
 ) -> None:
     """Resume, fork and time travel are all this one sentence."""

@@ -158,7 +158,7 @@ def without_times(events: Sequence[Event]) -> list[object]:
 
 @settings(max_examples=40)
 @given(programmes, st.integers(0, 60))
-def test_a_process_that_dies_anywhere_repeats_nothing_that_is_journaled(
+def test_a_process_that_dies_repeats_nothing_that_is_journaled(
     some: tuple[Line, ...], after: int
 ) -> None:
     """Only what was under way is done again; all else is fed to the generator from the journal."""

@@ -96,7 +96,7 @@ def answer(run: Run[Any], effect: Effect, reply_: Reply) -> Event:
             return ToolReturned(run.at, effect.id, "fine")
 
 
-def test_a_call_that_may_have_started_is_not_started_again_by_any_table() -> None:
+def test_no_table_starts_a_call_again_that_may_have_started() -> None:
     """Its result says that it may have run; the calls that waited did not run."""
     graph = led_back()
     taken = begin(graph, Started(0.0, "r", graph.name, QUESTION, setup()), None)
@@ -166,7 +166,7 @@ def cut_behind_the_stop(directory: Path) -> None:
     journal.write_bytes(b"".join(lines[: stop + 1]))
 
 
-def test_a_tool_that_was_stopped_runs_once_though_the_process_died_at_the_stop(
+def test_a_stopped_tool_runs_once_though_its_process_died_at_the_stop(
     tmp_path: Path,
 ) -> None:
     """The journal ends with the stop; another process that resumes it starts nothing."""
@@ -263,6 +263,6 @@ def assert_all_stops(seed: int) -> int:
 @example(seed=0)
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=sized(30, 2_000), deadline=None)
-def test_a_run_that_was_stopped_starts_nothing_at_any_moment_of_any_table(seed: int) -> None:
+def test_a_stopped_run_starts_nothing_at_any_moment_of_any_table(seed: int) -> None:
     """Nothing is issued after a stop, and nothing that was issued is issued again."""
     assert_all_stops(seed)

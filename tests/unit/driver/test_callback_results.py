@@ -122,7 +122,7 @@ def test_a_state_that_no_file_can_hold_is_refused_where_one_would() -> None:
         check_state(Lock(object()), Lock, "it is", kept=True)
 
 
-def test_a_state_whose_type_cannot_be_written_is_refused_where_it_would() -> None:
+def test_a_state_of_an_unwritable_type_is_refused_where_it_is_written() -> None:
     """It would be met at the first resume."""
     with pytest.raises(ConfigError, match="no written form"):
         check_state(object(), type("Thing", (), {"x": object()}) | int, "it is", kept=True)

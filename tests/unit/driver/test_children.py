@@ -107,7 +107,7 @@ def test_a_child_that_was_cut_has_no_answer_and_quotes_its_last_words(script: li
         (EndReason.MAX_STEPS, "42", "error"),
     ],
 )
-def test_only_an_end_that_was_wished_for_makes_the_last_turn_an_answer(
+def test_only_a_wanted_end_makes_the_last_turn_an_answer(
     reason: EndReason, last: str, status: str
 ) -> None:
     """And never a turn before it: that was said before the work was done."""
@@ -301,7 +301,7 @@ def test_an_append_that_its_store_cancelled_is_an_error_of_the_store() -> None:
         asyncio.run(cancelled())
 
 
-def test_whoever_is_going_waits_a_while_only_for_what_is_still_to_be_kept(
+def test_a_leaving_driver_waits_a_while_only_for_its_last_event(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nobody cancels them a second time: the store is told apart from one that has refused."""

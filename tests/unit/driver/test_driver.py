@@ -773,7 +773,7 @@ def test_what_was_said_is_kept_when_the_driver_is_closed(refuses: bool) -> None:
 
 
 @pytest.mark.parametrize("noted", [False, True])
-def test_an_abort_counts_no_call_that_surely_never_began_in_another_process(noted: bool) -> None:
+def test_an_abort_counts_no_call_that_never_began_elsewhere(noted: bool) -> None:
     """A call that must not repeat is noted before it begins; so it is known where it was not."""
     plan: Plans = {"go": [batch("kid")], "kid": [batch("note", "note")]}
 

@@ -147,7 +147,7 @@ def test_children_go_no_further_while_nobody_listens() -> None:
     assert 3 == sum(isinstance(one, ChildEnded) for one in items)
 
 
-def test_a_child_that_waits_to_be_listened_to_can_be_dropped_or_closed() -> None:
+def test_a_child_that_waits_for_a_listener_can_be_dropped_or_closed() -> None:
     """It waits for nobody then."""
     closed: list[int] = []
 
@@ -171,7 +171,7 @@ def test_a_child_that_waits_to_be_listened_to_can_be_dropped_or_closed() -> None
     assert [2, 3] == closed
 
 
-def test_what_waits_to_be_listened_to_is_not_ended_by_the_garbage_collector() -> None:
+def test_garbage_collection_ends_no_child_that_waits_for_a_listener() -> None:
     """In any order, and half-way: whoever has forgotten a run has its driver end it."""
 
     async def work(effect: CallModel | StartRun) -> AsyncGenerator[Item, None]:
@@ -389,7 +389,7 @@ def test_a_tool_beside_another_may_cancel_its_own_task(keeps: bool) -> None:
     asyncio.run(scenario())
 
 
-def test_what_a_tool_that_is_alone_sets_in_its_context_is_there_afterwards() -> None:
+def test_context_variables_of_a_tool_that_is_alone_stay_set() -> None:
     """A trace goes on, and what is cached for a request is found by the next tool."""
     seen = ContextVar("seen", default="nothing")
 

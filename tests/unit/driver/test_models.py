@@ -129,7 +129,7 @@ def test_a_call_that_has_used_nothing_is_no_call() -> None:
     assert Spent() == failed(models(Talking(Overloaded("529")))).spent
 
 
-def test_content_was_seen_where_deltas_are_void_that_nobody_has_said_so_of() -> None:
+def test_content_was_seen_where_void_deltas_were_not_announced() -> None:
     """Listeners are told once what is void."""
     error = StreamTruncated("cut")
 

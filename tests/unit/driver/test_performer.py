@@ -156,7 +156,7 @@ def test_each_call_is_checked_in_its_place() -> None:
     assert [False, True, True, False, False] == [bool(one.problem) for one in event.checks]
 
 
-def test_a_predicate_is_told_the_place_of_its_call_even_among_equal_calls() -> None:
+def test_a_predicate_knows_the_place_of_its_call_among_equal_ones() -> None:
     """The very same object twice is still two calls; refused ones keep their place."""
     SEEN.clear()
     twin = call("picky", arguments='{"x": 1}')
@@ -244,7 +244,7 @@ def test_a_callback_s_answer_is_a_fact() -> None:
         Changes(messages=wrong(["hi"])),
     ],
 )
-def test_an_answer_that_no_journal_could_be_read_back_with_is_a_failure(answer: Answer) -> None:
+def test_an_answer_that_no_journal_can_hold_is_a_failure(answer: Answer) -> None:
     """It names the callback, and the run can still be read."""
     ports: Ports[None] = Ports(
         store=MemoryStore(),
@@ -329,7 +329,7 @@ def evolve_ports(**changes: object) -> Ports[None]:
     return dataclasses.replace(ports, **wrong(changes))
 
 
-def test_the_open_calls_of_a_conversation_are_answered_by_what_came_with_it() -> None:
+def test_open_calls_are_answered_by_what_came_with_the_conversation() -> None:
     """Those of turn -1 only: whatever the model asks for later has nobody to answer it."""
 
     def settle(effect: AskHuman | CallTool) -> Approval | ToolOutcome:
@@ -381,7 +381,7 @@ def test_conditions_are_told_gate_by_gate() -> None:
     assert [((), ()), (("big",), ("big",))] == [one.unmet for one in event.checks]
 
 
-def test_a_gate_that_the_journal_does_not_know_decides_where_it_is_known() -> None:
+def test_a_gate_unknown_to_the_journal_decides_where_it_is_known() -> None:
     """The run was taken up under it; the journal keeps what it has said."""
 
     def big(arguments: dict[str, int], context: ToolContext) -> bool:

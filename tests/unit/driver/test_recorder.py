@@ -96,7 +96,7 @@ def test_a_run_that_is_torn_from_its_journal_stands_as_that_says(at: int, keeps:
 
 
 @pytest.mark.parametrize("path", [(), ("c0.0",)], ids=["at the top", "below"])
-def test_a_run_that_another_has_taken_further_is_busy_and_known_as_it_is_now(
+def test_a_run_taken_further_elsewhere_is_busy_and_known_as_it_is(
     path: tuple[str, ...],
 ) -> None:
     """A new run whose id is taken is another matter, but for a child's, which is its parent's."""
@@ -136,7 +136,7 @@ def test_what_a_store_has_kept_and_denies_is_nobody_else_s() -> None:
     assert StoreError is type(asyncio.run(scenario()))
 
 
-def test_who_is_cancelled_while_an_event_is_kept_is_told_so_with_the_step(
+def test_a_cancellation_while_an_event_is_kept_comes_with_the_step(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The run is at one with its journal, and the cancellation is not lost."""
@@ -299,7 +299,7 @@ def test_a_run_is_called_by_how_it_ended(reason: EndReason, status: str) -> None
     assert status == status_of(evolve(fresh(), node="END", ending=Ending(reason)))
 
 
-def test_an_event_loop_that_ends_does_not_release_what_is_still_driven() -> None:
+def test_an_ending_event_loop_releases_no_run_that_is_driven() -> None:
     """It closes all generators side by side: the driver's own has yet to journal what it keeps."""
 
     async def scenario() -> list[object]:

@@ -275,7 +275,7 @@ def test_a_release_that_failed_is_made_good_at_a_later_beat(tmp_path: Path) -> N
     asyncio.run(asyncio.wait_for(run(), 30))
 
 
-def test_a_late_release_does_not_touch_the_claim_of_whoever_came_since(tmp_path: Path) -> None:
+def test_a_late_release_touches_no_later_claim(tmp_path: Path) -> None:
     """Nor the next one of the same store."""
     path, clock = tmp_path / "runs.db", Clock()
 
@@ -294,7 +294,7 @@ def test_a_late_release_does_not_touch_the_claim_of_whoever_came_since(tmp_path:
     asyncio.run(run())
 
 
-def test_a_cancelled_claim_that_could_not_be_undone_is_driven_by_nobody(tmp_path: Path) -> None:
+def test_a_cancelled_claim_that_stands_has_no_driver(tmp_path: Path) -> None:
     """Nobody knows that it is theirs, so nobody would ever release it."""
     path = tmp_path / "runs.db"
 

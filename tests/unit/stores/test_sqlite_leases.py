@@ -106,7 +106,7 @@ asyncio.run(main())
 """
 
 
-def test_nobody_waits_for_the_lease_of_a_process_of_this_machine_that_has_died(
+def test_the_lease_of_a_dead_process_of_this_machine_is_free(
     tmp_path: Path,
 ) -> None:
     """A run that was killed is taken up at once; while its driver lives, it is busy."""

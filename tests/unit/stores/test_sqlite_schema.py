@@ -129,7 +129,7 @@ def test_a_place_that_cannot_be_opened_is_a_store_error(tmp_path: Path) -> None:
     ("version", "needed"),
     [((3, 40, 1), True), ((3, 51, 2), True), ((3, 51, 3), False), ((3, 54, 0), False)],
 )
-def test_only_a_sqlite_with_the_reset_bug_needs_a_lock_for_its_commits(
+def test_only_sqlite_with_the_reset_bug_needs_a_lock_for_commits(
     version: tuple[int, ...], *, needed: bool
 ) -> None:
     """It costs the processes their concurrency, which SQLite mended in 3.51.3."""
