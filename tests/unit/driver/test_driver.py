@@ -11,7 +11,7 @@ from typing import TypeVar, final
 
 import pytest
 
-from graphloop import NOT_DONE, UNKNOWN, Agent, EndReason, Found, RunResult, Tool, ToolContext
+from graphloop import Agent, EndReason, RunResult, Tool, ToolContext
 from graphloop.driver.driver import AsyncDriver, Seen
 from graphloop.driver.ports import Ports
 from graphloop.effects import CallModel, Effect
@@ -35,6 +35,7 @@ from graphloop.stores.base import Store
 from graphloop.stores.memory import MemoryStore
 from graphloop.stores.sqlite import SqliteStore
 from graphloop.testing import ScriptedModel
+from graphloop.tools import NOT_DONE, UNKNOWN, Found
 from graphloop.tools.options import EffectPolicy, Reconcile, Reconciliation
 from graphloop.tools.toolbox import Toolbox
 from graphloop.values import ModelRequest, Reply, ToolResult, UserMessage
@@ -696,7 +697,7 @@ def test_a_driver_takes_up_the_children_that_it_has_driven_itself() -> None:
 
     async def scenario() -> tuple[AsyncDriver[None], list[str]]:
         store = MemoryStore()
-        runner = tree(Ledger(), GO)._runner  # pyright: ignore[reportPrivateUsage]
+        runner = tree(Ledger(), GO)._terms  # pyright: ignore[reportPrivateUsage]
         one: AsyncDriver[None] = AsyncDriver(runner.graph, runner.ports(store), None)
         await drive(one.start(Started(0.0, "r", "agent", QUESTION, runner.setup)))
         assert ["c0.0/c0.0/c0.0"] == [asked.key for asked in one.pending]
@@ -721,7 +722,7 @@ def test_a_run_that_is_left_stands_where_its_journal_is() -> None:
 
     async def scenario() -> list[str]:
         store = MemoryStore()
-        runner = tree(Ledger(), {"go": [batch("note"), "done"]})._runner  # pyright: ignore[reportPrivateUsage]
+        runner = tree(Ledger(), {"go": [batch("note"), "done"]})._terms  # pyright: ignore[reportPrivateUsage]
         one: AsyncDriver[None] = AsyncDriver(runner.graph, runner.ports(store), None)
         async for seen in one.start(Started(0.0, "r", "agent", QUESTION, runner.setup)):
             if isinstance(seen, TextDelta):
@@ -760,7 +761,7 @@ def test_what_was_said_is_kept_when_the_driver_is_closed(refuses: bool) -> None:
 
     async def scenario() -> list[str]:
         store = FullStore(refuses=refuses)
-        runner = tree(Ledger(), {"go": [batch("note"), "done"]})._runner  # pyright: ignore[reportPrivateUsage]
+        runner = tree(Ledger(), {"go": [batch("note"), "done"]})._terms  # pyright: ignore[reportPrivateUsage]
         one: AsyncDriver[None] = AsyncDriver(runner.graph, runner.ports(store), None)
         driving = one.start(Started(0.0, "r", "agent", QUESTION, runner.setup))
         await anext(driving)
