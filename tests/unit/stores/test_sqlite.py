@@ -337,9 +337,11 @@ def test_a_closed_store_gives_its_runs_up_and_refuses_work(tmp_path: Path) -> No
         first, second = SqliteStore(tmp_path / "runs.db"), SqliteStore(tmp_path / "runs.db")
         await first.claim("r")
         await first.append("r", 1, EVENT)
+        assert not first.closed
         await first.aclose()
         await first.aclose()
 
+        assert first.closed
         assert "interrupted" == (await second.overview())[0].status
         await second.claim("r")
         with pytest.raises(StoreError, match="is closed"):
