@@ -10,7 +10,6 @@ import pytest
 from graphloop.events import Cancelled, Setup, Started
 from graphloop.stores.base import Store
 from graphloop.stores.journals import (
-    graph_name_of,
     is_within,
     parent_of,
     those_within,
@@ -44,8 +43,3 @@ def test_those_within_a_run_are_it_and_all_below_it(tmp_path: Path, *, catalog: 
     assert {"a", "a/b", "a/b/c"} == within("a")
     assert {"a/b", "a/b/c", "b/a"} == within("a/b", "b", "c")
     assert [True, True, False] == [is_within(one, "a") for one in ("a", "a/b", "ab")]
-
-
-def test_a_graph_is_named_in_the_first_event() -> None:
-    """Journals that begin otherwise are nobody's; they have no graph."""
-    assert ["g", ""] == [graph_name_of(FIRST), graph_name_of(LAST)]

@@ -10,6 +10,7 @@ from typing import Unpack
 import pytest
 
 from graphloop import (
+    END,
     Agent,
     EndReason,
     Graph,
@@ -18,20 +19,37 @@ from graphloop import (
     RunResult,
     Tool,
     ToolContext,
+    agent_tool,
     allow,
     ask,
     budget,
     deny,
+    tool,
+)
+from graphloop.agent.inherited_limits import (
+    REASON,
+    beyond_watch,
+    gates_below,
+    offered_below,
+    refuse_other_rules,
+    setup_below,
 )
 from graphloop.agent.options import AgentOptions, RunOptions
 from graphloop.agent.sub_agents import AgentTool
 from graphloop.driver.ports import Ports
 from graphloop.effects import StartRun
 from graphloop.errors import ConfigError
+from graphloop.events import Setup
+from graphloop.graph import Edges
+from graphloop.history import History
 from graphloop.loop import Standard, standard_edges
+from graphloop.nodes import Append, ModelCall, PrepareStep
+from graphloop.outcomes import Answered, Ready
 from graphloop.parts.parts import Finish, Part, RunStart, SubAgent, ToolResultPart
 from graphloop.providers.base import TextDelta
 from graphloop.providers.script import Entry
+from graphloop.rules import Never, Rules, never
+from graphloop.spending import Budget
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
 from graphloop.tools.tool import AnyTool
@@ -44,13 +62,14 @@ from graphloop.values import (
     SystemMessage,
     TextPart,
     ToolResult,
+    ToolSpec,
     Usage,
     UserMessage,
+    evolve,
 )
 from tests.agent_tree import Ledger, Plans, batch, tree
-from tests.strategies import call, fresh, reply, said
-
-ASK = reply(call("kid", "k", '{"prompt": "look"}'))
+from tests.nested_graphs import nest
+from tests.strategies import call, fresh, replied, reply, said, wrong
 
 
 def kid(*script: Entry, takes_over: bool = False, **options: Unpack[AgentOptions]) -> AgentTool:
@@ -58,31 +77,6 @@ def kid(*script: Entry, takes_over: bool = False, **options: Unpack[AgentOptions
     own: AgentOptions = {**options, "name": "kid"}
     agent = Agent(ScriptedModel(script, label="kid's"), **own)
     return agent.as_tool(description="looks things up", takes_over=takes_over)
-
-
-def asked(child: AgentTool, *script: Entry, **options: Unpack[AgentOptions]) -> RunResult[None]:
-    """Return the result of a run that calls the child once, and then is done."""
-    own: AgentOptions = {**options, "tools": [child]}
-    agent = Agent(ScriptedModel(script or (ASK, "done")), **own)
-    return asyncio.run(agent.generate("go"))
-
-
-def answer(result: RunResult[None]) -> ToolResult:
-    """Return the child's answer."""
-    return result.steps[0].tool_results[0]
-
-
-def test_what_agents_are_told_is_compiled_once_and_without_a_checker_of_schemas() -> None:
-    """An agent is made a tool in every request of some programs."""
-    assert kid().tool.spec.parameters is kid("x").tool.spec.parameters
-    assert kid(takes_over=True).tool.spec.parameters is kid(takes_over=True).tool.spec.parameters
-    code = (
-        "import sys; from graphloop import Agent; from graphloop.testing import ScriptedModel; "
-        "Agent(ScriptedModel([]), name='kid').as_tool(description='helps'); "
-        "print('jsonschema' in sys.modules)"
-    )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "False" == told.stdout.strip()
 
 
 @pytest.mark.parametrize(
@@ -107,6 +101,16 @@ def test_an_agent_is_told_a_task_and_nothing_else(
     assert found is None if issue is None else issue in (found or "")
 
 
+ASK = reply(call("kid", "k", '{"prompt": "look"}'))
+
+
+def asked(child: AgentTool, *script: Entry, **options: Unpack[AgentOptions]) -> RunResult[None]:
+    """Return the result of a run that calls the child once, and then is done."""
+    own: AgentOptions = {**options, "tools": [child]}
+    agent = Agent(ScriptedModel(script or (ASK, "done")), **own)
+    return asyncio.run(agent.generate("go"))
+
+
 def test_whether_a_task_needs_approval_may_depend_on_it() -> None:
     """A predicate is given the task as a mapping, as those of other tools are."""
     seen: list[object] = []
@@ -122,19 +126,47 @@ def test_whether_a_task_needs_approval_may_depend_on_it() -> None:
     assert [{"prompt": "look"}] == seen
 
 
-def test_a_child_is_told_a_task_and_answers_with_its_last_text() -> None:
-    """D01: a fresh conversation, with the child's own instructions; not its caller's history."""
-    model = ScriptedModel(["42"], label="m")
-    child = Agent(model, name="kid", instructions="be brief").as_tool(description="d")
-
-    result = asked(child)
-
-    assert ("42", "ok", "k") == (
-        answer(result).content,
-        answer(result).status,
-        answer(result).call_id,
+def test_what_agents_are_told_is_compiled_once() -> None:
+    """Some programs make a tool of an agent in every request; no schema checker is loaded."""
+    assert kid().tool.spec.parameters is kid("x").tool.spec.parameters
+    code = (
+        "import sys; from graphloop import Agent; from graphloop.testing import ScriptedModel; "
+        "Agent(ScriptedModel([]), name='kid').as_tool(description='helps'); "
+        "print('jsonschema' in sys.modules)"
     )
-    assert [SystemMessage("be brief"), UserMessage("look")] == list(model.requests[0].messages)
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "False" == told.stdout.strip()
+
+
+def answer(result: RunResult[None]) -> ToolResult:
+    """Return the child's answer."""
+    return result.steps[0].tool_results[0]
+
+
+async def test_an_agent_tool_is_an_agent_as_a_tool() -> None:
+    """With all the options of an agent, which are checked at once; it may have another name."""
+    model = ScriptedModel(["42"], label="kid's")
+    child = agent_tool(
+        model, name="kid", description="knows", instructions="be brief", needs_approval=True
+    )
+    spy = {"spy": child}
+    script: list[Entry] = [reply(call("spy", "", '{"prompt": "x"}')), "done"]
+
+    result = await Agent(
+        ScriptedModel(script), tools=spy, approve_tool_call=lambda _: True
+    ).generate("go")
+
+    assert "42" == answer(result).content
+    assert [SystemMessage("be brief"), UserMessage("x")] == list(model.requests[0].messages)
+    assert ("kid", "knows", "agent") == (child.name, *_told(child))
+    assert (True, False) == (child.tool.needs_approval, child.takes_over)
+    for options in ({"max_steps": 0}, {"max_stpes": 3}):
+        with pytest.raises(ConfigError, match="max_st"):
+            agent_tool(ScriptedModel([]), description="d", **wrong(options))
+
+
+def _told(child: AgentTool) -> tuple[str, str]:
+    return child.tool.spec.description, child.tool.spec.kind
 
 
 def test_a_child_is_a_run_of_its_own() -> None:
@@ -166,10 +198,7 @@ def test_a_child_s_tokens_cost_and_calls_are_its_parent_s() -> None:
     assert 4 * 10 == good.run.spent.usage.input_tokens
     assert (3, 1) == (bad.run.spent.model_calls, bad.run.spent.tool_calls)
     assert 1.5 == bad.cost_usd
-    assert ("error", "The agent failed: OSError: line") == (
-        answer(bad).status,
-        answer(bad).content,
-    )
+    assert ("error", "The agent failed: OSError: line") == (answer(bad).status, answer(bad).content)
     assert "done" == bad.text
 
 
@@ -181,19 +210,7 @@ def test_a_child_that_refuses_is_an_error_its_parent_can_read() -> None:
     assert "refusal" in str(answer(result).content)
 
 
-def test_arguments_are_checked_before_a_child_is_started() -> None:
-    """Like any tool's."""
-    result = asked(kid(), reply(call("kid", "k", '{"task": "look"}')), "done")
-
-    assert "invalid" == answer(result).status
-    assert {} == result.children
-
-
-PATH: Plans = {
-    "go": [batch("kid")],
-    "kid": [batch("leaf")],
-    "leaf": [batch("note"), "deep"],
-}
+PATH: Plans = {"go": [batch("kid")], "kid": [batch("leaf")], "leaf": [batch("note"), "deep"]}
 
 
 def test_everything_below_is_seen_in_the_one_stream_with_its_way() -> None:
@@ -240,13 +257,8 @@ def test_a_child_cannot_raise_the_depth_that_its_parent_set() -> None:
     assert 0 == ledger.names["note"]
 
 
-def lower(amount: int) -> Policy:
-    """Return a gate that lets notes through up to an amount; its condition has always one name."""
-
-    def small(arguments: dict[str, int], context: ToolContext) -> bool:
-        return arguments.get("amount", 0) <= amount
-
-    return allow("note*", when=small) | allow("kid*")
+async def _noted(arguments: dict[str, object]) -> str:
+    return "noted"
 
 
 def gated(amount: int, above: Policy | None, own: Policy | None, *, as_graph: bool) -> list[str]:
@@ -270,8 +282,13 @@ def gated(amount: int, above: Policy | None, own: Policy | None, *, as_graph: bo
     return [one.status for one in child.record.steps[0].tool_results]
 
 
-async def _noted(arguments: dict[str, object]) -> str:
-    return "noted"
+def lower(amount: int) -> Policy:
+    """Return a gate that lets notes through up to an amount; its condition has always one name."""
+
+    def small(arguments: dict[str, int], context: ToolContext) -> bool:
+        return arguments.get("amount", 0) <= amount
+
+    return allow("note*", when=small) | allow("kid*")
 
 
 @pytest.mark.parametrize("as_graph", [False, True], ids=["agent", "graph"])
@@ -316,20 +333,11 @@ def test_a_gate_above_that_asks_is_asked_inside_the_child() -> None:
     assert ["denied"] == [one.status for one in child.record.steps[0].tool_results]
 
 
-def nobody(one: Pending) -> bool:
-    """Deny everything."""
-    return False
+def test_arguments_are_checked_before_a_child_is_started() -> None:
+    """Like any tool's."""
+    result = asked(kid(), reply(call("kid", "k", '{"task": "look"}')), "done")
 
-
-def test_an_agent_can_need_an_approval_itself() -> None:
-    """Like any tool; a denied child has not begun."""
-    child = Agent(ScriptedModel(["42"], label="m"), name="kid").as_tool(
-        description="d", needs_approval=True
-    )
-
-    result = asked(child, approve_tool_call=nobody)
-
-    assert "denied" == answer(result).status
+    assert "invalid" == answer(result).status
     assert {} == result.children
 
 
@@ -421,20 +429,17 @@ def test_a_handoff_that_fails_is_handed_back() -> None:
     assert "error" == answer(result).status
 
 
-def test_a_child_s_client_tool_parks_the_root() -> None:
+async def test_a_child_s_client_tool_parks_the_root() -> None:
     """D09: the result names the way there, and the answer takes it."""
     client = Tool(name="client", parameters={"type": "object"})
 
-    async def scenario() -> RunResult[None]:
-        agent = Agent(
-            ScriptedModel([ASK, "done"]), tools=[kid(reply(call("client")), "42", tools=[client])]
-        )
-        parked = await agent.generate("go")
-        (one,) = parked.pending
-        assert ("c0.0/c0.0", "client_tool", ("kid",)) == (one.key, one.kind, one.agents)
-        return await agent.resume(parked, tool_results={one.key: "theirs"})
-
-    result = asyncio.run(scenario())
+    agent = Agent(
+        ScriptedModel([ASK, "done"]), tools=[kid(reply(call("client")), "42", tools=[client])]
+    )
+    parked = await agent.generate("go")
+    (one,) = parked.pending
+    assert ("c0.0/c0.0", "client_tool", ("kid",)) == (one.key, one.kind, one.agents)
+    result = await agent.resume(parked, tool_results={one.key: "theirs"})
 
     assert "42" == answer(result).content
     assert "done" == result.text
@@ -458,16 +463,8 @@ def test_a_tool_in_a_child_knows_where_it_is() -> None:
     assert 2 == len({one.idempotency_key for one in seen})
 
 
-def test_an_agent_tool_can_have_another_name() -> None:
-    """Given with it, or by the mapping that it is offered in."""
-    one = kid("42")
-
-    assert "kid" == one.name
-    assert ("spy", one.takes_over) == (one.renamed("spy").name, one.renamed("spy").takes_over)
-    agent = Agent(
-        ScriptedModel([reply(call("spy", "", '{"prompt": "x"}')), "done"]), tools={"spy": one}
-    )
-    assert "42" == answer(asyncio.run(agent.generate("go"))).content
+def _start(arguments: str) -> StartRun:
+    return StartRun(1, "c0.0", "kid", arguments, ())
 
 
 def test_arguments_that_are_no_task_are_refused() -> None:
@@ -483,5 +480,227 @@ def test_arguments_that_are_no_task_are_refused() -> None:
     assert ("r/c0.0", ("c0.0",)) == (opened.run_id, opened.ports.path)
 
 
-def _start(arguments: str) -> StartRun:
-    return StartRun(1, "c0.0", "kid", arguments, ())
+def pay() -> str:
+    """Pay."""
+    return "paid"
+
+
+def test_a_signed_child_is_not_called_by_an_unsigned_parent() -> None:
+    """A child run takes the approvals of the run above it: it must not become easier to fool."""
+    payer = agent_tool(
+        ScriptedModel(["paid"], label="kid"),
+        name="payer",
+        description="Pays.",
+        tools=[tool(pay, needs_approval=True)],
+        approval_secret=b"kid",
+    )
+
+    with pytest.raises(ConfigError, match="'payer' takes signed approvals only"):
+        Agent(ScriptedModel(["done"]), tools=[payer])
+    parent = Agent(ScriptedModel(["done"]), tools=[payer], approval_secret=b"mine")
+    assert "approval_secret" not in parent.options
+
+
+def test_a_reply_starts_no_more_agents_than_the_budget_allows() -> None:
+    """However many it asks for: the others are told why not, and the run ends by its budget."""
+    helper = Agent(ScriptedModel(["help"] * 9, label="h"), name="helper")
+    asked = [call("helper", str(at), '{"prompt": "?"}') for at in range(40)]
+    agent = Agent(
+        ScriptedModel([reply(*asked), "never asked"]),
+        tools=[helper.as_tool(description="helps")],
+        budget=budget(agent_calls=3),
+    )
+
+    result = agent.generate_sync("go")
+
+    assert (EndReason.BUDGET, ("budget.agent_calls",)) == (result.end_reason, result.stopped_by)
+    assert 3 == result.run.spent.agent_calls
+    assert ["ok"] * 3 + ["not_run"] * 37 == [one.status for one in result.steps[0].tool_results]
+
+
+@pytest.mark.parametrize("limit", [budget(agent_calls=2), budget(tool_calls=2)])
+def test_a_run_that_needs_all_its_calls_answers(limit: Budget) -> None:
+    """Those of its agents among them, each with its share."""
+    leaf = Agent(ScriptedModel(["deep"], label="l"), name="leaf").as_tool(description="helps")
+    note = Ledger().tool("note")
+    agents = limit.agent_calls is not None
+    below = call("leaf", "x", '{"prompt": "?"}') if agents else call("note")
+    helper = Agent(
+        ScriptedModel([reply(below), "one"], label="h"),
+        name="kid",
+        tools=[leaf if agents else note],
+    )
+    calls = reply(call("kid", "k", '{"prompt": "?"}'), *([] if agents else [call("note")]))
+    agent = Agent(
+        ScriptedModel([calls, "The answer"]),
+        tools=[note, helper.as_tool(description="helps")],
+        budget=limit,
+    )
+
+    result = agent.generate_sync("go")
+
+    assert ("The answer", EndReason.COMPLETED) == (result.text, result.end_reason)
+    assert "one" == answer(result).text
+
+
+def test_a_child_has_the_stricter_of_what_it_and_its_parent_may() -> None:
+    """Rules are added, outermost first; numbers are the smaller ones."""
+    outer, own = deny("drop"), allow("read")
+    parent = fresh()
+    above = Setup("m", depth=1, depth_max=3, signed=True, approval_ttl_s=9.0)
+    parent = evolve(parent, setup=above)
+    effect = StartRun(1, "kid.1", "kid", "", History(), budget(tokens=5))
+    alone = Setup("own", budget=budget(tokens=7, usd=1.0), rules=(own.rules,), depth_max=0)
+
+    setup = setup_below(alone, effect, parent, (outer,))
+
+    assert ("own", budget(tokens=5, usd=1.0)) == (setup.model, setup.budget)
+    assert (outer.rules, own.rules) == setup.rules
+    assert (2, 2, True, 9.0) == (setup.depth, setup.depth_max, setup.signed, setup.approval_ttl_s)
+
+
+def test_an_agents_call_is_held_to_its_own_gate_below() -> None:
+    """With its functions; but for the rule that lets its answer pass, which is no tool below."""
+
+    def much(arguments: object, context: object) -> bool:
+        return True
+
+    gate = deny("pay", when=much) | allow("*")
+    outer, new = allow("read", "kid"), allow("kid")
+    turn = replied(reply(call("kid"))).turn
+    turn = evolve(turn, gated=((*allow("answer").rules, *gate.rules),))
+    parent = evolve(fresh(turn), setup=Setup("m", rules=(outer.rules,), own=("answer",)))
+    ports: Ports[None] = Ports(
+        store=MemoryStore(), models={}, toolbox=Toolbox(()), gates=(new, outer), own=gate
+    )
+    called, by_node = (StartRun(1, key, "kid", "", History()) for key in ("c0.0", "kid.1"))
+
+    assert (outer, new, gate) == gates_below(called, parent, ports)
+    assert (outer, new) == gates_below(by_node, parent, ports)
+
+
+@pytest.mark.parametrize(
+    ("rules", "gates"),
+    [
+        (Rules(), ()),
+        (never("node:x"), ()),
+        (never("tool:x"), (deny("x", reason=REASON) | allow("*"),)),
+        (never("tool:*"), (deny("*", reason=REASON),)),
+    ],
+)
+def test_only_tools_that_rules_bound_are_denied_to_children(
+    rules: Rules, gates: tuple[Policy, ...]
+) -> None:
+    """All others are the child's own gate's business."""
+    assert [one.rules for one in gates] == [
+        one.rules for one in beyond_watch(Setup(watch=rules.rules), ())
+    ]
+
+
+def test_the_same_rules_or_fewer_are_no_other_rules() -> None:
+    """A run keeps those that it began with, whoever takes it up."""
+    kept = (Never("tool:x"), Never("tool:y"))
+    run = evolve(fresh(), setup=Setup(watch=kept))
+
+    refuse_other_rules(run, kept[:1])
+    refuse_other_rules(run, ())
+    with pytest.raises(ConfigError, match=r"it keeps never tool:x; never tool:y; found never node"):
+        refuse_other_rules(run, (*kept, Never("node:z")))
+
+
+def test_a_child_is_not_offered_tools_that_no_gate_could_stop() -> None:
+    """The server runs them; all others its gate denies, and says why."""
+    search, fetch = (ToolSpec(name, "", "{}", "provider") for name in ("search", "fetch"))
+    own = ToolSpec("own", "", "{}")
+
+    offered = (search, fetch, own)
+    assert (fetch, own) == offered_below(
+        offered, Setup(watch=(Never("tool:search"), Never("tool:own")))
+    )
+    assert (own,) == offered_below(offered, Setup(watch=(Never("tool:*"),)))
+    assert offered == offered_below(offered, Setup())
+
+
+def test_rules_far_above_are_known_by_the_gates_they_have_put() -> None:
+    """A run knows its own rules, and its journal what it was begun under."""
+    (first,) = beyond_watch(Setup(watch=(Never("tool:search"),)), ())
+    middle = Setup(rules=(deny("other").rules, first.rules), watch=(Never("tool:own"),))
+    search, own = ToolSpec("search", "", "{}", "provider"), ToolSpec("own", "", "{}")
+
+    (both,) = beyond_watch(middle, (first,))
+
+    assert (deny("search", "own", reason=REASON) | allow("*")).rules == both.rules
+    assert (own,) == offered_below((search, own), middle)
+
+
+DEEP = "graph 'g2': 'k0' would be more than 2 agents deep. Fix: max_agent_depth=3"
+
+
+def asking_once() -> Graph[None]:
+    """Return a graph that asks asking_once."""
+    prepare, model, append = PrepareStep(), ModelCall(), Append()
+    edges: Edges[None] = {
+        prepare: {Ready: model, ...: END},
+        model: {Answered: append, ...: END},
+        append: {...: END},
+    }
+    return Graph("asking_once", prepare, edges)
+
+
+def came_to(graph: Graph[None], **options: int) -> str:
+    """Return what a run came to, of agents that all say nothing."""
+    try:
+        result = asyncio.run(graph.run(None, prompt="go", **options))  # type: ignore[arg-type]
+    except Exception as error:  # noqa: BLE001 - what it raises is what is looked at
+        return str(error)
+    return result.end_reason.value
+
+
+def test_a_run_that_would_go_too_deep_does_not_begin() -> None:
+    """What came_to before would have been paid for in vain; the fix says how deep it is."""
+    assert "ScriptExhausted" in came_to(nest(asking_once(), 2))
+    assert DEEP == came_to(nest(asking_once(), 3))
+    assert "ScriptExhausted" in came_to(nest(asking_once(), 3), max_agent_depth=3)
+    assert "'k0' would be more than 1 agents deep. Fix: max_agent_depth=2" in came_to(
+        nest(asking_once(), 2), max_agent_depth=1
+    )
+
+
+def test_the_limit_of_a_graph_within_is_named_too() -> None:
+    """Its own options say how deep it may go."""
+    assert "Fix: max_agent_depth=4" in came_to(nest(asking_once(), 4))
+    assert DEEP == came_to(nest(asking_once(), 4), max_agent_depth=4)
+
+
+def test_an_agent_that_calls_such_a_graph_is_told() -> None:
+    """Nothing of the graph's run begins."""
+    tool = nest(asking_once(), 3).as_tool(None, description="Dig.", name="dig")
+    model = ScriptedModel([reply(call("dig", "d", '{"prompt": "x"}')), "done"])
+
+    result = asyncio.run(Agent(model, tools=[tool], max_agent_depth=9).generate("go"))
+
+    (answer,) = result.steps[0].tool_results
+    assert ("error", True) == (answer.status, DEEP in answer.text)
+    assert [] == [one for one in asyncio.run(result.store.runs()) if "/" in one]
+
+
+def test_agents_too_deep_for_the_default_are_told_when_made() -> None:
+    """The model alone read the refusal; the program read that all was well."""
+
+    def above(agent: Agent, name: str) -> Agent:
+        tool = agent.as_tool(description="Ask.", name=agent.name)
+        return Agent(ScriptedModel(["done"]), name=name, tools=[tool])
+
+    def limited(agent: Agent, depth: int) -> Agent:
+        tool = agent.as_tool(description="Ask.", name=agent.name)
+        return Agent(ScriptedModel(["done"]), tools=[tool], max_agent_depth=depth)
+
+    leaf = Agent(ScriptedModel(["done"]), name="leaf")
+    top = above(above(leaf, "mid"), "top")
+
+    with pytest.raises(ConfigError) as told:
+        above(top, "boss")
+    assert "agents 'top' > 'mid' > 'leaf' are 3 deep" in str(told.value)
+    assert "Fix: max_agent_depth=3, or max_agent_depth=2 if" in str(told.value)
+    limited(top, 2)
+    above(limited(top, 1), "boss")

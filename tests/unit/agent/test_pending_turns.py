@@ -21,16 +21,48 @@ from graphloop.values import (
     evolve,
 )
 from tests.strategies import call, reply, said, wrong
+from tests.unit.agent.doubles import statuses, texts
+
+DONE = evolve(said("done"), wire="script")
+
+
+GO = UserMessage("go")
+
+
+READ = ToolResult("c0.0", "a", "read", "read 1")
+
 
 Say = Callable[[PendingTurn], Awaitable[None]]
 
+
 TWO = reply("two", call("read", "a"), call("write", "b"))
-SAME = reply(call("read", "same"), call("read", "same"))
-GO = UserMessage("go")
-DONE = evolve(said("done"), wire="script")
+
+
 TURN = TWO.message
-READ = ToolResult("c0.0", "a", "read", "read 1")
+
+
 WRITE = ToolResult("c0.1", "b", "write", "write 1")
+
+
+async def nothing(turn: PendingTurn) -> None:
+    """Seed, case 1: change nothing."""
+
+
+async def push_assistant(turn: PendingTurn) -> None:
+    """Seed, case 3: push the turn only; its tools still run."""
+    turn.append_messages(turn.message)
+
+
+async def push_both(turn: PendingTurn) -> None:
+    """Seed, case 2: run the tools ahead, push the turn and its results."""
+    results = await turn.generate_tool_response()
+    assert results is not None
+    turn.append_messages(turn.message, *results)
+
+
+async def push_user(turn: PendingTurn) -> None:
+    """Seed, case 4: push a user's message only; in the seed, the turn is lost."""
+    turn.append_messages("hurry")
 
 
 class Tools:
@@ -70,32 +102,6 @@ def steered(say: Say, *script: Entry) -> tuple[RunResult[None], Tools]:
     return asyncio.run(iterate()), tools
 
 
-def history(say: Say, *script: Entry) -> tuple[Message, ...]:
-    """Return the whole conversation after such a run."""
-    return tuple(steered(say, *script)[0].run.messages)
-
-
-async def nothing(turn: PendingTurn) -> None:
-    """Seed, case 1: change nothing."""
-
-
-async def push_both(turn: PendingTurn) -> None:
-    """Seed, case 2: run the tools ahead, push the turn and its results."""
-    results = await turn.generate_tool_response()
-    assert results is not None
-    turn.append_messages(turn.message, *results)
-
-
-async def push_assistant(turn: PendingTurn) -> None:
-    """Seed, case 3: push the turn only; its tools still run."""
-    turn.append_messages(turn.message)
-
-
-async def push_user(turn: PendingTurn) -> None:
-    """Seed, case 4: push a user's message only; in the seed, the turn is lost."""
-    turn.append_messages("hurry")
-
-
 @pytest.mark.parametrize(
     ("say", "expected"),
     [
@@ -133,6 +139,11 @@ def test_the_tools_run_once_however_often_they_are_asked() -> None:
     assert ["read", "write"] == tools.ran
 
 
+def history(say: Say, *script: Entry) -> tuple[Message, ...]:
+    """Return the whole conversation after such a run."""
+    return tuple(steered(say, *script)[0].run.messages)
+
+
 def test_a_turn_without_calls_has_nothing_to_run() -> None:
     """T23: None, not an empty tuple that would be pushed."""
 
@@ -142,29 +153,55 @@ def test_a_turn_without_calls_has_nothing_to_run() -> None:
     assert (GO, DONE) == history(say, "done")
 
 
-def test_edited_results_are_what_the_model_reads() -> None:
-    """The reason why results are generated and pushed at all."""
-
-    async def say(turn: PendingTurn) -> None:
-        results = await turn.generate_tool_response()
-        assert results is not None
-        turn.append_messages(turn.message, evolve(results[0], content="shorter"), results[1])
-
-    assert (GO, TURN, evolve(READ, content="shorter"), WRITE, DONE) == history(say)
+async def shorten(turn: PendingTurn) -> None:
+    """Edit what the tools have returned."""
+    results = await turn.generate_tool_response()
+    assert results is not None
+    turn.append_messages(turn.message, evolve(results[0], content="shorter"), results[1])
 
 
-def test_results_that_are_pushed_are_not_run() -> None:
-    """Matched by the provider's id; what has no result still runs."""
+async def know_one(turn: PendingTurn) -> None:
+    """Answer a call by its provider's id."""
+    turn.append_messages({"role": "tool", "tool_call_id": "b", "content": "given"}, "so?")
 
-    async def say(turn: PendingTurn) -> None:
-        turn.append_messages({"role": "tool", "tool_call_id": "b", "content": "given"}, "so?")
 
+async def write_down(turn: PendingTurn) -> None:
+    """Push the turn as it was saved: it has lost the name of its wire."""
+    calls = [
+        {"id": one.id, "function": {"name": one.name, "arguments": one.arguments}}
+        for one in turn.message.calls
+    ]
+    turn.append_messages({"role": "assistant", "content": "two", "tool_calls": calls})
+
+
+@pytest.mark.parametrize(
+    ("say", "expected", "ran"),
+    [
+        (shorten, (evolve(READ, content="shorter"), WRITE), ["read", "write"]),
+        (
+            know_one,
+            (
+                READ,
+                ToolResult("c0.1", "b", "write", "given"),
+                UserMessage("so?", origin="steering"),
+            ),
+            ["read"],
+        ),
+        (write_down, (READ, WRITE), ["read", "write"]),
+    ],
+    ids=["edited", "given", "written down"],
+)
+def test_results_that_are_pushed_are_what_the_model_reads(
+    say: Say, expected: tuple[Message, ...], ran: list[str]
+) -> None:
+    """And are not run again; what has no result still runs."""
     result, tools = steered(say)
 
-    given = ToolResult("c0.1", "b", "write", "given")
-    expected = (GO, TURN, READ, given, UserMessage("so?", origin="steering"), DONE)
-    assert expected == tuple(result.run.messages)
-    assert ["read"] == tools.ran
+    assert (GO, TURN, *expected, DONE) == tuple(result.run.messages)
+    assert ran == tools.ran
+
+
+SAME = reply(call("read", "same"), call("read", "same"))
 
 
 def test_a_result_with_a_key_answers_that_call_whatever_the_ids() -> None:
@@ -185,24 +222,6 @@ def test_a_result_with_a_key_answers_that_call_whatever_the_ids() -> None:
     ]
     assert one == list(keyed[2:4])
     assert [evolve(one[0], content="first"), one[1]] == list(placed[2:4])
-
-
-def test_the_turn_may_be_pushed_as_it_was_written_down() -> None:
-    """A turn that was saved as JSON and read again has lost the name of its wire."""
-
-    async def say(turn: PendingTurn) -> None:
-        turn.append_messages(
-            {
-                "role": "assistant",
-                "content": "two",
-                "tool_calls": [
-                    {"id": one.id, "function": {"name": one.name, "arguments": one.arguments}}
-                    for one in turn.message.calls
-                ],
-            }
-        )
-
-    assert (GO, TURN, READ, WRITE, DONE) == history(say)
 
 
 @pytest.mark.parametrize(
@@ -227,14 +246,13 @@ def test_messages_that_would_break_the_history_are_refused(
 
 
 def test_a_text_after_the_last_turn_opens_the_loop_again() -> None:
-    """§6.5: in the Python seed, steering cannot extend a finished run."""
+    """In the Python seed, steering cannot extend a finished run."""
 
     async def say(turn: PendingTurn) -> None:
         turn.append_messages("and?", AssistantMessage((TextPart("hm"),)), "well?")
 
     asked = [UserMessage("and?", origin="steering"), said("hm")]
     expected = (GO, DONE, *asked, UserMessage("well?", origin="steering"))
-
     assert expected == history(say, "done", "more")[:-1]
 
 
@@ -270,42 +288,26 @@ def test_an_answer_can_still_replace_what_a_tool_returned() -> None:
     assert ["read", "write"] == ran_all.ran
 
 
-def test_an_answer_to_no_call_is_refused() -> None:
-    """The message names the calls there are."""
+def test_tools_can_be_skipped_with_a_reason_before_they_run() -> None:
+    """Those that have an answer keep it; what has run is not said to have been skipped."""
 
-    async def say(turn: PendingTurn) -> None:
+    async def before(turn: PendingTurn) -> None:
         with pytest.raises(ConfigError, match=r"no call 'c9\.9'; it has c0\.0, c0\.1"):
             turn.override_tool_results({"c9.9": "x"})
-
-    assert (GO, TURN, READ, WRITE, DONE) == history(say)
-
-
-def test_tools_can_be_skipped_with_a_reason() -> None:
-    """§6.7: those that have an answer keep it."""
-
-    async def say(turn: PendingTurn) -> None:
         turn.override_tool_results({"c0.0": "known"})
         turn.skip_tools("too dear")
 
-    result, tools = steered(say)
-
-    assert ("known", "too dear") == tuple(one.content for one in result.steps[0].tool_results)
-    assert ["ok", "not_run"] == [one.status for one in result.steps[0].tool_results]
-    assert [] == tools.ran
-
-
-def test_what_has_run_is_not_said_to_have_been_skipped() -> None:
-    """The model would ask for it again, and it would happen twice."""
-
-    async def say(turn: PendingTurn) -> None:
+    async def after(turn: PendingTurn) -> None:
         await turn.generate_tool_response()
         turn.skip_tools()
 
-    assert (GO, TURN, READ, WRITE, DONE) == history(say)
+    result, tools = steered(before)
+    assert ["known", "too dear"] == texts(result)
+    assert (["ok", "not_run"], []) == (statuses(result), tools.ran)
+    assert (GO, TURN, READ, WRITE, DONE) == history(after)
 
 
 ANEW = (UserMessage("anew"),)
-OTHER = said("other", ToolCall("z", "read", '{"other": 1}'), ToolCall("z", "write", "{}"))
 
 
 def test_a_conversation_can_be_put_in_place_of_the_history() -> None:
@@ -319,6 +321,9 @@ def test_a_conversation_can_be_put_in_place_of_the_history() -> None:
     assert (*ANEW, DONE) == tuple(result.run.messages)
     assert [] == tools.ran
     assert 2 == len(result.steps)
+
+
+OTHER = said("other", ToolCall("z", "read", '{"other": 1}'), ToolCall("z", "write", "{}"))
 
 
 def test_exactly_the_open_calls_of_a_new_conversation_run() -> None:
@@ -344,7 +349,7 @@ def test_exactly_the_open_calls_of_a_new_conversation_run() -> None:
     assert ["write"] == ran_one.ran
 
 
-def test_calls_that_have_run_do_not_run_again_in_a_new_conversation() -> None:
+def test_calls_that_ran_do_not_run_again_in_a_new_conversation() -> None:
     """§9 #31: the turn itself may be part of it; other calls get keys of their own."""
 
     async def same(turn: PendingTurn) -> None:
@@ -365,9 +370,7 @@ def test_calls_that_have_run_do_not_run_again_in_a_new_conversation() -> None:
 
 
 @pytest.mark.parametrize("anew", [ANEW, (GO, OTHER)])
-def test_calls_that_have_run_stay_in_the_steps_whatever_replaces_them(
-    anew: tuple[Message, ...],
-) -> None:
+def test_calls_that_ran_stay_in_the_steps_whatever_replaces_them(anew: tuple[Message, ...]) -> None:
     """A step tells what was done, not what the model is shown of it."""
 
     async def say(turn: PendingTurn) -> None:
@@ -380,7 +383,7 @@ def test_calls_that_have_run_stay_in_the_steps_whatever_replaces_them(
     assert () == first.messages
 
 
-def test_calls_that_are_skipped_or_answered_do_not_run_in_a_new_conversation() -> None:
+def test_calls_skipped_or_answered_do_not_run_anew() -> None:
     """In whatever order it is said."""
 
     async def skip_first(turn: PendingTurn) -> None:
@@ -407,28 +410,18 @@ def test_calls_that_are_skipped_or_answered_do_not_run_in_a_new_conversation() -
         assert UserMessage("edited") == result.run.messages[0]
 
 
-def test_tools_of_a_replaced_conversation_are_not_run_ahead() -> None:
-    """They are not this turn's; they run when the loop goes on."""
+def test_a_new_conversation_may_be_added_to() -> None:
+    """After the results of its calls, which are not this turn's to run ahead."""
 
     async def say(turn: PendingTurn) -> None:
         turn.replace_messages([GO, OTHER])
         assert await turn.generate_tool_response() is None
-
-    assert ["read", "write"] == steered(say)[1].ran
-
-
-def test_a_new_conversation_may_be_added_to() -> None:
-    """The addition comes after the results of its calls."""
-
-    async def say(turn: PendingTurn) -> None:
-        turn.replace_messages([GO, OTHER])
         turn.append_messages("hurry")
 
-    messages = history(say)
-
-    assert ["user", "assistant", "tool", "tool", "user", "assistant"] == [
-        one.role for one in messages
-    ]
+    result, tools = steered(say)
+    roles = [one.role for one in result.run.messages]
+    assert ["user", "assistant", "tool", "tool", "user", "assistant"] == roles
+    assert ["read", "write"] == tools.ran
 
 
 def test_params_change_from_the_next_turn_on() -> None:
@@ -436,62 +429,40 @@ def test_params_change_from_the_next_turn_on() -> None:
     other = ScriptedModel(["other says"], label="other")
 
     async def say(turn: PendingTurn) -> None:
-        turn.set_params(temperature=0.5, max_tokens=10)
-        turn.set_params(max_tokens=20, tool_choice="none", model=other)
+        turn.set_params(temperature=0.5, max_tokens=10, top_p=0.1, stop_sequences=["x"], seed=3)
+        turn.set_params(max_tokens=20, tool_choice="none", model=other, seed=None)
+        turn.set_params(provider_options={"a": 1})
 
     result, tools = steered(say)
 
     assert "other says" == result.text
     (first,), (second,) = tools.model.requests, other.requests
+    settings = second.settings
     assert (None, None) == (first.settings.max_tokens, first.settings.temperature)
-    assert (20, 0.5) == (second.settings.max_tokens, second.settings.temperature)
+    assert (20, 0.5, 0.1) == (settings.max_tokens, settings.temperature, settings.top_p)
+    assert (("x",), None) == (settings.stop_sequences, settings.seed)
+    assert '{"a":1}' == settings.options.replace(" ", "")
     assert ToolChoice("none") == second.tool_choice
     assert (GO, TURN, READ, WRITE) == tuple(second.messages)
 
 
-def test_each_setting_can_be_changed_and_unset() -> None:
-    """What is not named stays as it is."""
+def test_a_setting_that_cannot_take_effect_is_refused() -> None:
+    """No option is silently ignored."""
+    late = ToolChoice("required", scope="first_step")
 
     async def say(turn: PendingTurn) -> None:
-        turn.set_params(top_p=0.1, stop_sequences=["x"], seed=3, provider_options={"a": 1})
-        turn.set_params(seed=None)
-
-    _, tools = steered(say)
-
-    settings = tools.model.requests[1].settings
-    assert (0.1, ("x",), None) == (settings.top_p, settings.stop_sequences, settings.seed)
-    assert '{"a":1}' == settings.options.replace(" ", "")
-
-
-def test_a_choice_for_the_first_step_comes_too_late() -> None:
-    """Property 15: it would be no choice at all."""
-
-    async def say(turn: PendingTurn) -> None:
-        late = ToolChoice("required", scope="first_step")
         with pytest.raises(ConfigError, match="has no effect in the middle of a run"):
             turn.set_params(tool_choice=late)
-
-    steered(say)
-
-
-def test_a_setting_that_cannot_change_is_refused() -> None:
-    """Property 15: no option is silently ignored."""
-
-    async def say(turn: PendingTurn) -> None:
         with pytest.raises(ConfigError, match=r"set_params changes model.*found store"):
             turn.set_params(**wrong({"store": "runs.db"}))
 
     assert (GO, TURN, READ, WRITE, DONE) == history(say)
 
 
-def test_a_turn_that_is_over_takes_no_changes() -> None:
+async def test_a_turn_that_is_over_takes_no_changes() -> None:
     """What would not take effect is refused."""
-
-    async def iterate() -> PendingTurn:
-        turns = [turn async for turn in Tools().agent(TWO, "done").iter("go")]
-        return turns[0]
-
-    turn = asyncio.run(iterate())
+    turns = [turn async for turn in Tools().agent(TWO, "done").iter("go")]
+    turn = turns[0]
 
     changes: tuple[Callable[[], None], ...] = (
         lambda: turn.append_messages("x"),
@@ -504,28 +475,25 @@ def test_a_turn_that_is_over_takes_no_changes() -> None:
         with pytest.raises(ConfigError, match="this turn is over"):
             change()
     with pytest.raises(ConfigError, match="this turn is over"):
-        asyncio.run(turn.generate_tool_response())
+        await turn.generate_tool_response()
 
 
-def test_a_run_that_parks_while_its_tools_run_ahead_takes_no_more_changes() -> None:
+async def test_a_run_that_parks_in_its_tools_takes_no_more_changes() -> None:
     """What was said before is not lost; what comes after is refused, with the way to go on."""
     tools = Tools()
 
-    async def iterate() -> RunResult[None]:
-        agent = tools.agent(reply(call("pay", "p")), "done")
-        runner = agent.iter("go")
-        async for turn in runner:
-            if turn.index == 0:
-                turn.append_messages("quickly")
-                turn.set_params(max_tokens=7)
-                assert await turn.generate_tool_response() is None
-                with pytest.raises(ConfigError, match="waits for somebody outside"):
-                    turn.append_messages("too late")
-        parked = await runner.until_done()
-        assert EndReason.PARKED is parked.end_reason
-        return await agent.resume(parked, approvals={"c0.0": True})
-
-    result = asyncio.run(iterate())
+    agent = tools.agent(reply(call("pay", "p")), "done")
+    runner = agent.iter("go")
+    async for turn in runner:
+        if turn.index == 0:
+            turn.append_messages("quickly")
+            turn.set_params(max_tokens=7)
+            assert await turn.generate_tool_response() is None
+            with pytest.raises(ConfigError, match="waits for somebody outside"):
+                turn.append_messages("too late")
+    parked = await runner.until_done()
+    assert EndReason.PARKED is parked.end_reason
+    result = await agent.resume(parked, approvals={"c0.0": True})
 
     assert UserMessage("quickly", origin="steering") in result.messages
     assert 7 == tools.model.requests[1].settings.max_tokens

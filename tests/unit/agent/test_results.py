@@ -1,13 +1,24 @@
-"""RunResult: readings of a run's last state."""
+"""Results: what a run came to, what it cost, and what its listeners are told."""
 
 from __future__ import annotations
 
-from typing import TypeGuard
+import asyncio
+from collections.abc import Callable
 
 import pytest
 
-from graphloop import Agent, EndReason, FinishReason, Graph, Pending, RunResult, Usage, budget, tool
+from graphloop import (
+    Agent,
+    EndReason,
+    FinishReason,
+    Graph,
+    Pending,
+    RunResult,
+    Usage,
+    budget,
+)
 from graphloop.agent.handed_in import conversation_digest
+from graphloop.agent.hooks import inform
 from graphloop.agent.result import unkept_rules, unseen_costs
 from graphloop.effects import AskHuman, CallTool, Effect
 from graphloop.limits import stop
@@ -18,10 +29,11 @@ from graphloop.policy.approvals import Capability, digest, issue
 from graphloop.rules import Followed, Never, always_followed_by, never
 from graphloop.rules.automata import entered, ran
 from graphloop.rules.monitor import Monitor
-from graphloop.run import RuleState, Run, Spent, evolve
+from graphloop.run import Ending, RuleState, Run, Spent, evolve
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
-from graphloop.values import AssistantMessage, Message, ToolResult
+from graphloop.turn import StepResult
+from tests.runs import changed
 from tests.strategies import Adversary, call, fresh, loop, reply
 
 DONE = Adversary((reply("done"), reply(call()))).run(loop()).run
@@ -59,24 +71,12 @@ def test_rules_that_were_broken_or_are_owed_are_told() -> None:
 
 
 def test_usage_is_this_leg_s_and_total_usage_the_run_s() -> None:
-    """Who pays per call adds up legs; who pays per run reads the total."""
-    before = Spent(1, 0, Usage(10, 5))
-    total = DONE.spent.usage
-
-    one = result(DONE, before)
-
-    assert total == one.total_usage
-    assert one.usage is not None
-    assert total == one.usage + before.usage
-    assert total == result(DONE).usage
-
-
-def test_every_kind_of_token_is_told_for_this_leg_alone() -> None:
-    """One that was forgotten would be paid again with every leg."""
+    """Who pays per call adds up legs, in every kind of token; who bounds a run reads the total."""
     before, leg = Usage(1, 2, 3, 4, 5), Usage(10, 20, 30, 40, 50)
-    resumed = evolve(DONE, spent=Spent(2, 0, before + leg))
+    resumed = result(evolve(DONE, spent=Spent(2, 0, before + leg)), Spent(1, 0, before))
 
-    assert leg == result(resumed, Spent(1, 0, before)).usage
+    assert (leg, before + leg) == (resumed.usage, resumed.total_usage)
+    assert DONE.spent.usage == result(DONE).usage == result(DONE).total_usage
 
 
 @pytest.mark.parametrize(
@@ -113,23 +113,12 @@ def test_a_warning_does_not_advise_what_the_run_has_already(refused: bool) -> No
     assert found.startswith("budget(tokens=9) cannot count all model calls: a server told no usage")
 
 
-def test_a_cost_that_is_not_wholly_known_is_unknown() -> None:
-    """A sum that leaves something out is no sum."""
-    assert 0.0 == result(DONE).cost_usd
-    assert result(evolve(DONE, spent=Spent(2, 0, Usage(), 1.0, 1))).cost_usd is None
+def test_a_budget_in_dollars_tells_what_it_could_not_see() -> None:
+    """As a stop condition does."""
+    one = Agent(ScriptedModel(["hi"]), budget=budget(usd=2)).generate_sync("go")
 
-
-def test_a_run_that_never_answered_has_no_text_and_no_reason() -> None:
-    """And is parked, as long as it waits."""
-    one = result(fresh())
-
-    assert ("", None, EndReason.PARKED, ()) == (
-        one.text,
-        one.finish_reason,
-        one.end_reason,
-        one.stopped_by,
-    )
-    assert "" == one.provider_metadata
+    assert 1 == len(one.warnings)
+    assert one.warnings[0].startswith("budget(usd=2) cannot count all model calls")
 
 
 def test_what_is_pending_is_told_by_key_in_request_order() -> None:
@@ -151,74 +140,49 @@ def test_what_is_pending_is_told_by_key_in_request_order() -> None:
     ) == result(evolve(fresh(), pending=pending)).pending
 
 
-def test_two_results_of_one_run_are_equal_wherever_they_are_kept() -> None:
-    """The store is no part of what the run came to."""
-    assert result(DONE) == result(DONE)
-    assert "MemoryStore" not in repr(result(DONE))
+def run(text: str, ending: Ending) -> Run[None]:
+    """Return a run of one turn that ended so."""
+    step = StepResult(0, text, "", (), (), FinishReason.STOP, "", Usage(), "model", ())
+    begun = fresh()
+    return changed(begun, steps=begun.record.steps.append(step), ending=ending, node="END")
 
 
-def read() -> str:
-    """Read."""
-    return "text"
+def failing(error: BaseException) -> list[Callable[[int], object]]:
+    """Return listeners that fail so: at once, and later."""
+
+    def now(number: int) -> None:
+        raise error
+
+    async def later(number: int) -> None:
+        await asyncio.sleep(0)
+        raise error
+
+    return [now, later]
 
 
-@tool(needs_approval=True)
-def pay() -> str:
-    """Pay."""
-    return "paid"
+@pytest.mark.parametrize("listener", failing(OSError("full")))
+def test_a_listener_that_fails_is_a_warning_that_names_it(
+    listener: Callable[[int], object],
+) -> None:
+    """The answer is paid for: a log that is full must not lose it."""
+    assert ("on_part raised OSError: full",) == asyncio.run(inform("on_part", listener, 3))
 
 
-def test_a_parked_run_s_messages_end_in_the_calls_that_wait() -> None:
-    """Whoever keeps the conversation elsewhere keeps what is asked, with what is known already."""
-    turn = reply("Let me", call("read", "a"), call("pay", "b"))
-    agent = Agent(ScriptedModel([turn]), tools=[read, pay], run_ungated=True)
+@pytest.mark.parametrize("listener", failing(asyncio.CancelledError("lost")))
+def test_a_listener_cancelled_inside_does_not_cancel_the_run(
+    listener: Callable[[int], object],
+) -> None:
+    """Some libraries cancel what they wait for themselves; nobody has cancelled the run."""
+    (warning,) = asyncio.run(inform("on_part", listener, 3))
 
-    parked = agent.generate_sync("go")
-
-    assert EndReason.PARKED is parked.end_reason
-    said, *results = parked.messages
-    assert turn.message == said
-    assert [("a", "text")] == [(one.call_id, one.text) for one in results if is_result(one)]
-    assert "Let me" == parked.text
-    assert ["a"] == [one.call_id for one in parked.steps[0].tool_results]
-    assert parked.messages == parked.steps[0].messages
+    assert warning.startswith("on_part was ")
+    assert "cancelled" in warning
 
 
-def is_result(message: Message) -> TypeGuard[ToolResult]:
-    """Whether a message is a tool's."""
-    return isinstance(message, ToolResult)
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(1)])
+def test_what_ends_the_process_is_no_failure_of_a_listener(error: BaseException) -> None:
+    """Whoever presses Ctrl-C while a part is printed wants to stop."""
+    coroutine = inform("on_part", failing(error)[0], 3)
 
-
-def test_a_handed_over_conversation_ends_in_the_other_agent_s_words() -> None:
-    """The caller asked a question, and does not care who has answered it."""
-    expert = Agent(ScriptedModel(["the expert's answer"], label="e"), name="expert")
-    first = Agent(
-        ScriptedModel([reply("One moment.", call("expert", "x"))]),
-        tools=[expert.as_tool(description="knows", takes_over=True)],
-    )
-
-    one = first.generate_sync("go")
-
-    assert ("the expert's answer", EndReason.COMPLETED) == (one.text, one.end_reason)
-    last = one.messages[-1]
-    assert isinstance(last, AssistantMessage)
-    assert "the expert's answer" == last.text
-    assert "One moment." == one.steps[-1].text
-
-
-def test_a_budget_in_dollars_tells_what_it_could_not_see() -> None:
-    """As a stop condition does."""
-    one = Agent(ScriptedModel(["hi"]), budget=budget(usd=2)).generate_sync("go")
-
-    assert 1 == len(one.warnings)
-    assert one.warnings[0].startswith("budget(usd=2) cannot count all model calls")
-
-
-def test_a_result_has_the_answer_of_a_run_that_completed_and_of_no_other() -> None:
-    """Half an answer is none."""
-    agent = Agent(ScriptedModel([reply(call())] * 2), tools=[read], output_type=int, max_steps=1)
-
-    assert (None, EndReason.MAX_STEPS) == (
-        (one := agent.generate_sync("go")).output,
-        one.end_reason,
-    )
+    with pytest.raises(type(error)):
+        coroutine.send(None)
