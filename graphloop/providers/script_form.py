@@ -168,8 +168,8 @@ def _usage(counts: dict[str, int], place: str) -> Usage:
     known = Usage.__struct_fields__
     if not counts.keys() <= set(known) or min(counts.values(), default=0) < 0:
         raise ScriptError(
-            f"{place}, usage: expected counts of 0 or more of {', '.join(known)}, found {counts!r}. "
-            "Fix: leave the others out."
+            f"{place}, usage: expected counts of 0 or more of {', '.join(known)}, found {counts!r}."
+            " Fix: leave the others out."
         )
     return Usage(**counts)
 
