@@ -98,7 +98,9 @@ def load_script(path: Path) -> tuple[list[object], str]:
             f"{path}: expected a list of replies, or a mapping with the keys 'replies' and "
             f"'model', found {type(found).__name__}. Fix: write a '- text: …' for each reply."
         )
-    script = _read({"replies": found} if isinstance(found, list) else found, _Script, str(path))
+    if isinstance(found, list):
+        return cast("list[object]", found), "scripted"
+    script = _read(cast("object", found), _Script, str(path))
     return script.replies, script.model
 
 
@@ -115,9 +117,9 @@ def ready_reply(entry: object, place: str, model: str) -> ReadyReply:
             f"{place}: expected a text, a mapping of {', '.join(_Entry.__struct_fields__)}, or a "
             f"Reply, found {entry!r:.{SHOWN_CHARS}}. Fix: quote it if it is text."
         )
-    return _ready(
-        _read({"text": entry} if isinstance(entry, str) else entry, _Entry, place), place, model
-    )
+    if isinstance(entry, str):
+        return _ready(_Entry(entry), place, model)
+    return _ready(_read(cast("object", entry), _Entry, place), place, model)
 
 
 def _read(found: object, kind: type[T], place: str) -> T:
