@@ -96,7 +96,7 @@ def unbounded(
         every: to return all of them, however many there are.
         among: the parts to look at, if not all.
     """
-    todo = list(ranking.parts(*ranking.whole()) if among is None else among)
+    todo = list(ranking.circles if among is None else among)
     found: list[Cycle] = []
     excused: list[Part] = []
     search = _Search()
@@ -126,7 +126,7 @@ def unbounded(
 
 def circled(ranking: Ranking[S]) -> Iterator[str]:
     """Yield the places of the ranking that are on a cycle that nothing bounds."""
-    todo = list(ranking.parts(*ranking.whole()))
+    todo = list(ranking.circles)
     while todo:
         names, ways = todo.pop()
         out = set(ranking.bounded(ways))

@@ -270,6 +270,27 @@ def trail(found: Mapping[Q, tuple[Way, Q] | None], place: Q) -> Trail:
     return tuple(reversed(walked))
 
 
+def _first(
+    starts: Iterable[Q],
+    steps: Callable[[Q], Iterable[tuple[Way, Q]]],
+    is_goal: Callable[[Q, Way | None], bool],
+) -> Trail | None:
+    """Return a shortest way to a goal."""
+    found: dict[Q, tuple[Way, Q] | None] = dict.fromkeys(starts)
+    if any(is_goal(place, None) for place in found):
+        return ()
+    queue = deque(found)
+    while queue:
+        here = queue.popleft()
+        for way, there in steps(here):
+            if there not in found:
+                found[there] = way, here
+                if is_goal(there, way):
+                    return trail(found, there)
+                queue.append(there)
+    return None
+
+
 def led_to(
     starts: Iterable[Q],
     steps: Callable[[Q], Iterable[tuple[Way, Q]]],
@@ -286,6 +307,8 @@ def led_to(
         barred: what is left out.
         then: the lines that follow the way, and are no part of it.
     """
+    if not barred:
+        return _first(starts, steps, is_goal)
     begun = [(place, barred.start) for place in starts]
     found: dict[tuple[Q, Mark], tuple[Way, tuple[Q, Mark]] | None] = dict.fromkeys(begun)
     for at in begun:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Final, Generic, Literal, TypeAlias, TypeVar, cast, get_args
 
 from ..contract import Cap, Contract, Moves
@@ -81,6 +82,11 @@ class Ranking(Generic[S]):
         """Return all places that runs arrive at, and the lines between."""
         ways = [way for name in self.ways for way in self.ways[name]]
         return tuple(self.ways), [way for way in ways if way.target in self.ways]
+
+    @cached_property
+    def circles(self) -> Sequence[Part]:
+        """The parts of the whole graph."""
+        return list(self.parts(*self.whole()))
 
     def parts(self, names: Iterable[str], ways: Sequence[Way]) -> Iterator[Part]:
         """Yield the parts of what these nodes and lines make up, each with its own lines."""

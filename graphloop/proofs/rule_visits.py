@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
 from math import inf
 from typing import Generic, TypeVar
@@ -30,11 +29,9 @@ class Most(Generic[S]):
         return Ranking(self.ground)
 
     @cached_property
-    def visits(self) -> Mapping[str, float]:
-        """The most visits of each node that runs arrive at."""
-        names, ways = self.ranking.whole()
-        counted = Visits(self.ranking, dict.fromkeys(names, 0.0))
-        return counted.by_node(counted.among(names, ways))
+    def visits(self) -> Visits[S]:
+        """What counts visits, of which no model calls are asked about."""
+        return Visits(self.ranking, dict.fromkeys(self.ranking.ways, 0.0))
 
     def keeps(self, rule: TemporalRule) -> bool:
         """Whether a rule that counts can never be broken, as nothing comes so often."""
@@ -43,9 +40,10 @@ class Most(Generic[S]):
     def _happens(self, word: str) -> float:
         """Return how often a node is entered, or an outcome taken, at most."""
         if word.startswith("node:"):
-            return self.visits.get(word.removeprefix("node:"), inf)
+            node = word.removeprefix("node:")
+            return self.visits.of([node]) if node in self.ground.reached else inf
         if not word.startswith("outcome:"):
             return inf
         ways = [way for name in self.ground.reached for way in self.ground.ways[name]]
         nodes = {way.source for way in ways if word in taken(way.source, way.word).words}
-        return sum(self.visits[node] for node in nodes)
+        return self.visits.of(nodes)

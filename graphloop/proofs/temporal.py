@@ -11,16 +11,16 @@ it; of any other, only the monitor can keep the run to it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial, reduce
 from typing import Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar, final
 
 from ..contract import Cap, Contract
 from ..graph import Graph
 from ..outcomes import Outcome
 from ..rules import AtMost, Followed, Rules, TemporalRule, describe_rule, words_of
-from ..rules.automata import Automaton, automaton_of, entered, taken
+from ..rules.automata import Automaton, Happening, automaton_of, entered, taken
 from ..rules.names import to_be_brought
 from .ground import END, Ground, Trail, Way, led_to, search, trail
 from .report import Finding, Unknown
@@ -84,11 +84,13 @@ def temporal(
 ) -> tuple[tuple[Finding, ...], tuple[Unknown, ...]]:
     """Return the findings about rules that can be broken, and what only the monitor can decide."""
     told: list[Finding | Unknown] = []
-    lines = _lines(rules)
-    for one in decided(ground, rules, most):
+    products = _products(ground, rules)
+    visits = Most(ground) if most is None else most
+    for product in products:
+        one = _decided(product, visits)
         if one.status == "violated":
             told.append(
-                ground.told(partial(_broken, ground, one, lines), partial(_told, ground, one.rule))
+                ground.told(partial(_broken, product, one), partial(_told, ground, one.rule))
             )
         elif one.status == "unknown":
             reason = f"{one.reason}{to_be_brought(one.rule, ground.graph.tool_names or ())}"
@@ -97,12 +99,11 @@ def temporal(
     return findings, tuple([one for one in told if isinstance(one, Unknown)])
 
 
-def _broken(ground: Ground[S], decision: Decision, lines: int, barred: Barred) -> Trail | None:
+def _broken(product: _Product[S], decision: Decision, barred: Barred) -> Trail | None:
     """Return a shortest way that breaks a rule without what is barred."""
     if not barred:
         return decision.walked
-    product = _Product(ground, automaton_of(decision.rule), lines, barred)
-    found = product.walk(tools=False)
+    found = product.without(barred)
     return None if found.breach is None else found.walked
 
 
@@ -124,14 +125,14 @@ def decided(ground: Ground[S], rules: Rules, most: Most[S] | None = None) -> tup
     Raises:
         ConfigError: a word has not been looked up (`names.resolve`).
     """
-    lines = _lines(rules)
     visits = Most(ground) if most is None else most
-    return tuple([_decided(_Product(ground, automaton_of(rule), lines), visits) for rule in rules])
+    return tuple([_decided(product, visits) for product in _products(ground, rules)])
 
 
-def _lines(rules: Rules) -> int:
-    """Return how many lines are walked for each of some rules, whenever a way is looked for."""
-    return max(LINES_MIN, LINES_MAX // max(1, len(rules)))
+def _products(ground: Ground[S], rules: Rules) -> Iterator[_Product[S]]:
+    """Yield the graph with each rule, which share the lines that may be walked."""
+    lines = max(LINES_MIN, LINES_MAX // max(1, len(rules)))
+    return (_Product(ground, automaton_of(rule), lines) for rule in rules)
 
 
 def _decided(product: _Product[S], most: Most[S]) -> Decision:
@@ -202,17 +203,59 @@ class _Walk(NamedTuple):
 
 
 class _Product(Generic[S]):
-    """A graph and a rule, walked side by side over so many lines at most."""
+    """A graph and a rule, walked side by side over so many lines at most.
 
-    def __init__(
-        self, ground: Ground[S], automaton: Automaton, lines: int, barred: Barred | None = None
-    ) -> None:
+    Attributes:
+        lines: how many lines may still be walked.
+        barred: what walks leave out.
+    """
+
+    def __init__(self, ground: Ground[S], automaton: Automaton, lines: int) -> None:
         self.ground = ground
         self.automaton = automaton
         self.unseen = Unseen(automaton)
         self.caps = _caps(ground)
-        self.lines = lines
-        self.barred = barred or Barred()
+        self.lines = self._lines = lines
+        self.barred = Barred()
+        self._refusing: tuple[_Bounded, ...] = ()
+
+    @cached_property
+    def rows(self) -> Mapping[str, Sequence[tuple[Way, Sequence[Happening]]]]:
+        """The lines out of each node, with what of each of them the rule hears."""
+        hears = self.automaton.letter
+        entries = {
+            name: [one for one in (entered(name),) if hears(one)]
+            for name in (*self.ground.reached, END)
+        }
+        return {
+            name: [
+                (way, [*filter(hears, [taken(name, way.word)]), *entries[way.target]])
+                for way in self.ground.ways[name]
+            ]
+            for name in self.ground.reached
+        }
+
+    @cached_property
+    def deaf(self) -> frozenset[str]:
+        """The nodes from which a run comes to nothing that the rule hears."""
+        sources: dict[str, list[str]] = {}
+        hearing: dict[str, None] = {}
+        for name, row in self.rows.items():
+            if any(heard for _, heard in row) or (self.unseen.hears and self.acts(name)):
+                hearing[name] = None
+            for way, _ in row:
+                sources.setdefault(way.target, []).append(name)
+        todo = list(hearing)
+        while todo:
+            new = [one for one in sources.get(todo.pop(), ()) if one not in hearing]
+            hearing.update(dict.fromkeys(new))
+            todo += new
+        return frozenset(self.rows) - hearing.keys()
+
+    def without(self, barred: Barred) -> _Walk:
+        """Walk all ways but those that are barred, with all the lines that a rule has."""
+        self.lines, self.barred = self._lines, barred
+        return self.walk(tools=False)
 
     def walk(self, *, tools: bool, begun: Collection[int] | None = None) -> _Walk:
         """Walk all ways, the shortest first, until one breaks the rule that nodes may go.
@@ -225,13 +268,12 @@ class _Product(Generic[S]):
             begun: the states that a run may begin in; that of a new one if not given.
         """
         starts = [self.automaton.start] if begun is None else sorted(begun)
-        caps: list[_Bounded] = []
         while True:
-            found = self._walked(starts, tuple(caps), tools=tools)
+            found = self._walked(starts, self._refusing, tools=tools)
             broken = self.refused(found.walked)
             if found.breach is None or broken is None:
                 return found
-            caps.append(broken)
+            self._refusing += (broken,)
 
     def _walked(self, starts: Iterable[int], caps: tuple[_Bounded, ...], *, tools: bool) -> _Walk:
         node, counts = self.ground.graph.start, (0,) * len(caps)
@@ -330,27 +372,23 @@ class _Steps(Generic[S]):
         product = self.product
         if place.node == END:
             return
+        # Only a way to END can still break a rule that hears nothing more: one that is owed.
+        if place.node in product.deaf and place.state not in product.automaton.owing:
+            return
         states = [place.state]
         if self.tools and product.acts(place.node):
             states = sorted(product.unseen.after(place.state))
-        ways = product.ground.ways[place.node]
-        product.lines -= len(ways) * (len(self.caps) + len(states))
+        row = product.rows[place.node]
+        product.lines -= len(row) * (len(self.caps) + len(states))
         if product.lines < 0:
             self.cut = True
             return
-        for way in ways:
-            counts = product.counted(self.caps, way, place.counts)
+        for way, heard in row:
+            counts = product.counted(self.caps, way, place.counts) if self.caps else ()
             if counts is not None:
-                yield from self._led(way, states, counts)
-
-    def _led(
-        self, way: Way, states: Iterable[int], counts: tuple[int, ...]
-    ) -> Iterator[tuple[Way, _Place]]:
-        automaton = self.product.automaton
-        outcome, target = taken(way.source, way.word), entered(way.target)
-        for state in states:
-            after = automaton.after(automaton.after(state, outcome), target)
-            yield way, _Place(way.target, after, counts)
+                for state in states:
+                    after = reduce(product.automaton.after, heard, state)
+                    yield way, _Place(way.target, after, counts)
 
 
 def _caps(ground: Ground[S]) -> tuple[_Bounded, ...]:

@@ -50,6 +50,11 @@ class Unseen:
         ]
         self._after: dict[int, frozenset[int]] = {}
 
+    @property
+    def hears(self) -> bool:
+        """Whether any tool or approval means something to the rule."""
+        return bool(self._tools)
+
     def after(self, state: int) -> frozenset[int]:
         """Return the states that any tools and approvals can lead to from a state."""
         if state not in self._after:

@@ -8,7 +8,7 @@ or all at once; both bound the part, and the lower number counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from math import inf
@@ -79,6 +79,15 @@ class Visits(Generic[S]):
         weight, why = max(most.values(), key=_heavy, default=(0.0, ()))
         visits = {name: inside[name].visits[name] if name in inside else 1.0 for name in every}
         return Stay(visits, weight, why)
+
+    def of(self, nodes: Collection[str]) -> float:
+        """Return the most visits of some nodes together: only their own cycles are looked at."""
+        inside: dict[str, float] = {}
+        for part in self._ranking.circles:
+            if any(self._ranking.node(name) in nodes for name in part[0]):
+                inside.update(self._within(part).visits)
+        names = [name for name in self._ranking.ways if self._ranking.node(name) in nodes]
+        return sum(inside.get(name, 1.0) for name in names)
 
     def by_node(self, stay: Stay) -> dict[str, float]:
         """Return the visits of every node that the table leads to, however a run comes to it.
