@@ -32,7 +32,7 @@ from ..events import Event
 from ..graph import Graph as KernelGraph
 from ..node_protocol import Kind, Reaction
 from ..nodes.child import Child, ChildOutcome
-from ..outcomes import Aborted, Failed, Outcome
+from ..outcomes import Answered, Outcome
 from ..policy.policy import Policy
 from ..run import Run
 from ..spending import Budget
@@ -101,8 +101,7 @@ class SubGraph(Generic[S]):
             self.kernel.contract,
             children=(child,),
             reads=reads,
-            writes=writes,
-            unwritten=dict.fromkeys((Failed, Aborted), writes or frozenset[str]()),
+            writes=writes if writes is None else {Answered: writes} if writes else {},
         )
 
     @property

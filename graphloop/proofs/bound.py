@@ -193,8 +193,7 @@ def _cycles_below(bounds: Iterable[tuple[str, Bound]]) -> Iterable[str]:
 def _begun(ground: Ground[S], known: _Known, depth: int) -> list[tuple[str, Bound]]:
     """Return the bounds of what nodes begin, as far as they are known, by name."""
     contracts = [one for one in map(ground.contracts.get, ground.reached) if one is not None]
-    named = [(*one.children, *map(ChildContract, one.agents)) for one in contracts]
-    children = [known_child(ground.graph, child) for some in named for child in some]
+    children = [known_child(ground.graph, child) for one in contracts for child in one.children]
     begun = [(child.name, _child_bound(child, known, depth)) for child in children]
     return [(name, found) for name, found in begun if found is not None]
 
@@ -222,17 +221,6 @@ def _below(
 ) -> tuple[int, str]:
     """Return how many models the agents and the children of one visit ask at most."""
     calls = 0
-    children = {child.name for child in contract.children}
-    for agent in contract.agents:
-        if agent in children:
-            continue
-        found = _child_bound(known_child(graph, ChildContract(agent)), known, depth)
-        if found is None:
-            return 0, f"the bound of the agent {agent!r} is not known: give it with `agents`."
-        most = known.calls(found)
-        if most is None:
-            return 0, f"the agent {agent!r}: {found.missing['model_calls']}"
-        calls += most
     for child in contract.children:
         inner = _child_bound(known_child(graph, child), known, depth)
         if inner is None or child.runs is None:

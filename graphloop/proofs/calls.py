@@ -46,9 +46,7 @@ S = TypeVar("S")
 Duty: TypeAlias = Literal["idle", "open", "gated", "ran", "cut"]
 """What is owed to the calls of the turn."""
 
-Over: TypeAlias = Literal["", "ended", "broken"]
-
-_After: TypeAlias = tuple[bool, Duty, Over, bool]
+_After: TypeAlias = tuple[bool, Duty, bool]
 """The fields of a place but its node."""
 
 OWED: Final[frozenset[Duty]] = frozenset({"open", "gated", "ran"})
@@ -62,14 +60,12 @@ DROPPED: Final = (Retry, Compacted)
 class Place(NamedTuple):
     """A node, whether a gate has spoken since the last reply, and what is owed to the calls.
 
-    `over` says that the run has an ending already, or was broken off. `in_turn` says that a turn
-    is open: replies and calls have a number of their own.
+    `in_turn` says that a turn is open: replies and calls have a number of their own.
     """
 
     node: str
     gated: bool
     duty: Duty
-    over: Over = ""
     in_turn: bool = False
 
 
@@ -120,9 +116,9 @@ class CallWalk(Generic[S]):
         if any(self._drops(node, way.outcome) for way in self.ground.ways.get(node, ())):
             return True
         contract = self.ground.contracts.get(node)
-        if contract is None or contract.settles:
+        if contract is None or contract.takes_up_calls:
             return False
-        return "turn" in contract.moves
+        return any("turn" in moved for moved in contract.moves.values())
 
     def _drops(self, node: str, outcome: type[Outcome]) -> bool:
         """Whether a node that is left by an outcome has thrown the turn's reply away."""
@@ -168,17 +164,16 @@ class CallWalk(Generic[S]):
 
     def _after(self, place: Place, outcome: type[Outcome]) -> _After | None:
         contract = self.ground.contracts.get(place.node)
-        over = _over(place, contract, outcome)
         # What is thrown away with calls in it is found where that happens.
         dropped = self._drops(place.node, outcome)
         kind = self.kind(place.node)
         calls: tuple[bool, Duty] | None = (place.gated, "idle")
         if not dropped:
             calls = _calls_after(place, kind, contract, outcome)
-        if over is None or calls is None:
+        if calls is None:
             return None
         gated, duty = calls
-        return gated, duty, over, _in_turn(place, contract, outcome)
+        return gated, duty, _in_turn(place, contract, outcome)
 
 
 def _calls_after(  # noqa: PLR0911 - one way out for each kind of node
@@ -187,7 +182,7 @@ def _calls_after(  # noqa: PLR0911 - one way out for each kind of node
     """Return how the calls are after a node was left by an outcome; None if it never is."""
     gated, duty = place.gated, place.duty
     called = issubclass(outcome, Calls)
-    if contract is not None and contract.settles and duty != "idle":
+    if contract is not None and contract.takes_up_calls and duty != "idle":
         return _taken_up(duty, called=called)
     if kind == "model":
         return False, "open" if called else "cut" if issubclass(outcome, CUT) else "idle"
@@ -207,25 +202,12 @@ def _calls_after(  # noqa: PLR0911 - one way out for each kind of node
     return (False, "open") if called else (gated, duty)
 
 
-def _over(place: Place, contract: Contract | None, outcome: type[Outcome]) -> Over | None:
-    """Return whether the run is over once a node was left by an outcome; None if it never is."""
-    if contract is None:
-        return ""
-    if place.over:
-        known = contract.once_ended if place.over == "ended" else contract.once_broken
-        if known is not None:
-            return place.over if outcome in known else None
-    if outcome in contract.breaks_by:
-        return "broken"
-    return "ended" if outcome in contract.ends_by else ""
-
-
 def _in_turn(place: Place, contract: Contract | None, outcome: type[Outcome]) -> bool:
     """Return whether a turn is open once a node was left by an outcome."""
     # What promises nothing is taken to have opened one; what says when it surely does, only then.
     if contract is None or "turn" in contract.moved(outcome):
         return True
-    sure = any("turn" in moved for moved in contract.surely.values())
+    sure = any("turn" in contract.moved(one) for one in contract.moves)
     if "turn" in contract.may_move(outcome) and not sure:
         return True
     return place.in_turn and "close" not in contract.moved(outcome)

@@ -48,49 +48,39 @@ def quarrels(
         if contract is None:
             continue
         yield from _writers(ground, name, contract)
-        yield from _join(ground, name, contract)
         for child in contract.children:
+            yield from _needs(ground, name, child)
             yield from _budget(ground, name, child, budget)
             yield from _gate(ground, name, child, rules)
 
 
 def _writers(ground: Ground[S], name: str, contract: Contract) -> Iterator[Finding | Unknown]:
     """GL7."""
-    if contract.join is None:
-        return
-    children = contract.children
-    side_by_side = [one for one in children if len(children) > 1 or one.many]
+    side_by_side = [one for one in contract.children if one.many]
     dark = tuple(one.name for one in side_by_side if one.writes is None)
     if dark:
         yield Unknown("GL7", f"nobody says what the children {named(dark)} of {name!r} write.")
     writers: dict[str, list[str]] = {}
     for one in side_by_side:
         for field in sorted(one.writes or ()):
-            writers.setdefault(field, []).extend([one.name] * (2 if one.many else 1))
+            writers.setdefault(field, []).append(one.name)
     for field, names in writers.items():
-        if len(names) > 1 and field not in contract.reducers:
-            yield ground.finding(
-                "GL7",
-                f"{named(tuple(dict.fromkeys(names)))} may write {field!r} of the state side by "
-                "side.",
-                f"declare a reducer for {field!r}, or let only one child write it.",
-                node=name,
-                walked=ground.run_to(name),
-            )
+        yield ground.finding(
+            "GL7",
+            f"{named(tuple(names))} may write {field!r} of the state side by side.",
+            f"declare a reducer for {field!r}, or let only one child write it.",
+            node=name,
+            walked=ground.run_to(name),
+        )
 
 
-def _join(ground: Ground[S], name: str, contract: Contract) -> Iterator[Finding]:
+def _needs(ground: Ground[S], name: str, child: ChildContract) -> Iterator[Finding]:
     """GL8."""
-    if contract.join is None:
-        return
-    runs = [one.runs for one in contract.children]
-    most = sum(one for one in runs if one is not None)
-    needs = contract.needs or 0
-    if None not in runs and needs > most:
+    if child.runs is not None and child.needs > child.runs:
         yield ground.finding(
             "GL8",
-            f"waits for {needs} of its children, and there are {most}.",
-            f"wait for {most} at most.",
+            f"waits for {child.needs} runs of {child.name!r}, and starts {child.runs}.",
+            f"wait for {child.runs} at most.",
             node=name,
             walked=ground.run_to(name),
         )

@@ -49,7 +49,7 @@ def misread(ground: Ground[S]) -> Iterator[Finding | Unknown]:
         return
     known = {name: one for name in reached if (one := contracts[name]) is not None}
     reads = {name: one.reads or NONE for name, one in known.items()}
-    writes = {name: one.writes or NONE for name, one in known.items()}
+    writes = {name: one.fields_written for name, one in known.items()}
     first = unwritten_at_first(state_type) if isinstance(state_type, type) else ()
     for field in first:
         if any(field in one for one in reads.values()):
@@ -129,7 +129,7 @@ def _is_in_vain(
         seen.add(here)
         # A run that failed has no result.
         ways = _unwritten(ground, here, field, known)
-        if field in (known[here].writes or NONE):
+        if field in known[here].fields_written:
             ways = [way for way in ways if way.target != END or way.outcome not in BROKEN]
         todo += [way.target for way in ways]
     return True

@@ -100,7 +100,7 @@ def _approved(walk: CallWalk[S], way: Way, *, before: bool) -> bool:
     contract, kind = walk.ground.contracts[way.source], walk.kind(way.source)
     if kind == "gate" and issubclass(way.outcome, Settled):
         return True
-    if contract is None or contract.model_calls != 0 or contract.agents or contract.children:
+    if contract is None or contract.model_calls != 0 or contract.children:
         return False
     if contract.asks and kind not in {"gate", "execute"}:
         return issubclass(way.outcome, Accepted)  # The last word counts: a no undoes a yes.

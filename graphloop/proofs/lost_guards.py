@@ -80,8 +80,7 @@ class _Side(Generic[S]):
         promised, kind = self.ground.contracts[name], self.ground.graph.nodes[name].kind
         if promised is None:
             return name not in self.guards and kind not in BOOKKEEPING
-        told = promised.tools or promised.agents or promised.children
-        return bool(told) or kind in {"execute", "graph", "act"}
+        return promised.tools or bool(promised.children) or kind in {"execute", "graph", "act"}
 
 
 def _order(old: _Side[S], new: _Side[S]) -> Iterator[tuple[list[str], Change]]:

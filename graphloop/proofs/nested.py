@@ -252,8 +252,4 @@ def _graphs(graph: Graph[Any]) -> Iterator[tuple[ChildContract, Graph[Any]]]:
 
 def _of(node: Node[Any, Outcome]) -> Iterator[ChildContract]:
     contract = contract_of(node)
-    if contract is None:
-        return
-    yield from contract.children
-    named = {child.name for child in contract.children}
-    yield from (ChildContract(one) for one in dict.fromkeys(contract.agents) if one not in named)
+    yield from () if contract is None else contract.children

@@ -18,7 +18,7 @@ from typing import Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar, fina
 
 from ..contract import Cap, Contract
 from ..graph import Graph
-from ..outcomes import Outcome
+from ..outcomes import Calls, Outcome
 from ..rules import AtMost, Followed, Rules, TemporalRule, describe_rule, words_of
 from ..rules.automata import Automaton, Happening, automaton_of, entered, taken
 from ..rules.names import to_be_brought
@@ -421,6 +421,6 @@ def _count(
     if may_move & cap.resets or (cap.counts and "again" in may_move):
         return 0
     # By these a run may once leave without having moved anything.
-    if contract.moved(outcome) & cap.counts and outcome not in contract.at_first:
+    if contract.moved(outcome) & cap.counts and not (outcome is Calls and contract.takes_up_calls):
         moved = 1
     return 2 * taken_before + moved

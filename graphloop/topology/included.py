@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar, final
 
-from ..contract import ChildContract, Contract, contract_of
+from ..contract import Contract, contract_of
 from ..effects import Effect
 from ..events import Event
 from ..graph import Graph
@@ -60,11 +60,8 @@ class Included:
     def contract(self) -> Contract:
         """What the node promises, with the graphs that it runs."""
         graphs, promised = dict(self.graphs), contract_of(self.node) or Contract()
-        children = promised.children or tuple([ChildContract(one) for one in promised.agents])
-        return replace(
-            promised,
-            children=tuple([replace(one, graph=graphs.get(one.name)) for one in children]),
-        )
+        known = [replace(one, graph=graphs.get(one.name)) for one in promised.children]
+        return replace(promised, children=tuple(known))
 
     def enter(self, run: Run[S], /) -> Reaction[S, Outcome]:
         """Enter the node."""
@@ -82,8 +79,8 @@ def agents_of(node: object) -> tuple[str, ...]:
     promised = getattr(node, "contract", None)
     if not isinstance(promised, Contract):
         return ()
-    brought = {one.name for one in promised.children if one.graph is not None}
-    return tuple([one for one in dict.fromkeys(promised.agents) if one not in brought])
+    names = [one.name for one in promised.children if one.graph is None]
+    return tuple(dict.fromkeys(names))
 
 
 def graphs_run(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, Graph[Any] | None]:
@@ -91,7 +88,7 @@ def graphs_run(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, Graph[Any] | No
     graphs: dict[str, Graph[Any] | None] = {}
     for node in unwrapped(nodes):
         promised = contract_of(node) or Contract()
-        for child in (*[ChildContract(one) for one in promised.agents], *promised.children):
+        for child in promised.children:
             # What wraps a node may know the graph of which that knows the name.
             graphs[child.name] = graphs.get(child.name) or child.graph
     return graphs

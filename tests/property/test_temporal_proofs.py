@@ -80,7 +80,7 @@ class Spot:
         return self.enter(run)
 
 
-moves: st.SearchStrategy[frozenset[Moves]] = st.frozensets(st.sampled_from(["turn", "step"]))
+moves: st.SearchStrategy[frozenset[Moves]] = st.frozensets(st.sampled_from(["turn", "reply"]))
 caps = st.builds(Cap, st.integers(0, 3), moves, moves | st.just(frozenset[Moves]()))
 
 
@@ -91,13 +91,12 @@ def contracts(draw: st.DrawFn, outcomes: Sequence[type[Outcome]]) -> tuple[Contr
         return ()
     one = st.sampled_from(outcomes)
     may: st.SearchStrategy[frozenset[Moves]] = st.frozensets(
-        st.sampled_from(["turn", "step", "again", "close"]), max_size=1
+        st.sampled_from(["turn", "reply", "again", "close", "perhaps"]), max_size=2
     )
     return (
         Contract(
             caps=draw(st.dictionaries(one, caps, max_size=2)),
-            moves=draw(may),
-            surely=draw(st.dictionaries(one, moves, max_size=2)),
+            moves=draw(st.dictionaries(one, moves | may, max_size=3)),
             tools=draw(st.sampled_from([False, False, False, True])),
             asks=draw(st.sampled_from([False, False, False, True])),
         ),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from graphloop.contract import Cap
+from graphloop.contract import BROKEN, Cap
 from graphloop.effects import ASKS, Ask, AskModel, CallModel, Invoke
 from graphloop.errors import ConfigError
 from graphloop.events import (
@@ -194,13 +194,10 @@ def test_the_contract_tells_what_the_node_keeps() -> None:
     )
 
     assert {Good: Cap(2)} == node.contract.caps
-    assert (frozenset({"x"}), frozenset()) == (node.contract.reads, node.contract.writes)
+    assert (frozenset({"x"}), {Good: frozenset()}) == (node.contract.reads, node.contract.writes)
     assert (None, None) == (NODE.contract.reads, NODE.contract.writes)
     assert (0, False) == (node.contract.model_calls, node.contract.tools)
-    assert (frozenset({Good}), frozenset({Failed, Aborted})) == (
-        node.contract.keeps,
-        node.contract.breaks_by,
-    )
+    assert {Failed: BROKEN, Aborted: BROKEN} == node.contract.moves
 
 
 def test_a_failure_that_the_function_tells_itself_ends_nothing() -> None:
@@ -208,8 +205,10 @@ def test_a_failure_that_the_function_tells_itself_ends_nothing() -> None:
     own = Function("a", frozenset({Good, Failed})).contract
     asking = Function("a", frozenset({Good}), asks=Asks(frozenset({AskModel}))).contract
 
-    assert (frozenset({Good}), frozenset({Aborted})) == (own.keeps, own.breaks_by)
-    assert (frozenset(), frozenset()) == (asking.keeps, asking.breaks_by)
+    assert {Aborted: BROKEN} == own.moves
+    assert own.keeps(Good)
+    assert not asking.keeps(Good)
+    assert not any(map(asking.moved, (Good, Failed, Aborted)))
 
 
 def test_a_cap_is_a_number() -> None:
