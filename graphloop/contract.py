@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar, final
 from .graph import Graph
 from .node_protocol import Node
 from .outcomes import Aborted, Calls, Failed, Outcome
-from .policy.policy import Rule
+from .policy import Rule
 from .spending import Budget
 
 __all__ = ["BROKEN", "Cap", "ChildContract", "Contract", "Moves", "contract_of", "needs_turn"]

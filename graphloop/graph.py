@@ -16,8 +16,7 @@ from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, cast, get_a
 from .errors import GraphError, Problem, nearest
 from .node_protocol import NAME_MAX, Kind, Node, control_in, escaped, node_flaw_of
 from .outcomes import Outcome, outcome_name
-from .rules import Rules
-from .rules.names import Vocabulary, spelled_tools
+from .rules import Rules, Vocabulary, spelled_tools
 from .table_source import TableSource, called_from
 
 __all__ = ["END", "Edge", "Edges", "EndType", "Graph", "Row", "names_of"]

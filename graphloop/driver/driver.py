@@ -35,11 +35,11 @@ from ..events import (
     ToolReturned,
 )
 from ..graph import Graph
-from ..providers.base import Live
+from ..providers import Live
 from ..run import Run
 from ..spending import Spent
 from ..step import Step
-from ..stores.base import Ask
+from ..stores import Ask
 from ..values import UserMessage, evolve
 from .cancellation import CancelScope, StepTimer
 from .children import ChildRuns

@@ -20,9 +20,9 @@ from weakref import WeakSet
 from ..effects import CallModel, Effect, StartRun
 from ..errors import ToolError
 from ..events import Answering
-from ..providers.base import Live
+from ..providers import Live
 from ..run import Run
-from ..tools.execution import leave
+from ..tools import leave
 from .cancellation import (
     GRACE_S,
     INSIDE,

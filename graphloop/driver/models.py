@@ -10,7 +10,7 @@ from typing import Final, Generic, TypeVar
 from ..effects import CallModel
 from ..errors import BadReply, ConfigError
 from ..events import EffectFailed, Event, ModelReplied
-from ..providers.base import (
+from ..providers import (
     Live,
     ModelSession,
     ReasoningDelta,

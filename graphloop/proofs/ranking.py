@@ -19,8 +19,7 @@ from typing import Final, Generic, Literal, TypeAlias, TypeVar, cast, get_args
 from .. import outcomes
 from ..contract import Cap, Contract, Moves
 from ..node_protocol import Node
-from ..nodes.append import Append
-from ..nodes.verify import Verify
+from ..nodes import Append, Verify
 from ..outcomes import (
     Aborted,
     Accepted,

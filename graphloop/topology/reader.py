@@ -17,9 +17,9 @@ from ..graph import END, Graph
 from ..node_protocol import NAME_MAX, Node, flaw_of, node_flaw_of
 from ..outcomes import Outcome, outcome_name
 from ..rules import Rules
-from ..rules.names import Vocabulary as Words
+from ..rules import Vocabulary as Words
 from ..table_source import TableSource
-from ..tools.options import legal_name
+from ..tools import legal_name
 from .compose import compose, is_json
 from .diagnostics import Diagnostics, ParseError
 from .document import AgentEntry, Document
