@@ -51,7 +51,7 @@ class Dying(MortalSqliteStore):
 
     ends = False
 
-    async def release(self, run_id: str, status: ReleaseStatus, asks: Sequence[Ask]) -> None:
+    async def release(self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask]) -> None:
         """Release a run."""
         if run_id == KID:
             self.fate.after = 0

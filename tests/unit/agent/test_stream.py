@@ -1261,7 +1261,7 @@ class Parking(Kept):
         """Begin to drive a run."""
         await self.kept.claim(run_id)
 
-    async def release(self, run_id: str, status: ReleaseStatus, asks: Sequence[Ask]) -> None:
+    async def release(self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask]) -> None:
         """Call out, and end the claim."""
         self.parks.pop(run_id, lambda: None)()
         await self.kept.release(run_id, status, asks)

@@ -68,7 +68,7 @@ from tests.strategies import (
     wrong,
 )
 from tests.strategies import said as heard
-from tests.unit.views.walks import (
+from tests.unit.parts.walks import (
     Next,
     answered,
     checked,

@@ -23,8 +23,8 @@ from graphloop.proofs.nested import NEST_MAX, USES_MAX
 from graphloop.proofs.report import PROPERTIES
 from graphloop.providers.script import ScriptedModel
 from graphloop.rules import Rules, at_most, never
-from graphloop.topology.loaded import load
 from graphloop.topology.agents import with_agents
+from graphloop.topology.loaded import load
 from tests.graphs import agent, any_graphs
 from tests.nested_graphs import nest, shared, ungated
 from tests.topology_data import MUTANTS, graph_of, standard

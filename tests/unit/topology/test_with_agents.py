@@ -20,10 +20,10 @@ from graphloop.own_nodes.node_decorator import node
 from graphloop.own_nodes.sub_graphs import sub_graph
 from graphloop.providers.script import ScriptedModel
 from graphloop.rules import Rules, never, only_after
+from graphloop.topology.agents import with_agents
 from graphloop.topology.document import document_of
 from graphloop.topology.loaded import Topology, dump, load
 from graphloop.topology.registration import Registry, registry
-from graphloop.topology.agents import with_agents
 from graphloop.values import SystemMessage
 
 PREPARE, MODEL, APPEND = PrepareStep(), ModelCall(), Append()

@@ -1,4 +1,4 @@
-"""Runs for the tests of views: walked by hand, event by event, to exactly where a view is hard."""
+"""Runs for the tests of parts: walked by hand, event by event, to exactly where a view is hard."""
 
 from __future__ import annotations
 

@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from graphloop.effects import AskHuman, CallModel, CallTool, Effect, StartRun
-from graphloop.events import ChildEnded, Decided, EffectFailed, Event, Failure, ToolReturned
+from graphloop.events import (
+    CallCheck,
+    ChildEnded,
+    Decided,
+    EffectFailed,
+    Event,
+    Failure,
+    ToolReturned,
+)
+from graphloop.graph import Graph
 from graphloop.history import History
-from graphloop.outcomes import Aborted, Outcome, Settled
-from graphloop.rules import at_most, never
+from graphloop.loop import Standard, standard_edges
+from graphloop.outcomes import Outcome, Settled
+from graphloop.policy.approvals import Approval
+from graphloop.replay import replay
+from graphloop.rules import Rules, at_most, at_most_once, never, only_after
 from graphloop.rules.automata import Happening, approved_call, ran, returned
-from graphloop.rules.monitor import Monitor, Wanted
+from graphloop.rules.monitor import Monitor
 from graphloop.run import Run, evolve
+from graphloop.testing.sim import Simulation, World, simulate
+from graphloop.tools.outcome import ToolOutcome
 from graphloop.turn import CallVerdict
-from graphloop.values import Message, ModelRequest, ToolResult
+from graphloop.values import Message, ModelRequest, Reply, ToolResult
 from graphloop.watch import (
     before_the_run,
-    let_through,
     on_leaving,
     on_returning,
     on_wishing,
     restrained,
     run_again,
 )
-from tests.strategies import QUESTION, call, replied, reply
+from tests.strategies import QUESTION, SETUP, call, replied, reply
 
 RUN, ASKED, DENIED = CallVerdict("run"), CallVerdict("run", asked=True), CallVerdict("deny", "no")
 BATCH = reply(call("read"), call("write"), call("read"))
@@ -52,23 +67,9 @@ def told(
 LEFT = ["outcome:n.settled", "node:execute"]
 
 
-def test_calls_count_in_request_order_before_their_gate_is_left() -> None:
-    """And an approval right before the call that it lets through."""
-    expected = ["tool:read", "approval:write", "tool:write", *LEFT]
-
-    assert expected == told(settled(RUN, ASKED, DENIED))
-
-
 def test_only_a_gate_lets_calls_through() -> None:
     """What other nodes do with verdicts changes nothing."""
     assert LEFT == told(settled(RUN, RUN, RUN), lets=False)
-
-
-def test_a_gate_that_was_aborted_lets_nothing_through() -> None:
-    """Its verdicts are not complete."""
-    run = settled(RUN, RUN, RUN)
-
-    assert ["outcome:n.aborted", "node:execute"] == told(run, outcome=Aborted)
 
 
 def test_a_call_counts_once_however_many_gates_it_passes() -> None:
@@ -79,13 +80,6 @@ def test_a_call_counts_once_however_many_gates_it_passes() -> None:
 def test_what_has_its_result_is_not_let_through_again() -> None:
     """A gate that is asked once more about what was held sees the others done."""
     assert ["approval:read", "tool:read", *LEFT] == told(settled(RUN, RUN, ASKED, results=2))
-
-
-def test_what_is_let_through_is_known_by_its_key() -> None:
-    """Names repeat within a batch; keys do not."""
-    run = settled(RUN, ASKED, RUN)
-
-    assert {"c0.0": Wanted("read"), "c0.1": Wanted("write", True)} == let_through(run, {"c0.2"})
 
 
 def test_a_gate_is_left_with_forbidden_calls_denied_and_the_rule_named() -> None:
@@ -146,17 +140,6 @@ def test_a_tool_returns_with_the_event_that_answers_it() -> None:
     assert [] == happened(ToolReturned(1.0, 1, "ok"), None)
 
 
-def test_the_loop_s_own_tools_are_none_that_rules_speak_of() -> None:
-    """They do nothing but answer."""
-    run = settled(RUN, RUN, RUN)
-    run = evolve(run, setup=evolve(run.setup, own=("read",)))
-    tool = CallTool(1, "c0.0", call("read"))
-
-    assert ["tool:write", *LEFT] == told(run)
-    assert [] == list(on_wishing(run, (tool,), counted=set()))
-    assert [] == list(on_returning(run, ToolReturned(1.0, 1, "ok"), tool))
-
-
 def past(*messages: Message, depth: int = 0) -> list[str]:
     """Return what has happened in a conversation that a run begins with, as words."""
     run = evolve(settled(), messages=History(messages))
@@ -206,3 +189,86 @@ def test_a_call_that_is_not_run_again_does_not_count_again(
 ) -> None:
     """Denied, too late, edited, or the budget is spent: it has its result instead."""
     assert [] == list(run_again(event, answered, run))
+
+
+READ = at_most_once("tool:read")
+FOUND = ToolOutcome("42", "ok")
+
+
+def watched(
+    rules: Rules,
+    *replies: Reply,
+    asks: bool = False,
+    human: Callable[[AskHuman], Approval | None] | None = None,
+    outcome: ToolOutcome = FOUND,
+    crash_after: tuple[int, ...] = (),
+) -> Simulation[None]:
+    """Return the standard loop run under these rules."""
+    script = iter([*replies, reply("done"), reply("done")])
+    nodes = Standard()
+    world = World(
+        model=lambda _: next(script),
+        tool=lambda _: outcome,
+        check=lambda effect: tuple(CallCheck(needs_approval=asks) for _ in effect.calls),
+        human=human or (lambda _: Approval(approved=True)),
+        repeatable=lambda _: True,
+    )
+    graph = Graph("agent", nodes.prepare, standard_edges(nodes))
+    setup = evolve(SETUP, watch=rules.rules)
+    done = simulate(graph, QUESTION, world, None, setup=setup, crash_after=crash_after)
+    assert done.run == replay(graph, done.events)
+    return done
+
+
+def statuses(simulation: Simulation[None]) -> list[str]:
+    """Return how the calls of all turns ended, in order."""
+    return [one.status for step in simulation.run.record.steps for one in step.tool_results]
+
+
+@pytest.mark.parametrize("crash_after", [(), (2, 4), (3, 5, 6)])
+def test_a_call_that_a_rule_forbids_is_denied_with_the_rule_named(
+    crash_after: tuple[int, ...],
+) -> None:
+    """Of one batch the first may run; of a later turn none: crashes forget nothing."""
+    batch = reply(call("read", "a"), call("read", "b"))
+
+    done = watched(READ, batch, reply(call("read", "c")), crash_after=crash_after)
+
+    results = [one for step in done.run.record.steps for one in step.tool_results]
+    assert ["ok", "denied", "denied"] == [one.status for one in results]
+    assert "Tool call denied. Rule: tool:read at most once." == results[1].text
+
+
+def test_a_call_that_may_have_run_does_not_run_again_against_a_rule() -> None:
+    """Whoever says yes to it once more: it counted when it was let through."""
+    asked: list[AskHuman] = []
+
+    def human(one: AskHuman) -> Approval:
+        asked.append(one)
+        return Approval(approved=True)
+
+    unknown = ToolOutcome("?", "unknown")
+    done = watched(READ, reply(call("read")), asks=True, human=human, outcome=unknown)
+
+    assert ["unknown"] == statuses(done)
+    (result,) = done.run.record.steps[0].tool_results
+    assert result.text.endswith("it is not run again. Rule: tool:read at most once.")
+    assert not any(one.unknown for one in asked)
+    assert 1 == sum(isinstance(one, ToolReturned) for one in done.events)
+
+
+def test_what_has_returned_well_allows_what_waits_for_it() -> None:
+    """In the next turn; what failed allows nothing."""
+    turns = (reply(call("read"), call("write")), reply(call("write")))
+    rules = only_after("tool:write", "tool:read")
+
+    assert ["ok", "denied", "ok"] == statuses(watched(rules, *turns))
+    failing = watched(rules, *turns, outcome=ToolOutcome("no", "error"))
+    assert ["error", "denied", "denied"] == statuses(failing)
+
+
+def test_a_run_without_rules_keeps_no_account() -> None:
+    """It costs nothing."""
+    done = watched(Rules(), reply(call("read")))
+
+    assert ((), frozenset()) == (done.run.watch.monitor.automata, done.run.watch.counted)
