@@ -21,7 +21,6 @@ from ..outcomes import Aborted, Calls, Outcome
 from ..run import EndReason, Run, ended_by, evolve, with_count
 from ..turn import Dialogue, Turn
 from ..values import UserMessage
-from .verify import Verify
 
 __all__ = ["attempted", "check_attempts", "counter_of", "either", "may_try_again", "repeated"]
 
@@ -64,7 +63,8 @@ def check_attempts(
                 f"{wrapper} takes nodes that can be tried again ({kinds}); {node.name!r} is of the "
                 f"kind {node.kind!r}: what it does must not happen twice"
             )
-        if isinstance(node, Verify):
+        judged = contract_of(node)
+        if judged is not None and any("question" in moved for moved in judged.moves.values()):
             raise ConfigError(
                 f"{wrapper} takes nodes that do the same each time; {node.name!r} goes by how the "
                 "run has ended, and its failure is an ending: try again within its own function"

@@ -13,8 +13,7 @@ from itertools import islice
 from typing import Final, Generic, TypeAlias, TypeVar, final
 
 from ..outcomes import Aborted, Failed, Outcome, outcome_name
-from .answers import wronged
-from .calls import CallWalk
+from .calls import CallWalk, wronged
 from .cycles import circled
 from .gates import open_nodes
 from .ground import END, Ground

@@ -19,15 +19,13 @@ from ..node_protocol import Node
 from ..nodes import SUMMARY_TOKENS, Compact, Execute, Limit, StopCheck
 from ..outcomes import Go, Outcome, Retry
 from ..spending import Budget
-from .agent_calls import Asked, alone, each_call, shared
 from .arguments import graph_given
+from .call_bounds import Asked, Bound, Called, alone, each_call, shared, tool_calls_most
 from .calls import CallWalk
 from .cycles import unbounded
 from .ground import Ground, Way
-from .most import Bound, Called
 from .nested import NEST_MAX, Nested, known_child, nested, nobody_knows
 from .ranking import Ranking
-from .tool_calls import tool_calls_most
 from .visits import Visits
 
 __all__ = ["Called", "bound"]

@@ -20,7 +20,7 @@ from ..values import evolve
 from .bounds import bound
 from .checking import check
 from .ground import Ground
-from .lost_guards import gate_changes, lost_guards
+from .guards import gate_changes, lost_guards
 from .nested import children_of
 from .temporal import Decision, decided, rules_given
 from .written_changes import Change, Effect, compared, node_changes

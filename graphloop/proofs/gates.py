@@ -17,11 +17,11 @@ from ..nodes import Gate
 from ..outcomes import Accepted, Held, Settled, outcome_name
 from ..policy import NARROWER, shadowed, unmatched
 from .calls import CallWalk, Place
-from .ground import END, Trail, Way, led_to, search
+from .ground import END, Ground, Trail, Way, led_to, search
 from .report import Finding, Unknown
 from .walker import Barred
 
-__all__ = ["open_nodes", "unapproved", "unasked", "ungated", "unruled"]
+__all__ = ["open_nodes", "parked_after_effects", "unapproved", "unasked", "ungated", "unruled"]
 
 S = TypeVar("S")
 
@@ -156,3 +156,22 @@ def unruled(walk: CallWalk[S], tools: tuple[str, ...]) -> Iterator[Finding]:
                     f"name one of {', '.join(tools)}; for tools that come later, a pattern.",
                     node=name,
                 )
+
+
+def parked_after_effects(ground: Ground[S]) -> Iterator[Finding | Unknown]:
+    """Yield every node that acts, or runs tools, and waits for people in one visit."""
+    yield from ground.unpromised("GL10")
+    for name in ground.reached:
+        contract = ground.contracts[name]
+        node = ground.graph.nodes[name]
+        acts = node.kind == "act"
+        if contract is None or not (contract.asks and (contract.tools or acts)):
+            continue
+        if not any(issubclass(outcome, Held) for outcome in node.outcomes):
+            yield ground.finding(
+                "GL10",
+                f"{'acts' if acts else 'runs tools'} and waits for a person in one visit.",
+                "ask in a node of its own before, or leave by `Held` to a gate that asks.",
+                node=name,
+                walked=ground.run_to(name),
+            )

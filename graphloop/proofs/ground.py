@@ -8,13 +8,15 @@ left out.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from inspect import getsourcefile, getsourcelines, unwrap
 from pathlib import Path
-from typing import Final, Generic, TypeAlias, TypeVar, cast, final
+from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar, cast, final
+
+import networkx as nx
 
 from ..contract import Contract, contract_of, needs_turn
 from ..graph import Graph
@@ -22,10 +24,27 @@ from ..outcomes import Outcome, outcome_name
 from .report import Finding, Severity, Unknown, shortened
 from .walker import NO_RUN, Barred, Mark, Walker
 
-__all__ = ["END", "Ground", "Trail", "Way", "led_to", "named", "search", "trail"]
+if TYPE_CHECKING:
+    # networkx's own class is not subscriptable; only its stubs are generic.
+    Lines = nx.DiGraph[Hashable]
+else:
+    Lines = nx.DiGraph
+
+__all__ = [
+    "END",
+    "Ground",
+    "Trail",
+    "Way",
+    "circles",
+    "groups",
+    "led_to",
+    "named",
+    "search",
+    "trail",
+]
 
 S = TypeVar("S")
-Q = TypeVar("Q")
+Q = TypeVar("Q", bound=Hashable)
 
 END: Final = "END"
 PATH_MAX: Final = 30
@@ -326,3 +345,26 @@ def led_to(
                 return trail(found, (there, mark))
             queue.append((there, mark))
     return None
+
+
+def groups(places: Iterable[Q], lines: Iterable[tuple[Q, Q]]) -> Iterator[tuple[Q, ...]]:
+    """Yield the sets of places that all reach each other, in the order of `places`."""
+    drawn = Lines()
+    drawn.add_nodes_from(places)
+    drawn.add_edges_from(lines)
+    order = {place: number for number, place in enumerate(drawn)}
+    found = [
+        tuple(sorted(group, key=order.__getitem__))
+        for group in nx.strongly_connected_components(drawn)
+    ]
+    # networkx gives back the very places that it was given.
+    yield from cast("list[tuple[Q, ...]]", sorted(found, key=lambda group: order[group[0]]))
+
+
+def circles(places: Iterable[Q], lines: Iterable[tuple[Q, Q]]) -> Iterator[tuple[Q, ...]]:
+    """Yield those of the sets in which there is a way around."""
+    every = list(lines)
+    alone = {one for one, other in every if one == other}
+    for group in groups(places, every):
+        if len(group) > 1 or alone.intersection(group):
+            yield group

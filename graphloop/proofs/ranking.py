@@ -31,8 +31,7 @@ from ..outcomes import (
     Resend,
     Settled,
 )
-from .ground import END, Ground, Way
-from .lines import circles, groups
+from .ground import END, Ground, Way, circles, groups
 
 __all__ = ["Come", "Part", "Ranking", "left_by"]
 

@@ -10,16 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from graphlib import TopologicalSorter
 from math import inf
 from typing import Final, Generic, TypeVar, final
 
 from ..contract import Moves
-from .ground import Way
-from .lines import groups
+from ..rules import AtMost, TemporalRule, taken
+from .ground import Ground, Way, groups
 from .ranking import Part, Ranking
 
-__all__ = ["Stay", "Visits"]
+__all__ = ["Most", "Stay", "Visits"]
 
 S = TypeVar("S")
 
@@ -170,3 +171,35 @@ class Visits(Generic[S]):
 
 def _heavy(one: tuple[float, tuple[str, ...]]) -> float:
     return one[0]
+
+
+class Most(Generic[S]):
+    """How often nodes are visited at most, and so left, by the bounds that nodes promise."""
+
+    def __init__(self, ground: Ground[S]) -> None:
+        self.ground = ground
+
+    @cached_property
+    def ranking(self) -> Ranking[S]:
+        """What bounds the graph's cycles."""
+        return Ranking(self.ground)
+
+    @cached_property
+    def visits(self) -> Visits[S]:
+        """What counts visits, of which no model calls are asked about."""
+        return Visits(self.ranking, dict.fromkeys(self.ranking.ways, 0.0))
+
+    def keeps(self, rule: TemporalRule) -> bool:
+        """Whether a rule that counts can never be broken, as nothing comes so often."""
+        return isinstance(rule, AtMost) and not rule.per and self._happens(rule.what) <= rule.times
+
+    def _happens(self, word: str) -> float:
+        """Return how often a node is entered, or an outcome taken, at most."""
+        if word.startswith("node:"):
+            node = word.removeprefix("node:")
+            return self.visits.of([node]) if node in self.ground.reached else inf
+        if not word.startswith("outcome:"):
+            return inf
+        ways = [way for name in self.ground.reached for way in self.ground.ways[name]]
+        nodes = {way.source for way in ways if word in taken(way.source, way.word).words}
+        return self.visits.of(nodes)

@@ -25,8 +25,7 @@ from ..replay import overheard
 from ..run import Run
 from ..step import Step, begin, step
 from ..values import Message
-from .samples import sample
-from .worlds import CONVERSATIONS, SETUPS, answers, functions_of
+from .worlds import CONVERSATIONS, SETUPS, answers, functions_of, sample
 
 if TYPE_CHECKING:
     from .ground import Trail, Way

@@ -26,8 +26,8 @@ from graphloop.graph import END, Graph, names_of
 from graphloop.nodes import Child
 from graphloop.own_nodes.compose import fallback, parallel
 from graphloop.proofs.bounds import bound
+from graphloop.proofs.call_bounds import Bound
 from graphloop.proofs.checking import check
-from graphloop.proofs.most import Bound
 from graphloop.proofs.report import Report
 from graphloop.rules import Rules, always_followed_by, at_most, at_most_once, never, only_after
 from graphloop.rules.names import resolve_words
