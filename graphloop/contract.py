@@ -71,7 +71,7 @@ class Cap:
 @final
 @dataclass(frozen=True, slots=True)
 class ChildContract:
-    """What is known of a child that a node runs.
+    """The known facts of a child that a node runs.
 
     Args:
         name: the child's name; for an agent, the name that runs know it by.
@@ -100,7 +100,7 @@ class ChildContract:
 @final
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """What a node promises.
+    """The promise of a node.
 
     A node that leaves by `Calls` and opens a turn takes up open calls: entered with some, it
     leaves by nothing else.

@@ -75,7 +75,7 @@ def bound(  # noqa: PLR0913 - what is known of a run, number by number
 @final
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What is known of a run beside its graph."""
+    """All that is known of a run beside its graph."""
 
     budget: Budget
     max_tokens: int | None
@@ -194,7 +194,7 @@ def _begun(ground: Ground[S], known: _Known, depth: int) -> list[tuple[str, Boun
 
 
 def _asked(ground: Ground[S], name: str, known: _Known, depth: int) -> tuple[float, str]:
-    """Return how many models one visit asks at most, and if nobody knows, why."""
+    """Return how many models one visit asks at most, and if that is unknown, why."""
     contract = ground.contracts[name]
     if contract is None:
         return inf, f"nobody says what {name!r} may do: give it a `contract`."

@@ -62,7 +62,7 @@ class Bound:
 
     @classmethod
     def unknown(cls, agent: str) -> Bound:
-        """Return the bound of an agent whose graph nobody knows."""
+        """Return the bound of an agent whose graph is not known."""
         why = f"nobody knows the graph of the agent {agent!r}."
         missing: dict[str, str] = dict.fromkeys(("model_calls", "tool_calls", "tokens", "usd"), why)
         return cls(agent, None, None, None, None, {}, (), missing)
@@ -108,10 +108,10 @@ class Asked(NamedTuple):
     """How many models a run asks at most.
 
     Attributes:
-        calls: in all; infinite if nobody knows.
+        calls: in all; infinite if that is unknown.
         turn: after the last check that lets the run go on.
         why: what it follows from.
-        problem: why nobody knows.
+        problem: why it is unknown.
     """
 
     calls: float
@@ -126,7 +126,7 @@ def alone(found: Bound) -> float:
 
 
 def each_call(called: Mapping[str, Bound], begun: Iterable[Bound]) -> tuple[float, str]:
-    """Return how many models one call of an agent asks at most, and if nobody knows, why.
+    """Return how many models one call of an agent asks at most, and if unknown, why.
 
     Args:
         called: the agents that models call as tools, by name.

@@ -1,16 +1,17 @@
-"""What becomes of the model's calls: every place of a graph, with the calls as they are there.
+"""Calls: each place of a graph, with the calls as they are there (GL2, GL3).
 
-The ground of GL2 and GL3. A run is taken for four things: the node it is at, whether a gate has
-spoken since the last reply, what is owed to the calls of the turn, and whether a turn is open. What
-the nodes do to calls is told by their kinds, their outcomes and their contracts:
+A place is a node, whether a gate has spoken since the last reply, what is owed to the calls of the
+turn, and whether a turn is open. Kinds, outcomes and contracts tell what nodes do to calls:
 
     idle ──Calls──► open ──gate.Settled──► gated ──Done──► ran ──append──► idle
                      ▲                       │
                      └──────── Held ─────────┘
 
-A reply that was cut, refused or too long may hold calls as well: they must never run, and nobody
-is owed anything for them (`cut`). The proof is about what models ask for, not about what the
-caller of an iterated run puts in their place.
+A reply that was cut, refused or too long may hold calls as well (`cut`): they must never run, and
+need no answer. Every other call has to reach an `append` before the next reply takes its place and
+before the run ends. Calls that have a result, or were cut, must not come to a node that runs tools.
+Calls are told apart by the number of their turn, so a model has to be asked in a turn of its own.
+The calls that the caller of an iterated run puts in the model's place are not looked at.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ class CallWalk(Generic[S]):
         return dropping and issubclass(outcome, DROPPED)
 
     def needs_turn(self, node: str) -> bool:
-        """Whether a node asks a model in a turn that somebody else must have opened."""
+        """Return whether a node asks a model in a turn that another node opens."""
         return node in self.ground.turnless
 
     def trail(self, place: Place) -> Trail:

@@ -1,10 +1,9 @@
 """GL7, GL8 and GL9: children that run side by side, joins, and what children may do.
 
-That a parked child does not starve its join is the kernel's doing: the parent waits with it, and
-goes on when it is answered. What is left to prove is that a join asks for no more than there is.
-That a child run is bound by its parents' gates and by what their budgets have left is the
-kernel's doing as well; a node that gives a child more than that is found here. What an agent's own
-options say is made for runs of its own, too, and claims nothing of its parent's.
+The kernel keeps three promises: a parent waits with a parked child, the gates of a run hold in its
+children, and a child spends what its parent has remaining. So two things remain to be proven: a
+join asks for no more runs than there are, and no node gives a child more than its parent has. The
+options of an agent are for runs of its own as well, and claim nothing of its parent's.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """GL6 and GL11: what is read and written of the user's state, and whether a journal holds it.
 
-A field whose default is None is unwritten when a run starts, every other is written. What a field
-holds at the end is the run's result: a write is in vain only if another one always replaces it
+A field whose default is None is unwritten when a run starts, every other is written. The value
+of a field at the end is the run's result: a write is in vain only if another one always replaces it
 before any node reads it.
 """
 
@@ -37,7 +37,7 @@ BROKEN: Final = frozenset({Aborted, Failed})
 
 
 def misread(ground: Ground[S]) -> Iterator[Finding | Unknown]:
-    """Yield what is read too early and what is written in vain, or why nobody can tell."""
+    """Yield what is read too early and what is written in vain, or why that is unknown."""
     state_type = cast("object", getattr(ground.graph, "state_type", None))
     if state_type is None:
         return

@@ -50,9 +50,9 @@ class Endless(NamedTuple):
 
 
 def endless(graph: Graph[S], *, every: bool = False) -> tuple[Endless, ...]:
-    """Return the cycles of `graph` that nothing bounds, or nobody can tell, and nobody excuses.
+    """Return the cycles of `graph` without a known bound that are not set aside.
 
-    Those of its children are their own graphs'.
+    The cycles of its children belong to their own graphs.
 
     Args:
         graph: the graph.
@@ -83,7 +83,7 @@ def circling(
     every: bool = False,
     shown: bool = True,
 ) -> Iterator[Finding | Unknown]:
-    """Yield a finding for every cycle without a bound, or that nobody can tell.
+    """Yield a finding for each cycle without a bound, or why that is unknown.
 
     The other arguments are those of `unbounded`.
 
@@ -173,7 +173,7 @@ def _led_round(walk: CallWalk[S], cycle: Cycle, around: Trail, barred: Barred) -
 
 
 def _held_again(ranking: Ranking[S], cycle: Trail) -> str:
-    """Return the node that holds calls on a cycle though nobody is asked of them, if any."""
+    """Return the node that holds calls on a cycle where no gate asks about them, if any."""
     return next((way.source for way in cycle if way in ranking.held_again(cycle)), "")
 
 

@@ -60,7 +60,7 @@ NAMED_MAX: Final = 3
 @final
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One line of the table: the node `source` leaves by `outcome` to `target`."""
+    """A line of the table: the node `source` leaves by `outcome` to `target`."""
 
     source: str
     outcome: type[Outcome]
@@ -115,7 +115,7 @@ class Ground(Generic[S]):
 
     @cached_property
     def walker(self) -> Walker[S]:
-        """What looks for runs that take a way."""
+        """The search for runs that take a way."""
         return Walker(self.graph)
 
     @cached_property

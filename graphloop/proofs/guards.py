@@ -51,7 +51,7 @@ def lost_guards(old: Ground[S], new: Ground[S]) -> Iterator[Change]:
 
 
 class _Side(Generic[S]):
-    """One of the two graphs, with its dominators."""
+    """A graph of the two, with its dominators."""
 
     def __init__(self, ground: Ground[S]) -> None:
         self.ground = ground
@@ -213,8 +213,8 @@ _OWN: Final = __name__.partition(".")[0]
 def answering(ground: Ground[S]) -> Mapping[str, tuple[Way, ...]]:
     """Return the lines out of each node, but for those by which a run ends without an answer.
 
-    A node of this library that leaves by `aborted` or `failed` has said why the run ends, and
-    nobody takes what was said before for its answer. Of other nodes nobody knows.
+    A node of this library that leaves by `aborted` or `failed` has said why the run ends, so the
+    text before it is no answer. Of other nodes that is unknown.
     """
     nodes = ground.graph.nodes
     own = {name for name, node in nodes.items() if type(node).__module__.split(".")[0] == _OWN}
@@ -229,7 +229,7 @@ def _breaks_off(way: Way) -> bool:
 
 
 class Dominance(Generic[S]):
-    """What is passed on every way, by the lines that may be taken.
+    """The nodes that every way passes, by the lines that may be taken.
 
     Attributes:
         ground: the graph.
@@ -249,7 +249,7 @@ class Dominance(Generic[S]):
 
     @property
     def reached(self) -> tuple[str, ...]:
-        """What runs arrive at, END included, in the order of the table."""
+        """The nodes that runs arrive at, and END, in the order of the table."""
         names = (*self.ground.graph.nodes, END)
         return tuple(name for name in names if name in self._tree)
 

@@ -49,7 +49,7 @@ BUDGET: Final = "budget"
 @final
 @dataclass(frozen=True, slots=True)
 class Nested:
-    """One use of a graph by another, or the outermost graph.
+    """A use of a graph by another, or the outermost graph.
 
     Attributes:
         graph: the graph.
@@ -67,7 +67,7 @@ class Nested:
 
     @property
     def graph_key(self) -> Hashable:
-        """What is told of it depends on, but for its gates and budget; as long as it is there.
+        """The key of all that is told of it, but for its gates and budget.
 
         Copies of a graph that differ in what is told of their runs alone are one graph.
         """
@@ -77,17 +77,17 @@ class Nested:
 
     @property
     def bounds(self) -> Hashable:
-        """What is told of its children depends on: what holds of its runs from above as well."""
+        """The key of all that is told of its children: with what its parents' runs give it."""
         return self.graph_key, self.budget, self.gates
 
     @property
     def ruled(self) -> Hashable:
-        """What is told of its rules depends on."""
+        """The key of all that is told of its rules."""
         return self.graph_key, self.rules.rules
 
     @property
     def key(self) -> Hashable:
-        """What all proofs depend on."""
+        """The key of all its proofs."""
         return self.bounds, self.ruled
 
     @property
@@ -97,7 +97,7 @@ class Nested:
 
     @property
     def prefix(self) -> str:
-        """What the names of its nodes begin with."""
+        """The start of the names of its nodes."""
         return "".join(f"{name}/" for name in self.path)
 
     def told(self, found: Finding | Unknown) -> Finding | Unknown:
@@ -202,7 +202,7 @@ def gate_rules(nodes: Iterable[Node[Any, Outcome]]) -> list[tuple[Rule, ...]]:
 
 
 def nobody_knows(here: Nested) -> Iterator[Unknown]:
-    """Yield what cannot be decided of a graph, because of what it runs and nobody has looked at."""
+    """Yield what cannot be decided of a graph, because it runs graphs that are not known."""
     for node, child in children_of(here.graph):
         if child.graph is None and child.name in here.graph.called:
             reason = (

@@ -74,7 +74,7 @@ At: TypeAlias = tuple[str, Asked]
 
 
 class Ranking(Generic[S]):
-    """What bounds the cycles of a graph.
+    """The bounds of a graph's cycles.
 
     Args:
         ground: the graph.
@@ -161,7 +161,7 @@ class Ranking(Generic[S]):
         return [way for way, cap in kept if not cap.counts or way in moved]
 
     def held_again(self, ways: Sequence[Way]) -> frozenset[Way]:
-        """Return those of a part's lines that calls come back to though nobody was asked of them.
+        """Return the lines of a part that calls come back to with no gate asked about them.
 
         Calls are held once, since a gate asks about those it held: that bounds nothing without one.
         """

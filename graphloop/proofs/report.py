@@ -1,8 +1,7 @@
 """Report: what is proven about a graph, what is wrong with it, and what cannot be decided.
 
 A property is in one of four places: proven, named by a finding, unknown with a reason, or set
-aside by whoever wrote the graph, with a reason too. What was not decided is never reported as
-passed.
+aside with a reason by the author of the graph. Unknown is never reported as passed.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ PROPERTIES: Final[Mapping[str, str]] = {
 @final
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One way in which a graph lacks a property.
+    """A way in which a graph lacks a property.
 
     Attributes:
         code: the property; GL0 is about what was said to the checker itself.
@@ -132,7 +131,7 @@ class Unknown:
 @final
 @dataclass(frozen=True, slots=True)
 class Suppressed:
-    """A finding that somebody has set aside, and why."""
+    """A finding that the graph's author has set aside, and why."""
 
     finding: Finding
     reason: str
@@ -141,14 +140,14 @@ class Suppressed:
 @final
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What is known of the graph of that name; print it to read it.
+    """All that is known of the graph of that name; print it to read it.
 
     Attributes:
         graph: the graph's name.
         findings: what is wrong.
         proven: the codes of the properties that hold.
         unknown: the properties that cannot be decided.
-        suppressed: the findings that somebody has set aside.
+        suppressed: the findings that are set aside.
         never_taken: the lines of its own table that no run takes, as nodes and outcomes: the
             parameters of their nodes rule them out.
     """
@@ -214,7 +213,7 @@ class Report:
         return json.dumps({"ok": self.ok, **asdict(self)}, indent=2, ensure_ascii=False)
 
     def __str__(self) -> str:
-        """Return what is proven, what is wrong, what is set aside, and what nobody can tell."""
+        """Return what is proven, what is wrong, what is set aside, and what is unknown."""
         lines = [f"graph {self.graph!r}: {self._verdict()}"]
         lines += [f"  proven {code}: {PROPERTIES[code]}" for code in self.proven]
         lines += [f"  {line}" for finding in self.findings for line in str(finding).splitlines()]
@@ -269,7 +268,7 @@ def aside_in(ignore: Ignore) -> frozenset[str]:
 
 
 def claims(found: Finding | Unknown, ignore: Ignore) -> Finding | Unknown:
-    """Return what nobody can tell as a finding, where somebody answers for it."""
+    """Return an unknown as a finding, where the graph's author answers for it."""
     if isinstance(found, Finding) or not found.node or not excused(found, ignore):
         return found
     place = f"node {found.node!r}"

@@ -119,7 +119,7 @@ class _Place(NamedTuple):
 
 
 class Walked(NamedTuple):
-    """What a walk has come to: the node where the rule is broken, if it is, and the way there."""
+    """The end of a walk: the node where the rule is broken, if it is, and the way there."""
 
     breach: str | None
     walked: Trail

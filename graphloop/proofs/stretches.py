@@ -1,8 +1,8 @@
 """stretches: how far a run goes without waiting for anything.
 
-The engine takes a run that passes a thousand nodes so for one that is lost, and breaks it off. What
-is bounded may be bounded by more than that; then GL4 is not proven. A run that was stopped waits
-for nothing more, which the engine keeps (GL13): a table can only lead it in a circle.
+The engine breaks a run off that passes a thousand nodes without waiting. A bounded graph may have a
+longer stretch than that; then GL4 is unknown. A stopped run waits for nothing more: the engine
+keeps that (GL13), and a table can do no worse than lead such a run in a circle.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ Status: TypeAlias = Literal["proven", "violated", "unknown"]
 @final
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What can be said of a rule before a run.
+    """The verdict on a rule before a run.
 
     Attributes:
         rule: the rule.

@@ -34,7 +34,7 @@ CHOICES_MAX: Final = 8
 @final
 @dataclass(frozen=True, slots=True)
 class Stay:
-    """What a run does at most in one stay among some nodes.
+    """The most that a run does in one stay among some nodes.
 
     Attributes:
         visits: how often it visits each; infinite where nothing says.
@@ -181,12 +181,12 @@ class Most(Generic[S]):
 
     @cached_property
     def ranking(self) -> Ranking[S]:
-        """What bounds the graph's cycles."""
+        """The bounds of the graph's cycles."""
         return Ranking(self.ground)
 
     @cached_property
     def visits(self) -> Visits[S]:
-        """What counts visits, of which no model calls are asked about."""
+        """The count of visits, without their model calls."""
         return Visits(self.ranking, dict.fromkeys(self.ranking.ways, 0.0))
 
     def keeps(self, rule: TemporalRule) -> bool:

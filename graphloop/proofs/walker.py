@@ -78,7 +78,7 @@ class _OffTheWay(Exception):
 @final
 @dataclass
 class Barred:
-    """What a search leaves out, since no run was found that takes it.
+    """The ways that a search leaves out, since no run was found that takes them.
 
     Attributes:
         pairs: lines that do not come straight after another; None for the start.

@@ -59,7 +59,7 @@ SHOWN_MAX: Final = 60
 @final
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One thing that is true of the later graph and was not true of the earlier.
+    """A fact of the later graph that is none of the earlier.
 
     Attributes:
         effect: whether the later graph promises less, more, or something else.
