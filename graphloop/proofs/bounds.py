@@ -1,4 +1,4 @@
-"""Bound: what a run of a graph can come to at most, before it has begun.
+"""Bounds: the most that a run of a graph comes to.
 
 Model calls follow from the cycles' own bounds and are a property of the graph. Tool calls, tokens
 and money follow from them only with numbers that are not in the graph: where one is missing, the
@@ -197,7 +197,7 @@ def _asked(ground: Ground[S], name: str, known: _Known, depth: int) -> tuple[flo
     """Return how many models one visit asks at most, and if that is unknown, why."""
     contract = ground.contracts[name]
     if contract is None:
-        return inf, f"nobody says what {name!r} may do: give it a `contract`."
+        return inf, f"{name!r} promises nothing, so it may do anything: give it a `contract`."
     if contract.model_calls is None:
         return inf, f"the contract of {name!r} does not say how many models a visit asks."
     calls: float = contract.model_calls
@@ -219,8 +219,8 @@ def _below(
     for child in contract.children:
         inner = _child_bound(known_child(graph, child), known, depth)
         if inner is None or child.runs is None:
-            what = "its graph" if inner is None else "how often it runs"
-            return 0, f"of the child {child.name!r} of {name!r} nobody knows {what}."
+            what = "the graph" if inner is None else "the number of runs"
+            return 0, f"{what} of the child {child.name!r} of {name!r} is not known."
         most = known.calls(inner)
         if most is None:
             return 0, f"the child {child.name!r} of {name!r}: {inner.missing['model_calls']}"

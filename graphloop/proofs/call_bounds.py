@@ -1,4 +1,4 @@
-"""Bounds of calls: what a run asks and runs at most, number by number.
+"""Call bounds: the most calls of models and tools in a run.
 
 A reply may call an agent any number of times, and so may the agent's own models. A run and all
 runs below it share one number of such calls (`budget(agent_calls=…)`), and each call starts one
@@ -63,7 +63,7 @@ class Bound:
     @classmethod
     def unknown(cls, agent: str) -> Bound:
         """Return the bound of an agent whose graph is not known."""
-        why = f"nobody knows the graph of the agent {agent!r}."
+        why = f"the graph of the agent {agent!r} is not known."
         missing: dict[str, str] = dict.fromkeys(("model_calls", "tool_calls", "tokens", "usd"), why)
         return cls(agent, None, None, None, None, {}, (), missing)
 

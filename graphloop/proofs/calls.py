@@ -1,4 +1,4 @@
-"""Calls: each place of a graph, with the calls as they are there (GL2, GL3).
+"""Calls: each place of a graph, with its calls (GL2, GL3).
 
 A place is a node, whether a gate has spoken since the last reply, what is owed to the calls of the
 turn, and whether a turn is open. Kinds, outcomes and contracts tell what nodes do to calls:

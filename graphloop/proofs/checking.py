@@ -1,4 +1,4 @@
-"""check: decide what can be decided about a graph before it runs.
+"""Checking: each property of a graph, decided before it runs.
 
 Walks the table that the engine executes, so a proof is about what runs. All proofs run, and all
 findings are reported at once; what cannot be decided is unknown, with its reason.
@@ -19,13 +19,12 @@ from .blame import Blame
 from .calls import CallWalk, misanswered
 from .children import quarrels
 from .data import misread, unwritable
-from .endless_cycles import circling
+from .endless_cycles import circling, led_in_circles, long_stretches
 from .gates import parked_after_effects, unapproved, unasked, ungated, unruled
 from .ground import Ground
 from .nested import Nested, Uses, nested, nobody_knows
 from .reachability import disagreements, traps, unreachable
 from .report import Finding, Ignore, Report, Unknown, aside_in, claims, set_aside
-from .stretches import led_in_circles, long_stretches
 from .temporal import temporal
 from .visits import Most
 

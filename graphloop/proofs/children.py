@@ -1,4 +1,4 @@
-"""GL7, GL8 and GL9: children that run side by side, joins, and what children may do.
+"""Children: side by side, joined, and no freer than their parent (GL7-GL9).
 
 The kernel keeps three promises: a parent waits with a parked child, the gates of a run hold in its
 children, and a child spends what its parent has remaining. So two things remain to be proven: a
@@ -58,7 +58,10 @@ def _writers(ground: Ground[S], name: str, contract: Contract) -> Iterator[Findi
     side_by_side = [one for one in contract.children if one.many]
     dark = tuple(one.name for one in side_by_side if one.writes is None)
     if dark:
-        yield Unknown("GL7", f"nobody says what the children {named(dark)} of {name!r} write.")
+        yield Unknown(
+            "GL7",
+            f"the fields that {named(dark)} of {name!r} write are not known.",
+        )
     writers: dict[str, list[str]] = {}
     for one in side_by_side:
         for field in sorted(one.writes or ()):
@@ -116,8 +119,8 @@ def _gate(
         if any(rule.condition for rule in (*own, *rules)):
             yield Unknown(
                 "GL9",
-                f"the gates of {child.name!r} and of its parent ask functions, which nobody can "
-                "compare.",
+                f"the gates of {child.name!r} and of its parent ask functions, which cannot be "
+                "compared.",
             )
             continue
         tool = weaker(own, rules)
@@ -137,7 +140,7 @@ def _gate(
             yield Unknown(
                 "GL9",
                 f"the patterns of the gates of {child.name!r} and of its parent may overlap in "
-                "ways that nobody has compared.",
+                "ways that are not compared.",
             )
 
 

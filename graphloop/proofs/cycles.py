@@ -1,4 +1,4 @@
-"""GL4: every cycle is bounded by what its nodes promise.
+"""Cycles: the parts of a graph that nothing bounds (GL4).
 
 Parts of the graph come apart as lines that are taken only so often leave them; what stays cyclic
 has no bound. The witness leads from the start into a shortest such cycle and once around.

@@ -1,4 +1,4 @@
-"""GL6 and GL11: what is read and written of the user's state, and whether a journal holds it.
+"""Data: state that is read, written, and kept by journals (GL6, GL11).
 
 A field whose default is None is unwritten when a run starts, every other is written. The value
 of a field at the end is the run's result: a write is in vain only if another one always replaces it
@@ -48,7 +48,7 @@ def misread(ground: Ground[S]) -> Iterator[Finding | Unknown]:
         if (one := contracts[name]) is None or one.reads is None or one.writes is None
     )
     if dark:
-        reason = f"nobody says which fields of the state {named(dark)} reads and writes."
+        reason = f"the fields of the state that {named(dark)} reads and writes are not known."
         yield Unknown("GL6", reason)
         return
     known = {name: one for name in reached if (one := contracts[name]) is not None}

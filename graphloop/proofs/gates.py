@@ -1,4 +1,4 @@
-"""GL2: no tool runs that a gate has not spoken about, and what a gate holds comes back to a gate.
+"""Gates: no tool runs before a gate has spoken (GL2, GL10).
 
 A shortest way from the start to a node that runs tools, with no gate left by `Settled` since a
 model answered, is the witness. A node that acts by itself (`act`) needs as much, or a person's
@@ -134,7 +134,7 @@ def _unasked(walk: CallWalk[S], node: str, barred: Barred) -> Trail | None:
 def _passes(walk: CallWalk[S], node: str, walked: Trail) -> Finding:
     return walk.ground.finding(
         "GL2",
-        "calls that a gate holds for a person are appended, and nobody is ever asked.",
+        "calls that a gate holds for a person are appended, and no person is asked about them.",
         "lead `Held` back to the Gate, which asks; or leave out its `hold=False`.",
         node=node,
         walked=walked,

@@ -1,4 +1,4 @@
-"""Ground: a graph as the proofs walk it: what its nodes promise, and the lines that may be taken.
+"""Ground: a graph with its contracts, as the proofs walk it.
 
 Owns the search for shortest paths and the making of findings, so that every proof's witness is a
 path of the table that the engine executes. A line whose node promises never to leave by it is
@@ -21,7 +21,7 @@ import networkx as nx
 from ..contract import Contract, contract_of, needs_turn
 from ..graph import Graph
 from ..outcomes import Outcome, outcome_name
-from .report import Finding, Severity, Unknown, shortened
+from .report import Finding, Severity, Unknown, short_path
 from .walker import NO_RUN, Barred, Mark, Walker
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ class Ground(Generic[S]):
         silent = self.silent()
         if not silent:
             return ()
-        reason = f"nobody says what {named(silent)} may do: give it a `contract`."
+        reason = f"{named(silent)} promises nothing, so it may do anything: give it a `contract`."
         return (Unknown(code, reason),)
 
     def finding(  # noqa: PLR0913 - a finding's parts
@@ -229,7 +229,7 @@ class Ground(Generic[S]):
     def written(self, node: str = "", outcome: str = "") -> str | None:
         """Return the `file:line` of a cell, else of its row, else of the graph; None if unknown."""
         source = self.graph.source
-        return source and f"{shortened(Path(source.file))}:{source.at(node, outcome)}"
+        return source and f"{short_path(Path(source.file))}:{source.at(node, outcome)}"
 
     def location(self, node: str) -> str | None:
         """Return where the node's class or function is defined, as `file:line`, if known."""
@@ -258,7 +258,7 @@ def _defined(of: type[object] | Callable[..., object]) -> str | None:
         file, (_, line) = getsourcefile(of), getsourcelines(of)
     except (OSError, TypeError, ValueError):
         return None
-    return None if file is None else f"{shortened(Path(file))}:{line}"
+    return None if file is None else f"{short_path(Path(file))}:{line}"
 
 
 def search(

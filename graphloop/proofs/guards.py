@@ -1,4 +1,4 @@
-"""lost_guards: what can be reached past a guard now, and what a gate decides more kindly.
+"""Guards: nodes that can be reached past a guard now.
 
 A guard is a node that keeps something from happening: a gate, a check, a person, a stop. The
 dominators of both graphs tell which nodes always came first. Several guards may stand before a node

@@ -1,4 +1,4 @@
-"""nested: the graphs that a graph runs, as agents of nodes and as tools, so each is proven once.
+"""Nested: the graphs that a graph runs, each proven once.
 
 A graph that is used in many places is one graph: it is looked at once, and what is wrong with it is
 told at each place. A place is the names of the children that lead there: several nodes that run one
@@ -206,14 +206,14 @@ def nobody_knows(here: Nested) -> Iterator[Unknown]:
     for node, child in children_of(here.graph):
         if child.graph is None and child.name in here.graph.called:
             reason = (
-                f"nobody knows the graph of the agent {child.name!r}, which models call as a tool: "
-                "make it with `as_tool` of an agent or a graph."
+                f"the graph of the agent {child.name!r}, which models call as a tool, is not "
+                "known: make it with `as_tool` of an agent or a graph."
             )
         elif child.graph is None:
             known = f"{{{child.name!r}: …}}"
             reason = (
-                f"nobody knows the graph of the agent {child.name!r}, which {node!r} runs: give it "
-                f"with `with_agents(graph, {known})`."
+                f"the graph of the agent {child.name!r}, which {node!r} runs, is not known: give "
+                f"it with `with_agents(graph, {known})`."
             )
         elif len(here.path) >= NEST_MAX:
             reason = (

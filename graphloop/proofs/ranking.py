@@ -1,4 +1,4 @@
-"""Ranking: which lines of a part of a graph are taken only so often while a run stays in it.
+"""Ranking: the lines that a run takes only so often.
 
 A part is a set of nodes that all reach each other. Taking such lines out of it, and out of what
 is left again and again, is a lexicographic ranking: a graph whose cycles all come apart this way

@@ -1,4 +1,4 @@
-"""GL1 and GL5: where runs arrive, and how they get to END; outcomes and rows agree.
+"""Reachability: where runs arrive, and how they end (GL1, GL5).
 
 A breadth-first search from the start and another from END, backwards, decide GL1. GL5 asks each
 row of the table; a graph asks the same when it is made.

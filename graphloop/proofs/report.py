@@ -1,4 +1,4 @@
-"""Report: what is proven about a graph, what is wrong with it, and what cannot be decided.
+"""Report: findings, proven properties, and unknown ones.
 
 A property is in one of four places: proven, named by a finding, unknown with a reason, or set
 aside with a reason by the author of the graph. Unknown is never reported as passed.
@@ -26,7 +26,7 @@ __all__ = [
     "claims",
     "excused",
     "set_aside",
-    "shortened",
+    "short_path",
 ]
 
 
@@ -244,7 +244,7 @@ class Report:
                 return f"{count} problems found"
 
 
-def shortened(file: Path) -> str:
+def short_path(file: Path) -> str:
     """Return a file's name as it is seen from the current directory."""
     try:
         here = Path.cwd()

@@ -1,4 +1,4 @@
-"""RuleWalk: a graph and the automaton of a temporal rule, walked side by side.
+"""RuleWalk: a graph and the automaton of a rule, side by side.
 
 Which tools a model calls, and what people say to them, is not in the table; nor is what ran before
 a conversation was handed in. A walk takes it that any of it may happen, or none.

@@ -1,4 +1,4 @@
-"""GL12: which temporal rules hold whatever happens, which can be broken, which need the monitor.
+"""Temporal: rules that hold, break, or need the monitor (GL12).
 
 The automaton of each rule is walked beside the graph. Nodes and outcomes are in the table, so what
 they do to a rule is certain. Which tools a model calls is not: at a gate, at a node that runs
@@ -30,7 +30,7 @@ from .rule_walk import RuleWalk
 from .visits import Most
 from .walker import Barred
 
-__all__ = ["LINES_MAX", "RULES", "Decision", "Status", "decided", "rules_given", "temporal"]
+__all__ = ["LINES_MAX", "RULES", "RuleDecision", "Status", "decided", "rules_given", "temporal"]
 
 S = TypeVar("S")
 
@@ -54,7 +54,7 @@ Status: TypeAlias = Literal["proven", "violated", "unknown"]
 
 @final
 @dataclass(frozen=True, slots=True)
-class Decision:
+class RuleDecision:
     """The verdict on a rule before a run.
 
     Attributes:
@@ -98,7 +98,7 @@ def temporal(
     return findings, tuple([one for one in told if isinstance(one, Unknown)])
 
 
-def _broken(product: RuleWalk[S], decision: Decision, barred: Barred) -> Trail | None:
+def _broken(product: RuleWalk[S], decision: RuleDecision, barred: Barred) -> Trail | None:
     """Return a shortest way that breaks a rule without what is barred."""
     if not barred:
         return decision.walked
@@ -118,7 +118,9 @@ def _told(ground: Ground[S], rule: TemporalRule, walked: Trail) -> Finding:
     )
 
 
-def decided(ground: Ground[S], rules: Rules, most: Most[S] | None = None) -> tuple[Decision, ...]:
+def decided(
+    ground: Ground[S], rules: Rules, most: Most[S] | None = None
+) -> tuple[RuleDecision, ...]:
     """Return what can be said of each rule, whose words have been looked up.
 
     Raises:
@@ -134,26 +136,26 @@ def _products(ground: Ground[S], rules: Rules) -> Iterator[RuleWalk[S]]:
     return (RuleWalk(ground, automaton_of(rule), lines) for rule in rules)
 
 
-def _decided(product: RuleWalk[S], most: Most[S]) -> Decision:
+def _decided(product: RuleWalk[S], most: Most[S]) -> RuleDecision:
     """Decide a rule: first by what is known of visits, then by walking."""
     rule = product.automaton.rule
     certain = product.repeated()
     if certain is None and most.keeps(rule):
-        return Decision(rule, "proven")
+        return RuleDecision(rule, "proven")
     certain = certain or product.walk(tools=False)
     if certain.breach is not None:
-        return Decision(rule, "violated", certain.walked, certain.breach)
+        return RuleDecision(rule, "violated", certain.walked, certain.breach)
     loose, handed_in = product.walk(tools=True), False
     if loose.holds:
         begun = product.unseen.before_the_run() - {product.automaton.start}
         loose, handed_in = product.walk(tools=True, begun=begun), True
     if loose.holds:
-        return Decision(rule, "proven")
+        return RuleDecision(rule, "proven")
     if loose.breach is None or certain.cut:
         reason = "there are too many places to look at. The monitor watches the rule."
-        return Decision(rule, "unknown", loose.walked, loose.breach or "", reason)
+        return RuleDecision(rule, "unknown", loose.walked, loose.breach or "", reason)
     reason = _reason(rule, loose.breach, handed_in=handed_in)
-    return Decision(rule, "unknown", loose.walked, loose.breach, reason)
+    return RuleDecision(rule, "unknown", loose.walked, loose.breach, reason)
 
 
 def _reason(rule: TemporalRule, node: str, *, handed_in: bool) -> str:

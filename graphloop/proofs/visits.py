@@ -1,4 +1,4 @@
-"""Visits: how often each node is visited at most, and how many models are asked on the way.
+"""Visits: how often a run visits each node at most.
 
 The lines that a ranking takes out of a part cut a run's stay in it into phases: taken k times
 altogether, they leave k + 1. In one phase a run goes once through the parts of what is left, so

@@ -1,4 +1,4 @@
-"""walker: looks for a run that takes the lines of a witness, and simulates it.
+"""Walker: the search for a run that takes a witness.
 
 The kernel itself is asked what each answer of a world leads to; as soon as a run leaves the
 witness, that answer is given up. So a counterexample that is told is one that a run has taken.

@@ -1,4 +1,4 @@
-"""worlds: what may be answered to an effect, so that a run can be led along a witness.
+"""Worlds: answers to effects that lead a run along a witness.
 
 Each answer is an event as a driver would journal it, the ordinary ones first. No function of the
 user is called: every outcome that a function declares is an answer.

@@ -1,4 +1,4 @@
-"""written: which types come back from a journal as what they were, whatever value they hold.
+"""Written: the types that come back from a journal unchanged.
 
 Of the types named here it is known, value by value (`tests/unit/proofs/test_written.py`). A type
 that surely cannot be written or read is an error; every other type is unknown. Three kinds of
@@ -167,10 +167,10 @@ def _why(kind: object) -> str:
     if kind in WHY:
         return WHY[kind]
     if kind in LISTS or kind is dict:
-        return "nobody says what it holds"
+        return "its type does not say what it holds"
     if getattr(kind, "__module__", "") == abc.__name__:
         return "it comes back as another collection: say which one it is, `list` or `tuple`"
-    return "nobody knows whether it comes back as it was: keep it as text, or as a dataclass"
+    return "it is not known whether it comes back as it was: keep it as text, or as a dataclass"
 
 
 def _annotated(

@@ -1,4 +1,4 @@
-"""written_changes: which parameters differ, by the text that a reader sees of each.
+"""Written changes: parameters that differ in their text.
 
 A number, a name or a field is written as it is; a function or a class by its name. So two functions
 of one name read the same: no comparison looks at what they do. Any other object is written by its

@@ -60,7 +60,7 @@ def lacking(report: Report) -> list[str]:
     Whether a gate that asks a function is as strict as another nobody can tell, nor what an agent
     does that is only named: here those answer, and no more.
     """
-    open_ = ("which nobody can compare", "nobody knows the graph of the agent")
+    open_ = ("which cannot be compared", "the graph of the agent")
     unknown = [
         str(one)
         for one in report.unknown

@@ -17,7 +17,7 @@ from graphloop.graph import END, Edges, Graph
 from graphloop.node_protocol import Kind, Leave, Reaction
 from graphloop.outcomes import Answered, Calls, Done, Go, Outcome, outcome_name
 from graphloop.proofs.ground import Ground
-from graphloop.proofs.temporal import Decision, decided, temporal
+from graphloop.proofs.temporal import RuleDecision, decided, temporal
 from graphloop.replay import journal_happenings
 from graphloop.rules import Rules, TemporalRule
 from graphloop.rules.automata import Happening, approved_call, entered, ran, returned, taken
@@ -215,7 +215,7 @@ class Walker:
             bound.again = False
 
 
-def assert_way(graph: Graph[None], one: Decision) -> list[Happening]:
+def assert_way(graph: Graph[None], one: RuleDecision) -> list[Happening]:
     """Assert that what a decision walked is in the table; return what happens on it."""
     trace, at = [entered(graph.start)], graph.start
     for way in one.walked:
@@ -258,7 +258,7 @@ def test_what_is_violated_has_a_witness_that_breaks_the_rule_with_no_tool_run(
             assert_kept(graph, one)
 
 
-def assert_kept(graph: Graph[None], one: Decision) -> None:
+def assert_kept(graph: Graph[None], one: RuleDecision) -> None:
     """Assert that nodes which move as much as they may, in the run's favour, can go the way."""
     assert not [
         way

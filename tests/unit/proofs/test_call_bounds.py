@@ -50,7 +50,7 @@ def test_a_run_ends_where_no_cycle_is_without_a_bound() -> None:
 
 def test_nothing_is_known_of_an_agent_whose_graph_nobody_knows() -> None:
     """Each number says so."""
-    assert {"nobody knows the graph of the agent 'helper'."} == {
+    assert {"the graph of the agent 'helper' is not known."} == {
         *Bound.unknown("helper").missing.values()
     }
 

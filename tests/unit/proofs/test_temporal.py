@@ -16,7 +16,7 @@ from graphloop.nodes import Append, Approve, Gate, Limit
 from graphloop.outcomes import Aborted, Accepted, Answered, Done, Final, Go, Outcome
 from graphloop.proofs import temporal as module
 from graphloop.proofs.ground import Ground
-from graphloop.proofs.temporal import Decision, decided, temporal
+from graphloop.proofs.temporal import RuleDecision, decided, temporal
 from graphloop.rules import (
     Rules,
     always_followed_by,
@@ -68,7 +68,7 @@ def silenced(of: Graph[None], name: str) -> Graph[None]:
     return of
 
 
-def decide(of: Graph[None], rules: Rules) -> Decision:
+def decide(of: Graph[None], rules: Rules) -> RuleDecision:
     """Return what is decided of one rule, whose words are looked up."""
     (one,) = decided(Ground(of), resolve_words(rules, names_of(of)))
     return one
