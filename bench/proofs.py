@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from math import log
 from time import process_time
 from typing import Literal
 
-from graphloop import END
+from graphloop import END, rules
 from graphloop import graph as kernel
 from graphloop.agent import graph as front
 from graphloop.graph import EndType, Graph
@@ -41,6 +42,9 @@ __all__ = ["rows"]
 BENCH = "proofs"
 SECONDS_MAX = 5.0
 LEVELS = 40
+RULE_MAX = 2.0
+"""How much more than `check` alone a rule may take."""
+
 GROWTH_MAX = 1.5
 """How much more than n log n the larger graph may take: clocks are not that exact."""
 
@@ -58,6 +62,7 @@ def rows(sizes: Sizes) -> list[Row]:
     for shape, build in shapes.items():
         small, large = (build(nodes) for nodes in sizes.proof_nodes)
         found += _grown(shape, small, large, sizes.proof_rounds)
+    found += _ruled(chain(sizes.proof_nodes[1]), sizes.proof_rounds)
     levels = min(LEVELS, sizes.proof_nodes[0])
     graph = shared(levels)
     for name, work in WORKS.items():
@@ -79,6 +84,21 @@ def _grown(shape: str, small: Graph[None], large: Graph[None], rounds: int) -> l
         ratio = Spread.of([more / one / fair for one, more in zip(*costs, strict=True)])
         what = f"{name} of {len(large.nodes):,} nodes{shape}: time against n log n"
         found.append(at_most(BENCH, what, ratio, GROWTH_MAX, "x"))
+    return found
+
+
+def _ruled(graph: Graph[None], rounds: int) -> list[Row]:
+    """Measure `check` with one rule that can be broken, against `check` without it."""
+    nodes = [name for name, node in graph.nodes.items() if node.kind == "model"]
+    found: list[Row] = []
+    for where, node in {"last": nodes[0], "middle": nodes[len(nodes) // 2]}.items():
+        rule = rules.at_most(f"node:{node}", 3)
+        pairs = [
+            (_cost(check, graph), _cost(partial(check, rules=rule), graph)) for _ in range(rounds)
+        ]
+        ratio = Spread.of([ruled / alone for alone, ruled in pairs])
+        what = f"check of {len(graph.nodes):,} nodes with `at_most` of the {where} model: time"
+        found.append(at_most(BENCH, f"{what} against check without", ratio, RULE_MAX, "x"))
     return found
 
 

@@ -1,51 +1,61 @@
 """Contract: what a node promises to the proofs, beside its kind and its outcomes.
 
-A proof about a graph is only as good as what is known of its nodes. The nodes of this package say
-what they do; a node of one's own says it with a `contract` attribute or is taken at the worst:
-what nobody has promised is unknown, and unknown is never proven (DESIGN §6).
+The proofs believe contracts, so a proof is as good as what its contracts say. The nodes of this
+package have contracts. A node of your own has one in its attribute `contract`. Without it, the
+proofs take it that the node may do anything, and prove nothing that depends on it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, TypeVar, final
+from typing import Any, Final, Literal, TypeAlias, TypeVar, final
 
 from .graph import Graph
 from .node_protocol import Node
-from .outcomes import Outcome
+from .outcomes import Aborted, Calls, Failed, Outcome
 from .policy import Rule
 from .spending import Budget
 
-__all__ = ["Cap", "ChildContract", "Contract", "Join", "Moves", "contract_of", "needs_turn"]
+__all__ = ["BROKEN", "Cap", "ChildContract", "Contract", "Moves", "contract_of", "needs_turn"]
 
 S = TypeVar("S")
 
-Moves: TypeAlias = Literal["turn", "step", "reply", "close", "again", "question"]
+Moves: TypeAlias = Literal[
+    "turn", "close", "reply", "again", "question", "note", "end", "broken", "perhaps"
+]
 """What a visit moves on.
 
-`turn`: a turn is opened, with no calls and no verdicts. `step`: a step is added to the run's
-record. `reply`: a model's new reply takes the place of the turn's. `close`: the turn in progress
-is closed, its calls answered. `again`: if its model was asked, the turn is opened once more, as the
-same one, unless it is closed before. `question`: somebody has asked anew, and the answer to that is
-judged as a first one.
+- `turn`: it opens a turn, which has no calls and no verdicts.
+- `close`: it closes the turn in progress; all calls of the turn are answered.
+- `reply`: a new reply of a model takes the place of the turn's.
+- `again`: the same turn is opened once more if its model was asked, unless it is closed before. A
+  node with such an outcome leaves by an outcome that moves `end` only if the model was asked.
+- `question`: the run has a new question; its answer is judged as a first one.
+- `note`: it notes feedback for the turn, and the run has no ending.
+- `end`: the run has an ending that is no answer.
+- `broken`: the run has failed, or was stopped.
+- `perhaps`: none of the moves beside it is sure, and noted feedback may be gone.
 """
 
-Join: TypeAlias = Literal["all", "first", "collect"]
-"""Which children a node waits for: all (one failure fails it), the first, all whatever they do."""
+BROKEN: Final[frozenset[Moves]] = frozenset({"broken"})
+"""What moves where a run fails, or is stopped."""
+
+NONE: Final[frozenset[Moves]] = frozenset()
+BREAKS: Final = frozenset({Failed, Aborted})
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """How often one outcome is taken at most.
+    """How often a node leaves by one outcome at most.
 
     Args:
-        times: at most so often, from the run's beginning or since the counter was set back.
-        counts: what the counter counts. Empty: it counts the outcome itself. Otherwise the bound
-            holds only where every way from the outcome back to itself surely moves one of these;
-            and a run that comes to the outcome before any of them has moved has one time more.
-        resets: what sets the counter back; empty for nothing.
+        times: the most visits that leave by it, in a run or since a reset.
+        counts: the moves that are counted; if empty, the visits themselves. A counter of moves
+            bounds the outcome only where each way from it back to it surely moves one of them.
+            Before the first move, a run may leave by the outcome one time more.
+        resets: the moves that set the counter back; if empty, nothing does.
     """
 
     times: int
@@ -54,24 +64,26 @@ class Cap:
 
     @property
     def never(self) -> bool:
-        """Whether the outcome is never taken at all."""
+        """Whether no visit leaves by the outcome."""
         return self.times <= 0 and not self.counts
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class ChildContract:
-    """What is known of a child that a node runs.
+    """The known facts of a child that a node runs.
 
     Args:
-        name: the child's name within its node.
-        graph: its graph, if that is known; it is proven, and bounded, as well.
-        reads: the fields of the parent's state that it reads; None if that is not known.
-        writes: the fields of the parent's state that it writes; None if that is not known.
-        gate_rules: its own gate's rules, which apply beside those of its parents; None for none.
-        budget: what it may spend, if that differs from what its parent has left.
-        many: whether several runs of it may be under way at once.
-        runs: how many runs of it one visit begins at most; None if that is not known.
+        name: the child's name; for an agent, the name that runs know it by.
+        graph: its graph, which is proven and bounded as well; None if it is not known.
+        reads: the fields of the parent's state that it reads; None if they are not known.
+        writes: the fields of the parent's state that it replaces; None if they are not known. A
+            field that a reducer puts together is not among them.
+        gate_rules: the rules of its own gate, beside those of its parents; None for no gate.
+        budget: what it may spend, if that is not what its parent has remaining.
+        many: whether other runs, of it or of another child, may be under way beside it.
+        runs: how many runs of it one visit starts at most; None if that is not known.
+        needs: how many of its runs must succeed.
     """
 
     name: str
@@ -82,97 +94,83 @@ class ChildContract:
     budget: Budget | None = None
     many: bool = False
     runs: int | None = 1
+    needs: int = 0
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """What a node promises.
+    """The promise of a node.
+
+    A node that leaves by `Calls` and opens a turn takes up open calls: entered with some, it
+    leaves by nothing else.
 
     Args:
-        caps: for the outcomes that the node itself takes a bounded number of times.
-        moves: what one visit may move on, whatever outcome it leaves by.
-        moves_by: what only a visit that leaves by that outcome may move on as well.
-        surely: what a visit that leaves by that outcome has moved on for sure.
-        at_first: the outcomes by which a run may once leave without having moved what a visit that
-            leaves by them surely moves: with a conversation that it was handed.
-        only_asked: the outcomes it leaves by only if the turn's model was asked.
-        ends_by: the outcomes with which the run has an ending that is no answer.
-        breaks_by: those with which it is broken off: it failed, or was stopped.
-        once_ended: entered by a run that has such an ending, the node leaves by these alone, and
-            leaves the ending as it is; None if it may do anything.
-        once_broken: the same for a run that is broken off.
-        notes: the outcomes with which feedback is noted for the turn, and no ending is left.
-        keeps: the outcomes with which noted feedback is still noted, and a run that had no ending
-            has none.
-        once_noted: entered straight from an outcome that `notes`, or with nothing in between but
-            visits that left by what `keeps`, the node leaves by these alone; None if it may do
-            anything.
-        settles: entered with open calls, the node opens a turn of these calls and leaves by
-            `Calls`, and by nothing else.
+        caps: for outcomes that the node takes a bounded number of times, their bounds.
+        moves: what a visit has moved on, by the outcome that it leaves by; nothing by others. By
+            `Failed` and `Aborted`, it may have moved what any of its outcomes moves.
         model_calls: how many models one visit asks at most; None if that is not known.
-        agents: the agents whose runs a visit may start, by name.
         tools: whether a visit may run tools.
         asks: whether a visit may wait for a person.
-        reads: the fields of the user's state that a visit reads; None if that is not known.
-        writes: those that it writes, whatever outcome it leaves by; None if that is not known.
-        unwritten: those among them that a visit may not have written that leaves by that outcome.
-        children: the graphs that a visit runs, as far as they are known.
-        join: which of its children it waits for; None for a node without parallel children.
-        needs: how many children must succeed; None for what `join` says.
-        reducers: the fields that several children may write, since a reducer puts them together.
-        functions: the names of the functions that a visit may invoke: looked up before a run.
+        children: the agents and graphs that a visit may run.
+        reads: the fields of the user's state that a visit reads; None if they are not known.
+        writes: the fields that a visit has written for sure, by outcome; None if they are not
+            known. An empty mapping: no visit writes anything.
+        functions: the names of the functions that a visit may invoke; a run looks them up before
+            it starts.
     """
 
     caps: Mapping[type[Outcome], Cap] = field(default_factory=dict[type[Outcome], Cap])
-    moves: frozenset[Moves] = frozenset()
+    moves: Mapping[type[Outcome], frozenset[Moves]] = field(
+        default_factory=dict[type[Outcome], frozenset[Moves]]
+    )
     model_calls: int | None = 0
-    agents: tuple[str, ...] = ()
     tools: bool = False
     asks: bool = False
+    children: tuple[ChildContract, ...] = ()
     reads: frozenset[str] | None = frozenset()
-    writes: frozenset[str] | None = frozenset()
-    moves_by: Mapping[type[Outcome], frozenset[Moves]] = field(
-        default_factory=dict[type[Outcome], frozenset[Moves]]
-    )
-    surely: Mapping[type[Outcome], frozenset[Moves]] = field(
-        default_factory=dict[type[Outcome], frozenset[Moves]]
-    )
-    at_first: frozenset[type[Outcome]] = frozenset()
-    only_asked: frozenset[type[Outcome]] = frozenset()
-    ends_by: frozenset[type[Outcome]] = frozenset()
-    breaks_by: frozenset[type[Outcome]] = frozenset()
-    once_ended: frozenset[type[Outcome]] | None = None
-    once_broken: frozenset[type[Outcome]] | None = None
-    notes: frozenset[type[Outcome]] = frozenset()
-    keeps: frozenset[type[Outcome]] = frozenset()
-    once_noted: frozenset[type[Outcome]] | None = None
-    settles: bool = False
-    unwritten: Mapping[type[Outcome], frozenset[str]] = field(
+    writes: Mapping[type[Outcome], frozenset[str]] | None = field(
         default_factory=dict[type[Outcome], frozenset[str]]
     )
-    children: tuple[ChildContract, ...] = ()
-    join: Join | None = None
-    needs: int | None = None
-    reducers: frozenset[str] = frozenset()
     functions: tuple[str, ...] = ()
 
+    @property
+    def takes_up_calls(self) -> bool:
+        """Whether a visit that begins with open calls opens a turn of them."""
+        return "turn" in self.moved(Calls)
+
+    @property
+    def opens_again(self) -> bool:
+        """Whether a visit may have the same turn opened once more."""
+        return any("again" in moved for moved in self.moves.values())
+
+    @property
+    def fields_written(self) -> frozenset[str]:
+        """The fields that some outcome has surely written."""
+        return frozenset[str]().union(*(self.writes or {}).values())
+
     def never(self, outcome: type[Outcome]) -> bool:
-        """Return whether no visit ever leaves by `outcome`."""
+        """Return whether no visit leaves by `outcome`."""
         cap = self.caps.get(outcome)
         return cap is not None and cap.never
 
     def may_move(self, outcome: type[Outcome]) -> frozenset[Moves]:
         """Return what a visit that leaves by `outcome` may have moved on."""
-        return self.moves | self.moves_by.get(outcome, frozenset()) | self.moved(outcome)
+        moved = self.moves.get(outcome, NONE)
+        return (moved.union(*self.moves.values()) if outcome in BREAKS else moved) - {"perhaps"}
 
     def moved(self, outcome: type[Outcome]) -> frozenset[Moves]:
         """Return what a visit that leaves by `outcome` has moved on for sure."""
-        return self.surely.get(outcome, frozenset())
+        moved = self.moves.get(outcome, NONE)
+        return NONE if "perhaps" in moved else moved
+
+    def keeps(self, outcome: type[Outcome]) -> bool:
+        """Return whether noted feedback is still noted, and the ending is as before."""
+        return not self.moves.get(outcome) and outcome not in BREAKS
 
     def written(self, outcome: type[Outcome]) -> frozenset[str]:
-        """Return what a visit that leaves by `outcome` has written for sure."""
-        return (self.writes or frozenset()) - self.unwritten.get(outcome, frozenset())
+        """Return the fields that a visit that leaves by `outcome` has written for sure."""
+        return (self.writes or {}).get(outcome, frozenset())
 
 
 def contract_of(node: Node[S, Outcome]) -> Contract | None:
@@ -182,6 +180,8 @@ def contract_of(node: Node[S, Outcome]) -> Contract | None:
 
 
 def needs_turn(node: Node[S, Outcome]) -> bool:
-    """Whether a node asks a model in a turn that another node must have opened."""
+    """Return whether a node asks a model in a turn that another node opens."""
     promised = contract_of(node)
-    return node.kind == "model" and promised is not None and "turn" not in promised.moves
+    if node.kind != "model" or promised is None:
+        return False
+    return not any("turn" in moved for moved in promised.moves.values())

@@ -17,7 +17,8 @@ from graphloop.effects import AskHuman, CallModel, CallTool, Effect, Invoke, Sta
 from graphloop.events import Event, Started
 from graphloop.graph import Graph
 from graphloop.node_protocol import Kind, Leave, Node, Reaction
-from graphloop.outcomes import Calls, Outcome, outcome_name
+from graphloop.outcomes import Answered, Calls, Outcome, outcome_name
+from graphloop.proofs.ranking import Come, left_by
 from graphloop.run import Ending, EndReason, Run
 from graphloop.step import begin, step
 
@@ -126,15 +127,13 @@ def _wishes(visit: Visit) -> Iterator[str]:
     yield from (f"functions: {one} is invoked" for one in sorted(invoked - {*promised.functions}))
     started = Counter(one.agent for one in effects if isinstance(one, StartRun))
     if not promised.tools:
-        yield from (f"agents: {one} runs" for one in started if one not in promised.agents)
-        most = Counter(promised.agents)
-        most.subtract(child.name for child in promised.children if child.name in most)
+        most: Counter[str] = Counter()
         for child in promised.children:
             most[child.name] += child.runs or 0
         yield from (
             f"children: {one} runs {times} times"
             for one, times in started.items()
-            if times > most[one] and one in promised.agents
+            if times > most[one]
         )
 
 
@@ -146,11 +145,11 @@ def _moved(visit: Visit) -> Iterator[str]:
     before, after = visit.before, visit.after
     may, surely = promised.may_move(outcome), promised.moved(outcome)
     same, asked = before.turn.number == after.turn.number, before.turn.asked
-    first = outcome in promised.at_first and before.turn.number < 0
-    over = outcome in promised.ends_by | promised.breaks_by
+    takes_up = promised.takes_up_calls
+    first = takes_up and outcome is Calls and before.turn.number < 0
+    over = surely & {"end", "broken"}
     seen: dict[Moves, bool] = {
         "turn": not same or after.turn.retries < before.turn.retries,
-        "step": len(after.record.steps) > len(before.record.steps),
         "reply": same and not first and after.turn.reply not in (None, before.turn.reply),
         "close": before.turn.compacted and not after.turn.compacted,
         # Of a turn that is over nobody counts on anything.
@@ -162,79 +161,75 @@ def _moved(visit: Visit) -> Iterator[str]:
     yield from (f"moves: {one} has moved" for one, so in seen.items() if so and one not in may)
     again = before.turn.compacted and asked
     if "turn" in surely and same and not first and not again:
-        yield "surely: no turn is opened"
+        yield "turn: no turn is opened"
     left_over = after.turn.calls or after.turn.verdicts
     if {"turn", "close"} & surely and outcome is not Calls and left_over:
-        yield "surely: calls are left over"
+        yield "close: calls are left over"
     if "close" in surely and after.turn.compacted:
-        yield "surely: the turn is not closed"
+        yield "close: the turn is not closed"
     if "question" in surely and after.counters.rejections:
-        yield "surely: the rejections still count"
+        yield "question: the rejections still count"
     taken_up = issubclass(outcome, Calls) and after.turn.calls == before.turn.calls
-    if before.turn.calls and promised.settles and not taken_up:
-        yield "settles: open calls are not taken up"
-    if promised.writes == frozenset() and after.state is not before.state:
+    if before.turn.calls and takes_up and not taken_up:
+        yield "takes_up: open calls are not taken up"
+    if promised.writes == {} and after.state is not before.state:
         yield "writes: the state is another"
 
 
 def _over(visit: Visit) -> Iterator[str]:
     promised, outcome, after = visit.contract, visit.outcome, visit.after
-    if outcome in promised.only_asked and not visit.before.turn.asked:
-        yield "only_asked: no model was asked"
-    reason = None if after.ending is None else after.ending.reason
-    if outcome in promised.ends_by and (reason in BROKEN or reason in {None, EndReason.COMPLETED}):
-        yield f"ends_by: the ending is {reason}"
-    if outcome in promised.breaks_by and reason not in BROKEN:
-        yield f"breaks_by: the ending is {reason}"
-    if outcome in promised.notes and not (after.turn.notes and after.ending is None):
-        yield "notes: no feedback is noted, or the run is ending"
+    if outcome is None:
+        return
+    moved, reason = promised.moved(outcome), None if after.ending is None else after.ending.reason
+    if "end" in moved and promised.opens_again and not visit.before.turn.asked:
+        yield "again: no model was asked"
+    if "end" in moved and (reason in BROKEN or reason in {None, EndReason.COMPLETED}):
+        yield f"end: the ending is {reason}"
+    if "broken" in moved and reason not in BROKEN:
+        yield f"broken: the ending is {reason}"
+    if "note" in moved and not (after.turn.notes and after.ending is None):
+        yield "note: no feedback is noted, or the run is ending"
     had = visit.before.turn.notes
     lost = after.turn.notes[: len(had)] != had
     ended = visit.before.ending is None and after.ending is not None
-    if outcome in promised.keeps and (lost or ended):
+    if promised.keeps(outcome) and (lost or ended):
         yield "keeps: feedback is gone, or the run is ending"
 
 
 def _once(earlier: Sequence[Visit], visit: Visit) -> Iterator[str]:
     """Yield what a node must not do after what came before it."""
-    promised, last = visit.contract, earlier[-1]
-    known: list[tuple[str, frozenset[type[Outcome]] | None]] = []
     ending = visit.before.ending
-    if _by(earlier, "ends_by", ending):
-        known.append(("once_ended", promised.once_ended))
-    if _by(earlier, "breaks_by", ending):
-        known.append(("once_broken", promised.once_broken))
-    for word, only in known:
+    overs: tuple[tuple[Moves, Come], ...] = (("end", "ended"), ("broken", "broken"))
+    for word, come in overs:
+        only = left_by(visit.node, come) if _by(earlier, word, ending) else None
         if only is not None and (visit.outcome not in only or visit.after.ending != ending):
-            yield f"{word}: the ending was {ending}"
+            yield f"{come}: the ending was {ending}"
+    noted = False
     for last in reversed(earlier):
-        if last.outcome not in last.contract.keeps or last.outcome in last.contract.notes:
+        noted = last.outcome is not None and "note" in last.contract.moved(last.outcome)
+        if noted or last.outcome is None or not last.contract.keeps(last.outcome):
             break
-    noted = last.outcome in last.contract.notes
-    if noted and promised.once_noted is not None and visit.outcome not in promised.once_noted:
-        yield "once_noted: it was entered with feedback just noted"
+    only = left_by(visit.node, "noted")
+    if noted and only is not None and visit.outcome not in only:
+        yield "noted: it was entered with feedback just noted"
 
 
 def _by(earlier: Sequence[Visit], word: str, ending: Ending | None) -> bool:
-    """Whether the ending that a run has came with an outcome of such a promise."""
+    """Whether the ending that a run has came with an outcome that moves this."""
     for one in reversed(earlier):
         if ending is None or one.after.ending != ending:
             return False
-        if one.outcome in getattr(one.contract, word):
+        if one.outcome is not None and word in one.contract.moved(one.outcome):
             return True
     return False
 
 
 def _joined(visit: Visit) -> Iterator[str]:
-    promised = visit.contract
     # The branches are those of the last attempt; what failed before it does not count.
     ended = [one.status for one in visit.after.turn.branches]
-    if promised.join is None or visit.outcome is None or visit.outcome.__name__ != "Answered":
-        return
-    if promised.needs is not None and ended.count("ok") < promised.needs:
-        yield f"needs: {ended.count('ok')} children have answered"
-    if promised.join == "all" and "error" in ended:
-        yield "join: a child has failed"
+    needs = sum(child.needs for child in visit.contract.children)
+    if visit.outcome is Answered and ended.count("ok") < needs:
+        yield f"children: {ended.count('ok')} have answered"
 
 
 def _capped(visits: Sequence[Visit]) -> Iterator[str]:

@@ -107,6 +107,13 @@ def _fields(given: object) -> frozenset[str] | None:
     return None if given is None else frozenset(given)  # type: ignore[call-overload]
 
 
+def _written(
+    given: object, outcomes: frozenset[type[Outcome]]
+) -> Mapping[type[Outcome], frozenset[str]] | None:
+    fields = _fields(given)
+    return dict.fromkeys(outcomes, fields) if fields else None if fields is None else {}
+
+
 def _child(name: str, given: Mapping[str, Any]) -> ChildContract:
     rules = given.get("gate_rules")
     return ChildContract(
@@ -118,6 +125,7 @@ def _child(name: str, given: Mapping[str, Any]) -> ChildContract:
         budget=_budget(given.get("budget")),
         many=given.get("many", False),
         runs=given.get("runs", 1),
+        needs=given.get("needs", 0),
     )
 
 
@@ -135,16 +143,13 @@ def _promising(name: str, given: Mapping[str, Any]) -> Promising:
     )
     contract = Contract(
         caps={BY_WORD[word]: Cap(times) for word, times in given.get("caps", {}).items()},
-        moves=frozenset(given.get("moves", ())),
+        moves={BY_WORD[word]: frozenset(moved) for word, moved in given.get("moves", {}).items()},
         model_calls=given.get("model_calls", 0),
         tools=given.get("tools", False),
         asks=given.get("asks", False),
         reads=_fields(given.get("reads", ())),
-        writes=_fields(given.get("writes", ())),
+        writes=_written(given.get("writes", ()), outcomes),
         children=tuple(_child(one, said) for one, said in given.get("children", {}).items()),
-        join=given.get("join"),
-        needs=given.get("needs"),
-        reducers=frozenset(given.get("reducers", ())),
     )
     silent = given.get("silent", False)
     return Promising(name, outcomes, None if silent else contract, given.get("kind", "pure"))
@@ -389,15 +394,15 @@ def _child_ungated(topology: Topology) -> None:
 
 
 def _writers(topology: Topology) -> None:
-    writing = {"writes": ["draft"], "graph": standard("child")}
+    writing = {"writes": ["draft"], "many": True, "graph": standard("child")}
     children = {"left": writing, "right": writing}
-    _inserted(topology, {"kind": "graph", "join": "all", "children": children})
+    _inserted(topology, {"kind": "graph", "children": children})
 
 
 def _starved(topology: Topology) -> None:
-    child = {"graph": standard("child")}
-    children = {"left": child, "right": child}
-    _inserted(topology, {"kind": "graph", "join": "collect", "needs": 3, "children": children})
+    child = {"many": True, "graph": standard("child")}
+    children = {"left": child | {"needs": 3}, "right": child}
+    _inserted(topology, {"kind": "graph", "children": children})
 
 
 def _read_too_early(topology: Topology) -> None:

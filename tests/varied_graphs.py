@@ -39,7 +39,7 @@ from graphloop.outcomes import Outcome, outcome_name
 from graphloop.own_nodes.compose import fallback, loop_until, map_over, parallel, retry
 from graphloop.own_nodes.sub_graphs import sub_graph
 from graphloop.policy.policy import Policy, Rule
-from graphloop.proofs.most import Bound
+from graphloop.proofs.call_bounds import Bound
 from graphloop.providers.script import ScriptedModel
 from graphloop.spending import Budget
 from graphloop.testing.subject import Subject, invented_tools

@@ -130,7 +130,7 @@ def agents_named(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, str]:
 
     Each with the name of the first node that names it.
     """
-    return _named(nodes, lambda promised: promised.agents)
+    return _named(nodes, lambda promised: [child.name for child in promised.children])
 
 
 def functions_named(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, str]:

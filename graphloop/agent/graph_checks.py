@@ -69,7 +69,7 @@ def _refuse_odd_agents(nodes: Mapping[str, Node[S, Outcome]]) -> None:
         promised = contract_of(node)
         if promised is None:
             continue
-        for agent in (*promised.agents, *[child.name for child in promised.children]):
+        for agent in [child.name for child in promised.children]:
             if flaw := flaw_of(agent):
                 raise ConfigError(
                     f"node {name!r} runs {agent!r:.80}, which is not an agent's name: {flaw}. "

@@ -69,13 +69,7 @@ class Append(FrozenFields):
     def contract(self) -> Contract:
         """It closes the turn. A step is recorded only where there was a reply to record."""
         closed: frozenset[Moves] = frozenset({"close"})
-        return Contract(
-            moves=frozenset({"step"}),
-            surely=dict.fromkeys(self.outcomes, closed),
-            once_ended=frozenset({Final}),
-            once_broken=frozenset({Aborted}),
-            once_noted=frozenset({AnsweredCalls, Resend, Refused}),
-        )
+        return Contract(moves=dict.fromkeys(self.outcomes, closed))
 
     def enter(self, run: Run[S], /) -> Reaction[S, AppendOutcome]:
         """Append, record, and tell what the turn was."""

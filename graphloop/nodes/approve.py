@@ -73,7 +73,7 @@ class Approve(FrozenFields):
     @property
     def contract(self) -> Contract:
         """It asks a person, whose text may become the run's answer; no state is changed."""
-        return Contract(notes=frozenset({Rejected}), asks=True)
+        return Contract(moves={Rejected: frozenset({"note"})}, asks=True)
 
     def enter(self, run: Run[S], /) -> Reaction[S, ApproveOutcome]:
         """Ask about the latest answer."""

@@ -8,12 +8,11 @@ run.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
-from ..contract import Cap, ChildContract, Contract, contract_of
+from ..contract import Cap, Contract, Moves, contract_of
 from ..effects import Tell
 from ..errors import MISTAKES, ConfigError, NotDeterministic
 from ..history import History
@@ -27,6 +26,9 @@ __all__ = ["attempted", "check_attempts", "counter_of", "either", "may_try_again
 
 S = TypeVar("S")
 
+Outcomes: TypeAlias = frozenset[type[Outcome]]
+
+NOTHING: Final[frozenset[Moves]] = frozenset()
 
 REPEATABLE: Final[frozenset[Kind]] = frozenset({"model", "graph", "check", "pure"})
 NEVER: Final = frozenset({Aborted, Calls})
@@ -62,7 +64,7 @@ def check_attempts(
                 f"kind {node.kind!r}: what it does must not happen twice"
             )
         judged = contract_of(node)
-        if judged is not None and judged.once_ended is not None:
+        if judged is not None and any("question" in moved for moved in judged.moves.values()):
             raise ConfigError(
                 f"{wrapper} takes nodes that do the same each time; {node.name!r} goes by how the "
                 "run has ended, and its failure is an ending: try again within its own function"
@@ -154,48 +156,79 @@ def _cleared(turn: Turn, failed: Node[S, Outcome]) -> Turn:
     return turn.without_reply() if failed.kind == "model" else turn
 
 
-def repeated(contract: Contract, times: int, on: frozenset[type[Outcome]]) -> Contract:
-    """Return what a node promises that is entered up to `times` times a visit."""
-    moves = contract.moves.union(*map(contract.may_move, on))
-    known = {one.name for one in contract.children}
-    started = Counter(one for one in contract.agents if one not in known)
-    children = [*contract.children, *[ChildContract(one, runs=n) for one, n in started.items()]]
-    again = [replace(one, runs=None if one.runs is None else one.runs * times) for one in children]
+def repeated(contract: Contract, node: Node[S, Outcome], times: int, on: Outcomes) -> Contract:
+    """Return what a node promises that is entered up to `times` times a visit, after `on`."""
+    again = [
+        replace(one, runs=None if one.runs is None else one.runs * times)
+        for one in contract.children
+    ]
     calls = None if contract.model_calls is None else contract.model_calls * times
-    # What is tried again has lost what was noted in its name.
-    kept = frozenset[type[Outcome]]()
-    return replace(contract, moves=moves, model_calls=calls, children=tuple(again), keeps=kept)
+    before = _left_behind(contract, on)
+    moves = {one: _either([contract.moves.get(one, NOTHING)], before) for one in node.outcomes}
+    return replace(contract, moves=moves, model_calls=calls, children=tuple(again))
 
 
-def either(first: Contract, second: Contract, on: frozenset[type[Outcome]]) -> Contract:
-    """Return what a node promises that is `first`, and then perhaps `second`.
-
-    Who knows which of them leaves by which outcome says what is `unwritten`.
-    """
-    calls = (first.model_calls, second.model_calls)
-    surely = {
-        outcome: first.moved(outcome) & second.moved(outcome)
-        for outcome in (*first.surely, *second.surely)
+def either(first: Node[S, Outcome], second: Node[S, Outcome], on: Outcomes) -> Contract | None:
+    """Return what a node promises that is `first`, and after `on` perhaps `second`."""
+    one, other = contract_of(first), contract_of(second)
+    if one is None or other is None:
+        return None
+    calls = (one.model_calls, other.model_calls)
+    pairs = ((first, one), (second, other))
+    before = _left_behind(one, on)
+    outcomes = first.outcomes | second.outcomes
+    moved = {
+        out: [known.moves.get(out, NOTHING) for node, known in pairs if out in node.outcomes]
+        for out in outcomes
     }
     return Contract(
-        caps=_both(first.caps, second.caps),
-        moves=first.moves.union(second.moves, *map(first.may_move, on)),
-        moves_by={
-            outcome: first.may_move(outcome) | second.may_move(outcome)
-            for outcome in (*first.moves_by, *second.moves_by, *surely)
-        },
-        surely=surely,
+        caps=_both(one.caps, other.caps),
+        moves={out: _either(moved[out], before) for out in outcomes},
         model_calls=None if calls[0] is None or calls[1] is None else calls[0] + calls[1],
-        agents=(*first.agents, *second.agents),
-        tools=first.tools or second.tools,
-        asks=first.asks or second.asks,
-        reads=_fields(first.reads, second.reads),
-        writes=_fields(first.writes, second.writes),
-        children=(*first.children, *second.children),
-        join=first.join or second.join,
-        reducers=first.reducers | second.reducers,
-        functions=(*first.functions, *second.functions),
+        tools=one.tools or other.tools,
+        asks=one.asks or other.asks,
+        children=(*one.children, *other.children),
+        reads=None if one.reads is None or other.reads is None else one.reads | other.reads,
+        writes=_writes(pairs, on),
+        functions=(*one.functions, *other.functions),
     )
+
+
+def _left_behind(contract: Contract, on: Outcomes) -> frozenset[Moves]:
+    """Return what attempts may have moved: how they end, and what they note, is taken back."""
+    return NOTHING.union(*map(contract.may_move, on)) - {"note", "end", "broken"}
+
+
+def _either(ways: Sequence[frozenset[Moves]], before: frozenset[Moves]) -> frozenset[Moves]:
+    """Return what is moved in one of some ways, after attempts that may have moved more."""
+    moved = before.union(*ways)
+    sure = moved and all(moved == way for way in ways)
+    return moved if sure else moved | {"perhaps"}
+
+
+def _writes(
+    pairs: Sequence[tuple[Node[S, Outcome], Contract]], on: Outcomes
+) -> dict[type[Outcome], frozenset[str]] | None:
+    """Return what has been written for sure, by whichever of two nodes leaves by an outcome."""
+    (first, one), (second, other) = pairs
+    if one.writes is None or other.writes is None:
+        return None
+    if not (one.writes or other.writes):
+        return {}
+    tried = _in_all([one.written(out) for out in on & first.outcomes])
+    return {
+        out: _in_all(
+            [
+                *([one.written(out)] if out in first.outcomes else []),
+                *([other.written(out) | tried] if out in second.outcomes else []),
+            ]
+        )
+        for out in first.outcomes | second.outcomes
+    }
+
+
+def _in_all(sets: Sequence[frozenset[str]]) -> frozenset[str]:
+    return sets[0].intersection(*sets)
 
 
 def _both(
@@ -207,7 +240,3 @@ def _both(
         for outcome, cap in first.items()
         if outcome in second and replace(second[outcome], times=cap.times) == cap
     }
-
-
-def _fields(first: frozenset[str] | None, second: frozenset[str] | None) -> frozenset[str] | None:
-    return None if first is None or second is None else first | second

@@ -49,10 +49,7 @@ class Child(FrozenFields):
     def contract(self) -> Contract:
         """It opens a turn, which the agent answers; what the agent does is its own."""
         opened: frozenset[Moves] = frozenset({"turn", "close"})
-        child = ChildContract(name=self.agent)
-        return Contract(
-            moves=opened, surely={Answered: opened}, agents=(self.agent,), children=(child,)
-        )
+        return Contract(moves={Answered: opened}, children=(ChildContract(self.agent),))
 
     def __post_init__(self) -> None:
         """Take the agent's name."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, TypeVar
 
-from ..contract import Cap, Contract
+from ..contract import BROKEN, Cap, Contract, Moves
 from ..conversation import (
     Calibration,
     Compaction,
@@ -58,12 +58,15 @@ class Compact(FrozenFields):
         """It compacts once, until the turn is closed; without a `compaction` never."""
         summary = self.compaction is not None and "summarize" in self.compaction.layers
         times = 0 if self.compaction is None else 1
+        again: frozenset[Moves] = frozenset({"again"})
         return Contract(
             caps={Compacted: Cap(times, resets=frozenset({"close"}))},
-            moves_by={Compacted: frozenset({"again"})},
-            only_asked=frozenset() if self.compaction is None else frozenset({Cannot}),
-            ends_by=frozenset({Cannot}),
-            breaks_by=frozenset({Failed, Aborted}),
+            moves={
+                **dict.fromkeys([Compacted] * times, again),
+                Cannot: frozenset({"end"}),
+                Failed: BROKEN,
+                Aborted: BROKEN,
+            },
             model_calls=int(summary and not self.callback),
             functions=(self.callback,) if self.callback else (),
         )

@@ -66,7 +66,7 @@ class Critique(FrozenFields):
     @property
     def contract(self) -> Contract:
         """It asks one model. How often an answer is sent back, it does not bound."""
-        return Contract(notes=frozenset({Rejected}), model_calls=1)
+        return Contract(moves={Rejected: frozenset({"note"})}, model_calls=1)
 
     def enter(self, run: Run[S], /) -> Reaction[S, CritiqueOutcome]:
         """Ask for a verdict."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import Final, Literal, TypeAlias, TypeVar, assert_never
 
-from ..contract import Cap, Contract
+from ..contract import BROKEN, Cap, Contract
 from ..conversation import hand_over, steered
 from ..effects import AskHuman, CallTool, Effect, StartRun
 from ..events import ChildEnded, Decided, EffectFailed, Event, Steered, ToolReturned
@@ -87,7 +87,7 @@ class Execute(FrozenFields):
     def contract(self) -> Contract:
         """Calls are held once: asked about, they run or are refused."""
         once = Cap(1, resets=frozenset({"turn", "close", "reply"}))
-        return Contract(caps={Held: once}, breaks_by=frozenset({Aborted}), tools=True, asks=True)
+        return Contract(caps={Held: once}, moves={Aborted: BROKEN}, tools=True, asks=True)
 
     def __post_init__(self) -> None:
         """Refuse a cap that would let nothing run."""

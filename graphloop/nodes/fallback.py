@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from ..contract import Contract, contract_of
+from ..contract import Contract
 from ..effects import Effect
 from ..errors import ConfigError
 from ..events import Event
@@ -67,13 +67,7 @@ class Fallback(Generic[S]):
     @property
     def contract(self) -> Contract | None:
         """What the two promise together; nothing if one of them promises nothing."""
-        first, second = contract_of(self.first), contract_of(self.second)
-        if first is None or second is None:
-            return None
-        together = either(first, second, self.after)
-        all_of_both = together.writes or frozenset[str]()
-        unwritten = {one: all_of_both - self._written(first, second, one) for one in self.outcomes}
-        return replace(together, unwritten=unwritten)
+        return either(self.first, self.second, self.after)
 
     def enter(self, run: Run[S], /) -> Reaction[S, Outcome]:
         """Enter the first."""
@@ -84,16 +78,6 @@ class Fallback(Generic[S]):
         if run.counters.by_node.get(self._counter, 0):
             return self.second.on(run, event, answered)
         return self._settled(self.first.on(run, event, answered), run.turn.dialogue)
-
-    def _written(self, first: Contract, second: Contract, outcome: type[Outcome]) -> frozenset[str]:
-        """Return what has been written for sure, by whichever of the two leaves by `outcome`."""
-        tried = _in_all([first.written(one) for one in self.after & self.first.outcomes])
-        ways: list[frozenset[str]] = []
-        if outcome in self.first.outcomes:
-            ways.append(first.written(outcome))
-        if outcome in self.second.outcomes:
-            ways.append(second.written(outcome) | tried)
-        return _in_all(ways)
 
     @property
     def _counter(self) -> str:
@@ -107,7 +91,3 @@ class Fallback(Generic[S]):
         if not may_try_again(reaction.run):
             return reaction
         return self.second.enter(attempted(reaction.run, self._counter, 1, self.first, talked))
-
-
-def _in_all(sets: list[frozenset[str]]) -> frozenset[str]:
-    return sets[0].intersection(*sets)

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar, final
 
 from ..contract import ChildContract, Contract
-from ..contract import Join as Waits
 from ..conversation import apply_steering, clear_ending
 from ..effects import Effect, Invoke, StartRun
 from ..errors import MISTAKES
@@ -39,13 +38,6 @@ LATE: Final = "Not needed any more: the others had decided."
 
 BY_MISTAKE: Final = tuple([f"{one}: " for one in sorted(MISTAKES)])
 """How begins what is told of a branch that cannot run, or meets a mistake of the developer's."""
-
-WAITS: Final[dict[BranchJoin, Waits]] = {
-    "collect": "collect",
-    "fail_fast": "all",
-    "first": "first",
-    "majority": "collect",
-}
 
 
 @final
@@ -72,17 +64,15 @@ class FanOut:
 
     def contract(self, runs: Mapping[str, int]) -> Contract:
         """Return what such a node promises that begins so many runs of each agent."""
+        # Of several agents, any one may be the one that succeeds.
         many = sum(runs.values()) > 1
-        children = tuple(
-            [ChildContract(name=agent, many=many, runs=most) for agent, most in runs.items()]
-        )
+        needs = int(len(runs) == 1 and self.join != "fail_fast")
+        children = [
+            ChildContract(agent, many=many, runs=most, needs=needs) for agent, most in runs.items()
+        ]
         return Contract(
-            moves=frozenset({"turn", "close"}),
-            surely={Answered: frozenset({"turn"})},
-            agents=tuple(runs),
-            children=children,
-            join=WAITS[self.join],
-            needs=None if self.join == "fail_fast" else 1,
+            moves={Answered: frozenset({"turn", "close"})},
+            children=tuple(children),
             functions=(self.callback,) if self.callback else (),
         )
 

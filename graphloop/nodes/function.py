@@ -14,7 +14,7 @@ from typing import TypeVar, cast
 from msgspec import DecodeError, ValidationError
 from msgspec.json import decode
 
-from ..contract import Cap, ChildContract, Contract
+from ..contract import BROKEN, Cap, ChildContract, Contract, Moves
 from ..conversation import add_notes, unanswered
 from ..effects import Ask, AskPerson, Effect, Invoke
 from ..events import CallbackReturned, EffectFailed, Event, Failure, NodeReturned, RequestYielded
@@ -81,24 +81,23 @@ class Function:
     @property
     def contract(self) -> Contract:
         """It runs no tool, keeps its caps, and asks for no more than it says."""
-        asks = self.asks
+        asks, writing = self.asks, self.leaves_by - self.stateless - {Failed, Aborted}
+        # A function may return these as well, and then the run goes on.
+        breaking = frozenset({Failed, Aborted}) - self.leaves_by
         promised = Contract(
             caps={outcome: Cap(times) for outcome, times in self.caps},
+            moves=dict.fromkeys(breaking, BROKEN),
             reads=self.reads,
-            writes=self.writes,
-            unwritten=dict.fromkeys(
-                (*self.stateless, Failed, Aborted), self.writes or frozenset[str]()
-            ),
+            writes=self.writes if self.writes is None else dict.fromkeys(writing, self.writes),
             functions=(self.callback,),
         )
         if asks is None:
-            # A function may return these as well, and then the run goes on.
-            own, broken = self.leaves_by, frozenset({Failed, Aborted})
-            return replace(promised, keeps=own - broken, breaks_by=broken - own)
+            return promised
+        told: frozenset[Moves] = frozenset({"note", "perhaps"})
         return replace(
             promised,
+            moves=dict.fromkeys(self.outcomes, told),
             model_calls=asks.models,
-            agents=tuple([name for name, _ in asks.agents]),
             children=tuple([ChildContract(name, runs=most) for name, most in asks.agents]),
             asks=AskPerson in asks.kinds,
         )

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, TypeVar, cast
 
-from ..contract import Contract
+from ..contract import BROKEN, Contract
 from ..effects import AskHuman, CheckCalls, Effect
 from ..errors import IllegalEvent
 from ..events import CallCheck, CallsChecked, Decided, EffectFailed, Event
@@ -75,7 +75,7 @@ class Gate(FrozenFields):
     @property
     def contract(self) -> Contract:
         """It may wait for a person, and runs nothing."""
-        return Contract(breaks_by=frozenset({Aborted}), asks=True)
+        return Contract(moves={Aborted: BROKEN}, asks=True)
 
     def enter(self, run: Run[S], /) -> Reaction[S, GateOutcome]:
         """Refuse what is not on offer, and have the rest checked; or ask about what was held."""

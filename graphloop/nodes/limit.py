@@ -54,7 +54,7 @@ class Limit(FrozenFields):
     @property
     def contract(self) -> Contract:
         """It goes on so many times a run."""
-        return Contract(caps={Go: Cap(self.times)}, keeps=frozenset({Go}))
+        return Contract(caps={Go: Cap(self.times)}, moves={Stop: frozenset({"end", "perhaps"})})
 
     @property
     def _counter(self) -> str:

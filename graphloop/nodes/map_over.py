@@ -86,7 +86,7 @@ class MapOver(FrozenFields):
     def contract(self) -> Contract:
         """It opens a turn, which no more than `max_items` runs of the agent answer."""
         promised = self._fan_out.contract({self.agent: self.max_items})
-        return replace(promised, notes=frozenset({Unplanned}))
+        return replace(promised, moves={**promised.moves, Unplanned: frozenset({"note"})})
 
     @property
     def _fan_out(self) -> FanOut:

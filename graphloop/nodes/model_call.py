@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, TypeVar
 
-from ..contract import Contract
+from ..contract import BROKEN, Contract, Moves
 from ..conversation import hand_over, steered
 from ..effects import CallModel, Effect
 from ..errors import GraphError, Problem
@@ -66,11 +66,9 @@ class ModelCall(FrozenFields):
     @property
     def contract(self) -> Contract:
         """It asks its model, and each of the fallbacks at most."""
-        return Contract(
-            moves=frozenset({"reply"}),
-            breaks_by=frozenset({Failed, Aborted}),
-            model_calls=1 + len(self.fallbacks),
-        )
+        replied: frozenset[Moves] = frozenset({"reply"})
+        moves = {**dict.fromkeys(self.outcomes, replied), Failed: BROKEN, Aborted: BROKEN}
+        return Contract(moves=moves, model_calls=1 + len(self.fallbacks))
 
     def enter(self, run: Run[S], /) -> Reaction[S, ModelCallOutcome]:
         """Ask.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar
 
-from ..contract import Cap, Contract, Moves
+from ..contract import BROKEN, Cap, Contract
 from ..conversation import Compaction, adopt_open_calls, apply_steering, clear_ending, estimate
 from ..effects import Effect, Invoke
 from ..events import CallbackReturned, Changes, EffectFailed, Event, Failure
@@ -52,15 +52,14 @@ class PrepareStep(FrozenFields):
     @property
     def contract(self) -> Contract:
         """It opens a turn, or takes up calls that are open; it looks for an overflow if told to."""
-        opened: frozenset[Moves] = frozenset({"turn"})
-        closed: frozenset[Moves] = frozenset({"turn", "close"})
         return Contract(
             caps={} if self.compaction is not None else {Overflow: Cap(0)},
-            moves_by={Failed: opened, Aborted: opened},
-            surely={Ready: opened, Calls: closed},
-            at_first=frozenset({Calls}),
-            breaks_by=frozenset({Failed, Aborted}),
-            settles=True,
+            moves={
+                Ready: frozenset({"turn"}),
+                Calls: frozenset({"turn", "close"}),
+                Failed: BROKEN,
+                Aborted: BROKEN,
+            },
             functions=(self.callback,) if self.callback else (),
         )
 

@@ -70,7 +70,9 @@ class Retrying(Generic[S]):
     def contract(self) -> Contract | None:
         """What the node promises, so many times; nothing if it promises nothing."""
         promised = contract_of(self.node)
-        return None if promised is None else repeated(promised, self.times + 1, self.after)
+        return (
+            None if promised is None else repeated(promised, self.node, self.times + 1, self.after)
+        )
 
     def enter(self, run: Run[S], /) -> Reaction[S, Outcome]:
         """Try for the first time."""

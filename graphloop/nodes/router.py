@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeVar
 
-from ..contract import Contract
+from ..contract import BROKEN, Contract
 from ..conversation import clear_ending
 from ..effects import Effect
 from ..errors import ConfigError
@@ -66,11 +66,7 @@ class Router(FrozenFields):
     @property
     def contract(self) -> Contract:
         """It asks one model, and changes nothing."""
-        return Contract(
-            model_calls=1,
-            breaks_by=frozenset({Failed, Aborted}),
-            keeps=frozenset({*self.routes, Unrouted}),
-        )
+        return Contract(moves={Failed: BROKEN, Aborted: BROKEN}, model_calls=1)
 
     @property
     def tool(self) -> ToolSpec:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar
 
-from ..contract import Cap, Contract, Moves
+from ..contract import Cap, Contract
 from ..effects import Effect, Invoke
 from ..events import CallbackReturned, EffectFailed, Event, Failure, StopRequested
 from ..limits import Condition, StopInfo
@@ -65,9 +65,9 @@ class StopCheck(FrozenFields):
     @property
     def contract(self) -> Contract:
         """It goes on less often than there may be turns, if turns are opened meanwhile."""
-        steps: frozenset[Moves] = frozenset({"turn", "step"})
         return Contract(
-            caps={Go: Cap(self.max_steps - 1, counts=steps)},
+            caps={Go: Cap(self.max_steps - 1, counts=frozenset({"turn"}))},
+            moves={Stop: frozenset({"end", "perhaps"})},
             functions=(self.callback,) if self.callback else (),
         )
 

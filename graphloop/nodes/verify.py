@@ -78,10 +78,7 @@ class Verify(FrozenFields):
         most = sum(one.retries for one in self.checks)
         return Contract(
             caps={Rejected: Cap(most, resets=asked)},
-            surely={FollowUp: asked},
-            notes=frozenset({Rejected}),
-            once_ended=frozenset({Accepted}),
-            once_broken=frozenset({Accepted}),
+            moves={FollowUp: asked, Rejected: frozenset({"note"})},
             functions=tuple([one.callback for one in self.checks]),
         )
 

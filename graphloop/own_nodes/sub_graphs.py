@@ -33,7 +33,7 @@ from ..events import Event
 from ..graph import Graph as KernelGraph
 from ..node_protocol import Kind, Reaction
 from ..nodes import Child, ChildOutcome
-from ..outcomes import Aborted, Failed, Outcome
+from ..outcomes import Answered, Outcome
 from ..policy import Policy
 from ..run import Run
 from ..spending import Budget
@@ -102,8 +102,7 @@ class SubGraph(Generic[S]):
             self.kernel.contract,
             children=(child,),
             reads=reads,
-            writes=writes,
-            unwritten=dict.fromkeys((Failed, Aborted), writes or frozenset[str]()),
+            writes=writes if writes is None else {Answered: writes} if writes else {},
         )
 
     @property

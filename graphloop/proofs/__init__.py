@@ -12,16 +12,14 @@ from ..lazy import front_door
 if TYPE_CHECKING:
     from .arguments import codes, graph_given
     from .bounds import Called, bound
+    from .call_bounds import Bound
     from .checking import check
     from .comparison import Comparison, compare
-    from .dominance import Dominance
     from .endless_cycles import Endless, endless
-    from .ground import Ground
-    from .lines import groups
-    from .most import Bound
-    from .report import PROPERTIES, Finding, Report, Severity, Suppressed, Unknown
+    from .ground import Ground, groups
+    from .guards import Dominance
+    from .report import PROPERTIES, Finding, Ignore, Report, Severity, Suppressed, Unknown
     from .sarif import to_sarif
-    from .suppression import Ignore
     from .written_changes import Change
 
 __all__ = [
@@ -60,21 +58,24 @@ __getattr__ = front_door(
             "Called",
             "bound",
         ),
+        ".call_bounds": ("Bound",),
         ".checking": ("check",),
         ".comparison": (
             "Comparison",
             "compare",
         ),
-        ".dominance": ("Dominance",),
         ".endless_cycles": (
             "Endless",
             "endless",
         ),
-        ".ground": ("Ground",),
-        ".lines": ("groups",),
-        ".most": ("Bound",),
+        ".ground": (
+            "Ground",
+            "groups",
+        ),
+        ".guards": ("Dominance",),
         ".report": (
             "Finding",
+            "Ignore",
             "PROPERTIES",
             "Report",
             "Severity",
@@ -82,7 +83,6 @@ __getattr__ = front_door(
             "Unknown",
         ),
         ".sarif": ("to_sarif",),
-        ".suppression": ("Ignore",),
         ".written_changes": ("Change",),
     },
 )

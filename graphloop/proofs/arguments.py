@@ -1,4 +1,4 @@
-"""arguments: what the doors of the proofs are given, looked at before anything is walked."""
+"""Arguments: the values that `check` and `bound` are given, looked at first."""
 
 from __future__ import annotations
 

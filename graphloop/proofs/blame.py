@@ -1,4 +1,4 @@
-"""blame: which lines of a table to change, so that what was found is gone.
+"""Blame: the lines of a table whose change ends a finding.
 
 A witness ends where something goes wrong, which is seldom the line that is wrong. So lines are led
 elsewhere, one at a time, and what speaks against the graph is decided again: to blame is the line
@@ -13,8 +13,7 @@ from itertools import islice
 from typing import Final, Generic, TypeAlias, TypeVar, final
 
 from ..outcomes import Aborted, Failed, Outcome, outcome_name
-from .answers import wronged
-from .calls import CallWalk
+from .calls import CallWalk, wronged
 from .cycles import circled
 from .gates import open_nodes
 from .ground import END, Ground

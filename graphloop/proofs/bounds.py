@@ -1,4 +1,4 @@
-"""Bound: what a run of a graph can come to at most, before it has begun.
+"""Bounds: the most that a run of a graph comes to.
 
 Model calls follow from the cycles' own bounds and are a property of the graph. Tool calls, tokens
 and money follow from them only with numbers that are not in the graph: where one is missing, the
@@ -19,15 +19,13 @@ from ..node_protocol import Node
 from ..nodes import SUMMARY_TOKENS, Compact, Execute, Limit, StopCheck
 from ..outcomes import Go, Outcome, Retry
 from ..spending import Budget
-from .agent_calls import Asked, alone, each_call, shared
 from .arguments import graph_given
+from .call_bounds import Asked, Bound, Called, alone, each_call, shared, tool_calls_most
 from .calls import CallWalk
 from .cycles import unbounded
 from .ground import Ground, Way
-from .most import Bound, Called
 from .nested import NEST_MAX, Nested, known_child, nested, nobody_knows
 from .ranking import Ranking
-from .tool_calls import tool_calls_most
 from .visits import Visits
 
 __all__ = ["Called", "bound"]
@@ -77,7 +75,7 @@ def bound(  # noqa: PLR0913 - what is known of a run, number by number
 @final
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What is known of a run beside its graph."""
+    """All that is known of a run beside its graph."""
 
     budget: Budget
     max_tokens: int | None
@@ -190,17 +188,16 @@ def _cycles_below(bounds: Iterable[tuple[str, Bound]]) -> Iterable[str]:
 def _begun(ground: Ground[S], known: _Known, depth: int) -> list[tuple[str, Bound]]:
     """Return the bounds of what nodes begin, as far as they are known, by name."""
     contracts = [one for one in map(ground.contracts.get, ground.reached) if one is not None]
-    named = [(*one.children, *map(ChildContract, one.agents)) for one in contracts]
-    children = [known_child(ground.graph, child) for some in named for child in some]
+    children = [known_child(ground.graph, child) for one in contracts for child in one.children]
     begun = [(child.name, _child_bound(child, known, depth)) for child in children]
     return [(name, found) for name, found in begun if found is not None]
 
 
 def _asked(ground: Ground[S], name: str, known: _Known, depth: int) -> tuple[float, str]:
-    """Return how many models one visit asks at most, and if nobody knows, why."""
+    """Return how many models one visit asks at most, and if that is unknown, why."""
     contract = ground.contracts[name]
     if contract is None:
-        return inf, f"nobody says what {name!r} may do: give it a `contract`."
+        return inf, f"{name!r} promises nothing, so it may do anything: give it a `contract`."
     if contract.model_calls is None:
         return inf, f"the contract of {name!r} does not say how many models a visit asks."
     calls: float = contract.model_calls
@@ -219,22 +216,11 @@ def _below(
 ) -> tuple[int, str]:
     """Return how many models the agents and the children of one visit ask at most."""
     calls = 0
-    children = {child.name for child in contract.children}
-    for agent in contract.agents:
-        if agent in children:
-            continue
-        found = _child_bound(known_child(graph, ChildContract(agent)), known, depth)
-        if found is None:
-            return 0, f"the bound of the agent {agent!r} is not known: give it with `agents`."
-        most = known.calls(found)
-        if most is None:
-            return 0, f"the agent {agent!r}: {found.missing['model_calls']}"
-        calls += most
     for child in contract.children:
         inner = _child_bound(known_child(graph, child), known, depth)
         if inner is None or child.runs is None:
-            what = "its graph" if inner is None else "how often it runs"
-            return 0, f"of the child {child.name!r} of {name!r} nobody knows {what}."
+            what = "the graph" if inner is None else "the number of runs"
+            return 0, f"{what} of the child {child.name!r} of {name!r} is not known."
         most = known.calls(inner)
         if most is None:
             return 0, f"the child {child.name!r} of {name!r}: {inner.missing['model_calls']}"

@@ -1,22 +1,23 @@
-"""What becomes of the model's calls: every place of a graph, with the calls as they are there.
+"""Calls: each place of a graph, with its calls (GL2, GL3).
 
-The ground of GL2 and GL3. A run is taken for four things: the node it is at, whether a gate has
-spoken since the last reply, what is owed to the calls of the turn, and whether a turn is open. What
-the nodes do to calls is told by their kinds, their outcomes and their contracts:
+A place is a node, whether a gate has spoken since the last reply, what is owed to the calls of the
+turn, and whether a turn is open. Kinds, outcomes and contracts tell what nodes do to calls:
 
     idle ──Calls──► open ──gate.Settled──► gated ──Done──► ran ──append──► idle
                      ▲                       │
                      └──────── Held ─────────┘
 
-A reply that was cut, refused or too long may hold calls as well: they must never run, and nobody
-is owed anything for them (`cut`). The proof is about what models ask for, not about what the
-caller of an iterated run puts in their place.
+A reply that was cut, refused or too long may hold calls as well (`cut`): they must never run, and
+need no answer. Every other call has to reach an `append` before the next reply takes its place and
+before the run ends. Calls that have a result, or were cut, must not come to a node that runs tools.
+Calls are told apart by the number of their turn, so a model has to be asked in a turn of its own.
+The calls that the caller of an iterated run puts in the model's place are not looked at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from typing import Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from ..contract import Contract
@@ -36,18 +37,17 @@ from ..outcomes import (
     Truncated,
 )
 from .ground import END, Ground, Trail, Way, led_to, search, trail
+from .report import Finding, Unknown
 from .walker import Barred
 
-__all__ = ["OWED", "CallWalk", "Duty", "Place"]
+__all__ = ["OWED", "CallWalk", "Duty", "Place", "misanswered", "wronged"]
 
 S = TypeVar("S")
 
 Duty: TypeAlias = Literal["idle", "open", "gated", "ran", "cut"]
 """What is owed to the calls of the turn."""
 
-Over: TypeAlias = Literal["", "ended", "broken"]
-
-_After: TypeAlias = tuple[bool, Duty, Over, bool]
+_After: TypeAlias = tuple[bool, Duty, bool]
 """The fields of a place but its node."""
 
 OWED: Final[frozenset[Duty]] = frozenset({"open", "gated", "ran"})
@@ -61,14 +61,12 @@ DROPPED: Final = (Retry, Compacted)
 class Place(NamedTuple):
     """A node, whether a gate has spoken since the last reply, and what is owed to the calls.
 
-    `over` says that the run has an ending already, or was broken off. `in_turn` says that a turn
-    is open: replies and calls have a number of their own.
+    `in_turn` says that a turn is open: replies and calls have a number of their own.
     """
 
     node: str
     gated: bool
     duty: Duty
-    over: Over = ""
     in_turn: bool = False
 
 
@@ -119,9 +117,9 @@ class CallWalk(Generic[S]):
         if any(self._drops(node, way.outcome) for way in self.ground.ways.get(node, ())):
             return True
         contract = self.ground.contracts.get(node)
-        if contract is None or contract.settles:
+        if contract is None or contract.takes_up_calls:
             return False
-        return "turn" in contract.moves
+        return any("turn" in moved for moved in contract.moves.values())
 
     def _drops(self, node: str, outcome: type[Outcome]) -> bool:
         """Whether a node that is left by an outcome has thrown the turn's reply away."""
@@ -129,7 +127,7 @@ class CallWalk(Generic[S]):
         return dropping and issubclass(outcome, DROPPED)
 
     def needs_turn(self, node: str) -> bool:
-        """Whether a node asks a model in a turn that somebody else must have opened."""
+        """Return whether a node asks a model in a turn that another node opens."""
         return node in self.ground.turnless
 
     def trail(self, place: Place) -> Trail:
@@ -167,17 +165,16 @@ class CallWalk(Generic[S]):
 
     def _after(self, place: Place, outcome: type[Outcome]) -> _After | None:
         contract = self.ground.contracts.get(place.node)
-        over = _over(place, contract, outcome)
         # What is thrown away with calls in it is found where that happens.
         dropped = self._drops(place.node, outcome)
         kind = self.kind(place.node)
         calls: tuple[bool, Duty] | None = (place.gated, "idle")
         if not dropped:
             calls = _calls_after(place, kind, contract, outcome)
-        if over is None or calls is None:
+        if calls is None:
             return None
         gated, duty = calls
-        return gated, duty, over, _in_turn(place, contract, outcome)
+        return gated, duty, _in_turn(place, contract, outcome)
 
 
 def _calls_after(  # noqa: PLR0911 - one way out for each kind of node
@@ -186,7 +183,7 @@ def _calls_after(  # noqa: PLR0911 - one way out for each kind of node
     """Return how the calls are after a node was left by an outcome; None if it never is."""
     gated, duty = place.gated, place.duty
     called = issubclass(outcome, Calls)
-    if contract is not None and contract.settles and duty != "idle":
+    if contract is not None and contract.takes_up_calls and duty != "idle":
         return _taken_up(duty, called=called)
     if kind == "model":
         return False, "open" if called else "cut" if issubclass(outcome, CUT) else "idle"
@@ -206,25 +203,12 @@ def _calls_after(  # noqa: PLR0911 - one way out for each kind of node
     return (False, "open") if called else (gated, duty)
 
 
-def _over(place: Place, contract: Contract | None, outcome: type[Outcome]) -> Over | None:
-    """Return whether the run is over once a node was left by an outcome; None if it never is."""
-    if contract is None:
-        return ""
-    if place.over:
-        known = contract.once_ended if place.over == "ended" else contract.once_broken
-        if known is not None:
-            return place.over if outcome in known else None
-    if outcome in contract.breaks_by:
-        return "broken"
-    return "ended" if outcome in contract.ends_by else ""
-
-
 def _in_turn(place: Place, contract: Contract | None, outcome: type[Outcome]) -> bool:
     """Return whether a turn is open once a node was left by an outcome."""
     # What promises nothing is taken to have opened one; what says when it surely does, only then.
     if contract is None or "turn" in contract.moved(outcome):
         return True
-    sure = any("turn" in moved for moved in contract.surely.values())
+    sure = any("turn" in contract.moved(one) for one in contract.moves)
     if "turn" in contract.may_move(outcome) and not sure:
         return True
     return place.in_turn and "close" not in contract.moved(outcome)
@@ -238,3 +222,85 @@ def _taken_up(duty: Duty, *, called: bool) -> tuple[bool, Duty] | None:
     if not called:
         return None
     return False, "ran" if duty == "ran" else "open"
+
+
+_Wrong: TypeAlias = tuple[str, str, str]
+"""What is wrong at a place: what it is, in words, and the fix."""
+
+
+def misanswered(walk: CallWalk[S]) -> Iterator[Finding | Unknown]:
+    """Yield every place where calls are lost, run again, or run though they were cut."""
+    for node, wrong in wronged(walk):
+        found = partial(_misanswered, walk, node, wrong)
+        yield walk.ground.told(found, partial(_told, walk, wrong))
+
+
+def wronged(walk: CallWalk[S]) -> Iterable[tuple[str, _Wrong]]:
+    """Return the nodes where something is wrong, and what, the nearest first."""
+    found: dict[tuple[str, _Wrong], None] = {}
+    for place, come in walk.found.items():
+        wrong = _wrong(walk, place)
+        if wrong is not None:
+            found[_at(place, None if come is None else come[0]), wrong] = None
+    return found
+
+
+def _at(place: Place, last: Way | None) -> str:
+    """Return the node that a place is told of: at END the line into it is wrong."""
+    return last.source if place.node == END and last is not None else place.node
+
+
+def _misanswered(walk: CallWalk[S], node: str, wrong: _Wrong, barred: Barred) -> Trail | None:
+    return walk.led_to(lambda at, last: _at(at, last) == node and _wrong(walk, at) == wrong, barred)
+
+
+def _told(walk: CallWalk[S], wrong: _Wrong, walked: Trail) -> Finding:
+    last = walked[-1] if walked else None
+    node = walk.ground.graph.start if last is None else last.target
+    line = last if last is not None and node == END else None
+    return walk.ground.finding(
+        "GL3",
+        wrong[1],
+        wrong[2],
+        node=node if line is None else line.source,
+        walked=walked,
+        outcome="" if line is None else line.word,
+        place="" if line is None else f"{line.source!r} -{line.word}-> END",
+    )
+
+
+def _wrong(walk: CallWalk[S], place: Place) -> _Wrong | None:
+    """Return what is wrong at a place: what it is, in words, and the fix."""
+    node, duty = place.node, place.duty
+    if duty in OWED and (node == END or walk.loses(node)):
+        if duty == "ran":
+            return (
+                "lost",
+                "the results of calls that have run never reach the history.",
+                "lead this way through an Append first: it adds the results.",
+            )
+        return (
+            "unanswered",
+            "calls that the model asked for are never answered on this way.",
+            "lead this way through an Append first: it answers what has not run, with the reason.",
+        )
+    if not place.in_turn and walk.needs_turn(node):
+        return (
+            "turnless",
+            "a model is asked though no turn is open: its reply would not be recorded, or its "
+            "calls would be taken for those of the turn before.",
+            "lead this way through a PrepareStep, which opens the next turn.",
+        )
+    if duty == "ran" and walk.runs_tools(node):
+        return (
+            "twice",
+            "calls that have run, and have their results, come to run again.",
+            "lead `Done` to an Append before anything runs again.",
+        )
+    if duty == "cut" and walk.runs_tools(node):
+        return (
+            "cut",
+            "calls of a reply that was cut or refused come to run.",
+            "lead `Truncated`, `Refused` and `ContextFull` to an Extend, a Compact or an Append.",
+        )
+    return None

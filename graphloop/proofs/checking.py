@@ -1,4 +1,4 @@
-"""check: decide what can be decided about a graph before it runs.
+"""Checking: each property of a graph, decided before it runs.
 
 Walks the table that the engine executes, so a proof is about what runs. All proofs run, and all
 findings are reported at once; what cannot be decided is unknown, with its reason.
@@ -14,25 +14,19 @@ from ..graph import Graph, names_of
 from ..policy import Named
 from ..rules import Rules, resolve_words, rules_of
 from ..spending import Budget
-from .agreement import disagreements
-from .answers import misanswered
 from .arguments import graph_given, reasons, tool_names
 from .blame import Blame
-from .calls import CallWalk
+from .calls import CallWalk, misanswered
 from .children import quarrels
-from .cycles import circling
-from .data import misread
-from .gates import unapproved, unasked, ungated, unruled
+from .data import misread, unwritable
+from .endless_cycles import circling, led_in_circles, long_stretches
+from .gates import parked_after_effects, unapproved, unasked, ungated, unruled
 from .ground import Ground
 from .nested import Nested, Uses, nested, nobody_knows
-from .parks import parked_after_effects
-from .reachability import traps, unreachable
-from .report import Finding, Report, Unknown
-from .rule_visits import Most
-from .serialisable import unwritable
-from .stretches import led_in_circles, long_stretches
-from .suppression import Ignore, aside_in, claims, set_aside
+from .reachability import disagreements, traps, unreachable
+from .report import Finding, Ignore, Report, Unknown, aside_in, claims, set_aside
 from .temporal import temporal
+from .visits import Most
 
 __all__ = ["check"]
 

@@ -1,10 +1,9 @@
-"""GL7, GL8 and GL9: children that run side by side, joins, and what children may do.
+"""Children: side by side, joined, and no freer than their parent (GL7-GL9).
 
-That a parked child does not starve its join is the kernel's doing: the parent waits with it, and
-goes on when it is answered. What is left to prove is that a join asks for no more than there is.
-That a child run is bound by its parents' gates and by what their budgets have left is the
-kernel's doing as well; a node that gives a child more than that is found here. What an agent's own
-options say is made for runs of its own, too, and claims nothing of its parent's.
+The kernel keeps three promises: a parent waits with a parked child, the gates of a run hold in its
+children, and a child spends what its parent has remaining. So two things remain to be proven: a
+join asks for no more runs than there are, and no node gives a child more than its parent has. The
+options of an agent are for runs of its own as well, and claim nothing of its parent's.
 """
 
 from __future__ import annotations
@@ -48,49 +47,42 @@ def quarrels(
         if contract is None:
             continue
         yield from _writers(ground, name, contract)
-        yield from _join(ground, name, contract)
         for child in contract.children:
+            yield from _needs(ground, name, child)
             yield from _budget(ground, name, child, budget)
             yield from _gate(ground, name, child, rules)
 
 
 def _writers(ground: Ground[S], name: str, contract: Contract) -> Iterator[Finding | Unknown]:
     """GL7."""
-    if contract.join is None:
-        return
-    children = contract.children
-    side_by_side = [one for one in children if len(children) > 1 or one.many]
+    side_by_side = [one for one in contract.children if one.many]
     dark = tuple(one.name for one in side_by_side if one.writes is None)
     if dark:
-        yield Unknown("GL7", f"nobody says what the children {named(dark)} of {name!r} write.")
+        yield Unknown(
+            "GL7",
+            f"the fields that {named(dark)} of {name!r} write are not known.",
+        )
     writers: dict[str, list[str]] = {}
     for one in side_by_side:
         for field in sorted(one.writes or ()):
-            writers.setdefault(field, []).extend([one.name] * (2 if one.many else 1))
+            writers.setdefault(field, []).append(one.name)
     for field, names in writers.items():
-        if len(names) > 1 and field not in contract.reducers:
-            yield ground.finding(
-                "GL7",
-                f"{named(tuple(dict.fromkeys(names)))} may write {field!r} of the state side by "
-                "side.",
-                f"declare a reducer for {field!r}, or let only one child write it.",
-                node=name,
-                walked=ground.run_to(name),
-            )
+        yield ground.finding(
+            "GL7",
+            f"{named(tuple(names))} may write {field!r} of the state side by side.",
+            f"declare a reducer for {field!r}, or let only one child write it.",
+            node=name,
+            walked=ground.run_to(name),
+        )
 
 
-def _join(ground: Ground[S], name: str, contract: Contract) -> Iterator[Finding]:
+def _needs(ground: Ground[S], name: str, child: ChildContract) -> Iterator[Finding]:
     """GL8."""
-    if contract.join is None:
-        return
-    runs = [one.runs for one in contract.children]
-    most = sum(one for one in runs if one is not None)
-    needs = contract.needs or 0
-    if None not in runs and needs > most:
+    if child.runs is not None and child.needs > child.runs:
         yield ground.finding(
             "GL8",
-            f"waits for {needs} of its children, and there are {most}.",
-            f"wait for {most} at most.",
+            f"waits for {child.needs} runs of {child.name!r}, and starts {child.runs}.",
+            f"wait for {child.runs} at most.",
             node=name,
             walked=ground.run_to(name),
         )
@@ -127,8 +119,8 @@ def _gate(
         if any(rule.condition for rule in (*own, *rules)):
             yield Unknown(
                 "GL9",
-                f"the gates of {child.name!r} and of its parent ask functions, which nobody can "
-                "compare.",
+                f"the gates of {child.name!r} and of its parent ask functions, which cannot be "
+                "compared.",
             )
             continue
         tool = weaker(own, rules)
@@ -148,7 +140,7 @@ def _gate(
             yield Unknown(
                 "GL9",
                 f"the patterns of the gates of {child.name!r} and of its parent may overlap in "
-                "ways that nobody has compared.",
+                "ways that are not compared.",
             )
 
 

@@ -1,4 +1,4 @@
-"""compare: how a graph differs from an earlier one, and what it promises less.
+"""Comparison: how a graph differs from an earlier one.
 
 Graphs are compared by names: rows, written parameters, dominators, bounds, temporal rules, and what
 `check` finds. A renamed node is another node.
@@ -20,9 +20,9 @@ from ..values import evolve
 from .bounds import bound
 from .checking import check
 from .ground import Ground
-from .lost_guards import gate_changes, lost_guards
+from .guards import gate_changes, lost_guards
 from .nested import children_of
-from .temporal import Decision, decided, rules_given
+from .temporal import RuleDecision, decided, rules_given
 from .written_changes import Change, Effect, compared, node_changes
 
 __all__ = ["NEST_MAX", "Comparison", "compare"]
@@ -198,7 +198,7 @@ def _is_stricter(rule: TemporalRule, other: TemporalRule) -> bool:
     return (rule.what, rule.per) == (other.what, other.per) and rule.times <= other.times
 
 
-def _decision(ground: Ground[S], rule: TemporalRule) -> Decision | None:
+def _decision(ground: Ground[S], rule: TemporalRule) -> RuleDecision | None:
     """Return what can be said of a rule on a graph; None if it means nothing there."""
     meaning = _meaning(ground.graph, rule)
     return None if isinstance(meaning, str) else decided(ground, meaning)[0]

@@ -1,4 +1,4 @@
-"""GL4: every cycle is bounded by what its nodes promise.
+"""Cycles: the parts of a graph that nothing bounds (GL4).
 
 Parts of the graph come apart as lines that are taken only so often leave them; what stays cyclic
 has no bound. The witness leads from the start into a shortest such cycle and once around.
@@ -7,19 +7,15 @@ has no bound. The witness leads from the start into a shortest such cycle and on
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 from math import inf
 from typing import Final, Generic, TypeAlias, TypeVar, final
 
 from .calls import CallWalk, Place
-from .cycle_reasons import STOP, may_count, reason, what_counts
-from .ground import Trail, Way, named, trail
+from .ground import Trail, Way, trail
 from .ranking import Part, Ranking
-from .report import Finding, Unknown
-from .walker import NO_RUN, TRIES, Barred
 
-__all__ = ["Cycle", "circled", "circling", "unbounded"]
+__all__ = ["Cycle", "circled", "unbounded"]
 
 S = TypeVar("S")
 Q = TypeVar("Q")
@@ -35,9 +31,6 @@ CYCLES_MAX: Final = 50
 
 CYCLES_MIN: Final = 5
 """How many are told of a graph so large that looking for more would take long."""
-
-ROUNDS_MAX: Final = 30
-"""How often a run goes round a cycle to show that nothing bounds it, whatever is on it."""
 
 
 @final
@@ -96,7 +89,7 @@ def unbounded(
         every: to return all of them, however many there are.
         among: the parts to look at, if not all.
     """
-    todo = list(ranking.parts(*ranking.whole()) if among is None else among)
+    todo = list(ranking.circles if among is None else among)
     found: list[Cycle] = []
     excused: list[Part] = []
     search = _Search()
@@ -126,7 +119,7 @@ def unbounded(
 
 def circled(ranking: Ranking[S]) -> Iterator[str]:
     """Yield the places of the ranking that are on a cycle that nothing bounds."""
-    todo = list(ranking.parts(*ranking.whole()))
+    todo = list(ranking.circles)
     while todo:
         names, ways = todo.pop()
         out = set(ranking.bounded(ways))
@@ -134,103 +127,6 @@ def circled(ranking: Ranking[S]) -> Iterator[str]:
             todo += ranking.parts(names, [way for way in ways if way not in out])
         else:
             yield from names
-
-
-def circling(
-    ranking: Ranking[S],
-    walk: CallWalk[S],
-    aside: Container[str] = frozenset(),
-    *,
-    every: bool = False,
-    shown: bool = True,
-) -> Iterator[Finding | Unknown]:
-    """Yield a finding for every cycle without a bound, or that nobody can tell.
-
-    The other arguments are those of `unbounded`.
-
-    Args:
-        ranking: what bounds the graph's cycles.
-        walk: its calls.
-        aside: the nodes whose cycles are excused.
-        every: to return all of them.
-        shown: whether a finding has to be shown by a run.
-    """
-    ground = ranking.ground
-    opened = any("turn" in ranking.may_move(way) for row in ranking.ways.values() for way in row)
-    for cycle in unbounded(ranking, walk, aside, every=every):
-        names = [way.source for way in cycle.around]
-        silent = tuple(name for name in names if ground.contracts[name] is None)
-        if silent:
-            yield Unknown(
-                "GL4",
-                f"nobody says how often a run goes round {cycle.words}: give {named(silent)} a "
-                f"`contract`, or {STOP}.",
-                names[0],
-            )
-            continue
-        if opened and may_count(ranking, cycle.around):
-            yield Unknown(
-                "GL4",
-                f"a stop check is on {cycle.words}, and nobody can tell whether each round adds a "
-                f"step: {what_counts(ranking, cycle.around)}.",
-                names[0],
-            )
-            continue
-        if held := _held_again(ranking, cycle.around):
-            yield Unknown(
-                "GL4",
-                f"{held!r} holds calls once if a gate asks about them, and none does on "
-                f"{cycle.words}: lead `Held` to a Gate.",
-                names[0],
-            )
-            continue
-        run = _gone_round(ranking, walk, cycle) if shown else cycle
-        why, fix = reason(ranking, (run or cycle).around)
-        if run is None:
-            yield Unknown(
-                "GL4",
-                f"nothing is known to bound the cycle {cycle.words}: {why}. But {NO_RUN} again "
-                f"and again. Fix: {fix}",
-                names[0],
-            )
-            continue
-        yield ground.finding(
-            "GL4",
-            f"nothing bounds the cycle {run.words}: {why}.",
-            fix,
-            node=names[0],
-            walked=(*run.into, *run.around),
-            outcome=run.around[-1].word,
-        )
-
-
-def _gone_round(ranking: Ranking[S], walk: CallWalk[S], cycle: Cycle) -> Cycle | None:
-    """Return a cycle that a run goes round again and again: this one, or another of its part."""
-    walker, found, ways = walk.ground.walker, cycle, cycle.ways
-    for _ in range(TRIES):
-        caps = [cap.times for way in found.around if (cap := ranking.cap(way)) is not None]
-        # By the bounds on it no run would go round it so often.
-        around = found.around * min(ROUNDS_MAX, 2 + max(caps, default=2))
-        run = walker.first(partial(_led_round, walk, found, around))
-        if run is not None:
-            return replace(found, into=run[: -len(around)])
-        length = walker.walk((*found.into, *around)) - len(found.into)
-        missed = around[max(0, length)]
-        ways = [way for way in ways if ranking.drawn(way) != missed]
-        names = dict.fromkeys(name for way in ways for name in (way.source, way.target))
-        others = unbounded(ranking, walk, among=ranking.parts(names, ways))
-        if not others:
-            return None
-        found = others[0]
-    return None
-
-
-def _led_round(walk: CallWalk[S], cycle: Cycle, around: Trail, barred: Barred) -> Trail | None:
-    """Return a shortest way to a cycle, and around, without what is barred."""
-    if not barred:
-        return (*cycle.into, *around)
-    into = walk.led_to(lambda at, _: at.node == cycle.node, barred, around)
-    return None if into is None else (*into, *around)
 
 
 def _beside(
@@ -375,8 +271,3 @@ def _rows(ways: Sequence[Way]) -> dict[str, list[Way]]:
     for way in ways:
         rows.setdefault(way.source, []).append(way)
     return rows
-
-
-def _held_again(ranking: Ranking[S], cycle: Trail) -> str:
-    """Return the node that holds calls on a cycle though nobody is asked of them, if any."""
-    return next((way.source for way in cycle if way in ranking.held_again(cycle)), "")

@@ -1,27 +1,31 @@
-"""GL6: nothing of the user's state is read before it is written, or written in vain.
+"""Data: state that is read, written, and kept by journals (GL6, GL11).
 
-A field whose default is None counts as unwritten when a run begins, every other as written. What
-stands in a field at the end is the run's result: a write is in vain only if it is always
-overwritten before anybody reads it.
+A field whose default is None is unwritten when a run starts, every other is written. The value
+of a field at the end is the run's result: a write is in vain only if another one always replaces it
+before any node reads it.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, fields, is_dataclass, replace
 from typing import Final, TypeAlias, TypeVar, cast
 
 from msgspec import Struct, structs
 from pydantic import BaseModel
+from pydantic.errors import PydanticUserError
 
 from ..contract import Contract
 from ..outcomes import Aborted, Failed
+from ..stores import Codec
 from .ground import END, Ground, Trail, Way, led_to, named, search
 from .report import Finding, Unknown
 from .walker import Barred
+from .worlds import sample
+from .written import named_type, unsure, unwritten
 
-__all__ = ["misread", "unwritten_at_first"]
+__all__ = ["misread", "unwritable", "unwritten_at_first"]
 
 S = TypeVar("S")
 
@@ -33,7 +37,7 @@ BROKEN: Final = frozenset({Aborted, Failed})
 
 
 def misread(ground: Ground[S]) -> Iterator[Finding | Unknown]:
-    """Yield what is read too early and what is written in vain, or why nobody can tell."""
+    """Yield what is read too early and what is written in vain, or why that is unknown."""
     state_type = cast("object", getattr(ground.graph, "state_type", None))
     if state_type is None:
         return
@@ -44,12 +48,12 @@ def misread(ground: Ground[S]) -> Iterator[Finding | Unknown]:
         if (one := contracts[name]) is None or one.reads is None or one.writes is None
     )
     if dark:
-        reason = f"nobody says which fields of the state {named(dark)} reads and writes."
+        reason = f"the fields of the state that {named(dark)} reads and writes are not known."
         yield Unknown("GL6", reason)
         return
     known = {name: one for name in reached if (one := contracts[name]) is not None}
     reads = {name: one.reads or NONE for name, one in known.items()}
-    writes = {name: one.writes or NONE for name, one in known.items()}
+    writes = {name: one.fields_written for name, one in known.items()}
     first = unwritten_at_first(state_type) if isinstance(state_type, type) else ()
     for field in first:
         if any(field in one for one in reads.values()):
@@ -129,7 +133,7 @@ def _is_in_vain(
         seen.add(here)
         # A run that failed has no result.
         ways = _unwritten(ground, here, field, known)
-        if field in (known[here].writes or NONE):
+        if field in known[here].fields_written:
             ways = [way for way in ways if way.target != END or way.outcome not in BROKEN]
         todo += [way.target for way in ways]
     return True
@@ -143,3 +147,46 @@ def _vain(ground: Ground[S], name: str, field: str) -> Finding:
         node=name,
         severity="warning",
     )
+
+
+def unwritable(ground: Ground[S]) -> Iterator[Finding | Unknown]:
+    """Yield what of the state no journal can hold, and what may not come back as it was."""
+    state_type = cast("object", getattr(ground.graph, "state_type", None))
+    if state_type is None:
+        return
+    place = named_type(state_type)
+    problems = list(dict.fromkeys(unsure(state_type, place)))
+    yield from problems
+    if not any(isinstance(one, Finding) for one in problems):
+        yield from _round_trip(state_type, place, known=not problems)
+
+
+def _round_trip(state_type: object, place: str, *, known: bool) -> Iterator[Finding | Unknown]:
+    try:
+        codec = Codec(cast("type[object]", state_type))
+    except PydanticUserError as error:
+        yield unwritten(place, f"has no written form: {error.message}")
+        return
+    try:
+        state = _made(state_type)
+    except Exception as error:  # noqa: BLE001 - whatever the user's own class raises.
+        if known:
+            yield Unknown(
+                "GL11",
+                f"no {place} could be made, to be written and read once ({error}): give its fields "
+                "defaults, or let it take what its types allow.",
+            )
+        return
+    problem, _, fix = codec.misfit(state).partition(". Fix: ")
+    if problem:
+        yield replace(unwritten(place, f"{problem}."), fix=f"{fix}.")
+
+
+def _made(state_type: object) -> object:
+    if isinstance(state_type, type):
+        make = cast("Callable[[], object]", state_type)
+        try:
+            return make()
+        except Exception:  # noqa: BLE001 - it needs arguments, or fails without.
+            return sample(state_type)
+    return sample(state_type)

@@ -1,23 +1,62 @@
-"""endless: what of a graph has no bound, and is not set aside for a reason.
+"""GL4 and GL13: cycles that nothing bounds, and stretches without a wait.
 
-It is GL4 alone, decided by itself: every graph asks for it before its first run.
+Each graph asks for its cycles before its first run. The engine breaks a run off that passes a
+thousand nodes without waiting. A bounded graph may have a longer stretch than that; then GL4 is
+unknown. A stopped run waits for nothing more: the engine keeps that (GL13), and a table can do no
+worse than lead such a run in a circle.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeVar
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from math import isfinite
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
+from ..contract import Moves
 from ..graph import Graph
+from ..node_protocol import Kind, Node, is_node, unwrapped
+from ..nodes import (
+    Append,
+    Approve,
+    Child,
+    Critique,
+    Fallback,
+    Function,
+    Limit,
+    MapOver,
+    ModelCall,
+    Parallel,
+    PrepareStep,
+    Retrying,
+    Router,
+    StopCheck,
+)
+from ..outcomes import Aborted, Calls, Failed, Outcome, Overflow, Ready, Stop, Unplanned
+from ..step import SETTLE_MAX
 from .calls import CallWalk
-from .cycles import circling
-from .ground import Ground
+from .cycles import Cycle, unbounded
+from .ground import Ground, Trail, Way, named
 from .ranking import Ranking
-from .report import Finding
-from .suppression import aside_in, excused
+from .report import Finding, Unknown, aside_in, excused
+from .visits import Visits
+from .walker import NO_RUN, TRIES, Barred
 
-__all__ = ["Endless", "endless"]
+__all__ = ["Endless", "circling", "endless", "led_in_circles", "long_stretches"]
 
 S = TypeVar("S")
+
+ROUNDS_MAX: Final = 30
+"""How often a run goes round a cycle to show that nothing bounds it, whatever is on it."""
+
+TURNS: Final[frozenset[Kind]] = frozenset({"prepare", "model", "stop"})
+"""The kinds of nodes whose cycles a StopCheck bounds: they go from turn to turn."""
+
+STOP: Final = (
+    "lead the cycle through a StopCheck, and through a PrepareStep, which opens the turns that it "
+    "counts"
+)
 
 
 class Endless(NamedTuple):
@@ -33,9 +72,9 @@ class Endless(NamedTuple):
 
 
 def endless(graph: Graph[S], *, every: bool = False) -> tuple[Endless, ...]:
-    """Return the cycles of `graph` that nothing bounds, or nobody can tell, and nobody excuses.
+    """Return the cycles of `graph` without a known bound that are not set aside.
 
-    Those of its children are their own graphs'.
+    The cycles of its children belong to their own graphs.
 
     Args:
         graph: the graph.
@@ -56,3 +95,267 @@ def endless(graph: Graph[S], *, every: bool = False) -> tuple[Endless, ...]:
             if not excused(one, graph.ignore)
         ]
     )
+
+
+def circling(
+    ranking: Ranking[S],
+    walk: CallWalk[S],
+    aside: Container[str] = frozenset(),
+    *,
+    every: bool = False,
+    shown: bool = True,
+) -> Iterator[Finding | Unknown]:
+    """Yield a finding for each cycle without a bound, or why that is unknown.
+
+    The other arguments are those of `unbounded`.
+
+    Args:
+        ranking: what bounds the graph's cycles.
+        walk: its calls.
+        aside: the nodes whose cycles are excused.
+        every: to return all of them.
+        shown: whether a finding has to be shown by a run.
+    """
+    ground = ranking.ground
+    opened = any("turn" in ranking.may_move(way) for row in ranking.ways.values() for way in row)
+    for cycle in unbounded(ranking, walk, aside, every=every):
+        names = [way.source for way in cycle.around]
+        silent = tuple(name for name in names if ground.contracts[name] is None)
+        if silent:
+            yield Unknown(
+                "GL4",
+                f"how often a run goes round {cycle.words} is not known: give {named(silent)} a "
+                f"`contract`, or {STOP}.",
+                names[0],
+            )
+            continue
+        if opened and _may_count(ranking, cycle.around):
+            yield Unknown(
+                "GL4",
+                f"a stop check is on {cycle.words}, and it is not known whether each round adds "
+                f"a step: {_what_counts(ranking, cycle.around)}.",
+                names[0],
+            )
+            continue
+        if held := _held_again(ranking, cycle.around):
+            yield Unknown(
+                "GL4",
+                f"{held!r} holds calls once if a gate asks about them, and none does on "
+                f"{cycle.words}: lead `Held` to a Gate.",
+                names[0],
+            )
+            continue
+        run = _gone_round(ranking, walk, cycle) if shown else cycle
+        why, fix = _reason(ranking, (run or cycle).around)
+        if run is None:
+            yield Unknown(
+                "GL4",
+                f"nothing is known to bound the cycle {cycle.words}: {why}. But {NO_RUN} again "
+                f"and again. Fix: {fix}",
+                names[0],
+            )
+            continue
+        yield ground.finding(
+            "GL4",
+            f"nothing bounds the cycle {run.words}: {why}.",
+            fix,
+            node=names[0],
+            walked=(*run.into, *run.around),
+            outcome=run.around[-1].word,
+        )
+
+
+def _gone_round(ranking: Ranking[S], walk: CallWalk[S], cycle: Cycle) -> Cycle | None:
+    """Return a cycle that a run goes round again and again: this one, or another of its part."""
+    walker, found, ways = walk.ground.walker, cycle, cycle.ways
+    for _ in range(TRIES):
+        caps = [cap.times for way in found.around if (cap := ranking.cap(way)) is not None]
+        # By the bounds on it no run would go round it so often.
+        around = found.around * min(ROUNDS_MAX, 2 + max(caps, default=2))
+        run = walker.first(partial(_led_round, walk, found, around))
+        if run is not None:
+            return replace(found, into=run[: -len(around)])
+        length = walker.walk((*found.into, *around)) - len(found.into)
+        missed = around[max(0, length)]
+        ways = [way for way in ways if ranking.drawn(way) != missed]
+        names = dict.fromkeys(name for way in ways for name in (way.source, way.target))
+        others = unbounded(ranking, walk, among=ranking.parts(names, ways))
+        if not others:
+            return None
+        found = others[0]
+    return None
+
+
+def _led_round(walk: CallWalk[S], cycle: Cycle, around: Trail, barred: Barred) -> Trail | None:
+    """Return a shortest way to a cycle, and around, without what is barred."""
+    if not barred:
+        return (*cycle.into, *around)
+    into = walk.led_to(lambda at, _: at.node == cycle.node, barred, around)
+    return None if into is None else (*into, *around)
+
+
+def _held_again(ranking: Ranking[S], cycle: Trail) -> str:
+    """Return the node that holds calls on a cycle where no gate asks about them, if any."""
+    return next((way.source for way in cycle if way in ranking.held_again(cycle)), "")
+
+
+def _may_count(ranking: Ranking[S], cycle: Trail) -> bool:
+    """Whether a counter on a cycle may be moved by it, though not for sure.
+
+    Steps are recorded of turns: without any turn, none ever is.
+    """
+    none: frozenset[Moves] = frozenset()
+    caps = [cap for way in cycle if (cap := ranking.cap(way)) is not None]
+    counted = none.union(*(cap.counts for cap in caps))
+    return any(counted & ranking.may_move(way) for way in cycle)
+
+
+def _what_counts(ranking: Ranking[S], cycle: Trail) -> str:
+    """Return what would make each round of a cycle count."""
+    if not ranking.opens_again and any("turn" in ranking.moved(way) for way in cycle):
+        return (
+            "a PrepareStep that fails, or is stopped, opens no turn. Lead what has failed, was "
+            "stopped or is over to END"
+        )
+    if any("turn" in ranking.moved(way) for way in cycle):
+        return (
+            "a turn that is opened once more, as a Compact asks for, is no other one. Close it "
+            "on the way by an Append, or lead what has failed, was stopped or is over to END"
+        )
+    return "lead the cycle through a PrepareStep, which opens a turn"
+
+
+def _reason(ranking: Ranking[S], cycle: Trail) -> tuple[str, str]:
+    """Return why nothing bounds a cycle, and what would."""
+    fix = f"{_fix(ranking, cycle)}."
+    for way in cycle:
+        cap = ranking.cap(way)
+        if cap is not None and cap.counts:
+            return (
+                f"{way.source!r} counts turns, and a run can come round without opening one",
+                "lead the cycle through a PrepareStep, which opens a turn.",
+            )
+        if cap is not None:
+            return (
+                f"{way.word!r} of {way.source!r} is bounded, and what it counts begins anew "
+                "on a way round",
+                fix,
+            )
+    return "no outcome on it is bounded", fix
+
+
+def _fix(ranking: Ranking[S], cycle: Trail) -> str:
+    """Return what bounds a cycle of such nodes."""
+    nodes = [ranking.ground.graph.nodes[way.source] for way in cycle]
+    if any(node.kind in TURNS for node in nodes):
+        return STOP
+    own = next((node.name for node in unwrapped(nodes) if isinstance(node, Function)), "")
+    cap = f", or give an outcome of {own!r} on it a `cap=`" if own else ""
+    return f"lead the cycle through a Limit, which counts its rounds{cap}"
+
+
+AT_ONCE: Final[Mapping[type[object], frozenset[type[Outcome]]]] = {
+    **dict.fromkeys((Approve, Critique, Function, ModelCall, Router), frozenset[type[Outcome]]()),
+    # A run that is too deep, or has spent its budget, begins no other.
+    **dict.fromkeys((Child, Parallel), frozenset({Failed})),
+    MapOver: frozenset({Failed, Unplanned}),
+    # These with a function of the caller's; without one, they never wait.
+    PrepareStep: frozenset({Calls, Overflow}),
+    StopCheck: frozenset({Stop}),
+}
+"""The outcomes by which a visit to a node that waits may be over before it has."""
+
+
+def long_stretches(ranking: Ranking[S]) -> Iterator[Unknown]:
+    """Yield that runs may be broken off where they pass too many nodes without waiting."""
+    nodes = ranking.ground.graph.nodes
+    places, ways = ranking.whole()
+    at_once = {one: _at_once(nodes[ranking.node(one)]) for one in places}
+    quiet = {one: 1.0 for one in places if at_once[one]}
+    # Where there are calls, somebody waits for them: a gate, or who runs them.
+    passed = {
+        way
+        for way in ways
+        if way.outcome in at_once[way.source] and not issubclass(way.outcome, Calls)
+    }
+    within = [way for way in ways if way in passed and way.target in quiet]
+    stay = Visits(ranking, quiet).among(quiet, within)
+    # Who waits before a stretch, and after it, is passed as well.
+    begun = any(way.target in quiet for way in ways if way not in passed)
+    ended = any(way.target not in quiet for way in passed)
+    most = stay.weight + begun + ended
+    # What nothing bounds is found without that.
+    if isfinite(most) and most > SETTLE_MAX:
+        visited = sorted(quiet, key=lambda one: -stay.visits[one])
+        names = tuple(dict.fromkeys(map(ranking.node, visited)))
+        yield Unknown(
+            "GL4",
+            f"a run may pass {most:,.0f} nodes without waiting for anything ({named(names)}"
+            f"), and is broken off after {SETTLE_MAX:,}: let it go round less often, or put a node "
+            "that waits into its way.",
+            names[0],
+        )
+
+
+def led_in_circles(ground: Ground[S]) -> Iterator[Finding]:
+    """Yield each circle that the rows of a table lead a stopped run into."""
+    ways = {name: _way_once_stopped(ground, name) for name in ground.reached}
+    for name in ground.reached:
+        at, walked = name, list[Way]()
+        while (way := ways.pop(at, None)) is not None:
+            at, walked = way.target, [*walked, way]
+        circle = walked[[*[one.source for one in walked], at].index(at) :]
+        if circle:
+            names = " -> ".join([*[way.source for way in circle], at])
+            # The circle is the table's; how a run comes to be stopped on it is no part of it.
+            yield ground.finding(
+                "GL13",
+                f"a run that was stopped goes in a circle until the engine ends it: {names}.",
+                "lead `Aborted` of a node of the circle to an append node, or to END.",
+                node=at,
+                outcome=circle[0].word,
+                severity="warning",
+            )
+
+
+def _way_once_stopped(ground: Ground[S], name: str) -> Way | None:
+    """Return the line by which a stopped run leaves a node; None where that is not known."""
+    node = _kernel(ground.graph.nodes[name])
+    outcome: type[Outcome] = Aborted
+    match node:
+        case StopCheck() | Limit():
+            outcome = Stop
+        case PrepareStep(callback=""):
+            outcome = Ready
+        case _ if type(node) is not Append and type(node) not in AT_ONCE:
+            return None
+        case _:
+            pass
+    return next((way for way in ground.ways[name] if way.outcome is outcome), None)
+
+
+def _at_once(node: Node[Any, Outcome]) -> frozenset[type[Outcome]]:
+    """Return the outcomes by which a visit may be over without having waited.
+
+    What a class of the library waits for, one that derives from it may leave out: it is asked for
+    exactly.
+    """
+    kernel = _kernel(node)
+    kind: type[object] = type(kernel)
+    match kernel:
+        case Retrying() if kind is Retrying:
+            return _at_once(kernel.node)
+        case Fallback() if kind is Fallback:
+            first = _at_once(kernel.first)
+            return first | _at_once(kernel.second) if first else first
+        case PrepareStep() | StopCheck() if not kernel.callback:
+            return kernel.outcomes
+        case _:
+            return AT_ONCE.get(kind, kernel.outcomes)
+
+
+def _kernel(node: Node[Any, Outcome]) -> Node[Any, Outcome]:
+    """Return the node itself, without what only carries things for it."""
+    while is_node(within := cast("object", getattr(node, "kernel", None))):
+        node = within
+    return node

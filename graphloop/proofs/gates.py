@@ -1,4 +1,4 @@
-"""GL2: no tool runs that a gate has not spoken about, and what a gate holds comes back to a gate.
+"""Gates: no tool runs before a gate has spoken (GL2, GL10).
 
 A shortest way from the start to a node that runs tools, with no gate left by `Settled` since a
 model answered, is the witness. A node that acts by itself (`act`) needs as much, or a person's
@@ -17,11 +17,11 @@ from ..nodes import Gate
 from ..outcomes import Accepted, Held, Settled, outcome_name
 from ..policy import NARROWER, shadowed, unmatched
 from .calls import CallWalk, Place
-from .ground import END, Trail, Way, led_to, search
+from .ground import END, Ground, Trail, Way, led_to, search
 from .report import Finding, Unknown
 from .walker import Barred
 
-__all__ = ["open_nodes", "unapproved", "unasked", "ungated", "unruled"]
+__all__ = ["open_nodes", "parked_after_effects", "unapproved", "unasked", "ungated", "unruled"]
 
 S = TypeVar("S")
 
@@ -100,7 +100,7 @@ def _approved(walk: CallWalk[S], way: Way, *, before: bool) -> bool:
     contract, kind = walk.ground.contracts[way.source], walk.kind(way.source)
     if kind == "gate" and issubclass(way.outcome, Settled):
         return True
-    if contract is None or contract.model_calls != 0 or contract.agents or contract.children:
+    if contract is None or contract.model_calls != 0 or contract.children:
         return False
     if contract.asks and kind not in {"gate", "execute"}:
         return issubclass(way.outcome, Accepted)  # The last word counts: a no undoes a yes.
@@ -134,7 +134,7 @@ def _unasked(walk: CallWalk[S], node: str, barred: Barred) -> Trail | None:
 def _passes(walk: CallWalk[S], node: str, walked: Trail) -> Finding:
     return walk.ground.finding(
         "GL2",
-        "calls that a gate holds for a person are appended, and nobody is ever asked.",
+        "calls that a gate holds for a person are appended, and no person is asked about them.",
         "lead `Held` back to the Gate, which asks; or leave out its `hold=False`.",
         node=node,
         walked=walked,
@@ -156,3 +156,22 @@ def unruled(walk: CallWalk[S], tools: tuple[str, ...]) -> Iterator[Finding]:
                     f"name one of {', '.join(tools)}; for tools that come later, a pattern.",
                     node=name,
                 )
+
+
+def parked_after_effects(ground: Ground[S]) -> Iterator[Finding | Unknown]:
+    """Yield every node that acts, or runs tools, and waits for people in one visit."""
+    yield from ground.unpromised("GL10")
+    for name in ground.reached:
+        contract = ground.contracts[name]
+        node = ground.graph.nodes[name]
+        acts = node.kind == "act"
+        if contract is None or not (contract.asks and (contract.tools or acts)):
+            continue
+        if not any(issubclass(outcome, Held) for outcome in node.outcomes):
+            yield ground.finding(
+                "GL10",
+                f"{'acts' if acts else 'runs tools'} and waits for a person in one visit.",
+                "ask in a node of its own before, or leave by `Held` to a gate that asks.",
+                node=name,
+                walked=ground.run_to(name),
+            )

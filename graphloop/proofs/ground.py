@@ -1,4 +1,4 @@
-"""Ground: a graph as the proofs walk it: what its nodes promise, and the lines that may be taken.
+"""Ground: a graph with its contracts, as the proofs walk it.
 
 Owns the search for shortest paths and the making of findings, so that every proof's witness is a
 path of the table that the engine executes. A line whose node promises never to leave by it is
@@ -8,24 +8,43 @@ left out.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from inspect import getsourcefile, getsourcelines, unwrap
 from pathlib import Path
-from typing import Final, Generic, TypeAlias, TypeVar, cast, final
+from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar, cast, final
+
+import networkx as nx
 
 from ..contract import Contract, contract_of, needs_turn
 from ..graph import Graph
 from ..outcomes import Outcome, outcome_name
-from .report import Finding, Severity, Unknown, shortened
+from .report import Finding, Severity, Unknown, short_path
 from .walker import NO_RUN, Barred, Mark, Walker
 
-__all__ = ["END", "Ground", "Trail", "Way", "led_to", "named", "search", "trail"]
+if TYPE_CHECKING:
+    # networkx's own class is not subscriptable; only its stubs are generic.
+    Lines = nx.DiGraph[Hashable]
+else:
+    Lines = nx.DiGraph
+
+__all__ = [
+    "END",
+    "Ground",
+    "Trail",
+    "Way",
+    "circles",
+    "groups",
+    "led_to",
+    "named",
+    "search",
+    "trail",
+]
 
 S = TypeVar("S")
-Q = TypeVar("Q")
+Q = TypeVar("Q", bound=Hashable)
 
 END: Final = "END"
 PATH_MAX: Final = 30
@@ -41,7 +60,7 @@ NAMED_MAX: Final = 3
 @final
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One line of the table: the node `source` leaves by `outcome` to `target`."""
+    """A line of the table: the node `source` leaves by `outcome` to `target`."""
 
     source: str
     outcome: type[Outcome]
@@ -96,7 +115,7 @@ class Ground(Generic[S]):
 
     @cached_property
     def walker(self) -> Walker[S]:
-        """What looks for runs that take a way."""
+        """The search for runs that take a way."""
         return Walker(self.graph)
 
     @cached_property
@@ -174,7 +193,7 @@ class Ground(Generic[S]):
         silent = self.silent()
         if not silent:
             return ()
-        reason = f"nobody says what {named(silent)} may do: give it a `contract`."
+        reason = f"{named(silent)} promises nothing, so it may do anything: give it a `contract`."
         return (Unknown(code, reason),)
 
     def finding(  # noqa: PLR0913 - a finding's parts
@@ -210,7 +229,7 @@ class Ground(Generic[S]):
     def written(self, node: str = "", outcome: str = "") -> str | None:
         """Return the `file:line` of a cell, else of its row, else of the graph; None if unknown."""
         source = self.graph.source
-        return source and f"{shortened(Path(source.file))}:{source.at(node, outcome)}"
+        return source and f"{short_path(Path(source.file))}:{source.at(node, outcome)}"
 
     def location(self, node: str) -> str | None:
         """Return where the node's class or function is defined, as `file:line`, if known."""
@@ -239,7 +258,7 @@ def _defined(of: type[object] | Callable[..., object]) -> str | None:
         file, (_, line) = getsourcefile(of), getsourcelines(of)
     except (OSError, TypeError, ValueError):
         return None
-    return None if file is None else f"{shortened(Path(file))}:{line}"
+    return None if file is None else f"{short_path(Path(file))}:{line}"
 
 
 def search(
@@ -270,6 +289,27 @@ def trail(found: Mapping[Q, tuple[Way, Q] | None], place: Q) -> Trail:
     return tuple(reversed(walked))
 
 
+def _first(
+    starts: Iterable[Q],
+    steps: Callable[[Q], Iterable[tuple[Way, Q]]],
+    is_goal: Callable[[Q, Way | None], bool],
+) -> Trail | None:
+    """Return a shortest way to a goal."""
+    found: dict[Q, tuple[Way, Q] | None] = dict.fromkeys(starts)
+    if any(is_goal(place, None) for place in found):
+        return ()
+    queue = deque(found)
+    while queue:
+        here = queue.popleft()
+        for way, there in steps(here):
+            if there not in found:
+                found[there] = way, here
+                if is_goal(there, way):
+                    return trail(found, there)
+                queue.append(there)
+    return None
+
+
 def led_to(
     starts: Iterable[Q],
     steps: Callable[[Q], Iterable[tuple[Way, Q]]],
@@ -286,6 +326,8 @@ def led_to(
         barred: what is left out.
         then: the lines that follow the way, and are no part of it.
     """
+    if not barred:
+        return _first(starts, steps, is_goal)
     begun = [(place, barred.start) for place in starts]
     found: dict[tuple[Q, Mark], tuple[Way, tuple[Q, Mark]] | None] = dict.fromkeys(begun)
     for at in begun:
@@ -303,3 +345,26 @@ def led_to(
                 return trail(found, (there, mark))
             queue.append((there, mark))
     return None
+
+
+def groups(places: Iterable[Q], lines: Iterable[tuple[Q, Q]]) -> Iterator[tuple[Q, ...]]:
+    """Yield the sets of places that all reach each other, in the order of `places`."""
+    drawn = Lines()
+    drawn.add_nodes_from(places)
+    drawn.add_edges_from(lines)
+    order = {place: number for number, place in enumerate(drawn)}
+    found = [
+        tuple(sorted(group, key=order.__getitem__))
+        for group in nx.strongly_connected_components(drawn)
+    ]
+    # networkx gives back the very places that it was given.
+    yield from cast("list[tuple[Q, ...]]", sorted(found, key=lambda group: order[group[0]]))
+
+
+def circles(places: Iterable[Q], lines: Iterable[tuple[Q, Q]]) -> Iterator[tuple[Q, ...]]:
+    """Yield those of the sets in which there is a way around."""
+    every = list(lines)
+    alone = {one for one, other in every if one == other}
+    for group in groups(places, every):
+        if len(group) > 1 or alone.intersection(group):
+            yield group

@@ -1,4 +1,4 @@
-"""nested: the graphs that a graph runs, as agents of nodes and as tools, so each is proven once.
+"""Nested: the graphs that a graph runs, each proven once.
 
 A graph that is used in many places is one graph: it is looked at once, and what is wrong with it is
 told at each place. A place is the names of the children that lead there: several nodes that run one
@@ -49,7 +49,7 @@ BUDGET: Final = "budget"
 @final
 @dataclass(frozen=True, slots=True)
 class Nested:
-    """One use of a graph by another, or the outermost graph.
+    """A use of a graph by another, or the outermost graph.
 
     Attributes:
         graph: the graph.
@@ -67,7 +67,7 @@ class Nested:
 
     @property
     def graph_key(self) -> Hashable:
-        """What is told of it depends on, but for its gates and budget; as long as it is there.
+        """The key of all that is told of it, but for its gates and budget.
 
         Copies of a graph that differ in what is told of their runs alone are one graph.
         """
@@ -77,17 +77,17 @@ class Nested:
 
     @property
     def bounds(self) -> Hashable:
-        """What is told of its children depends on: what holds of its runs from above as well."""
+        """The key of all that is told of its children: with what its parents' runs give it."""
         return self.graph_key, self.budget, self.gates
 
     @property
     def ruled(self) -> Hashable:
-        """What is told of its rules depends on."""
+        """The key of all that is told of its rules."""
         return self.graph_key, self.rules.rules
 
     @property
     def key(self) -> Hashable:
-        """What all proofs depend on."""
+        """The key of all its proofs."""
         return self.bounds, self.ruled
 
     @property
@@ -97,7 +97,7 @@ class Nested:
 
     @property
     def prefix(self) -> str:
-        """What the names of its nodes begin with."""
+        """The start of the names of its nodes."""
         return "".join(f"{name}/" for name in self.path)
 
     def told(self, found: Finding | Unknown) -> Finding | Unknown:
@@ -202,18 +202,18 @@ def gate_rules(nodes: Iterable[Node[Any, Outcome]]) -> list[tuple[Rule, ...]]:
 
 
 def nobody_knows(here: Nested) -> Iterator[Unknown]:
-    """Yield what cannot be decided of a graph, because of what it runs and nobody has looked at."""
+    """Yield what cannot be decided of a graph, because it runs graphs that are not known."""
     for node, child in children_of(here.graph):
         if child.graph is None and child.name in here.graph.called:
             reason = (
-                f"nobody knows the graph of the agent {child.name!r}, which models call as a tool: "
-                "make it with `as_tool` of an agent or a graph."
+                f"the graph of the agent {child.name!r}, which models call as a tool, is not "
+                "known: make it with `as_tool` of an agent or a graph."
             )
         elif child.graph is None:
             known = f"{{{child.name!r}: …}}"
             reason = (
-                f"nobody knows the graph of the agent {child.name!r}, which {node!r} runs: give it "
-                f"with `with_agents(graph, {known})`."
+                f"the graph of the agent {child.name!r}, which {node!r} runs, is not known: give "
+                f"it with `with_agents(graph, {known})`."
             )
         elif len(here.path) >= NEST_MAX:
             reason = (
@@ -252,8 +252,4 @@ def _graphs(graph: Graph[Any]) -> Iterator[tuple[ChildContract, Graph[Any]]]:
 
 def _of(node: Node[Any, Outcome]) -> Iterator[ChildContract]:
     contract = contract_of(node)
-    if contract is None:
-        return
-    yield from contract.children
-    named = {child.name for child in contract.children}
-    yield from (ChildContract(one) for one in dict.fromkeys(contract.agents) if one not in named)
+    yield from () if contract is None else contract.children

@@ -1,4 +1,4 @@
-"""Ranking: which lines of a part of a graph are taken only so often while a run stays in it.
+"""Ranking: the lines that a run takes only so often.
 
 A part is a set of nodes that all reach each other. Taking such lines out of it, and out of what
 is left again and again, is a lexicographic ranking: a graph whose cycles all come apart this way
@@ -13,19 +13,44 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Final, Generic, Literal, TypeAlias, TypeVar, cast, get_args
 
+from .. import outcomes
 from ..contract import Cap, Contract, Moves
-from ..outcomes import Held, Outcome, Settled
-from .ground import END, Ground, Way
-from .lines import circles, groups
+from ..node_protocol import Node
+from ..nodes import Append, Verify
+from ..outcomes import (
+    Aborted,
+    Accepted,
+    AnsweredCalls,
+    Calls,
+    Held,
+    Outcome,
+    Refused,
+    Resend,
+    Settled,
+)
+from .ground import END, Ground, Way, circles, groups
 
-__all__ = ["Part", "Ranking"]
+__all__ = ["Come", "Part", "Ranking", "left_by"]
 
 S = TypeVar("S")
 
 Come: TypeAlias = Literal["", "noted", "ended", "broken"]
 """How a run comes to a node: with feedback just noted, with an ending, or broken off."""
+
+APPENDED: Final[Mapping[Come, frozenset[type[Outcome]]]] = {
+    "noted": frozenset({AnsweredCalls, Resend, Refused}),
+    "ended": frozenset({outcomes.Final}),
+    "broken": frozenset({Aborted}),
+}
+"""By what an Append leaves a run that comes to it so."""
+
+VERIFIED: Final[Mapping[Come, frozenset[type[Outcome]]]] = dict.fromkeys(
+    ("ended", "broken"), frozenset({Accepted})
+)
+"""By what a Verify does."""
 
 AS: Final = "\0"
 """What stands between the name of a node and how a run comes to it."""
@@ -49,7 +74,7 @@ At: TypeAlias = tuple[str, Asked]
 
 
 class Ranking(Generic[S]):
-    """What bounds the cycles of a graph.
+    """The bounds of a graph's cycles.
 
     Args:
         ground: the graph.
@@ -81,6 +106,11 @@ class Ranking(Generic[S]):
         """Return all places that runs arrive at, and the lines between."""
         ways = [way for name in self.ways for way in self.ways[name]]
         return tuple(self.ways), [way for way in ways if way.target in self.ways]
+
+    @cached_property
+    def circles(self) -> Sequence[Part]:
+        """The parts of the whole graph."""
+        return list(self.parts(*self.whole()))
 
     def parts(self, names: Iterable[str], ways: Sequence[Way]) -> Iterator[Part]:
         """Yield the parts of what these nodes and lines make up, each with its own lines."""
@@ -131,7 +161,7 @@ class Ranking(Generic[S]):
         return [way for way, cap in kept if not cap.counts or way in moved]
 
     def held_again(self, ways: Sequence[Way]) -> frozenset[Way]:
-        """Return those of a part's lines that calls come back to though nobody was asked of them.
+        """Return the lines of a part that calls come back to with no gate asked about them.
 
         Calls are held once, since a gate asks about those it held: that bounds nothing without one.
         """
@@ -172,9 +202,12 @@ class Ranking(Generic[S]):
         return unmoved
 
     def is_first(self, way: Way) -> bool:
-        """Whether a line may be taken once without moving what it moves otherwise."""
+        """Whether a line may be taken once without moving what it moves otherwise.
+
+        A run may begin with a conversation whose calls are open.
+        """
         contract = self._contract(way.source)
-        return contract is not None and way.outcome in contract.at_first
+        return contract is not None and way.outcome is Calls and contract.takes_up_calls
 
     def _contract(self, place: str) -> Contract | None:
         return self.ground.contracts.get(self.node(place))
@@ -193,8 +226,7 @@ class Ranking(Generic[S]):
                 continue
             name, _, word = place.partition(AS)
             come = cast("Come", word)
-            contract = self._contract(name)
-            only = None if contract is None else _left_by(contract, come)
+            only = self._left_by(name, come)
             rows[place] = tuple(
                 [
                     Way(place, way.outcome, self._place_after(way, come))
@@ -211,8 +243,13 @@ class Ranking(Generic[S]):
         if before is None or after is None:
             return way.target
         goes = _goes(before, way.outcome, come)
-        kept = goes == "noted" and after.keeps
-        return way.target + AS + goes if kept or _left_by(after, goes) is not None else way.target
+        kept = goes == "noted" and any(map(after.keeps, self.ground.graph.table[way.target]))
+        other = kept or self._left_by(way.target, goes) is not None
+        return way.target + AS + goes if other else way.target
+
+    def _left_by(self, name: str, come: Come) -> frozenset[type[Outcome]] | None:
+        node = self.ground.graph.nodes.get(name)
+        return None if node is None else left_by(node, come)
 
     def _moved_between(
         self, ways: Sequence[Way], lines: Sequence[Way], counts: frozenset[Moves]
@@ -270,13 +307,13 @@ class Ranking(Generic[S]):
                 yield way.target, stands
             return
         if asked in {"ended", "broken"}:
-            led = _led_once_over(way, contract, asked)
+            led = self._led_once_over(way, asked)
             yield from (one for one in led if self._may_open_again or one[1] != "again")
             return
-        if asked == "new" and way.outcome in contract.only_asked:
+        if asked == "new" and "end" in moved and contract.opens_again:
             return
-        if way.outcome in contract.ends_by | contract.breaks_by:
-            yield way.target, "ended" if way.outcome in contract.ends_by else "broken"
+        if moved & {"end", "broken"}:
+            yield way.target, "ended" if "end" in moved else "broken"
             return
         before: Asked = "new" if moved & {"turn", "close"} else asked
         yield way.target, before
@@ -284,6 +321,16 @@ class Ranking(Generic[S]):
             yield way.target, "asked"
         if before == "asked" and "again" in may:
             yield way.target, "again"
+
+    def _led_once_over(self, way: Way, over: Literal["ended", "broken"]) -> Iterator[At]:
+        """Yield where a line leads to that is taken by a run that has its ending."""
+        known = self._left_by(self.node(way.source), over)
+        if known is None:
+            # The ending may be gone, and nobody knows how the turn stands.
+            yield way.target, "asked"
+            yield way.target, "again"
+        elif way.outcome in known:
+            yield way.target, over
 
     def _feasible(self) -> set[At]:
         found: set[At] = {(self.ground.graph.start, "new")}
@@ -297,17 +344,10 @@ class Ranking(Generic[S]):
         return found
 
 
-def _left_by(contract: Contract, come: Come) -> frozenset[type[Outcome]] | None:
-    """Return what a node is left by that is come to so; None if that may be anything."""
-    match come:
-        case "noted":
-            return contract.once_noted
-        case "ended":
-            return contract.once_ended
-        case "broken":
-            return contract.once_broken
-        case "":
-            return None
+def left_by(node: Node[S, Outcome], come: Come) -> frozenset[type[Outcome]] | None:
+    """Return what a node is left by that a run comes to so; None if that may be anything."""
+    known = {Append: APPENDED, Verify: VERIFIED}.get(type(node), {})
+    return known.get(come)
 
 
 def _goes(contract: Contract, outcome: type[Outcome], come: Come) -> Come:
@@ -315,20 +355,8 @@ def _goes(contract: Contract, outcome: type[Outcome], come: Come) -> Come:
     if come in {"ended", "broken"}:
         # Such a place is one of its own only where the node leaves the ending as it is.
         return come
-    if outcome in contract.breaks_by:
-        return "broken"
-    if outcome in contract.ends_by:
-        return "ended"
-    kept = come == "noted" and outcome in contract.keeps
-    return "noted" if kept or outcome in contract.notes else ""
-
-
-def _led_once_over(way: Way, contract: Contract, over: Asked) -> Iterator[At]:
-    """Yield where a line leads to that is taken by a run that has its ending."""
-    known = contract.once_ended if over == "ended" else contract.once_broken
-    if known is None:
-        # The ending may be gone, and nobody knows how the turn stands.
-        yield way.target, "asked"
-        yield way.target, "again"
-    elif way.outcome in known:
-        yield way.target, over
+    moved = contract.moved(outcome)
+    if moved & {"end", "broken"}:
+        return "ended" if "end" in moved else "broken"
+    kept = come == "noted" and contract.keeps(outcome)
+    return "noted" if kept or "note" in moved else ""

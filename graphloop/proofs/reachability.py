@@ -1,4 +1,8 @@
-"""GL1: nothing is unreachable, and nothing is a trap."""
+"""Reachability: where runs arrive, and how they end (GL1, GL5).
+
+A breadth-first search from the start and another from END, backwards, decide GL1. GL5 asks each
+row of the table; a graph asks the same when it is made.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
 from ..graph import Graph
-from .ground import END, Ground, Way, search, trail
-from .lines import groups
+from ..outcomes import outcome_name
+from .ground import END, Ground, Way, groups, search, trail
 from .report import Finding
 
-__all__ = ["islands", "shut", "traps", "unreachable"]
+__all__ = ["disagreements", "islands", "shut", "traps", "unreachable"]
 
 S = TypeVar("S")
 
@@ -116,3 +120,27 @@ def _all_ways(graph: Graph[S]) -> dict[str, tuple[Way, ...]]:
 
 def _steps(ways: Mapping[str, tuple[Way, ...]], name: str) -> Iterator[tuple[Way, str]]:
     return ((way, way.target) for way in ways.get(name, ()))
+
+
+def disagreements(ground: Ground[S]) -> Iterator[Finding]:
+    """Yield every place where the table does not fit the nodes."""
+    graph = ground.graph
+    if graph.start not in graph.nodes:
+        yield _wrong(f"start={graph.start!r}", "the start node has no row.", "add its row.")
+    for name in sorted(graph.nodes.keys() ^ graph.table.keys()):
+        yield _wrong(f"node {name!r}", "has no row, or its row no node.", "add what is missing.")
+    for name, row in graph.table.items():
+        place = f"row of {name!r}"
+        declared = graph.nodes[name].outcomes if name in graph.nodes else frozenset(row)
+        for word in sorted(outcome_name(outcome) for outcome in declared - row.keys()):
+            yield _wrong(place, f"outcome {word!r} leads nowhere.", "give it a target or END.")
+        for word in sorted(outcome_name(outcome) for outcome in row.keys() - declared):
+            yield _wrong(place, f"{name!r} never leaves by {word!r}.", "remove it.")
+        # Not as a difference of sets: that would go through all nodes for every row.
+        lost = {one for one in row.values() if one not in graph.nodes and one != END}
+        for target in sorted(lost):
+            yield _wrong(place, f"leads to {target!r}, which has no row.", "add its row.")
+
+
+def _wrong(place: str, message: str, fix: str) -> Finding:
+    return Finding("GL5", "error", place, message, (), fix)

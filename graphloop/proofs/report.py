@@ -1,21 +1,34 @@
-"""Report: what is proven about a graph, what is wrong with it, and what cannot be decided.
+"""Report: findings, proven properties, and unknown ones.
 
 A property is in one of four places: proven, named by a finding, unknown with a reason, or set
-aside by whoever wrote the graph, with a reason too. What was not decided is never reported as
-passed.
+aside with a reason by the author of the graph. Unknown is never reported as passed.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, final
 
 from ..errors import GraphError
 
-__all__ = ["PROPERTIES", "Finding", "Report", "Severity", "Suppressed", "Unknown", "shortened"]
+__all__ = [
+    "PROPERTIES",
+    "Finding",
+    "Ignore",
+    "Report",
+    "Severity",
+    "Suppressed",
+    "Unknown",
+    "aside_in",
+    "claims",
+    "excused",
+    "set_aside",
+    "short_path",
+]
+
 
 Severity: TypeAlias = Literal["error", "warning"]
 
@@ -40,7 +53,7 @@ PROPERTIES: Final[Mapping[str, str]] = {
 @final
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One way in which a graph lacks a property.
+    """A way in which a graph lacks a property.
 
     Attributes:
         code: the property; GL0 is about what was said to the checker itself.
@@ -118,7 +131,7 @@ class Unknown:
 @final
 @dataclass(frozen=True, slots=True)
 class Suppressed:
-    """A finding that somebody has set aside, and why."""
+    """A finding that the graph's author has set aside, and why."""
 
     finding: Finding
     reason: str
@@ -127,14 +140,14 @@ class Suppressed:
 @final
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What is known of the graph of that name; print it to read it.
+    """All that is known of the graph of that name; print it to read it.
 
     Attributes:
         graph: the graph's name.
         findings: what is wrong.
         proven: the codes of the properties that hold.
         unknown: the properties that cannot be decided.
-        suppressed: the findings that somebody has set aside.
+        suppressed: the findings that are set aside.
         never_taken: the lines of its own table that no run takes, as nodes and outcomes: the
             parameters of their nodes rule them out.
     """
@@ -200,7 +213,7 @@ class Report:
         return json.dumps({"ok": self.ok, **asdict(self)}, indent=2, ensure_ascii=False)
 
     def __str__(self) -> str:
-        """Return what is proven, what is wrong, what is set aside, and what nobody can tell."""
+        """Return what is proven, what is wrong, what is set aside, and what is unknown."""
         lines = [f"graph {self.graph!r}: {self._verdict()}"]
         lines += [f"  proven {code}: {PROPERTIES[code]}" for code in self.proven]
         lines += [f"  {line}" for finding in self.findings for line in str(finding).splitlines()]
@@ -231,10 +244,97 @@ class Report:
                 return f"{count} problems found"
 
 
-def shortened(file: Path) -> str:
+def short_path(file: Path) -> str:
     """Return a file's name as it is seen from the current directory."""
     try:
         here = Path.cwd()
     except OSError:  # The directory has been removed.
         return file.as_posix()
     return file.relative_to(here).as_posix() if file.is_relative_to(here) else file.as_posix()
+
+
+Ignore: TypeAlias = Mapping[tuple[str, str], str]
+"""Reasons by node and code; an empty node stands for the graph as a whole."""
+
+
+def excused(found: Finding | Unknown, ignore: Ignore) -> str:
+    """Return the reason for which something is set aside; empty for none."""
+    return ignore.get((found.node, found.code), "").strip()
+
+
+def aside_in(ignore: Ignore) -> frozenset[str]:
+    """Return the nodes whose cycles (GL4) are set aside, by their names in their own graphs."""
+    return frozenset(node.rpartition("/")[2] for node, code in ignore if code == "GL4")
+
+
+def claims(found: Finding | Unknown, ignore: Ignore) -> Finding | Unknown:
+    """Return an unknown as a finding, where the graph's author answers for it."""
+    if isinstance(found, Finding) or not found.node or not excused(found, ignore):
+        return found
+    place = f"node {found.node!r}"
+    fix = "let its nodes promise what they do."
+    return Finding(found.code, "warning", place, found.reason, (), fix, node=found.node)
+
+
+def set_aside(
+    findings: Iterable[Finding], ignore: Ignore, told: Container[str] | None = None
+) -> tuple[tuple[Finding, ...], tuple[Suppressed, ...]]:
+    """Return the findings that count, with those about `ignore` itself, and those that do not.
+
+    Args:
+        findings: what was found.
+        ignore: the reasons.
+        told: what the names of nodes begin with of which anything was told; None for all.
+    """
+    counted: list[Finding] = []
+    aside: list[Suppressed] = []
+    for finding in findings:
+        reason = excused(finding, ignore)
+        if reason:
+            aside.append(Suppressed(finding, reason))
+        else:
+            counted.append(finding)
+    used = {(one.finding.node, one.finding.code) for one in aside}
+    looked = {one: why for one, why in ignore.items() if told is None or _prefix(one[0]) in told}
+    return (*counted, *_misuses(looked, used)), tuple(aside)
+
+
+def _prefix(node: str) -> str:
+    """Return the names of the children that lead to a node."""
+    path, slash, _ = node.rpartition("/")
+    return path + slash
+
+
+def _misuses(ignore: Ignore, used: set[tuple[str, str]]) -> Iterator[Finding]:
+    for (node, code), reason in ignore.items():
+        place = f"ignore[{node!r}, {code!r}]"
+        if not reason.strip():
+            yield Finding(
+                "GL0",
+                "error",
+                place,
+                "sets findings aside without saying why.",
+                (),
+                "give the reason as text, or take it out.",
+                node=node,
+            )
+        elif code not in PROPERTIES:
+            yield Finding(
+                "GL0",
+                "error",
+                place,
+                f"there is no property {code!r}.",
+                (),
+                f"name one of {', '.join(PROPERTIES)}.",
+                node=node,
+            )
+        elif (node, code) not in used:
+            yield Finding(
+                "GL0",
+                "warning",
+                place,
+                "sets nothing aside: there is no such finding.",
+                (),
+                "take it out, so that it cannot hide what comes.",
+                node=node,
+            )

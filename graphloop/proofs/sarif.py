@@ -1,4 +1,4 @@
-"""SARIF 2.1.0: a report as code hosts and editors show it, beside the line it is about."""
+"""SARIF 2.1.0: a report as code hosts and editors show it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from .report import PROPERTIES, Finding, Report, Suppressed, Unknown, shortened
+from .report import PROPERTIES, Finding, Report, Suppressed, Unknown, short_path
 
 __all__ = ["to_sarif"]
 
@@ -95,7 +95,7 @@ def _location(report: Report, place: str | None, node: str) -> Json:
 
 def _uri(file: Path) -> str | None:
     """Return where viewers find a file; None for this package's own, which is in no repository."""
-    # What is below the current directory was shortened, and a virtual environment may be there.
-    if any(file.is_relative_to(one) for one in (PACKAGE, shortened(PACKAGE))):
+    # What is below the current directory was short_path, and a virtual environment may be there.
+    if any(file.is_relative_to(one) for one in (PACKAGE, short_path(PACKAGE))):
         return None
     return file.as_uri() if file.is_absolute() else file.as_posix()

@@ -1,4 +1,4 @@
-"""Visits: how often each node is visited at most, and how many models are asked on the way.
+"""Visits: how often a run visits each node at most.
 
 The lines that a ranking takes out of a part cut a run's stay in it into phases: taken k times
 altogether, they leave k + 1. In one phase a run goes once through the parts of what is left, so
@@ -8,18 +8,19 @@ or all at once; both bound the part, and the lower number counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from graphlib import TopologicalSorter
 from math import inf
 from typing import Final, Generic, TypeVar, final
 
 from ..contract import Moves
-from .ground import Way
-from .lines import groups
+from ..rules import AtMost, TemporalRule, taken
+from .ground import Ground, Way, groups
 from .ranking import Part, Ranking
 
-__all__ = ["Stay", "Visits"]
+__all__ = ["Most", "Stay", "Visits"]
 
 S = TypeVar("S")
 
@@ -33,7 +34,7 @@ CHOICES_MAX: Final = 8
 @final
 @dataclass(frozen=True, slots=True)
 class Stay:
-    """What a run does at most in one stay among some nodes.
+    """The most that a run does in one stay among some nodes.
 
     Attributes:
         visits: how often it visits each; infinite where nothing says.
@@ -79,6 +80,15 @@ class Visits(Generic[S]):
         weight, why = max(most.values(), key=_heavy, default=(0.0, ()))
         visits = {name: inside[name].visits[name] if name in inside else 1.0 for name in every}
         return Stay(visits, weight, why)
+
+    def of(self, nodes: Collection[str]) -> float:
+        """Return the most visits of some nodes together: only their own cycles are looked at."""
+        inside: dict[str, float] = {}
+        for part in self._ranking.circles:
+            if any(self._ranking.node(name) in nodes for name in part[0]):
+                inside.update(self._within(part).visits)
+        names = [name for name in self._ranking.ways if self._ranking.node(name) in nodes]
+        return sum(inside.get(name, 1.0) for name in names)
 
     def by_node(self, stay: Stay) -> dict[str, float]:
         """Return the visits of every node that the table leads to, however a run comes to it.
@@ -161,3 +171,35 @@ class Visits(Generic[S]):
 
 def _heavy(one: tuple[float, tuple[str, ...]]) -> float:
     return one[0]
+
+
+class Most(Generic[S]):
+    """How often nodes are visited at most, and so left, by the bounds that nodes promise."""
+
+    def __init__(self, ground: Ground[S]) -> None:
+        self.ground = ground
+
+    @cached_property
+    def ranking(self) -> Ranking[S]:
+        """The bounds of the graph's cycles."""
+        return Ranking(self.ground)
+
+    @cached_property
+    def visits(self) -> Visits[S]:
+        """The count of visits, without their model calls."""
+        return Visits(self.ranking, dict.fromkeys(self.ranking.ways, 0.0))
+
+    def keeps(self, rule: TemporalRule) -> bool:
+        """Whether a rule that counts can never be broken, as nothing comes so often."""
+        return isinstance(rule, AtMost) and not rule.per and self._happens(rule.what) <= rule.times
+
+    def _happens(self, word: str) -> float:
+        """Return how often a node is entered, or an outcome taken, at most."""
+        if word.startswith("node:"):
+            node = word.removeprefix("node:")
+            return self.visits.of([node]) if node in self.ground.reached else inf
+        if not word.startswith("outcome:"):
+            return inf
+        ways = [way for name in self.ground.reached for way in self.ground.ways[name]]
+        nodes = {way.source for way in ways if word in taken(way.source, way.word).words}
+        return self.visits.of(nodes)

@@ -1,4 +1,4 @@
-"""walker: looks for a run that takes the lines of a witness, and simulates it.
+"""Walker: the search for a run that takes a witness.
 
 The kernel itself is asked what each answer of a world leads to; as soon as a run leaves the
 witness, that answer is given up. So a counterexample that is told is one that a run has taken.
@@ -25,8 +25,7 @@ from ..replay import overheard
 from ..run import Run
 from ..step import Step, begin, step
 from ..values import Message
-from .samples import sample
-from .worlds import CONVERSATIONS, SETUPS, answers, functions_of
+from .worlds import CONVERSATIONS, SETUPS, answers, functions_of, sample
 
 if TYPE_CHECKING:
     from .ground import Trail, Way
@@ -79,7 +78,7 @@ class _OffTheWay(Exception):
 @final
 @dataclass
 class Barred:
-    """What a search leaves out, since no run was found that takes it.
+    """The ways that a search leaves out, since no run was found that takes them.
 
     Attributes:
         pairs: lines that do not come straight after another; None for the start.

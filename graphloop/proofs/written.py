@@ -1,10 +1,9 @@
-"""written: which types come back from a journal as what they were, whatever value they hold.
+"""Written: the types that come back from a journal unchanged.
 
-Of the types named here it is known, value by value (`tests/unit/proofs/test_written.py`). What
-surely cannot be written or read is an error, and everything else is unknown: nothing is taken for
-safe because nobody has thought of it. Left out of the account are texts that are no Unicode (lone
-surrogates), floats that are no number, and values that are not of their very
-type (one that derives from it is refused where it is made).
+Of the types named here it is known, value by value (`tests/unit/proofs/test_written.py`). A type
+that surely cannot be written or read is an error; every other type is unknown. Three kinds of
+values are not looked at: texts that are no Unicode (lone surrogates), floats that are no number,
+and values of a type that derives from the named one, which are refused where they are made.
 """
 
 from __future__ import annotations
@@ -168,10 +167,10 @@ def _why(kind: object) -> str:
     if kind in WHY:
         return WHY[kind]
     if kind in LISTS or kind is dict:
-        return "nobody says what it holds"
+        return "its type does not say what it holds"
     if getattr(kind, "__module__", "") == abc.__name__:
         return "it comes back as another collection: say which one it is, `list` or `tuple`"
-    return "nobody knows whether it comes back as it was: keep it as text, or as a dataclass"
+    return "it is not known whether it comes back as it was: keep it as text, or as a dataclass"
 
 
 def _annotated(

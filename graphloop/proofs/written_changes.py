@@ -1,4 +1,4 @@
-"""written_changes: which parameters differ, by the text that a reader sees of each.
+"""Written changes: parameters that differ in their text.
 
 A number, a name or a field is written as it is; a function or a class by its name. So two functions
 of one name read the same: no comparison looks at what they do. Any other object is written by its
@@ -59,7 +59,7 @@ SHOWN_MAX: Final = 60
 @final
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One thing that is true of the later graph and was not true of the earlier.
+    """A fact of the later graph that is none of the earlier.
 
     Attributes:
         effect: whether the later graph promises less, more, or something else.

@@ -163,7 +163,8 @@ def untrue_requests(subject: Subject[S], trace: Trace[S]) -> Iterator[Violation]
 
 def _is_steady(graph: Graph[S]) -> bool:
     """Whether all turns offer the same tools: one node opens them, and asks no function."""
-    opening = [one for one in map(contract_of, graph.nodes.values()) if one and one.settles]
+    known = map(contract_of, graph.nodes.values())
+    opening = [one for one in known if one is not None and one.takes_up_calls]
     return len(opening) == 1 and not opening[0].functions
 
 

@@ -124,7 +124,7 @@ def _owes_an_ending(subject: Subject[S], name: str, outcome: type[Outcome]) -> b
     promised = contract_of(node)
     if promised is None:
         return False
-    if outcome in promised.ends_by | promised.breaks_by:
+    if promised.moved(outcome) & {"end", "broken"}:
         return True
     # It bounds the run, and the run has reached the bound.
     return node.kind == "stop" and outcome is Stop and bool(promised.caps) and target == "END"

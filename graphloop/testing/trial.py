@@ -150,7 +150,7 @@ def _event(choices: Choices) -> int:
 def _conversation(subject: Subject[S], choices: Choices) -> tuple[Message, ...]:
     """Return the input of a run: now and then with unanswered calls, or a long past."""
     start = contract_of(subject.graph.nodes[subject.graph.start])
-    if start is None or not start.settles:
+    if start is None or not start.takes_up_calls:
         return subject.messages
     match choices.draw(8):
         case 6:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar, final
 
-from ..contract import ChildContract, Contract, contract_of
+from ..contract import Contract, contract_of
 from ..effects import Effect
 from ..events import Event
 from ..graph import END, Edges, EndType, Graph
@@ -172,11 +172,8 @@ class Included:
     def contract(self) -> Contract:
         """The node's contract, with the graphs that it runs."""
         graphs, promised = dict(self.graphs), contract_of(self.node) or Contract()
-        children = promised.children or tuple(map(ChildContract, promised.agents))
-        return replace(
-            promised,
-            children=tuple([replace(child, graph=graphs.get(child.name)) for child in children]),
-        )
+        children = [replace(child, graph=graphs.get(child.name)) for child in promised.children]
+        return replace(promised, children=tuple(children))
 
     def enter(self, run: Run[S], /) -> Reaction[S, Outcome]:
         """Enter the node."""
@@ -195,7 +192,8 @@ def agents_of(node: object) -> tuple[str, ...]:
     if not isinstance(promised, Contract):
         return ()
     brought = {child.name for child in promised.children if child.graph is not None}
-    return tuple([name for name in dict.fromkeys(promised.agents) if name not in brought])
+    names = dict.fromkeys([child.name for child in promised.children])
+    return tuple([name for name in names if name not in brought])
 
 
 def graphs_run(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, Graph[Any] | None]:
@@ -203,7 +201,7 @@ def graphs_run(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, Graph[Any] | No
     graphs: dict[str, Graph[Any] | None] = {}
     for node in unwrapped(nodes):
         promised = contract_of(node) or Contract()
-        for child in (*map(ChildContract, promised.agents), *promised.children):
+        for child in promised.children:
             # A node that wraps another may know the graph of which that knows the name.
             graphs[child.name] = graphs.get(child.name) or child.graph
     return graphs

@@ -53,11 +53,10 @@ def members(family: Family) -> Iterator[Member]:
         contract = contract_of(what)
         known: dict[str, Family] = {}
         for child in () if contract is None else contract.children:
-            if child.graph is not None:
-                known[child.name] = family.agents.get(child.name) or known_family(child.graph)
-        for name in () if contract is None else contract.agents:
-            if name in family.agents:
-                known.setdefault(name, family.agents[name])
+            if child.name in family.agents:
+                known[child.name] = family.agents[child.name]
+            elif child.graph is not None:
+                known[child.name] = known_family(child.graph)
         if what.kind == "execute":
             known |= family.tools
         yield from (Member(node, name, child) for name, child in known.items())

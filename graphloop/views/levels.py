@@ -39,12 +39,6 @@ _EXPAND_MAX: Final = 16
 _WIDTH: Final = 44
 """How many characters a line in a node has before it is broken at a comma."""
 
-_WAITS: Final = {
-    "all": "waits for all of them",
-    "first": "waits for the first",
-    "collect": "waits for all, also for failures",
-}
-
 _PLAIN: Final = Marks()
 
 
@@ -158,15 +152,11 @@ def _effects(contract: Contract) -> Iterator[str]:
         yield "runs tools"
     if contract.asks:
         yield "may wait for a person"
-    known = {child.name for child in contract.children}
-    if agents := [agent for agent in contract.agents if agent not in known]:
-        yield f"runs {', '.join(agents)}"
-    if contract.join is not None:
-        yield _WAITS[contract.join]
 
 
 def _data(contract: Contract) -> Iterator[str]:
-    for word, touched in (("reads", contract.reads), ("writes", contract.writes)):
+    written = None if contract.writes is None else contract.fields_written
+    for word, touched in (("reads", contract.reads), ("writes", written)):
         if touched is None:
             yield f"{word} anything of the state"
         elif touched:

@@ -19,7 +19,7 @@ ROWS = {
     "many": 1,
     "imports": 3,
     "journal": 5,
-    "proofs": 14,
+    "proofs": 16,
 }
 
 

@@ -17,7 +17,7 @@ from graphloop.agent.graph import Graph
 from graphloop.cli.target import Target, load_target
 from graphloop.driver.pending import Pending
 from graphloop.proofs.bounds import bound
-from graphloop.proofs.most import Bound
+from graphloop.proofs.call_bounds import Bound
 from graphloop.testing import ScriptedModel
 from graphloop.topology import registry
 from graphloop.topology.loaded import Topology, load

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from graphloop.node_protocol import Kind
 from graphloop.policy.policy import Rule, decide
 from graphloop.proofs.ground import Ground
-from graphloop.proofs.lost_guards import gate_changes, lost_guards
+from graphloop.proofs.guards import gate_changes, lost_guards
 from tests.honest_graphs import Table, graph_of
 from tests.sizes import sized
 from tests.strategies import unshadowed

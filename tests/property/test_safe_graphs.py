@@ -26,8 +26,8 @@ from graphloop.graph import END, Graph, names_of
 from graphloop.nodes import Child
 from graphloop.own_nodes.compose import fallback, parallel
 from graphloop.proofs.bounds import bound
+from graphloop.proofs.call_bounds import Bound
 from graphloop.proofs.checking import check
-from graphloop.proofs.most import Bound
 from graphloop.proofs.report import Report
 from graphloop.rules import Rules, always_followed_by, at_most, at_most_once, never, only_after
 from graphloop.rules.names import resolve_words
@@ -60,7 +60,7 @@ def lacking(report: Report) -> list[str]:
     Whether a gate that asks a function is as strict as another nobody can tell, nor what an agent
     does that is only named: here those answer, and no more.
     """
-    open_ = ("which nobody can compare", "nobody knows the graph of the agent")
+    open_ = ("which cannot be compared", "the graph of the agent")
     unknown = [
         str(one)
         for one in report.unknown

@@ -17,7 +17,7 @@ from graphloop.graph import END, Edges, Graph
 from graphloop.node_protocol import Kind, Leave, Reaction
 from graphloop.outcomes import Answered, Calls, Done, Go, Outcome, outcome_name
 from graphloop.proofs.ground import Ground
-from graphloop.proofs.temporal import Decision, decided, temporal
+from graphloop.proofs.temporal import RuleDecision, decided, temporal
 from graphloop.replay import journal_happenings
 from graphloop.rules import Rules, TemporalRule
 from graphloop.rules.automata import Happening, approved_call, entered, ran, returned, taken
@@ -80,7 +80,7 @@ class Spot:
         return self.enter(run)
 
 
-moves: st.SearchStrategy[frozenset[Moves]] = st.frozensets(st.sampled_from(["turn", "step"]))
+moves: st.SearchStrategy[frozenset[Moves]] = st.frozensets(st.sampled_from(["turn", "reply"]))
 caps = st.builds(Cap, st.integers(0, 3), moves, moves | st.just(frozenset[Moves]()))
 
 
@@ -91,13 +91,12 @@ def contracts(draw: st.DrawFn, outcomes: Sequence[type[Outcome]]) -> tuple[Contr
         return ()
     one = st.sampled_from(outcomes)
     may: st.SearchStrategy[frozenset[Moves]] = st.frozensets(
-        st.sampled_from(["turn", "step", "again", "close"]), max_size=1
+        st.sampled_from(["turn", "reply", "again", "close", "perhaps"]), max_size=2
     )
     return (
         Contract(
             caps=draw(st.dictionaries(one, caps, max_size=2)),
-            moves=draw(may),
-            surely=draw(st.dictionaries(one, moves, max_size=2)),
+            moves=draw(st.dictionaries(one, moves | may, max_size=3)),
             tools=draw(st.sampled_from([False, False, False, True])),
             asks=draw(st.sampled_from([False, False, False, True])),
         ),
@@ -216,7 +215,7 @@ class Walker:
             bound.again = False
 
 
-def assert_way(graph: Graph[None], one: Decision) -> list[Happening]:
+def assert_way(graph: Graph[None], one: RuleDecision) -> list[Happening]:
     """Assert that what a decision walked is in the table; return what happens on it."""
     trace, at = [entered(graph.start)], graph.start
     for way in one.walked:
@@ -257,7 +256,7 @@ def test_each_violation_has_a_witness_that_runs_no_tool(graph: Graph[None], rule
             assert_kept(graph, one)
 
 
-def assert_kept(graph: Graph[None], one: Decision) -> None:
+def assert_kept(graph: Graph[None], one: RuleDecision) -> None:
     """Assert that nodes which move as much as they may, in the run's favour, can go the way."""
     assert not [
         way

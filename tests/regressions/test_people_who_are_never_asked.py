@@ -47,7 +47,7 @@ def test_held_calls_that_are_led_past_the_gate_are_a_finding() -> None:
     past = check(looping(nodes.Gate(rules=RULES, hold=False), nodes.Append()))
 
     (found,) = [one for one in past.findings if one.code == "GL2"]
-    assert "nobody is ever asked" in found.message
+    assert "no person is asked" in found.message
     assert ("execute", "append") == found.witness[-2:]
     assert check(looping(nodes.Gate(rules=RULES, hold=False))).ok
     assert check(looping(nodes.Gate(rules=RULES), nodes.Append())).ok

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from graphloop.contract import Cap, Contract
+from graphloop.contract import BROKEN, Cap, Contract
 from graphloop.outcomes import (
+    Aborted,
     Calls,
+    Failed,
+    Go,
     Ready,
 )
 
@@ -19,12 +22,12 @@ def test_a_cap_of_nothing_is_never_taken_unless_it_counts() -> None:
 def test_what_is_surely_moved_may_be_moved() -> None:
     """The two can never disagree."""
     contract = Contract(
-        moves=frozenset({"step"}),
-        moves_by={Calls: frozenset({"close"})},
-        surely={Ready: frozenset({"turn"})},
+        moves={Ready: frozenset({"turn"}), Calls: frozenset({"close", "perhaps"}), Failed: BROKEN}
     )
 
-    assert {"step", "turn"} == contract.may_move(Ready)
-    assert {"step", "close"} == contract.may_move(Calls)
-    assert {"turn"} == contract.moved(Ready)
+    assert {"turn"} == contract.moved(Ready) == contract.may_move(Ready)
+    assert {"close"} == contract.may_move(Calls)
     assert not contract.moved(Calls)
+    assert {"turn", "close", "broken"} == contract.may_move(Failed)
+    assert BROKEN == contract.moved(Failed)
+    assert [Go] == [one for one in (Ready, Calls, Failed, Aborted, Go) if contract.keeps(one)]

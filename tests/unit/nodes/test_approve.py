@@ -125,4 +125,4 @@ def test_what_nobody_could_approve_is_refused(name: str, ttl_s: float | None) ->
 
 def test_it_promises_to_ask_a_person_and_to_note_what_they_refuse() -> None:
     """So the proofs know where a run may park, and that a refusal comes to its bound."""
-    assert Contract(notes=frozenset({Rejected}), asks=True) == PLAN.contract
+    assert Contract(moves={Rejected: frozenset({"note"})}, asks=True) == PLAN.contract

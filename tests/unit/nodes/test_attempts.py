@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from graphloop.contract import Cap, ChildContract, Contract
+from graphloop.contract import BROKEN, Cap, ChildContract, Contract
 from graphloop.errors import ConfigError
 from graphloop.node_protocol import Node
 from graphloop.nodes import (
@@ -40,6 +40,7 @@ from graphloop.turn import Turn
 from graphloop.values import Usage, UserMessage
 from tests.runs import changed
 from tests.strategies import SETUP, call, fresh, replied, reply
+from tests.topology_data import Promising
 
 
 @pytest.mark.parametrize(
@@ -120,52 +121,58 @@ def test_a_model_s_reply_is_forgotten_with_its_attempt() -> None:
 
 
 def test_promises_are_multiplied() -> None:
-    """What may happen each time may happen so often."""
+    """What may happen each time may happen so often; what an attempt moved is not sure."""
     one = Contract(
-        moves_by={Failed: frozenset({"turn"})},
+        moves={Failed: frozenset({"broken"}), Answered: frozenset({"turn"})},
         model_calls=2,
-        keeps=frozenset({Failed}),
         children=(ChildContract(name="a"), ChildContract(name="b", runs=None)),
     )
+    node = Promising("a", frozenset({Answered, Go, Failed}), one)
 
-    promised = repeated(one, 3, frozenset({Failed}))
+    promised = repeated(one, node, 10**12, frozenset({Failed}))
 
-    assert (6, [3, None]) == (promised.model_calls, [one.runs for one in promised.children])
-    assert frozenset({"turn"}) == promised.moves
-    assert frozenset() == promised.keeps
-    assert repeated(Contract(model_calls=None), 3, frozenset()).model_calls is None
+    calls, runs = promised.model_calls, [one.runs for one in promised.children]
+    assert (2 * 10**12, [10**12, None]) == (calls, runs)
+    assert {"turn"} == promised.moved(Answered) == promised.may_move(Go)
+    assert not promised.moved(Go) | promised.moved(Failed)
+    assert not promised.keeps(Go)
+    assert repeated(Contract(model_calls=None), node, 3, frozenset()).model_calls is None
 
 
 def test_promises_of_two_are_added_and_doubts_are_kept() -> None:
     """What one of them does not promise, the pair does not."""
     first = Contract(
         caps={Accepted: Cap(1), Go: Cap(1), Rejected: Cap(1, frozenset({"turn"}))},
-        surely={Answered: frozenset({"turn", "step"})},
-        moves_by={Failed: frozenset({"close"})},
+        moves={Answered: frozenset({"turn"}), Go: frozenset({"turn"}), Failed: BROKEN},
         model_calls=1,
-        agents=("a",),
+        children=(ChildContract("a"),),
         reads=frozenset({"x"}),
         tools=True,
+        writes={Answered: frozenset({"x", "y"}), Go: frozenset({"x"})},
     )
     second = Contract(
         caps={Accepted: Cap(2), Rejected: Cap(1)},
-        surely={Answered: frozenset({"turn"})},
+        moves={Answered: frozenset({"turn"}), Failed: BROKEN},
         model_calls=2,
-        agents=("b",),
+        children=(ChildContract("b"),),
         reads=None,
         asks=True,
-        join="first",
+        writes={Answered: frozenset({"x"})},
     )
+    outcomes = frozenset({Accepted, Answered, Go, Rejected, Failed})
+    one = Promising("one", outcomes, first)
+    other = Promising("other", outcomes, second)
 
-    pair = either(first, second, frozenset({Failed}))
+    pair = either(one, other, frozenset({Failed}))
 
+    assert pair is not None
     assert {Accepted: Cap(3)} == pair.caps
-    assert frozenset({"turn"}) == pair.moved(Answered)
-    assert "step" in pair.may_move(Answered)
-    assert frozenset({"close"}) == pair.moves
-    assert (3, ("a", "b"), None) == (pair.model_calls, pair.agents, pair.reads)
-    assert (True, True, "first", frozenset()) == (pair.tools, pair.asks, pair.join, pair.writes)
-    assert either(first, Contract(model_calls=None), frozenset()).model_calls is None
+    assert frozenset({"turn"}) == pair.moved(Answered) == pair.may_move(Go)
+    assert not pair.moved(Go)
+    assert (3, ["a", "b"], None) == (pair.model_calls, [c.name for c in pair.children], pair.reads)
+    assert (True, True) == (pair.tools, pair.asks)
+    assert {"x"} == pair.written(Answered) != pair.written(Go) == frozenset()
+    assert either(one, Promising("silent", outcomes, None), frozenset({Failed})) is None
 
 
 def test_what_goes_by_how_the_run_ended_is_never_tried_again() -> None:
@@ -192,12 +199,3 @@ def test_no_name_makes_an_inner_wrapper_count_with_an_outer_one(within: str) -> 
     middle: Fallback[None] = Fallback(inner, ModelCall("backup"), name="either")
 
     assert counter_of("retry", within, inner.node) != counter_of("retry", "writer", middle)
-
-
-def test_agents_are_started_as_often_as_it_is_tried() -> None:
-    """Each start asks models anew; and a number of them is a number, however large it is."""
-    once = Contract(agents=("writer", "judge"), children=(ChildContract("judge", runs=2),))
-    often = repeated(once, 10**12, frozenset())
-
-    assert once.agents == often.agents
-    assert {"writer": 10**12, "judge": 2 * 10**12} == {one.name: one.runs for one in often.children}

@@ -264,7 +264,8 @@ def test_what_may_run_is_promised() -> None:
     """The proofs count with it."""
     contract = fan("first").contract({"a": 2, "b": 1})
 
-    assert ("a", "b") == contract.agents
     assert ChildContract(name="a", many=True, runs=2) == contract.children[0]
-    assert ("first", 1) == (contract.join, contract.needs)
-    assert frozenset({"turn"}) == contract.moved(Answered)
+    assert ["a", "b"] == [child.name for child in contract.children]
+    assert [1] == [child.needs for child in fan("first").contract({"a": 2}).children]
+    assert [0] == [child.needs for child in fan("fail_fast").contract({"a": 2}).children]
+    assert frozenset({"turn", "close"}) == contract.moved(Answered)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from graphloop.contract import BROKEN
 from graphloop.effects import ASKS, Ask, AskModel, CallModel, Invoke
 from graphloop.errors import ConfigError
 from graphloop.events import (
@@ -165,8 +166,10 @@ def test_a_failure_that_the_function_tells_itself_ends_nothing() -> None:
     own = Function("a", frozenset({Good, Failed})).contract
     asking = Function("a", frozenset({Good}), asks=Asks(frozenset({AskModel}))).contract
 
-    assert (frozenset({Good}), frozenset({Aborted})) == (own.keeps, own.breaks_by)
-    assert (frozenset(), frozenset()) == (asking.keeps, asking.breaks_by)
+    assert {Aborted: BROKEN} == own.moves
+    assert own.keeps(Good)
+    assert not asking.keeps(Good)
+    assert not any(map(asking.moved, (Good, Failed, Aborted)))
 
 
 def test_a_cap_is_a_number() -> None:

@@ -68,7 +68,7 @@ def decided(event: Event, effect: Effect | None = None) -> CallVerdict | None:
 
 def test_a_gate_promises_to_ask_and_breaks_when_aborted() -> None:
     """So the proofs know where a run may wait for people, and what an abort leaves open."""
-    assert Contract(breaks_by=frozenset({Aborted}), asks=True) == contract_of(Gate())
+    assert Contract(moves={Aborted: frozenset({"broken"})}, asks=True) == contract_of(Gate())
 
 
 def test_what_is_not_on_offer_is_never_checked() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphloop.contract import Cap, Contract
+from graphloop.contract import Cap
 from graphloop.errors import ConfigError
 from graphloop.events import Cancelled
 from graphloop.node_protocol import Leave, Wait
@@ -80,7 +80,9 @@ def test_a_bound_that_bounds_nothing_is_refused(times: object) -> None:
 
 def test_its_promise_is_its_bound() -> None:
     """The proofs find the cycle's bound here."""
-    assert Contract(caps={Go: Cap(3)}, keeps=frozenset({Go})) == Limit(3).contract
+    assert {Go: Cap(3)} == Limit(3).contract.caps
+    assert Limit(3).contract.keeps(Go)
+    assert not Limit(3).contract.keeps(Stop)
 
 
 def test_it_waits_for_nothing() -> None:

@@ -87,4 +87,4 @@ def test_its_promise_is_its_bound() -> None:
     (child,) = WORK.contract.children
 
     assert ("worker", 3, True) == (child.name, child.runs, child.many)
-    assert {Unplanned} == WORK.contract.notes
+    assert {"note"} == WORK.contract.moved(Unplanned)

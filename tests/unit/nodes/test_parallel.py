@@ -77,4 +77,3 @@ def test_its_promises_count_the_runs_of_each_agent() -> None:
     contract = Parallel(wrong(("a", "b", "a"))).contract
 
     assert [("a", 2), ("b", 1)] == [(one.name, one.runs) for one in contract.children]
-    assert (("a", "b"), "collect") == (contract.agents, contract.join)

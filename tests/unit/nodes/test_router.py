@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from graphloop.contract import Contract
+from graphloop.contract import BROKEN, Contract
 from graphloop.effects import CallModel
 from graphloop.errors import ConfigError
 from graphloop.events import Cancelled, EffectFailed, Event, Failure, ModelReplied
@@ -152,11 +152,7 @@ def test_a_router_is_a_value() -> None:
     assert one == Router({Billing: "x"}, "?") != Router({Billing: "y"}, "?")
     assert hash(one) == hash(Router({Billing: "x"}, "?"))
     assert one == pickle.loads(pickle.dumps(one)) == copy.deepcopy(one)  # noqa: S301 - our own
-    assert one.contract == Contract(
-        model_calls=1,
-        breaks_by=frozenset({Failed, Aborted}),
-        keeps=frozenset({Billing, Unrouted}),
-    )
+    assert one.contract == Contract(moves={Failed: BROKEN, Aborted: BROKEN}, model_calls=1)
 
 
 def test_equal_routers_ask_in_equal_words() -> None:

@@ -107,12 +107,12 @@ def test_the_contract_brings_the_child_to_the_proofs() -> None:
     assert ("kid", child.graph) == (told.name, told.graph)
     assert (gate.rules, limit) == (told.gate_rules, told.budget)
     assert (None, frozenset({"text"})) == (told.reads, told.writes)
-    assert (None, frozenset({"text"})) == (node.contract.reads, node.contract.writes)
+    assert (None, {Answered: frozenset({"text"})}) == (node.contract.reads, node.contract.writes)
     assert "graph" == node.kind
     assert {Answered, Failed, Aborted} == node.outcomes
     assert Ticket is node.state_type
     bare = sub_graph(child).contract
-    assert (frozenset(), frozenset()) == (bare.reads, bare.writes)
+    assert (frozenset(), {}) == (bare.reads, bare.writes)
 
 
 def test_a_graph_is_checked_and_bounded_with_its_children() -> None:

@@ -2,9 +2,45 @@
 
 from __future__ import annotations
 
+import pytest
+
+from graphloop.conversation.compaction import Compaction
+from graphloop.graph import END, Edges, Graph
+from graphloop.nodes import (
+    Append,
+    Child,
+    Compact,
+    Execute,
+    Extend,
+    Function,
+    Gate,
+    Limit,
+    MapOver,
+    ModelCall,
+    PrepareStep,
+)
+from graphloop.outcomes import (
+    Answered,
+    AnsweredCalls,
+    Calls,
+    Compacted,
+    Done,
+    Final,
+    Go,
+    Held,
+    Ready,
+    Resend,
+    Retry,
+    Settled,
+    Stop,
+    Truncated,
+    Unplanned,
+)
 from graphloop.proofs.calls import OWED, CallWalk
-from graphloop.proofs.ground import END, Ground
+from graphloop.proofs.checking import check
+from graphloop.proofs.ground import Ground
 from tests.graphs import agent
+from tests.topology_data import MUTANTS, graph_of, standard
 
 
 def test_the_standard_loop_comes_to_its_tools_with_calls_that_are_gated() -> None:
@@ -20,7 +56,7 @@ def test_nothing_is_owed_at_the_end_of_the_standard_loop() -> None:
     """Whatever way it ends."""
     walk = CallWalk(Ground(agent()))
 
-    ends = [one for one in walk.found if one.node == END]
+    ends = [one for one in walk.found if one.node == "END"]
     assert ends
     assert not [one for one in ends if one.duty in OWED]
 
@@ -34,3 +70,124 @@ def test_the_way_to_a_place_begins_at_the_start() -> None:
         walked = walk.trail(place)
         assert not walked or walked[0].source == graph.start
         assert all(graph.table[one.source][one.outcome] == one.target for one in walked)
+
+
+ROOM = Compaction(1_000)
+
+NAMES = (
+    "append skipped after running",
+    "calls skipped",
+    "calls dropped for another reply",
+    "executed twice",
+    "turn not opened",
+    "cut calls let through",
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_call_without_its_one_answer_is_found(name: str) -> None:
+    """Each is one line of a table that leads elsewhere."""
+    (mutant,) = (one for one in MUTANTS if one.name == name)
+
+    report = check(graph_of(mutant.of(standard(hold=False))))
+
+    found = [one for one in report.findings if one.code == mutant.code]
+    assert found
+    assert all(one.fix and one.witness and one.location for one in found)
+    assert mutant.code in check(graph_of(standard())).proven
+
+
+@pytest.mark.parametrize("opened", [True, False])
+def test_a_model_is_asked_only_where_a_turn_is_open(opened: bool) -> None:
+    """Calls of two replies of one turn would have one key, and the second would not run."""
+    prepare, model, append, limit = PrepareStep(), ModelCall(), Append(), Limit(3)
+    gate, execute = Gate(), Execute()
+    edges: Edges[None] = {
+        prepare: {Ready: model, Calls: gate, ...: append},
+        model: {Calls: gate, ...: append},
+        gate: {Settled: execute, ...: append},
+        execute: {Held: gate, ...: append},
+        append: {AnsweredCalls: limit, Resend: limit, ...: END},
+        limit: {Go: prepare if opened else model, Stop: END},
+    }
+    report = check(Graph("again", prepare, edges))
+
+    found = [one for one in report.findings if one.code == "GL3"]
+    assert opened == (not found)
+    assert all("no turn is open" in one.message and one.node == "model_call" for one in found)
+    assert all(one.witness[-2:] == ("limit", "model_call") for one in found)
+
+
+def test_a_model_at_the_very_start_has_no_turn() -> None:
+    """Its answer would be recorded nowhere."""
+    model, append = ModelCall(), Append()
+    edges: Edges[None] = {model: {...: append}, append: {...: END}}
+    report = check(Graph("start", model, edges))
+
+    assert "no turn is open" in "".join(one.message for one in report.findings)
+
+
+def test_a_plan_that_cannot_be_read_opens_no_turn() -> None:
+    """Nor does an agent that fails: only those that answer have opened one."""
+    plan, tasks, model, append = Child("planner"), MapOver("kid", 3), ModelCall(), Append()
+    noted = Append(name="noted")
+    edges: Edges[None] = {
+        plan: {Answered: noted, ...: END},
+        noted: {Final: tasks, ...: END},
+        tasks: {Answered: append, Unplanned: model, ...: END},
+        model: {...: append},
+        append: {...: END},
+    }
+    report = check(Graph("plan", plan, edges))
+
+    found = [one for one in report.findings if one.code == "GL3"]
+    assert [("planner", "noted", "map_over", "model_call")] == [one.witness for one in found]
+    assert "no turn is open" in found[0].message
+
+
+@pytest.mark.parametrize("where", ["before the gate", "after the tools", "by an Extend"])
+def test_calls_that_are_thrown_away_on_the_way_are_found_there(where: str) -> None:
+    """An Extend and a Compact begin anew without them, and a PrepareStep finds none to take up."""
+    prepare, model, append, limit = PrepareStep(), ModelCall(), Append(), Limit(3)
+    gate, execute, compact, extend = Gate(), Execute(), Compact(compaction=ROOM), Extend()
+    early, late = where == "before the gate", where == "after the tools"
+    edges: Edges[None] = {
+        prepare: {Ready: model, Calls: gate, ...: append},
+        model: {Calls: compact if early else gate, ...: append},
+        gate: {Settled: execute, ...: append},
+        execute: {Held: gate, Done: append if early else compact if late else extend, ...: append},
+        append: {AnsweredCalls: limit, Resend: limit, ...: END},
+        limit: {Go: prepare, Stop: END},
+    }
+    if early or late:
+        edges = {**edges, compact: {Compacted: limit, ...: append}}
+    else:
+        edges = {**edges, extend: {Retry: limit, ...: append}}
+    report = check(Graph("lost", prepare, edges))
+
+    (found,) = (one for one in report.findings if one.code == "GL3")
+    assert ("extend" if where == "by an Extend" else "compact") == found.node
+    assert ("never answered" if early else "never reach the history") in found.message
+    assert "Append first" in found.fix
+
+
+def test_a_function_that_leaves_by_retry_throws_nothing_away() -> None:
+    """Calls of a reply that was cut are still there behind it, and must not run."""
+    prepare, model, append, gate, execute = PrepareStep(), ModelCall(), Append(), Gate(), Execute()
+    again = Function("again", frozenset({Retry}), kind="prepare")
+    edges: Edges[None] = {
+        prepare: {Ready: model, ...: append},
+        model: {Calls: gate, Truncated: again, ...: append},
+        again: {Retry: gate, ...: append},
+        gate: {Settled: execute, ...: append},
+        execute: {...: append},
+        append: {...: END},
+    }
+    report = check(Graph("cut", prepare, edges))
+
+    assert ["execute"] == [one.node for one in report.findings if "cut or refused" in one.message]
+
+
+def test_a_reply_that_was_cut_may_be_thrown_away_with_its_calls() -> None:
+    """That is what an Extend is for."""
+    assert "GL3" in check(graph_of(standard(context_window=1_000))).proven

@@ -9,10 +9,11 @@ from graphloop.nodes import Append, Approve, Critique, Gate, ModelCall, PrepareS
 from graphloop.outcomes import Accepted, Calls, Final, Outcome, Ready, Rejected, Settled
 from graphloop.own_nodes import Asking, ask_person
 from graphloop.proofs.checking import check
-from graphloop.proofs.suppression import Ignore
+from graphloop.proofs.report import Ignore
 from tests.topology_data import MUTANTS, graph_of, standard
 
 NAMES = (
+    "tools run before a park",
     "gate removed",
     "gate bypassed by the model",
     "gate bypassed by a conversation",
@@ -138,3 +139,17 @@ def test_an_act_without_an_approval_is_set_aside_for_a_reason() -> None:
     unasked: Edges[None] = {**TURN, APPEND: {Final: publish, ...: END}}
 
     assert codes(unasked, {("publish", "GL2"): "a public log"}) == []
+
+
+@node(kind="act")
+def publish_when_asked(state: None) -> Asking[Published]:
+    """Ask a person, and act, in one visit."""
+    yield from ask_person("Publish it?")
+    return Published()
+
+
+def test_a_node_that_acts_asks_in_a_node_of_its_own() -> None:
+    """A resumed generator runs again from its beginning, and would act again."""
+    report = Graph("desk", publish_when_asked, {publish_when_asked: {...: END}}).check()
+
+    assert "GL10" in {one.code for one in report.findings}

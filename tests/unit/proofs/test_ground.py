@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphloop.proofs.ground import Ground, named, search, trail
+from graphloop.proofs.ground import Ground, circles, groups, named, search, trail
 from tests.graphs import agent, build
 
 
@@ -53,3 +53,16 @@ def test_a_trail_is_a_shortest_one() -> None:
 def test_long_lists_of_names_are_cut(names: tuple[str, ...], text: str) -> None:
     """A reason is read."""
     assert text == named(names)
+
+
+LINES = [("a", "b"), ("b", "a"), ("b", "c"), ("c", "c"), ("c", "d")]
+
+
+def test_groups_come_in_the_order_of_their_places() -> None:
+    """Reports must not change from run to run."""
+    assert [("d",), ("c",), ("b", "a")] == list(groups(["d", "c", "b", "a"], LINES))
+
+
+def test_circles_are_the_groups_with_a_way_around() -> None:
+    """A place alone goes round only by a line to itself."""
+    assert [("a", "b"), ("c",)] == list(circles("abcd", LINES))

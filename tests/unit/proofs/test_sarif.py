@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from graphloop.nodes import PrepareStep
-from graphloop.proofs.report import Finding, Report, Suppressed, Unknown, shortened
+from graphloop.proofs.report import Finding, Report, Suppressed, Unknown, short_path
 from graphloop.proofs.sarif import to_sarif
 
 FOUND = Finding(
@@ -63,9 +63,9 @@ def test_what_is_installed_below_the_current_directory_is_no_place_either(
     """A virtual environment stands there, and names are told as they are seen from there."""
     file = Path(getfile(PrepareStep)).absolute()
     monkeypatch.chdir(file.parents[2])
-    found = replace(FOUND, location=f"{shortened(file)}:7")
+    found = replace(FOUND, location=f"{short_path(file)}:7")
 
-    assert shortened(file) == "graphloop/nodes/prepare_step.py"
+    assert short_path(file) == "graphloop/nodes/prepare_step.py"
     assert "physicalLocation" not in to_sarif([Report.of("g", (found,))])
 
 

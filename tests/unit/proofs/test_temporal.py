@@ -13,10 +13,10 @@ import pytest
 from graphloop.contract import Cap, Contract
 from graphloop.graph import END, Edges, Graph, names_of
 from graphloop.nodes import Append, Approve, Gate, Limit
-from graphloop.outcomes import Aborted, Accepted, Answered, Calls, Done, Final, Go, Outcome
+from graphloop.outcomes import Aborted, Accepted, Answered, Done, Final, Go, Outcome
 from graphloop.proofs import temporal as module
 from graphloop.proofs.ground import Ground
-from graphloop.proofs.temporal import Decision, decided, temporal
+from graphloop.proofs.temporal import RuleDecision, decided, temporal
 from graphloop.rules import (
     Rules,
     always_followed_by,
@@ -29,7 +29,7 @@ from tests.graphs import agent
 from tests.property.test_temporal_proofs import Spot
 from tests.topology_data import graph_of, standard
 
-BOTH: tuple[type[Outcome], ...] = (Calls, Answered)
+BOTH: tuple[type[Outcome], ...] = (Done, Answered)
 GATE = Gate()
 
 
@@ -68,7 +68,7 @@ def silenced(of: Graph[None], name: str) -> Graph[None]:
     return of
 
 
-def decide(of: Graph[None], rules: Rules) -> Decision:
+def decide(of: Graph[None], rules: Rules) -> RuleDecision:
     """Return what is decided of one rule, whose words are looked up."""
     (one,) = decided(Ground(of), resolve_words(rules, names_of(of)))
     return one
@@ -87,7 +87,7 @@ SKIPPED = graph("plan: review gate; review: gate plan; gate: execute; execute: p
 def test_a_node_that_every_way_leads_through_is_proven_to_come_first() -> None:
     """Dominated by the review since the start, as GL2 would say of a gate."""
     assert ("proven", []) == outcome_of(REVIEWED, only_after("execute", "review"))
-    assert ("proven", []) == outcome_of(REVIEWED, never("execute", before="review.calls"))
+    assert ("proven", []) == outcome_of(REVIEWED, never("execute", before="review.done"))
 
 
 def test_a_way_around_is_shown_the_shortest_first() -> None:
@@ -222,7 +222,7 @@ def test_a_node_that_promises_nothing_may_run_any_tool() -> None:
 
 def test_the_bounds_that_nodes_promise_rule_ways_out() -> None:
     """A loop that goes round twice at most does not break a rule that allows three."""
-    twice = [("b", Contract(caps={Calls: Cap(2)}))]
+    twice = [("b", Contract(caps={Done: Cap(2)}))]
     capped = graph("a: b; b: a END", twice)
 
     assert ("proven", []) == outcome_of(capped, at_most("a", 3))
@@ -233,8 +233,8 @@ def test_the_bounds_that_nodes_promise_rule_ways_out() -> None:
 def test_a_bound_that_counts_turns_holds_only_where_turns_are_opened() -> None:
     """A stop check that counts steps stops no cycle that makes none."""
     turns = Cap(1, counts=frozenset({"turn"}))
-    opens = Contract(surely={Calls: frozenset({"turn"})})
-    bound, row = ("b", Contract(caps={Calls: turns})), "a: b; b: a END"
+    opens = Contract(moves={Done: frozenset({"turn"})})
+    bound, row = ("b", Contract(caps={Done: turns})), "a: b; b: a END"
 
     assert "proven" == decide(graph(row, [("a", opens), bound]), at_most("a", 3)).status
     assert "violated" == decide(graph(row, [bound]), at_most("a", 3)).status
@@ -243,8 +243,8 @@ def test_a_bound_that_counts_turns_holds_only_where_turns_are_opened() -> None:
 def test_a_turn_that_is_opened_once_more_does_not_count_as_another() -> None:
     """A counter of turns stands still while the same one is tried again."""
     turns = Cap(1, counts=frozenset({"turn"}))
-    opens = Contract(surely={Calls: frozenset({"turn"})})
-    retries = Contract(caps={Calls: turns}, moves=frozenset({"again"}))
+    opens = Contract(moves={Done: frozenset({"turn"})})
+    retries = Contract(caps={Done: turns}, moves={Done: frozenset({"again"})})
 
     of = graph("a: b; b: a END", [("a", opens), ("b", retries)])
     assert "violated" == decide(of, at_most("a", 3)).status
@@ -252,8 +252,8 @@ def test_a_turn_that_is_opened_once_more_does_not_count_as_another() -> None:
 
 def test_a_bound_that_is_set_back_is_no_bound_across_that() -> None:
     """As the calls that are held once in every turn."""
-    turn = Contract(caps={Calls: Cap(1, resets=frozenset({"turn"}))})
-    opens = Contract(moves=frozenset({"turn"}))
+    turn = Contract(caps={Done: Cap(1, resets=frozenset({"turn"}))})
+    opens = Contract(moves={Done: frozenset({"turn"})})
     row = "a: b; b: a END"
 
     assert "proven" == decide(graph(row, [("b", turn)]), at_most("a", 2)).status
@@ -263,8 +263,8 @@ def test_a_bound_that_is_set_back_is_no_bound_across_that() -> None:
 def test_a_node_that_promises_nothing_may_set_bounds_back() -> None:
     """What nobody has promised is unknown; what nothing sets back, it cannot set back either."""
     row, rule = "a: b; b: a END", at_most("a", 2)
-    turn = [("b", Contract(caps={Calls: Cap(1, resets=frozenset({"turn"}))}))]
-    ever = [("b", Contract(caps={Calls: Cap(1)}))]
+    turn = [("b", Contract(caps={Done: Cap(1, resets=frozenset({"turn"}))}))]
+    ever = [("b", Contract(caps={Done: Cap(1)}))]
 
     assert "violated" == decide(silenced(graph(row, turn), "a"), rule).status
     assert "proven" == decide(silenced(graph(row, ever), "a"), rule).status
@@ -277,7 +277,7 @@ def test_how_often_a_node_is_visited_is_known_without_searching(
     """Counting up to a thousand by walking takes as many states: bounds and circles tell sooner."""
     monkeypatch.setattr(module, "LINES_MAX", 0)
     monkeypatch.setattr(module, "LINES_MIN", 0)
-    thrice = Contract(caps={Calls: Cap(3)})
+    thrice = Contract(caps={Done: Cap(3)})
     loop = graph("a: b END; b: c; c: a", [("a", thrice)])
 
     one = decide(loop, at_most("b", times))

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from math import inf
 
+from graphloop.graph import END, Edges, Graph
+from graphloop.nodes import Append, Limit
+from graphloop.outcomes import Go, Resend
 from graphloop.proofs.ground import Ground
 from graphloop.proofs.ranking import Ranking
-from graphloop.proofs.visits import Stay, Visits
+from graphloop.proofs.visits import Most, Stay, Visits
+from graphloop.rules import AtMost
 from tests.topology_data import Topology, graph_of, standard
 
 
@@ -34,3 +38,18 @@ def test_what_nothing_bounds_is_visited_for_ever() -> None:
     found = stay(topology)
 
     assert inf == found.weight == found.visits["model"]
+
+
+def test_a_rule_is_kept_that_allows_as_much_as_the_bounds_do() -> None:
+    """A limit of two is left by `go` twice, and entered once more."""
+    limit, append = Limit(2), Append()
+    edges: Edges[None] = {
+        limit: {Go: append, ...: END},
+        append: {Resend: limit, ...: END},
+    }
+    most = Most(Ground(Graph[None]("rounds", limit, edges)))
+
+    assert most.keeps(AtMost("node:limit", 3))
+    assert not most.keeps(AtMost("node:limit", 2))
+    assert most.keeps(AtMost("outcome:limit.go", 3))
+    assert not most.keeps(AtMost("tool:read", 3))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from graphloop import Graph
-from graphloop.proofs.most import Bound
+from graphloop.proofs.call_bounds import Bound
 from graphloop.testing.fuzzing import Fuzzer, fuzz, replay_token
 from graphloop.testing.oracle import violations
 from graphloop.testing.subject import Subject, subject_of

@@ -15,8 +15,8 @@ from graphloop.limits.model_price import ModelPrice
 from graphloop.nodes import Append, Child
 from graphloop.nodes.compact import SUMMARY_TOKENS
 from graphloop.proofs.bounds import Called, bound
+from graphloop.proofs.call_bounds import Bound
 from graphloop.proofs.ground import Ground
-from graphloop.proofs.most import Bound
 from graphloop.proofs.ranking import Ranking
 from graphloop.providers.script import ScriptedModel
 from graphloop.spending import Budget

@@ -46,10 +46,10 @@ from graphloop.outcomes import (
 )
 from graphloop.own_nodes.sub_graphs import sub_graph
 from graphloop.proofs.checking import check
+from graphloop.proofs.endless_cycles import led_in_circles, long_stretches
 from graphloop.proofs.ground import Ground
 from graphloop.proofs.ranking import Ranking
 from graphloop.proofs.report import Unknown
-from graphloop.proofs.stretches import led_in_circles, long_stretches
 from graphloop.run import Run
 from graphloop.step import SETTLE_MAX, begin, step
 from graphloop.testing.sim import World, simulate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphloop.proofs.unseen import Unseen
+from graphloop.proofs.rule_walk import Unseen
 from graphloop.rules import AtMost, Followed, Never, OnlyAfter, TemporalRule
 from graphloop.rules.automata import automaton_of
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 
 from graphloop.graph import Graph
-from graphloop.proofs.dominance import Dominance
 from graphloop.proofs.ground import Ground
+from graphloop.proofs.guards import Dominance
 from tests.graphs import any_graphs, build
 
 
