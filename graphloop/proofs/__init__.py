@@ -58,18 +58,21 @@ __getattr__ = front_door(
             "Called",
             "bound",
         ),
+        ".call_bounds": ("Bound",),
         ".checking": ("check",),
         ".comparison": (
             "Comparison",
             "compare",
         ),
-        ".guards": ("Dominance",),
         ".endless_cycles": (
             "Endless",
             "endless",
         ),
-        ".ground": ("Ground", "groups"),
-        ".call_bounds": ("Bound",),
+        ".ground": (
+            "Ground",
+            "groups",
+        ),
+        ".guards": ("Dominance",),
         ".report": (
             "Finding",
             "Ignore",

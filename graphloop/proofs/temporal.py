@@ -16,14 +16,7 @@ from functools import partial
 from typing import Final, Literal, TypeAlias, TypeVar, final
 
 from ..graph import Graph
-from ..rules import (
-    Followed,
-    Rules,
-    TemporalRule,
-    automaton_of,
-    describe_rule,
-    to_be_brought,
-)
+from ..rules import Followed, Rules, TemporalRule, automaton_of, describe_rule, to_be_brought
 from .ground import Ground, Trail
 from .report import Finding, Unknown
 from .rule_walk import RuleWalk

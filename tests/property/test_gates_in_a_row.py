@@ -16,19 +16,18 @@ from graphloop import (
     Node,
     Pending,
     Policy,
-    Registry,
     RunResult,
     allow,
     approve,
     ask,
     deny,
-    load,
     tool,
 )
 from graphloop.nodes import Append, Execute, Gate, ModelCall, PrepareStep, StopCheck
 from graphloop.outcomes import AnsweredCalls, Calls, Go, Held, Outcome, Ready, Resend, Settled
 from graphloop.rules import Rules, at_most_once, never
 from graphloop.testing import ScriptedModel
+from graphloop.topology import Registry, load
 from graphloop.values import ToolResult
 
 FREE, STRICT, ASKING = allow("*"), deny("pay") | allow("*"), ask("pay") | allow("*")
@@ -138,7 +137,7 @@ def test_the_strictest_of_two_gates_decides_in_a_real_run(
         (never("pay", before="read"), "a reading"),
     ],
 )
-def test_a_rule_counts_a_call_once_with_the_word_of_whichever_gate_asked(
+def test_a_rule_counts_a_call_once_whichever_gate_asked(
     order: Sequence[Policy], rule: Rules, needs: str
 ) -> None:
     """The last gate lets it through: before that, nobody knows who has still to be asked."""

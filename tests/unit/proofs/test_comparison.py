@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from typing_extensions import Unpack
 
-from graphloop import Agent, budget, sub_graph, tool
+from graphloop import Agent, budget, tool
 from graphloop.agent.hooks import AnswerInfo
 from graphloop.agent.options import AgentOptions
 from graphloop.contract import ChildContract, Contract
@@ -37,13 +37,14 @@ from graphloop.nodes import (
     Verify,
 )
 from graphloop.outcomes import Answered, Done, Outcome
+from graphloop.own_nodes import sub_graph
 from graphloop.policy.policy import Policy, Rule, allow, ask, deny
 from graphloop.proofs.comparison import NEST_MAX, Comparison, compare
 from graphloop.proofs.guards import gate_changes
 from graphloop.proofs.written_changes import node_changes, written
 from graphloop.rules import Rules, at_most, never, only_after
 from graphloop.testing import ScriptedModel
-from graphloop.topology.included import with_graphs
+from graphloop.topology.document import with_graphs
 from graphloop.topology.loaded import load
 from tests.changed_loop import bypassed, changed, gateless, unbounded
 from tests.graphs import OUTCOMES, Place, build

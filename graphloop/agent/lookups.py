@@ -1,0 +1,149 @@
+"""lookups: all that a graph's nodes name, looked up in the world of its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, TypeVar
+
+from ..driver import Callback
+from ..errors import ConfigError, nearest
+from ..graph import Graph
+from ..limits import HasToolCall, parts_of
+from ..node_protocol import Node, unwrapped
+from ..nodes import Function, Gate, PrepareStep, StopCheck
+from ..outcomes import Outcome
+from .bindings import agents_named, asks_model, carried_by, functions_named, models_named
+from .inputs import Model
+from .options import RunOptions
+from .world import AgentResources, check_rules, checked_tool_names, choice_of, offered
+
+__all__ = ["looked_up", "refuse_idle_gate"]
+
+S = TypeVar("S")
+
+GATED: Final = ("gate", "graph")
+"""The kinds of nodes that heed the rules of a gate."""
+
+
+def looked_up(
+    graph: Graph[S],
+    model: Model | None,
+    callbacks: Mapping[str, Callback[S]] | None,
+    options: RunOptions,
+) -> tuple[AgentResources, Mapping[str, Callback[S]]]:
+    """Return the world of a graph's runs, and the functions that its nodes invoke.
+
+    Raises:
+        ConfigError: a node names something that the runs do not have, or an option has no effect.
+    """
+    gate, carried = options.get("gate"), carried_by(graph.nodes.values())
+    brought = carried.joined(callbacks or {})
+    world = AgentResources(model, options, options.get("tools", ()), carried.agents)
+    _look_up(graph, world, brought, has_model=model is not None)
+    world.check_gate(gate)
+    _look_up_tools(graph, world)
+    if gate is not None:
+        refuse_idle_gate(graph, "`gate`")
+    return world, brought
+
+
+def refuse_idle_gate(graph: Graph[Any], place: str) -> None:
+    """Refuse rules of a gate for a graph in which no node heeds them.
+
+    Raises:
+        ConfigError: beginning with the place of the rules.
+    """
+    if not any(one.kind in GATED for one in graph.nodes.values()):
+        raise ConfigError(
+            f"{place} has no effect: graph {graph.name!r} has no node that checks calls (Gate), "
+            "and none that runs an agent (Child)"
+        )
+
+
+def _look_up_tools(graph: Graph[Any], world: AgentResources) -> None:
+    """Refuse nodes that name tools that the run does not have: they would have no effect.
+
+    A run without tools has nothing to protect, to wait for, or to choose from.
+
+    Raises:
+        ConfigError: naming each, with the nearest that exists.
+    """
+    if not world.callable_names:
+        return
+    problems: list[str] = []
+    for one in unwrapped(graph.nodes.values()):
+        try:
+            _check_tools(one, world)
+        except ConfigError as error:
+            problems.append(f"node {one.name!r} of graph {graph.name!r}: {error}")
+    if problems:
+        raise ConfigError("; ".join(problems))
+
+
+def _check_tools(node: Node[Any, Outcome], world: AgentResources) -> None:
+    """Refuse one node that names a tool that the run does not have."""
+    specs = world.toolbox.specs
+    match node:
+        case Gate():
+            check_rules(node.rules, world.callable_names, "a rule")
+        case StopCheck() if specs:
+            parts = [part for one in node.conditions for part in parts_of(one)]
+            watched = [one.tool for one in parts if isinstance(one, HasToolCall)]
+            checked_tool_names("stop.has_tool_call", watched, specs)
+        case PrepareStep() if specs:
+            if node.active_tools is not None:
+                checked_tool_names("active_tools", node.active_tools, specs)
+            choice_of(node.tool_choice, offered(specs, node.active_tools))
+        case _:
+            pass
+
+
+def _look_up(
+    graph: Graph[Any], world: AgentResources, functions: Iterable[str], *, has_model: bool
+) -> None:
+    """Refuse a run that lacks something that its nodes name, before it costs money.
+
+    Raises:
+        ConfigError: naming all of it, each with the nearest name that exists.
+    """
+    missing = list(_unopened(graph, world))
+    if not has_model and asks_model(graph):
+        missing.insert(0, _no_model(graph))
+    nodes = graph.nodes.values()
+    kinds = (
+        ("runs the agent", agents_named(nodes), tuple(world.children), "agents"),
+        ("invokes the function", functions_named(nodes), tuple(functions), "callbacks"),
+    )
+    for does, named, known, option in kinds:
+        missing += [
+            f"node {node!r} of graph {graph.name!r} {does} {name!r}; the run has "
+            f"{', '.join(map(repr, known)) or 'none'}.{nearest(name, known)} "
+            f"Fix: {option}={{{name!r}: …}}"
+            for name, node in named.items()
+            if name not in known
+        ]
+    if missing:
+        raise ConfigError("; ".join(missing))
+
+
+def _no_model(graph: Graph[Any]) -> str:
+    told = f"graph {graph.name!r} asks a model: say which, with `model=`"
+    for node in unwrapped(graph.nodes.values()):
+        if isinstance(node, Function) and node.asks is not None and node.asks.models is None:
+            return f"{told}; or say that generator {node.name!r} asks none: @node(model_calls=0)"
+    return told
+
+
+def _unopened(graph: Graph[Any], world: AgentResources) -> Iterator[str]:
+    """Open the models that nodes name and the run does not bring; yield each problem."""
+    for label, node in models_named(graph.nodes.values()).items():
+        if label in world.models:
+            continue
+        if label.startswith("script:") and graph.source and graph.source.rows is not None:
+            # A file of data must not have any path of this machine read.
+            yield f"node {node!r} asks {label!r}: data opens no file. Fix: give the run that model"
+            continue
+        try:
+            world.add_model(label)
+        except ConfigError as error:
+            yield f"node {node!r} asks the model {label!r}, and {error}"
