@@ -33,7 +33,7 @@ Fields: TypeAlias = Mapping[str, frozenset[str]]
 """For every node that runs arrive at, fields of the state."""
 
 NONE: Final[frozenset[str]] = frozenset()
-BROKEN: Final = frozenset({Aborted, Failed})
+BADLY: Final = frozenset({Aborted, Failed})
 
 
 def misread(ground: Ground[S]) -> Iterator[Finding | Unknown]:
@@ -121,7 +121,7 @@ def _is_in_vain(
     ground: Ground[S], name: str, field: str, reads: Fields, known: Mapping[str, Contract]
 ) -> bool:
     """Whether what a node writes is always overwritten before it is read, or the run's result."""
-    failed = {one for one in _unwritten(ground, name, field, known) if one.outcome in BROKEN}
+    failed = {one for one in _unwritten(ground, name, field, known) if one.outcome in BADLY}
     todo = deque(way.target for way in ground.ways.get(name, ()) if way not in failed)
     seen: set[str] = set()
     while todo:
@@ -134,7 +134,7 @@ def _is_in_vain(
         # A run that failed has no result.
         ways = _unwritten(ground, here, field, known)
         if field in known[here].fields_written:
-            ways = [way for way in ways if way.target != END or way.outcome not in BROKEN]
+            ways = [way for way in ways if way.target != END or way.outcome not in BADLY]
         todo += [way.target for way in ways]
     return True
 

@@ -172,8 +172,8 @@ class Included:
     def contract(self) -> Contract:
         """The node's contract, with the graphs that it runs."""
         graphs, promised = dict(self.graphs), contract_of(self.node) or Contract()
-        children = [replace(child, graph=graphs.get(child.name)) for child in promised.children]
-        return replace(promised, children=tuple(children))
+        known = [replace(child, graph=graphs.get(child.name)) for child in promised.children]
+        return replace(promised, children=tuple(known))
 
     def enter(self, run: Run[S], /) -> Reaction[S, Outcome]:
         """Enter the node."""
@@ -191,9 +191,8 @@ def agents_of(node: object) -> tuple[str, ...]:
     promised = getattr(node, "contract", None)
     if not isinstance(promised, Contract):
         return ()
-    brought = {child.name for child in promised.children if child.graph is not None}
-    names = dict.fromkeys([child.name for child in promised.children])
-    return tuple([name for name in names if name not in brought])
+    names = [child.name for child in promised.children if child.graph is None]
+    return tuple(dict.fromkeys(names))
 
 
 def graphs_run(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, Graph[Any] | None]:
