@@ -224,7 +224,7 @@ def ended_by(run: Run[S], ending: Ending | None) -> Run[S]:
 
     A run that was stopped stays so, whatever its table does with it afterwards.
     """
-    return run if run.was_stopped else evolve(run, ending=ending)
+    return run if run.ending is not None and run.was_stopped else evolve(run, ending=ending)
 
 
 def with_messages(run: Run[S], *messages: Message) -> Run[S]:

@@ -142,9 +142,23 @@ def step(graph: Graph[S], run: Run[S], event: Event) -> Step[S]:
         raise IllegalEvent(f"run {run.id!r} is over; it cannot take {type(event).__name__}")
     answered: Effect | None = None
     if isinstance(event, ANSWERING):
-        answered, run = _answered(run, event)
+        answered = run.pending.get(event.effect)
+        kind = type(event)
+        if answered is None or (kind is not ANSWERS[type(answered)] and kind is not EffectFailed):
+            raise _unexplained(run, event, answered)
+        pending = NOTHING
+        if len(run.pending) > 1:
+            pending = {at: effect for at, effect in run.pending.items() if at != event.effect}
+        run = evolve(
+            run,
+            seq=run.seq + 1,
+            at=event.at,
+            pending=pending,
+            started=run.started - {event.effect} if run.started else run.started,
+            spent=_spend(run, event, answered),
+        )
     elif isinstance(event, Cancelled) and not event.after_step:
-        run = interrupted(run, event, _timed(run, event))
+        run = interrupted(run, event, _spend(run, event, None))
     else:
         return Step(event, _noted(run, event), ())
     heard: Event = event
@@ -153,33 +167,25 @@ def step(graph: Graph[S], run: Run[S], event: Event) -> Step[S]:
     return _settle(graph, run, event, heard, answered)
 
 
-def _answered(run: Run[S], event: Answering) -> tuple[Effect, Run[S]]:
-    """Return the effect that an event answers, and the run that no longer waits for it."""
-    answered = run.pending.get(event.effect)
+def _unexplained(run: Run[S], event: Answering, answered: Effect | None) -> IllegalEvent:
+    """Return the refusal of an event that answers no pending effect, or one of another kind."""
+    found = type(event).__name__
     if answered is None:
-        raise IllegalEvent(
-            f"{type(event).__name__} answers effect {event.effect} of run {run.id!r}, "
+        return IllegalEvent(
+            f"{found} answers effect {event.effect} of run {run.id!r}, "
             f"which waits for {sorted(run.pending) or 'nothing'} at {run.node!r}"
         )
-    answer = ANSWERS[type(answered)]
-    if type(event) is not answer and type(event) is not EffectFailed:
-        raise IllegalEvent(
-            f"{type(answered).__name__} {answered.id} of run {run.id!r} is answered by "
-            f"{answer.__name__} or EffectFailed; found {type(event).__name__}"
-        )
-    spent, pending = _spend(run, event, answered), NOTHING
-    if len(run.pending) > 1:
-        pending = {at: effect for at, effect in run.pending.items() if at != event.effect}
-    if run.started:
-        run = evolve(run, started=run.started - {event.effect})
-    return answered, evolve(run, seq=run.seq + 1, at=event.at, pending=pending, spent=spent)
+    return IllegalEvent(
+        f"{type(answered).__name__} {answered.id} of run {run.id!r} is answered by "
+        f"{ANSWERS[type(answered)].__name__} or EffectFailed; found {found}"
+    )
 
 
 def _noted(run: Run[S], event: Started | Resumed | EffectsStarted | Queued | Cancelled) -> Run[S]:
     """Return the run with a fact that answers nothing."""
     if isinstance(event, Started):
         raise IllegalEvent(f"run {run.id!r} has started already")
-    spent = run.spent if isinstance(event, Resumed) else _timed(run, event)
+    spent = run.spent if isinstance(event, Resumed) else _spend(run, event, None)
     run = evolve(run, seq=run.seq + 1, at=event.at, spent=spent)
     match event:
         case Resumed():
@@ -201,23 +207,14 @@ def _noted(run: Run[S], event: Started | Resumed | EffectsStarted | Queued | Can
             return evolve(run, started=run.started.union(effects), spent=run.spent + used)
 
 
-def _seconds(run: Run[S], event: Event) -> float:
-    """Return how long the run has worked since its last event."""
-    seconds = event.at - run.at
-    if seconds <= 0.0:
-        return 0.0
+def _spend(run: Run[S], event: Event, answered: Effect | None) -> Spent:
+    """Return the run's spending with the time since its last event, and with an answer's use."""
+    spent, elapsed_s = run.spent, max(0.0, event.at - run.at)
     for effect in run.pending.values():
         if type(effect) not in ELSEWHERE and not (isinstance(effect, CallTool) and effect.client):
-            return seconds
-    return 0.0
-
-
-def _timed(run: Run[S], event: Event) -> Spent:
-    return evolve(run.spent, seconds=run.spent.seconds + _seconds(run, event))
-
-
-def _spend(run: Run[S], event: Answering, answered: Effect) -> Spent:
-    spent, elapsed_s = run.spent, _seconds(run, event)
+            break
+    else:
+        elapsed_s = 0.0  # The run has not worked: it waited.
     if isinstance(event, ModelReplied):
         return spent.with_model_call(event.reply.usage, event.cost_usd, elapsed_s)
     seconds = spent.seconds + elapsed_s

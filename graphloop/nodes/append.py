@@ -18,7 +18,7 @@ from ..events import Event
 from ..limits.capacity import answer
 from ..node_protocol import Leave, Reaction, outcomes_of
 from ..outcomes import Aborted, AnsweredCalls, Final, Refused, Resend
-from ..run import Ending, EndReason, Measured, Record, Run, ended_by, evolve
+from ..run import Counters, Ending, EndReason, Measured, Run, ended_by, evolve
 from ..turn import StepResult, Turn
 from ..values import (
     AssistantMessage,
@@ -89,20 +89,21 @@ class Append(FrozenFields):
             (reply.message, *results, *answer, *turn.notes) if reply.message.parts else turn.notes
         )
         new = _new(turn, results, kept) if turn.number < 0 else kept
-        tool_errors, denials = _guarded(run, results)
-        measured = Measured(len(run.messages) + 1, reply.usage.total_tokens)
         step = () if turn.number < 0 else (recorded(turn, reply, results, kept),)
+        counters, record = run.counters, run.record
+        failed = [one for one in results if one.status != "ok"]
+        if failed or counters.tool_errors or counters.denials:
+            counters = _guarded(counters, results)
+        if tokens := reply.usage.total_tokens:
+            counters = evolve(counters, measured=Measured(len(run.messages) + 1, tokens))
         run = evolve(
             run,
             messages=run.messages.append(*kept),
             turn=_closed(turn),
-            counters=evolve(
-                run.counters,
-                tool_errors=tool_errors,
-                denials=denials,
-                measured=measured if measured.tokens else run.counters.measured,
+            counters=counters,
+            record=evolve(
+                record, added=record.added.append(*new), steps=record.steps.append(*step)
             ),
-            record=_with(run.record, new, step),
         )
         ends = bool(answer) or (bool(ending) and _ends(ending, results))
         return self._leave(run, turn, reply, ends=ends)
@@ -119,14 +120,16 @@ class Append(FrozenFields):
         dropped = turn.reply if turn.dropped and turn.number >= 0 else None
         # What has run is on record, though no conversation holds it any more.
         ran = tuple([one for one in turn.results if one is not None]) if turn.dropped else ()
-        record = () if dropped is None else (recorded(turn, dropped, ran, turn.notes),)
-        tool_errors, denials = _guarded(run, ran)
+        step = () if dropped is None else (recorded(turn, dropped, ran, turn.notes),)
+        record = run.record
         run = evolve(
             run,
             messages=run.messages.append(*turn.notes),
             turn=_closed(turn),
-            counters=evolve(run.counters, tool_errors=tool_errors, denials=denials),
-            record=_with(run.record, turn.notes, record),
+            counters=_guarded(run.counters, ran),
+            record=evolve(
+                record, added=record.added.append(*turn.notes), steps=record.steps.append(*step)
+            ),
         )
         if turn.dropped:
             # Open calls of the caller's conversation wait in the turn, never in the history: it is
@@ -163,10 +166,6 @@ class Append(FrozenFields):
 def _over(ending: Ending) -> Final | Aborted:
     """Return how a run that is ending goes on doing so; a failure is no answer in any table."""
     return Aborted() if ending.reason in BROKEN_OFF else Final()
-
-
-def _with(record: Record, added: Sequence[Message], steps: Sequence[StepResult]) -> Record:
-    return evolve(record, added=record.added.append(*added), steps=record.steps.append(*steps))
 
 
 def _paired(turn: Turn, reply: Reply) -> tuple[ToolResult, ...]:
@@ -243,15 +242,10 @@ def recorded(
     )
 
 
-def _guarded(run: Run[S], results: tuple[ToolResult, ...]) -> tuple[Mapping[str, int], int]:
-    """Return the guards' counts after a step: what failed, by tool, and what was denied."""
-    for result in results:
-        if result.status != "ok":
-            break
-    else:
-        if not (run.counters.tool_errors or run.counters.denials):
-            return run.counters.tool_errors, 0
-    return _errors(run.counters.tool_errors, results), _denials(run.counters.denials, results)
+def _guarded(counters: Counters, results: tuple[ToolResult, ...]) -> Counters:
+    """Return the guards' counts after a step: failures by tool, and denials."""
+    tool_errors = _errors(counters.tool_errors, results)
+    return evolve(counters, tool_errors=tool_errors, denials=_denials(counters.denials, results))
 
 
 def _denials(count: int, results: tuple[ToolResult, ...]) -> int:

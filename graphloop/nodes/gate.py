@@ -81,38 +81,17 @@ class Gate(FrozenFields):
         """Refuse what is not on offer, and have the rest checked; or ask about what was held."""
         turn, offered = run.turn, _callable(run.turn)
         unknown = [call for call in turn.calls if call.name not in offered]
-        if not (unknown or turn.verdicts or turn.results):
-            return self._check(run, turn.calls, tuple(range(len(turn.calls))))
-        if any(
-            one is not None and one.kind == "held" and one.gate == self.name
-            for one in turn.verdicts
-        ):
-            return _ask(run)
-        verdicts: list[CallVerdict | None] = []
-        places: list[int] = []
-        nothing = (None,) * len(turn.calls)
-        for at, (call, result, said) in enumerate(
-            zip(turn.calls, turn.results or nothing, turn.verdicts or nothing, strict=True)
-        ):
-            if result is not None:
-                verdicts.append(ANSWERED)
-            elif not _is_open(said):
-                verdicts.append(said)
-            elif call.name in offered:
-                verdicts.append(said)
-                places.append(at)
-            else:
-                verdicts.append(_unknown(call, offered))
-        if len(places) < len(verdicts):
-            run = evolve(run, turn=evolve(turn, verdicts=tuple(verdicts)))
-        calls = tuple([_as_decided(turn.calls[at], verdicts[at]) for at in places])
-        return self._check(run, calls, tuple(places))
-
-    def _check(
-        self, run: Run[S], calls: tuple[ToolCall, ...], places: tuple[int, ...]
-    ) -> Reaction[S, GateOutcome]:
-        """Have these calls checked, if there are any, and by the rules of this gate as well."""
-        turn = run.turn
+        places = tuple(range(len(turn.calls)))
+        calls = turn.calls
+        if unknown or turn.verdicts or turn.results:
+            held = [one for one in turn.verdicts if one is not None and one.kind == "held"]
+            if any(one.gate == self.name for one in held):
+                return _ask(run)
+            run, places = _open_places(run, offered)
+            turn = run.turn
+            # Without verdicts, each call is open as the model made it.
+            said = turn.verdicts or (None,) * len(calls)
+            calls = tuple([_as_decided(turn.calls[at], said[at]) for at in places])
         if not places:
             return Leave(run, SETTLED)
         if self.rules and self.rules not in turn.gated:
@@ -137,14 +116,15 @@ class Gate(FrozenFields):
         if answered.key:
             verdict = self._rejudge(run, answered, checks[0])
             return _settled(_decided(run, answered.key, verdict))
-        return self._checked(run, checks)
-
-    def _checked(self, run: Run[S], checks: tuple[CallCheck, ...]) -> Reaction[S, GateOutcome]:
         turn = run.turn
-        if not turn.verdicts and checks.count(CLEAR) == len(turn.calls) and _is_ungated(run):
-            turn = evolve(turn, verdicts=(RUN,) * len(checks))
-            return Leave(evolve(run, turn=turn), SETTLED)
-        remaining = iter(checks)
+        is_gated = run.setup.rules or turn.gated or turn.verdicts or run.watch.monitor.automata
+        if is_gated or checks.count(CLEAR) < len(turn.calls):
+            return self._judged(run, checks)
+        return Leave(evolve(run, turn=evolve(turn, verdicts=(RUN,) * len(checks))), SETTLED)
+
+    def _judged(self, run: Run[S], checks: tuple[CallCheck, ...]) -> Reaction[S, GateOutcome]:
+        """Turn the checks of calls that are still open into verdicts, and ask about the rest."""
+        turn, remaining = run.turn, iter(checks)
         verdicts: list[CallVerdict] = []
         for call, decided in zip(
             turn.calls, turn.verdicts or (None,) * len(turn.calls), strict=True
@@ -210,9 +190,25 @@ class Gate(FrozenFields):
         return CallVerdict("held", ttl_s=min(limits, default=None), gate=self.name)
 
 
-def _is_ungated(run: Run[S]) -> bool:
-    """Whether no rule speaks of a call: its tool alone says whether a person is asked."""
-    return not (run.setup.rules or run.turn.gated or run.watch.monitor.automata)
+def _open_places(run: Run[S], offered: tuple[str, ...]) -> tuple[Run[S], tuple[int, ...]]:
+    """Return the run with a verdict on each call that needs no check, and the other places."""
+    turn, verdicts, places = run.turn, list[CallVerdict | None](), list[int]()
+    nothing = (None,) * len(turn.calls)
+    for at, (call, result, said) in enumerate(
+        zip(turn.calls, turn.results or nothing, turn.verdicts or nothing, strict=True)
+    ):
+        if result is not None:
+            verdicts.append(ANSWERED)
+        elif not _is_open(said):
+            verdicts.append(said)
+        elif call.name in offered:
+            verdicts.append(said)
+            places.append(at)
+        else:
+            verdicts.append(_unknown(call, offered))
+    if len(places) < len(verdicts):
+        run = evolve(run, turn=evolve(turn, verdicts=tuple(verdicts)))
+    return run, tuple(places)
 
 
 def _is_open(said: CallVerdict | None) -> bool:

@@ -81,7 +81,7 @@ class StopCheck(FrozenFields):
 
     def enter(self, run: Run[S], /) -> Reaction[S, StopCheckOutcome]:
         """Ask the user's predicates if there are any, else decide."""
-        if run.was_stopped:
+        if run.ending is not None and run.was_stopped:
             return Leave(run, Stop())
         if self.callback:
             return Wait(run, (Invoke(run.next_effect, self.callback),))

@@ -96,7 +96,7 @@ class Verify(FrozenFields):
 
     def enter(self, run: Run[S], /) -> Reaction[S, VerifyOutcome]:
         """Ask the first check; what did not end by itself has no answer to be checked."""
-        if run.ending is None or run.ending.reason is not EndReason.COMPLETED:
+        if not self.checks or run.ending is None or run.ending.reason is not EndReason.COMPLETED:
             return _accepted(run)
         return self._ask(run, 0)
 
