@@ -87,7 +87,7 @@ class RunHandle(Generic[S]):
 
     def findings(self, run: Run[S]) -> tuple[str, ...]:
         """Return what the caller must know of a run that was driven, beside its result."""
-        below = {**self.children, **self.driver.descendants}
+        below = {**self.children, **self.driver.children.descendants}
         of_children = [
             f"{key}: {one}"
             for key, child in below.items()
@@ -107,8 +107,8 @@ class RunHandle(Generic[S]):
             run,
             ports.store,
             self.before,
-            (*warnings, *self.driver.busy, *ports.wrong),
-            {**self.children, **self.driver.descendants},
+            (*warnings, *self.driver.children.busy, *ports.wrong),
+            {**self.children, **self.driver.children.descendants},
             secret=ports.secret,
             added=ports.toolbox.added,
             opening=self.opening,

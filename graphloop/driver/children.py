@@ -42,13 +42,8 @@ class ChildDriver(Protocol):
         ...
 
     @property
-    def descendants(self) -> Mapping[str, Run[Any]]:
-        """Its own child runs that have been seen, at any depth, by their ids."""
-        ...
-
-    @property
-    def busy(self) -> tuple[str, ...]:
-        """Why child runs were not driven here."""
+    def children(self) -> ChildRuns:
+        """Its own child runs."""
         ...
 
     @property
@@ -73,8 +68,8 @@ class ChildDriver(Protocol):
         """Resume the run."""
         ...
 
-    async def cancelled(self, event: Cancelled, *, unless_busy: bool) -> Spent:
-        """Cancel the run, which no driver drives any more."""
+    async def cancelled(self, event: Cancelled, *, unless_busy: bool) -> Run[Any]:
+        """Cancel the run, which no driver drives any more; return it as it has ended."""
         ...
 
 
@@ -117,13 +112,13 @@ class ChildRuns:
         for child in self._drivers.values():
             if child.run is not None:
                 found[child.run.id] = child.run
-            found |= child.descendants
+            found |= child.children.descendants
         return found
 
     @property
     def busy(self) -> tuple[str, ...]:
         """Why child runs were not driven here: another driver has them."""
-        below = [reason for child in self._drivers.values() for reason in child.busy]
+        below = [reason for child in self._drivers.values() for reason in child.children.busy]
         return (*self._busy.values(), *below)
 
     async def drive(
@@ -187,12 +182,12 @@ class ChildRuns:
         if child is None or child.run is None:
             return Spent()
         try:
-            return await child.cancelled(event, unless_busy=unless_busy)
+            return (await child.cancelled(event, unless_busy=unless_busy)).spent
         except RunBusy as error:
             if child.run.ended:
                 return child.run.spent
             if unless_busy:
-                if not child.busy:
+                if not child.children.busy:
                     self._busy[effect.key] = str(error)
                 raise
             self._busy[effect.key] = f"{error}; {UNCOUNTED}"

@@ -27,7 +27,6 @@ from .cancellation import (
     GRACE_S,
     INSIDE,
     CancelScope,
-    StepTimer,
     cancelled_inside,
     started_task,
 )
@@ -88,8 +87,7 @@ class InFlight(Generic[S]):
         performer: performs the effects that come to an answer at once.
         listen: starts the others: models and child runs.
         scope: tells whether the caller was cancelled.
-        timer: the time limit of a turn, if there is one.
-        stoppable: whether the run may be stopped on its way, by anything but that.
+        stoppable: whether the run may be stopped on its way.
     """
 
     def __init__(
@@ -97,7 +95,6 @@ class InFlight(Generic[S]):
         performer: Performer[S],
         listen: Callable[[CallModel | StartRun], Source],
         scope: CancelScope,
-        timer: StepTimer | None = None,
         *,
         stoppable: bool = False,
     ) -> None:
@@ -105,8 +102,7 @@ class InFlight(Generic[S]):
         self._performer = performer
         self._listen = listen
         self._scope = scope
-        self._timer = timer
-        self._stoppable = stoppable or timer is not None
+        self._stoppable = stoppable
         self._source: Source | None = None
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._inbox: Inbox = asyncio.Queue()
@@ -141,7 +137,7 @@ class InFlight(Generic[S]):
         """
         scope, source, todo, swallowed = self._scope, self._source, self.todo, False
         heard: Item | None = None
-        self._wait(run)
+        scope.wait(run)
         try:
             if source is None and len(todo) == 1 and not self._tasks:
                 effect = todo.pop()
@@ -161,22 +157,11 @@ class InFlight(Generic[S]):
             if not scope.take_interrupt():
                 raise
         finally:
-            swallowed = self._resumed()
+            swallowed = scope.resume()
         if swallowed:
             self._unheard += [heard] if isinstance(heard, Answering) else []
             raise asyncio.CancelledError
         return None if isinstance(heard, Parked) else heard
-
-    def _wait(self, run: Run[S]) -> None:
-        if self._timer is not None:
-            self._timer.begin(run)
-        self._scope.wait()
-
-    def _resumed(self) -> bool:
-        """End the wait; tell whether a caller's cancellation was swallowed."""
-        if self._timer is not None:
-            self._timer.end()
-        return self._scope.resume()
 
     async def drop(self, effect: Effect) -> None:
         """End one of several effects; nothing more is heard of it."""
@@ -195,6 +180,8 @@ class InFlight(Generic[S]):
         source, self._source = self._source, None
         if source is not None:
             await source.aclose()
+        if not (self._tasks or self._unheard or self._inbox.qsize()):
+            return []
         tasks, self._tasks = self._tasks, {}
         inbox, self._inbox = self._inbox, asyncio.Queue()  # A task left behind fills the old one.
         if tasks:

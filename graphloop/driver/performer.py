@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Container, Iterable, Sequence
-from typing import Final, Generic, Literal, TypeAlias, TypeVar, assert_never
+from typing import Final, Generic, Literal, TypeAlias, TypeVar
 
 from ..effects import (
     AskHuman,
@@ -180,11 +180,15 @@ class Performer(Generic[S]):
         try:
             match effect:
                 case CallTool():
-                    return await self._call_tool(effect, run)
+                    event = await self._call_tool(effect, run)
                 case CheckCalls():
-                    return await self._check_calls(effect, run)
-                case _:
-                    return await self._ask(effect, run)
+                    event = await self._check_calls(effect, run)
+                case AskHuman():
+                    event = await self._ask_human(effect, run)
+                case Invoke():
+                    event = await self._invoke(effect, run)
+                case AwaitCaller():
+                    event = Steered(self._ports.clock(), effect.id)
         except asyncio.CancelledError as error:
             return self.fail(effect, cancelled_inside(error))
         except Exception as error:
@@ -192,17 +196,7 @@ class Performer(Generic[S]):
             if left_open or (isinstance(error, NotDeterministic) and self._first_id):
                 raise
             return self.fail(effect, error)
-
-    async def _ask(self, effect: AskHuman | Invoke | AwaitCaller, run: Run[S]) -> Answering:
-        match effect:
-            case AskHuman():
-                return await self._ask_human(effect, run)
-            case Invoke():
-                return await self._invoke(effect, run)
-            case AwaitCaller():
-                return Steered(self._ports.clock(), effect.id)
-            case _:
-                assert_never(effect)
+        return event
 
     def fail(self, effect: Effect, error: Exception) -> EffectFailed:
         """Return the event of an effect that raised, and keep the exception."""
@@ -236,7 +230,8 @@ class Performer(Generic[S]):
                 f"no gate has let call {effect.key} of tool {call.name!r} through: lead every way "
                 "to a node that runs tools through a Gate"
             )
-        context = self._context(run, effect.key, call)
+        turn, key = run.turn.number, effect.key
+        context = ToolContext(run.id, key, call.id, turn, run.messages, ports.path)
         outcome: ToolOutcome | Literal["not_done", "unknown"] = "not_done"
         if effect.id in self._started:
             # Its process stopped in the middle of it.
@@ -267,7 +262,8 @@ class Performer(Generic[S]):
         if not added or tool is None or call.name in run.setup.own or not run.turn.has_call(key):
             return ""
         verdict = run.turn.verdicts[call_place(key)]
-        context = self._context(run, key, call)
+        turn, path = run.turn.number, self._ports.path
+        context = ToolContext(run.id, key, call.id, turn, run.messages, path)
         for rule in await rules_of(added, tool, call, context, self._ports.wrong):
             if rule.verdict == "deny":
                 return denial(rule.reason)
@@ -298,13 +294,13 @@ class Performer(Generic[S]):
             return CallCheck(problem)
         # Beside the journal, never in it: a process that resumes the run reads the text again.
         self._values[key] = call.arguments, value
-        own = self._ports.own
+        own, needed = self._ports.own, tool.policy.needs_approval
+        if needed is False and own is None and not (run.setup.rules or self._ports.gates):
+            return UNGATED
         gates, added = self._gates(run)
         gates = gates if own is None else (*gates, own)
-        if tool.needs_approval is False and not gates and not added:
-            return UNGATED
-        context = self._context(run, key, call)
-        wrong, needed = self._ports.wrong, tool.needs_approval
+        turn, wrong, path = run.turn.number, self._ports.wrong, self._ports.path
+        context = ToolContext(run.id, key, call.id, turn, run.messages, path)
         asked = await answer_of("needs_approval", needed, tool, call, context, wrong)
         answers = [await conditions_of(gate, tool, call, context, wrong) for gate in gates]
         held, unmet = tuple([met for met, _ in answers]), tuple([failed for _, failed in answers])
@@ -355,16 +351,6 @@ class Performer(Generic[S]):
             made = f"callback {effect.callback!r} returns"
             check_state(answer.state, self._ports.state_type, made, kept=self._ports.kept)
         return CallbackReturned(self._ports.clock(), effect.id, answer)
-
-    def _context(self, run: Run[S], key: str, call: ToolCall) -> ToolContext:
-        return ToolContext(
-            run_id=run.id,
-            key=key,
-            call_id=call.id,
-            turn=run.turn.number,
-            messages=run.messages,
-            path=self._ports.path,
-        )
 
 
 def failed(at: float, effect: Effect, error: Exception) -> EffectFailed:

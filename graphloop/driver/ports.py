@@ -33,7 +33,9 @@ __all__ = [
     "Ports",
     "Price",
     "Resumption",
+    "Seen",
     "Settler",
+    "Shown",
     "as_it_ended",
     "unpriced",
 ]
@@ -126,6 +128,13 @@ class ChildStep(Struct, frozen=True):
     agent: str
     graph: Graph[Any]
     seen: Step[Any] | Live | ChildStep
+
+
+Shown: TypeAlias = Live | ChildStep
+"""Deltas of a model, and the same of child runs: no journal has them."""
+
+Seen: TypeAlias = Step[S] | Shown
+"""All that a driver shows of its run."""
 
 
 @dataclass(frozen=True)

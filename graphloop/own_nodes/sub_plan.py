@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar, final
 from ..agent.inputs import MessageInput, messages_of
 from ..agent.states import changed_fields, lent
 from ..agent.sub_agents import Brief, Opener
-from ..driver.callback_results import check_state, refuse_awaitable
+from ..driver.callback_results import check_state
 from ..driver.ports import ChildRun, Ports
 from ..effects import StartRun
 from ..errors import ConfigError
@@ -93,12 +93,12 @@ class SubPlan:
         if self.state is None:
             return Brief(messages)
         begun = self.state(lent(run.state))
-        refuse_awaitable(begun, f"`state` of node {self.name!r} returns")
+        check_state(begun, None, f"`state` of node {self.name!r} returns")
         return Brief(messages, begun)
 
     def _asked(self, asked: str | Sequence[MessageInput]) -> tuple[Message, ...]:
         """Return what the child is asked, as messages."""
-        refuse_awaitable(asked, f"`prompt` of node {self.name!r} returns")
+        check_state(asked, None, f"`prompt` of node {self.name!r} returns")
         try:
             return (UserMessage(asked),) if isinstance(asked, str) else messages_of(asked)
         except ConfigError as error:

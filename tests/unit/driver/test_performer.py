@@ -449,7 +449,7 @@ def test_a_price_is_a_finite_number_or_unknown(price: object) -> None:
     one = Models(ports, Performer(ports))
 
     expected = {1: 1.0, 0.5: 0.5}.get(price) if isinstance(price, int | float) else None
-    assert (None if price is True else expected) == one.replied(ASKED, reply("x")).cost_usd
+    assert (None if price is True else expected) == one.price(reply("x"))
 
 
 def test_a_price_that_cannot_be_told_is_unknown() -> None:
@@ -460,4 +460,4 @@ def test_a_price_that_cannot_be_told_is_unknown() -> None:
 
     ports = evolve_ports(price=raising)
 
-    assert Models(ports, Performer(ports)).replied(ASKED, reply("x")).cost_usd is None
+    assert Models(ports, Performer(ports)).price(reply("x")) is None
