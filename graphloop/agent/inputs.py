@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias, cast
 
-from ..conversation.repair import repaired
+from ..conversation.repair import Repaired, repaired
 from ..errors import ConfigError, nearest, not_among
 from ..providers.openai_chat.messages import REASONING_EXTRA, WIRE
 from ..providers.wire_json import is_list, is_object, json_text
@@ -78,10 +78,10 @@ def conversation(
     if prompt is not None:
         if not isinstance(prompt, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"`prompt` is a string; found {type(prompt).__name__}")
-        given: tuple[Message, ...] = (UserMessage(prompt),)
+        mended = Repaired((UserMessage(prompt),))
     else:
         given = messages_of(cast("Sequence[MessageInput]", messages))  # One of the two is there.
-    mended = repaired(given, keep_open=keep_open)
+        mended = repaired(given, keep_open=keep_open)
     if mended.findings and not repair:
         found = "\n".join(f"  {number}. {one}" for number, one in enumerate(mended.findings, 1))
         raise ConfigError(

@@ -181,9 +181,12 @@ def spent_by(run: Run[Any], children: Mapping[str, Run[Any]]) -> Spent:
 
 def unkept_rules(run: Run[Any]) -> tuple[str, ...]:
     """Return a warning for each temporal rule that a run has broken, or has ended without."""
-    owed = run.watch.monitor.owed if run.ended else ()
+    monitor = run.watch.monitor
+    if not monitor.automata:
+        return ()
+    owed = monitor.owed if run.ended else ()
     return (
-        *[f"the rule {describe_rule(one)!r} was broken" for one in run.watch.monitor.broken],
+        *[f"the rule {describe_rule(one)!r} was broken" for one in monitor.broken],
         *[f"the rule {describe_rule(one)!r} is still owed, and the run is over" for one in owed],
     )
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 from uuid import uuid4
 
 from ..driver.driver import AsyncDriver
-from ..driver.ports import Callback, ChildRun, Ports, Resumption, unpriced
+from ..driver.ports import Callback, ChildRun, Ports, Resumption
 from ..effects import StartRun
 from ..errors import ConfigError
 from ..events import Setup, Started
@@ -141,7 +141,7 @@ class Runner(Generic[S]):
         # An agent that is shared on many levels is looked at once.
         self._bound = cache(partial(run_bound, graph, self.setup, self.world))
         own = self.world.models.get(self.world.label)
-        self._price = unpriced if own is None else price_of(options, own)
+        self._price = None if own is None else price_of(options, own)
 
     @property
     def is_signed(self) -> bool:

@@ -8,7 +8,7 @@ from os import environ
 from typing import Final, TypeAlias, cast
 
 from .. import agent as front
-from ..driver.ports import Price, unpriced
+from ..driver.ports import Price
 from ..errors import ConfigError, nearest, not_among
 from ..policy.policy import NARROWER, Policy, Rule, allow, shadowed, unmatched
 from ..providers.base import Provider
@@ -220,21 +220,23 @@ def split_tools(tools: Tools) -> tuple[OwnTools, dict[str, AgentTool]]:
     }
 
 
-def price_of(options: RunOptions, provider: Provider) -> Price:
+def price_of(options: RunOptions, provider: Provider) -> Price | None:
     """Return what prices replies; the table costs its import only where a real model is asked."""
     access = group(options, Access)
     table = access.prices
     if access.price is not None:
         return access.price
     if not table and _prefix(provider.label) not in {"anthropic", "openai"}:
-        return unpriced
+        return None
     return front.price_with(table) if table else front.price
 
 
-def price_below(options: RunOptions, own: Price, above: Price) -> Price:
+def price_below(options: RunOptions, own: Price | None, above: Price | None) -> Price | None:
     """Return what prices a child's replies: its own options, its parent, or its model's table."""
-    if options.get("price") is not None or options.get("prices"):
+    if above is None or options.get("price") is not None or options.get("prices"):
         return own
+    if own is None:
+        return above
 
     def price(reply: Reply) -> float | None:
         cost_usd = above(reply)

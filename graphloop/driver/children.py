@@ -6,6 +6,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mappi
 from contextlib import aclosing, suppress
 from typing import Any, Final, Protocol, TypeAlias
 
+from msgspec import Struct, field
+
 from ..conversation.answer import latest_answer, said_after_calls
 from ..effects import StartRun
 from ..errors import MISTAKES, ConfigError, RunBusy
@@ -73,31 +75,24 @@ class ChildDriver(Protocol):
         ...
 
 
-class ChildRuns:
+class ChildRuns(Struct, eq=False):
     """Drives the children of one run.
-
-    `known` are those that another process has started, by their keys; `tried` are the effects of
-    those that this driver has tried to end in its present leg.
 
     Args:
         ports: the parent's world, where its agents are.
         performer: asks gates about a child, and words a failure.
         driver_of: makes the driver of a child that begins with this state.
+        known: the children that another process has started, by their keys.
+        tried: the effects of those that this driver has tried to end in its present leg.
     """
 
-    def __init__(
-        self,
-        ports: Ports[Any],
-        performer: Performer[Any],
-        driver_of: Callable[[ChildRun[Any], object], ChildDriver],
-    ) -> None:
-        self.known: Mapping[str, Resumption[Any]] = {}
-        self.tried: set[int] = set()
-        self._ports = ports
-        self._performer = performer
-        self._driver_of = driver_of
-        self._drivers: dict[str, ChildDriver] = {}
-        self._busy: dict[str, str] = {}
+    _ports: Ports[Any]
+    _performer: Performer[Any]
+    _driver_of: Callable[[ChildRun[Any], object], ChildDriver]
+    known: Mapping[str, Resumption[Any]] = field(default_factory=dict[str, Any])
+    tried: set[int] = field(default_factory=set[int])
+    _drivers: dict[str, ChildDriver] = field(default_factory=dict[str, Any])
+    _busy: dict[str, str] = field(default_factory=dict[str, str])
 
     @property
     def started(self) -> frozenset[str]:

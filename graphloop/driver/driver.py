@@ -43,7 +43,7 @@ from ..values import UserMessage, evolve
 from .cancellation import CancelScope, StepTimer
 from .children import ChildRuns
 from .in_flight import SEEN, InFlight
-from .models import Models
+from .models import ModelCallInFlight, Models
 from .pending import Pending, pending_of
 from .performer import Performer
 from .ports import ChildStep, Ports, Resumption, Seen, Shown
@@ -111,12 +111,12 @@ class AsyncDriver(Generic[S]):
         self._in_flight = InFlight(
             performer,
             lambda effect: (
-                models.ask(effect)
+                ModelCallInFlight(models, effect)
                 if isinstance(effect, CallModel)
                 else children.drive(effect, recorder.driven)
             ),
             scope,
-            stoppable=ports.stoppable or timer is not None,
+            ports.stoppable or timer is not None,
         )
         self._asides: list[Event] = []
         self._heard: list[Event] = []
@@ -132,7 +132,8 @@ class AsyncDriver(Generic[S]):
     @property
     def state(self) -> DriverState:
         """How the run stands, once there is no more to be seen of it."""
-        return DriverState.ENDED if self._recorder.is_over else self._state
+        run = self._recorder.run
+        return self._state if run is None or run.node != "END" else DriverState.ENDED
 
     @property
     def exception(self) -> Exception | None:
@@ -219,7 +220,7 @@ class AsyncDriver(Generic[S]):
         """Take the run, and its children that have started, to stand as their journals say."""
         self._recorder.run, self.children.known = run, children
         self._performer.resume(run)
-        self._in_flight.restart(run)
+        self._in_flight.todo = self._performer.performable(run.pending.values(), run)
 
     async def cancelled(self, event: Cancelled, *, unless_busy: bool) -> Run[S]:
         """Cancel a run that no driver drives any more; return it as it has ended.
@@ -283,7 +284,7 @@ class AsyncDriver(Generic[S]):
             # The journal knows now what the call has used.
             self._models.calls.pop(event.effect, None)
         if step.effects:
-            self._in_flight.start(step.effects, step.run)
+            self._in_flight.todo += self._performer.performable(step.effects, step.run)
         if cut is not None:
             self._recorder.unseen.append(step)
             raise cut
@@ -337,7 +338,7 @@ class AsyncDriver(Generic[S]):
         in_flight = self._in_flight
         if self._restarts:
             self._restarts = False
-            in_flight.restart(run)
+            in_flight.todo = self._performer.performable(run.pending.values(), run)
         if self._left or self._abort is not None:
             return await self._stopped()
         if run.turn.abandoned and run.pending:

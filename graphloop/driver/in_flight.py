@@ -11,11 +11,13 @@ question that is left open) ends unheard.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from time import monotonic
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 from weakref import WeakSet
+
+from msgspec import Struct, field
 
 from ..effects import CallModel, Effect, StartRun
 from ..errors import ToolError
@@ -80,48 +82,30 @@ class Source(Protocol):
         ...
 
 
-class InFlight(Generic[S]):
-    """Starts effects, and hears what comes of them; `todo` are those that have not started.
+class InFlight(Struct, Generic[S], eq=False):
+    """Starts effects, and hears what comes of them.
 
     Args:
         performer: performs the effects that come to an answer at once.
         listen: starts the others: models and child runs.
         scope: tells whether the caller was cancelled.
         stoppable: whether the run may be stopped on its way.
+        todo: the effects that start with the next wait.
     """
 
-    def __init__(
-        self,
-        performer: Performer[S],
-        listen: Callable[[CallModel | StartRun], Source],
-        scope: CancelScope,
-        *,
-        stoppable: bool = False,
-    ) -> None:
-        self.todo: list[Effect] = []
-        self._performer = performer
-        self._listen = listen
-        self._scope = scope
-        self._stoppable = stoppable
-        self._source: Source | None = None
-        self._tasks: dict[int, asyncio.Task[None]] = {}
-        self._inbox: Inbox = asyncio.Queue()
-        self._wanted = asyncio.Event()
-        self._ended = WeakSet[asyncio.Task[None]]()
-        self._watched = WeakSet[asyncio.Task[None]]()
-        self._closing = False
-        self._unheard: list[Answering] = []
-
-    def start(self, effects: Iterable[Effect], run: Run[S]) -> None:
-        """Start effects with the next wait, as far as this process can answer them."""
-        for effect in effects:
-            if self._performer.can_perform(effect, run):
-                self.todo.append(effect)
-
-    def restart(self, run: Run[S]) -> None:
-        """Start all that a run waits for with the next wait: nothing of it has started here."""
-        self.todo = []
-        self.start(run.pending.values(), run)
+    _performer: Performer[S]
+    _listen: Callable[[CallModel | StartRun], Source]
+    _scope: CancelScope
+    _stoppable: bool = False
+    todo: list[Effect] = field(default_factory=list[Effect])
+    _source: Source | None = None
+    _tasks: dict[int, asyncio.Task[None]] = field(default_factory=dict[int, Any])
+    _inbox: Inbox = field(default_factory=asyncio.Queue)
+    _wanted: asyncio.Event = field(default_factory=asyncio.Event)
+    _ended: WeakSet[asyncio.Task[None]] = field(default_factory=WeakSet)
+    _watched: WeakSet[asyncio.Task[None]] = field(default_factory=WeakSet)
+    _closing: bool = False
+    _unheard: list[Answering] = field(default_factory=list[Answering])
 
     async def next(self, run: Run[S]) -> Live | ChildStep | Answering | None:
         """Start what is to do, and return what is heard first; None when nothing will be.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass, field
 from math import isfinite
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
+
+from msgspec import Struct, field
 
 from ..effects import CallModel
 from ..errors import BadReply, ConfigError
@@ -37,26 +38,19 @@ NOTHING_YET: Final = Reply(AssistantMessage(()), FinishReason.OTHER)
 """A call whose server has reported no usage: its price is not known, whatever the model."""
 
 
-class Models(Generic[S]):
+class Models(Struct, Generic[S], eq=False):
     """The models of one run, each with one session.
-
-    `calls` are those whose event is not in the journal yet, by the ids of their effects.
 
     Args:
         ports: where the models are, their prices, and the clock.
         performer: words a failure.
+        calls: those whose event is not in the journal yet, by the ids of their effects.
     """
 
-    def __init__(self, ports: Ports[S], performer: Performer[S]) -> None:
-        self.calls: dict[int, ModelCallInFlight[S]] = {}
-        self.ports = ports
-        self.performer = performer
-        self._sessions: dict[str, ModelSession] = {}
-
-    def ask(self, effect: CallModel) -> ModelCallInFlight[S]:
-        """Start a model call."""
-        call = self.calls[effect.id] = ModelCallInFlight(self, effect)
-        return call
+    ports: Ports[S]
+    performer: Performer[S]
+    calls: dict[int, ModelCallInFlight[Any]] = field(default_factory=dict[int, Any])
+    _sessions: dict[str, ModelSession] = field(default_factory=dict[str, ModelSession])
 
     def session(self, label: str) -> ModelSession:
         """Return the session of a model.
@@ -77,8 +71,11 @@ class Models(Generic[S]):
 
     def price(self, reply: Reply) -> float | None:
         """Return the cost of a reply; a price that cannot be known must not lose the reply."""
+        price = self.ports.price
+        if price is None:
+            return None
         try:
-            cost_usd: object = self.ports.price(reply)
+            cost_usd: object = price(reply)
         except Exception:  # noqa: BLE001 - the user's own function
             return None
         if isinstance(cost_usd, bool) or not isinstance(cost_usd, int | float):
@@ -99,8 +96,7 @@ class Models(Generic[S]):
         return spent
 
 
-@dataclass(eq=False, repr=False)
-class ModelCallInFlight(Generic[S]):
+class ModelCallInFlight(Struct, Generic[S], eq=False):
     """One model call: each `anext` gives a delta or, last, the event that answers the call.
 
     It is no generator: the event loop keeps a book of those, which costs more than a delta.
@@ -119,6 +115,7 @@ class ModelCallInFlight(Generic[S]):
         models, effect = self.models, self.effect
         try:
             if self._stream is None:
+                models.calls[effect.id] = self
                 self._stream = models.session(effect.model).stream(effect.request)
             async for item in self._stream:
                 if isinstance(item, Reply):

@@ -11,10 +11,11 @@ import traceback
 from collections.abc import Container, Iterable, Sequence
 from typing import Final, Generic, Literal, TypeAlias, TypeVar
 
+from msgspec import Struct, field
+
 from ..effects import (
     AskHuman,
     AwaitCaller,
-    CallModel,
     CallTool,
     CheckCalls,
     Effect,
@@ -41,7 +42,7 @@ from ..run import Run
 from ..tools.execution import awaited
 from ..tools.options import REPEATABLE
 from ..tools.outcome import ToolOutcome, unknown_outcome
-from ..tools.tool import UNREAD, ToolContext
+from ..tools.tool import UNREAD, AnyTool, ToolContext
 from ..values import ToolCall, call_key, call_place
 from .callback_results import (
     NO_GATES,
@@ -65,6 +66,9 @@ Performed: TypeAlias = CheckCalls | CallTool | AskHuman | Invoke | AwaitCaller
 
 UNGATED: Final = CallCheck()
 
+PARKING: Final = frozenset({CallTool, AskHuman, AwaitCaller})
+"""Effects that another process, a person or the caller may have to answer."""
+
 HANDED_IN: Final = call_key(-1, 0).removesuffix("0")
 """How the keys of the calls begin that came with a given conversation."""
 
@@ -72,25 +76,31 @@ OF_THE_USER: Final = frozenset({CallTool, AskHuman, Invoke})
 """Effects that always call functions of the user's; a check of calls may."""
 
 
-class Performer(Generic[S]):
+class Performer(Struct, Generic[S], eq=False):
     """Performs effects through ports; keeps the last exception for the caller."""
 
-    def __init__(self, ports: Ports[S]) -> None:
-        self._ports = ports
-        self._started: frozenset[int] = frozenset()
-        self._first_id = 0
-        self._values: dict[str, tuple[str, object]] = {}
-        self.exception: Exception | None = None
+    _ports: Ports[S]
+    exception: Exception | None = None
+    _started: frozenset[int] = frozenset()
+    _first_id: int = 0
+    _values: dict[str, tuple[str, object]] = field(default_factory=dict[str, tuple[str, object]])
 
-    def can_perform(self, effect: Effect, run: Run[S]) -> bool:
-        """Whether this process can answer an effect; a run parks with others."""
+    def performable(self, effects: Iterable[Effect], run: Run[S]) -> list[Effect]:
+        """Return the effects that this process can answer; a run parks with others."""
+        return [
+            effect
+            for effect in effects
+            if type(effect) not in PARKING
+            or (isinstance(effect, CallTool) and not effect.client)
+            or self._is_answered_here(effect, run)
+        ]
+
+    def _is_answered_here(self, effect: Effect, run: Run[S]) -> bool:
         match effect:
             case CallTool(client=True):
                 # A gate that is new since the run was resumed may refuse it still.
                 new = effect.id >= self._first_id and bool(self._gates(run).added)
                 return new or self._is_handed_in(effect.key)
-            case CallTool() | CallModel() | CheckCalls():
-                return True
             case AskHuman():
                 return self._ports.approve is not None or self._is_handed_in(effect.key)
             case AwaitCaller():
@@ -274,29 +284,34 @@ class Performer(Generic[S]):
     async def _check_calls(self, effect: CheckCalls, run: Run[S]) -> Answering:
         if not effect.key:
             self._values.clear()  # They are another turn's.
+        ports, checks = self._ports, list[CallCheck]()
+        is_ruled = ports.own is not None or run.setup.rules or ports.gates
         # Two calls may be equal, even the same object: their places tell them apart.
-        checks = [
-            await self._check(call_key(effect.turn, at), call, run)
-            for at, call in zip(effect.places, effect.calls, strict=True)
-        ]
-        return CallsChecked(self._ports.clock(), effect.id, tuple(checks))
+        for at, call in zip(effect.places, effect.calls, strict=True):
+            tool, key = ports.toolbox.get(call.name), call_key(effect.turn, at)
+            if tool is None:
+                problem = f"Not run: tool {call.name!r} is not available in this process."
+                checks.append(CallCheck(problem))
+                continue
+            value, refused = tool.read(call.arguments)
+            if refused is not None:
+                checks.append(CallCheck(refused))
+                continue
+            # Beside the journal, never in it: a process that resumes the run reads the text again.
+            self._values[key] = call.arguments, value
+            if is_ruled or tool.policy.needs_approval is not False:
+                checks.append(await self._check_rules(key, call, tool, run))
+            else:
+                checks.append(UNGATED)
+        return CallsChecked(ports.clock(), effect.id, tuple(checks))
 
     def _gates(self, run: Run[S]) -> Gates:
         rules, given = run.setup.rules, self._ports.gates
         return gates_of(rules, given) if rules or given else NO_GATES
 
-    async def _check(self, key: str, call: ToolCall, run: Run[S]) -> CallCheck:
-        tool = self._ports.toolbox.get(call.name)
-        if tool is None:
-            return CallCheck(f"Not run: tool {call.name!r} is not available in this process.")
-        value, problem = tool.read(call.arguments)
-        if problem is not None:
-            return CallCheck(problem)
-        # Beside the journal, never in it: a process that resumes the run reads the text again.
-        self._values[key] = call.arguments, value
+    async def _check_rules(self, key: str, call: ToolCall, tool: AnyTool, run: Run[S]) -> CallCheck:
+        """Return the answers of the tool and of the gates about a call that could run."""
         own, needed = self._ports.own, tool.policy.needs_approval
-        if needed is False and own is None and not (run.setup.rules or self._ports.gates):
-            return UNGATED
         gates, added = self._gates(run)
         gates = gates if own is None else (*gates, own)
         turn, wrong, path = run.turn.number, self._ports.wrong, self._ports.path

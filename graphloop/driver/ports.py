@@ -37,7 +37,6 @@ __all__ = [
     "Settler",
     "Shown",
     "as_it_ended",
-    "unpriced",
 ]
 
 S = TypeVar("S")
@@ -51,11 +50,6 @@ Price: TypeAlias = Callable[[Reply], float | None]
 
 class LeftOpen(Exception):
     """Raised by an approver who decides nothing now: the question stays open, as if unasked."""
-
-
-def unpriced(_: Reply) -> float | None:
-    """Price nothing."""
-    return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +79,7 @@ class Ports(Generic[S]):
         secret: signs the tokens of approvals.
         path: the call keys of the agents above the run.
         step_s: after how many seconds a turn is given up; None for never.
-        price: what a reply cost, in US dollars.
+        price: returns the cost of a reply in US dollars; None where no price is known.
         clock: seconds since the epoch; the only time a run ever sees.
         wrong: which functions answered neither yes nor no, in the run and in those below it.
     """
@@ -107,7 +101,7 @@ class Ports(Generic[S]):
     secret: bytes | None = None
     path: tuple[str, ...] = ()
     step_s: float | None = None
-    price: Price = unpriced
+    price: Price | None = None
     clock: Callable[[], float] = time.time
     wrong: dict[str, None] = field(default_factory=dict[str, None], compare=False)
 

@@ -82,7 +82,9 @@ class Append(FrozenFields):
         turn, reply = run.turn, run.turn.reply
         if reply is None or turn.dropped:
             return self._nothing(run)
-        results = _paired(turn, reply)
+        results = tuple([one for one in turn.results if one is not None])
+        if len(results) < len(turn.calls):
+            results = _paired(turn, reply)
         ending = [tool for tool in turn.tools if tool.ends]
         answer = _handed_off(ending, results) if ending else ()
         kept = (
@@ -170,14 +172,10 @@ def _over(ending: Ending) -> Final | Aborted:
 
 def _paired(turn: Turn, reply: Reply) -> tuple[ToolResult, ...]:
     """Return one result a call: those that came, and a reason for each that did not."""
-    slots = turn.results or (None,) * len(turn.calls)
-    known = tuple([one for one in slots if one is not None])
-    if len(known) == len(slots):
-        return known
     # The kernel has answered the calls that may have run.
     content = NOT_RUN.get(reply.finish_reason, CANCELLED)
     results: list[ToolResult] = []
-    for place, result in enumerate(slots):
+    for place, result in enumerate(turn.results or (None,) * len(turn.calls)):
         results.append(result or answer(turn, place, content, "not_run"))
     return tuple(results)
 

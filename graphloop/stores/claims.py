@@ -9,8 +9,10 @@ from __future__ import annotations
 import threading
 from asyncio import AbstractEventLoop
 from asyncio import _get_running_loop as running_loop  # The public one raises where none runs.
-from typing import final
+from typing import Any, final
 from weakref import ReferenceType, ref
+
+from msgspec import Struct, field
 
 from ..errors import RunBusy, StoreError
 
@@ -18,15 +20,16 @@ __all__ = ["Claims", "running_loop"]
 
 
 @final
-class Claims:
+class Claims(Struct, eq=False):
     """The claims of the drivers of one store object, which may be in several threads.
 
     `taken` are the event loops of the drivers by run; None for a driver without an event loop.
     """
 
-    def __init__(self) -> None:
-        self.taken: dict[str, ReferenceType[AbstractEventLoop] | None] = {}
-        self._lock = threading.Lock()
+    taken: dict[str, ReferenceType[AbstractEventLoop] | None] = field(
+        default_factory=dict[str, Any]
+    )
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, run_id: str) -> None:
         """Claim a run for the current event loop.

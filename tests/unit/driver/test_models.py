@@ -10,7 +10,7 @@ from typing import final
 import pytest
 
 from graphloop import Agent, EndReason, RunResult, Tool
-from graphloop.driver.models import Models
+from graphloop.driver.models import ModelCallInFlight, Models
 from graphloop.driver.performer import Performer
 from graphloop.driver.ports import Ports
 from graphloop.effects import CallModel
@@ -87,7 +87,7 @@ async def asked(
     one: Models[None], effect: CallModel = ASK
 ) -> list[Live | ModelReplied | EffectFailed]:
     """Return all that comes of asking."""
-    asking, items = one.ask(effect), list[Live | ModelReplied | EffectFailed]()
+    asking, items = ModelCallInFlight(one, effect), list[Live | ModelReplied | EffectFailed]()
     while not items or not isinstance(items[-1], ModelReplied | EffectFailed):
         items.append(await anext(asking))
     return items
@@ -157,7 +157,7 @@ def test_what_is_under_way_is_counted_once() -> None:
 
     async def scenario() -> None:
         one = models(Talking(UsageSoFar(USED), TextDelta("a"), reply("a")))
-        async with aclosing(one.ask(ASK)) as asking:
+        async with aclosing(ModelCallInFlight(one, ASK)) as asking:
             assert TextDelta("a") == await anext(asking)
         assert Spent(1, 0, USED, 1.07, 0) == one.unfinished()
         assert Spent() == one.unfinished()

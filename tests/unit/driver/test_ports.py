@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from graphloop.driver.ports import Ports, unpriced
+from graphloop.driver.ports import Ports
 from graphloop.stores.memory import MemoryStore
 from graphloop.tools.toolbox import Toolbox
-from tests.strategies import reply
 
 
 def test_nobody_is_asked_and_nothing_is_priced_by_default() -> None:
@@ -14,6 +13,5 @@ def test_nobody_is_asked_and_nothing_is_priced_by_default() -> None:
 
     assert ports.approve is None
     assert {} == ports.callbacks
-    assert unpriced is ports.price
-    assert unpriced(reply("x")) is None
+    assert ports.price is None
     assert ports.clock() > 0
