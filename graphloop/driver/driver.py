@@ -256,10 +256,13 @@ class AsyncDriver(Generic[S]):
                     yield recorder.unseen.pop(0)
                 if is_resumed:
                     yield await self._take(Resumed(self._ports.clock()))
-                shared_at = monotonic()
-                while (run := recorder.run) is None or run.node != "END":
+                while self._heard and ((run := recorder.run) is None or run.node != "END"):
                     scope.enter()
-                    item = await self._next(run)
+                    yield await self._take(self._pop(run))
+                shared_at = monotonic()
+                while (run := recorder.run or recorder.driven).node != "END":
+                    scope.enter()
+                    item = self._pop(run) if self._heard else await self._next(run)
                     if item is None:
                         self._state = DriverState.DETACHED if self._left else DriverState.PARKED
                         break
@@ -314,47 +317,46 @@ class AsyncDriver(Generic[S]):
         if self.run is not None:
             self.know(self.run, self.children.known)
 
-    async def _next(self, run: Run[S] | None) -> Shown | Event | None:
+    def _pop(self, run: Run[S] | None) -> Event:
+        """Take the next of the events that are known; what the caller said comes first."""
+        event = (self._asides or self._heard).pop(0)
+        return event if run is None or event.at >= run.at else not_before(run, event)
+
+    async def _next(self, run: Run[S]) -> Shown | Event | None:
         """Return what happens next: something to see, or an event; None when the run parks.
+
+        An abort cancels the wait for effects, and nothing else: never a journal being written.
+        Any other cancellation passes through, even one that comes together with an abort.
 
         A message that was queued while an effect was in flight comes before its answer: it is to be
         read in the very next turn, and the answer may be the run's last event.
         """
-        if not self._heard:
-            item = await self._hear(run or self._recorder.driven)
-            if not self._asides or isinstance(item, SEEN):
-                return item
-            if item is not None:
-                self._heard.insert(0, item)
-        event = (self._asides or self._heard).pop(0)
-        return event if run is None or event.at >= run.at else not_before(run, event)
-
-    async def _hear(self, run: Run[S]) -> Shown | Event | None:
-        """Wait for the effects in flight, with those of `todo` started.
-
-        An abort cancels the wait for effects, and nothing else: never a journal being written.
-        Any other cancellation passes through, even one that comes together with an abort.
-        """
+        item: Shown | Event | None = None
         in_flight = self._in_flight
         if self._restarts:
             self._restarts = False
             in_flight.todo = self._performer.performable(run.pending.values(), run)
-        if self._left or self._abort is not None:
-            return await self._stopped()
-        if run.turn.abandoned and run.pending:
-            ended = await self.children.end_unwanted(run, self._ports.clock(), in_flight.drop)
-            if ended is not None:
-                return ended
-        if self._asides:
-            return None
-        # It costs a write, and would be for nothing where no driver could ever resume the run.
-        todo = in_flight.todo if self._ports.resumable else ()
-        if todo and (risky := self._performer.risky(todo, run)):
-            return EffectsStarted(self._ports.clock(), risky)
-        item = await in_flight.next(run)
-        if item is None and (self._left or self._abort is not None):
-            return await self._stopped()
-        return item
+        stopping = self._left or self._abort is not None
+        if not stopping:
+            if run.turn.abandoned:
+                now = self._ports.clock()
+                if ended := await self.children.end_unwanted(run, now, in_flight.drop):
+                    return ended
+            if self._asides:
+                return self._pop(run)
+            # It costs a write, for nothing where no driver could ever resume the run.
+            todo = in_flight.todo if self._ports.resumable else ()
+            if todo and (risky := self._performer.risky(todo, run)):
+                return EffectsStarted(self._ports.clock(), risky)
+            item = await in_flight.next(run)
+            stopping = item is None and (self._left or self._abort is not None)
+        if stopping:
+            item = await self._stopped()
+        if isinstance(item, SEEN) or not self._asides:
+            return item
+        if item is not None:
+            self._heard.insert(0, item)
+        return self._pop(run)
 
     async def _stopped(self) -> Event | None:
         if self._abort is None:

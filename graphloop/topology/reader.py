@@ -13,12 +13,11 @@ from typing import Any, Final, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from ..errors import GraphError
-from ..graph import END, Graph
+from ..graph import END, Graph, TableSource
 from ..node_protocol import NAME_MAX, Node, flaw_of, node_flaw_of
 from ..outcomes import Outcome, outcome_name
 from ..rules import Rules
 from ..rules.names import Vocabulary as Words
-from ..table_source import TableSource
 from ..tools.options import legal_name
 from .compose import compose, is_json
 from .diagnostics import Diagnostics, ParseError

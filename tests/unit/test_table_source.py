@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 
 from graphloop import Agent, load
-from graphloop.graph import END, Graph
+from graphloop.graph import END, Graph, TableSource, called_from
 from graphloop.outcomes import Go
 from graphloop.proofs.check import check
 from graphloop.proofs.ground import Ground
 from graphloop.proofs.sarif import to_sarif
-from graphloop.table_source import TableSource, called_from
 from graphloop.testing import ScriptedModel
 from tests.graphs import Place, build
 

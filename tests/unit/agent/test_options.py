@@ -20,7 +20,6 @@ from graphloop.agent.options import (
     group,
     reject_unknown_options,
 )
-from graphloop.driver.ports import unpriced
 from graphloop.errors import ConfigError
 from graphloop.values import Settings
 from tests.strategies import wrong
@@ -66,7 +65,7 @@ def test_a_group_takes_its_options_and_no_other() -> None:
         ({"approval_secret": ""}, "secret must not be empty"),
         ({"step_timeout_s": -1}, "`step_timeout_s` is a finite number above 0"),
         ({"max_agent_depth": -1}, "`max_agent_depth` is a whole number of at least 0"),
-        ({"price": unpriced, "prices": {"x": ModelPrice(1, 2)}}, "`prices` has no effect"),
+        ({"price": lambda _: None, "prices": {"x": ModelPrice(1, 2)}}, "`prices` has no effect"),
     ],
 )
 def test_a_value_that_no_run_can_keep_is_refused(options: AgentOptions, found: str) -> None:
