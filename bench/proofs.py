@@ -28,9 +28,9 @@ from graphloop.nodes import (
     Verify,
 )
 from graphloop.outcomes import Accepted, Answered, Final, Go, Outcome, Ready, Stop
-from graphloop.own_nodes.sub_graph import sub_graph
-from graphloop.proofs.bound import bound
-from graphloop.proofs.check import check
+from graphloop.own_nodes.sub_graphs import sub_graph
+from graphloop.proofs.bounds import bound
+from graphloop.proofs.checking import check
 from graphloop.providers.script import ScriptedModel
 
 from .measure import Row, Spread, at_most

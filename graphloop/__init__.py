@@ -4,9 +4,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .agent.agent import Agent
-    from .agent.generate import (
+    from .agent import (
+        Agent,
+        AgentTool,
+        AnswerInfo,
+        Graph,
+        Model,
         ObjectResult,
+        PendingTurn,
+        RunResult,
+        RunStream,
+        StepChanges,
+        StepInfo,
+        ToolRunner,
+        Verdict,
         agent_tool,
         generate_object,
         generate_object_sync,
@@ -14,50 +25,48 @@ if TYPE_CHECKING:
         generate_text_sync,
         stream_chat,
     )
-    from .agent.graph import Graph
-    from .agent.hooks import AnswerInfo, Model, StepChanges, StepInfo, Verdict
-    from .agent.result import RunResult
-    from .agent.stream import RunStream
-    from .agent.sub_agents import AgentTool
-    from .agent.tool_runner import ToolRunner
-    from .agent.turn_in_hand import PendingTurn
-    from .conversation.compaction import Compaction
-    from .driver.pending import Pending
+    from .conversation import Compaction
+    from .driver import Pending
     from .effects import PersonSaid
     from .errors import AskFailed, OutputInvalid, ToolError
     from .graph import END, Edges
-    from .limits import stop
-    from .limits.model_price import ModelPrice
+    from .limits import ModelPrice, stop
     from .node_protocol import Node
-    from .own_nodes.asking import Asking, ask_agent, ask_model, ask_person, tell
-    from .own_nodes.compose import fallback, loop_until, map_over, parallel, retry, router
-    from .own_nodes.node_decorator import node
-    from .own_nodes.node_signature import NodeContext
-    from .own_nodes.sub_graph import sub_graph
-    from .own_nodes.sub_plan import ChildResult
-    from .policy.approvals import Approval, approve, decline
-    from .policy.policy import Policy, allow, ask, deny
-    from .proofs.check import check
-    from .providers.retries import Retries
-    from .providers.timeouts import Timeouts
+    from .own_nodes import (
+        Asking,
+        ChildResult,
+        NodeContext,
+        ask_agent,
+        ask_model,
+        ask_person,
+        fallback,
+        loop_until,
+        map_over,
+        node,
+        parallel,
+        retry,
+        router,
+        sub_graph,
+        tell,
+    )
+    from .policy import Approval, Policy, allow, approve, ask, decline, deny
+    from .proofs import check
+    from .providers import Retries, Timeouts
     from .run import EndReason
     from .spending import Budget, budget
-    from .tools.options import NOT_DONE, UNKNOWN, Found
-    from .tools.provider_tools import (
+    from .tools import (
+        NOT_DONE,
+        UNKNOWN,
+        Found,
+        Tool,
+        ToolContext,
         anthropic_code_execution,
         anthropic_web_fetch,
         anthropic_web_search,
         provider_tool,
+        tool,
     )
-    from .tools.tool import Tool, ToolContext, tool
-    from .topology.loaded import (
-        Topology,
-        dump,
-        fingerprint,
-        load,
-    )
-    from .topology.registration import Registry, registry
-    from .topology.with_agents import with_agents
+    from .topology import Registry, Topology, dump, fingerprint, load, registry, with_agents
     from .turn import StepResult
     from .values import FinishReason, ToolChoice, Usage
 
@@ -144,9 +153,20 @@ __all__ = [
 ]
 
 _HOMES = {
-    ".agent.agent": ("Agent",),
-    ".agent.generate": (
+    ".agent": (
+        "Agent",
+        "AgentTool",
+        "AnswerInfo",
+        "Graph",
+        "Model",
         "ObjectResult",
+        "PendingTurn",
+        "RunResult",
+        "RunStream",
+        "StepChanges",
+        "StepInfo",
+        "ToolRunner",
+        "Verdict",
         "agent_tool",
         "generate_object",
         "generate_object_sync",
@@ -154,21 +174,8 @@ _HOMES = {
         "generate_text_sync",
         "stream_chat",
     ),
-    ".agent.graph": ("Graph",),
-    ".agent.hooks": (
-        "AnswerInfo",
-        "Model",
-        "StepChanges",
-        "StepInfo",
-        "Verdict",
-    ),
-    ".agent.result": ("RunResult",),
-    ".agent.stream": ("RunStream",),
-    ".agent.sub_agents": ("AgentTool",),
-    ".agent.tool_runner": ("ToolRunner",),
-    ".agent.turn_in_hand": ("PendingTurn",),
-    ".conversation.compaction": ("Compaction",),
-    ".driver.pending": ("Pending",),
+    ".conversation": ("Compaction",),
+    ".driver": ("Pending",),
     ".effects": ("PersonSaid",),
     ".errors": (
         "AskFailed",
@@ -179,74 +186,68 @@ _HOMES = {
         "END",
         "Edges",
     ),
-    ".limits": ("stop",),
-    ".limits.model_price": ("ModelPrice",),
+    ".limits": (
+        "ModelPrice",
+        "stop",
+    ),
     ".node_protocol": ("Node",),
-    ".own_nodes.asking": (
+    ".own_nodes": (
         "Asking",
+        "ChildResult",
+        "NodeContext",
         "ask_agent",
         "ask_model",
         "ask_person",
-        "tell",
-    ),
-    ".own_nodes.compose": (
         "fallback",
         "loop_until",
         "map_over",
+        "node",
         "parallel",
         "retry",
         "router",
+        "sub_graph",
+        "tell",
     ),
-    ".own_nodes.node_decorator": ("node",),
-    ".own_nodes.node_signature": ("NodeContext",),
-    ".own_nodes.sub_graph": ("sub_graph",),
-    ".own_nodes.sub_plan": ("ChildResult",),
-    ".policy.approvals": (
+    ".policy": (
         "Approval",
-        "approve",
-        "decline",
-    ),
-    ".policy.policy": (
         "Policy",
         "allow",
+        "approve",
         "ask",
+        "decline",
         "deny",
     ),
-    ".proofs.check": ("check",),
-    ".providers.retries": ("Retries",),
-    ".providers.timeouts": ("Timeouts",),
+    ".proofs": ("check",),
+    ".providers": (
+        "Retries",
+        "Timeouts",
+    ),
     ".run": ("EndReason",),
     ".spending": (
         "Budget",
         "budget",
     ),
-    ".tools.options": (
-        "NOT_DONE",
-        "UNKNOWN",
+    ".tools": (
         "Found",
-    ),
-    ".tools.provider_tools": (
+        "NOT_DONE",
+        "Tool",
+        "ToolContext",
+        "UNKNOWN",
         "anthropic_code_execution",
         "anthropic_web_fetch",
         "anthropic_web_search",
         "provider_tool",
-    ),
-    ".tools.tool": (
-        "Tool",
-        "ToolContext",
         "tool",
     ),
-    ".topology.loaded": (
+    ".topology": (
+        "Registry",
         "Topology",
         "dump",
         "fingerprint",
         "load",
-    ),
-    ".topology.registration": (
-        "Registry",
         "registry",
+        "with_agents",
     ),
-    ".topology.with_agents": ("with_agents",),
     ".turn": ("StepResult",),
     ".values": (
         "FinishReason",

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, final
 from .graph import Graph
 from .node_protocol import Node
 from .outcomes import Outcome
-from .policy.policy import Rule
+from .policy import Rule
 from .spending import Budget
 
 __all__ = ["Cap", "ChildContract", "Contract", "Join", "Moves", "contract_of", "needs_turn"]

@@ -11,7 +11,7 @@ from typing import ClassVar, Literal, TypeAlias
 from msgspec import Struct
 
 from .effects import Ask, Note
-from .policy.policy import Rule
+from .policy import Rule
 from .rules import TemporalRule
 from .spending import Budget, Spent
 from .values import (

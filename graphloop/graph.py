@@ -20,8 +20,7 @@ from msgspec import Struct
 from .errors import GraphError, Problem, nearest
 from .node_protocol import NAME_MAX, Kind, Node, control_in, escaped, node_flaw_of
 from .outcomes import Outcome, outcome_name
-from .rules import Rules
-from .rules.names import Vocabulary, spelled_tools
+from .rules import Rules, Vocabulary, spelled_tools
 
 __all__ = [
     "END",

@@ -9,15 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .graph import END, Edges
-from .nodes.append import Append
-from .nodes.compact import Compact
-from .nodes.execute import Execute
-from .nodes.extend import Extend
-from .nodes.gate import Gate
-from .nodes.model_call import ModelCall
-from .nodes.prepare_step import PrepareStep
-from .nodes.stop_check import StopCheck
-from .nodes.verify import Verify
+from .nodes import Append, Compact, Execute, Extend, Gate, ModelCall, PrepareStep, StopCheck, Verify
 from .outcomes import (
     Aborted,
     Accepted,

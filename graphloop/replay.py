@@ -22,8 +22,7 @@ from .graph import Graph
 from .history import History
 from .node_protocol import Kind, Leave, Node, Reaction
 from .outcomes import Outcome
-from .rules.automata import Happening, entered
-from .rules.monitor import Monitor
+from .rules import Happening, Monitor, entered
 from .run import Run, evolve
 from .step import Step, begin, step
 from .watch import (

@@ -19,7 +19,7 @@ from msgspec import Struct, field
 from .effects import CallTool, Effect, StartRun
 from .events import Cancelled, Failure, Setup
 from .history import History
-from .rules.monitor import Monitor
+from .rules import Monitor
 from .spending import Spent
 from .turn import StepResult, Turn
 from .values import (

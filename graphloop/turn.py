@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from .effects import Answer, Ask
 from .events import Failure
-from .policy.policy import Rule
+from .policy import Rule
 from .values import (
     FinishReason,
     Message,

@@ -21,18 +21,22 @@ from .effects import AskHuman, CallTool, Effect, StartRun
 from .events import ChildEnded, Decided, EffectFailed, Event, ToolReturned
 from .graph import Graph
 from .outcomes import Aborted, Outcome, outcome_name
-from .rules import Rules, TemporalRule
-from .rules.automata import (
+from .rules import (
     Happening,
+    Monitor,
+    Rules,
+    TemporalRule,
+    Wanted,
     approved_call,
     earlier,
     entered,
+    judged,
     past_call,
     ran,
+    refusal,
     returned,
     taken,
 )
-from .rules.monitor import Monitor, Wanted, judged, refusal
 from .run import RuleState, Run, evolve
 from .turn import CallVerdict
 from .values import ToolResult, UserMessage, call_key, call_place

@@ -6,7 +6,7 @@ from graphloop.agent.graph import Graph
 from graphloop.graph import END, Edges
 from graphloop.nodes import Append, Execute, ModelCall, PrepareStep
 from graphloop.outcomes import Answered, Calls, Failed, Final, Ready
-from graphloop.own_nodes.sub_graph import sub_graph
+from graphloop.own_nodes.sub_graphs import sub_graph
 from graphloop.providers.script import ScriptedModel
 
 __all__ = ["nest", "shared", "ungated"]

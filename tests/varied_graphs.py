@@ -37,7 +37,7 @@ from graphloop.nodes import (
 )
 from graphloop.outcomes import Outcome, outcome_name
 from graphloop.own_nodes.compose import fallback, loop_until, map_over, parallel, retry
-from graphloop.own_nodes.sub_graph import sub_graph
+from graphloop.own_nodes.sub_graphs import sub_graph
 from graphloop.policy.policy import Policy, Rule
 from graphloop.proofs.most import Bound
 from graphloop.providers.script import ScriptedModel

@@ -6,34 +6,90 @@ Start with `agent.py`; `runs.py` is the door to stored runs.
 Proofs, pictures and prices load when they are first asked for.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING
+from .agent import Agent
+from .answers import Answers, approval_from, path_key
+from .bindings import Bindings, asks_model, carried_by, functions_named
+from .final_answer import FINAL_ANSWER, NOT_TAKEN
+from .generate import (
+    ObjectResult,
+    agent_tool,
+    generate_object,
+    generate_object_sync,
+    generate_text,
+    generate_text_sync,
+    stream_chat,
+)
+from .graph import Graph
+from .graph_runner import GATED
+from .hooks import AnswerInfo, Model, StepChanges, StepInfo, Verdict
+from .inputs import MessageInput, messages_of
+from .journals import fork_run, root_of, state_after, typed
+from .known import graph_of
+from .options import PASSED_ON, AgentOptions, RunOptions, ToolInput, Tools
+from .result import RunResult
+from .runner import Runner
+from .runs import answer_call, open_ask, recorded_asks
+from .states import changed_fields, fields_of, lent, same_state, states_fit
+from .stream import RunStream
+from .sub_agents import AgentTool, Brief, Opener, Plan
+from .tool_runner import ToolRunner
+from .turn_in_hand import PendingTurn
+from .world import check_gate, split_tools
 
-if TYPE_CHECKING:
-    from ..proofs.bound import Called, bound
-    from ..proofs.check import check
-    from ..proofs.compare import compare
-    from ..proofs.endless import endless
-    from ..providers.prices import price, price_with
-    from ..views.levels import draw
-
-__all__ = ["Called", "bound", "check", "compare", "draw", "endless", "price", "price_with"]
-
-_HOMES = {
-    "Called": "..proofs.bound",
-    "bound": "..proofs.bound",
-    "check": "..proofs.check",
-    "compare": "..proofs.compare",
-    "draw": "..views.levels",
-    "endless": "..proofs.endless",
-    "price": "..providers.prices",
-    "price_with": "..providers.prices",
-}
-
-
-def __getattr__(name: str) -> object:
-    """Load a name from its home on its first use."""
-    if name in _HOMES:
-        value: object = getattr(import_module(_HOMES[name], __name__), name)
-        return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__all__ = [
+    "FINAL_ANSWER",
+    "GATED",
+    "NOT_TAKEN",
+    "PASSED_ON",
+    "Agent",
+    "AgentOptions",
+    "AgentTool",
+    "AnswerInfo",
+    "Answers",
+    "Bindings",
+    "Brief",
+    "Graph",
+    "MessageInput",
+    "Model",
+    "ObjectResult",
+    "Opener",
+    "PendingTurn",
+    "Plan",
+    "RunOptions",
+    "RunResult",
+    "RunStream",
+    "Runner",
+    "StepChanges",
+    "StepInfo",
+    "ToolInput",
+    "ToolRunner",
+    "Tools",
+    "Verdict",
+    "agent_tool",
+    "answer_call",
+    "approval_from",
+    "asks_model",
+    "carried_by",
+    "changed_fields",
+    "check_gate",
+    "fields_of",
+    "fork_run",
+    "functions_named",
+    "generate_object",
+    "generate_object_sync",
+    "generate_text",
+    "generate_text_sync",
+    "graph_of",
+    "lent",
+    "messages_of",
+    "open_ask",
+    "path_key",
+    "recorded_asks",
+    "root_of",
+    "same_state",
+    "split_tools",
+    "state_after",
+    "states_fit",
+    "stream_chat",
+    "typed",
+]

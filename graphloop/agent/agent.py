@@ -7,16 +7,16 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Self, TypeVar, Unpack, final
 
-from ..driver.sync import run_sync
+from ..driver import run_sync
 from ..errors import ConfigError
-from ..limits.model_price import ModelPrice
+from ..limits import ModelPrice
 from ..loop import standard_edges
-from ..parts.parts import Part
-from ..policy.approvals import Approval
+from ..parts import Part
+from ..policy import Approval
 from ..run import Run
-from ..stores.base import Posted
-from ..tools.options import Approval as NeedsApproval
-from ..tools.options import legal_name
+from ..stores import Posted
+from ..tools import Approval as NeedsApproval
+from ..tools import legal_name
 from .answers import Answers
 from .final_answer import FinalAnswer
 from .graph import Graph
@@ -34,7 +34,7 @@ from .tool_runner import ToolRunner
 from .world import AgentResources
 
 if TYPE_CHECKING:
-    from ..proofs.most import Bound
+    from ..proofs import Bound
 
 __all__ = [
     "Agent",

@@ -15,16 +15,13 @@ from typing import Any, Final, TypeAlias, final
 from msgspec import Struct
 from msgspec.json import Decoder, Encoder
 
-from ..driver.pending import Pending, ask_key, bad_edit, capability_of, question_of
-from ..driver.ports import Approver, LeftOpen
+from ..driver import Approver, LeftOpen, Pending, ask_key, bad_edit, capability_of, question_of
 from ..effects import AskHuman, CallTool
 from ..errors import ConfigError, StoreError, nearest
 from ..events import Decided, Event, ToolReturned
-from ..policy.approvals import AS_IT_WAS, Approval, refuse_edit, verify
-from ..policy.policy import Policy, Rule, may_ask
+from ..policy import AS_IT_WAS, Approval, Policy, Rule, may_ask, refuse_edit, verify
 from ..run import Run
-from ..tools.outcome import ToolOutcome, error_text, result_content
-from ..tools.toolbox import Toolbox
+from ..tools import Toolbox, ToolOutcome, error_text, result_content
 from ..values import ResultStatus, UserPart
 
 __all__ = [

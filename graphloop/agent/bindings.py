@@ -7,16 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeVar, final, runtime_checkable
 
 from ..contract import Contract, contract_of
-from ..driver.ports import Callback
+from ..driver import Callback
 from ..errors import ConfigError, GraphError, Problem
 from ..graph import Graph
-from ..limits.capacity import deeper
+from ..limits import deeper
 from ..node_protocol import Node, nodes_within, unwrapped
-from ..nodes.compact import Compact
-from ..nodes.critique import Critique
-from ..nodes.function import Function
-from ..nodes.model_call import ModelCall
-from ..nodes.router import Router
+from ..nodes import Compact, Critique, Function, ModelCall, Router
 from ..outcomes import Outcome
 from .sub_agents import Nesting, Plan
 

@@ -23,21 +23,26 @@ from pydantic import PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails, from_json
 from typing_extensions import TypedDict
 
-from ..conversation.answer import latest_answer, said_after_calls
+from ..conversation import latest_answer, said_after_calls
 from ..errors import ConfigError, OutputInvalid
-from ..parts.objects import ObjectView
-from ..providers.output_schema import unenforced
+from ..parts import ObjectView
+from ..providers import unenforced
 from ..run import Run
-from ..tools.outcome import ArgumentsRejected, error_text, join_issues, not_json, rejection, shorten
-from ..tools.schema import (
+from ..tools import (
+    ArgumentsRejected,
     JsonSchema,
     Parameters,
+    Tool,
     arguments_parser,
+    error_text,
+    join_issues,
+    not_json,
     parameters_of,
+    rejection,
     schema_of,
     schema_text,
+    shorten,
 )
-from ..tools.tool import Tool
 from ..values import OutputSpec
 
 __all__ = ["FINAL_ANSWER", "NOT_TAKEN", "FinalAnswer", "Output"]

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Generic, TypeVar, Unpack, final, overload
 
-from ..driver.sync import run_sync
+from ..driver import run_sync
 from ..errors import ConfigError, OutputInvalid
-from ..policy.approvals import Approval
+from ..policy import Approval
 from ..run import EndReason
-from ..tools.options import Approval as NeedsApproval
+from ..tools import Approval as NeedsApproval
 from ..values import Usage
 from .agent import Agent
 from .hooks import Model

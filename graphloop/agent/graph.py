@@ -13,24 +13,21 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, cast, overload
 
 from .. import agent as front
 from .. import graph as kernel
-from ..driver.ports import Callback
+from ..driver import Callback
 from ..errors import ConfigError
 from ..events import Event
 from ..graph import Edges
-from ..limits.model_price import ModelPrice
+from ..limits import ModelPrice
 from ..node_protocol import Node
 from ..outcomes import Outcome
-from ..policy.approvals import Approval
-from ..policy.policy import Named, Policy
+from ..policy import Approval, Named, Policy
 from ..rules import Rules
 from ..run import Run
 from ..spending import Budget
-from ..stores.base import Posted, Store
-from ..tools.options import Approval as NeedsApproval
-from ..tools.options import legal_name
-from ..views.dot import dot_of
-from ..views.mermaid import mermaid_of
-from ..views.picture import picture
+from ..stores import Posted, Store
+from ..tools import Approval as NeedsApproval
+from ..tools import legal_name
+from ..views import dot_of, mermaid_of, picture
 from .answers import Answers
 from .bindings import check_carried
 from .graph_runner import reasoned, refuse_odd_agents, runner_of
@@ -45,12 +42,8 @@ from .stream import RunStream
 from .sub_agents import AgentTool, as_agent_tool
 
 if TYPE_CHECKING:
-    from ..proofs.compare import Comparison
-    from ..proofs.endless import Endless
-    from ..proofs.most import Bound
-    from ..proofs.report import Report
-    from ..proofs.suppression import Ignore
-    from ..views.levels import Level
+    from ..proofs import Bound, Comparison, Endless, Ignore, Report
+    from ..views import Level
 
 __all__ = ["Graph"]
 

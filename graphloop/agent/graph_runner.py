@@ -6,17 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ..contract import contract_of
-from ..driver.ports import Callback
+from ..driver import Callback
 from ..errors import ConfigError, nearest
 from ..graph import Graph
-from ..limits.stop import HasToolCall, parts_of
+from ..limits import HasToolCall, parts_of
 from ..node_protocol import Node, flaw_of, unwrapped
-from ..nodes.function import Function
-from ..nodes.gate import Gate
-from ..nodes.prepare_step import PrepareStep
-from ..nodes.stop_check import StopCheck
+from ..nodes import Function, Gate, PrepareStep, StopCheck
 from ..outcomes import Outcome
-from ..policy.policy import Policy
+from ..policy import Policy
 from .bindings import agents_named, asks_model, carried_by, functions_named, models_named
 from .hooks import Model
 from .options import RunOptions, reject_unknown_options
@@ -24,8 +21,7 @@ from .runner import Runner
 from .world import AgentResources, check_rules, checked_tool_names, choice_of, offered
 
 if TYPE_CHECKING:
-    from ..proofs.endless import Endless
-    from ..proofs.suppression import Ignore
+    from ..proofs import Endless, Ignore
 
 __all__ = ["GATED", "endless_refusal", "reasoned", "refuse_odd_agents", "runner_of"]
 

@@ -13,16 +13,13 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, final
 
-from ..conversation.repair import open_calls, repaired
-from ..driver.pending import Pending, bad_edit
-from ..driver.ports import Settler
+from ..conversation import open_calls, repaired
+from ..driver import Pending, Settler, bad_edit
 from ..effects import AskHuman, CallTool
 from ..errors import ConfigError
-from ..policy.approvals import Approval, Capability, claimed, digest, issue, verify
-from ..stores.base import Store
-from ..stores.journals import those_within
-from ..tools.outcome import ToolOutcome
-from ..tools.toolbox import Toolbox
+from ..policy import Approval, Capability, claimed, digest, issue, verify
+from ..stores import Store, those_within
+from ..tools import Toolbox, ToolOutcome
 from ..values import (
     AssistantMessage,
     Message,

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar, cast
 
-from ..driver.cancellation import cancelled_inside
-from ..providers.base import Provider
-from ..tools.tool import AnyTool
+from ..driver import cancelled_inside
+from ..providers import Provider
+from ..tools import AnyTool
 from ..values import Message, ToolChoice, Usage
 from .inputs import MessageInput
 

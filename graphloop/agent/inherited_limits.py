@@ -6,16 +6,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import agent as front
-from ..driver.callback_results import gates_of
-from ..driver.ports import Ports
+from ..driver import Ports, gates_of
 from ..effects import StartRun
 from ..errors import ConfigError
 from ..events import Setup
 from ..graph import Graph, names_of
-from ..limits.model_price import ModelPrice
-from ..policy.policy import Condition, Policy, allow, deny, policy_of
-from ..rules import Rules, TemporalRule, describe_rule, rules_of, words_of
-from ..rules.names import guarded_tools, resolve_words
+from ..limits import ModelPrice
+from ..policy import Condition, Policy, allow, deny, policy_of
+from ..rules import (
+    Rules,
+    TemporalRule,
+    describe_rule,
+    guarded_tools,
+    resolve_words,
+    rules_of,
+    words_of,
+)
 from ..run import Run
 from ..spending import stricter
 from ..values import ToolSpec, evolve
@@ -23,7 +29,7 @@ from .options import RunOptions
 from .world import AgentResources
 
 if TYPE_CHECKING:
-    from ..proofs.most import Bound
+    from ..proofs import Bound
 
 __all__ = [
     "added_under",

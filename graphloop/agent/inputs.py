@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias, cast
 
-from ..conversation.repair import Repaired, repaired
+from ..conversation import Repaired, repaired
 from ..errors import ConfigError, nearest, not_among
-from ..providers.openai_chat.messages import REASONING_EXTRA, WIRE
-from ..providers.wire_json import is_list, is_object, json_text
+from ..providers import REASONING_EXTRA, WIRE, is_list, is_object, json_text
 from ..values import (
     AssistantMessage,
     AssistantPart,

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from ..driver.pending import Pending, pending_of
-from ..driver.ports import Ports, Resumption
+from ..driver import Pending, Ports, Resumption, pending_of
 from ..effects import AskHuman, CallModel, StartRun
 from ..errors import ConfigError, StoreError, UnknownRun, nearest
 from ..events import Decided, Event, Started
@@ -16,11 +15,8 @@ from ..graph import Graph
 from ..replay import replay, replay_steps
 from ..run import Run
 from ..spending import is_whole
-from ..stores.base import Catalog, Mailbox, RunRecord, Store
-from ..stores.codec import typed_events
-from ..stores.fork import fork
-from ..stores.journals import those_within
-from ..tools.toolbox import Toolbox
+from ..stores import Catalog, Mailbox, RunRecord, Store, fork, those_within, typed_events
+from ..tools import Toolbox
 from ..values import Message
 from .answers import Answers
 from .inputs import check_run_id

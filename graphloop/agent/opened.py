@@ -6,8 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Generic, TypeVar
 
-from ..driver.driver import AsyncDriver, DriverState, Seen
-from ..driver.ports import Ports
+from ..driver import AsyncDriver, DriverState, Ports, Seen
 from ..effects import AwaitCaller
 from ..errors import OutputInvalid, RunFailed
 from ..events import Steered

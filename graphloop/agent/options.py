@@ -13,18 +13,15 @@ from dataclasses import dataclass, field
 from time import time
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, TypeVar, final
 
-from ..conversation.compaction import Compaction
-from ..driver.pending import Pending
-from ..driver.ports import Price
+from ..conversation import Compaction
+from ..driver import Pending, Price
 from ..errors import ConfigError, not_among
-from ..limits.model_price import ModelPrice
-from ..limits.stop import Condition, StopInfo
-from ..policy.approvals import Approval, secret_of
-from ..policy.policy import Policy
+from ..limits import Condition, ModelPrice, StopInfo
+from ..policy import Approval, Policy, secret_of
 from ..rules import Rules
 from ..spending import Budget, is_number, positive_number, whole_number
-from ..stores.base import Store
-from ..tools.tool import AnyTool
+from ..stores import Store
+from ..tools import AnyTool
 from ..turn import StepResult
 from ..values import Settings
 from .hooks import AnswerInfo, ChoiceInput, Model, StepChanges, StepInfo, Verdict
@@ -33,8 +30,7 @@ from .sub_agents import AgentTool, NamedAgent
 
 if TYPE_CHECKING:
     # An agent whose model is not asked over HTTP loads no part of that way.
-    from ..providers.retries import Retries
-    from ..providers.timeouts import Timeouts
+    from ..providers import Retries, Timeouts
 
 __all__ = [
     "PASSED_ON",

@@ -14,12 +14,7 @@ from typing import final
 from weakref import WeakKeyDictionary
 
 from ..errors import ConfigError
-from ..stores.base import Store
-from ..stores.claims import running_loop
-from ..stores.codec import Codec
-from ..stores.memory import MemoryStore
-from ..stores.opening import open_store
-from ..stores.sqlite import SqliteStore
+from ..stores import Codec, MemoryStore, SqliteStore, Store, open_store, running_loop
 
 __all__ = ["SharedResources", "close_all", "require_asyncio"]
 

@@ -6,18 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, final
 
-from ..conversation.answer import latest_answer
-from ..driver.pending import Pending, pending_of
+from ..conversation import latest_answer
+from ..driver import Pending, pending_of
 from ..effects import StartRun
 from ..graph import Graph
-from ..limits.stop import CostExceeds, TotalTokensExceed, parts_of
-from ..nodes.append import recorded
-from ..nodes.prepare_step import PrepareStep
-from ..nodes.stop_check import StopCheck
+from ..limits import CostExceeds, TotalTokensExceed, parts_of
+from ..nodes import PrepareStep, StopCheck, recorded
 from ..rules import TemporalRule, describe_rule
 from ..run import EndReason, Run, Spent
-from ..stores.base import Store
-from ..tools.tool import AnyTool
+from ..stores import Store
+from ..tools import AnyTool
 from ..turn import StepResult
 from ..values import FinishReason, Message, Usage
 from .handed_in import bind_token, conversation_digest

@@ -9,22 +9,19 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 from uuid import uuid4
 
-from ..driver.driver import AsyncDriver
-from ..driver.ports import Callback, ChildRun, Ports, Resumption
+from ..driver import AsyncDriver, Callback, ChildRun, Ports, Resumption
 from ..effects import StartRun
 from ..errors import ConfigError
 from ..events import Setup, Started
 from ..graph import Graph
-from ..limits.model_price import ModelPrice
-from ..nodes.execute import Execute
+from ..limits import ModelPrice
+from ..nodes import Execute
 from ..outcomes import FollowUp
-from ..policy.policy import Policy
+from ..policy import Policy
 from ..run import Run
 from ..spending import Budget
-from ..stores.base import Store
-from ..stores.memory import MemoryStore
-from ..tools.tool import AnyTool
-from ..tools.toolbox import Toolbox
+from ..stores import MemoryStore, Store
+from ..tools import AnyTool, Toolbox
 from ..values import Message, SystemMessage, evolve
 from .answers import Answers, ToolApprover, approver_alone, approver_below
 from .bindings import DEPTH_MAX, needs_messages, nesting_of
@@ -53,7 +50,7 @@ from .sub_agents import Brief
 from .world import AgentResources, price_below, price_of
 
 if TYPE_CHECKING:
-    from ..proofs.most import Bound
+    from ..proofs import Bound
 
 __all__ = [
     "Question",

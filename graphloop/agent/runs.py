@@ -18,16 +18,23 @@ from time import time
 from typing import Generic, Protocol, TypeVar, final
 from uuid import uuid4
 
-from ..driver.pending import unfit
-from ..driver.ports import Ports
+from ..driver import Ports, unfit
 from ..errors import ConfigError, nearest
 from ..events import Event, Started, Steered
 from ..graph import Graph
-from ..policy.approvals import Approval, claimed, decline, issue, refuse_edit, verify
+from ..policy import Approval, claimed, decline, issue, refuse_edit, verify
 from ..run import Run
-from ..stores.base import Ask, Catalog, Leases, Mailbox, Posted, RunRecord, Store
-from ..stores.opening import open_store
-from ..stores.sqlite import SqliteStore
+from ..stores import (
+    Ask,
+    Catalog,
+    Leases,
+    Mailbox,
+    Posted,
+    RunRecord,
+    SqliteStore,
+    Store,
+    open_store,
+)
 from .answers import Answers, approval_from, check_given_answer
 from .journals import fork_run, record_of, refuse_edits, root_of, state_after, waiting
 from .result import RunResult

@@ -9,24 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar, cast
 
-from ..conversation.answer import latest_answer
-from ..conversation.compaction import Compaction
-from ..conversation.repair import repaired
-from ..driver.ports import Callback
+from ..conversation import Compaction, latest_answer, repaired
+from ..driver import Callback
 from ..errors import ConfigError, OutputInvalid
 from ..events import Answer, AnswerChecked, Changes, StopRequested
-from ..limits.stop import Condition, HasToolCall, StopInfo, parts_of
+from ..limits import Condition, HasToolCall, StopInfo, parts_of
 from ..loop import Standard
-from ..nodes.compact import Compact
-from ..nodes.execute import Execute
-from ..nodes.gate import Gate
-from ..nodes.model_call import ModelCall
-from ..nodes.prepare_step import PrepareStep
-from ..nodes.stop_check import StopCheck
-from ..nodes.verify import AnswerCheck, Verify
+from ..nodes import AnswerCheck, Compact, Execute, Gate, ModelCall, PrepareStep, StopCheck, Verify
 from ..run import Run
-from ..tools.execution import awaited, yes_or_no
-from ..tools.toolbox import Toolbox
+from ..tools import Toolbox, awaited, yes_or_no
 from ..values import Message, ToolChoice, ToolSpec, evolve
 from .final_answer import FinalAnswer
 from .hooks import AnswerInfo, StepChanges, StepInfo, Verdict

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast, runtime_check
 from msgspec import Struct
 from pydantic import BaseModel
 
-from ..driver.callback_results import check_state
+from ..driver import check_state
 from ..errors import ConfigError, GraphError, Problem
 from ..graph import Graph
 from ..node_protocol import Node, unwrapped

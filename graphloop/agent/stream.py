@@ -11,13 +11,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Generic, TypeVar, final
 
-from ..driver.driver import AsyncDriver
-from ..driver.ports import ChildStep
+from ..driver import AsyncDriver, ChildStep
 from ..errors import ConfigError, RunFailed
 from ..events import Steered
-from ..parts.objects import ObjectView
-from ..parts.parts import ErrorPart, Finish, ObjectDelta, Part, PartView, RunStart, Warned
-from ..providers.base import TextDelta
+from ..parts import ErrorPart, Finish, ObjectDelta, ObjectView, Part, PartView, RunStart, Warned
+from ..providers import TextDelta
 from ..run import EndReason, Run
 from ..step import Step
 from ..turn import StepResult

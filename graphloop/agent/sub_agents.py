@@ -15,20 +15,18 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from ..driver.ports import ChildRun, Ports
+from ..driver import ChildRun, Ports
 from ..effects import StartRun
 from ..errors import ConfigError
-from ..limits.model_price import ModelPrice
+from ..limits import ModelPrice
 from ..run import Run
-from ..tools.options import Approval
-from ..tools.schema import Parameters, model_parameters
-from ..tools.tool import Tool
+from ..tools import Approval, Parameters, Tool, model_parameters
 from ..values import Message, UserMessage
 from .hooks import Model
 from .resources import SharedResources
 
 if TYPE_CHECKING:
-    from ..proofs.most import Bound
+    from ..proofs import Bound
 
 __all__ = ["AgentTool", "Brief", "NamedAgent", "Nesting", "Opener", "Plan", "as_agent_tool"]
 

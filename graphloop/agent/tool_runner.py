@@ -16,12 +16,12 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import final
 
-from ..conversation.repair import repaired
+from ..conversation import repaired
 from ..effects import AwaitCaller
 from ..errors import ConfigError
 from ..events import Steered
-from ..parts.parts import Part
-from ..providers.base import Provider
+from ..parts import Part
+from ..providers import Provider
 from ..run import Run
 from ..values import Message, ToolCall, ToolResult
 from .result import RunResult

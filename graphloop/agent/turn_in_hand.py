@@ -9,13 +9,13 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol, Unpack, final
 
-from ..conversation.repair import open_calls, repaired
+from ..conversation import open_calls, repaired
 from ..effects import AwaitCaller
 from ..errors import ConfigError
 from ..events import Setup, Steered
-from ..providers.base import Provider
+from ..providers import Provider
 from ..run import Run
-from ..tools.outcome import ToolOutcome
+from ..tools import ToolOutcome
 from ..values import (
     AssistantMessage,
     FinishReason,

@@ -8,14 +8,11 @@ from os import environ
 from typing import Final, TypeAlias, cast
 
 from .. import agent as front
-from ..driver.ports import Price
+from ..driver import Price
 from ..errors import ConfigError, nearest, not_among
-from ..policy.policy import NARROWER, Policy, Rule, allow, shadowed, unmatched
-from ..providers.base import Provider
-from ..providers.registry import resolve
-from ..tools.signature import accepts
-from ..tools.tool import Tool
-from ..tools.toolbox import Toolbox
+from ..policy import NARROWER, Policy, Rule, allow, shadowed, unmatched
+from ..providers import Provider, resolve
+from ..tools import Tool, Toolbox, accepts
 from ..values import Reply, ToolChoice, ToolSpec
 from .hooks import ChoiceInput, Model
 from .options import Access, RunOptions, Tools, group, strings

@@ -15,11 +15,10 @@ from contextlib import suppress
 from threading import Thread
 from typing import Final, TypeAlias
 
-from ..driver.pending import Pending, unfit
-from ..driver.ports import LeftOpen
+from ..driver import LeftOpen, Pending, unfit
 from ..effects import IN_WORDS
 from ..errors import ConfigError
-from ..policy.approvals import AS_IT_WAS, Approval
+from ..policy import AS_IT_WAS, Approval
 from .errors import tell_error
 from .options import ApproveMode
 from .screen import Screen

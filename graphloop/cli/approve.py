@@ -20,11 +20,10 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from ..agent.journals import root_of
-from ..agent.runs import answer_call, open_ask, recorded_asks
+from ..agent import answer_call, open_ask, recorded_asks, root_of
 from ..errors import ConfigError, StoreError, nearest
-from ..policy.approvals import Approval
-from ..stores.base import Ask, Mailbox
+from ..policy import Approval
+from ..stores import Ask, Mailbox
 from .approval import json_object
 from .errors import Status, tell_error
 from .options import RunId, StorePath, Text

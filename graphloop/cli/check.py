@@ -18,17 +18,14 @@ from typing import Annotated, Final, TypeAlias
 
 import typer
 
-from ..agent.agent import Agent
-from ..agent.world import split_tools
+from ..agent import Agent, split_tools
 from ..errors import GraphError
-from ..proofs.arguments import codes
-from ..proofs.report import PROPERTIES, Report
-from ..proofs.sarif import to_sarif
-from ..providers.script import ScriptedModel
+from ..proofs import PROPERTIES, Report, codes, to_sarif
+from ..providers import ScriptedModel
 from ..rules import rules_of
-from ..tools.toolbox import Toolbox
-from ..topology.temporal_form import rules_of_texts
-from ..views.proof import proof_marks
+from ..tools import Toolbox
+from ..topology import rules_of_texts
+from ..views import proof_marks
 from .errors import Status, tell_error
 from .options import Json, Registers, RuleTexts, TargetArgument, Text
 from .output import (

@@ -18,14 +18,10 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from ..agent.agent import Agent
-from ..agent.graph import Graph
-from ..proofs.compare import compare
-from ..topology.registration import registry
-from ..topology.temporal_form import rules_of_texts
-from ..views.comparison import changes_picture
-from ..views.render import rendered, save_picture
-from ..views.theme import THEMES
+from ..agent import Agent, Graph
+from ..proofs import compare
+from ..topology import registry, rules_of_texts
+from ..views import THEMES, changes_picture, rendered, save_picture
 from .errors import Status
 from .options import Json, Registers, RuleTexts, Text, Themed, ThemeName
 from .output import PICTURES, print_file, print_report, refuse_mixed, stdout_suffix

@@ -22,28 +22,42 @@ from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
-from ..agent.agent import Agent
-from ..agent.answers import path_key
-from ..agent.bindings import carried_by
-from ..agent.graph import Graph
-from ..agent.journals import root_of, typed
-from ..agent.known import graph_of
-from ..agent.options import Tools
-from ..agent.sub_agents import Plan
-from ..agent.world import split_tools
+from ..agent import (
+    Agent,
+    Graph,
+    Plan,
+    Tools,
+    carried_by,
+    graph_of,
+    path_key,
+    root_of,
+    split_tools,
+    typed,
+)
 from ..effects import AskHuman, CallTool
 from ..errors import ConfigError
 from ..graph import Graph as KernelGraph
-from ..providers.script import ScriptedModel
+from ..providers import ScriptedModel
 from ..run import Run
-from ..views.family import Family, known_family
-from ..views.levels import level_picture
-from ..views.marks import Marks
-from ..views.proof import proof_marks
-from ..views.render import is_machine, machine, rendered, save, save_picture
-from ..views.sequence import sequence, sequence_mermaid, sequence_text
-from ..views.theme import THEMES
-from ..views.trace import RunTrace, family_trace, trace_marks
+from ..views import (
+    THEMES,
+    Family,
+    Marks,
+    RunTrace,
+    family_trace,
+    is_machine,
+    known_family,
+    level_picture,
+    machine,
+    proof_marks,
+    rendered,
+    save,
+    save_picture,
+    sequence,
+    sequence_mermaid,
+    sequence_text,
+    trace_marks,
+)
 from .errors import Status
 from .options import TARGET, Level, Near, Registers, StorePath, Text, Themed, ThemeName
 from .output import MACHINES, PICTURES, print_file, stdout_suffix, write_file

@@ -17,7 +17,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from ..agent.journals import fork_run
+from ..agent import fork_run
 from ..events import Decided
 from .errors import Status, tell_error
 from .options import Registers, RunId, StorePath, TargetOption, Text

@@ -22,11 +22,11 @@ from typing import Annotated, Final, TypeAlias
 
 import typer
 
-from ..agent.agent import Agent
+from ..agent import Agent
 from ..errors import ConfigError
-from ..providers.script import ScriptedModel
+from ..providers import ScriptedModel
 from ..testing import fuzzing
-from ..topology.temporal_form import rules_of_texts
+from ..topology import rules_of_texts
 from .errors import Status
 from .options import Json, Registers, RuleTexts, TargetArgument, Text
 from .output import draw_findings, findings_suffix, print_file, print_report, refuse_mixed

@@ -13,10 +13,7 @@ from typing import Final, TypeVar
 
 from ..errors import ConfigError
 from ..graph import Graph
-from ..views.marks import Marks
-from ..views.picture import picture
-from ..views.render import is_machine, rendered, save
-from ..views.text import in_signs_of
+from ..views import Marks, in_signs_of, is_machine, picture, rendered, save
 from .errors import tell_error
 from .text import wrapped
 

@@ -21,14 +21,14 @@ import typer
 from msgspec import to_builtins
 from pydantic_core import to_jsonable_python
 
-from ..agent.journals import state_after
-from ..driver.pending import pending_of
+from ..agent import state_after
+from ..driver import pending_of
 from ..effects import AskHuman, CallModel, CallTool, Effect, Invoke, StartRun
 from ..errors import GraphloopError
 from ..events import CallCheck, CallsChecked, EffectsStarted, Event, ModelReplied, Started
 from ..replay import replay_steps
 from ..run import Run
-from ..stores.codec import Codec
+from ..stores import Codec
 from ..values import AssistantMessage, SystemMessage, TextPart, ToolResult, UserMessage, UserPart
 from .errors import Status, tell_error
 from .options import Json, Registers, RunId, StorePath, TargetOption

@@ -16,13 +16,10 @@ from __future__ import annotations
 import asyncio
 import os
 
-from ..agent.agent import Agent
-from ..agent.options import RunOptions
+from ..agent import Agent, RunOptions
 from ..errors import ConfigError, StoreError
 from ..events import ModelReplied, Started
-from ..providers.base import Provider
-from ..providers.registry import resolve
-from ..providers.script import ScriptedModel
+from ..providers import Provider, ScriptedModel, resolve
 from .approval import approver
 from .errors import Status
 from .options import (

@@ -49,14 +49,10 @@ from typing import Annotated, Final, TypeAlias, cast
 import typer
 from msgspec.json import encode
 
-from ..agent.agent import Agent
-from ..agent.graph import Graph
-from ..agent.options import RunOptions
-from ..agent.stream import RunStream
+from ..agent import Agent, Graph, RunOptions, RunStream
 from ..errors import ConfigError
-from ..proofs.most import Bound
-from ..providers.base import Provider
-from ..providers.registry import resolve
+from ..proofs import Bound
+from ..providers import Provider, resolve
 from .approval import approver
 from .errors import Status, tell_error
 from .options import (

@@ -32,8 +32,7 @@ from rich.table import Table
 from rich.text import Text as Styled
 
 from ..errors import ConfigError, nearest
-from ..stores.base import Catalog, ReleaseStatus, RunRecord, Store
-from ..stores.journals import graph_name_of, parent_of
+from ..stores import Catalog, ReleaseStatus, RunRecord, Store, graph_name_of, parent_of
 from .errors import Status, tell_error
 from .options import Json, StorePath, Text
 from .screen import ask_text

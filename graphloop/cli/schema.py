@@ -15,8 +15,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from ..topology.registration import RegisteredNames
-from ..topology.schema import topology_schema
+from ..topology import RegisteredNames, topology_schema
 from .errors import Status
 from .options import Registers, Text
 from .output import print_file, stdout_suffix, write_file

@@ -22,11 +22,10 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from ..agent.final_answer import FINAL_ANSWER, NOT_TAKEN
-from ..agent.result import RunResult
-from ..conversation.answer import latest_answer
-from ..driver.pending import Pending
-from ..parts.parts import (
+from ..agent import FINAL_ANSWER, NOT_TAKEN, RunResult
+from ..conversation import latest_answer
+from ..driver import Pending
+from ..parts import (
     ErrorPart,
     Finish,
     Part,
@@ -38,9 +37,9 @@ from ..parts.parts import (
     ToolState,
     Warned,
 )
-from ..providers.base import ReasoningDelta, TextDelta
+from ..providers import ReasoningDelta, TextDelta
 from ..run import EndReason, Run
-from ..stores.base import Ask
+from ..stores import Ask
 from ..values import ToolResult, Usage, UserMessage
 from .errors import tell_error
 from .text import ASKED_MAX, agents_text, call_text, clean, counted, one_line, safe_json

@@ -14,14 +14,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final, final
 
-from ..agent.answers import Answers, approval_from
-from ..agent.graph import Graph
+from ..agent import Answers, Graph, approval_from
 from ..errors import ConfigError, nearest
 from ..events import Event
-from ..stores.base import Catalog, Mailbox, Store
-from ..stores.jsonl import LOCK, SUFFIX
-from ..stores.opening import open_store
-from ..stores.sqlite import SqliteStore
+from ..stores import LOCK, SUFFIX, Catalog, Mailbox, SqliteStore, Store, open_store
 from .target import MODULE_FORM, STANDARD, load_graph, register
 from .text import one_line
 

@@ -27,15 +27,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final, TypeAlias, cast, final
 
-from ..agent.agent import Agent
-from ..agent.bindings import asks_model
-from ..agent.graph import Graph
-from ..agent.hooks import Model
-from ..agent.options import Tools
+from ..agent import Agent, Graph, Model, Tools, asks_model
 from ..errors import ConfigError, GraphloopError, nearest
-from ..providers.script import ScriptedModel
-from ..topology.loaded import Topology, load
-from ..topology.source import SUFFIXES as TOPOLOGIES
+from ..providers import ScriptedModel
+from ..topology import SUFFIXES as TOPOLOGIES
+from ..topology import Topology, load
 
 __all__ = [
     "EXECUTED",

@@ -15,11 +15,9 @@ from contextlib import AsyncExitStack, aclosing, contextmanager
 from types import FrameType
 from typing import Final, final
 
-from ..agent.agent import Agent
-from ..agent.result import RunResult
-from ..agent.stream import RunStream
-from ..parts.parts import ErrorPart, RunStart
-from ..providers.base import Provider
+from ..agent import Agent, RunResult, RunStream
+from ..parts import ErrorPart, RunStart
+from ..providers import Provider
 from ..run import EndReason
 from .errors import Status, complain, tell_error
 from .screen import JsonScreen, Screen, TextScreen, ask_text

@@ -4,3 +4,43 @@ Owns pure changes of messages: it performs no effect and asks no model.
 Refuses a change that would leave a call without its result.
 Start with `repair`; `compaction` makes a long history smaller.
 """
+
+from .answer import answer_at_hand, clear_ending, latest_answer, reject_answer, said_after_calls
+from .compaction import (
+    ORIGIN,
+    PRUNED_NOTE,
+    Compaction,
+    prune,
+    summarized,
+    summary_request,
+    to_summarize,
+)
+from .repair import Repaired, open_calls, repaired
+from .steering import add_notes, adopt_open_calls, apply_steering, hand_over, steered, unanswered
+from .tokens import Calibration, estimate
+
+__all__ = [
+    "ORIGIN",
+    "PRUNED_NOTE",
+    "Calibration",
+    "Compaction",
+    "Repaired",
+    "add_notes",
+    "adopt_open_calls",
+    "answer_at_hand",
+    "apply_steering",
+    "clear_ending",
+    "estimate",
+    "hand_over",
+    "latest_answer",
+    "open_calls",
+    "prune",
+    "reject_answer",
+    "repaired",
+    "said_after_calls",
+    "steered",
+    "summarized",
+    "summary_request",
+    "to_summarize",
+    "unanswered",
+]

@@ -4,3 +4,51 @@ Owns the one loop, children, cancellation, time limits and the recorder, which w
 It decides nothing about a run, and knows stores and models by their seams only.
 Start with the loop in `driver.py`.
 """
+
+from .callback_results import check_state, gates_of
+from .cancellation import cancelled_inside
+from .children import child_unwanted
+from .driver import AsyncDriver, DriverState
+from .pending import Pending, ask_key, bad_edit, capability_of, pending_of, question_of, unfit
+from .performer import failed
+from .ports import (
+    Approver,
+    Callback,
+    ChildRun,
+    ChildStep,
+    LeftOpen,
+    Ports,
+    Price,
+    Resumption,
+    Seen,
+    Settler,
+)
+from .sync import run_sync
+
+__all__ = [
+    "Approver",
+    "AsyncDriver",
+    "Callback",
+    "ChildRun",
+    "ChildStep",
+    "DriverState",
+    "LeftOpen",
+    "Pending",
+    "Ports",
+    "Price",
+    "Resumption",
+    "Seen",
+    "Settler",
+    "ask_key",
+    "bad_edit",
+    "cancelled_inside",
+    "capability_of",
+    "check_state",
+    "child_unwanted",
+    "failed",
+    "gates_of",
+    "pending_of",
+    "question_of",
+    "run_sync",
+    "unfit",
+]

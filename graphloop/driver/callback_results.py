@@ -29,9 +29,9 @@ from ..events import (
     RequestYielded,
     StopRequested,
 )
-from ..policy.policy import Condition, Policy, Rule, policy_of, untold
-from ..stores.codec import Codec
-from ..tools.tool import AnyTool, ToolContext
+from ..policy import Condition, Policy, Rule, policy_of, untold
+from ..stores import Codec
+from ..tools import AnyTool, ToolContext
 from ..values import ToolCall, evolve
 
 __all__ = [

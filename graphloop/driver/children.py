@@ -8,11 +8,11 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from msgspec import Struct, field
 
-from ..conversation.answer import latest_answer, said_after_calls
+from ..conversation import latest_answer, said_after_calls
 from ..effects import StartRun
 from ..errors import MISTAKES, ConfigError, RunBusy
 from ..events import Answering, Cancelled, ChildEnded, EffectFailed, Event, Started
-from ..providers.base import Live
+from ..providers import Live
 from ..run import EndReason, Run
 from ..spending import Spent
 from ..step import Step

@@ -22,9 +22,9 @@ from msgspec import Struct, field
 from ..effects import CallModel, Effect, StartRun
 from ..errors import ToolError
 from ..events import Answering
-from ..providers.base import Live
+from ..providers import Live
 from ..run import Run
-from ..tools.execution import leave
+from ..tools import leave
 from .cancellation import (
     GRACE_S,
     INSIDE,

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from ..effects import CallModel
 from ..errors import BadReply, ConfigError
 from ..events import EffectFailed, ModelReplied
-from ..providers.base import (
+from ..providers import (
     Live,
     ModelSession,
     ReasoningDelta,

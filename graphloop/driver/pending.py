@@ -9,12 +9,11 @@ from typing import Any, Final, Literal
 
 from ..effects import AskHuman, CallTool, StartRun
 from ..errors import ToolDefinitionError, nearest
-from ..policy.approvals import Approval, Capability, approve, decline, digest, issue, refuse_edit
+from ..policy import Approval, Capability, approve, decline, digest, issue, refuse_edit
 from ..run import Run
-from ..stores.base import Ask
-from ..tools.outcome import rejection
-from ..tools.schema import parameters_of as compiled
-from ..tools.toolbox import Toolbox
+from ..stores import Ask
+from ..tools import Toolbox, rejection
+from ..tools import parameters_of as compiled
 from ..values import Message
 
 __all__ = [

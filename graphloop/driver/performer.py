@@ -36,13 +36,9 @@ from ..events import (
     Steered,
     ToolReturned,
 )
-from ..policy.approvals import Approval, verify
-from ..policy.policy import Policy, denial
+from ..policy import Approval, Policy, denial, verify
 from ..run import Run
-from ..tools.execution import awaited
-from ..tools.options import REPEATABLE
-from ..tools.outcome import ToolOutcome, unknown_outcome
-from ..tools.tool import UNREAD, AnyTool, ToolContext
+from ..tools import REPEATABLE, UNREAD, AnyTool, ToolContext, ToolOutcome, awaited, unknown_outcome
 from ..values import ToolCall, call_key, call_place
 from .callback_results import (
     NO_GATES,

@@ -12,14 +12,12 @@ from msgspec import Struct
 from ..effects import AskHuman, CallTool, StartRun
 from ..events import Answer, ChildEnded, Event, Started
 from ..graph import Graph
-from ..policy.approvals import Approval
-from ..policy.policy import Policy
-from ..providers.base import Live, Provider
+from ..policy import Approval, Policy
+from ..providers import Live, Provider
 from ..run import Run
 from ..step import Step
-from ..stores.base import Store
-from ..tools.outcome import ToolOutcome
-from ..tools.toolbox import Toolbox
+from ..stores import Store
+from ..tools import Toolbox, ToolOutcome
 from ..values import Reply
 
 __all__ = [

@@ -24,9 +24,7 @@ from ..graph import Graph
 from ..replay import replay_steps
 from ..run import EndReason, Run
 from ..step import Step, begin, step
-from ..stores.base import Ask, Leases, ReleaseStatus, Store
-from ..stores.codec import typed_events
-from ..stores.memory import MemoryStore
+from ..stores import Ask, Leases, MemoryStore, ReleaseStatus, Store, typed_events
 from ..values import evolve
 from .cancellation import GRACE_S, INSIDE, CancelScope, cancelled_inside
 from .performer import Performer

@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 from typing import TypeVar
 
 from ..errors import ConfigError
-from ..stores.claims import running_loop
+from ..stores import running_loop
 
 __all__ = ["run_sync"]
 

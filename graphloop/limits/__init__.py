@@ -6,5 +6,57 @@ Start with `stop`.
 """
 
 from . import stop
+from .capacity import (
+    NO_TOOL,
+    Refusal,
+    answer,
+    budget_remaining,
+    deeper,
+    has_capacity,
+    no_start,
+    note_limits,
+    places_of,
+    queued,
+    refusals,
+    starts,
+    too_deep,
+    tools_waiting,
+)
+from .model_price import ModelPrice
+from .stop import (
+    AllOf,
+    Condition,
+    CostExceeds,
+    HasToolCall,
+    Not,
+    StopInfo,
+    TotalTokensExceed,
+    parts_of,
+)
 
-__all__ = ["stop"]
+__all__ = [
+    "NO_TOOL",
+    "AllOf",
+    "Condition",
+    "CostExceeds",
+    "HasToolCall",
+    "ModelPrice",
+    "Not",
+    "Refusal",
+    "StopInfo",
+    "TotalTokensExceed",
+    "answer",
+    "budget_remaining",
+    "deeper",
+    "has_capacity",
+    "no_start",
+    "note_limits",
+    "parts_of",
+    "places_of",
+    "queued",
+    "refusals",
+    "starts",
+    "stop",
+    "too_deep",
+    "tools_waiting",
+]

@@ -6,16 +6,20 @@ Nodes do not know each other. They share `fan_out`, `attempts`, `dialogue`, `joi
 Start with `gate.py`, `execute.py` and `append.py`.
 """
 
-from .append import Append
+from .append import Append, recorded
 from .approve import Approve
-from .child import Child
-from .compact import Compact
+from .attempts import NEVER
+from .child import Child, ChildOutcome
+from .compact import SUMMARY_TOKENS, Compact
 from .critique import Critique
+from .dialogue import ASKS_MAX, Asks
 from .execute import Execute
 from .extend import Extend
 from .fallback import Fallback
 from .function import Function
 from .gate import Gate
+from .item_list import ItemForm
+from .joins import BranchJoin, Reducer
 from .limit import Limit
 from .map_over import MapOver
 from .model_call import ModelCall
@@ -27,11 +31,17 @@ from .stop_check import StopCheck
 from .verify import AnswerCheck, Verify
 
 __all__ = [
+    "ASKS_MAX",
+    "NEVER",
+    "SUMMARY_TOKENS",
     "AnswerCheck",
     "Append",
     "Approve",
+    "Asks",
     "Branch",
+    "BranchJoin",
     "Child",
+    "ChildOutcome",
     "Compact",
     "Critique",
     "Execute",
@@ -39,13 +49,16 @@ __all__ = [
     "Fallback",
     "Function",
     "Gate",
+    "ItemForm",
     "Limit",
     "MapOver",
     "ModelCall",
     "Parallel",
     "PrepareStep",
+    "Reducer",
     "Retrying",
     "Router",
     "StopCheck",
     "Verify",
+    "recorded",
 ]

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar
 
 from ..contract import Contract, Moves
-from ..conversation.steering import adopt_open_calls
+from ..conversation import adopt_open_calls
 from ..effects import Effect
 from ..events import Event
-from ..limits.capacity import answer
+from ..limits import answer
 from ..node_protocol import Leave, Reaction, outcomes_of
 from ..outcomes import Aborted, AnsweredCalls, Final, Refused, Resend
 from ..run import Counters, Ending, EndReason, Measured, Run, ended_by, evolve

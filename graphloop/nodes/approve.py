@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, TypeVar
 
 from ..contract import Contract
-from ..conversation.answer import answer_at_hand, clear_ending, reject_answer
+from ..conversation import answer_at_hand, clear_ending, reject_answer
 from ..effects import AskHuman, Effect
 from ..errors import ConfigError
 from ..events import Decided, EffectFailed, Event

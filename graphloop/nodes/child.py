@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar, cast
 
 from ..contract import ChildContract, Contract, Moves
-from ..conversation.answer import clear_ending
-from ..conversation.steering import apply_steering
+from ..conversation import apply_steering, clear_ending
 from ..effects import Effect, StartRun
 from ..events import ChildEnded, EffectFailed, Event, Failure
-from ..limits.capacity import no_start
+from ..limits import no_start
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Answered, Failed
 from ..run import Ending, EndReason, Run, ended_by, evolve

@@ -11,8 +11,15 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, TypeVar
 
 from ..contract import Cap, Contract
-from ..conversation.compaction import Compaction, prune, summarized, summary_request, to_summarize
-from ..conversation.tokens import Calibration, estimate
+from ..conversation import (
+    Calibration,
+    Compaction,
+    estimate,
+    prune,
+    summarized,
+    summary_request,
+    to_summarize,
+)
 from ..effects import CallModel, Effect, Invoke
 from ..events import CallbackReturned, Changes, EffectFailed, Event, Failure, ModelReplied
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of

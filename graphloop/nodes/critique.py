@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar
 
 from ..contract import Contract
-from ..conversation.answer import reject_answer
+from ..conversation import reject_answer
 from ..effects import Effect
 from ..events import EffectFailed, Event, ModelReplied
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar, assert_never, final
 
-from ..conversation.steering import add_notes, unanswered
+from ..conversation import add_notes, unanswered
 from ..effects import (
     IN_WORDS,
     Answer,
@@ -29,7 +29,7 @@ from ..effects import (
 )
 from ..events import ChildEnded, Decided, EffectFailed, Event, Failure, ModelReplied
 from ..history import History
-from ..limits.capacity import budget_remaining, too_deep
+from ..limits import budget_remaining, too_deep
 from ..run import Run, evolve
 from ..spending import stricter
 from ..turn import Dialogue, Exchange

@@ -16,10 +16,10 @@ from itertools import repeat
 from typing import Final, Literal, TypeAlias, TypeVar, assert_never
 
 from ..contract import Cap, Contract
-from ..conversation.steering import hand_over, steered
+from ..conversation import hand_over, steered
 from ..effects import AskHuman, CallTool, Effect, StartRun
 from ..events import ChildEnded, Decided, EffectFailed, Event, Steered, ToolReturned
-from ..limits.capacity import (
+from ..limits import (
     NO_TOOL,
     answer,
     budget_remaining,

@@ -15,13 +15,12 @@ from typing import Final, TypeAlias, TypeVar, final
 
 from ..contract import ChildContract, Contract
 from ..contract import Join as Waits
-from ..conversation.answer import clear_ending
-from ..conversation.steering import apply_steering
+from ..conversation import apply_steering, clear_ending
 from ..effects import Effect, Invoke, StartRun
 from ..errors import MISTAKES
 from ..events import BranchesJoined, CallbackReturned, ChildEnded, EffectFailed, Event, Failure
 from ..history import History
-from ..limits.capacity import budget_remaining, no_start
+from ..limits import budget_remaining, no_start
 from ..node_protocol import Leave, Reaction, Wait
 from ..outcomes import Aborted, Answered, Failed
 from ..run import Ending, EndReason, Run, ended_by, evolve

@@ -15,7 +15,7 @@ from msgspec import DecodeError, ValidationError
 from msgspec.json import decode
 
 from ..contract import Cap, ChildContract, Contract
-from ..conversation.steering import add_notes, unanswered
+from ..conversation import add_notes, unanswered
 from ..effects import Ask, AskPerson, Effect, Invoke
 from ..events import CallbackReturned, EffectFailed, Event, Failure, NodeReturned, RequestYielded
 from ..node_protocol import Kind, Leave, Reaction, Wait

@@ -19,11 +19,11 @@ from ..contract import Contract
 from ..effects import AskHuman, CheckCalls, Effect
 from ..errors import IllegalEvent
 from ..events import CallCheck, CallsChecked, Decided, EffectFailed, Event
-from ..limits.capacity import Refusal, note_limits, queued, refusals
+from ..limits import Refusal, note_limits, queued, refusals
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Settled
-from ..policy.policy import Rule, decide, denial, refuse_shadowed, untold
-from ..rules.monitor import Wanted, foreseen, refusal
+from ..policy import Rule, decide, denial, refuse_shadowed, untold
+from ..rules import Wanted, foreseen, refusal
 from ..run import Run, evolve
 from ..turn import CallVerdict, Turn
 from ..values import ToolCall, call_key, call_place

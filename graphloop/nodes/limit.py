@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar
 
 from ..contract import Cap, Contract
-from ..conversation.answer import clear_ending
+from ..conversation import clear_ending
 from ..effects import Effect
 from ..events import Event
 from ..node_protocol import Leave, Reaction, outcomes_of

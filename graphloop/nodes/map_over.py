@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias, TypeVar, get_args
 
 from ..contract import Contract
-from ..conversation.answer import answer_at_hand, reject_answer
+from ..conversation import answer_at_hand, reject_answer
 from ..effects import Effect
 from ..errors import ConfigError
 from ..events import Event

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, TypeVar
 
 from ..contract import Contract
-from ..conversation.steering import hand_over, steered
+from ..conversation import hand_over, steered
 from ..effects import CallModel, Effect
 from ..errors import GraphError, Problem
 from ..events import EffectFailed, Event, Failure, ModelReplied, Steered

@@ -11,10 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar
 
 from ..contract import Cap, Contract, Moves
-from ..conversation.answer import clear_ending
-from ..conversation.compaction import Compaction
-from ..conversation.steering import adopt_open_calls, apply_steering
-from ..conversation.tokens import estimate
+from ..conversation import Compaction, adopt_open_calls, apply_steering, clear_ending, estimate
 from ..effects import Effect, Invoke
 from ..events import CallbackReturned, Changes, EffectFailed, Event, Failure
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeVar
 
 from ..contract import Contract
-from ..conversation.answer import clear_ending
+from ..conversation import clear_ending
 from ..effects import Effect
 from ..errors import ConfigError
 from ..events import EffectFailed, Event, ModelReplied

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias, TypeVar
 from ..contract import Cap, Contract, Moves
 from ..effects import Effect, Invoke
 from ..events import CallbackReturned, EffectFailed, Event, Failure, StopRequested
-from ..limits.stop import Condition, StopInfo
+from ..limits import Condition, StopInfo
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Failed, Go, Stop
 from ..run import Ending, EndReason, Run, ended_by

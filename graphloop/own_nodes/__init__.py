@@ -4,3 +4,30 @@ Owns `@node`, the requests that a node may yield, sub-graphs, and graphs made of
 Refuses, at definition, a function whose annotations do not tell its outcomes.
 Start with `node_decorator.py`; `compose.py` has router, parallel, retry and the like.
 """
+
+from .asking import Asking, ask_agent, ask_model, ask_person, tell
+from .compose import fallback, loop_until, map_over, parallel, retry, router
+from .node_decorator import node
+from .node_signature import NodeContext
+from .route_outcomes import route_outcome
+from .sub_graphs import sub_graph
+from .sub_plan import ChildResult
+
+__all__ = [
+    "Asking",
+    "ChildResult",
+    "NodeContext",
+    "ask_agent",
+    "ask_model",
+    "ask_person",
+    "fallback",
+    "loop_until",
+    "map_over",
+    "node",
+    "parallel",
+    "retry",
+    "route_outcome",
+    "router",
+    "sub_graph",
+    "tell",
+]

@@ -16,15 +16,18 @@ from ..contract import needs_turn
 from ..errors import ConfigError
 from ..graph import END, Edges, EndType, Row
 from ..node_protocol import Node
-from ..nodes.append import Append
-from ..nodes.fallback import Fallback
-from ..nodes.item_list import ItemForm
-from ..nodes.joins import BranchJoin
-from ..nodes.limit import Limit
-from ..nodes.map_over import MapOver
-from ..nodes.parallel import Branch, Parallel
-from ..nodes.retrying import Retrying
-from ..nodes.router import Router
+from ..nodes import (
+    Append,
+    Branch,
+    BranchJoin,
+    Fallback,
+    ItemForm,
+    Limit,
+    MapOver,
+    Parallel,
+    Retrying,
+    Router,
+)
 from ..outcomes import (
     Accepted,
     Answered,

@@ -9,14 +9,14 @@ from typing import Any, cast, final, get_args
 from msgspec import Struct, ValidationError
 from msgspec.json import Decoder, Encoder, encode
 
-from ..agent.states import changed_fields, lent, same_state
-from ..driver.callback_results import check_state
+from ..agent import changed_fields, lent, same_state
+from ..driver import check_state
 from ..effects import Ask, Note
 from ..errors import MISTAKES, AskFailed, ConfigError, NotDeterministic
 from ..events import Failure, NodeReturned, RequestYielded
 from ..outcomes import Outcome, outcome_name
 from ..run import Run
-from ..tools.execution import TooLate, within
+from ..tools import TooLate, within
 from ..turn import Exchange
 from .node_signature import NodeContext, NodeSignature
 

@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 from types import EllipsisType
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, cast, final, overload
 
-from ..agent.bindings import Bindings
+from ..agent import Bindings
 from ..contract import Contract
 from ..effects import Ask, Effect
 from ..events import Event
 from ..graph import EndType, Row
 from ..node_protocol import Kind, Node, OwnKind, Reaction
-from ..nodes.function import Function
+from ..nodes import Function
 from ..outcomes import Aborted, Failed, Outcome
 from ..run import Run
 from .node_call import NodeCall

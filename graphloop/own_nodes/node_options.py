@@ -8,14 +8,14 @@ from typing import Final, cast, final, get_args
 
 from msgspec.json import schema
 
-from ..agent.states import fields_of
+from ..agent import fields_of
 from ..effects import AskAgent, AskModel
 from ..errors import NodeDefinitionError, nearest
 from ..node_protocol import Kind, OwnKind
-from ..nodes.dialogue import ASKS_MAX, Asks
+from ..nodes import ASKS_MAX, Asks
 from ..outcomes import Outcome, outcome_name
 from ..spending import is_whole, positive_number
-from ..tools.signature import is_async
+from ..tools import is_async
 from .node_signature import NodeSignature
 
 __all__ = ["NodeOptions"]

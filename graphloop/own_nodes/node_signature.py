@@ -16,8 +16,8 @@ from typing import Annotated, Any, Final, Union, final, get_args, get_origin
 
 from msgspec import Struct, field
 
-from ..agent.states import states_fit
-from ..conversation.answer import latest_answer
+from ..agent import states_fit
+from ..conversation import latest_answer
 from ..effects import ASKS, Ask, Invoke, Note
 from ..errors import ConfigError, NodeDefinitionError
 from ..outcomes import (
@@ -32,7 +32,7 @@ from ..outcomes import (
     outcome_name,
 )
 from ..run import Run
-from ..tools.signature import is_async
+from ..tools import is_async
 from ..values import Message, SystemMessage, Usage, UserMessage
 
 __all__ = ["NodeContext", "NodeSignature", "signature_of"]

@@ -10,15 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, final
 
-from ..agent.inputs import MessageInput, messages_of
-from ..agent.states import changed_fields, lent
-from ..agent.sub_agents import Brief, Opener
-from ..driver.callback_results import check_state
-from ..driver.ports import ChildRun, Ports
+from ..agent import Brief, MessageInput, Opener, changed_fields, lent, messages_of
+from ..driver import ChildRun, Ports, check_state
 from ..effects import StartRun
 from ..errors import ConfigError
 from ..events import ChildEnded
-from ..policy.policy import Policy
+from ..policy import Policy
 from ..run import EndReason, Run
 from ..spending import Budget
 from ..values import Message, Usage, UserMessage, evolve

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
-from ..conversation.tokens import estimate
+from ..conversation import estimate
 from ..events import ChildEnded, Event, Started, Steered
 from ..graph import Graph
-from ..nodes.compact import Compact
+from ..nodes import Compact
 from ..run import Run
 from ..turn import StepResult
 from ..values import Message, ToolCall, ToolResult, call_key, call_place

@@ -30,7 +30,7 @@ from ..events import (
 )
 from ..graph import Graph
 from ..node_protocol import Kind
-from ..providers.base import Delta, Live, ReasoningDelta, Restarted, TextDelta, ToolCallDelta
+from ..providers import Delta, Live, ReasoningDelta, Restarted, TextDelta, ToolCallDelta
 from ..run import Run
 from ..step import Step
 from ..values import (

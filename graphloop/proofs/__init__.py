@@ -2,22 +2,38 @@
 
 Owns `check` (GL1 to GL13), `bound`, and the comparison of two graphs.
 Never passes what it could not decide: unknown is a finding.
-Start with `check.py`.
+Start with `checking.py`.
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from .bound import bound
-from .check import check
-from .most import Bound
-from .report import PROPERTIES, Finding, Report, Severity, Suppressed, Unknown
-from .sarif import to_sarif
-from .suppression import Ignore
+from ..lazy import front_door
+
+if TYPE_CHECKING:
+    from .arguments import codes, graph_given
+    from .bounds import Called, bound
+    from .checking import check
+    from .comparison import Comparison, compare
+    from .dominance import Dominance
+    from .endless_cycles import Endless, endless
+    from .ground import Ground
+    from .lines import groups
+    from .most import Bound
+    from .report import PROPERTIES, Finding, Report, Severity, Suppressed, Unknown
+    from .sarif import to_sarif
+    from .suppression import Ignore
+    from .written_changes import Change
 
 __all__ = [
     "PROPERTIES",
     "Bound",
+    "Called",
+    "Change",
+    "Comparison",
+    "Dominance",
+    "Endless",
     "Finding",
+    "Ground",
     "Ignore",
     "Report",
     "Severity",
@@ -25,5 +41,48 @@ __all__ = [
     "Unknown",
     "bound",
     "check",
+    "codes",
+    "compare",
+    "endless",
+    "graph_given",
+    "groups",
     "to_sarif",
 ]
+
+__getattr__ = front_door(
+    __name__,
+    {
+        ".arguments": (
+            "codes",
+            "graph_given",
+        ),
+        ".bounds": (
+            "Called",
+            "bound",
+        ),
+        ".checking": ("check",),
+        ".comparison": (
+            "Comparison",
+            "compare",
+        ),
+        ".dominance": ("Dominance",),
+        ".endless_cycles": (
+            "Endless",
+            "endless",
+        ),
+        ".ground": ("Ground",),
+        ".lines": ("groups",),
+        ".most": ("Bound",),
+        ".report": (
+            "Finding",
+            "PROPERTIES",
+            "Report",
+            "Severity",
+            "Suppressed",
+            "Unknown",
+        ),
+        ".sarif": ("to_sarif",),
+        ".suppression": ("Ignore",),
+        ".written_changes": ("Change",),
+    },
+)

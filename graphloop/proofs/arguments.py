@@ -7,7 +7,7 @@ from typing import TypeVar, cast
 
 from ..errors import ConfigError, nearest
 from ..graph import Graph
-from ..policy.policy import Named
+from ..policy import Named
 from .report import PROPERTIES
 
 __all__ = ["codes", "graph_given", "reasons", "tool_names"]

@@ -21,8 +21,7 @@ from typing import Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from ..contract import Contract
 from ..node_protocol import Kind
-from ..nodes.compact import Compact
-from ..nodes.extend import Extend
+from ..nodes import Compact, Extend
 from ..outcomes import (
     AnsweredCalls,
     Calls,

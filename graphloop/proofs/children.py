@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, TypeVar
 
 from ..contract import ChildContract, Contract
-from ..policy.policy import Rule, decide
+from ..policy import Rule, decide
 from ..spending import Budget
 from .ground import Ground, named
 from .nested import gate_rules

@@ -6,7 +6,7 @@ from typing import Final, TypeVar
 
 from ..contract import Moves
 from ..node_protocol import Kind, unwrapped
-from ..nodes.function import Function
+from ..nodes import Function
 from .ground import Trail
 from .ranking import Ranking
 

@@ -13,9 +13,9 @@ from typing import TypeVar
 
 from ..errors import nearest
 from ..node_protocol import unwrapped
-from ..nodes.gate import Gate
+from ..nodes import Gate
 from ..outcomes import Accepted, Held, Settled, outcome_name
-from ..policy.policy import NARROWER, shadowed, unmatched
+from ..policy import NARROWER, shadowed, unmatched
 from .calls import CallWalk, Place
 from .ground import END, Trail, Way, led_to, search
 from .report import Finding, Unknown

@@ -13,7 +13,7 @@ from typing import Final, Generic, TypeAlias, TypeVar
 
 from ..node_protocol import Kind
 from ..outcomes import Aborted, Failed
-from ..policy.policy import Rule, decide
+from ..policy import Rule, decide
 from .children import STRICTNESS, tools_of
 from .dominance import Dominance
 from .ground import END, Ground, Trail, Way, search, trail

@@ -17,7 +17,7 @@ from ..contract import ChildContract, contract_of
 from ..graph import Graph
 from ..node_protocol import Node
 from ..outcomes import Outcome
-from ..policy.policy import Rule
+from ..policy import Rule
 from ..rules import Rules
 from ..spending import Budget
 from .report import PROPERTIES, Finding, Unknown

@@ -7,8 +7,7 @@ from functools import cached_property
 from math import inf
 from typing import Generic, TypeVar
 
-from ..rules import AtMost, TemporalRule
-from ..rules.automata import taken
+from ..rules import AtMost, TemporalRule, taken
 from .ground import Ground
 from .ranking import Ranking
 from .visits import Visits

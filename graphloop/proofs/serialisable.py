@@ -13,7 +13,7 @@ from typing import TypeVar, cast
 
 from pydantic.errors import PydanticUserError
 
-from ..stores.codec import Codec
+from ..stores import Codec
 from .ground import Ground
 from .report import Finding, Unknown
 from .samples import sample

@@ -12,20 +12,22 @@ from math import isfinite
 from typing import Any, Final, TypeVar, cast
 
 from ..node_protocol import Node, is_node
-from ..nodes.append import Append
-from ..nodes.approve import Approve
-from ..nodes.child import Child
-from ..nodes.critique import Critique
-from ..nodes.fallback import Fallback
-from ..nodes.function import Function
-from ..nodes.limit import Limit
-from ..nodes.map_over import MapOver
-from ..nodes.model_call import ModelCall
-from ..nodes.parallel import Parallel
-from ..nodes.prepare_step import PrepareStep
-from ..nodes.retrying import Retrying
-from ..nodes.router import Router
-from ..nodes.stop_check import StopCheck
+from ..nodes import (
+    Append,
+    Approve,
+    Child,
+    Critique,
+    Fallback,
+    Function,
+    Limit,
+    MapOver,
+    ModelCall,
+    Parallel,
+    PrepareStep,
+    Retrying,
+    Router,
+    StopCheck,
+)
 from ..outcomes import Aborted, Calls, Failed, Outcome, Overflow, Ready, Stop, Unplanned
 from ..step import SETTLE_MAX
 from .ground import Ground, Way, named

@@ -19,9 +19,19 @@ from typing import Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar, fina
 from ..contract import Cap, Contract
 from ..graph import Graph
 from ..outcomes import Outcome
-from ..rules import AtMost, Followed, Rules, TemporalRule, describe_rule, words_of
-from ..rules.automata import Automaton, automaton_of, entered, taken
-from ..rules.names import to_be_brought
+from ..rules import (
+    AtMost,
+    Automaton,
+    Followed,
+    Rules,
+    TemporalRule,
+    automaton_of,
+    describe_rule,
+    entered,
+    taken,
+    to_be_brought,
+    words_of,
+)
 from .ground import END, Ground, Trail, Way, led_to, search, trail
 from .report import Finding, Unknown
 from .rule_visits import Most

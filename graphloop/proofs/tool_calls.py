@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from ..contract import contract_of
 from ..node_protocol import Node
-from ..nodes.execute import Execute
+from ..nodes import Execute
 from ..outcomes import Outcome
 from ..spending import Budget
 from .ground import Ground

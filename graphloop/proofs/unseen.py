@@ -10,15 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias, final
 
-from ..rules.automata import (
-    Automaton,
-    Happening,
-    approved_call,
-    earlier,
-    past_call,
-    ran,
-    returned,
-)
+from ..rules import Automaton, Happening, approved_call, earlier, past_call, ran, returned
 
 __all__ = ["Unseen"]
 

@@ -17,7 +17,7 @@ from .. import effects, events
 from ..events import CallCheck, Event, Failure, NodeReturned
 from ..graph import Graph
 from ..node_protocol import unwrapped
-from ..nodes.function import Function
+from ..nodes import Function
 from ..outcomes import Aborted, Failed, Outcome
 from ..run import Run
 from ..spending import Budget

@@ -15,12 +15,11 @@ from typing import Final, Literal, TypeAlias, TypeVar, cast, final
 from msgspec import Struct
 
 from ..graph import Graph
-from ..limits.stop import AllOf, Not
+from ..limits import AllOf, Not
 from ..node_protocol import Node
-from ..nodes.gate import Gate
-from ..nodes.router import Router
+from ..nodes import Gate, Router
 from ..outcomes import Outcome, outcome_name
-from ..tools.tool import Tool
+from ..tools import Tool
 from .ground import Trail
 
 __all__ = ["Change", "Effect", "compared", "is_guard", "node_changes", "written"]

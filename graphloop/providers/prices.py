@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from genai_prices import Usage as PricedUsage
 from genai_prices import calc_price
 
-from ..limits.model_price import ModelPrice
+from ..limits import ModelPrice
 from ..values import Reply
 
 __all__ = ["ModelPrice", "price", "price_with"]

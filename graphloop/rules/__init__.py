@@ -5,6 +5,19 @@ Refuses a word that means nothing in the graph, and a rule that could guard noth
 Start with `language`; the kernel's `watch` applies the monitor to a run.
 """
 
+from .automata import (
+    Automaton,
+    Happening,
+    approved_call,
+    automaton_of,
+    earlier,
+    entered,
+    past_call,
+    ran,
+    returned,
+    taken,
+)
+from .form import rule_schema, rules_from_data, rules_to_data
 from .language import (
     TIMES_MAX,
     AtMost,
@@ -22,21 +35,46 @@ from .language import (
     rules_of,
     words_of,
 )
+from .monitor import Monitor, Wanted, foreseen, judged, refusal
+from .names import Vocabulary, guarded_tools, resolve_words, spelled_tools, to_be_brought
 
 __all__ = [
     "TIMES_MAX",
     "AtMost",
+    "Automaton",
     "Followed",
+    "Happening",
+    "Monitor",
     "Never",
     "OnlyAfter",
     "Rules",
     "TemporalRule",
+    "Vocabulary",
+    "Wanted",
     "always_followed_by",
+    "approved_call",
     "at_most",
     "at_most_once",
+    "automaton_of",
     "describe_rule",
+    "earlier",
+    "entered",
+    "foreseen",
+    "guarded_tools",
+    "judged",
     "never",
     "only_after",
+    "past_call",
+    "ran",
+    "refusal",
+    "resolve_words",
+    "returned",
+    "rule_schema",
+    "rules_from_data",
     "rules_of",
+    "rules_to_data",
+    "spelled_tools",
+    "taken",
+    "to_be_brought",
     "words_of",
 ]

@@ -4,11 +4,12 @@ Owns what users test their graphs with, and the fuzzer behind `graphloop fuzz`.
 A failure prints the command that replays it.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from ..lazy import front_door
+
 if TYPE_CHECKING:
-    from ..providers.script import ScriptedModel
+    from ..providers import ScriptedModel
     from .fuzzing import fuzz, replay_token
     from .report import FuzzReport
     from .safety import assert_safe
@@ -25,21 +26,20 @@ __all__ = [
     "simulate",
 ]
 
-_HOMES = {
-    "ScriptedModel": "..providers.script",
-    "fuzz": ".fuzzing",
-    "replay_token": ".fuzzing",
-    "FuzzReport": ".report",
-    "assert_safe": ".safety",
-    "Simulation": ".sim",
-    "World": ".sim",
-    "simulate": ".sim",
-}
-
-
-def __getattr__(name: str) -> object:
-    """Load a name from its home on its first use: the pytest plugin needs none of them."""
-    if name in _HOMES:
-        value: object = getattr(import_module(_HOMES[name], __name__), name)
-        return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = front_door(
+    __name__,
+    {
+        "..providers": ("ScriptedModel",),
+        ".fuzzing": (
+            "fuzz",
+            "replay_token",
+        ),
+        ".report": ("FuzzReport",),
+        ".safety": ("assert_safe",),
+        ".sim": (
+            "Simulation",
+            "World",
+            "simulate",
+        ),
+    },
+)

@@ -9,11 +9,10 @@ from typing import Any, Final, TypeVar, cast, final
 from ..effects import AskHuman, CallModel, CheckCalls, Effect, Invoke, StartRun
 from ..events import Answer, CallCheck, RequestYielded, Steered
 from ..graph import Graph
-from ..policy.approvals import Approval
-from ..policy.policy import Rule, asked
+from ..policy import Approval, Rule, asked
 from ..run import Run
 from ..spending import Budget, Spent
-from ..tools.outcome import ToolOutcome, unknown_outcome
+from ..tools import ToolOutcome, unknown_outcome
 from ..values import Message, Reply, ToolCall, ToolResult, Usage, UserMessage, call_key, evolve
 from .callbacks import answered_by_a_callback
 from .choices import Choices

@@ -28,7 +28,7 @@ from ..events import (
     ToolReturned,
 )
 from ..node_protocol import unwrapped
-from ..nodes.execute import Execute
+from ..nodes import Execute
 from ..turn import Turn
 from ..values import (
     AssistantMessage,

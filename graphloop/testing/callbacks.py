@@ -23,8 +23,7 @@ from ..events import (
     StopRequested,
 )
 from ..node_protocol import Node, unwrapped
-from ..nodes.dialogue import Asks
-from ..nodes.function import Function
+from ..nodes import Asks, Function
 from ..outcomes import Aborted, Failed, Outcome
 from ..values import ToolChoice, UserMessage
 from .choices import Choices

@@ -16,17 +16,13 @@ from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from ..contract import contract_of
-from ..conversation.compaction import ORIGIN, PRUNED_NOTE
-from ..conversation.repair import open_calls
+from ..conversation import ORIGIN, PRUNED_NOTE, open_calls
 from ..effects import CallModel
 from ..events import CallbackReturned, Changes, Steered
 from ..graph import Graph
 from ..history import History
 from ..node_protocol import unwrapped
-from ..nodes.compact import Compact
-from ..nodes.fallback import Fallback
-from ..nodes.model_call import ModelCall
-from ..nodes.retrying import Retrying
+from ..nodes import Compact, Fallback, ModelCall, Retrying
 from ..outcomes import Compacted
 from ..values import AssistantMessage, Message, ModelRequest, ReasoningPart, ToolResult, evolve
 from .subject import Subject

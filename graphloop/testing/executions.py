@@ -12,8 +12,8 @@ from typing import Any, Literal, TypeAlias, TypeVar, final
 
 from ..effects import AskHuman, CallTool, CheckCalls, Effect, StartRun
 from ..events import CallCheck, CallsChecked, Cancelled, Decided, ModelReplied
-from ..nodes.execute import Execute
-from ..policy.policy import Rule, decide
+from ..nodes import Execute
+from ..policy import Rule, decide
 from ..spending import Budget
 from ..turn import Turn
 from ..values import ToolCall

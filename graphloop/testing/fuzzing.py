@@ -6,11 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, TypeVar, final
 
-from ..agent.agent import Agent
-from ..agent.options import Tools
+from ..agent import Agent, Tools
 from ..graph import Graph
-from ..proofs.bound import bound
-from ..proofs.most import Bound
+from ..proofs import Bound, bound
 from ..rules import Rules, rules_of
 from ..spending import Budget, whole_number
 from . import trial as trials

@@ -12,10 +12,9 @@ from ..events import Cancelled, ChildEnded
 from ..graph import Graph
 from ..node_protocol import Leave
 from ..outcomes import Outcome, Stop, outcome_name
-from ..proofs.most import Bound
+from ..proofs import Bound
 from ..replay import journal_happenings
-from ..rules import TemporalRule, describe_rule
-from ..rules.monitor import Monitor
+from ..rules import Monitor, TemporalRule, describe_rule
 from .answers import lost_calls, untrue_additions
 from .conversations import rewritten, unpaired_conversations, untrue_requests
 from .executions import crowded, repeated_calls, ungated_calls

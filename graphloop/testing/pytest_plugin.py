@@ -10,8 +10,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ..agent.agent import Agent
-    from ..agent.options import Tools
+    from ..agent import Agent, Tools
     from ..graph import Graph
     from ..rules import Rules
     from .report import FuzzReport

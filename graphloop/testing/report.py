@@ -9,7 +9,7 @@ from json import dumps
 from typing import Any, Final, final
 
 from ..graph import Graph
-from ..views.marks import Marks, Tally, Tone
+from ..views import Marks, Tally, Tone
 from .trace import Trace
 from .violation import Violation
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from ..agent.agent import Agent
-from ..agent.graph import Graph as FrontGraph
+from ..agent import Agent
+from ..agent import Graph as FrontGraph
 from ..graph import Graph
-from ..proofs.arguments import codes
-from ..proofs.check import check
-from ..proofs.report import Report
-from ..proofs.suppression import Ignore
+from ..proofs import Ignore, Report, check, codes
 from ..rules import Rules
 
 __all__ = ["assert_safe"]

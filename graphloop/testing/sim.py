@@ -17,8 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeAlias, TypeVar, assert_never
 
-from ..driver.children import child_unwanted
-from ..driver.performer import failed
+from ..driver import child_unwanted, failed
 from ..effects import (
     AskHuman,
     AwaitCaller,
@@ -49,12 +48,12 @@ from ..events import (
     ToolReturned,
 )
 from ..graph import Graph
-from ..policy.approvals import Approval
+from ..policy import Approval
 from ..replay import replay
 from ..run import Run
 from ..spending import Spent
 from ..step import begin, step
-from ..tools.outcome import ToolOutcome, unknown_outcome
+from ..tools import ToolOutcome, unknown_outcome
 from ..values import Message, Reply, ResultStatus, evolve
 
 __all__ = ["ChildAnswer", "Simulation", "World", "simulate"]

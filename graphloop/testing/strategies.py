@@ -21,8 +21,7 @@ except ModuleNotFoundError as error:
         name=error.name,
     ) from error
 
-from ..agent.agent import Agent
-from ..agent.options import Tools
+from ..agent import Agent, Tools
 from ..effects import CallModel
 from ..graph import Graph
 from ..values import ModelRequest, Reply, ToolSpec, UserMessage

@@ -8,25 +8,20 @@ from json import dumps
 from typing import Any, Final, Generic, TypeVar, cast, final
 from zlib import crc32
 
-from ..agent.agent import Agent
-from ..agent.graph import Graph as FrontGraph
-from ..agent.options import AgentOptions, ToolInput, Tools
-from ..agent.runner import Runner
-from ..agent.world import split_tools
-from ..conversation.compaction import Compaction
+from ..agent import Agent, AgentOptions, Runner, ToolInput, Tools, split_tools
+from ..agent import Graph as FrontGraph
+from ..conversation import Compaction
 from ..errors import ConfigError
 from ..events import Setup
 from ..graph import Graph, names_of
 from ..node_protocol import Node
 from ..outcomes import Outcome
-from ..policy.policy import WILDCARDS, Rule, allow, ask, deny
-from ..proofs.arguments import graph_given
-from ..providers.script import ScriptedModel
-from ..rules import AtMost, Rules, TemporalRule, rules_of, words_of
-from ..rules.names import resolve_words
-from ..tools.tool import Tool
-from ..tools.toolbox import Toolbox
-from ..topology.loaded import Topology
+from ..policy import WILDCARDS, Rule, allow, ask, deny
+from ..proofs import graph_given
+from ..providers import ScriptedModel
+from ..rules import AtMost, Rules, TemporalRule, resolve_words, rules_of, words_of
+from ..tools import Tool, Toolbox
+from ..topology import Topology
 from ..values import Message, ToolKind, ToolSpec, UserMessage, evolve
 
 __all__ = ["RULES_MARK", "Subject", "furnished", "invented_tools", "rules_of_gate", "subject_of"]

@@ -4,3 +4,77 @@ Owns how a model reads a tool, how arguments are checked, and how the function i
 Refuses, at definition, a signature or schema that no call could satisfy.
 Start with `tool`; `outcome` has the answers that a model reads.
 """
+
+from .execution import UNREAD, TooLate, awaited, leave, within, yes_or_no
+from .options import NOT_DONE, REPEATABLE, UNKNOWN, Approval, Found, legal_name
+from .outcome import (
+    ArgumentsRejected,
+    ToolOutcome,
+    error_text,
+    join_issues,
+    not_json,
+    rejection,
+    result_content,
+    shorten,
+    unknown_outcome,
+)
+from .provider_tools import (
+    anthropic_code_execution,
+    anthropic_web_fetch,
+    anthropic_web_search,
+    provider_tool,
+)
+from .schema import (
+    JsonSchema,
+    Parameters,
+    arguments_parser,
+    model_parameters,
+    parameters_of,
+    schema_of,
+    schema_text,
+)
+from .signature import accepts, is_async
+from .tool import AnyTool, Tool, ToolContext, tool
+from .toolbox import Toolbox
+
+__all__ = [
+    "NOT_DONE",
+    "REPEATABLE",
+    "UNKNOWN",
+    "UNREAD",
+    "AnyTool",
+    "Approval",
+    "ArgumentsRejected",
+    "Found",
+    "JsonSchema",
+    "Parameters",
+    "TooLate",
+    "Tool",
+    "ToolContext",
+    "ToolOutcome",
+    "Toolbox",
+    "accepts",
+    "anthropic_code_execution",
+    "anthropic_web_fetch",
+    "anthropic_web_search",
+    "arguments_parser",
+    "awaited",
+    "error_text",
+    "is_async",
+    "join_issues",
+    "leave",
+    "legal_name",
+    "model_parameters",
+    "not_json",
+    "parameters_of",
+    "provider_tool",
+    "rejection",
+    "result_content",
+    "schema_of",
+    "schema_text",
+    "shorten",
+    "tool",
+    "unknown_outcome",
+    "within",
+    "yes_or_no",
+]

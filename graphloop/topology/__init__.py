@@ -5,25 +5,36 @@ Refuses a callable that was never registered, and tells every fault of a file wi
 Start with `document.py`.
 """
 
+from .agents import with_agents
 from .diagnostics import TopologyError
 from .document import AgentEntry, Document, document_of
+from .loaded import Topology, dump, fingerprint, load
 from .reader import read_path, read_text
 from .registration import RegisteredNames, Registry, registry
 from .schema import topology_schema
+from .source import SUFFIXES
+from .temporal_form import rules_of_texts
 from .writer import data_of, fingerprint_of, yaml_of
 
 __all__ = [
+    "SUFFIXES",
     "AgentEntry",
     "Document",
     "RegisteredNames",
     "Registry",
+    "Topology",
     "TopologyError",
     "data_of",
     "document_of",
+    "dump",
+    "fingerprint",
     "fingerprint_of",
+    "load",
     "read_path",
     "read_text",
     "registry",
+    "rules_of_texts",
     "topology_schema",
+    "with_agents",
     "yaml_of",
 ]

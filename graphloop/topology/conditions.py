@@ -14,7 +14,7 @@ from pydantic_core import PydanticCustomError
 
 from ..errors import ConfigError
 from ..limits import stop
-from ..policy.policy import Rule, refuse_shadowed
+from ..policy import Rule, refuse_shadowed
 from .models import (
     Form,
     Positive,

@@ -17,23 +17,29 @@ from pathlib import Path
 from typing import Any, cast, final
 
 from .. import graph as kernel
-from ..agent.agent import Agent
-from ..agent.bindings import asks_model, functions_named
-from ..agent.graph import Graph
-from ..agent.hooks import Model
-from ..agent.options import PASSED_ON, RunOptions, ToolInput, Tools
-from ..agent.runner import Runner
-from ..agent.sub_agents import AgentTool
+from ..agent import (
+    PASSED_ON,
+    Agent,
+    AgentTool,
+    Graph,
+    Model,
+    Runner,
+    RunOptions,
+    ToolInput,
+    Tools,
+    asks_model,
+    functions_named,
+)
 from ..contract import contract_of
-from ..driver.ports import Callback
+from ..driver import Callback
 from ..errors import ConfigError
 from ..graph import END, EndType
 from ..node_protocol import Node, unwrapped
-from ..nodes.gate import Gate
+from ..nodes import Gate
 from ..outcomes import Outcome
-from ..policy.policy import Condition, Policy
+from ..policy import Condition, Policy
 from ..rules import Rules
-from ..tools.options import legal_name
+from ..tools import legal_name
 from .document import Document, document_of
 from .reader import read_path, read_text
 from .registration import RegisteredNames, Registry, registry

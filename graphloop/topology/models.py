@@ -32,7 +32,7 @@ from typing_extensions import TypedDict
 from ..errors import ConfigError
 from ..graph import Graph
 from ..outcomes import LIBRARY_OUTCOMES, Outcome
-from ..own_nodes.route_outcomes import route_outcome
+from ..own_nodes import route_outcome
 from .diagnostics import FAULT, UNKNOWN_KEY, Diagnostics, ParseError
 from .registration import FROM_OUTSIDE, Category, RegisteredNames
 from .tree import Entry, Fields, Loc, Value, described, plain_data

@@ -33,9 +33,7 @@ from pydantic import Field, PlainValidator, TypeAdapter, ValidationInfo
 
 from ..errors import ConfigError, nearest
 from ..node_protocol import Node, OwnKind, is_node
-from ..nodes import Branch, Fallback, Function, Retrying
-from ..nodes.attempts import NEVER
-from ..nodes.joins import Reducer
+from ..nodes import NEVER, Branch, Fallback, Function, Reducer, Retrying
 from ..outcomes import Failed, Outcome, outcome_name
 from ..values import ToolChoice
 from .conditions import RulesForm, StopForm

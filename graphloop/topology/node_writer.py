@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from ..errors import ConfigError
 from ..node_protocol import is_node
 from ..outcomes import Outcome, outcome_name
-from ..policy.policy import Rule
+from ..policy import Rule
 from .conditions import STOPS
 from .diagnostics import FAULT, Diagnostics
 from .included import Included, graphs_run

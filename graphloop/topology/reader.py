@@ -17,8 +17,8 @@ from ..graph import END, Graph, TableSource
 from ..node_protocol import NAME_MAX, Node, flaw_of, node_flaw_of
 from ..outcomes import Outcome, outcome_name
 from ..rules import Rules
-from ..rules.names import Vocabulary as Words
-from ..tools.options import legal_name
+from ..rules import Vocabulary as Words
+from ..tools import legal_name
 from .compose import compose, is_json
 from .diagnostics import Diagnostics, ParseError
 from .document import AgentEntry, Document

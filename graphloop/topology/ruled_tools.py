@@ -10,16 +10,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ..agent.known import graph_of
-from ..agent.sub_agents import AgentTool
+from ..agent import AgentTool, graph_of
 from ..graph import Graph
-from ..limits.stop import HasToolCall, parts_of
+from ..limits import HasToolCall, parts_of
 from ..node_protocol import Node, unwrapped
-from ..nodes.gate import Gate
-from ..nodes.prepare_step import PrepareStep
-from ..nodes.stop_check import StopCheck
+from ..nodes import Gate, PrepareStep, StopCheck
 from ..outcomes import Outcome
-from ..policy.policy import NARROWER, WILDCARDS, shadowed
+from ..policy import NARROWER, WILDCARDS, shadowed
 from .conditions import VERDICTS
 from .document import AgentEntry, Document, documents_below
 from .included import graphs_run

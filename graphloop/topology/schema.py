@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 from pydantic import AfterValidator, Field, TypeAdapter, WithJsonSchema
 
 from ..node_protocol import control_in
-from ..rules.form import rule_schema
+from ..rules import rule_schema
 from .conditions import STOP_MODEL
 from .ignored import IgnoreForm
 from .models import REF, Flag, Form, Model, Said, ToolName, Whole, fault, model_of, reference

@@ -6,9 +6,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ..errors import ConfigError, Problem
-from ..rules import Rules, TemporalRule, describe_rule
-from ..rules.form import rules_from_data
-from ..rules.names import Vocabulary, resolve_words, spelled_tools
+from ..rules import (
+    Rules,
+    TemporalRule,
+    Vocabulary,
+    describe_rule,
+    resolve_words,
+    rules_from_data,
+    spelled_tools,
+)
 from .compose import compose
 from .diagnostics import Diagnostics, ParseError
 from .tree import Value, plain_data

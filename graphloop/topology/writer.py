@@ -17,7 +17,7 @@ import yaml
 from ..errors import GraphError, Problem
 from ..graph import Graph
 from ..outcomes import Outcome, outcome_name
-from ..rules.form import rules_to_data
+from ..rules import rules_to_data
 from .compose import DEPTH_MAX
 from .diagnostics import TopologyError
 from .document import AgentEntry, Document

@@ -11,12 +11,11 @@ from dataclasses import replace
 from typing import TypeVar
 
 from ..graph import Graph
-from ..proofs.compare import Comparison
-from ..proofs.written_changes import Change
+from ..proofs import Change, Comparison
 from .drawing import Line, lines, notes
 from .levels import level_picture
 from .marks import Marks, Tone, Way
-from .picture import Picture, Shape, Stroke, Word, node_picture
+from .pictures import Picture, Shape, Stroke, Word, node_picture
 
 __all__ = ["changes_picture"]
 

@@ -11,7 +11,7 @@ from typing import Final, assert_never
 
 from .drawing import Look, visible
 from .marks import Tone
-from .picture import Picture, Shape, Stroke
+from .pictures import Picture, Shape, Stroke
 from .theme import LIGHT, Theme
 
 __all__ = ["dot_of"]

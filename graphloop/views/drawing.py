@@ -12,11 +12,9 @@ from typing import Final, Literal, TypeAlias, TypeVar, final
 
 from ..graph import Graph
 from ..node_protocol import Kind, Node, turns_direction
-from ..nodes.child import Child
-from ..nodes.gate import Gate
-from ..nodes.verify import AnswerCheck, Verify
+from ..nodes import AnswerCheck, Child, Gate, Verify
 from ..outcomes import Outcome, outcome_name
-from ..policy.policy import describe
+from ..policy import describe
 
 __all__ = ["Line", "Look", "Role", "lines", "notes", "visible"]
 

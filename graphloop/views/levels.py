@@ -20,7 +20,7 @@ from .drawing import notes
 from .family import Family
 from .marks import Marks
 from .phases import phase_picture
-from .picture import Draw, Picture, family_picture, node_picture
+from .pictures import Draw, Picture, family_picture, node_picture
 from .render import is_machine, save, save_picture
 from .theme import LIGHT, Theme
 

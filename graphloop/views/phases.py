@@ -15,10 +15,10 @@ from typing import Any, Final, TypeAlias, TypeVar, final
 
 from ..graph import Edge, Graph
 from ..node_protocol import Kind
-from ..proofs.lines import groups
+from ..proofs import groups
 from .drawing import Look, Role, lines, notes
 from .marks import Marks, Tally, Tone, Way, loudest
-from .picture import Picture, Shape, Stroke, Word, end_shape
+from .pictures import Picture, Shape, Stroke, Word, end_shape
 
 __all__ = ["Box", "inside", "phase_picture", "phases"]
 

@@ -9,9 +9,7 @@ from typing import Any, Final, TypeVar
 from ..contract import contract_of
 from ..graph import Graph
 from ..node_protocol import Kind
-from ..proofs.dominance import Dominance
-from ..proofs.ground import Ground
-from ..proofs.report import Finding, Report
+from ..proofs import Dominance, Finding, Ground, Report
 from .family import Family, members
 from .marks import Marks, Tone, Way
 

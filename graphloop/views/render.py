@@ -19,7 +19,7 @@ from ..graph import Graph
 from .dot import dot_of
 from .marks import Marks
 from .mermaid import mermaid_of
-from .picture import Picture, picture
+from .pictures import Picture, picture
 from .state_machines import scxml, xstate
 from .text import text_of
 from .theme import LIGHT, Theme

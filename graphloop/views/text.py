@@ -13,7 +13,7 @@ from typing import Final, assert_never
 
 from .drawing import Look, visible
 from .marks import Tone
-from .picture import Picture, Shape, Stroke, Word
+from .pictures import Picture, Shape, Stroke, Word
 
 __all__ = ["in_signs_of", "text_of"]
 

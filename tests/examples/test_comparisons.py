@@ -12,7 +12,7 @@ from graphloop.errors import GraphError
 from graphloop.graph import END, EndType, Graph
 from graphloop.node_protocol import Node
 from graphloop.outcomes import Outcome, outcome_name
-from graphloop.proofs.compare import compare
+from graphloop.proofs.comparison import compare
 from tests.examples.gallery import NAMES, Exhibit, exhibits
 
 

@@ -21,7 +21,7 @@ from graphloop.providers.script import Entry
 from graphloop.testing import ScriptedModel
 from graphloop.values import UserMessage
 from graphloop.views.mermaid import mermaid_of
-from graphloop.views.picture import picture
+from graphloop.views.pictures import picture
 
 DIAGRAM = re.compile(
     r"<!-- diagram:agent -->\s*```mermaid\n(.*?)```\s*<!-- /diagram -->", re.DOTALL

@@ -26,7 +26,7 @@ from graphloop.nodes import (
 )
 from graphloop.outcomes import Outcome
 from graphloop.policy.policy import Rule
-from graphloop.proofs.compare import compare
+from graphloop.proofs.comparison import compare
 from graphloop.proofs.lost_guards import gate_changes
 from graphloop.proofs.written_changes import node_changes
 from tests.varied_graphs import seeded, varied

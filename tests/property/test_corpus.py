@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from graphloop.proofs.check import check
+from graphloop.proofs.checking import check
 from graphloop.spending import Budget
 from tests.topology_data import graph_of
 

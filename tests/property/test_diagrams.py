@@ -17,7 +17,7 @@ from graphloop.views.dot import dot_of
 from graphloop.views.drawing import lines, visible
 from graphloop.views.marks import Marks, Tone
 from graphloop.views.mermaid import mermaid_of
-from graphloop.views.picture import picture
+from graphloop.views.pictures import picture
 from graphloop.views.render import render
 from graphloop.views.text import text_of
 from graphloop.views.theme import DARK

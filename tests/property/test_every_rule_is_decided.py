@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from graphloop.graph import names_of
-from graphloop.proofs.check import check
+from graphloop.proofs.checking import check
 from graphloop.rules import (
     Rules,
     always_followed_by,

@@ -31,7 +31,7 @@ from graphloop.outcomes import (
 )
 from graphloop.policy.approvals import Approval
 from graphloop.policy.policy import Rule
-from graphloop.proofs.bound import bound
+from graphloop.proofs.bounds import bound
 from tests.contract_monitor import broken_promises, visits_of
 from tests.sizes import sized
 from tests.strategies import Adversary, call, reply, spec, unshadowed

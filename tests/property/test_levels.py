@@ -16,7 +16,7 @@ from graphloop.views.levels import LEVELS, Level, level_picture
 from graphloop.views.marks import Marks, Tally, Tone, Way
 from graphloop.views.mermaid import mermaid_of
 from graphloop.views.phases import inside, phases
-from graphloop.views.picture import Picture
+from graphloop.views.pictures import Picture
 from graphloop.views.text import text_of
 from graphloop.views.theme import DARK
 from tests.graphs import any_graphs, build

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from graphloop.proofs.check import check
+from graphloop.proofs.checking import check
 from graphloop.proofs.report import PROPERTIES
 from graphloop.spending import Budget
 from tests.topology_data import MUTANTS, Mutant, Topology, graph_of, standard

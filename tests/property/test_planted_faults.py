@@ -5,7 +5,7 @@ The graphs are put together at random, the same ones every time; 80 on every pus
 
 from __future__ import annotations
 
-from graphloop.proofs.check import check
+from graphloop.proofs.checking import check
 from tests.planted_graphs import planted
 from tests.sizes import sized
 from tests.witness import is_run

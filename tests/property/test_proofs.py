@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from graphloop.conversation.repair import open_calls
 from graphloop.events import AnswerChecked
 from graphloop.graph import Graph
-from graphloop.proofs.bound import bound
-from graphloop.proofs.check import check
+from graphloop.proofs.bounds import bound
+from graphloop.proofs.checking import check
 from graphloop.proofs.report import Report
 from graphloop.spending import Budget
 from tests.recording import recorded

@@ -25,8 +25,8 @@ from graphloop.events import ModelReplied
 from graphloop.graph import END, Graph, names_of
 from graphloop.nodes import Child
 from graphloop.own_nodes.compose import fallback, parallel
-from graphloop.proofs.bound import bound
-from graphloop.proofs.check import check
+from graphloop.proofs.bounds import bound
+from graphloop.proofs.checking import check
 from graphloop.proofs.most import Bound
 from graphloop.proofs.report import Report
 from graphloop.rules import Rules, always_followed_by, at_most, at_most_once, never, only_after

@@ -38,7 +38,7 @@ from graphloop.graph import Graph as StaticGraph
 from graphloop.node_protocol import Node
 from graphloop.nodes import Append, Execute, Gate, ModelCall, PrepareStep
 from graphloop.outcomes import Aborted, Calls, Done, Held, Outcome, Ready, Settled
-from graphloop.proofs.check import check
+from graphloop.proofs.checking import check
 from graphloop.replay import replay_steps
 from graphloop.run import Run
 from graphloop.step import begin, step

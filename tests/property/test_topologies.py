@@ -54,12 +54,12 @@ from graphloop.own_nodes.node_decorator import node
 from graphloop.own_nodes.route_outcomes import route_outcome
 from graphloop.policy.policy import Rule
 from graphloop.rules import at_most, never
+from graphloop.topology.agents import with_agents
 from graphloop.topology.diagnostics import TopologyError
 from graphloop.topology.document import AgentEntry, Document, document_of
 from graphloop.topology.loaded import dump, fingerprint, load
 from graphloop.topology.reader import read_text
 from graphloop.topology.registration import RegisteredNames, Registry
-from graphloop.topology.with_agents import with_agents
 from graphloop.topology.writer import data_of, fingerprint_of, yaml_of
 from graphloop.values import ToolChoice
 from tests.strategies import unshadowed

@@ -12,7 +12,7 @@ from graphloop.errors import ConfigError
 from graphloop.nodes import Append, Child, MapOver, Parallel, Retrying
 from graphloop.outcomes import Answered, Final
 from graphloop.own_nodes.compose import map_over, parallel, retry
-from graphloop.own_nodes.sub_graph import SubGraph, sub_graph
+from graphloop.own_nodes.sub_graphs import SubGraph, sub_graph
 from graphloop.providers.script import Entry
 from graphloop.rules import Rules, at_most, never
 from graphloop.testing import ScriptedModel

@@ -32,7 +32,7 @@ from graphloop.effects import Answer, AskModel, AskPerson
 from graphloop.nodes import Append, Child, PrepareStep
 from graphloop.outcomes import Answered, Outcome, Ready
 from graphloop.own_nodes.node_decorator import OwnNode
-from graphloop.own_nodes.sub_graph import SubGraph
+from graphloop.own_nodes.sub_graphs import SubGraph
 from graphloop.policy.policy import allow
 from graphloop.spending import budget
 from graphloop.values import Message, Reply

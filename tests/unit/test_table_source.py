@@ -9,7 +9,7 @@ import pytest
 from graphloop import Agent, load
 from graphloop.graph import END, Graph, TableSource, called_from
 from graphloop.outcomes import Go
-from graphloop.proofs.check import check
+from graphloop.proofs.checking import check
 from graphloop.proofs.ground import Ground
 from graphloop.proofs.sarif import to_sarif
 from graphloop.testing import ScriptedModel

@@ -9,8 +9,8 @@ from graphloop.graph import END
 from graphloop.nodes import Append
 from graphloop.outcomes import Answered
 from graphloop.testing import ScriptedModel
+from graphloop.topology.agents import with_agents
 from graphloop.topology.loaded import load
-from graphloop.topology.with_agents import with_agents
 from graphloop.views.family import Family, members
 from tests.unit.topology.test_with_agents import CHAIN, REPLY
 

@@ -22,7 +22,7 @@ from graphloop.nodes import (
 from graphloop.outcomes import Answered, Empty, Failed, Outcome
 from graphloop.own_nodes.compose import fallback, loop_until, map_over, parallel, retry, router
 from graphloop.own_nodes.route_outcomes import route_outcome
-from graphloop.proofs.check import check
+from graphloop.proofs.checking import check
 
 
 class Billing(Outcome):

@@ -12,7 +12,7 @@ import pytest
 from graphloop import END, Agent, ChildResult, EndReason, Graph, node, sub_graph, tool
 from graphloop.errors import ConfigError
 from graphloop.outcomes import Answered
-from graphloop.own_nodes.sub_graph import SubGraph
+from graphloop.own_nodes.sub_graphs import SubGraph
 from graphloop.testing import ScriptedModel
 from graphloop.values import ModelRequest, Reply, UserMessage
 from tests.own_nodes import Billing, Open, Ticket, route

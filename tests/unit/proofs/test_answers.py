@@ -36,7 +36,7 @@ from graphloop.outcomes import (
     Truncated,
     Unplanned,
 )
-from graphloop.proofs.check import check
+from graphloop.proofs.checking import check
 from tests.topology_data import MUTANTS, graph_of, standard
 
 ROOM = Compaction(1_000)

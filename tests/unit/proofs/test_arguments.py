@@ -12,8 +12,8 @@ from graphloop.agent.graph import Graph
 from graphloop.errors import ConfigError
 from graphloop.nodes import PrepareStep
 from graphloop.proofs.arguments import codes, graph_given, reasons, tool_names
-from graphloop.proofs.bound import bound
-from graphloop.proofs.check import check
+from graphloop.proofs.bounds import bound
+from graphloop.proofs.checking import check
 from graphloop.providers.script import ScriptedModel
 from tests.graphs import agent
 from tests.strategies import wrong

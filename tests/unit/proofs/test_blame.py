@@ -8,7 +8,7 @@ import pytest
 
 from graphloop.proofs import blame
 from graphloop.proofs.blame import Blame
-from graphloop.proofs.check import check
+from graphloop.proofs.checking import check
 from graphloop.proofs.ground import Ground
 from graphloop.proofs.report import Finding
 from tests.topology_data import graph_of, standard

@@ -14,13 +14,13 @@ from graphloop.graph import END, Edges
 from graphloop.limits.model_price import ModelPrice
 from graphloop.nodes import Append, Child
 from graphloop.nodes.compact import SUMMARY_TOKENS
-from graphloop.proofs.bound import Called, bound
+from graphloop.proofs.bounds import Called, bound
 from graphloop.proofs.ground import Ground
 from graphloop.proofs.most import Bound
 from graphloop.proofs.ranking import Ranking
 from graphloop.providers.script import ScriptedModel
 from graphloop.spending import Budget
-from graphloop.topology.with_agents import with_agents
+from graphloop.topology.agents import with_agents
 from tests.nested_graphs import shared, ungated
 from tests.topology_data import MUTANTS, graph_of, standard
 
@@ -288,7 +288,7 @@ def test_agents_that_graphs_know_by_three_names_are_bounded_once_a_level(
         looked.append(ground)
         return Ranking(ground)
 
-    monkeypatch.setattr(import_module("graphloop.proofs.bound"), "Ranking", counted)
+    monkeypatch.setattr(import_module("graphloop.proofs.bounds"), "Ranking", counted)
     found = inner.bound()
 
     # The names of the innermost level are three copies of one graph.

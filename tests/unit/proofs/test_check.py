@@ -17,14 +17,14 @@ from graphloop.node_protocol import Node
 from graphloop.nodes import Append, Child
 from graphloop.outcomes import Answered, Outcome
 from graphloop.own_nodes.compose import parallel, retry
-from graphloop.own_nodes.sub_graph import sub_graph
-from graphloop.proofs.check import check
+from graphloop.own_nodes.sub_graphs import sub_graph
+from graphloop.proofs.checking import check
 from graphloop.proofs.nested import NEST_MAX, USES_MAX
 from graphloop.proofs.report import PROPERTIES
 from graphloop.providers.script import ScriptedModel
 from graphloop.rules import Rules, at_most, never
+from graphloop.topology.agents import with_agents
 from graphloop.topology.loaded import load
-from graphloop.topology.with_agents import with_agents
 from tests.graphs import agent, any_graphs
 from tests.nested_graphs import nest, shared, ungated
 from tests.topology_data import MUTANTS, graph_of, standard

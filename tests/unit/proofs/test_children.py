@@ -8,9 +8,9 @@ from graphloop.agent.agent import Agent
 from graphloop.agent.graph import Graph
 from graphloop.agent.sub_agents import AgentTool
 from graphloop.graph import END
-from graphloop.own_nodes.sub_graph import SubGraph, sub_graph
+from graphloop.own_nodes.sub_graphs import SubGraph, sub_graph
 from graphloop.policy.policy import allow, deny
-from graphloop.proofs.check import check
+from graphloop.proofs.checking import check
 from graphloop.proofs.report import PROPERTIES
 from graphloop.providers.script import ScriptedModel
 from graphloop.spending import Budget

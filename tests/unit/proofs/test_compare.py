@@ -38,7 +38,7 @@ from graphloop.nodes import (
 )
 from graphloop.outcomes import Answered, Done, Outcome
 from graphloop.policy.policy import Policy, Rule, allow, ask, deny
-from graphloop.proofs.compare import NEST_MAX, Comparison, compare
+from graphloop.proofs.comparison import NEST_MAX, Comparison, compare
 from graphloop.proofs.lost_guards import gate_changes
 from graphloop.proofs.written_changes import node_changes, written
 from graphloop.rules import Rules, at_most, never, only_after

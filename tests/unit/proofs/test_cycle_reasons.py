@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphloop.graph import END, Graph
-from graphloop.proofs.check import check
+from graphloop.proofs.checking import check
 from tests.topology_data import graph_of, standard
 from tests.unit.proofs.test_cycles import LOG, Logged
 

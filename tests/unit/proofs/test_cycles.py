@@ -11,7 +11,7 @@ from graphloop.node_protocol import Node
 from graphloop.nodes import Append, Approve, Child, Function, Limit, Retrying, Router
 from graphloop.outcomes import Answered, Failed, Go, Outcome, Rejected, Resend
 from graphloop.outcomes import Final as FinalOutcome
-from graphloop.proofs.check import check
+from graphloop.proofs.checking import check
 from tests.topology_data import MUTANTS, graph_of, standard
 
 NAMES = ("bound dropped", "cap reset", "bound bypassed", "loop without a bound")

@@ -10,10 +10,10 @@ from graphloop import END, Graph
 from graphloop.graph import Edges, EndType
 from graphloop.node_protocol import Node
 from graphloop.outcomes import Outcome
-from graphloop.proofs.bound import bound
-from graphloop.proofs.check import check
+from graphloop.proofs.bounds import bound
+from graphloop.proofs.checking import check
 from graphloop.proofs.cycles import CYCLES_MAX
-from graphloop.proofs.endless import endless
+from graphloop.proofs.endless_cycles import endless
 from tests.endless_graphs import POLLS, Empty, Found, poll, poller, silent
 
 

@@ -7,7 +7,7 @@ import pytest
 from graphloop import END, Asking, Edges, Graph, ask_person, node
 from graphloop.nodes import Append, Approve, Critique, Gate, ModelCall, PrepareStep
 from graphloop.outcomes import Accepted, Calls, Final, Outcome, Ready, Rejected, Settled
-from graphloop.proofs.check import check
+from graphloop.proofs.checking import check
 from graphloop.proofs.suppression import Ignore
 from tests.topology_data import MUTANTS, graph_of, standard
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from graphloop.agent.graph import Graph as Front
 from graphloop.graph import END, Edges, Graph
 from graphloop.nodes import Append, Child
-from graphloop.own_nodes.sub_graph import sub_graph
+from graphloop.own_nodes.sub_graphs import sub_graph
 from graphloop.policy.policy import allow, ask, deny
-from graphloop.proofs.check import check
+from graphloop.proofs.checking import check
 from graphloop.proofs.nested import NEST_MAX, USES_MAX, nested, nobody_knows
 from graphloop.proofs.report import PROPERTIES, Finding, Unknown
 from graphloop.providers.script import ScriptedModel

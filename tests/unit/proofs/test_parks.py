@@ -6,7 +6,7 @@ import pytest
 
 from graphloop import END, Asking, Graph, ask_person, node
 from graphloop.outcomes import Outcome
-from graphloop.proofs.check import check
+from graphloop.proofs.checking import check
 from tests.topology_data import MUTANTS, graph_of, standard
 
 NAMES = ("tools run before a park",)

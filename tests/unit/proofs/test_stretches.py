@@ -44,8 +44,8 @@ from graphloop.outcomes import (
     Stop,
     Unplanned,
 )
-from graphloop.own_nodes.sub_graph import sub_graph
-from graphloop.proofs.check import check
+from graphloop.own_nodes.sub_graphs import sub_graph
+from graphloop.proofs.checking import check
 from graphloop.proofs.ground import Ground
 from graphloop.proofs.ranking import Ranking
 from graphloop.proofs.report import Unknown

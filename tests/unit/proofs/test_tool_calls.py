@@ -13,7 +13,7 @@ from graphloop.proofs.ground import Ground
 from graphloop.proofs.nested import nested
 from graphloop.proofs.tool_calls import tool_calls_most
 from graphloop.spending import Budget
-from graphloop.topology.with_agents import with_agents
+from graphloop.topology.agents import with_agents
 from tests.topology_data import graph_of, standard
 
 

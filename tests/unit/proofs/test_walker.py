@@ -41,7 +41,7 @@ from graphloop.outcomes import (
     Stop,
     Truncated,
 )
-from graphloop.proofs.check import check
+from graphloop.proofs.checking import check
 from graphloop.proofs.ground import Ground, Way
 from graphloop.proofs.report import Finding
 from graphloop.proofs.walker import Walker

@@ -14,7 +14,7 @@ from graphloop.events import Cancelled, Event, Setup
 from graphloop.graph import names_of
 from graphloop.node_protocol import Leave, Reaction
 from graphloop.outcomes import Outcome
-from graphloop.proofs.bound import bound
+from graphloop.proofs.bounds import bound
 from graphloop.rules import always_followed_by, never
 from graphloop.rules.names import resolve_words
 from graphloop.run import Ending, EndReason, Run

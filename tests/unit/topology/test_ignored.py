@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphloop.own_nodes.sub_graph import sub_graph
+from graphloop.own_nodes.sub_graphs import sub_graph
 from graphloop.topology.diagnostics import TopologyError
 from graphloop.topology.loaded import load
 from graphloop.topology.reader import read_text

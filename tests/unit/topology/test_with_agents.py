@@ -17,13 +17,13 @@ from graphloop.outcomes import Answered, Calls, Failed, Final, Ready
 from graphloop.own_nodes.asking import Asking, ask_agent, tell
 from graphloop.own_nodes.compose import fallback, retry
 from graphloop.own_nodes.node_decorator import node
-from graphloop.own_nodes.sub_graph import sub_graph
+from graphloop.own_nodes.sub_graphs import sub_graph
 from graphloop.providers.script import ScriptedModel
 from graphloop.rules import Rules, never, only_after
+from graphloop.topology.agents import with_agents
 from graphloop.topology.document import document_of
 from graphloop.topology.loaded import Topology, dump, load
 from graphloop.topology.registration import Registry, registry
-from graphloop.topology.with_agents import with_agents
 from graphloop.values import SystemMessage
 
 PREPARE, MODEL, APPEND = PrepareStep(), ModelCall(), Append()

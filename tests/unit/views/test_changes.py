@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given, settings
 
 from graphloop.graph import Graph
-from graphloop.proofs.compare import compare
+from graphloop.proofs.comparison import compare
 from graphloop.views.comparison import changes_picture
 from graphloop.views.dot import dot_of
-from graphloop.views.picture import Picture, picture
+from graphloop.views.pictures import Picture, picture
 from tests.changed_loop import bypassed, changed, gateless
 from tests.graphs import any_graphs
 

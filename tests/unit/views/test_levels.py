@@ -22,7 +22,7 @@ from graphloop.views.levels import LEVELS, Level, details, draw, level_of, level
 from graphloop.views.marks import Marks, Tally
 from graphloop.views.mermaid import mermaid_of
 from graphloop.views.phases import Box, inside, phase_picture, phases
-from graphloop.views.picture import Word, picture
+from graphloop.views.pictures import Word, picture
 from graphloop.views.text import text_of
 from graphloop.views.theme import DARK
 from tests.graphs import Place, agent, any_graphs, build

@@ -11,7 +11,7 @@ import pytest
 from graphloop.views.dot import dot_of
 from graphloop.views.marks import Marks, Tally
 from graphloop.views.mermaid import mermaid_of
-from graphloop.views.picture import Picture, picture
+from graphloop.views.pictures import Picture, picture
 from graphloop.views.render import render, save
 from graphloop.views.theme import LIGHT
 from tests.strategies import loop

@@ -17,7 +17,7 @@ from graphloop.policy.policy import allow
 from graphloop.views.dot import dot_of
 from graphloop.views.marks import Marks, Tone
 from graphloop.views.mermaid import mermaid_of
-from graphloop.views.picture import Picture, picture
+from graphloop.views.pictures import Picture, picture
 from graphloop.views.text import in_signs_of, text_of
 from graphloop.views.theme import DARK, LIGHT, THEMES, Theme
 from tests.graphs import KINDS, agent, build

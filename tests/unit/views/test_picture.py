@@ -14,7 +14,7 @@ from graphloop.views.dot import dot_of
 from graphloop.views.family import Family, members
 from graphloop.views.marks import Marks
 from graphloop.views.mermaid import mermaid_of
-from graphloop.views.picture import Word, picture
+from graphloop.views.pictures import Word, picture
 from graphloop.views.text import text_of
 from tests.graphs import OUTCOMES, Place, build
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphloop.proofs.check import check
+from graphloop.proofs.checking import check
 from graphloop.views.proof import proof_marks
 from tests.changed_loop import bypassed, changed, gateless, unbounded
 

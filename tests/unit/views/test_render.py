@@ -15,7 +15,7 @@ from graphloop.views import render as module
 from graphloop.views.dot import dot_of
 from graphloop.views.mermaid import mermaid_of
 from graphloop.views.pdf import pdf_of
-from graphloop.views.picture import picture
+from graphloop.views.pictures import picture
 from graphloop.views.render import render, save, save_picture
 from tests.graphs import agent
 

@@ -12,7 +12,7 @@ from graphloop.graph import Graph
 from graphloop.policy.approvals import Approval
 from graphloop.tools.outcome import ToolOutcome
 from graphloop.views.drawing import visible
-from graphloop.views.sequence import Party, Said, sequence, sequence_mermaid, sequence_text
+from graphloop.views.sequences import Party, Said, sequence, sequence_mermaid, sequence_text
 from tests.strategies import Adversary, call, loop, reply
 
 YOU, LOOP, TOOL = Party("you", "you"), Party("loop", "agent"), Party("tool", "pay")

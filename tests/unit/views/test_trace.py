@@ -9,7 +9,7 @@ from graphloop.events import CallCheck, Event
 from graphloop.graph import Graph
 from graphloop.policy.approvals import Approval
 from graphloop.views.dot import dot_of
-from graphloop.views.picture import picture
+from graphloop.views.pictures import picture
 from graphloop.views.theme import LIGHT
 from graphloop.views.trace import RunTrace, trace, trace_marks
 from tests.strategies import Adversary, call, loop, reply

@@ -14,12 +14,11 @@ from typing import Any, Final, TypeAlias, TypeVar, cast, final
 from ..contract import ChildContract
 from ..errors import ConfigError
 from ..graph import Edge, Graph, names_of
-from ..nodes.gate import Gate
-from ..rules import AtMost, Rules, TemporalRule, describe_rule, rules_of
-from ..rules.names import resolve_words
+from ..nodes import Gate
+from ..rules import AtMost, Rules, TemporalRule, describe_rule, resolve_words, rules_of
 from ..values import evolve
-from .bound import bound
-from .check import check
+from .bounds import bound
+from .checking import check
 from .ground import Ground
 from .lost_guards import gate_changes, lost_guards
 from .nested import children_of

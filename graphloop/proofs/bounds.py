@@ -14,12 +14,9 @@ from typing import Any, Final, TypeVar, final
 
 from ..contract import ChildContract, Contract
 from ..graph import Graph
-from ..limits.model_price import ModelPrice
+from ..limits import ModelPrice
 from ..node_protocol import Node
-from ..nodes.compact import SUMMARY_TOKENS, Compact
-from ..nodes.execute import Execute
-from ..nodes.limit import Limit
-from ..nodes.stop_check import StopCheck
+from ..nodes import SUMMARY_TOKENS, Compact, Execute, Limit, StopCheck
 from ..outcomes import Go, Outcome, Retry
 from ..spending import Budget
 from .agent_calls import Asked, alone, each_call, shared

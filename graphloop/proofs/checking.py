@@ -11,9 +11,8 @@ from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from ..graph import Graph, names_of
-from ..policy.policy import Named
-from ..rules import Rules, rules_of
-from ..rules.names import resolve_words
+from ..policy import Named
+from ..rules import Rules, resolve_words, rules_of
 from ..spending import Budget
 from .agreement import disagreements
 from .answers import misanswered

@@ -14,17 +14,13 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from .. import graph as kernel
-from ..agent.agent import Agent
-from ..agent.bindings import carried_by
-from ..agent.graph import Graph
+from ..agent import Agent, Graph, carried_by
 from ..errors import ConfigError
 from ..graph import END, EndType, names_of
 from ..node_protocol import Node
-from ..nodes.fallback import Fallback
-from ..nodes.retrying import Retrying
+from ..nodes import Fallback, Retrying
 from ..outcomes import Outcome
-from ..rules import Rules, rules_of
-from ..rules.names import resolve_words
+from ..rules import Rules, resolve_words, rules_of
 from .document import Document, document_of
 from .ignored import Findable, lost
 from .included import with_graphs

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, TypeVar, assert_never, final
 
-from ..conversation.answer import latest_answer
+from ..conversation import latest_answer
 from ..effects import (
     AskHuman,
     AwaitCaller,

@@ -15,28 +15,30 @@ from dataclasses import dataclass, replace
 from types import NoneType
 from typing import Any, Generic, TypeVar, cast, final, overload
 
-from ..agent.agent import Agent
-from ..agent.bindings import Bindings
-from ..agent.graph import Graph
-from ..agent.graph_runner import GATED
-from ..agent.hooks import Model
-from ..agent.inputs import MessageInput
-from ..agent.known import graph_of
-from ..agent.options import RunOptions
-from ..agent.sub_agents import Opener
-from ..agent.world import check_gate
+from ..agent import (
+    GATED,
+    Agent,
+    Bindings,
+    Graph,
+    MessageInput,
+    Model,
+    Opener,
+    RunOptions,
+    check_gate,
+    graph_of,
+)
 from ..contract import ChildContract, Contract
 from ..effects import Effect
 from ..errors import ConfigError
 from ..events import Event
 from ..graph import Graph as KernelGraph
 from ..node_protocol import Kind, Reaction
-from ..nodes.child import Child, ChildOutcome
+from ..nodes import Child, ChildOutcome
 from ..outcomes import Aborted, Failed, Outcome
-from ..policy.policy import Policy
+from ..policy import Policy
 from ..run import Run
 from ..spending import Budget
-from ..tools.signature import is_async
+from ..tools import is_async
 from .sub_plan import ChildResult, SubPlan
 
 __all__ = ["SubGraph", "sub_graph"]
