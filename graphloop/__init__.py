@@ -1,7 +1,8 @@
 """graphloop: LLM agents as explicit, typed graphs that you can see, prove, run and resume."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from .lazy import front_door
 
 if TYPE_CHECKING:
     from .agent import (
@@ -257,18 +258,7 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> object:
-    """Load a public name from its home on first use, so that importing costs what is used.
-
-    The homes stand here twice, because type checkers follow import statements only; a test holds
-    the two against each other.
-    """
-    for home, names in _HOMES.items():
-        if name in names:
-            value: object = getattr(import_module(home, __name__), name)
-            globals()[name] = value
-            return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = front_door(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

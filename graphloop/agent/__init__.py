@@ -3,7 +3,6 @@
 Owns options, results, streams, approvals, stored runs and sub-agents.
 Refuses an option that would take no effect, before anything is sent.
 Start with `agent.py`; `runs.py` is the door to stored runs.
-Proofs, pictures and prices load when they are first asked for.
 """
 
 from .agent import Agent

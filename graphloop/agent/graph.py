@@ -11,8 +11,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, cast, overload
 
-from .. import agent as front
 from .. import graph as kernel
+from .. import proofs, views
 from ..driver import Callback
 from ..errors import ConfigError
 from ..events import Event
@@ -123,7 +123,7 @@ class Graph(kernel.Graph[S]):
         """Return this graph with its cycles without a bound (GL4) set aside, so that it runs."""
         if not self.endless:
             raise ConfigError(f"graph {self.name!r} is bounded: it needs no reason to run")
-        every = front.endless(self, every=True)
+        every = proofs.endless(self, every=True)
         reasons = {(one.node, "GL4"): reason for one in every}
         changed = copy(self)
         changed._ignore = reasoned({**self._ignore, **reasons})
@@ -144,7 +144,7 @@ class Graph(kernel.Graph[S]):
         `phase` folds loops, agents or the phases of a loop into boxes; `detail` tells what each
         node promises, and draws the graphs that nodes run.
         """
-        front.draw(self, path, level=level)
+        views.draw(self, path, level=level)
         return Path(path)
 
     def diff(self, later: kernel.Graph[S], *, rules: Rules | Iterable[Rules] = ()) -> Comparison:
@@ -152,7 +152,7 @@ class Graph(kernel.Graph[S]):
 
         `rules` are decided on both graphs; one that means nothing in either is a ConfigError.
         """
-        return front.compare(self, later, rules)
+        return proofs.compare(self, later, rules)
 
     def check(
         self,
@@ -162,7 +162,7 @@ class Graph(kernel.Graph[S]):
         tools: Iterable[str | Named] = (),
     ) -> Report:
         """Prove what can be proven of the graph; see `graphloop.check`."""
-        return front.check(self, rules=rules, ignore=ignore or {}, tools=tools)
+        return proofs.check(self, rules=rules, ignore=ignore or {}, tools=tools)
 
     def bound(
         self,
@@ -179,7 +179,7 @@ class Graph(kernel.Graph[S]):
         are `max_tokens` of one reply, the largest `context_window`, the dearest `price`, and
         `agents` that are known by name only.
         """
-        return front.bound(
+        return proofs.bound(
             self,
             budget=budget,
             max_tokens=max_tokens,
@@ -191,7 +191,7 @@ class Graph(kernel.Graph[S]):
     @cached_property
     def endless(self) -> tuple[Endless, ...]:
         """The cycles without a bound that are not set aside: with one, the graph does not run."""
-        return front.endless(self)
+        return proofs.endless(self)
 
     def run_bound(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .. import agent as front
+from .. import proofs
 from ..driver import Ports, gates_of
 from ..effects import StartRun
 from ..errors import ConfigError
@@ -258,14 +258,14 @@ def run_bound(
         for name, plan in world.children.items()
     }
     called = [one for one in setup.tools if one.kind == "agent" and setup.depth_max > 0]
-    return front.bound(
+    return proofs.bound(
         graph,
         budget=setup.budget,
         max_tokens=reply_max(setup, world),
         context_window=context_window,
         price=price,
         agents=agents,
-        called=front.Called(
+        called=proofs.Called(
             {one.name: agents[one.name] for one in called if not one.takes_over},
             {one.name: agents[one.name] for one in called if one.takes_over},
         ),

@@ -280,8 +280,12 @@ class RunStream(Generic[S]):
                 await self._end()
             except BaseException as error:
                 taken = self._opened is not None and self._opened.has_taken(self._say)
-                self._cut = iterated and taken and isinstance(error, asyncio.CancelledError)
+                cancelled = isinstance(error, asyncio.CancelledError)
+                self._cut = iterated and taken and cancelled
                 if not self._cut:
+                    if cancelled and self._opened is not None:
+                        # A listener that is cancelled leaves the driver, and its lease, in place.
+                        await self._opened.seen.aclose()
                     self._fail(RunFailed(LEFT))
                     await self._end()
                 raise

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from os import environ
 from typing import Final, TypeAlias, cast
 
-from .. import agent as front
+from .. import providers
 from ..driver import Price
 from ..errors import ConfigError, nearest, not_among
 from ..policy import NARROWER, Policy, Rule, allow, shadowed, unmatched
@@ -225,7 +225,7 @@ def price_of(options: RunOptions, provider: Provider) -> Price | None:
         return access.price
     if not table and _prefix(provider.label) not in {"anthropic", "openai"}:
         return None
-    return front.price_with(table) if table else front.price
+    return providers.price_with(table) if table else providers.price
 
 
 def price_below(options: RunOptions, own: Price | None, above: Price | None) -> Price | None:

@@ -132,12 +132,13 @@ class Recorder(Generic[S]):
         """
         if self._leases is None:
             return
-        status: ReleaseStatus = "suspended"
+        run = self.run
+        status: ReleaseStatus | None = None if run is None else "suspended"
         asks: Sequence[Ask] = ()
-        if self.run is None or self.run.ending is None or self.run.node != "END":
-            asks = self._asks()
+        if run is not None and run.ending is not None and run.node == "END":
+            status = RELEASED_AS.get(run.ending.reason, "done")
         else:
-            status = RELEASED_AS.get(self.run.ending.reason, "done")
+            asks = self._asks()
         try:
             await self._leases.release(self.run_id, status, asks)
         except CancelledError as other:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -48,6 +50,21 @@ def test_the_alias_refuses_to_be_imported(root: Path) -> None:
 
     assert done.returncode != 0
     assert "attempted relative import beyond top-level package" in done.stderr
+
+
+def test_other_rooms_are_entered_by_their_front_door(trees: Mapping[str, ast.Module]) -> None:
+    """What a room does not offer is its own, and may change without a look at other rooms."""
+    rooms = {path.split("/")[1] for path in trees if path.count("/") > 1}
+    around = [
+        f"{path}:{node.lineno} {'.'.join(target)}"
+        for path, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.level
+        for target in [[*Path(path).parts[: -node.level], *(node.module or "").split(".")]]
+        if len(target) > 2 and target[1] in rooms and target[1] != path.split("/")[1]
+    ]
+
+    assert not around
 
 
 def _python(root: Path, code: str) -> subprocess.CompletedProcess[str]:

@@ -7,17 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from graphloop import (
-    END,
-    Agent,
-    ChildResult,
-    Graph,
-    allow,
-    budget,
-    deny,
-    sub_graph,
-    tool,
-)
+from graphloop import END, Agent, ChildResult, Graph, allow, budget, deny, sub_graph, tool
 from graphloop.errors import ConfigError, RunFailed
 from graphloop.loop import Standard, standard_edges
 from graphloop.outcomes import Aborted, Answered, Failed

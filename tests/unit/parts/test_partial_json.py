@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from graphloop.parts.partial_json import PartialObjects, partial
+from graphloop.parts.objects import PartialObjects, partial
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 documents = st.recursive(

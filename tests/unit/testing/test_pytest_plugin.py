@@ -70,7 +70,8 @@ def test_loading_the_plugin_loads_nothing_but_pytest(tmp_path: Path) -> None:
 
     done = python("-c", code, cwd=tmp_path)
 
-    expected = ["graphloop", "graphloop.testing", "graphloop.testing.pytest_plugin"]
+    expected = ["graphloop", "graphloop.lazy", "graphloop.testing"]
+    expected.append("graphloop.testing.pytest_plugin")
     assert expected == done.stdout.split(), done.stderr
 
 

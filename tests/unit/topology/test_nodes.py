@@ -304,8 +304,8 @@ def test_every_field_of_a_node_is_a_parameter(use: str) -> None:
 
 def test_every_node_of_the_library_can_be_used() -> None:
     """A new node has its name in files, too."""
-    no_nodes = {"AnswerCheck", "Branch"}
-    assert set(library.__all__) - no_nodes == {made.__name__ for made in LIBRARY.values()}
+    promising = {name for name in library.__all__ if hasattr(getattr(library, name), "contract")}
+    assert promising == {made.__name__ for made in LIBRARY.values()}
 
 
 @dataclass(frozen=True)
