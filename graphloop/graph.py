@@ -7,8 +7,6 @@ everything that is not so is reported at construction, all of it at once, each w
 
 from __future__ import annotations
 
-import sys
-import typing
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from enum import Enum
@@ -18,21 +16,12 @@ from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, cast, final
 from msgspec import Struct
 
 from .errors import GraphError, Problem, nearest
+from .lazy import called_from
 from .node_protocol import NAME_MAX, Kind, Node, control_in, escaped, node_flaw_of
 from .outcomes import Outcome, outcome_name
 from .rules import Rules, Vocabulary, spelled_tools
 
-__all__ = [
-    "END",
-    "Edge",
-    "Edges",
-    "EndType",
-    "Graph",
-    "Row",
-    "TableSource",
-    "called_from",
-    "names_of",
-]
+__all__ = ["END", "Edge", "Edges", "EndType", "Graph", "Row", "TableSource", "names_of"]
 
 S = TypeVar("S")
 
@@ -85,21 +74,6 @@ class TableSource(Struct, frozen=True):
         return rows.get((node, outcome), rows.get((node, ""), self.line))
 
 
-PASSED: Final = (__file__.removesuffix("graph.py"), str(typing.__file__))
-"""Files whose lines are not the caller's: `typing` calls what `Graph[None](…)` names."""
-
-
-def called_from() -> TableSource | None:
-    """Return the line of a program that called this package; None outside of a file."""
-    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage] - what `inspect` uses, too.
-    while frame.f_code.co_filename.startswith(PASSED):
-        if frame.f_back is None:
-            return None
-        frame = frame.f_back
-    file = frame.f_code.co_filename
-    return None if file.startswith("<") else TableSource(file, frame.f_lineno)
-
-
 class Graph(Generic[S]):
     """A topology: a start node and a row of outcomes for every node.
 
@@ -123,8 +97,11 @@ class Graph(Generic[S]):
             Problem(escaped(one.place), escaped(one.found), escaped(one.fix), one.code)
             for one in _problems(name, start, edges)
         ]
+        line = called_from()
+        self.source: TableSource | None = None if line is None else TableSource(*line)
+        """Where the table was written, if that is known."""
         if problems:
-            raise GraphError(name, problems, str(called_from() or ""))
+            raise GraphError(name, problems, str(self.source or ""))
         self.start = start.name
         self.nodes: Mapping[str, Node[S, Outcome]] = {node.name: node for node in edges}
         self.table: Mapping[str, Mapping[type[Outcome], str]] = {
@@ -140,8 +117,6 @@ class Graph(Generic[S]):
         """Those of these that take over."""
         self.run_options: Mapping[str, object] = {}
         """What its runs are given beside the table, by option: budget, rules, tools, prompts."""
-        self.source: TableSource | None = called_from()
-        """Where the table was written, if that is known."""
 
     @property
     def rules(self) -> Rules:

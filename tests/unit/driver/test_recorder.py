@@ -247,7 +247,9 @@ def driven(store: Leasing | Plain, error: BaseException | None = None) -> None:
     """Drive a run that parks, or fails like this."""
 
     async def scenario() -> None:
-        async with recorder(store):
+        one = recorder(store)
+        one.run = fresh()
+        async with one:
             if error is not None:
                 raise error
 
