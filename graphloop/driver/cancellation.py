@@ -1,4 +1,4 @@
-"""Cancellation: what ends a wait of a driver, and whose wish that was.
+"""Cancellation: the end of a driver's wait, and its author: the caller or the driver.
 
 A caller that cancels, and a driver that stops its run (at an abort, or when a turn has taken its
 time), both reach what is awaited as the same `CancelledError`. A driver's own stop has to be
@@ -27,7 +27,7 @@ Awaiting: TypeAlias = "Task[object]"
 GRACE_S: Final = 2.0
 """How long a caller that goes away waits for a store to keep what it is given."""
 
-INSIDE: Final = "cancelled from inside: it awaited something that somebody else cancelled"
+INSIDE: Final = "cancelled from inside: it awaited something that other code cancelled"
 
 
 class CancelScope:

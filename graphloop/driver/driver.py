@@ -1,13 +1,13 @@
 """The driver: performs effects, journals what happened, steps.
 
     while the run has not ended:
-        item = what the effects in flight say next
-        step = journal the item, and apply it        (an event is journaled before it counts)
+        event = the next of the effects in flight
+        step = journal the event, and apply it       (an event is journaled before it counts)
         start the effects of the step
         yield step
 
-The driver is an async generator. It yields every `Step`, the deltas of a talking model, and what
-happens in child runs. Its caller drives it by iterating it. When the generator has ended, every
+The driver is an async generator. It yields every `Step`, the deltas of a talking model, and the
+steps of child runs. Its caller drives it by iterating it. When the generator has ended, every
 effect in flight has ended or is left behind. (A `TaskGroup` cannot span a generator's yields.)
 
 A child run has a driver and a journal of its own; when it parks, so does its parent.
@@ -148,7 +148,7 @@ class AsyncDriver(Generic[S]):
 
     @property
     def pending(self) -> tuple[Pending, ...]:
-        """What the run and its children wait for outside, in request order."""
+        """The approvals and results that the run and its children wait for, in request order."""
         if self.run is None or self.run.ended:
             return ()
         return tuple(pending_of(self.run, self.children.descendants, self._ports.secret))

@@ -45,7 +45,7 @@ Item: TypeAlias = Live | ChildStep | Answering | Parked
 Inbox: TypeAlias = "asyncio.Queue[Item | BaseException]"
 
 INBOX_MAX: Final = 256
-"""How much may wait for the driver before those who talk at the same time wait for it."""
+"""How much may wait for the driver before sources that talk at the same time wait for it."""
 
 CANCEL_AGAIN_S: Final = 0.5
 """After how long an effect that has not ended is cancelled once more."""
@@ -53,8 +53,8 @@ CANCEL_AGAIN_S: Final = 0.5
 LEAVE_S: Final = GRACE_S + CANCEL_AGAIN_S
 """After how long a tool that does not heed its cancellation is left behind.
 
-It is longer than the grace of a tool with a time limit, which ends by itself then. Models and
-children are left behind by a caller that goes away only: children journal how they ended.
+It is longer than the grace of a tool with a time limit, which ends by itself then. Only
+a caller that goes away leaves models and children behind: children journal how they ended.
 """
 
 IN_FLIGHT: Final[set[asyncio.Task[Any]]] = set()
@@ -251,8 +251,8 @@ class InFlight(Struct, Generic[S], eq=False):
     async def _watch(self, source: Source, inbox: Inbox) -> None:
         """Hand over what a source says, up to its answer.
 
-        A source that is ahead waits until all that it said is heard, and more is wanted. What a
-        model still says is on its way already; after a step something new would start.
+        A source that is ahead waits until the driver has heard all of it and wants more. A model's
+        deltas are on their way already; after a step a child would start something new.
         """
         async with aclosing(source):
             is_seen = True

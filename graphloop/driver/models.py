@@ -97,7 +97,7 @@ class Models(Struct, Generic[S], eq=False):
 
 
 class ModelCallInFlight(Struct, Generic[S], eq=False):
-    """One model call: each `anext` gives a delta or, last, the event that answers the call.
+    """A model call: each `anext` gives a delta or, last, the event that answers the call.
 
     It is no generator: the event loop keeps a book of those, which costs more than a delta.
     `reported` is the latest report of the server; None for a refusal, which no server bills.
@@ -149,7 +149,7 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
 
     @property
     def spent(self) -> Spent:
-        """What the call has used, as far as the server reported it."""
+        """The use of the call, as far as the server reported it."""
         reply = self.reported
         return Spent() if reply is None else Spent.on(reply.usage, self.models.price(reply))
 

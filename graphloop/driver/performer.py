@@ -113,7 +113,7 @@ class Performer(Struct, Generic[S], eq=False):
         return tool is None or tool.effect in REPEATABLE
 
     def risky(self, todo: Iterable[Effect], run: Run[S]) -> tuple[int, ...]:
-        """Return the effects that may not simply happen again, and are not known to have begun."""
+        """Return the effects that may not simply happen again, and that no journal has started."""
         return tuple(
             [
                 effect.id
@@ -257,7 +257,7 @@ class Performer(Struct, Generic[S], eq=False):
         return ToolReturned(ports.clock(), effect.id, outcome.content, outcome.status)
 
     async def refused_child(self, effect: StartRun, run: Run[S]) -> ChildEnded | None:
-        """Return how a child that has not begun ends if a gate that is new refuses its call."""
+        """Return how a child that has not started ends if a gate that is new refuses its call."""
         call = ToolCall("", effect.agent, effect.arguments)
         refused = await self._refusal_since(effect.key, call, run)
         return ChildEnded(self._ports.clock(), effect.id, refused, "denied") if refused else None

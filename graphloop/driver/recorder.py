@@ -314,7 +314,7 @@ async def journaled(
     if not task.done():
         raise StoreError(
             f"the store has not kept event {place[1]} of run {place[0]!r} within {GRACE_S} s, and "
-            "nobody waits for it any more"
+            "its driver waits no longer"
         )
     if task.cancelled():
         raise StoreError(f"event {place[1]} of run {place[0]!r} may not have been kept: {INSIDE}")

@@ -1,7 +1,7 @@
 """append: the only node that adds a turn to the history, and the one that keeps it paired.
 
-Whatever way a turn ended, each of its calls gets exactly one result, in request order: what did
-not run is answered with the reason. A reply that says nothing is not a message. Turn -1 is the
+However a turn ended, each of its calls gets exactly one result, in request order: the result of a
+call that did not run is the reason. A reply that says nothing is not a message. Turn -1 is the
 conversation that was handed in: its open calls are answered, and nothing of it is new.
 """
 
@@ -215,7 +215,7 @@ def _handed_off(
 
 
 def _ends(ending: Sequence[ToolSpec], results: tuple[ToolResult, ...]) -> bool:
-    """Whether only tools ran that end the run, and all went well (CONTRACT L22, L23)."""
+    """Whether only tools ran that end the run, and all went well."""
     names = [tool.name for tool in ending]
     ran = [result for result in results if result.status != "denied"]
     return bool(ran) and all(result.status == "ok" and result.name in names for result in ran)
@@ -247,13 +247,13 @@ def _guarded(counters: Counters, results: tuple[ToolResult, ...]) -> Counters:
 
 
 def _denials(count: int, results: tuple[ToolResult, ...]) -> int:
-    """Count consecutive steps in which calls were only denied (CONTRACT §9 #17)."""
+    """Count consecutive steps in which calls were only denied."""
     statuses = {result.status for result in results}
     return count + 1 if statuses == {"denied"} else 0 if "ok" in statuses else count
 
 
 def _errors(counts: Mapping[str, int], results: tuple[ToolResult, ...]) -> Mapping[str, int]:
-    """Count consecutive failing steps by tool (CONTRACT §1.7 with §9 #1).
+    """Count consecutive failing steps by tool.
 
     A step counts at most once a tool; any success of the tool in it resets; a denial or a call
     that did not run says nothing about the tool.

@@ -64,8 +64,8 @@ NO_GATE: Final = "Not run: no gate has let this call through."
 class Execute(FrozenFields):
     """Run every call whose verdict is `run`; the others are answered by their verdict.
 
-    Client tools come first and hold the batch: nothing else runs until their results are here
-    (CONTRACT §9 #21), so a run that parks has done nothing it could regret. A call of an agent is
+    Client tools come first and hold the batch: nothing else runs until their results are here, so
+    a run that parks has done nothing it could regret. A call of an agent is
     a child run, which gets its share of what the budget has left. The first call in request order
     of an agent that takes over waits for the results of the others; further ones never run.
 
@@ -180,7 +180,7 @@ class Execute(FrozenFields):
         return result
 
     def _again(self, run: Run[S], place: int) -> Reaction[S, ExecuteOutcome]:
-        """Ask once more for a call that may have happened; nobody is asked a second time."""
+        """Run a call once more that may have happened; a person is asked about it once."""
         turn = run.turn
         verdicts = list(turn.verdicts)
         verdict = verdicts[place]
@@ -221,7 +221,7 @@ class Execute(FrozenFields):
         turn = evolve(run.turn, results=results, waiting=_without(queues, ready))
         run = evolve(run, turn=turn)
         if ready or run.pending:
-            return Wait(run, _wishes(run, ready, queues))
+            return Wait(run, _effects_of(run, ready, queues))
         return Leave(run, Held())
 
     def _ready(self, run: Run[S], queues: tuple[Queue, ...]) -> Mapping[int, ToolSpec]:
@@ -290,11 +290,11 @@ def _ask_again(run: Run[S], effect: CallTool) -> Wait[S]:
 
 
 def _is_allowed(decided: Decided, asked: AskHuman) -> bool:
-    """Whether a call that may have run may run again: as it was, in time, and nobody else's."""
+    """Whether a call that may have run may run again: approved as it was, and in time."""
     given_at = decided.at if decided.given_at is None else decided.given_at
     in_time = asked.expires_at is None or given_at < asked.expires_at
-    # No gate stands between here and the tool that could look at other arguments. Who answers is
-    # told so where they answer; this is for an answer that came past there.
+    # No gate stands between here and the tool that could look at other arguments. An edit is
+    # refused where people answer; this is for an answer that came past there.
     return decided.approved and in_time and not decided.arguments
 
 
@@ -306,25 +306,25 @@ def _locks(turn: Turn, holders: Sequence[Effect], queues: Sequence[Queue]) -> se
     return {queue.tool.lock for queue in queued(turn, [call_place(one.key) for one in calls])}
 
 
-def _wishes(
+def _effects_of(
     run: Run[S], ready: Mapping[int, ToolSpec], queues: tuple[Queue, ...]
 ) -> tuple[CallTool | StartRun, ...]:
-    """Return the wishes for calls; the agents that wait share what the tools that wait leave."""
+    """Return the effects of calls; waiting agents share the budget that waiting tools leave."""
     turn, left = run.turn, run.setup.budget
     agents = [queue.places for queue in queues if queue.tool.kind == "agent"]
     if agents:
         left = budget_remaining(run, tools_waiting(queues), starts(queues))
-    wishes: list[CallTool | StartRun] = []
+    effects: list[CallTool | StartRun] = []
     for effect_id, (place, tool) in enumerate(ready.items(), run.next_effect):
         call, key = _call(turn, place), call_key(turn.number, place)
         if tool.kind != "agent":
-            wishes.append(CallTool(effect_id, key, call, tool.kind == "client"))
+            effects.append(CallTool(effect_id, key, call, tool.kind == "client"))
             continue
         share = left.share(
             sum(map(len, agents)), sum([bisect_left(places, place) for places in agents])
         )
-        wishes.append(StartRun(effect_id, key, call.name, call.arguments, run.messages, share))
-    return tuple(wishes)
+        effects.append(StartRun(effect_id, key, call.name, call.arguments, run.messages, share))
+    return tuple(effects)
 
 
 def _call(turn: Turn, place: int) -> ToolCall:

@@ -1,12 +1,12 @@
 """gate: the only way to a tool. Every call leaves with a verdict; only `run` is ever executed.
 
-The order is fixed: known and offered, then valid, then allowed by the rules, then approved
-(CONTRACT §9 #15), so nobody is asked about a call that could not run: nor about one for which the
-bounds of the run have no room, were all those before it approved. Everything fails closed: a call
-that no check has cleared, no rule allows or no decision has approved does not run.
+The order is fixed: known and offered, then valid, then allowed by the rules, then approved. So no
+person is asked about a call that could not run. Nor is a person asked about a call that would be
+beyond the bounds of the run if all calls before it were approved. The gate fails closed: a call
+runs only if a check has cleared it, and the rules allow it or a person has approved it.
 
-A call that another gate has let through is checked again, by the rules of this one: of several
-gates in a row the strictest word counts, and nobody is asked twice about one call.
+This gate checks a call that another gate has let through by its own rules as well: of several gates
+in a row the strictest word counts, and a person is asked about one call once.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Gate(FrozenFields):
         rules: who may call what; the first that matches decides, and what none matches is denied.
             Without rules, a call needs a human only if its tool says so.
         hold: whether the whole batch waits for the human. Otherwise the calls that need none run
-            first, and the human is asked afterwards (CONTRACT §9 #21).
+            first, and the human is asked afterwards.
 
     Raises:
         ConfigError: a rule before another decides all its calls.
@@ -246,7 +246,7 @@ def _callable(turn: Turn) -> tuple[str, ...]:
 
 
 def _rule(rules: tuple[Rule, ...], tool: str, check: CallCheck, level: int) -> Rule:
-    """Return one level's rule about a call; conditions that nobody looked at have failed."""
+    """Return a level's rule about a call; conditions that were not looked at have failed."""
     known = level < min(len(check.held), len(check.unmet))
     held, unmet = (check.held[level], check.unmet[level]) if known else ((), ())
     return decide(rules, tool, held, untold(rules, held, unmet))
@@ -258,10 +258,10 @@ def _unknown(call: ToolCall, offered: tuple[str, ...]) -> CallVerdict:
 
 
 def _foreseen(run: Run[S], verdicts: list[CallVerdict]) -> list[CallVerdict]:
-    """Deny the calls that a temporal rule will forbid whatever people say: nobody is asked.
+    """Deny the calls that a temporal rule forbids whatever people say, without a question.
 
-    What needs nobody's word here may need it at another gate; the rules have their say of it when
-    the last gate is left.
+    A call that needs no approval here may need it at another gate; the rules judge it when the
+    run leaves the last gate.
     """
     calls, own = run.turn.calls, run.setup.own
     open_at = [
@@ -295,7 +295,7 @@ def _ask(run: Run[S]) -> Reaction[S, GateOutcome]:
 
 
 def _bounded(run: Run[S]) -> Run[S]:
-    """Return the run with what nobody need be asked about answered: it could not run anyway."""
+    """Return the run with each call refused that could not run even if a person approved it."""
     turn = run.turn
     places = [
         place
@@ -307,7 +307,7 @@ def _bounded(run: Run[S]) -> Run[S]:
     answered: list[Refusal] = []
     for place, one in refusals(run, queued(turn, places)).items():
         verdict = verdicts[place]
-        # What needs nobody's word runs if another call is denied: whoever runs it will know.
+        # A call without a question runs if another is denied: the node that runs it will know.
         if verdict is not None and verdict.kind == "held":
             results[place], verdicts[place] = one.result, ANSWERED
             answered.append(one)

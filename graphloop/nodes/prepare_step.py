@@ -1,8 +1,8 @@
 """prepare_step: begin a turn and settle what the model is offered in it.
 
-What somebody said meanwhile is read here, so that nothing is read that a bound keeps from being
-answered. A conversation that was handed in with open calls goes to the gate before any model is
-asked, and one that is about to outgrow the context window is made shorter first.
+Messages of the caller enter the conversation here: a bound that ends the run comes before, so the
+model answers each message that it reads. A conversation that was handed in with open calls goes to
+the gate first, and one that is about to outgrow the context window is made shorter first.
 """
 
 from __future__ import annotations

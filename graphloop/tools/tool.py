@@ -162,7 +162,7 @@ class Tool(Generic[P, R_co]):
 
     @property
     def effect(self) -> EffectPolicy:
-        """Whether a call that a dead process started may run again (DURABLE §6.4)."""
+        """Whether a call that a dead process started may run again."""
         return self.policy.effect
 
     @property
