@@ -18,17 +18,16 @@ from typing import Any, cast, final
 
 from .. import graph as kernel
 from ..agent import (
-    PASSED_ON,
     Agent,
     AgentTool,
     Graph,
-    Model,
-    Runner,
-    RunOptions,
+    GraphOptions,
+    RunTerms,
     ToolInput,
     Tools,
     asks_model,
     functions_named,
+    passed_on,
 )
 from ..contract import contract_of
 from ..driver import Callback
@@ -181,25 +180,19 @@ class Topology(Graph[Any]):
         own = {name: cast("ToolInput", self._found("tool", name)) for name in names}
         return _joined(own, given)
 
-    def _runner(
-        self,
-        model: Model | None,
-        callbacks: Mapping[str, Callback[Any]] | None,
-        options: RunOptions,
-        child_state: object = None,
-    ) -> Runner[Any]:
-        tools, agents = self._tools(model, options), self._others(model, options)
-        merged: RunOptions = {**options, "tools": _joined(tools, options.get("tools", ()))}
+    def _terms(self, options: GraphOptions[Any], own_gates: Policy | None = None) -> RunTerms[Any]:
+        tools, agents = self._tools(options), self._others(options)
+        merged: GraphOptions[Any] = {**options, "tools": _joined(tools, options.get("tools", ()))}
         merged["agents"] = {**agents, **options.get("agents", {})}
         if self.document.instructions:
             merged.setdefault("instructions", self.document.instructions)
-        functions = {**self._functions(), **(callbacks or {})}
-        runner = super()._runner(model, functions, merged, child_state)
+        merged["callbacks"] = {**self._functions(), **(options.get("callbacks") or {})}
+        terms = super()._terms(merged, own_gates or self._own_gates())
         made = [{**tools, **agents}[name] for name in self._agents if not self._has_model(name)]
         for one in made:
             assert isinstance(one, AgentTool), "an agent of the file was made for these runs"
-            runner.own_resources += tuple(one.opener.own_resources)
-        return runner
+            terms.own_resources += one.opener.terms.own_resources
+        return terms
 
     def _own_gates(self) -> Policy | None:
         """Return the conditional rules of the gates, with the predicates that they name.
@@ -234,35 +227,31 @@ class Topology(Graph[Any]):
             {name: one for name, one in found.items() if one is not None},
         )
 
-    def _tools(self, model: Model | None, options: RunOptions) -> dict[str, ToolInput]:
+    def _tools(self, options: GraphOptions[Any]) -> dict[str, ToolInput]:
         return {
-            name: self._agent(name, model, options)
+            name: self._agent(name, options)
             if name in self._agents
             else cast("ToolInput", self._found("tool", name))  # A toolbox looks at it.
             for name in self.document.tools
         }
 
-    def _others(self, model: Model | None, options: RunOptions) -> dict[str, AgentTool]:
+    def _others(self, options: GraphOptions[Any]) -> dict[str, AgentTool]:
         """Return the agents that only nodes know."""
         others = [name for name in self._agents if name not in self.document.tools]
-        return {name: self._agent(name, model, options) for name in others}
+        return {name: self._agent(name, options) for name in others}
 
-    def _agent(self, name: str, model: Model | None, options: RunOptions) -> AgentTool:
+    def _agent(self, name: str, options: GraphOptions[Any]) -> AgentTool:
         entry, own = self.document.agents[name], self.given.get(name)
         if isinstance(own, Agent):
             return own.as_tool(
                 name=legal_name(name), description=entry.description, takes_over=entry.takes_over
             )
-        given: Mapping[str, object] = {**options}
-        # A TypedDict loses its type where keys are chosen; each has the type that it had.
-        passed = cast("RunOptions", {key: given[key] for key in PASSED_ON if key in given})
         return self._agents[name].as_tool(
             None,
-            model=model,
             name=legal_name(name),  # Nodes run it by the name that it has in the file.
             description=entry.description,
             takes_over=entry.takes_over,
-            **passed,
+            **passed_on({**options}),
         )
 
     def _found(self, category: str, name: str) -> object:

@@ -141,8 +141,8 @@ def brought_tools(
         for name in own:
             # A registered tool that is an agent has tools of its own.
             found: object = None if name in own_agents else names.find("tool", name)
-            opener: object = getattr(found, "opener", None)
-            known |= dict.fromkeys(getattr(opener, "tool_names", ()))
+            if isinstance(found, AgentTool):
+                known |= dict.fromkeys(found.opener.terms.tool_names)
     return known
 
 

@@ -252,7 +252,8 @@ def test_a_wrong_topology_is_told_with_its_lines(desk: Path) -> None:
 
 
 OWN = """
-from graphloop import node, registry
+from graphloop import node
+from graphloop.topology import registry
 from graphloop.outcomes import Outcome
 
 class Gone(Outcome): ...
