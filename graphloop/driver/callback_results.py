@@ -122,7 +122,7 @@ def _unawaited(answer: Awaitable[object], made: str) -> ConfigError:
     """Return the refusal of an asynchronous function where a plain one is called."""
     if isinstance(answer, Coroutine):
         answer.close()  # It is never awaited.
-    found = type(answer).__name__
+    found = type(cast("object", answer)).__name__
     return ConfigError(
         f"{made} a value, at once; found {found}, which has to be awaited. Fix: "
         "write a plain `def` that maps values; what takes time is for a node"

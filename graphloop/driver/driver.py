@@ -46,7 +46,7 @@ from .in_flight import SEEN, InFlight
 from .models import ModelCallInFlight, Models
 from .pending import Pending, pending_of
 from .performer import Performer
-from .ports import ChildStep, Ports, Resumption, Seen, Shown
+from .ports import ChildRun, ChildStep, Ports, Resumption, Seen, Shown
 from .recorder import Recorder, first_events, not_before
 
 __all__ = ["AsyncDriver", "ChildStep", "DriverState", "Seen"]
@@ -95,11 +95,11 @@ class AsyncDriver(Generic[S]):
         self._scope = scope = CancelScope(scope, timer)
         self._performer = performer = Performer(ports)
         self._models = models = Models(ports, performer)
-        self.children = children = ChildRuns(
-            ports,
-            performer,
-            lambda child, state: AsyncDriver(child.graph, child.ports, state, scope),
-        )
+
+        def driver_of(child: ChildRun[Any], state: object) -> AsyncDriver[Any]:
+            return AsyncDriver(child.graph, child.ports, state, scope)
+
+        self.children = children = ChildRuns(ports, performer, driver_of)
         self._recorder = recorder = Recorder(
             graph,
             ports,

@@ -100,10 +100,10 @@ class InFlight(Struct, Generic[S], eq=False):
     todo: list[Effect] = field(default_factory=list[Effect])
     _source: Source | None = None
     _tasks: dict[int, asyncio.Task[None]] = field(default_factory=dict[int, Any])
-    _inbox: Inbox = field(default_factory=asyncio.Queue)
+    _inbox: Inbox = field(default_factory=asyncio.Queue[Any])
     _wanted: asyncio.Event = field(default_factory=asyncio.Event)
-    _ended: WeakSet[asyncio.Task[None]] = field(default_factory=WeakSet)
-    _watched: WeakSet[asyncio.Task[None]] = field(default_factory=WeakSet)
+    _ended: WeakSet[asyncio.Task[None]] = field(default_factory=WeakSet[Any])
+    _watched: WeakSet[asyncio.Task[None]] = field(default_factory=WeakSet[Any])
     _closing: bool = False
     _unheard: list[Answering] = field(default_factory=list[Answering])
 

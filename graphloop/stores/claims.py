@@ -6,10 +6,10 @@ driver writes no more. A store that processes share keeps its own claims here as
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from asyncio import AbstractEventLoop
-from asyncio import _get_running_loop as running_loop  # The public one raises where none runs.
-from typing import Any, final
+from typing import Any, Final, final
 from weakref import ReferenceType, ref
 
 from msgspec import Struct, field
@@ -17,6 +17,9 @@ from msgspec import Struct, field
 from ..errors import RunBusy, StoreError
 
 __all__ = ["Claims", "running_loop"]
+
+running_loop: Final = asyncio._get_running_loop  # pyright: ignore[reportPrivateUsage]
+"""Returns the running event loop, or None where the public function raises."""
 
 
 @final

@@ -345,18 +345,23 @@ def test_a_run_that_has_not_ended_is_suspended() -> None:
     assert suspended == released(evolve(fresh(), ending=Ending(EndReason.ERROR)))
 
 
-def released(run: Run[None] | None) -> tuple[object, object]:
+def released(run: Run[None] | None) -> tuple[ReleaseStatus | None, Sequence[Ask]]:
     """Return the status that a run is released with, and its open questions."""
-    store = Leasing()
+    found: list[tuple[ReleaseStatus | None, Sequence[Ask]]] = []
+
+    class Noting(Leasing):
+        async def release(
+            self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask]
+        ) -> None:
+            found.append((status, asks))
 
     async def scenario() -> None:
-        one = recorder(store)
+        one = recorder(Noting())
         async with one:
             one.run = run
 
     asyncio.run(scenario())
-    (told,) = [one for one in store.told if isinstance(one, tuple)]
-    return told[1:]
+    return found[0]
 
 
 def test_an_event_loop_that_ends_does_not_release_what_is_still_driven() -> None:
