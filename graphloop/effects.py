@@ -1,7 +1,7 @@
 """Everything that a run can ask of the world: imperative, frozen, performed by a driver.
 
 Each effect has an `id`, unique in its run and counted up from 1; the event that answers it names
-that id. A effect whose answer has been journaled is never performed again.
+that id. An effect whose answer is in the journal is never performed again.
 
 A node's generator makes requests (`AskModel`, `AskPerson`, `AskAgent`, `Tell`). The driver journals
 each request, the kernel makes its effect, and the answer is fed to the generator when it runs
@@ -43,7 +43,7 @@ IN_WORDS: Final = (
     '{"additionalProperties":false,"properties":{"answer":{"type":"string"},'
     '"question":{"type":"string"}},"required":["answer"],"type":"object"}'
 )
-"""What a person's answer in words is, as JSON Schema text; whose question it is may stand by it."""
+"""The form of a person's answer in words, as JSON Schema text; the question may stand by it."""
 
 
 class CallModel(Struct, frozen=True, gc=False):
@@ -83,11 +83,11 @@ class CallTool(Struct, frozen=True, gc=False):
 
 
 class AskHuman(Struct, frozen=True, gc=False):
-    """Ask whether one call may run. Answered by `Decided`; parks where nobody can be asked.
+    """Ask whether one call may run. Answered by `Decided`; parks where no approver is at hand.
 
     From `expires_at` on (seconds since the epoch) an approval comes too late. `unknown` asks once
-    more about a call that was approved, and may have run: nobody knows. `takes` is what an edit of
-    a node's own question has to be, as JSON Schema text; one of a call is what its tool takes.
+    more about a call that was approved, and may have run. `takes` is the form of an edit of a
+    node's own question, as JSON Schema text; an edit of a call has the form of its tool.
     """
 
     id: int
@@ -135,7 +135,7 @@ Effect: TypeAlias = CallModel | CheckCalls | CallTool | AskHuman | Invoke | Star
 
 
 Note: TypeAlias = UserMessage | SystemMessage
-"""What a node may add to the conversation: it speaks for people, never for the model."""
+"""A message that a node may add to the conversation: for people, never for the model."""
 
 
 class AskModel(Struct, frozen=True, tag_field="kind", tag="model", gc=False):
@@ -155,7 +155,7 @@ class AskModel(Struct, frozen=True, tag_field="kind", tag="model", gc=False):
 
 
 class AskPerson(Struct, frozen=True, tag_field="kind", tag="person", gc=False):
-    """Ask a person. Answered with `PersonSaid`; parks where nobody can be asked."""
+    """Ask a person. Answered with `PersonSaid`; parks where no approver is at hand."""
 
     question: str
     kind: ClassVar[Literal["person"]] = "person"
@@ -178,7 +178,7 @@ class Tell(Struct, frozen=True, tag_field="kind", tag="tell", gc=False):
 
 
 class PersonSaid(Struct, frozen=True, gc=False):
-    """What a person said: yes or no, why, and in words if they gave any.
+    """The answer of a person: yes or no, a reason, and perhaps words.
 
     Attributes:
         approved: whether it was a yes, in time.
@@ -193,6 +193,6 @@ class PersonSaid(Struct, frozen=True, gc=False):
 
 Ask: TypeAlias = AskModel | AskPerson | AskAgent | Tell
 Answer: TypeAlias = Reply | PersonSaid | str | None
-"""What asks are answered with; the helpers give each its own type."""
+"""Answers of asks; the helpers give each its own type."""
 
 ASKS: Final[frozenset[type[Ask]]] = frozenset({AskModel, AskPerson, AskAgent, Tell})

@@ -96,7 +96,7 @@ class ScriptError(ConfigError):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong with a graph: where it is, what it is, and how to mend it."""
+    """A problem of a graph: where it is, what it is, and how to mend it."""
 
     place: str
     found: str
@@ -143,7 +143,7 @@ class ProviderError(GraphloopError):
     """The model could not be asked, or what it answered is not an answer.
 
     `retryable` says whether the same request may succeed later; `status` is the HTTP status, or 0
-    where there was none; `retry_after_s` is the server's own wish in seconds.
+    where there was none; `retry_after_s` is the delay in seconds that the server asks for.
     """
 
     retryable = False
@@ -198,7 +198,7 @@ class Overloaded(ProviderError):
 
 
 class BadReply(ProviderError):
-    """What the server sent is not the wire it should speak."""
+    """The server sent something that is not its wire."""
 
 
 class StreamTruncated(ProviderError):
@@ -274,10 +274,10 @@ _OURS: Final[Mapping[str, type[GraphloopError]]] = {
 
 
 def known_name(error: BaseException) -> str:
-    """Return what a failure is called: of a mistake, by the nearest class that all processes know.
+    """Return the name of a failure: a mistake's is that of a class which all processes know.
 
-    Somebody's own kind of `ConfigError` is a mistake as well. What only bears the name of an error
-    of graphloop's is none of them, and is told from it by its module.
+    A caller's own kind of `ConfigError` is a mistake as well. A foreign error that only bears the
+    name of one of graphloop's keeps its module in its name.
     """
     kind = type(error)
     mistake = next((one for one in kind.__mro__ if one in _MISTAKES), None)

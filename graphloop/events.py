@@ -57,7 +57,7 @@ __all__ = [
 
 
 class Setup(Struct, frozen=True, gc=False):
-    """What a run works with, and the bounds it cannot leave.
+    """The means of a run, and the bounds it cannot leave.
 
     Args:
         model: the label of the default model.
@@ -118,7 +118,7 @@ class ModelReplied(Struct, frozen=True, tag=True, gc=False):
 
 
 class Resumed(Struct, frozen=True, tag=True, gc=False):
-    """A driver took the run up again: the time since the last event was nobody's work."""
+    """A driver resumed the run: the time since the last event is not the run's work."""
 
     at: float
 
@@ -126,9 +126,9 @@ class Resumed(Struct, frozen=True, tag=True, gc=False):
 class EffectsStarted(Struct, frozen=True, tag=True, gc=False):
     """The driver is about to perform these effects, which must not be repeated unasked.
 
-    Journaled before the effects begin (DURABLE §6.4): a run that is folded from a journal in which
-    one of them has begun and not been answered does not know whether it happened.
-    `spent` is what an attempt at them has used that has answered nothing: the run is interrupted.
+    The driver journals it before the effects start. A run that is resumed from a journal in which
+    a started effect has no answer does not know whether the effect happened.
+    `spent` is the use of an attempt that failed and may pass: the run is interrupted.
     """
 
     at: float
@@ -137,13 +137,12 @@ class EffectsStarted(Struct, frozen=True, tag=True, gc=False):
 
 
 class CallCheck(Struct, frozen=True, gc=False):
-    """What checking one call found: a `problem` for the model to read, or none.
+    """The check of one call: a `problem` for the model to read, or none.
 
-    `needs_approval` is the tool's own wish. `held` and `unmet` name, for each set of rules
-    (outermost first), the conditions that hold for the call and those that do not. Of any other
-    nobody could tell, or was asked: it counts against the call.
-    `added` is what those gates say that the run is held to since it was taken up: its journal
-    does not know their rules, so they have decided.
+    `needs_approval` is the answer of the tool itself. `held` and `unmet` name, for each set of
+    rules (outermost first), the conditions that hold for the call and those that do not. A
+    condition in neither could not be looked at, and counts against the call. `added` are the
+    decisions of gates that are new since the run was resumed: its journal has no rules of them.
     """
 
     problem: str = ""
@@ -173,8 +172,8 @@ class ToolReturned(Struct, frozen=True, tag=True, gc=False):
 class Decided(Struct, frozen=True, tag=True, gc=False):
     """A human (or a policy in a human's place) approved or denied one call.
 
-    `arguments` replaces the call's arguments when it is not empty. `given_at` is when the decision
-    was made, where that was before the run was taken up again.
+    `arguments` replaces the call's arguments when it is not empty. `given_at` is the time of
+    the decision, where it was made before the run was resumed.
     """
 
     at: float
@@ -186,7 +185,7 @@ class Decided(Struct, frozen=True, tag=True, gc=False):
 
 
 class Changes(Struct, frozen=True, tag_field="kind", tag="changes", gc=False):
-    """What a `prepare_step` function changes: None leaves a thing as it is.
+    """The changes of a `prepare_step` function: None leaves a thing as it is.
 
     `messages` becomes the history of this and all later turns, and so do the tools that are added
     or withdrawn; the rest holds for this turn.
@@ -224,7 +223,7 @@ class NodeReturned(Struct, frozen=True, tag_field="kind", tag="left"):
 
 
 class AnswerChecked(Struct, frozen=True, tag_field="kind", tag="judged", gc=False):
-    """What a check of the final answer found; `feedback` is for the model to read.
+    """The result of a check of the final answer; `feedback` is for the model to read.
 
     `retry` is whether the model may try again; without, the answer is taken as it is.
     """
@@ -263,9 +262,9 @@ class CallbackReturned(Struct, frozen=True, tag=True):
 
 
 class Failure(Struct, frozen=True, gc=False):
-    """What went wrong outside: the exception's class name and message, for people.
+    """A failure outside the kernel: the exception's class name and message, for people.
 
-    `retryable` says that the same wish, of another model perhaps, may succeed.
+    `retryable` says that the same effect, of another model perhaps, may succeed.
     """
 
     error: str
@@ -324,7 +323,7 @@ class Steered(Struct, frozen=True, tag=True, gc=False):
 
 
 class Queued(Struct, frozen=True, tag=True, gc=False):
-    """Somebody said something while the run goes on.
+    """The caller said something while the run goes on.
 
     A steering message is read in the next turn; a `follow_up` once the run would end.
     """
@@ -335,14 +334,14 @@ class Queued(Struct, frozen=True, tag=True, gc=False):
 
 
 class Cancelled(Struct, frozen=True, tag=True, gc=False):
-    """Somebody, or a time limit (`timeout`), stopped the run; whatever was pending is void.
+    """A caller, or a time limit (`timeout`), stopped the run; all pending effects are void.
 
     A run that was stopped starts nothing more: its table only leads it to its end.
 
-    `after_step` lets the turn under way come to its end first; it is somebody's wish, never a time
-    limit's, so a run that it stops is aborted, and one that ends in that turn by itself is not.
-    `spent` is what the effects that are void had used, as far as it is known; `unbegun` are those
-    of them that surely have not begun. `said` is the text of a reply that was cut off.
+    `after_step` lets the turn in progress come to its end first. Only a caller stops a run so, and
+    the run is aborted, unless it ends in that turn by itself. `spent` is the known use of the void
+    effects; `unbegun` are those of them that surely have not started. `said` is the text of a reply
+    that was cut off.
     """
 
     at: float
@@ -364,6 +363,6 @@ Answering: TypeAlias = (
     | ChildEnded
     | Steered
 )
-"""What answers an effect; every other event stands for itself."""
+"""The events that answer an effect; every other event stands for itself."""
 
 Event: TypeAlias = Answering | Started | Resumed | EffectsStarted | Queued | Cancelled

@@ -11,15 +11,17 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from enum import Enum
 from types import EllipsisType
-from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, cast, get_args
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, cast, final, get_args
+
+from msgspec import Struct
 
 from .errors import GraphError, Problem, nearest
+from .lazy import called_from
 from .node_protocol import NAME_MAX, Kind, Node, control_in, escaped, node_flaw_of
 from .outcomes import Outcome, outcome_name
 from .rules import Rules, Vocabulary, spelled_tools
-from .table_source import TableSource, called_from
 
-__all__ = ["END", "Edge", "Edges", "EndType", "Graph", "Row", "names_of"]
+__all__ = ["END", "Edge", "Edges", "EndType", "Graph", "Row", "TableSource", "names_of"]
 
 S = TypeVar("S")
 
@@ -39,11 +41,37 @@ Edges: TypeAlias = Mapping[Node[S, Outcome], Row[S]]
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """One drawn line: the names of a node, of its outcome, and of where that leads."""
+    """A drawn line: the names of a node, of its outcome, and of the target."""
 
     source: str
     outcome: str
     target: str
+
+
+@final
+class TableSource(Struct, frozen=True):
+    """Where a graph's table was written.
+
+    Attributes:
+        file: the file, as it was given.
+        line: the line of the `Graph(…)` call, or at which a file of data begins.
+        rows: the lines of a data file's rows by node and `""`, and of its cells by node and
+            outcome; None for a program.
+        rules: the lines of the temporal rules that stand in the file, by their words.
+    """
+
+    file: str
+    line: int
+    rows: Mapping[tuple[str, str], int] | None = None
+    rules: Mapping[str, int] | None = None
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+    def at(self, node: str = "", outcome: str = "") -> int:
+        """Return the line of a cell, else of its row, else of the graph."""
+        rows = self.rows or {}
+        return rows.get((node, outcome), rows.get((node, ""), self.line))
 
 
 class Graph(Generic[S]):
@@ -64,13 +92,16 @@ class Graph(Generic[S]):
 
     def __init__(self, name: str, start: Node[S, Outcome], edges: Edges[S]) -> None:
         self.name = name
+        # Names come from any source, and messages go to terminals.
         problems = [
-            # Names may be anybody's, and messages go to terminals.
             Problem(escaped(one.place), escaped(one.found), escaped(one.fix), one.code)
             for one in _problems(name, start, edges)
         ]
+        line = called_from()
+        self.source: TableSource | None = None if line is None else TableSource(*line)
+        """Where the table was written, if that is known."""
         if problems:
-            raise GraphError(name, problems, str(called_from() or ""))
+            raise GraphError(name, problems, str(self.source or ""))
         self.start = start.name
         self.nodes: Mapping[str, Node[S, Outcome]] = {node.name: node for node in edges}
         self.table: Mapping[str, Mapping[type[Outcome], str]] = {
@@ -86,8 +117,6 @@ class Graph(Generic[S]):
         """Those of these that take over."""
         self.run_options: Mapping[str, object] = {}
         """What its runs are given beside the table, by option: budget, rules, tools, prompts."""
-        self.source: TableSource | None = called_from()
-        """Where the table was written, if that is known."""
 
     @property
     def rules(self) -> Rules:
@@ -125,11 +154,8 @@ class Graph(Generic[S]):
 
 def _complete(node: Node[S, Outcome], row: Row[S]) -> dict[type[Outcome], str]:
     """Return the row by outcome type, with `...` spelled out."""
-    named = {
-        outcome: _target_name(target)
-        for outcome, target in row.items()
-        if not isinstance(outcome, EllipsisType)
-    }
+    cells = [(one, to) for one, to in row.items() if not isinstance(one, EllipsisType)]
+    named = {outcome: _target_name(target) for outcome, target in cells}
     if ... in row:
         rest = sorted(node.outcomes - set(named), key=outcome_name)
         named |= dict.fromkeys(rest, _target_name(row[...]))
@@ -141,18 +167,15 @@ def _target_name(target: Node[S, Outcome] | Literal[EndType.END]) -> str:
 
 
 def _problems(name: object, start: object, edges: object) -> Iterator[Problem]:
-    """Yield all that is wrong; the types are open, for tables also come from unchecked code."""
+    """Yield each problem; the types are open, for tables also come from unchecked code."""
     if not isinstance(name, str) or not name.strip() or control_in(name):
         is_not = "which is no line of text" if isinstance(name, str) else "not a str"
         found = f"has the name {name!r}, {is_not}." if name else "has no name."
         yield Problem("the graph", found, 'name it, e.g. Graph("support-desk", …).')
     table = _mapping(edges)
     if table is None:
-        yield Problem(
-            "edges",
-            f"is of type {type(edges).__name__!r}, not a mapping from nodes to their rows.",
-            "write `edges={node: {Outcome: target}}`.",
-        )
+        found = f"is of type {type(edges).__name__!r}, not a mapping from nodes to their rows."
+        yield Problem("edges", found, "write `edges={node: {Outcome: target}}`.")
     if not _has_row(start, table or {}):
         wrong = _no_node(start)
         if wrong is not None:
@@ -181,35 +204,23 @@ def _node_problems(node: object, names: set[str]) -> Iterator[Problem]:
         fix = f"choose a word of at most {NAME_MAX} characters."
         yield Problem(f"node {name!r:.60}", f"{name!r:.60} is not a name: {flaw}.", fix)
     elif name in names:
-        yield Problem(
-            place, "two different nodes have this name.", "give one of them another `name=`."
-        )
+        found = "two different nodes have this name."
+        yield Problem(place, found, "give one of them another `name=`.")
     names.add(name)
     if kind not in get_args(Kind):
-        yield Problem(
-            place,
-            f"is of the unknown kind {kind!r}.{nearest(str(kind), get_args(Kind))}",
-            f"choose one of {', '.join(get_args(Kind))}.",
-        )
+        found = f"is of the unknown kind {kind!r}.{nearest(str(kind), get_args(Kind))}"
+        yield Problem(place, found, f"choose one of {', '.join(get_args(Kind))}.")
     outcomes = _outcomes(node)
     if outcomes is None:
-        yield Problem(
-            place,
-            "its `outcomes` are not a set of types derived from Outcome.",
-            "derive each from Outcome, and write `outcomes = outcomes_of(This | That)`.",
-        )
+        found = "its `outcomes` are not a set of types derived from Outcome."
+        fix = "derive each from Outcome, and write `outcomes = outcomes_of(This | That)`."
+        yield Problem(place, found, fix)
     elif not outcomes:
-        yield Problem(
-            place,
-            "declares no outcome, so a run could never leave it.",
-            "declare at least one outcome.",
-        )
+        found = "declares no outcome, so a run could never leave it."
+        yield Problem(place, found, "declare at least one outcome.")
     elif len(set(map(outcome_name, outcomes))) < len(outcomes):
-        yield Problem(
-            place,
-            "has two outcome types of one name, which no diagram could tell apart.",
-            "rename one of the classes.",
-        )
+        found = "has two outcome types of one name, which no diagram could tell apart."
+        yield Problem(place, found, "rename one of the classes.")
 
 
 def _row_problems(
@@ -219,11 +230,8 @@ def _row_problems(
     place = f"row of {name!r}"
     row = _mapping(written)
     if row is None:
-        yield Problem(
-            place,
-            f"is of type {type(written).__name__!r}, not a mapping from outcomes to targets.",
-            "write `{Outcome: <node or END>}`.",
-        )
+        found = f"is of type {type(written).__name__!r}, not a mapping from outcomes to targets."
+        yield Problem(place, found, "write `{Outcome: <node or END>}`.")
         return
     outcomes = _outcomes(node)
     if outcomes is not None:
@@ -245,20 +253,14 @@ def _key_problems(
     place, words = f"row of {name!r}", ", ".join(sorted(declared)) or "none"
     if isinstance(key, type):
         invented = outcome_name(key)
-        yield Problem(
-            place,
-            f"{name!r} never leaves by {invented!r}.{nearest(invented, declared)}",
-            f"remove it; the outcomes are {words}.",
-        )
+        found = f"{name!r} never leaves by {invented!r}.{nearest(invented, declared)}"
+        yield Problem(place, found, f"remove it; the outcomes are {words}.")
         return
-    meant = _meant(key, declared)
-    yield Problem(
-        place,
-        f"the key {key!r} is of type {type(key).__name__!r}, not an outcome type.",
-        f"write `{meant.__name__}`, the type itself."
-        if isinstance(meant, type)
-        else f"write the type of one of its outcomes: {words}.",
-    )
+    meant, fix = _meant(key, declared), f"write the type of one of its outcomes: {words}."
+    if isinstance(meant, type):
+        fix = f"write `{meant.__name__}`, the type itself."
+    found = f"the key {key!r} is of type {type(key).__name__!r}, not an outcome type."
+    yield Problem(place, found, fix)
 
 
 def _missing_problems(
@@ -361,10 +363,8 @@ def names_of(graph: Graph[S], tools: Iterable[str] | None = None) -> Vocabulary:
     their kind (`tool:deploy`): runs may bring them. Where the graph knows none, a tool is spoken of
     by its kind only, and not looked for.
     """
-    outcomes = tuple(
-        [(node, outcome_name(one)) for node, row in graph.table.items() for one in row]
-    )
+    cells = [(node, outcome_name(one)) for node, row in graph.table.items() for one in row]
     known = graph.tool_names if tools is None else tuple(tools)
     if tools is None and known is not None:
         known = tuple(dict.fromkeys((*known, *spelled_tools(graph.rules))))
-    return Vocabulary(graph.name, (*graph.nodes, "END"), outcomes, known)
+    return Vocabulary(graph.name, (*graph.nodes, "END"), tuple(cells), known)

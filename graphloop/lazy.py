@@ -1,10 +1,15 @@
-"""Packages that load a public name when it is first used."""
+"""Facts of Python: public names that load on first use, and the line of a caller's program."""
 
 import sys
+import typing
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from typing import Final
 
-__all__ = ["front_door"]
+__all__ = ["called_from", "front_door"]
+
+PASSED: Final = (__file__.removesuffix("lazy.py"), str(typing.__file__))
+"""Files whose lines are not the caller's: `typing` calls what `Graph[None](…)` names."""
 
 
 def front_door(package: str, homes: Mapping[str, tuple[str, ...]]) -> Callable[[str], object]:
@@ -23,3 +28,14 @@ def front_door(package: str, homes: Mapping[str, tuple[str, ...]]) -> Callable[[
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return load
+
+
+def called_from() -> tuple[str, int] | None:
+    """Return the file and line of a program that called this package; None outside of a file."""
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage] - what `inspect` uses, too.
+    while frame.f_code.co_filename.startswith(PASSED):
+        if frame.f_back is None:
+            return None
+        frame = frame.f_back
+    file = frame.f_code.co_filename
+    return None if file.startswith("<") else (file, frame.f_lineno)

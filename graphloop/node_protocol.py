@@ -2,7 +2,7 @@
 
 A node decides and never acts. It is entered with a run, and told each event that answers one of
 its effects; both times it returns `Wait` (perhaps with more effects) or `Leave` (with one of the
-outcomes it declares). What comes after an outcome is the table's business, not the node's.
+outcomes it declares). The table, and not the node, says where an outcome leads.
 
 Names of graphs and nodes stand in journals, diagrams, files and terminals. So a name holds no
 control character, and no two names look alike for the white space around them.
@@ -58,16 +58,16 @@ S = TypeVar("S")
 O_co = TypeVar("O_co", bound=Outcome, covariant=True)
 
 OwnKind: TypeAlias = Literal["pure", "act", "check", "prepare", "stop"]
-"""What a function can be for; proofs rely on the other kinds to do what only they do."""
+"""Kinds of functions; proofs rely on each other kind to do what only it does."""
 
 Kind: TypeAlias = Literal["model", "gate", "execute", "append", "human", "graph", OwnKind]
 
 WORDS: Final = ("name", "kind", "outcomes", "enter", "on")
-"""What makes a node: `isinstance` is slow with a protocol, and tells less of properties."""
+"""The words of a node: `isinstance` is slow with a protocol, and tells less of properties."""
 
 
 class Wait(Struct, Generic[S], frozen=True, gc=False):
-    """Stay at this node: `effects` are new wishes, numbered from `run.next_effect` upwards."""
+    """Stay at this node: `effects` are new, numbered from `run.next_effect` upwards."""
 
     run: Run[S]
     effects: tuple[Effect, ...] = ()
@@ -96,7 +96,7 @@ class Node(Protocol[S, O_co]):
 
     @property
     def kind(self) -> Kind:
-        """What the node is for: the proofs and the diagram's shapes go by it."""
+        """The purpose of the node: the proofs and the diagram's shapes go by it."""
         ...
 
     @property
@@ -139,7 +139,7 @@ def unwrapped(nodes: Iterable[Node[Any, Outcome]]) -> Iterator[Node[Any, Outcome
     seen: dict[int, Node[Any, Outcome]] = {}
     while waiting:
         node = waiting.pop()
-        # A class of somebody's own may hold what holds it.
+        # A caller's own class may hold a node that holds it.
         if id(node) not in seen:
             seen[id(node)] = node
             yield node
@@ -154,7 +154,7 @@ _CONTROL: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
 _TURNS: Final = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
 
 _CALLS: Final = re.compile(r"c-?[0-9]+")
-"""What the keys of calls begin with."""
+"""How the keys of calls begin."""
 
 
 def control_in(text: str) -> str | None:
@@ -186,7 +186,7 @@ def flaw_of(name: str) -> str | None:
 def node_flaw_of(name: str) -> str | None:
     """Return what keeps a text from being a node's name, None if nothing does.
 
-    What a node asks for has a key that begins with the node's name, among the keys of the calls.
+    The keys of a node's own effects begin with its name, and stand among the keys of calls.
     """
     if _CALLS.fullmatch(name):
         return "the calls of a turn have such keys, and what the node asks for would have the same"

@@ -99,7 +99,7 @@ class Failed(Outcome):
 
 
 class Aborted(Outcome):
-    """Somebody stopped the run."""
+    """The run was stopped."""
 
 
 class Retry(Outcome):
@@ -119,7 +119,7 @@ class Done(Outcome):
 
 
 class Held(Outcome):
-    """What needs no human has run; the other calls of the batch wait for one."""
+    """The calls that need no human have run; the others of the batch wait for one."""
 
 
 class AnsweredCalls(Outcome):
@@ -139,7 +139,7 @@ class Accepted(Outcome):
 
 
 class FollowUp(Outcome):
-    """The answer was judged good enough, and somebody has more to say."""
+    """The answer was judged good enough, and the caller has more to say."""
 
 
 class Rejected(Outcome):

@@ -1,7 +1,7 @@
 """Replay: a run is the fold of its events, so a journal brings it back, whole.
 
-Nothing is performed: no model is asked, no tool runs, no callback is called. What was wished for
-and not answered when the journal stops is in `run.pending`; a driver takes it up from there.
+Nothing is performed: no model is asked, no tool runs, no callback is called. Effects without an
+answer in the journal are in `run.pending`; a driver resumes the run from there.
 
 `overheard` gives the same graph with a listener: nodes decide what they would have decided. So a
 journal written before there was a rule can be judged by it, and a run can be watched, without a

@@ -54,7 +54,7 @@ S = TypeVar("S")
 
 
 class EndReason(StrEnum):
-    """Why a run ended (CONTRACT §9 #27): always told, never inferred from the finish reason."""
+    """Why a run ended: always said, never inferred from the finish reason."""
 
     COMPLETED = "completed"
     MAX_STEPS = "max_steps"
@@ -88,7 +88,7 @@ class Ending(Struct, frozen=True, gc=False):
 
     @property
     def was_stopped(self) -> bool:
-        """Whether somebody, or a timeout, broke the run off: nothing more is wanted of it."""
+        """Whether a caller, or a timeout, broke the run off: it starts nothing more."""
         return self.reason in {EndReason.ABORTED, EndReason.TIMEOUT}
 
 
@@ -100,7 +100,7 @@ class Measured(Struct, frozen=True, gc=False):
 
 
 class Inbox(Struct, frozen=True, gc=False):
-    """What a caller has said while the run went on, and the model has not read.
+    """Messages of a caller that came while the run went on, and that no model has read.
 
     Attributes:
         steering: read at the next turn.
@@ -114,7 +114,7 @@ class Inbox(Struct, frozen=True, gc=False):
 
 
 class Counters(Struct, frozen=True):
-    """What a run counts, so that its nodes can stop it.
+    """The counts by which the nodes of a run stop it.
 
     Attributes:
         tool_errors: by tool, the consecutive turns in which the tool only failed.
@@ -139,14 +139,14 @@ class RuleState(Struct, frozen=True):
 
 
 class Record(Struct, frozen=True):
-    """What a run has to show for itself; no node decides by when it was made.
+    """The turns, messages and warnings of a run; no node decides by when they came.
 
     Attributes:
         started_at: when the run began, in seconds since the epoch.
         steps: the turns that have ended.
         added: the messages that this run added, whatever became of the conversation since.
         approved: the number of a turn, and the text that a person approved as its answer.
-        warnings: what the caller should know.
+        warnings: facts that the caller should know.
     """
 
     started_at: float = 0.0
@@ -157,13 +157,13 @@ class Record(Struct, frozen=True):
 
 
 class Run(Struct, Generic[S], frozen=True, kw_only=True):
-    """One execution of a graph, as it stands after `seq` events.
+    """An execution of a graph, as it stands after `seq` events.
 
     Attributes:
         id: the run's id.
         node: the node that waits for the pending effects, or "END".
         state: the user's state.
-        setup: what the run works with, and the bounds it cannot leave.
+        setup: the means of the run, and the bounds it cannot leave.
         at: when the last event happened, in seconds since the epoch.
         seq: how many events the run has taken.
         messages: the conversation as the model is sent it.
@@ -172,10 +172,10 @@ class Run(Struct, Generic[S], frozen=True, kw_only=True):
         next_effect: the id of the next effect.
         started: the ids of pending effects that may have happened already.
         spent: what the run and its children have spent.
-        inbox: what a caller has said and the model has not read.
-        counters: what the run counts.
+        inbox: the messages that no model has read.
+        counters: the counts of the run.
         watch: where its temporal rules stand.
-        record: what it has to show for itself.
+        record: its turns, its messages and its warnings.
         ending: why it ends; final once `node` is "END".
     """
 
@@ -215,7 +215,7 @@ class Run(Struct, Generic[S], frozen=True, kw_only=True):
 
     @property
     def was_stopped(self) -> bool:
-        """Whether it ends because somebody, or a timeout, broke it off: nothing more is wanted."""
+        """Whether it ends because a caller, or a timeout, broke it off."""
         return self.ending is not None and self.ending.was_stopped
 
 
@@ -224,7 +224,7 @@ def ended_by(run: Run[S], ending: Ending | None) -> Run[S]:
 
     A run that was stopped stays so, whatever its table does with it afterwards.
     """
-    return run if run.was_stopped else evolve(run, ending=ending)
+    return run if run.ending is not None and run.was_stopped else evolve(run, ending=ending)
 
 
 def with_messages(run: Run[S], *messages: Message) -> Run[S]:

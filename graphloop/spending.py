@@ -1,4 +1,4 @@
-"""What a run has spent, and what it may spend: tokens, money, time, and calls."""
+"""The spending of a run, and its limits: tokens, money, time, and calls."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ N = TypeVar("N", int, float)
 
 
 class Spent(Struct, frozen=True, gc=False):
-    """What a run has used so far, its child runs included.
+    """The use of a run so far, its child runs included.
 
     `unpriced_calls` counts model calls of unknown price. `seconds` are seconds of work, by the
     run's own events: waiting for people counts nothing, and child runs count each for itself.
     `tool_calls` has those that were stopped in the middle: they have run, or may have.
-    `agent_calls` are the child runs that calls of models have started, and none that nodes have.
+    `agent_calls` are the child runs that calls of models have started, not those of nodes.
     `unreported_calls` counts model calls with an attempt whose server told no usage; `usage` lacks
     that, and `cost_usd` does.
     """
@@ -84,7 +84,7 @@ class Spent(Struct, frozen=True, gc=False):
 
 
 class Budget(Struct, frozen=True, gc=False):
-    """What a run may spend at most; None is no limit. A child run gets a share of what is left.
+    """The most that a run may spend; None is no limit. A child run gets a share of the rest.
 
     Tokens, money and time are looked at between turns (by a `StopCheck`, and wherever an agent is
     to begin), so one turn can exceed them. The numbers of

@@ -7,14 +7,14 @@
                                            └────────────────────┼───────── Wait / Leave ◄───┘
                                                                 └─► END
 
-A driver performs effects and tells what happened as events. The kernel never performs anything:
+A driver performs effects and reports each result as an event. The kernel never performs anything:
 no clock, no randomness, no I/O, no logging, no globals. The same graph and the same events
-give the same run, on any machine, at any time; that is what resume, replay and simulation are.
+give the same run, on any machine, at any time; resume, replay and simulation rely on that.
 
-Two rules hold everywhere. *Every* transition is a lookup in the graph's table. An event is taken
-only if the effect it answers is still pending, so an answer can never count twice. The events that
-answer nothing (`Queued`, `EffectsStarted`, `Resumed`, a stop after the step) are noted in the run,
-which stays where it is; `Cancelled` alone moves a run that has not been answered.
+Two rules hold everywhere. *Every* transition is a lookup in the graph's table. An answer is taken
+only while its effect is pending, so it can never count twice. The other events change the run and
+leave it at its node: `Queued`, `EffectsStarted`, `Resumed`, and a `Cancelled` with `after_step`.
+Any other `Cancelled` voids the pending effects, and the run leaves its node.
 """
 
 from __future__ import annotations
@@ -76,13 +76,13 @@ ANSWERS: Final[Mapping[type[Effect], type[Event]]] = {
     Invoke: CallbackReturned,
     StartRun: ChildEnded,
 }
-"""What a wish that came true is answered by; any wish may be answered by `EffectFailed`."""
+"""The event that answers each effect; `EffectFailed` may answer any of them."""
 
 OF_CALLS: Final = frozenset({CallTool, StartRun})
-"""What runs a call of the turn, or a child that a node wished for."""
+"""Effects that run a call of the turn; a node may start a child run of its own as well."""
 
 ELSEWHERE: Final = frozenset({AskHuman, AwaitCaller, StartRun})
-"""Wishes whose time is not this run's: people take theirs, and child runs count their own."""
+"""Effects whose time does not count: people take it, or child runs count it themselves."""
 
 NOTHING: Final[Mapping[int, Effect]] = {}
 """The effects of a run that waits for none: most events answer the only one there is."""
@@ -97,11 +97,11 @@ ANSWERING: Final = (
     ChildEnded,
     Steered,
 )
-"""`Answering` as type checkers can narrow by it: what answers an effect, frequent ones first."""
+"""The types of `Answering`, for `isinstance`: frequent ones first."""
 
 
 class Step(Struct, Generic[S], frozen=True):
-    """One application of the kernel: the event, the run after it, and what is wished for now."""
+    """An application of the kernel: the event, the run after it, and the new effects."""
 
     event: Event
     run: Run[S]
@@ -131,7 +131,7 @@ def begin(graph: Graph[S], started: Started, state: S) -> Step[S]:
 def step(graph: Graph[S], run: Run[S], event: Event) -> Step[S]:
     """Apply one event to a run.
 
-    What a node raises comes through as it is, with a note that names the node.
+    An exception of a node comes through as it is, with a note that names the node.
 
     Raises:
         IllegalEvent: the run is over, or no pending effect explains the event.
@@ -142,9 +142,23 @@ def step(graph: Graph[S], run: Run[S], event: Event) -> Step[S]:
         raise IllegalEvent(f"run {run.id!r} is over; it cannot take {type(event).__name__}")
     answered: Effect | None = None
     if isinstance(event, ANSWERING):
-        answered, run = _answered(run, event)
+        answered = run.pending.get(event.effect)
+        kind = type(event)
+        if answered is None or (kind is not ANSWERS[type(answered)] and kind is not EffectFailed):
+            raise _unexplained(run, event, answered)
+        pending = NOTHING
+        if len(run.pending) > 1:
+            pending = {at: effect for at, effect in run.pending.items() if at != event.effect}
+        run = evolve(
+            run,
+            seq=run.seq + 1,
+            at=event.at,
+            pending=pending,
+            started=run.started - {event.effect} if run.started else run.started,
+            spent=_spend(run, event, answered),
+        )
     elif isinstance(event, Cancelled) and not event.after_step:
-        run = interrupted(run, event, _timed(run, event))
+        run = interrupted(run, event, _spend(run, event, None))
     else:
         return Step(event, _noted(run, event), ())
     heard: Event = event
@@ -153,33 +167,25 @@ def step(graph: Graph[S], run: Run[S], event: Event) -> Step[S]:
     return _settle(graph, run, event, heard, answered)
 
 
-def _answered(run: Run[S], event: Answering) -> tuple[Effect, Run[S]]:
-    """Return the effect that an event answers, and the run that no longer waits for it."""
-    answered = run.pending.get(event.effect)
+def _unexplained(run: Run[S], event: Answering, answered: Effect | None) -> IllegalEvent:
+    """Return the refusal of an event that answers no pending effect, or one of another kind."""
+    found = type(event).__name__
     if answered is None:
-        raise IllegalEvent(
-            f"{type(event).__name__} answers effect {event.effect} of run {run.id!r}, "
+        return IllegalEvent(
+            f"{found} answers effect {event.effect} of run {run.id!r}, "
             f"which waits for {sorted(run.pending) or 'nothing'} at {run.node!r}"
         )
-    answer = ANSWERS[type(answered)]
-    if type(event) is not answer and type(event) is not EffectFailed:
-        raise IllegalEvent(
-            f"{type(answered).__name__} {answered.id} of run {run.id!r} is answered by "
-            f"{answer.__name__} or EffectFailed; found {type(event).__name__}"
-        )
-    spent, pending = _spend(run, event, answered), NOTHING
-    if len(run.pending) > 1:
-        pending = {at: effect for at, effect in run.pending.items() if at != event.effect}
-    if run.started:
-        run = evolve(run, started=run.started - {event.effect})
-    return answered, evolve(run, seq=run.seq + 1, at=event.at, pending=pending, spent=spent)
+    return IllegalEvent(
+        f"{type(answered).__name__} {answered.id} of run {run.id!r} is answered by "
+        f"{ANSWERS[type(answered)].__name__} or EffectFailed; found {found}"
+    )
 
 
 def _noted(run: Run[S], event: Started | Resumed | EffectsStarted | Queued | Cancelled) -> Run[S]:
     """Return the run with a fact that answers nothing."""
     if isinstance(event, Started):
         raise IllegalEvent(f"run {run.id!r} has started already")
-    spent = run.spent if isinstance(event, Resumed) else _timed(run, event)
+    spent = run.spent if isinstance(event, Resumed) else _spend(run, event, None)
     run = evolve(run, seq=run.seq + 1, at=event.at, spent=spent)
     match event:
         case Resumed():
@@ -201,23 +207,14 @@ def _noted(run: Run[S], event: Started | Resumed | EffectsStarted | Queued | Can
             return evolve(run, started=run.started.union(effects), spent=run.spent + used)
 
 
-def _seconds(run: Run[S], event: Event) -> float:
-    """Return how long the run has worked since its last event."""
-    seconds = event.at - run.at
-    if seconds <= 0.0:
-        return 0.0
+def _spend(run: Run[S], event: Event, answered: Effect | None) -> Spent:
+    """Return the run's spending with the time since its last event, and with an answer's use."""
+    spent, elapsed_s = run.spent, max(0.0, event.at - run.at)
     for effect in run.pending.values():
         if type(effect) not in ELSEWHERE and not (isinstance(effect, CallTool) and effect.client):
-            return seconds
-    return 0.0
-
-
-def _timed(run: Run[S], event: Event) -> Spent:
-    return evolve(run.spent, seconds=run.spent.seconds + _seconds(run, event))
-
-
-def _spend(run: Run[S], event: Answering, answered: Effect) -> Spent:
-    spent, elapsed_s = run.spent, _seconds(run, event)
+            break
+    else:
+        elapsed_s = 0.0  # The run has not worked: it waited.
     if isinstance(event, ModelReplied):
         return spent.with_model_call(event.reply.usage, event.cost_usd, elapsed_s)
     seconds = spent.seconds + elapsed_s
@@ -238,8 +235,8 @@ def _settle(
     Args:
         graph: the graph.
         run: the run, at the node that reacts first.
-        event: what has happened.
-        heard: what the node is told of that; None to enter it.
+        event: the event.
+        heard: the event as the node hears it; None to enter the node.
         answered: the effect that the event answers.
     """
     node, cancelled = run.node, type(event) is Cancelled
@@ -253,7 +250,7 @@ def _settle(
         if not isinstance(reaction, Leave):
             taken, run = _wait(graph, event, node, reaction), reaction.run
             if taken.effects and (cancelled or (run.ending is not None and run.was_stopped)):
-                # It starts nothing: the node is stopped as if it had waited.
+                # A stopped run starts nothing: the node hears the stop as if it had waited.
                 run, heard, answered = evolve(run, node=node), Cancelled(run.at), None
                 continue
             if run.watch.monitor.automata:
@@ -269,7 +266,7 @@ def _settle(
             return _end(graph, event, node, run)
         node, heard, answered = target, None, None
     if cancelled or run.was_stopped:
-        # Its table leads it in a circle, and nothing that it could wait for comes any more.
+        # Its table leads it in a circle, and no event comes that could lead it out.
         return _end(graph, event, node, run)
     raise _broken(
         graph,
@@ -293,7 +290,7 @@ def _end(graph: Graph[S], event: Event, node: str, run: Run[S]) -> Step[S]:
 
 
 def _wait(graph: Graph[S], event: Event, node: str, wait: Wait[S]) -> Step[S]:
-    # The types say that this holds; code that nobody type-checked must be told so by name.
+    # The types say that this holds; for code without a type checker, an error names the node.
     if not (isinstance(wait, Wait) and isinstance(wait.run, Run) and type(wait.effects) is tuple):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise _broken(graph, node, *_unfit_wait(wait))
     run, effects = wait.run, wait.effects
@@ -315,20 +312,20 @@ def _wait(graph: Graph[S], event: Event, node: str, wait: Wait[S]) -> Step[S]:
 
 
 def _started(graph: Graph[S], node: str, turn: Turn, effect: Effect) -> Turn:
-    """Return the turn with a call of it started, unless a node wished for something else."""
+    """Return the turn with one of its calls started, if the effect runs a call of it."""
     assert isinstance(effect, CallTool | StartRun), "it was looked at before"
     place = turn.place_of(effect.key)
     if place is None:
         return turn
     again = turn.started >> place & 1 and place not in turn.again
     if again or any(turn.results[place : place + 1]):
-        found = f"wished for call {effect.key}, which has started or has its result."
-        raise _broken(graph, node, found, "wish for each call of a turn once.")
+        found = f"asked for call {effect.key}, which has started or has its result."
+        raise _broken(graph, node, found, "ask for each call of a turn once.")
     return evolve(turn, started=turn.started | 1 << place)
 
 
 def _unfit_leave(row: Mapping[type[Outcome], str], run: object, outcome: object) -> tuple[str, str]:
-    """Return what is wrong with the way a node was left, and the fix."""
+    """Return the fault of the way in which a node was left, and the fix."""
     declared = ", ".join(sorted(map(outcome_name, row)))
     if not isinstance(run, Run):
         return f"left with {run!r} in place of a run.", "leave with the run: Leave(run, …)."
@@ -346,7 +343,7 @@ def _unfit_leave(row: Mapping[type[Outcome], str], run: object, outcome: object)
 
 
 def _unfit_wait(wait: object) -> tuple[str, str]:
-    """Return what a node answered in place of a reaction, and the fix."""
+    """Return the fault of an answer that is no reaction, and the fix."""
     if not isinstance(wait, Wait):
         return f"returned {wait!r}, no reaction.", "return Wait(run, …) or Leave(run, …)."
     return (
@@ -356,10 +353,10 @@ def _unfit_wait(wait: object) -> tuple[str, str]:
 
 
 def _unfit_effect(effect: object, number: int) -> tuple[str, str]:
-    """Return what is wrong with one wish of a node, and the fix."""
+    """Return the fault of an effect that a node asked for, and the fix."""
     if type(effect) not in ANSWERS:
         known = ", ".join(sorted(kind.__name__ for kind in ANSWERS))
-        return f"wished for {effect!r}, which is no effect.", f"wish for one of {known}."
+        return f"asked for {effect!r}, which is no effect.", f"ask for one of {known}."
     return (
         f"gave an effect a wrong id: expected {number}, found {effect!r}.",
         "number a node's effects from `run.next_effect` upwards, without gaps.",

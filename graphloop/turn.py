@@ -1,4 +1,4 @@
-"""Turn: one reply of a model and the results of its calls, while it goes on and as it is told."""
+"""Turn: a reply of a model and the results of its calls, in progress and as reported."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ __all__ = [
 
 
 class CallVerdict(Struct, frozen=True, gc=False):
-    """What a gate decided about one call; `arguments` replaces the call's when not empty.
+    """The decision of a gate about one call; `arguments` replaces the call's when not empty.
 
-    `held` waits for a human, whom the node named `gate` will ask; `answered` has a result already.
-    `asked` says that a human decided, `ttl_s` for how long an approval may be given. Who is asked
-    was so at `asked_at`, and said yes `took_s` seconds later.
+    `held` waits for a human, whom the node named `gate` asks; `answered` has a result already.
+    `asked` says that a human decided, `ttl_s` for how long an approval may be given. The gate asked
+    at `asked_at`, and the approval came `took_s` seconds later.
     """
 
     kind: Literal["run", "deny", "invalid", "unknown", "held", "answered"]
@@ -53,7 +53,7 @@ class CallVerdict(Struct, frozen=True, gc=False):
 
 
 class BranchRun(Struct, frozen=True, gc=False):
-    """One of several child runs that a node waits for together, and what came of it.
+    """A child run of several that a node waits for together, and its result.
 
     `agent` is told `prompt`, if there is one. `effect` started it, 0 if nothing has yet; `status`
     is None until it has ended.
@@ -68,18 +68,18 @@ class BranchRun(Struct, frozen=True, gc=False):
 
 
 class Exchange(Struct, frozen=True, gc=False):
-    """What a node's generator asked, and what it was answered, or how that failed."""
+    """A request of a node's generator, and its answer or failure."""
 
     ask: Ask
     answer: Answer | Failure = None
 
 
 class Dialogue(Struct, frozen=True):
-    """What the generator of the node in hand has asked so far; with it, it is run again.
+    """The requests of the current node's generator, with which it is run again.
 
-    `at` is the id of the effect that first called it. `messages` is how long the conversation was
-    then, and `usage` what the run had used: it sees the run as it was. `asked` waits for its
-    answer.
+    `at` is the id of the effect that first called it. `messages` is the length of the conversation
+    then, and `usage` the usage of the run: the generator sees the run as it was. `asked` waits for
+    its answer.
     """
 
     at: int
@@ -90,7 +90,7 @@ class Dialogue(Struct, frozen=True):
 
 
 class StepResult(Struct, frozen=True, gc=False):
-    """One turn as it is reported: the model's reply and the results of its calls.
+    """A turn as it is reported: the model's reply and the results of its calls.
 
     `messages` are the messages this turn added; `usage` is this turn alone, retried attempts
     included; `tool_results` are aligned with `tool_calls`.
@@ -117,7 +117,7 @@ class Queue(Struct, frozen=True, gc=False):
 
 
 class Turn(Struct, frozen=True):
-    """The turn in progress: what is offered, what the model said, what became of its calls.
+    """The turn in progress: the tools on offer, the reply, and the fate of its calls.
 
     Attributes:
         number: counts from 0; -1 stands for "before the first turn".
@@ -132,12 +132,12 @@ class Turn(Struct, frozen=True):
         results: one slot a call.
         started: the places of the calls that the kernel has let start, one bit a place.
         waiting: the calls that wait for room.
-        again: places of the calls that are to run once more: nobody knows whether they have run.
+        again: places of the calls that are to run once more, and may have run already.
         gated: the rules of the gates that have spoken of the calls; they hold of edits, too.
         notes: messages to append after the reply and its results (feedback, what a caller adds).
         branches: the child runs that answer together in the model's place.
-        abandoned: whether nothing waits for the pending branches any more: the driver ends them.
-        dialogue: what the generator of the node in hand has asked.
+        abandoned: whether the run waits for the pending branches no longer: the driver ends them.
+        dialogue: the requests of the current node's generator.
     """
 
     number: int = -1
@@ -168,7 +168,7 @@ class Turn(Struct, frozen=True):
     dialogue: Dialogue | None = None
 
     def place_of(self, key: str) -> int | None:
-        """Return the place of the turn's call of this key; None for what a node wished for."""
+        """Return the place of the call with this key; None for an effect of a node's own."""
         turn, _, tail = key.rpartition(".")
         if turn != f"c{self.number}" or not tail.isdecimal():
             return None
@@ -180,7 +180,7 @@ class Turn(Struct, frozen=True):
         return self.place_of(key) is not None
 
     def without_reply(self) -> Turn:
-        """Return the turn as if its model had said nothing: no calls, nor what came of them."""
+        """Return the turn as if its model had said nothing: without calls and results."""
         return evolve(self, reply=None, calls=(), verdicts=(), results=())
 
     def waits_for(self, key: str) -> bool:

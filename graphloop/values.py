@@ -1,11 +1,11 @@
-"""What models and tools exchange: messages, parts, calls, results, usage.
+"""The values that models and tools exchange: messages, parts, calls, results, usage.
 
 Roles are the OpenAI wire's strings (system, user, assistant, tool). Everything is a frozen
 `msgspec.Struct`: made ten times faster than a frozen dataclass, and written as JSON without a
 second description; `evolve` makes a changed copy. None can be part of a cycle, so the garbage
-collector is told not to look (`gc=False`): with many runs alive it would do little else. What a
-wire knows and graphloop does not is kept as JSON text (`extra`, `OpaquePart`), so that it survives
-a round trip to the same wire. Arguments stay the string the model wrote until a tool is run.
+collector is told not to look (`gc=False`): with many runs alive it would do little else. A
+part that only its wire understands is kept as JSON text (`extra`, `OpaquePart`), so that it
+survives a round trip to the same wire. Arguments stay the model's string until a tool is run.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ __all__ = [
 
 
 class FinishReason(StrEnum):
-    """Why the model stopped, the same for every wire (CONTRACT §5.7, recommended column)."""
+    """Why the model stopped, the same for every wire."""
 
     STOP = "stop"
     LENGTH = "length"
@@ -97,7 +97,7 @@ class FilePart(Struct, frozen=True, tag_field="type", tag="file", gc=False):
 
 
 class ReasoningPart(Struct, frozen=True, tag_field="type", tag="reasoning", gc=False):
-    """What the model thought. `signature` and `data` (redacted thinking) go back unchanged."""
+    """The thoughts of the model. `signature` and `data` (redacted thinking) go back unchanged."""
 
     text: str
     signature: str = ""
@@ -107,7 +107,7 @@ class ReasoningPart(Struct, frozen=True, tag_field="type", tag="reasoning", gc=F
 
 
 class ToolCall(Struct, frozen=True, tag_field="type", tag="tool_call", gc=False):
-    """The model's wish to run a tool.
+    """A request of the model to run a tool.
 
     `id` is the provider's and may repeat or be empty: it is sent back, never used as a key.
     `arguments` is the JSON text exactly as the model wrote it, valid or not.
@@ -139,7 +139,7 @@ class SystemMessage(Struct, frozen=True, tag_field="role", tag="system", gc=Fals
 
 
 class UserMessage(Struct, frozen=True, tag_field="role", tag="user", gc=False):
-    """What a person said. `origin` names the node that injected it, or is empty."""
+    """A message of a person. `origin` names the node that injected it, or is empty."""
 
     content: str | tuple[UserPart, ...]
     origin: str = ""
@@ -147,7 +147,7 @@ class UserMessage(Struct, frozen=True, tag_field="role", tag="user", gc=False):
 
 
 class AssistantMessage(Struct, frozen=True, tag_field="role", tag="assistant", gc=False):
-    """One turn of the model: its parts in the order they came.
+    """A reply of the model: its parts in the order they came.
 
     `wire` names the wire that produced it; parts with provider data go back only to that wire.
     """
@@ -174,7 +174,7 @@ class AssistantMessage(Struct, frozen=True, tag_field="role", tag="assistant", g
 
     @property
     def is_blank(self) -> bool:
-        """Whether nothing but white space came; reasoning alone is not blank (WIRES)."""
+        """Whether nothing but white space came; reasoning alone is not blank."""
         return all(isinstance(part, TextPart) and not part.text.strip() for part in self.parts)
 
 
@@ -235,7 +235,7 @@ class Usage(Struct, frozen=True, gc=False):
     """Tokens of one or more model calls.
 
     `input_tokens` excludes what was read from or written to a prompt cache; `output_tokens`
-    includes `reasoning_tokens` (CONTRACT §5.9; providers differ, codecs normalise).
+    includes `reasoning_tokens` (providers differ, codecs normalise).
     `server_tool_calls` counts the tools that the provider ran itself; they are no tokens.
     `untold_attempts` counts attempts whose server showed content, and told no usage.
     """
@@ -271,7 +271,7 @@ class Usage(Struct, frozen=True, gc=False):
 
 
 class Reply(Struct, frozen=True, gc=False):
-    """One complete answer of a model: the only thing a stream may end with.
+    """A complete answer of a model: the only thing a stream may end with.
 
     `raw_finish_reason` is the provider's own word; `model` the model that answered;
     `metadata` JSON text of what the provider said beside the message.

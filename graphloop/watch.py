@@ -3,10 +3,10 @@
 The monitor's states are a part of the run, so a journal, a fork and a replay know where each rule
 stands. A run without rules costs nothing here.
 
-A gate lets a call through, with the approval right before it, in request order and before the gate
-is left: calls that run side by side cannot both be the last one allowed. A call that no gate has
-let through counts when it is asked for. A call that a person has run again counts again. A call
-returns with the event that answers it. The loop's own tools are none that a rule names.
+When a gate is left, the calls that it lets through count in request order, each right after its
+approval. So two calls of a turn cannot both be the last one that a rule allows. A call that no gate
+has let through counts when a node asks for it. A call that a person has run again counts again. A
+call returns with the event that answers it. No rule names the loop's own tools.
 
 A conversation that was handed in with open calls or results is the same run to its caller: the
 calls that it tells of have happened.
@@ -101,7 +101,7 @@ def watch_decision(run: Run[S], event: Event, answered: Effect | None) -> Event:
 def watch_wait(
     run: Run[S], event: Event, answered: Effect | None, effects: Iterable[Effect]
 ) -> Run[S]:
-    """Return the run as it waits at a node, with what the event and these wishes came to."""
+    """Return the run as it waits at a node: the event and these effects have counted."""
     counted = set(run.watch.counted)
     told = [*run_again(event, answered, run), *on_wishing(run, effects, counted=counted)]
     return _told(run, told, counted)
@@ -116,14 +116,14 @@ def _told(run: Run[S], happened: Iterable[Happening], counted: set[str]) -> Run[
 
 
 NOT_RUN: Final = frozenset({"invalid", "unknown_tool", "denied", "not_run"})
-"""What is said of a call that has not run."""
+"""The statuses of a call that has not run."""
 
 
 def before_the_run(run: Run[S]) -> Iterator[Happening]:
-    """Yield what has happened in a conversation that a run begins with and goes on.
+    """Yield the happenings of a conversation that a run begins with and goes on.
 
-    A question begins something new. What ran before the last one counts against what is allowed
-    nevertheless, as somebody may have said something while the run went on.
+    A question begins something new. Calls before the last question count against the limits of
+    rules nevertheless: the caller may have said it while the run went on.
     """
     messages = run.messages
     if run.setup.depth or not len(messages) or isinstance(messages[-1], UserMessage):
@@ -173,7 +173,7 @@ def restrained(run: Run[S], monitor: Monitor, counted: Collection[str]) -> Run[S
 def on_leaving(
     run: Run[S], *, node: str, outcome: type[Outcome], target: str, lets: bool, counted: set[str]
 ) -> Iterator[Happening]:
-    """Yield what happens as a node is left, and where that leads is entered.
+    """Yield the happenings of a node that is left, and of the next that is entered.
 
     If that `lets` calls through, their keys are added to `counted`.
     """
@@ -186,7 +186,7 @@ def on_leaving(
 
 
 def on_wishing(run: Run[S], effects: Iterable[Effect], *, counted: set[str]) -> Iterator[Happening]:
-    """Yield the tools among these wishes that no gate has let through; they count from now on."""
+    """Yield the tools among these effects that no gate let through; they count from now on."""
     for effect in effects:
         tool = _tool(run, effect)
         if tool and isinstance(effect, CallTool | StartRun) and effect.key not in counted:
@@ -195,7 +195,7 @@ def on_wishing(run: Run[S], effects: Iterable[Effect], *, counted: set[str]) -> 
 
 
 def on_returning(run: Run[S], event: Event, answered: Effect | None) -> Iterator[Happening]:
-    """Yield that a tool has returned, if that is what has happened to a run.
+    """Yield that a tool has returned, if the event says so.
 
     Args:
         run: the run that waited for it.
@@ -211,12 +211,12 @@ def on_returning(run: Run[S], event: Event, answered: Effect | None) -> Iterator
 
 
 def run_again(event: Event, answered: Effect | None, after: Run[S]) -> Iterator[Happening]:
-    """Yield what happens if a person has a call run again that may have run already.
+    """Yield the happenings of a call that a person has run again, and that may have run.
 
     Args:
-        event: what happened to a node that was not left.
+        event: the event that a node heard, and that did not make it leave.
         answered: the effect that it answers.
-        after: the run that waits there now, with all that it waits for.
+        after: the run that waits there now.
     """
     if not isinstance(event, Decided) or not isinstance(answered, AskHuman):
         return

@@ -83,7 +83,7 @@ class RunHandle(Generic[S]):
 
     def findings(self, run: Run[S]) -> tuple[str, ...]:
         """Return the warnings about a run that was driven."""
-        below = {**self.children, **self.driver.descendants}
+        below = {**self.children, **self.driver.children.descendants}
         of_children = [f"{key}: {one}" for key, child in below.items() for one in shortfalls(child)]
         reason = run.ending.reason if self.final and run.ended and run.ending else None
         lacking = f"`output` is None: the run ended by `{reason}` before it had one"
@@ -98,8 +98,8 @@ class RunHandle(Generic[S]):
             run,
             ports.store,
             self.before,
-            (*warnings, *self.driver.busy, *ports.wrong),
-            {**self.children, **self.driver.descendants},
+            (*warnings, *self.driver.children.busy, *ports.wrong),
+            {**self.children, **self.driver.children.descendants},
             secret=ports.secret,
             added=ports.toolbox.added,
             opening=self.opening,
@@ -133,10 +133,11 @@ def shortfalls(run: Run[Any]) -> tuple[str, ...]:
     A server that ends a turn by a word that no wire knows may have cut its answer.
     """
     monitor = run.watch.monitor
-    owed = monitor.owed if run.ended else ()
+    broken = monitor.broken if monitor.automata else ()
+    owed = monitor.owed if monitor.automata and run.ended else ()
     cut = [one for one in run.record.steps if one.finish_reason is FinishReason.OTHER]
     return (
-        *[f"the rule {describe_rule(one)!r} was broken" for one in monitor.broken],
+        *[f"the rule {describe_rule(one)!r} was broken" for one in broken],
         *[f"the rule {describe_rule(one)!r} is still owed, and the run is over" for one in owed],
         *[
             f"turn {step.index}: expected a finish reason that the wire knows, found "

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeVar, cast
 from uuid import uuid4
 
-from ..conversation import repaired
+from ..conversation import Repaired, repaired
 from ..driver import AsyncDriver
 from ..errors import ConfigError
 from ..events import Started
@@ -154,10 +154,10 @@ def conversation(
     if prompt is not None:
         if not isinstance(prompt, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"`prompt` is a string; found {type(prompt).__name__}")
-        given: tuple[Message, ...] = (UserMessage(prompt),)
+        mended = Repaired((UserMessage(prompt),))
     else:
         given = messages_of(cast("Sequence[MessageInput]", messages))  # One of the two is there.
-    mended = repaired(given, keep_open=keep_open)
+        mended = repaired(given, keep_open=keep_open)
     if mended.findings and not repair:
         found = "\n".join(f"  {number}. {one}" for number, one in enumerate(mended.findings, 1))
         raise ConfigError(

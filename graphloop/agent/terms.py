@@ -12,7 +12,7 @@ from functools import cache, partial
 from itertools import chain
 from typing import Any, Generic, TypeVar, final
 
-from ..driver import Callback, Ports, check_state, run_sync, unpriced
+from ..driver import Callback, Ports, check_state, run_sync
 from ..errors import ConfigError
 from ..events import Setup
 from ..graph import Graph
@@ -99,7 +99,7 @@ class RunTerms(Generic[S]):
         # An agent that many levels share is looked at once.
         self.bound = cache(partial(run_bound, graph, self.setup, world))
         own = world.models.get(world.label)
-        self.price = unpriced if own is None else price_of(options, own)
+        self.price = None if own is None else price_of(options, own)
         self._state_type = known_state_type(graph)
 
     def ports(self, store: Store, added: Sequence[AnyTool] = ()) -> Ports[S]:

@@ -7,7 +7,7 @@ from os import environ
 from typing import Final, TypeAlias, cast
 
 from .. import providers
-from ..driver import Price, unpriced
+from ..driver import Price
 from ..errors import ConfigError, nearest, not_among
 from ..policy import NARROWER, Policy, Rule, allow, shadowed, unmatched
 from ..providers import Provider, resolve, wire_of
@@ -205,7 +205,7 @@ def split_tools(tools: Tools) -> tuple[OwnTools, dict[str, AgentTool]]:
     }
 
 
-def price_of(options: RunOptions, provider: Provider) -> Price:
+def price_of(options: RunOptions, provider: Provider) -> Price | None:
     """Return the price of replies; the table is imported only where a real model is asked."""
     access = group(options, Access)
     table = access.prices
@@ -213,14 +213,16 @@ def price_of(options: RunOptions, provider: Provider) -> Price:
         return access.price
     wire = wire_of(provider.label)
     if not table and not (wire is not None and wire.is_priced):
-        return unpriced
+        return None
     return providers.price_with(table) if table else providers.price
 
 
-def price_below(options: RunOptions, own: Price, above: Price) -> Price:
+def price_below(options: RunOptions, own: Price | None, above: Price | None) -> Price | None:
     """Return the price of a child's replies, by its options, its parent, or its model's table."""
-    if options.get("price") is not None or options.get("prices"):
+    if above is None or options.get("price") is not None or options.get("prices"):
         return own
+    if own is None:
+        return above
 
     def price(reply: Reply) -> float | None:
         cost_usd = above(reply)

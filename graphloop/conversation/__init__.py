@@ -15,7 +15,7 @@ from .compaction import (
     summary_request,
     to_summarize,
 )
-from .repair import open_calls, repaired
+from .repair import Repaired, open_calls, repaired
 from .steering import add_notes, adopt_open_calls, apply_steering, hand_over, steered, unanswered
 from .tokens import Calibration, estimate
 
@@ -24,6 +24,7 @@ __all__ = [
     "PRUNED_NOTE",
     "Calibration",
     "Compaction",
+    "Repaired",
     "add_notes",
     "adopt_open_calls",
     "answer_at_hand",

@@ -5,10 +5,10 @@ It decides nothing about a run, and knows stores and models by their seams only.
 Start with the loop in `driver.py`.
 """
 
-from .callback_results import check_kind, check_state, gates_of, refuse_awaitable
+from .callback_results import check_state, gates_of
 from .cancellation import cancelled_inside
 from .children import child_unwanted
-from .driver import AsyncDriver, DriverState, Seen
+from .driver import AsyncDriver, DriverState
 from .pending import Pending, ask_key, bad_edit, capability_of, pending_of, question_of, unfit
 from .performer import failed
 from .ports import (
@@ -20,8 +20,8 @@ from .ports import (
     Ports,
     Price,
     Resumption,
+    Seen,
     Settler,
-    unpriced,
 )
 from .sync import run_sync
 
@@ -43,15 +43,12 @@ __all__ = [
     "bad_edit",
     "cancelled_inside",
     "capability_of",
-    "check_kind",
     "check_state",
     "child_unwanted",
     "failed",
     "gates_of",
     "pending_of",
     "question_of",
-    "refuse_awaitable",
     "run_sync",
     "unfit",
-    "unpriced",
 ]

@@ -10,7 +10,7 @@ condition without a function counts as failed, and a gate that is new holds as w
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Coroutine, Iterable, Sequence
 from functools import lru_cache
 from inspect import isawaitable
 from typing import Final, NamedTuple, cast
@@ -39,11 +39,9 @@ __all__ = [
     "Gates",
     "answer_of",
     "check_callback_answer",
-    "check_kind",
     "check_state",
     "conditions_of",
     "gates_of",
-    "refuse_awaitable",
     "rules_of",
 ]
 
@@ -94,7 +92,7 @@ def check_callback_answer(answer: object, callback: str) -> Answer:
     return answer
 
 
-def check_state(state: object, kind: object, made: str, *, kept: bool) -> None:
+def check_state(state: object, kind: object, made: str, *, kept: bool = False) -> None:
     """Refuse a state that is not of the graph's type, or would be read back as another one.
 
     Args:
@@ -104,10 +102,12 @@ def check_state(state: object, kind: object, made: str, *, kept: bool) -> None:
         kept: whether the journal is kept, so that it may be read.
 
     Raises:
-        ConfigError: it is another thing, or a part of it is.
+        ConfigError: the state is to be awaited, or it or a part of it is of another type.
     """
-    refuse_awaitable(state, made)
-    check_kind(state, kind, made)
+    if isawaitable(state):
+        raise _unawaited(state, made)
+    if isinstance(kind, type) and not _is_a(state, kind):
+        raise ConfigError(f"{made} a state of type {kind.__name__}; found {type(state).__name__}")
     if not kept or kind is None or state is None:
         return
     try:
@@ -118,28 +118,12 @@ def check_state(state: object, kind: object, made: str, *, kept: bool) -> None:
         raise ConfigError(f"{made} a state that no journal could be read back with: {problem}")
 
 
-def check_kind(state: object, kind: object, made: str) -> None:
-    """Refuse a state that is of another type than the graph's, by what shows of it.
-
-    Raises:
-        ConfigError: naming both.
-    """
-    if isinstance(kind, type) and not _is_a(state, kind):
-        raise ConfigError(f"{made} a state of type {kind.__name__}; found {type(state).__name__}")
-
-
-def refuse_awaitable(answer: object, made: str) -> None:
-    """Refuse what an asynchronous function returned where a plain one is called.
-
-    Raises:
-        ConfigError: saying so.
-    """
-    if not isawaitable(answer):
-        return
+def _unawaited(answer: Awaitable[object], made: str) -> ConfigError:
+    """Return the refusal of an asynchronous function where a plain one is called."""
     if isinstance(answer, Coroutine):
-        answer.close()  # Nobody will await it.
+        answer.close()  # It is never awaited.
     found = type(cast("object", answer)).__name__
-    raise ConfigError(
+    return ConfigError(
         f"{made} a value, at once; found {found}, which has to be awaited. Fix: "
         "write a plain `def` that maps values; what takes time is for a node"
     )

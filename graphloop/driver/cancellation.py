@@ -1,4 +1,4 @@
-"""Cancellation: what ends a wait of a driver, and whose wish that was.
+"""Cancellation: the end of a driver's wait, and its author: the caller or the driver.
 
 A caller that cancels, and a driver that stops its run (at an abort, or when a turn has taken its
 time), both reach what is awaited as the same `CancelledError`. A driver's own stop has to be
@@ -27,7 +27,7 @@ Awaiting: TypeAlias = "Task[object]"
 GRACE_S: Final = 2.0
 """How long a caller that goes away waits for a store to keep what it is given."""
 
-INSIDE: Final = "cancelled from inside: it awaited something that somebody else cancelled"
+INSIDE: Final = "cancelled from inside: it awaited something that other code cancelled"
 
 
 class CancelScope:
@@ -35,10 +35,12 @@ class CancelScope:
 
     Args:
         parent: the scope of the parent run; None for a run at the top.
+        timer: the time limit of a turn; None for none.
     """
 
-    def __init__(self, parent: CancelScope | None = None) -> None:
+    def __init__(self, parent: CancelScope | None = None, timer: StepTimer | None = None) -> None:
         self._top: CancelScope = self if parent is None else parent._top
+        self._timer = timer
         self._task: Awaiting | None = None
         self._before = 0
         self._interrupts = 0
@@ -67,8 +69,10 @@ class CancelScope:
         if self._task is not current_task():
             self.enter()
 
-    def wait(self) -> None:
-        """Let the task that has entered be interrupted."""
+    def wait(self, run: Run[Any]) -> None:
+        """Let the task that has entered be interrupted, also by the time limit of the turn."""
+        if self._timer is not None:
+            self._timer.begin(run)
         self._waiter = task = self._task
         self._before_wait = 0 if task is None else task.cancelling()
 
@@ -98,6 +102,8 @@ class CancelScope:
 
         What was awaited kept that to itself; the driver must not.
         """
+        if self._timer is not None:
+            self._timer.end()
         waiter, interrupted, top = self._waiter, self._interrupted, self._top
         self._waiter = None
         swallowed = waiter is not None and (

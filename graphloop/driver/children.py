@@ -6,6 +6,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mappi
 from contextlib import aclosing, suppress
 from typing import Any, Final, Protocol, TypeAlias
 
+from msgspec import Struct, field
+
 from ..conversation import latest_answer, said_after_calls
 from ..effects import StartRun
 from ..errors import MISTAKES, ConfigError, RunBusy
@@ -42,13 +44,8 @@ class ChildDriver(Protocol):
         ...
 
     @property
-    def descendants(self) -> Mapping[str, Run[Any]]:
-        """Its own child runs that have been seen, at any depth, by their ids."""
-        ...
-
-    @property
-    def busy(self) -> tuple[str, ...]:
-        """Why child runs were not driven here."""
+    def children(self) -> ChildRuns:
+        """Its own child runs."""
         ...
 
     @property
@@ -73,36 +70,29 @@ class ChildDriver(Protocol):
         """Resume the run."""
         ...
 
-    async def cancelled(self, event: Cancelled, *, unless_busy: bool) -> Spent:
-        """Cancel the run, which no driver drives any more."""
+    async def cancelled(self, event: Cancelled, *, unless_busy: bool) -> Run[Any]:
+        """Cancel the run, which no driver drives any more; return it as it has ended."""
         ...
 
 
-class ChildRuns:
+class ChildRuns(Struct, eq=False):
     """Drives the children of one run.
-
-    `known` are those that another process has started, by their keys; `tried` are the effects of
-    those that this driver has tried to end in its present leg.
 
     Args:
         ports: the parent's world, where its agents are.
         performer: asks gates about a child, and words a failure.
         driver_of: makes the driver of a child that begins with this state.
+        known: the children that another process has started, by their keys.
+        tried: the effects of those that this driver has tried to end in its present leg.
     """
 
-    def __init__(
-        self,
-        ports: Ports[Any],
-        performer: Performer[Any],
-        driver_of: Callable[[ChildRun[Any], object], ChildDriver],
-    ) -> None:
-        self.known: Mapping[str, Resumption[Any]] = {}
-        self.tried: set[int] = set()
-        self._ports = ports
-        self._performer = performer
-        self._driver_of = driver_of
-        self._drivers: dict[str, ChildDriver] = {}
-        self._busy: dict[str, str] = {}
+    _ports: Ports[Any]
+    _performer: Performer[Any]
+    _driver_of: Callable[[ChildRun[Any], object], ChildDriver]
+    known: Mapping[str, Resumption[Any]] = field(default_factory=dict[str, Any])
+    tried: set[int] = field(default_factory=set[int])
+    _drivers: dict[str, ChildDriver] = field(default_factory=dict[str, Any])
+    _busy: dict[str, str] = field(default_factory=dict[str, str])
 
     @property
     def started(self) -> frozenset[str]:
@@ -117,13 +107,13 @@ class ChildRuns:
         for child in self._drivers.values():
             if child.run is not None:
                 found[child.run.id] = child.run
-            found |= child.descendants
+            found |= child.children.descendants
         return found
 
     @property
     def busy(self) -> tuple[str, ...]:
         """Why child runs were not driven here: another driver has them."""
-        below = [reason for child in self._drivers.values() for reason in child.busy]
+        below = [reason for child in self._drivers.values() for reason in child.children.busy]
         return (*self._busy.values(), *below)
 
     async def drive(
@@ -187,12 +177,12 @@ class ChildRuns:
         if child is None or child.run is None:
             return Spent()
         try:
-            return await child.cancelled(event, unless_busy=unless_busy)
+            return (await child.cancelled(event, unless_busy=unless_busy)).spent
         except RunBusy as error:
             if child.run.ended:
                 return child.run.spent
             if unless_busy:
-                if not child.busy:
+                if not child.children.busy:
                     self._busy[effect.key] = str(error)
                 raise
             self._busy[effect.key] = f"{error}; {UNCOUNTED}"

@@ -1,13 +1,13 @@
 """The driver: performs effects, journals what happened, steps.
 
     while the run has not ended:
-        item = what the effects in flight say next
-        step = journal the item, and apply it        (an event is journaled before it counts)
+        event = the next of the effects in flight
+        step = journal the event, and apply it       (an event is journaled before it counts)
         start the effects of the step
         yield step
 
-The driver is an async generator. It yields every `Step`, the deltas of a talking model, and what
-happens in child runs. Its caller drives it by iterating it. When the generator has ended, every
+The driver is an async generator. It yields every `Step`, the deltas of a talking model, and the
+steps of child runs. Its caller drives it by iterating it. When the generator has ended, every
 effect in flight has ended or is left behind. (A `TaskGroup` cannot span a generator's yields.)
 
 A child run has a driver and a journal of its own; when it parks, so does its parent.
@@ -16,45 +16,42 @@ A child run has a driver and a journal of its own; when it parks, so does its pa
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import suppress
 from enum import Enum, auto
 from time import monotonic
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
-from ..effects import CallModel, Effect, StartRun
+from ..effects import CallModel
 from ..errors import NotDeterministic, ProviderError, StoreError
 from ..events import (
     Cancelled,
     ChildEnded,
+    EffectFailed,
     EffectsStarted,
     Event,
+    ModelReplied,
     Queued,
     Resumed,
     Started,
     ToolReturned,
 )
 from ..graph import Graph
-from ..providers import Live
 from ..run import Run
-from ..spending import Spent
 from ..step import Step
-from ..stores import Ask
 from ..values import UserMessage, evolve
 from .cancellation import CancelScope, StepTimer
 from .children import ChildRuns
-from .in_flight import SEEN, InFlight, Source
-from .models import Models
+from .in_flight import SEEN, InFlight
+from .models import ModelCallInFlight, Models
 from .pending import Pending, pending_of
 from .performer import Performer
-from .ports import ChildRun, ChildStep, Ports, Resumption
+from .ports import ChildRun, ChildStep, Ports, Resumption, Seen, Shown
 from .recorder import Recorder, first_events, not_before
 
 __all__ = ["AsyncDriver", "ChildStep", "DriverState", "Seen"]
 
 S = TypeVar("S")
-
-Seen: TypeAlias = Step[S] | Live | ChildStep
 
 SHARE_S: Final = 0.005
 """How long a run may keep the event loop: effects of a test or a plain function never really wait.
@@ -80,7 +77,8 @@ class AsyncDriver(Generic[S]):
     """Drives one run of a graph.
 
     When the generator of `start` or `resume` is exhausted, `run` is the run's last state: ended, or
-    parked with effects that this process cannot perform; then any driver can resume it.
+    parked with effects that this process cannot perform; then any driver can resume it. `children`
+    are its child runs.
 
     Args:
         graph: the table to run.
@@ -93,18 +91,36 @@ class AsyncDriver(Generic[S]):
         self, graph: Graph[S], ports: Ports[S], state: S, scope: CancelScope | None = None
     ) -> None:
         self._ports = ports
-        self._scope = CancelScope(scope)
-        self._performer = Performer(ports)
-        self._models = Models(ports, self._performer)
-        self._children = ChildRuns(ports, self._performer, self._driver_of)
         timer = None if ports.step_s is None else StepTimer(ports.step_s, self._expire)
-        self._in_flight = InFlight(
-            self._performer, self._listen, self._scope, timer, stoppable=ports.stoppable
+        self._scope = scope = CancelScope(scope, timer)
+        self._performer = performer = Performer(ports)
+        self._models = models = Models(ports, performer)
+
+        def driver_of(child: ChildRun[Any], state: object) -> AsyncDriver[Any]:
+            return AsyncDriver(child.graph, child.ports, state, scope)
+
+        self.children = children = ChildRuns(ports, performer, driver_of)
+        self._recorder = recorder = Recorder(
+            graph,
+            ports,
+            state,
+            scope,
+            performer,
+            asks=lambda: [pending.ask for pending in self.pending],
         )
-        self._recorder = Recorder(graph, ports, state, self._scope, self._performer)
+        self._in_flight = InFlight(
+            performer,
+            lambda effect: (
+                ModelCallInFlight(models, effect)
+                if isinstance(effect, CallModel)
+                else children.drive(effect, recorder.driven)
+            ),
+            scope,
+            ports.stoppable or timer is not None,
+        )
         self._asides: list[Event] = []
         self._heard: list[Event] = []
-        self._stopping = self._left = self._is_resumed = False
+        self._stopping = self._left = self._restarts = False
         self._abort: Cancelled | None = None
         self._state = DriverState.RUNNING
 
@@ -116,22 +132,13 @@ class AsyncDriver(Generic[S]):
     @property
     def state(self) -> DriverState:
         """How the run stands, once there is no more to be seen of it."""
-        return DriverState.ENDED if self._recorder.is_over else self._state
+        run = self._recorder.run
+        return self._state if run is None or run.node != "END" else DriverState.ENDED
 
     @property
     def exception(self) -> Exception | None:
         """The exception behind the run's failure, if it ended in one in this process."""
         return None if self.run is None else self._performer.exception_behind(self.run)
-
-    @property
-    def descendants(self) -> Mapping[str, Run[Any]]:
-        """All child runs that this driver has seen, at any depth, by their ids."""
-        return self._children.descendants
-
-    @property
-    def busy(self) -> tuple[str, ...]:
-        """Why child runs were not driven here: another driver has them."""
-        return self._children.busy
 
     @property
     def is_deaf(self) -> bool:
@@ -141,10 +148,10 @@ class AsyncDriver(Generic[S]):
 
     @property
     def pending(self) -> tuple[Pending, ...]:
-        """What the run and its children wait for outside, in request order."""
+        """The approvals and results that the run and its children wait for, in request order."""
         if self.run is None or self.run.ended:
             return ()
-        return tuple(pending_of(self.run, self.descendants, self._ports.secret))
+        return tuple(pending_of(self.run, self.children.descendants, self._ports.secret))
 
     def abort(self, reason: str = "", *, after_step: bool = False) -> None:
         """Stop the run now: what is pending is cancelled, the history stays paired.
@@ -201,22 +208,22 @@ class AsyncDriver(Generic[S]):
             at_once: whether this driver has driven the run up to here, so that no effect can have
                 been interrupted.
         """
-        self._state = DriverState.RUNNING
-        children = self._children.known if children is None else children
+        self._state, self._restarts = DriverState.RUNNING, True
+        children = self.children.known if children is None else children
         if at_once:
-            self._recorder.run, self._children.known = run, children
+            self._recorder.run, self.children.known = run, children
         else:
             self.know(run, children)
         return self._drive(run.id, answers, resumed=not at_once)
 
     def know(self, run: Run[S], children: Mapping[str, Resumption[Any]]) -> None:
         """Take the run, and its children that have started, to stand as their journals say."""
-        self._recorder.run, self._children.known = run, children
+        self._recorder.run, self.children.known = run, children
         self._performer.resume(run)
-        self._in_flight.restart(run)
+        self._in_flight.todo = self._performer.performable(run.pending.values(), run)
 
-    async def cancelled(self, event: Cancelled, *, unless_busy: bool) -> Spent:
-        """Cancel a run that no driver drives any more; return all that it has spent.
+    async def cancelled(self, event: Cancelled, *, unless_busy: bool) -> Run[S]:
+        """Cancel a run that no driver drives any more; return it as it has ended.
 
         Args:
             event: why.
@@ -225,32 +232,37 @@ class AsyncDriver(Generic[S]):
         Raises:
             RunBusy: another driver has the run, or a child run that holds it up.
         """
-        run_id = self._recorder.driven.id
-        async with self._recorder.lease(run_id, self._asks):
+        recorder = self._recorder
+        recorder.run_id = recorder.driven.id
+        async with recorder:
             # Also of a run that has ended: it may not have been released as such.
-            await self._mended(run_id)
-            if not self._recorder.is_over:
+            if recorder.is_torn:
+                await self._read_again()
+            if not recorder.is_over:
                 await self._take(await self._final(event, unless_busy=unless_busy))
-        return self._recorder.driven.spent
+        return recorder.driven
 
     async def _drive(
         self, run_id: str, first: Iterable[Event], *, resumed: bool = False
     ) -> AsyncGenerator[Seen[S], None]:
         scope, recorder, in_flight = self._scope, self._recorder, self._in_flight
-        self._children.tried.clear()
+        self.children.tried.clear()
         scope.enter()
-        async with recorder.lease(run_id, self._asks):
+        recorder.run_id = run_id
+        async with recorder:
             try:
-                await self._open(run_id, first, resumed=resumed)
+                is_resumed = await self._open(first, resumed=resumed)
                 while recorder.unseen:
                     yield recorder.unseen.pop(0)
-                while (step := await self._next_first()) is not None:
-                    yield step
+                if is_resumed:
+                    yield await self._take(Resumed(self._ports.clock()))
+                while self._heard and ((run := recorder.run) is None or run.node != "END"):
                     scope.enter()
+                    yield await self._take(self._pop(run))
                 shared_at = monotonic()
-                while (run := recorder.run) is not None and run.node != "END":
+                while (run := recorder.run or recorder.driven).node != "END":
                     scope.enter()
-                    item = await self._next(run)
+                    item = self._pop(run) if self._heard else await self._next(run)
                     if item is None:
                         self._state = DriverState.DETACHED if self._left else DriverState.PARKED
                         break
@@ -266,52 +278,51 @@ class AsyncDriver(Generic[S]):
                 await in_flight.close()
 
     async def _take(self, event: Event, *, leaving: bool = False) -> Step[S]:
-        """Journal an event, apply it, and start what it asks for.
+        """Journal an event, apply it, and start the effects of its step.
 
         From then on an effect is to do, done or not: so it is known not to have started.
         """
         step, cut = await self._recorder.take(event, leaving=leaving)
-        self._models.counted(event)
+        if isinstance(event, (ModelReplied, EffectFailed)):
+            # The journal knows now what the call has used.
+            self._models.calls.pop(event.effect, None)
         if step.effects:
-            self._in_flight.start(step.effects, step.run)
+            self._in_flight.todo += self._performer.performable(step.effects, step.run)
         if cut is not None:
             self._recorder.unseen.append(step)
             raise cut
         return step
 
-    async def _open(self, run_id: str, first: Iterable[Event], *, resumed: bool) -> None:
-        """Make ready the events that a leg begins with."""
-        if await self._mended(run_id):
-            first = [event for event in first if not isinstance(event, Started)]
-        self._is_resumed = resumed
-        asides, self._asides = self._asides, []
-        self._heard = [] if self._recorder.is_over else list(first_events(first, asides))
+    async def _open(self, first: Iterable[Event], *, resumed: bool) -> bool:
+        """Make ready the events that a leg begins with; tell whether `Resumed` comes before them.
 
-    async def _mended(self, run_id: str) -> bool:
-        """Read again a journal that the run was torn from; tell whether the run is in it."""
-        if not self._recorder.is_torn:
+        Raises:
+            RunBusy: another driver has taken the run further, and this one has nothing to do.
+        """
+        recorder, asides, self._asides = self._recorder, self._asides, []
+        if recorder.is_torn:
+            await self._read_again()
+            if recorder.run is not None:
+                first = [event for event in first if not isinstance(event, Started)]
+        over = recorder.run is not None and recorder.run.node == "END"
+        self._heard = [] if over else [*(first_events(first, asides) if asides else first)]
+        if resumed and not (self._heard or self._in_flight.todo):
+            await recorder.refuse_outrun()
             return False
-        await self._recorder.read_again(run_id)
+        return resumed
+
+    async def _read_again(self) -> None:
+        """Read a journal that the run was torn from: it may hold the last event, or the run."""
+        await self._recorder.read_again()
         if self.run is not None:
-            self.know(self.run, self._children.known)
-        return self.run is not None
+            self.know(self.run, self.children.known)
 
-    async def _next_first(self) -> Step[S] | None:
-        """Take the next of the events that a leg begins with; None once all are taken."""
-        recorder, is_resumed, self._is_resumed = self._recorder, self._is_resumed, False
-        has_more = bool(self._heard) and not recorder.is_over
-        if not has_more:
-            self._in_flight.restart(recorder.driven)
-        if is_resumed and (has_more or self._in_flight.todo):
-            return await self._take(Resumed(self._ports.clock()))
-        if is_resumed:
-            await recorder.refuse_outrun(recorder.driven.id)
-        if has_more:
-            event = (self._asides or self._heard).pop(0)
-            return await self._take(not_before(self.run, event))
-        return None
+    def _pop(self, run: Run[S] | None) -> Event:
+        """Take the next of the events that are known; what the caller said comes first."""
+        event = (self._asides or self._heard).pop(0)
+        return event if run is None or event.at >= run.at else not_before(run, event)
 
-    async def _next(self, run: Run[S]) -> Live | ChildStep | Event | None:
+    async def _next(self, run: Run[S]) -> Shown | Event | None:
         """Return what happens next: something to see, or an event; None when the run parks.
 
         An abort cancels the wait for effects, and nothing else: never a journal being written.
@@ -320,34 +331,32 @@ class AsyncDriver(Generic[S]):
         A message that was queued while an effect was in flight comes before its answer: it is to be
         read in the very next turn, and the answer may be the run's last event.
         """
-        if not self._heard:
-            stopping = self._left or self._abort is not None
-            if run.abandoned and not stopping:
-                drop = self._in_flight.drop
-                if ended := await self._children.end_unwanted(run, self._ports.clock(), drop):
+        item: Shown | Event | None = None
+        in_flight = self._in_flight
+        if self._restarts:
+            self._restarts = False
+            in_flight.todo = self._performer.performable(run.pending.values(), run)
+        stopping = self._left or self._abort is not None
+        if not stopping:
+            if run.turn.abandoned:
+                now = self._ports.clock()
+                if ended := await self.children.end_unwanted(run, now, in_flight.drop):
                     return ended
-            if stopping or not self._asides:
-                todo = self._in_flight.todo
-                if todo and not stopping and (started := self._started(todo, run)):
-                    return started
-                item: Live | ChildStep | Event | None
-                item = None if stopping else await self._in_flight.next(run)
-                if item is None and (self._left or self._abort is not None):
-                    item = await self._stopped()
-                if not self._asides or isinstance(item, SEEN):
-                    return item
-                if item is not None:
-                    self._heard.insert(0, item)
-        return (self._asides or self._heard).pop(0)
-
-    def _started(self, todo: Sequence[Effect], run: Run[S]) -> EffectsStarted | None:
-        """Return the event that must be journaled before the effects that are to do are started.
-
-        It costs a write, so it is left out where no driver could ever resume the run; and what is
-        not going to start must not seem to have started.
-        """
-        risky = self._performer.risky(todo, run) if self._ports.resumable else ()
-        return EffectsStarted(self._ports.clock(), risky) if risky else None
+            if self._asides:
+                return self._pop(run)
+            # It costs a write, for nothing where no driver could ever resume the run.
+            todo = in_flight.todo if self._ports.resumable else ()
+            if todo and (risky := self._performer.risky(todo, run)):
+                return EffectsStarted(self._ports.clock(), risky)
+            item = await in_flight.next(run)
+            stopping = item is None and (self._left or self._abort is not None)
+        if stopping:
+            item = await self._stopped()
+        if isinstance(item, SEEN) or not self._asides:
+            return item
+        if item is not None:
+            self._heard.insert(0, item)
+        return self._pop(run)
 
     async def _stopped(self) -> Event | None:
         if self._abort is None:
@@ -383,18 +392,7 @@ class AsyncDriver(Generic[S]):
         A child that has ended counts too, as long as its parent has not heard of it.
         """
         run = self._recorder.driven
-        said, spent = "".join(self._models.said), event.spent + self._models.unfinished()
-        spent += await self._children.end_all(run, event, unless_busy=unless_busy)
-        void = self._performer.not_started(self._in_flight.todo, run, self._children.started)
+        said, spent = self._models.said, event.spent + self._models.unfinished()
+        spent += await self.children.end_all(run, event, unless_busy=unless_busy)
+        void = self._performer.not_started(self._in_flight.todo, run, self.children.started)
         return evolve(event, spent=spent, unbegun=void, said=said)
-
-    def _asks(self) -> Sequence[Ask]:
-        return [pending.ask for pending in self.pending]
-
-    def _listen(self, effect: CallModel | StartRun) -> Source:
-        if isinstance(effect, CallModel):
-            return self._models.ask(effect)
-        return self._children.drive(effect, self._recorder.driven)
-
-    def _driver_of(self, child: ChildRun[Any], state: object) -> AsyncDriver[Any]:
-        return AsyncDriver(child.graph, child.ports, state, self._scope)

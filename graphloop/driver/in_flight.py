@@ -11,11 +11,13 @@ question that is left open) ends unheard.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from time import monotonic
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 from weakref import WeakSet
+
+from msgspec import Struct, field
 
 from ..effects import CallModel, Effect, StartRun
 from ..errors import ToolError
@@ -27,7 +29,6 @@ from .cancellation import (
     GRACE_S,
     INSIDE,
     CancelScope,
-    StepTimer,
     cancelled_inside,
     started_task,
 )
@@ -44,7 +45,7 @@ Item: TypeAlias = Live | ChildStep | Answering | Parked
 Inbox: TypeAlias = "asyncio.Queue[Item | BaseException]"
 
 INBOX_MAX: Final = 256
-"""How much may wait for the driver before those who talk at the same time wait for it."""
+"""How much may wait for the driver before sources that talk at the same time wait for it."""
 
 CANCEL_AGAIN_S: Final = 0.5
 """After how long an effect that has not ended is cancelled once more."""
@@ -52,8 +53,8 @@ CANCEL_AGAIN_S: Final = 0.5
 LEAVE_S: Final = GRACE_S + CANCEL_AGAIN_S
 """After how long a tool that does not heed its cancellation is left behind.
 
-It is longer than the grace of a tool with a time limit, which ends by itself then. Models and
-children are left behind by a caller that goes away only: children journal how they ended.
+It is longer than the grace of a tool with a time limit, which ends by itself then. Only
+a caller that goes away leaves models and children behind: children journal how they ended.
 """
 
 IN_FLIGHT: Final[set[asyncio.Task[Any]]] = set()
@@ -81,51 +82,30 @@ class Source(Protocol):
         ...
 
 
-class InFlight(Generic[S]):
-    """Starts effects, and hears what comes of them; `todo` are those that have not started.
+class InFlight(Struct, Generic[S], eq=False):
+    """Starts effects, and hears what comes of them.
 
     Args:
         performer: performs the effects that come to an answer at once.
         listen: starts the others: models and child runs.
         scope: tells whether the caller was cancelled.
-        timer: the time limit of a turn, if there is one.
-        stoppable: whether the run may be stopped on its way, by anything but that.
+        stoppable: whether the run may be stopped on its way.
+        todo: the effects that start with the next wait.
     """
 
-    def __init__(
-        self,
-        performer: Performer[S],
-        listen: Callable[[CallModel | StartRun], Source],
-        scope: CancelScope,
-        timer: StepTimer | None = None,
-        *,
-        stoppable: bool = False,
-    ) -> None:
-        self.todo: list[Effect] = []
-        self._performer = performer
-        self._listen = listen
-        self._scope = scope
-        self._timer = timer
-        self._stoppable = stoppable or timer is not None
-        self._source: Source | None = None
-        self._tasks: dict[int, asyncio.Task[None]] = {}
-        self._inbox: Inbox = asyncio.Queue()
-        self._wanted = asyncio.Event()
-        self._ended = WeakSet[asyncio.Task[None]]()
-        self._watched = WeakSet[asyncio.Task[None]]()
-        self._closing = False
-        self._unheard: list[Answering] = []
-
-    def start(self, effects: Iterable[Effect], run: Run[S]) -> None:
-        """Start effects with the next wait, as far as this process can answer them."""
-        for effect in effects:
-            if self._performer.can_perform(effect, run):
-                self.todo.append(effect)
-
-    def restart(self, run: Run[S]) -> None:
-        """Start all that a run waits for with the next wait: nothing of it has started here."""
-        self.todo = []
-        self.start(run.pending.values(), run)
+    _performer: Performer[S]
+    _listen: Callable[[CallModel | StartRun], Source]
+    _scope: CancelScope
+    _stoppable: bool = False
+    todo: list[Effect] = field(default_factory=list[Effect])
+    _source: Source | None = None
+    _tasks: dict[int, asyncio.Task[None]] = field(default_factory=dict[int, Any])
+    _inbox: Inbox = field(default_factory=asyncio.Queue[Any])
+    _wanted: asyncio.Event = field(default_factory=asyncio.Event)
+    _ended: WeakSet[asyncio.Task[None]] = field(default_factory=WeakSet[Any])
+    _watched: WeakSet[asyncio.Task[None]] = field(default_factory=WeakSet[Any])
+    _closing: bool = False
+    _unheard: list[Answering] = field(default_factory=list[Answering])
 
     async def next(self, run: Run[S]) -> Live | ChildStep | Answering | None:
         """Start what is to do, and return what is heard first; None when nothing will be.
@@ -141,7 +121,7 @@ class InFlight(Generic[S]):
         """
         scope, source, todo, swallowed = self._scope, self._source, self.todo, False
         heard: Item | None = None
-        self._wait(run)
+        scope.wait(run)
         try:
             if source is None and len(todo) == 1 and not self._tasks:
                 effect = todo.pop()
@@ -161,22 +141,11 @@ class InFlight(Generic[S]):
             if not scope.take_interrupt():
                 raise
         finally:
-            swallowed = self._resumed()
+            swallowed = scope.resume()
         if swallowed:
             self._unheard += [heard] if isinstance(heard, Answering) else []
             raise asyncio.CancelledError
         return None if isinstance(heard, Parked) else heard
-
-    def _wait(self, run: Run[S]) -> None:
-        if self._timer is not None:
-            self._timer.begin(run)
-        self._scope.wait()
-
-    def _resumed(self) -> bool:
-        """End the wait; tell whether a caller's cancellation was swallowed."""
-        if self._timer is not None:
-            self._timer.end()
-        return self._scope.resume()
 
     async def drop(self, effect: Effect) -> None:
         """End one of several effects; nothing more is heard of it."""
@@ -195,6 +164,8 @@ class InFlight(Generic[S]):
         source, self._source = self._source, None
         if source is not None:
             await source.aclose()
+        if not (self._tasks or self._unheard or self._inbox.qsize()):
+            return []
         tasks, self._tasks = self._tasks, {}
         inbox, self._inbox = self._inbox, asyncio.Queue()  # A task left behind fills the old one.
         if tasks:
@@ -280,8 +251,8 @@ class InFlight(Generic[S]):
     async def _watch(self, source: Source, inbox: Inbox) -> None:
         """Hand over what a source says, up to its answer.
 
-        A source that is ahead waits until all that it said is heard, and more is wanted. What a
-        model still says is on its way already; after a step something new would start.
+        A source that is ahead waits until the driver has heard all of it and wants more. A model's
+        deltas are on their way already; after a step a child would start something new.
         """
         async with aclosing(source):
             is_seen = True

@@ -1,4 +1,4 @@
-"""What a parked run waits for, in itself and in its children, as somebody outside is told."""
+"""Pending: the approvals and results that a parked run and its children wait for."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ELSEWHERE: Final = frozenset({"$ref", "allOf", "anyOf", "oneOf", "patternPropert
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A call that waits for somebody outside: for a decision, or for a client tool's result.
+    """A call that waits for a decision of a person, or for a client tool's result.
 
     Answer it by its `key` in `resume(approvals={key: …})` or `resume(tool_results={key: …})`.
 
@@ -206,7 +206,7 @@ def pending_of(
 ) -> Iterator[Pending]:
     """Yield what a run and its children wait for, in request order.
 
-    Nobody is to answer a child that is not needed any more.
+    An abandoned child waits for no answer.
 
     Args:
         run: a run that parks.

@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Container, Iterable, Sequence
-from typing import Final, Generic, Literal, TypeAlias, TypeVar, assert_never
+from typing import Final, Generic, Literal, TypeAlias, TypeVar
+
+from msgspec import Struct, field
 
 from ..effects import (
     AskHuman,
     AwaitCaller,
-    CallModel,
     CallTool,
     CheckCalls,
     Effect,
@@ -37,7 +38,7 @@ from ..events import (
 )
 from ..policy import Approval, Policy, denial, verify
 from ..run import Run
-from ..tools import REPEATABLE, UNREAD, ToolContext, ToolOutcome, awaited, unknown_outcome
+from ..tools import REPEATABLE, UNREAD, AnyTool, ToolContext, ToolOutcome, awaited, unknown_outcome
 from ..values import ToolCall, call_key, call_place
 from .callback_results import (
     NO_GATES,
@@ -61,6 +62,9 @@ Performed: TypeAlias = CheckCalls | CallTool | AskHuman | Invoke | AwaitCaller
 
 UNGATED: Final = CallCheck()
 
+PARKING: Final = frozenset({CallTool, AskHuman, AwaitCaller})
+"""Effects that another process, a person or the caller may have to answer."""
+
 HANDED_IN: Final = call_key(-1, 0).removesuffix("0")
 """How the keys of the calls begin that came with a given conversation."""
 
@@ -68,25 +72,31 @@ OF_THE_USER: Final = frozenset({CallTool, AskHuman, Invoke})
 """Effects that always call functions of the user's; a check of calls may."""
 
 
-class Performer(Generic[S]):
+class Performer(Struct, Generic[S], eq=False):
     """Performs effects through ports; keeps the last exception for the caller."""
 
-    def __init__(self, ports: Ports[S]) -> None:
-        self._ports = ports
-        self._started: frozenset[int] = frozenset()
-        self._first_id = 0
-        self._values: dict[str, tuple[str, object]] = {}
-        self.exception: Exception | None = None
+    _ports: Ports[S]
+    exception: Exception | None = None
+    _started: frozenset[int] = frozenset()
+    _first_id: int = 0
+    _values: dict[str, tuple[str, object]] = field(default_factory=dict[str, tuple[str, object]])
 
-    def can_perform(self, effect: Effect, run: Run[S]) -> bool:
-        """Whether this process can answer an effect; a run parks with others."""
+    def performable(self, effects: Iterable[Effect], run: Run[S]) -> list[Effect]:
+        """Return the effects that this process can answer; a run parks with others."""
+        return [
+            effect
+            for effect in effects
+            if type(effect) not in PARKING
+            or (isinstance(effect, CallTool) and not effect.client)
+            or self._is_answered_here(effect, run)
+        ]
+
+    def _is_answered_here(self, effect: Effect, run: Run[S]) -> bool:
         match effect:
             case CallTool(client=True):
                 # A gate that is new since the run was resumed may refuse it still.
                 new = effect.id >= self._first_id and bool(self._gates(run).added)
                 return new or self._is_handed_in(effect.key)
-            case CallTool() | CallModel() | CheckCalls():
-                return True
             case AskHuman():
                 return self._ports.approve is not None or self._is_handed_in(effect.key)
             case AwaitCaller():
@@ -103,7 +113,7 @@ class Performer(Generic[S]):
         return tool is None or tool.effect in REPEATABLE
 
     def risky(self, todo: Iterable[Effect], run: Run[S]) -> tuple[int, ...]:
-        """Return the effects that may not simply happen again, and are not known to have begun."""
+        """Return the effects that may not simply happen again, and that no journal has started."""
         return tuple(
             [
                 effect.id
@@ -176,11 +186,15 @@ class Performer(Generic[S]):
         try:
             match effect:
                 case CallTool():
-                    return await self._call_tool(effect, run)
+                    event = await self._call_tool(effect, run)
                 case CheckCalls():
-                    return await self._check_calls(effect, run)
-                case _:
-                    return await self._ask(effect, run)
+                    event = await self._check_calls(effect, run)
+                case AskHuman():
+                    event = await self._ask_human(effect, run)
+                case Invoke():
+                    event = await self._invoke(effect, run)
+                case AwaitCaller():
+                    event = Steered(self._ports.clock(), effect.id)
         except asyncio.CancelledError as error:
             return self.fail(effect, cancelled_inside(error))
         except Exception as error:
@@ -188,17 +202,7 @@ class Performer(Generic[S]):
             if left_open or (isinstance(error, NotDeterministic) and self._first_id):
                 raise
             return self.fail(effect, error)
-
-    async def _ask(self, effect: AskHuman | Invoke | AwaitCaller, run: Run[S]) -> Answering:
-        match effect:
-            case AskHuman():
-                return await self._ask_human(effect, run)
-            case Invoke():
-                return await self._invoke(effect, run)
-            case AwaitCaller():
-                return Steered(self._ports.clock(), effect.id)
-            case _:
-                assert_never(effect)
+        return event
 
     def fail(self, effect: Effect, error: Exception) -> EffectFailed:
         """Return the event of an effect that raised, and keep the exception."""
@@ -232,7 +236,8 @@ class Performer(Generic[S]):
                 f"no gate has let call {effect.key} of tool {call.name!r} through: lead every way "
                 "to a node that runs tools through a Gate"
             )
-        context = self._context(run, effect.key, call)
+        turn, key = run.turn.number, effect.key
+        context = ToolContext(run.id, key, call.id, turn, run.messages, ports.path)
         outcome: ToolOutcome | Literal["not_done", "unknown"] = "not_done"
         if effect.id in self._started:
             # Its process stopped in the middle of it.
@@ -252,7 +257,7 @@ class Performer(Generic[S]):
         return ToolReturned(ports.clock(), effect.id, outcome.content, outcome.status)
 
     async def refused_child(self, effect: StartRun, run: Run[S]) -> ChildEnded | None:
-        """Return how a child that has not begun ends if a gate that is new refuses its call."""
+        """Return how a child that has not started ends if a gate that is new refuses its call."""
         call = ToolCall("", effect.agent, effect.arguments)
         refused = await self._refusal_since(effect.key, call, run)
         return ChildEnded(self._ports.clock(), effect.id, refused, "denied") if refused else None
@@ -263,7 +268,8 @@ class Performer(Generic[S]):
         if not added or tool is None or call.name in run.setup.own or not run.turn.has_call(key):
             return ""
         verdict = run.turn.verdicts[call_place(key)]
-        context = self._context(run, key, call)
+        turn, path = run.turn.number, self._ports.path
+        context = ToolContext(run.id, key, call.id, turn, run.messages, path)
         for rule in await rules_of(added, tool, call, context, self._ports.wrong):
             if rule.verdict == "deny":
                 return denial(rule.reason)
@@ -274,33 +280,38 @@ class Performer(Generic[S]):
     async def _check_calls(self, effect: CheckCalls, run: Run[S]) -> Answering:
         if not effect.key:
             self._values.clear()  # They are another turn's.
+        ports, checks = self._ports, list[CallCheck]()
+        is_ruled = ports.own is not None or run.setup.rules or ports.gates
         # Two calls may be equal, even the same object: their places tell them apart.
-        checks = [
-            await self._check(call_key(effect.turn, at), call, run)
-            for at, call in zip(effect.places, effect.calls, strict=True)
-        ]
-        return CallsChecked(self._ports.clock(), effect.id, tuple(checks))
+        for at, call in zip(effect.places, effect.calls, strict=True):
+            tool, key = ports.toolbox.get(call.name), call_key(effect.turn, at)
+            if tool is None:
+                problem = f"Not run: tool {call.name!r} is not available in this process."
+                checks.append(CallCheck(problem))
+                continue
+            value, refused = tool.read(call.arguments)
+            if refused is not None:
+                checks.append(CallCheck(refused))
+                continue
+            # Beside the journal, never in it: a process that resumes the run reads the text again.
+            self._values[key] = call.arguments, value
+            if is_ruled or tool.policy.needs_approval is not False:
+                checks.append(await self._check_rules(key, call, tool, run))
+            else:
+                checks.append(UNGATED)
+        return CallsChecked(ports.clock(), effect.id, tuple(checks))
 
     def _gates(self, run: Run[S]) -> Gates:
         rules, given = run.setup.rules, self._ports.gates
         return gates_of(rules, given) if rules or given else NO_GATES
 
-    async def _check(self, key: str, call: ToolCall, run: Run[S]) -> CallCheck:
-        tool = self._ports.toolbox.get(call.name)
-        if tool is None:
-            return CallCheck(f"Not run: tool {call.name!r} is not available in this process.")
-        value, problem = tool.read(call.arguments)
-        if problem is not None:
-            return CallCheck(problem)
-        # Beside the journal, never in it: a process that resumes the run reads the text again.
-        self._values[key] = call.arguments, value
-        own = self._ports.own
+    async def _check_rules(self, key: str, call: ToolCall, tool: AnyTool, run: Run[S]) -> CallCheck:
+        """Return the answers of the tool and of the gates about a call that could run."""
+        own, needed = self._ports.own, tool.policy.needs_approval
         gates, added = self._gates(run)
         gates = gates if own is None else (*gates, own)
-        if tool.needs_approval is False and not gates and not added:
-            return UNGATED
-        context = self._context(run, key, call)
-        wrong, needed = self._ports.wrong, tool.needs_approval
+        turn, wrong, path = run.turn.number, self._ports.wrong, self._ports.path
+        context = ToolContext(run.id, key, call.id, turn, run.messages, path)
         asked = await answer_of("needs_approval", needed, tool, call, context, wrong)
         answers = [await conditions_of(gate, tool, call, context, wrong) for gate in gates]
         held, unmet = tuple([met for met, _ in answers]), tuple([failed for _, failed in answers])
@@ -351,16 +362,6 @@ class Performer(Generic[S]):
             made = f"callback {effect.callback!r} returns"
             check_state(answer.state, self._ports.state_type, made, kept=self._ports.kept)
         return CallbackReturned(self._ports.clock(), effect.id, answer)
-
-    def _context(self, run: Run[S], key: str, call: ToolCall) -> ToolContext:
-        return ToolContext(
-            run_id=run.id,
-            key=key,
-            call_id=call.id,
-            turn=run.turn.number,
-            messages=run.messages,
-            path=self._ports.path,
-        )
 
 
 def failed(at: float, effect: Effect, error: Exception) -> EffectFailed:

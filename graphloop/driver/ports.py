@@ -1,4 +1,4 @@
-"""What a driver needs of the world, in one value: models, tools, callbacks, a human, a clock."""
+"""Ports: the world of a run in one value: models, tools, callbacks, a human, a clock."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ __all__ = [
     "Ports",
     "Price",
     "Resumption",
+    "Seen",
     "Settler",
+    "Shown",
     "as_it_ended",
-    "unpriced",
 ]
 
 S = TypeVar("S")
@@ -47,11 +48,6 @@ Price: TypeAlias = Callable[[Reply], float | None]
 
 class LeftOpen(Exception):
     """Raised by an approver who decides nothing now: the question stays open, as if unasked."""
-
-
-def unpriced(_: Reply) -> float | None:
-    """Price nothing."""
-    return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,18 +66,18 @@ class Ports(Generic[S]):
         gates: the gates above, and the one that is given with the run, outermost first, as this
             process knows them (`gates_of`). They hold in child runs as well.
         own: the rules of the graph's own gates, for the functions of their conditions.
-        attended: whether `AwaitCaller` waits for the caller of the run; otherwise nobody steers.
-        resumable: whether somebody could take the run up again that was left in the middle of a
-            tool: then what must not repeat is journaled before it begins. False only where nobody
-            else can reach the store.
+        attended: whether `AwaitCaller` waits for the caller of the run, who may steer it.
+        resumable: whether a driver could resume a run that was left in the middle of a tool: then
+            effects that must not repeat are journaled before they start. False only where no other
+            driver can reach the store.
         stoppable: whether a caller may abort the run: a lone tool has a task of its own then, to be
             left behind in, which costs a little.
-        state_type: the type of the graph's state; None where nobody knows it.
+        state_type: the type of the graph's state; None where it is not known.
         kept: whether the journal is written down, so that every state in it has to be readable.
         secret: signs the tokens of approvals.
         path: the call keys of the agents above the run.
         step_s: after how many seconds a turn is given up; None for never.
-        price: what a reply cost, in US dollars.
+        price: returns the cost of a reply in US dollars; None where no price is known.
         clock: seconds since the epoch; the only time a run ever sees.
         wrong: which functions answered neither yes nor no, in the run and in those below it.
     """
@@ -103,13 +99,13 @@ class Ports(Generic[S]):
     secret: bytes | None = None
     path: tuple[str, ...] = ()
     step_s: float | None = None
-    price: Price = unpriced
+    price: Price | None = None
     clock: Callable[[], float] = time.time
     wrong: dict[str, None] = field(default_factory=dict[str, None], compare=False)
 
 
 class Parked(Struct, frozen=True):
-    """What became of an effect that this driver cannot answer: it waits for an outside answer."""
+    """The end of an effect that this driver cannot answer: it waits for an outside answer."""
 
     effect: int
 
@@ -124,6 +120,13 @@ class ChildStep(Struct, frozen=True):
     agent: str
     graph: Graph[Any]
     seen: Step[Any] | Live | ChildStep
+
+
+Shown: TypeAlias = Live | ChildStep
+"""Deltas of a model, and the same of child runs: no journal has them."""
+
+Seen: TypeAlias = Step[S] | Shown
+"""All that a driver shows of its run."""
 
 
 @dataclass(frozen=True)
@@ -142,14 +145,14 @@ def as_it_ended(ended: ChildEnded, _: Run[Any]) -> ChildEnded:
 
 @dataclass(frozen=True, kw_only=True)
 class ChildRun(Generic[S]):
-    """A child run as it can be started, or taken up.
+    """A child run as it can be started, or resumed.
 
     Args:
         graph: what to run.
         ports: its world.
         run_id: its id, by which its journal is found.
-        begin: makes what it begins with; not asked about a child that has begun.
-        end: makes what its parent is told of how it ended, from that and the child.
+        begin: makes its first event; not called for a child that has started.
+        end: makes the event that tells its parent of its end.
     """
 
     graph: Graph[S]
@@ -163,10 +166,10 @@ class ChildPlan(Protocol):
     """An agent that can be run as a child."""
 
     def open(self, effect: StartRun, run: Run[Any], ports: Ports[Any]) -> ChildRun[Any]:
-        """Return the child run that `effect` wishes for.
+        """Return the child run that `effect` asks for.
 
         Args:
-            effect: the wish, with the child's arguments and its budget.
+            effect: the effect, with the child's arguments and its budget.
             run: the parent's run.
             ports: the parent's world, of which the child gets the store, the approver, the clock
                 and the rules of its gates.

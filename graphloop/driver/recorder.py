@@ -30,7 +30,7 @@ from .cancellation import GRACE_S, INSIDE, CancelScope, cancelled_inside
 from .performer import Performer
 from .ports import Ports
 
-__all__ = ["Lease", "Recorder", "first_events", "journaled", "not_before", "status_of"]
+__all__ = ["Recorder", "first_events", "journaled", "not_before"]
 
 S = TypeVar("S")
 
@@ -45,7 +45,12 @@ class Recorder(Generic[S]):
     """Takes the events of one run.
 
     `run` is the run as it stands, None before it has started; `unseen` are the steps that were
-    taken, or found in the journal, while no caller could be shown them.
+    taken, or found in the journal, while no caller could be shown them. After a cut-off append the
+    run `is_torn` from its journal.
+
+    As a context it is the run's lease, where the store has leases: this is the run's only driver.
+    It is no generator: an event loop that ends closes all of them side by side, and a run must not
+    be released before its driver has journaled what it keeps.
 
     Args:
         graph: the table to run.
@@ -53,6 +58,7 @@ class Recorder(Generic[S]):
         state: the user's state to begin with.
         scope: tells whether the caller has left.
         performer: knows the exception behind a failure.
+        asks: returns the open questions of a run that is released.
     """
 
     def __init__(
@@ -62,20 +68,22 @@ class Recorder(Generic[S]):
         state: S,
         scope: CancelScope,
         performer: Performer[S],
+        *,
+        asks: Callable[[], Sequence[Ask]] = tuple,
     ) -> None:
         self.run: Run[S] | None = None
+        self.run_id = ""
         self.unseen: list[Step[S]] = []
+        self.is_torn = False
         self._graph = graph
         self._ports = ports
         self._state = state
         self._scope = scope
         self._performer = performer
-        self._is_torn = self._ends = False
-
-    @property
-    def is_torn(self) -> bool:
-        """Whether it is not known if the last event was kept."""
-        return self._is_torn
+        self._asks = asks
+        # `isinstance` of a protocol looks at each of its methods, in every run.
+        self._leases = cast("Leases", ports.store) if _has_leases(type(ports.store)) else None
+        self._ends = False
 
     @property
     def is_ending(self) -> bool:
@@ -98,9 +106,51 @@ class Recorder(Generic[S]):
             raise IllegalEvent("a driver starts with Started, or resumes a run")
         return self.run
 
-    def lease(self, run_id: str, asks: Callable[[], Sequence[Ask]]) -> Lease:
-        """Return the lease of the run, which is released as the run stands then."""
-        return Lease(self._ports.store, run_id, lambda: (status_of(self.run), asks()))
+    async def __aenter__(self) -> None:
+        """Become the only driver of the run `run_id`.
+
+        Raises:
+            RunBusy: the run has a live driver already; nothing has happened.
+            StoreError: the store could not note the lease.
+        """
+        if self._leases is not None:
+            try:
+                await self._leases.claim(self.run_id)
+            except CancelledError as error:
+                raise self._lease_cancelled(error) from error
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Release the run as it stands now.
+
+        Raises:
+            Fenced: another driver has taken the run over meanwhile, and nothing else went wrong.
+        """
+        if self._leases is None:
+            return
+        run = self.run
+        status: ReleaseStatus | None = None if run is None else "suspended"
+        asks: Sequence[Ask] = ()
+        if run is not None and run.ending is not None and run.node == "END":
+            status = RELEASED_AS.get(run.ending.reason, "done")
+        else:
+            asks = self._asks()
+        try:
+            await self._leases.release(self.run_id, status, asks)
+        except CancelledError as other:
+            raise self._lease_cancelled(other) from other
+        except Fenced:
+            # The error under way says more; if it is `Fenced` itself, that may be a child run.
+            if error is None:
+                raise
+
+    def _lease_cancelled(self, error: CancelledError) -> StoreError:
+        """Return the failure of a claim or release that was cancelled, though not from here."""
+        return StoreError(f"the lease of run {self.run_id!r} was {cancelled_inside(error)}")
 
     async def take(
         self, event: Event, *, leaving: bool = False
@@ -122,57 +172,52 @@ class Recorder(Generic[S]):
             RunBusy: another driver has taken the run further than is known here.
             StoreError: the event was not kept, for another reason.
         """
-        taken = self._apply(event)
-        if isinstance(event, EffectFailed) and not isinstance(taken, Exception):
-            failed = self._interruption(event, taken.run)
-            if failed is not None:
-                started = EffectsStarted(event.at, (event.effect,), event.spent)
-                taken, cut = await self.take(started, leaving=leaving)
-                return taken, cut or failed
-        self._is_torn, self._ends = True, isinstance(taken, Exception) or taken.run.ended
-        store, cut, is_new = self._ports.store, None, False
-        if isinstance(event, Started):
-            run_id, seq, is_new = event.run_id, 1, not self._ports.path
-        else:
-            run = self.driven
-            run_id, seq = run.id, run.seq + 1
+        taken: Step[S] | Exception
+        run, cut = self.run or (None if isinstance(event, Started) else self.driven), None
+        # Stepping is pure, so it may come first: the driver hears nothing more once the run's last
+        # event is on its way.
+        try:
+            if isinstance(event, Started):
+                taken = begin(self._graph, event, self._state)
+            else:
+                assert run is not None, "it has started"
+                taken = step(self._graph, run, event)
+        except Exception as error:  # noqa: BLE001 - raised again once the event is journaled
+            taken = error
+        if isinstance(event, EffectFailed) and (failed := self._interruption(event, taken)):
+            started = EffectsStarted(event.at, (event.effect,), event.spent)
+            again, cut = await self.take(started, leaving=leaving)
+            return again, cut or failed
+        self.is_torn, self._ends = True, isinstance(taken, Exception) or taken.run.node == "END"
+        store, run_id, seq = self._ports.store, self.run_id, 1 if run is None else run.seq + 1
         try:
             if type(store) is MemoryStore:
                 store.keep(run_id, seq, event)
             else:
                 cut = await journaled(store, (run_id, seq), event, self._scope, leaving=leaving)
         except StoreError as error:
+            is_new = run is None and not self._ports.path
             if not (leaving or is_new or isinstance(error, Fenced)):
-                await self.refuse_outrun(run_id, event)
+                await self.refuse_outrun(event)
             raise
-        self._is_torn = False
+        self.is_torn = False
         if isinstance(taken, Exception):
             raise taken
         self.run = taken.run
         return taken, cut
 
-    def _apply(self, event: Event) -> Step[S] | Exception:
-        """Return the step that an event will be, or what it raises once it is journaled.
-
-        Stepping is pure, so it may come first: nothing is heard any more once the run's last event
-        is on its way.
-        """
-        run = None if isinstance(event, Started) else self.driven
-        try:
-            if isinstance(event, Started):
-                return begin(self._graph, event, self._state)
-            assert run is not None, "a run has started"
-            return step(self._graph, run, event)
-        except Exception as error:  # noqa: BLE001 - raised again once the event is journaled
-            return error
-
-    def _interruption(self, event: EffectFailed, ended: Run[S]) -> ProviderError | None:
+    def _interruption(
+        self, event: EffectFailed, taken: Step[S] | Exception
+    ) -> ProviderError | None:
         """Return the failure of a model call that interrupts the run in place of ending it.
 
         Once the budget is spent, no model is asked again: the failure stands.
         """
         if not self._ports.kept or self._ports.path or not event.failure.retryable:
             return None
+        if isinstance(taken, Exception):
+            return None
+        ended = taken.run
         raised = self._performer.exception_behind(ended)
         asked = isinstance(self.driven.pending.get(event.effect), CallModel)
         if not (isinstance(raised, ProviderError) and asked and _is_failed(ended)):
@@ -182,11 +227,10 @@ class Recorder(Generic[S]):
         raised.add_note(f"run {ended.id!r} is interrupted, not over: resume it to try again")
         return raised
 
-    async def refuse_outrun(self, run_id: str, refused: Event | None = None) -> None:
+    async def refuse_outrun(self, refused: Event | None = None) -> None:
         """Refuse to go on with a run that another driver has taken further than is known here.
 
         Args:
-            run_id: the run.
             refused: the event that the store says it has not taken; it may have kept it.
 
         Raises:
@@ -197,16 +241,16 @@ class Recorder(Generic[S]):
         known = 0 if self.run is None else self.run.seq
         since: Sequence[Event] = ()
         with suppress(StoreError):
-            since = (await self._ports.store.load(run_id))[known:]
+            since = (await self._ports.store.load(self.run_id))[known:]
         if not since or (refused is not None and _is_same(since[0], refused)):
             return
-        await self.read_again(run_id)
+        await self.read_again()
         raise RunBusy(
-            f"run {run_id!r} was taken further by another driver after it was read here, from "
+            f"run {self.run_id!r} was taken further by another driver after it was read here, from "
             f"event {known} to {known + len(since)}: resume it from there"
         )
 
-    async def read_again(self, run_id: str) -> None:
+    async def read_again(self) -> None:
         """Take the run to stand as its journal says; what is new in it is unseen.
 
         Raises:
@@ -214,84 +258,19 @@ class Recorder(Generic[S]):
         """
         known = 0 if self.run is None else self.run.seq
         try:
-            events = await self._ports.store.load(run_id)
+            events = await self._ports.store.load(self.run_id)
         except UnknownRun:
             events = ()
         for taken in replay_steps(self._graph, typed_events(self._ports.state_type, events)):
             if taken.run.seq > known:
                 self.unseen.append(taken)
             self.run = taken.run
-        self._is_torn = self._ends = False
-
-
-class Lease:
-    """Be the run's only driver.
-
-    It is no generator: an event loop that ends closes all of them side by side, and a run must not
-    be released before its driver has journaled what it keeps.
-
-    Args:
-        store: the store; one that cannot lease does nothing here.
-        run_id: the run.
-        standing: asked how the run stands when it is released, and what it waits for.
-
-    Raises:
-        RunBusy: the run has a live driver already; nothing has begun.
-        StoreError: the lease could not be noted.
-        Fenced: another driver has taken the run over meanwhile, and nothing else went wrong.
-    """
-
-    def __init__(
-        self,
-        store: Store,
-        run_id: str,
-        standing: Callable[[], tuple[ReleaseStatus | None, Sequence[Ask]]],
-    ) -> None:
-        # `_has_leases` has looked; asking the protocol itself is dear.
-        self._leases = cast("Leases", store) if _has_leases(type(store)) else None
-        self._run_id = run_id
-        self._standing = standing
-
-    async def __aenter__(self) -> None:
-        if self._leases is not None:
-            try:
-                await self._leases.claim(self._run_id)
-            except CancelledError as error:
-                raise self._cancelled(error) from error
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._leases is None:
-            return
-        try:
-            await self._leases.release(self._run_id, *self._standing())
-        except CancelledError as other:
-            raise self._cancelled(other) from other
-        except Fenced:
-            # What is under way tells more; if it is `Fenced` itself, that may be a child run.
-            if error is None:
-                raise
-
-    def _cancelled(self, error: CancelledError) -> StoreError:
-        """Return the failure of a claim or release that was cancelled, though not from here."""
-        return StoreError(f"the lease of run {self._run_id!r} was {cancelled_inside(error)}")
+        self.is_torn = self._ends = False
 
 
 @lru_cache(maxsize=64)
 def _has_leases(kind: type[Store]) -> bool:
     return issubclass(kind, Leases)
-
-
-def status_of(run: Run[Any] | None) -> ReleaseStatus | None:
-    """Return the status of a run that is released; None for a run that has not started."""
-    if run is None:
-        return None
-    ending = run.ending if run.ended else None
-    return "suspended" if ending is None else RELEASED_AS.get(ending.reason, "done")
 
 
 async def journaled(
@@ -335,7 +314,7 @@ async def journaled(
     if not task.done():
         raise StoreError(
             f"the store has not kept event {place[1]} of run {place[0]!r} within {GRACE_S} s, and "
-            "nobody waits for it any more"
+            "its driver waits no longer"
         )
     if task.cancelled():
         raise StoreError(f"event {place[1]} of run {place[0]!r} may not have been kept: {INSIDE}")

@@ -1,7 +1,7 @@
 """append: the only node that adds a turn to the history, and the one that keeps it paired.
 
-Whatever way a turn ended, each of its calls gets exactly one result, in request order: what did
-not run is answered with the reason. A reply that says nothing is not a message. Turn -1 is the
+However a turn ended, each of its calls gets exactly one result, in request order: the result of a
+call that did not run is the reason. A reply that says nothing is not a message. Turn -1 is the
 conversation that was handed in: its open calls are answered, and nothing of it is new.
 """
 
@@ -18,7 +18,7 @@ from ..events import Event
 from ..limits import answer
 from ..node_protocol import Leave, Reaction, outcomes_of
 from ..outcomes import Aborted, AnsweredCalls, Final, Refused, Resend
-from ..run import Ending, EndReason, Measured, Record, Run, ended_by, evolve
+from ..run import Counters, Ending, EndReason, Measured, Run, ended_by, evolve
 from ..turn import StepResult, Turn
 from ..values import (
     AssistantMessage,
@@ -76,27 +76,30 @@ class Append(FrozenFields):
         turn, reply = run.turn, run.turn.reply
         if reply is None or turn.dropped:
             return self._nothing(run)
-        results = _paired(turn, reply)
+        results = tuple([one for one in turn.results if one is not None])
+        if len(results) < len(turn.calls):
+            results = _paired(turn, reply)
         ending = [tool for tool in turn.tools if tool.ends]
         answer = _handed_off(ending, results) if ending else ()
         kept = (
             (reply.message, *results, *answer, *turn.notes) if reply.message.parts else turn.notes
         )
         new = _new(turn, results, kept) if turn.number < 0 else kept
-        tool_errors, denials = _guarded(run, results)
-        measured = Measured(len(run.messages) + 1, reply.usage.total_tokens)
         step = () if turn.number < 0 else (recorded(turn, reply, results, kept),)
+        counters, record = run.counters, run.record
+        failed = [one for one in results if one.status != "ok"]
+        if failed or counters.tool_errors or counters.denials:
+            counters = _guarded(counters, results)
+        if tokens := reply.usage.total_tokens:
+            counters = evolve(counters, measured=Measured(len(run.messages) + 1, tokens))
         run = evolve(
             run,
             messages=run.messages.append(*kept),
             turn=_closed(turn),
-            counters=evolve(
-                run.counters,
-                tool_errors=tool_errors,
-                denials=denials,
-                measured=measured if measured.tokens else run.counters.measured,
+            counters=counters,
+            record=evolve(
+                record, added=record.added.append(*new), steps=record.steps.append(*step)
             ),
-            record=_with(run.record, new, step),
         )
         ends = bool(answer) or (bool(ending) and _ends(ending, results))
         return self._leave(run, turn, reply, ends=ends)
@@ -113,14 +116,16 @@ class Append(FrozenFields):
         dropped = turn.reply if turn.dropped and turn.number >= 0 else None
         # What has run is on record, though no conversation holds it any more.
         ran = tuple([one for one in turn.results if one is not None]) if turn.dropped else ()
-        record = () if dropped is None else (recorded(turn, dropped, ran, turn.notes),)
-        tool_errors, denials = _guarded(run, ran)
+        step = () if dropped is None else (recorded(turn, dropped, ran, turn.notes),)
+        record = run.record
         run = evolve(
             run,
             messages=run.messages.append(*turn.notes),
             turn=_closed(turn),
-            counters=evolve(run.counters, tool_errors=tool_errors, denials=denials),
-            record=_with(run.record, turn.notes, record),
+            counters=_guarded(run.counters, ran),
+            record=evolve(
+                record, added=record.added.append(*turn.notes), steps=record.steps.append(*step)
+            ),
         )
         if turn.dropped:
             # Open calls of the caller's conversation wait in the turn, never in the history: it is
@@ -159,20 +164,12 @@ def _over(ending: Ending) -> Final | Aborted:
     return Aborted() if ending.reason in BROKEN_OFF else Final()
 
 
-def _with(record: Record, added: Sequence[Message], steps: Sequence[StepResult]) -> Record:
-    return evolve(record, added=record.added.append(*added), steps=record.steps.append(*steps))
-
-
 def _paired(turn: Turn, reply: Reply) -> tuple[ToolResult, ...]:
     """Return one result a call: those that came, and a reason for each that did not."""
-    slots = turn.results or (None,) * len(turn.calls)
-    known = tuple([one for one in slots if one is not None])
-    if len(known) == len(slots):
-        return known
     # The kernel has answered the calls that may have run.
     content = NOT_RUN.get(reply.finish_reason, CANCELLED)
     results: list[ToolResult] = []
-    for place, result in enumerate(slots):
+    for place, result in enumerate(turn.results or (None,) * len(turn.calls)):
         results.append(result or answer(turn, place, content, "not_run"))
     return tuple(results)
 
@@ -212,7 +209,7 @@ def _handed_off(
 
 
 def _ends(ending: Sequence[ToolSpec], results: tuple[ToolResult, ...]) -> bool:
-    """Whether only tools ran that end the run, and all went well (CONTRACT L22, L23)."""
+    """Whether only tools ran that end the run, and all went well."""
     names = [tool.name for tool in ending]
     ran = [result for result in results if result.status != "denied"]
     return bool(ran) and all(result.status == "ok" and result.name in names for result in ran)
@@ -237,25 +234,20 @@ def recorded(
     )
 
 
-def _guarded(run: Run[S], results: tuple[ToolResult, ...]) -> tuple[Mapping[str, int], int]:
-    """Return the guards' counts after a step: what failed, by tool, and what was denied."""
-    for result in results:
-        if result.status != "ok":
-            break
-    else:
-        if not (run.counters.tool_errors or run.counters.denials):
-            return run.counters.tool_errors, 0
-    return _errors(run.counters.tool_errors, results), _denials(run.counters.denials, results)
+def _guarded(counters: Counters, results: tuple[ToolResult, ...]) -> Counters:
+    """Return the guards' counts after a step: failures by tool, and denials."""
+    tool_errors = _errors(counters.tool_errors, results)
+    return evolve(counters, tool_errors=tool_errors, denials=_denials(counters.denials, results))
 
 
 def _denials(count: int, results: tuple[ToolResult, ...]) -> int:
-    """Count consecutive steps in which calls were only denied (CONTRACT §9 #17)."""
+    """Count consecutive steps in which calls were only denied."""
     statuses = {result.status for result in results}
     return count + 1 if statuses == {"denied"} else 0 if "ok" in statuses else count
 
 
 def _errors(counts: Mapping[str, int], results: tuple[ToolResult, ...]) -> Mapping[str, int]:
-    """Count consecutive failing steps by tool (CONTRACT §1.7 with §9 #1).
+    """Count consecutive failing steps by tool.
 
     A step counts at most once a tool; any success of the tool in it resets; a denial or a call
     that did not run says nothing about the tool.

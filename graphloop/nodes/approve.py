@@ -2,7 +2,7 @@
 
 The question is asked as about a call of a tool with the node's name, whose one argument is the
 answer, so it parks, survives, expires, is signed and is answered like any approval of a call. It
-fails closed: whatever is not a clear yes in time is a no.
+fails closed: only a clear yes in time is a yes.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Approve(FrozenFields):
     outcomes = outcomes_of(ApproveOutcome)
 
     def __post_init__(self) -> None:
-        """Refuse an approval that nobody could give."""
+        """Refuse an approval that no person could give."""
         super().__post_init__()
         if not self.name:
             raise ConfigError("an Approve node has a name, by which it asks; found ''")

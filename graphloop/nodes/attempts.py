@@ -1,9 +1,9 @@
-"""Attempts: which nodes may be entered again after they have failed, and what stops even that.
+"""Attempts: nodes that may be entered again after they have failed, and the limits of that.
 
-What runs tools, adds to the history or asks a person is never tried again: it has happened. A model
-that failed has said nothing. A child that is tried again is a new run, whose calls go through its
-gates like the first one's. Nothing is tried again once the budget is spent or somebody stops the
-run.
+A node that runs tools, adds to the history or asks a person is never tried again: it has happened.
+A model that failed has said nothing. A child that is tried again is a new run, whose calls go
+through its gates like those of the first. No node is tried again once the budget is spent or the
+run is stopped.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def _cleared(turn: Turn, failed: Node[S, Outcome]) -> Turn:
         ]
     )
     turn = evolve(turn, notes=notes, fallbacks=0)
-    # Calls that nobody has answered may stand in the turn where any other node is tried again.
+    # Unanswered calls may stand in the turn where any other node is tried again.
     return turn.without_reply() if failed.kind == "model" else turn
 
 

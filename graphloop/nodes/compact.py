@@ -1,7 +1,7 @@
 """compact: make a conversation shorter that is outgrowing the model's context window.
 
-The layers run in order, the cheapest first; what they protect, and that no call is ever parted from
-its result, is in `conversation/compaction.py`. Only what is sent is shortened: what the run has
+The layers run in order, the cheapest first. `conversation/compaction.py` says which messages they
+keep, and never parts a call from its result. Only what is sent is shortened: what the run has
 added stays whole. Once a turn, so that a window that is too small ends the run and not the budget.
 """
 
@@ -75,7 +75,7 @@ class Compact(FrozenFields):
         """Run the layers that need no model, and ask for a summary if that is not enough."""
         turn = run.turn
         if self.compaction is not None and turn.compacted and not turn.asked:
-            # Nobody has said that there is no room: the table leads here twice in a row.
+            # No model has said that there is no room: the table leads here twice in a row.
             found = f"{self.name!r} has shortened this turn, and no model was asked since"
             ending = Ending(EndReason.ERROR, failure=Failure("ConfigError", found))
             return Leave(ended_by(run, ending), Failed())

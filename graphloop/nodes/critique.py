@@ -2,7 +2,7 @@
 
 The judge answers through a forced tool, `verdict`, never in prose that would have to be guessed
 at. No verdict, or one that cannot be read, is a rejection: a critic that fails must not wave
-anything through. What it spends counts like any other model call.
+anything through. The critic's call counts like any other model call.
 """
 
 from __future__ import annotations

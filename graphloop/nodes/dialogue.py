@@ -35,7 +35,7 @@ from ..spending import stricter
 from ..turn import Dialogue, Exchange
 from ..values import Message, ModelRequest, SystemMessage, ToolCall, UserMessage
 
-__all__ = ["ASKS_MAX", "Asks", "heard_back", "over", "person_said", "wish", "with_dialogue"]
+__all__ = ["ASKS_MAX", "Asks", "heard_back", "over", "person_said", "requested", "with_dialogue"]
 
 S = TypeVar("S")
 
@@ -46,7 +46,7 @@ ASKS_MAX: Final = 1_000
 @final
 @dataclass(frozen=True)
 class Asks:
-    """What one visit of a node may ask for.
+    """The requests that one visit of a node may make.
 
     Args:
         kinds: the kinds of asks.
@@ -60,7 +60,7 @@ class Asks:
 
     @property
     def models(self) -> int | None:
-        """How many models one visit asks at most; None if nobody knows."""
+        """How many models one visit asks at most; None if that is not known."""
         return self.model_calls if AskModel in self.kinds else 0
 
     def refusal(self, ask: Ask, exchanges: Sequence[Exchange]) -> Failure | None:
@@ -111,7 +111,7 @@ def over(run: Run[S]) -> Run[S]:
     return run if run.turn.dialogue is None else _with(run, None)
 
 
-def wish(run: Run[S], ask: Ask, node: str) -> tuple[Run[S], Effect | None] | Failure:
+def requested(run: Run[S], ask: Ask, node: str) -> tuple[Run[S], Effect | None] | Failure:
     """Return the run that waits for an ask, and its effect; without one, it is answered.
 
     Args:
@@ -120,7 +120,7 @@ def wish(run: Run[S], ask: Ask, node: str) -> tuple[Run[S], Effect | None] | Fai
         node: the name of the node that asks.
     """
     dialogue = run.turn.dialogue
-    assert dialogue is not None, "a node that is asked on has begun a dialogue"
+    assert dialogue is not None, "a node that asks has a dialogue"
     needs_whole = isinstance(ask, Tell) or (not isinstance(ask, AskPerson) and ask.conversation)
     if needs_whole and (why := unanswered(run)):
         return Failure("ConfigError", why)

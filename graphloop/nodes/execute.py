@@ -64,8 +64,8 @@ NO_GATE: Final = "Not run: no gate has let this call through."
 class Execute(FrozenFields):
     """Run every call whose verdict is `run`; the others are answered by their verdict.
 
-    Client tools come first and hold the batch: nothing else runs until their results are here
-    (CONTRACT §9 #21), so a run that parks has done nothing it could regret. A call of an agent is
+    Client tools come first and hold the batch: nothing else runs until their results are here, so
+    a run that parks has done nothing it could regret. A call of an agent is
     a child run, which gets its share of what the budget has left. The first call in request order
     of an agent that takes over waits for the results of the others; further ones never run.
 
@@ -124,20 +124,35 @@ class Execute(FrozenFields):
         tools = {tool.name: tool for tool in turn.tools}
         for place, (call, verdict) in enumerate(zip(turn.calls, turn.verdicts, strict=True)):
             tool = tools.get(call.name, NO_TOOL)
-            if verdict is None or verdict.kind != "run" or tool.kind != "function" or tool.lock:
+            if verdict is None or verdict.kind != "run" or verdict.arguments:
                 return ()
-            key = call_key(turn.number, place)
-            effects.append(CallTool(run.next_effect + place, key, _call(turn, place)))
+            if tool.kind != "function" or tool.lock:
+                return ()
+            effects.append(CallTool(run.next_effect + place, call_key(turn.number, place), call))
         return tuple(effects)
 
     def on(
         self, run: Run[S], event: Event, answered: Effect | None, /
     ) -> Reaction[S, ExecuteOutcome]:
         """Keep a result, and ask for the next call."""
+        turn = run.turn
         if type(event) is ToolReturned and event.status != "unknown":
             assert isinstance(answered, CallTool), "the kernel has looked"
-            result = _result(answered.key, answered.call, event.content, event.status)
-            return self._keep(run, result)
+            call = answered.call
+            result = ToolResult(answered.key, call.id, call.name, event.content, event.status)
+        else:
+            reaction = self._unusual(run, event, answered)
+            if not isinstance(reaction, ToolResult):
+                return reaction
+            result = reaction
+        place = call_place(result.key)
+        results = (*turn.results[:place], result, *turn.results[place + 1 :])
+        return self._issue(run, results, turn.waiting)
+
+    def _unusual(
+        self, run: Run[S], event: Event, answered: Effect | None
+    ) -> ToolResult | Reaction[S, ExecuteOutcome]:
+        """Return the result of a call that did not simply return, or what comes before it."""
         match event, answered:
             case ToolReturned(status="unknown"), CallTool() if _may_ask(run, answered):
                 if rule := run.watch.monitor.forbids(answered.call.name, approved=True):
@@ -162,16 +177,10 @@ class Execute(FrozenFields):
                 return Leave(steered(run, event), Done())
             case _:
                 return Leave(run, Aborted())
-        return self._keep(run, result)
-
-    def _keep(self, run: Run[S], result: ToolResult) -> Reaction[S, ExecuteOutcome]:
-        """Put a result into the slot of its call, and ask for the next call."""
-        turn, place = run.turn, call_place(result.key)
-        results = (*turn.results[:place], result, *turn.results[place + 1 :])
-        return self._issue(run, results, turn.waiting)
+        return result
 
     def _again(self, run: Run[S], place: int) -> Reaction[S, ExecuteOutcome]:
-        """Ask once more for a call that may have happened; nobody is asked a second time."""
+        """Run a call once more that may have happened; a person is asked about it once."""
         turn = run.turn
         verdicts = list(turn.verdicts)
         verdict = verdicts[place]
@@ -212,7 +221,7 @@ class Execute(FrozenFields):
         turn = evolve(run.turn, results=results, waiting=_without(queues, ready))
         run = evolve(run, turn=turn)
         if ready or run.pending:
-            return Wait(run, _wishes(run, ready, queues))
+            return Wait(run, _effects_of(run, ready, queues))
         return Leave(run, Held())
 
     def _ready(self, run: Run[S], queues: tuple[Queue, ...]) -> Mapping[int, ToolSpec]:
@@ -281,11 +290,11 @@ def _ask_again(run: Run[S], effect: CallTool) -> Wait[S]:
 
 
 def _is_allowed(decided: Decided, asked: AskHuman) -> bool:
-    """Whether a call that may have run may run again: as it was, in time, and nobody else's."""
+    """Whether a call that may have run may run again: approved as it was, and in time."""
     given_at = decided.at if decided.given_at is None else decided.given_at
     in_time = asked.expires_at is None or given_at < asked.expires_at
-    # No gate stands between here and the tool that could look at other arguments. Who answers is
-    # told so where they answer; this is for an answer that came past there.
+    # No gate stands between here and the tool that could look at other arguments. An edit is
+    # refused where people answer; this is for an answer that came past there.
     return decided.approved and in_time and not decided.arguments
 
 
@@ -297,28 +306,25 @@ def _locks(turn: Turn, holders: Sequence[Effect], queues: Sequence[Queue]) -> se
     return {queue.tool.lock for queue in queued(turn, [call_place(one.key) for one in calls])}
 
 
-def _wishes(
+def _effects_of(
     run: Run[S], ready: Mapping[int, ToolSpec], queues: tuple[Queue, ...]
 ) -> tuple[CallTool | StartRun, ...]:
-    """Return the wishes for calls; the agents that wait share what the tools that wait leave."""
-    turn, agents = run.turn, list[tuple[int, ...]]()
-    for queue in queues:
-        if queue.tool.kind == "agent":
-            agents.append(queue.places)
-    left = (
-        budget_remaining(run, tools_waiting(queues), starts(queues)) if agents else run.setup.budget
-    )
-    wishes: list[CallTool | StartRun] = []
+    """Return the effects of calls; waiting agents share the budget that waiting tools leave."""
+    turn, left = run.turn, run.setup.budget
+    agents = [queue.places for queue in queues if queue.tool.kind == "agent"]
+    if agents:
+        left = budget_remaining(run, tools_waiting(queues), starts(queues))
+    effects: list[CallTool | StartRun] = []
     for effect_id, (place, tool) in enumerate(ready.items(), run.next_effect):
         call, key = _call(turn, place), call_key(turn.number, place)
         if tool.kind != "agent":
-            wishes.append(CallTool(effect_id, key, call, tool.kind == "client"))
+            effects.append(CallTool(effect_id, key, call, tool.kind == "client"))
             continue
         share = left.share(
             sum(map(len, agents)), sum([bisect_left(places, place) for places in agents])
         )
-        wishes.append(StartRun(effect_id, key, call.name, call.arguments, run.messages, share))
-    return tuple(wishes)
+        effects.append(StartRun(effect_id, key, call.name, call.arguments, run.messages, share))
+    return tuple(effects)
 
 
 def _call(turn: Turn, place: int) -> ToolCall:
@@ -352,18 +358,12 @@ def _conversation(run: Run[S], results: tuple[ToolResult | None, ...]) -> Sequen
     The calls of agents that would take over are left out: they have no results, and a history
     must be paired.
     """
-    reply, given = run.turn.reply, tuple([one for one in results if one is not None])
+    reply, given = run.turn.reply, [one for one in results if one is not None]
     if reply is None or not given:
         return run.messages
-    slots = iter(results)
-    parts = tuple(
-        [
-            part
-            for part in reply.message.parts
-            if not isinstance(part, ToolCall) or next(slots) is not None
-        ]
-    )
-    return run.messages.append(evolve(reply.message, parts=parts), *given)
+    slots, parts = iter(results), reply.message.parts
+    kept = [one for one in parts if not isinstance(one, ToolCall) or next(slots) is not None]
+    return run.messages.append(evolve(reply.message, parts=tuple(kept)), *given)
 
 
 def _refusal(turn: Turn, index: int, verdict: CallVerdict | None) -> ToolResult | None:

@@ -1,6 +1,6 @@
 """extend: ask once more when a reply was cut inside a call, or was empty.
 
-A call that was cut is never run, whatever its arguments look like (WIRES, "Every wire" 7). The
+A call that was cut is never run, whatever its arguments look like. The
 turn is asked again with twice the room, once; then what there is must do. So it must where the
 model has no more room: no table tells the most that a model may write, but its server refuses more.
 """
@@ -26,7 +26,7 @@ S = TypeVar("S")
 ExtendOutcome: TypeAlias = Retry | GiveUp
 
 RETRIES_MAX = 1
-"""How often one turn is asked again (CONTRACT §9 #7, #52)."""
+"""How often one turn is asked again."""
 
 TOKENS_UNSET = 4_096
 """What a turn without a token limit is taken to have had: the smallest server default known."""

@@ -24,8 +24,8 @@ S = TypeVar("S")
 class Fallback(Generic[S]):
     """Enter the second node when the first has failed; both stand in the table as one.
 
-    Which of them is at work is kept in the run. The second is not entered once the budget is
-    spent, or somebody stops the run: then the first one's outcome stands.
+    The run says which of them is at work. The second is not entered once the budget is spent, or
+    the run is stopped: then the outcome of the first stands.
 
     Args:
         first: a model, an agent, a check or a pure node.

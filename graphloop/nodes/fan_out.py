@@ -1,9 +1,9 @@
 """Fan-out: several child runs at once, which answer together in the model's place.
 
-The branches stand in the turn (`Turn.branches`), each with what came of it, so a run that parks
-in one of them keeps the answers of the others. As many run at once as `concurrency` says, each with
-an equal share of what the budget has left. What is not needed any more is stopped by the driver
-(`Turn.abandoned`), and what it has spent is counted.
+The branches stand in the turn (`Turn.branches`), each with its result, so a run that parks in a
+branch keeps the answers of the others. As many run at once as `concurrency` says, each with an
+equal share of the remaining budget. The driver stops abandoned branches (`Turn.abandoned`), and
+their spending counts.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ BY_MISTAKE: Final = tuple([f"{one}: " for one in sorted(MISTAKES)])
 @final
 @dataclass(frozen=True)
 class FanOut:
-    """What a node does that waits for several child runs.
+    """The behaviour of a node that waits for several child runs.
 
     Args:
         name: the node's name.
@@ -140,7 +140,7 @@ class FanOut:
         return Wait(run) if run.pending else self._join(run)
 
     def _broken_off(self, run: Run[S]) -> Reaction[S, FanOutOutcome]:
-        """Stop the others of a branch that cannot run: a mistake is nobody's answer."""
+        """Stop the other branches of a branch that cannot run: a mistake is no answer."""
         branches = [
             one if one.effect else evolve(one, status="not_run", content=LATE)
             for one in run.turn.branches
@@ -159,9 +159,9 @@ class FanOut:
                 for at, one in enumerate(starting)
             ]
         )
-        begun = [evolve(one, effect=number + at) for at, one in enumerate(starting)]
+        started = [evolve(one, effect=number + at) for at, one in enumerate(starting)]
         branches = run.turn.branches
-        branches = (*branches[:first], *begun, *branches[first + len(begun) :])
+        branches = (*branches[:first], *started, *branches[first + len(started) :])
         return Wait(evolve(run, turn=evolve(run.turn, branches=branches)), effects)
 
     def _wish(self, run: Run[S], branch: BranchRun, number: int, share: Budget) -> StartRun:

@@ -1,7 +1,7 @@
 """Forced choice: a model answers through a tool that it must call, never in prose.
 
-Prose would have to be guessed at. What cannot be read is no answer, and whoever asked decides what
-that means; the safe meaning is always no.
+Prose would have to be guessed at. An answer that cannot be read is none. The node that asked
+decides on the meaning of that; the safe meaning is always no.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CUT_SHORT: Final = frozenset(
 def forced_choice(
     run: Run[S], tool: ToolSpec, prompt: str, *, origin: str, model: str = ""
 ) -> CallModel:
-    """Return the wish to have a model answer through `tool`, after the whole conversation.
+    """Return the effect that has a model answer through `tool`, after the whole conversation.
 
     Args:
         run: the run that asks.

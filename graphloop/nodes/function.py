@@ -22,7 +22,7 @@ from ..node_protocol import Kind, Leave, Reaction, Wait
 from ..outcomes import Aborted, Failed, Outcome, outcome_name
 from ..run import Ending, EndReason, Run, ended_by, evolve, with_count
 from ..spending import whole_number
-from .dialogue import Asks, heard_back, over, wish, with_dialogue
+from .dialogue import Asks, heard_back, over, requested, with_dialogue
 
 __all__ = ["Function"]
 
@@ -128,17 +128,17 @@ class Function:
         return Wait(run, (Invoke(run.next_effect, self.callback),))
 
     def _asked(self, run: Run[S], ask: Ask, asks: Asks) -> Reaction[S, Outcome]:
-        """Wish for what is asked, if that is within what the node promises, and the budget."""
+        """Make the request, if the promises of the node and the budget allow it."""
         assert run.turn.dialogue is not None, "a node that may ask enters with a dialogue"
         refused = asks.refusal(ask, run.turn.dialogue.exchanges)
         if refused is not None:
             return self._refused(run, refused)
         if spent := run.setup.budget.tripped(run.spent):
             return Leave(ended_by(over(run), Ending(EndReason.BUDGET, spent)), Failed())
-        wished = wish(run, ask, self.name)
-        if isinstance(wished, Failure):
-            return self._refused(run, wished)
-        waiting, effect = wished
+        request = requested(run, ask, self.name)
+        if isinstance(request, Failure):
+            return self._refused(run, request)
+        waiting, effect = request
         return self._called(waiting) if effect is None else Wait(waiting, (effect,))
 
     def _refused(self, run: Run[S], failure: Failure) -> Reaction[S, Outcome]:

@@ -1,12 +1,12 @@
 """gate: the only way to a tool. Every call leaves with a verdict; only `run` is ever executed.
 
-The order is fixed: known and offered, then valid, then allowed by the rules, then approved
-(CONTRACT §9 #15), so nobody is asked about a call that could not run: nor about one for which the
-bounds of the run have no room, were all those before it approved. Everything fails closed: a call
-that no check has cleared, no rule allows or no decision has approved does not run.
+The order is fixed: known and offered, then valid, then allowed by the rules, then approved. So no
+person is asked about a call that could not run. Nor is a person asked about a call that would be
+beyond the bounds of the run if all calls before it were approved. The gate fails closed: a call
+runs only if a check has cleared it, and the rules allow it or a person has approved it.
 
-A call that another gate has let through is checked again, by the rules of this one: of several
-gates in a row the strictest word counts, and nobody is asked twice about one call.
+This gate checks a call that another gate has let through by its own rules as well: of several gates
+in a row the strictest word counts, and a person is asked about one call once.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Gate(FrozenFields):
         rules: who may call what; the first that matches decides, and what none matches is denied.
             Without rules, a call needs a human only if its tool says so.
         hold: whether the whole batch waits for the human. Otherwise the calls that need none run
-            first, and the human is asked afterwards (CONTRACT §9 #21).
+            first, and the human is asked afterwards.
 
     Raises:
         ConfigError: a rule before another decides all its calls.
@@ -81,38 +81,17 @@ class Gate(FrozenFields):
         """Refuse what is not on offer, and have the rest checked; or ask about what was held."""
         turn, offered = run.turn, _callable(run.turn)
         unknown = [call for call in turn.calls if call.name not in offered]
-        if not (unknown or turn.verdicts or turn.results):
-            return self._check(run, turn.calls, tuple(range(len(turn.calls))))
-        if any(
-            one is not None and one.kind == "held" and one.gate == self.name
-            for one in turn.verdicts
-        ):
-            return _ask(run)
-        verdicts: list[CallVerdict | None] = []
-        places: list[int] = []
-        nothing = (None,) * len(turn.calls)
-        for at, (call, result, said) in enumerate(
-            zip(turn.calls, turn.results or nothing, turn.verdicts or nothing, strict=True)
-        ):
-            if result is not None:
-                verdicts.append(ANSWERED)
-            elif not _is_open(said):
-                verdicts.append(said)
-            elif call.name in offered:
-                verdicts.append(said)
-                places.append(at)
-            else:
-                verdicts.append(_unknown(call, offered))
-        if len(places) < len(verdicts):
-            run = evolve(run, turn=evolve(turn, verdicts=tuple(verdicts)))
-        calls = tuple([_as_decided(turn.calls[at], verdicts[at]) for at in places])
-        return self._check(run, calls, tuple(places))
-
-    def _check(
-        self, run: Run[S], calls: tuple[ToolCall, ...], places: tuple[int, ...]
-    ) -> Reaction[S, GateOutcome]:
-        """Have these calls checked, if there are any, and by the rules of this gate as well."""
-        turn = run.turn
+        places = tuple(range(len(turn.calls)))
+        calls = turn.calls
+        if unknown or turn.verdicts or turn.results:
+            held = [one for one in turn.verdicts if one is not None and one.kind == "held"]
+            if any(one.gate == self.name for one in held):
+                return _ask(run)
+            run, places = _open_places(run, offered)
+            turn = run.turn
+            # Without verdicts, each call is open as the model made it.
+            said = turn.verdicts or (None,) * len(calls)
+            calls = tuple([_as_decided(turn.calls[at], said[at]) for at in places])
         if not places:
             return Leave(run, SETTLED)
         if self.rules and self.rules not in turn.gated:
@@ -137,14 +116,15 @@ class Gate(FrozenFields):
         if answered.key:
             verdict = self._rejudge(run, answered, checks[0])
             return _settled(_decided(run, answered.key, verdict))
-        return self._checked(run, checks)
-
-    def _checked(self, run: Run[S], checks: tuple[CallCheck, ...]) -> Reaction[S, GateOutcome]:
         turn = run.turn
-        if not turn.verdicts and checks.count(CLEAR) == len(turn.calls) and _is_ungated(run):
-            turn = evolve(turn, verdicts=(RUN,) * len(checks))
-            return Leave(evolve(run, turn=turn), SETTLED)
-        remaining = iter(checks)
+        is_gated = run.setup.rules or turn.gated or turn.verdicts or run.watch.monitor.automata
+        if is_gated or checks.count(CLEAR) < len(turn.calls):
+            return self._judged(run, checks)
+        return Leave(evolve(run, turn=evolve(turn, verdicts=(RUN,) * len(checks))), SETTLED)
+
+    def _judged(self, run: Run[S], checks: tuple[CallCheck, ...]) -> Reaction[S, GateOutcome]:
+        """Turn the checks of calls that are still open into verdicts, and ask about the rest."""
+        turn, remaining = run.turn, iter(checks)
         verdicts: list[CallVerdict] = []
         for call, decided in zip(
             turn.calls, turn.verdicts or (None,) * len(turn.calls), strict=True
@@ -210,9 +190,25 @@ class Gate(FrozenFields):
         return CallVerdict("held", ttl_s=min(limits, default=None), gate=self.name)
 
 
-def _is_ungated(run: Run[S]) -> bool:
-    """Whether no rule speaks of a call: its tool alone says whether a person is asked."""
-    return not (run.setup.rules or run.turn.gated or run.watch.monitor.automata)
+def _open_places(run: Run[S], offered: tuple[str, ...]) -> tuple[Run[S], tuple[int, ...]]:
+    """Return the run with a verdict on each call that needs no check, and the other places."""
+    turn, verdicts, places = run.turn, list[CallVerdict | None](), list[int]()
+    nothing = (None,) * len(turn.calls)
+    for at, (call, result, said) in enumerate(
+        zip(turn.calls, turn.results or nothing, turn.verdicts or nothing, strict=True)
+    ):
+        if result is not None:
+            verdicts.append(ANSWERED)
+        elif not _is_open(said):
+            verdicts.append(said)
+        elif call.name in offered:
+            verdicts.append(said)
+            places.append(at)
+        else:
+            verdicts.append(_unknown(call, offered))
+    if len(places) < len(verdicts):
+        run = evolve(run, turn=evolve(turn, verdicts=tuple(verdicts)))
+    return run, tuple(places)
 
 
 def _is_open(said: CallVerdict | None) -> bool:
@@ -250,7 +246,7 @@ def _callable(turn: Turn) -> tuple[str, ...]:
 
 
 def _rule(rules: tuple[Rule, ...], tool: str, check: CallCheck, level: int) -> Rule:
-    """Return one level's rule about a call; conditions that nobody looked at have failed."""
+    """Return a level's rule about a call; conditions that were not looked at have failed."""
     known = level < min(len(check.held), len(check.unmet))
     held, unmet = (check.held[level], check.unmet[level]) if known else ((), ())
     return decide(rules, tool, held, untold(rules, held, unmet))
@@ -262,10 +258,10 @@ def _unknown(call: ToolCall, offered: tuple[str, ...]) -> CallVerdict:
 
 
 def _foreseen(run: Run[S], verdicts: list[CallVerdict]) -> list[CallVerdict]:
-    """Deny the calls that a temporal rule will forbid whatever people say: nobody is asked.
+    """Deny the calls that a temporal rule forbids whatever people say, without a question.
 
-    What needs nobody's word here may need it at another gate; the rules have their say of it when
-    the last gate is left.
+    A call that needs no approval here may need it at another gate; the rules judge it when the
+    run leaves the last gate.
     """
     calls, own = run.turn.calls, run.setup.own
     open_at = [
@@ -299,7 +295,7 @@ def _ask(run: Run[S]) -> Reaction[S, GateOutcome]:
 
 
 def _bounded(run: Run[S]) -> Run[S]:
-    """Return the run with what nobody need be asked about answered: it could not run anyway."""
+    """Return the run with each call refused that could not run even if a person approved it."""
     turn = run.turn
     places = [
         place
@@ -311,7 +307,7 @@ def _bounded(run: Run[S]) -> Run[S]:
     answered: list[Refusal] = []
     for place, one in refusals(run, queued(turn, places)).items():
         verdict = verdicts[place]
-        # What needs nobody's word runs if another call is denied: whoever runs it will know.
+        # A call without a question runs if another is denied: the node that runs it will know.
         if verdict is not None and verdict.kind == "held":
             results[place], verdicts[place] = one.result, ANSWERED
             answered.append(one)

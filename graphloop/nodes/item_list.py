@@ -1,6 +1,6 @@
 """The items of a list that a model wrote: the lines of a text, or a JSON array.
 
-Read strictly. A list that has to be guessed at would have work done that nobody has asked for.
+Read strictly. A list that has to be guessed at could cause work that is not in it.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ ASKED: Final[dict[ItemForm, str]] = {
 
 
 def read_items(text: str, form: ItemForm, most: int) -> tuple[str, ...] | str:
-    """Return the items of a list, or what is wrong with it, for whoever wrote it to read.
+    """Return the items of a list, or its fault, for its author to read.
 
-    An item of a JSON array that is not a text is an item as JSON. What stands alone in a code
-    block is read; list marks before lines are no part of them; empty items are refused.
+    An item of a JSON array that is not a text is an item as JSON. A list alone in a code block is
+    read; list marks before lines are no part of them; empty items are refused.
 
     Args:
         text: the list.
@@ -36,15 +36,15 @@ def read_items(text: str, form: ItemForm, most: int) -> tuple[str, ...] | str:
     fenced = FENCED.fullmatch(text.strip())
     body = (fenced.group(1) if fenced else text).strip()
     items = _lines(body) if form == "lines" else _array(body)
-    wish = f"{ASKED[form]}, at least 1 and at most {most}."
+    demand = f"{ASKED[form]}, at least 1 and at most {most}."
     if items is None:
-        return f"This is no list that can be read. {wish}"
+        return f"This is no list that can be read. {demand}"
     if not items:
-        return f"The list is empty. {wish}"
+        return f"The list is empty. {demand}"
     if not all(item.strip() for item in items):
-        return f"An item of the list is empty. {wish}"
+        return f"An item of the list is empty. {demand}"
     if len(items) > most:
-        return f"The list has {len(items)} items. {wish}"
+        return f"The list has {len(items)} items. {demand}"
     return items
 
 

@@ -1,7 +1,7 @@
-"""limit: the bound of a cycle of one's own.
+"""limit: the bound of a cycle in a graph of your own.
 
 It counts in the run itself, so a process that comes after a crash counts on. Like every node that
-re-opens a loop, it heeds the budget, and whoever wants the run to stop.
+re-opens a loop, it heeds the budget, and a stop of the run.
 """
 
 from __future__ import annotations

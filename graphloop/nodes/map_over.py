@@ -1,8 +1,8 @@
 """map_over: an agent for each item of a plan, and their joined answers in the model's place.
 
-The plan is the latest answer. One that cannot be read, is empty or is longer than it may be leaves
-by `Unplanned`, with a note for the model that wrote it: no item is left out in silence, and none
-is made up.
+The plan is the latest answer. A plan that cannot be read, is empty or is too long leaves by
+`Unplanned`, with a note for the model that wrote it: no item is left out in silence, and none is
+made up.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """model_call: ask the model once, and sort its reply by what must happen next.
 
 The reply's finish reason decides first (a refused, cut or paused turn never runs its tools), then
-the presence of calls: some servers report `stop` while a call is pending (CONTRACT §1.5, §9 #5).
-A model that cannot be asked gives way to the next of its fallbacks, call by call: what the run has
-done before stays done (CONTRACT §9 #47). The caller of an iterated run has a say before the reply
-is sorted.
+the presence of calls: some servers report `stop` while a call is pending. A model that cannot be
+asked gives way to the next of its fallbacks, call by call: the earlier turns stand. The caller of
+an iterated run can change the reply before it is sorted.
 """
 
 from __future__ import annotations
@@ -106,7 +105,7 @@ class ModelCall(FrozenFields):
                     reply=reply,
                     asked=True,
                     calls=calls,
-                    # Nothing that was said of the calls of a reply before it holds of these.
+                    # No verdict or result of an earlier reply's calls holds for these.
                     verdicts=(),
                     results=(),
                     waiting=(),

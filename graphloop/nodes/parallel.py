@@ -27,7 +27,7 @@ S = TypeVar("S")
 @final
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """One of the agents that a `Parallel` node runs.
+    """An agent that a `Parallel` node runs beside others.
 
     Args:
         agent: the name of the agent among those that the run knows.
@@ -47,8 +47,8 @@ class Parallel(FrozenFields):
 
     The answers stand in the order of the branches, whatever order they came in, and can be read
     in `run.turn.branches` until the next turn. A branch that waits for a person parks the run; the
-    others are not run again when it is taken up. Each gets an equal share of what the budget has
-    left. Without any good answer the node fails.
+    others are not run again when it is resumed. Each gets an equal share of the remaining budget.
+    Without any good answer the node fails.
 
     Args:
         branches: agents by their names, or with a prompt of their own.

@@ -1,8 +1,8 @@
 """prepare_step: begin a turn and settle what the model is offered in it.
 
-What somebody said meanwhile is read here, so that nothing is read that a bound keeps from being
-answered. A conversation that was handed in with open calls goes to the gate before any model is
-asked, and one that is about to outgrow the context window is made shorter first.
+Messages of the caller enter the conversation here: a bound that ends the run comes before, so the
+model answers each message that it reads. A conversation that was handed in with open calls goes to
+the gate first, and one that is about to outgrow the context window is made shorter first.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Calls, Failed, Overflow, Ready
 from ..run import Ending, EndReason, Run, ended_by, evolve, with_conversation
 from ..turn import Turn
-from ..values import ToolChoice, ToolSpec, Usage
+from ..values import ToolChoice, ToolSpec, Usage, UserMessage
 from .frozen_fields import FrozenFields
 
 __all__ = ["PrepareStep", "PrepareStepOutcome"]
@@ -28,6 +28,8 @@ S = TypeVar("S")
 PrepareStepOutcome: TypeAlias = Ready | Overflow | Calls | Failed | Aborted
 
 AUTO = ToolChoice()
+NO_USAGE = Usage()
+READY = Ready()
 
 
 @dataclass(frozen=True)
@@ -65,26 +67,34 @@ class PrepareStep(FrozenFields):
 
     def enter(self, run: Run[S], /) -> Reaction[S, PrepareStepOutcome]:
         """Open a turn, and ask the user's function if there is one."""
-        last = run.turn
-        if (last.calls or last.number < 0) and (settling := _settling(run)):
-            turn = evolve(settling.turn, tools=_offered(run.setup.tools, self.active_tools))
-            return Leave(evolve(settling, turn=turn), Calls())
+        last, setup, tools = run.turn, run.setup, run.setup.tools
+        if self.active_tools is not None:
+            tools = _offered(tools, self.active_tools)
+        # A conversation that ends in a question has no open calls.
+        may_settle = last.calls or (
+            last.number < 0 and run.messages and not isinstance(run.messages[-1], UserMessage)
+        )
+        if may_settle and (settling := _settling(run)):
+            return Leave(evolve(settling, turn=evolve(settling.turn, tools=tools)), Calls())
         if self.compaction is not None and not last.compacted and self._overflows(run):
             return Leave(run, Overflow())
         # A turn whose model found no room is opened anew; no number is ever given twice.
         number = last.number if last.compacted and last.asked else last.number + 1
+        choice = self.tool_choice if setup.tool_choice is None else setup.tool_choice
         turn = Turn(
             number=number,
-            tools=_offered(run.setup.tools, self.active_tools),
-            tool_choice=self._choice(run, number),
+            tools=tools,
+            tool_choice=AUTO if number and choice.scope == "first_step" else choice,
             compacted=last.compacted,
-            # What was spent on a turn that is opened anew is still spent on it.
-            usage=last.usage if last.compacted else Usage(),
+            # The usage of a turn that is opened anew is still the turn's.
+            usage=last.usage if last.compacted else NO_USAGE,
         )
-        opened = apply_steering(evolve(clear_ending(run), turn=turn))
+        opened = evolve(run if run.ending is None else clear_ending(run), turn=turn)
+        if opened.inbox.steering:
+            opened = apply_steering(opened)
         if self.callback:
             return Wait(opened, (Invoke(run.next_effect, self.callback),))
-        return Leave(opened, Ready())
+        return Leave(opened, READY)
 
     def _overflows(self, run: Run[S]) -> bool:
         """Whether the conversation is too long, by what the model last counted."""
@@ -92,10 +102,6 @@ class PrepareStep(FrozenFields):
         known = run.measured
         tokens = known.tokens + estimate(run.messages[known.messages :])
         return self.compaction.due(tokens)
-
-    def _choice(self, run: Run[S], number: int) -> ToolChoice:
-        choice = self.tool_choice if run.setup.tool_choice is None else run.setup.tool_choice
-        return AUTO if number and choice.scope == "first_step" else choice
 
     def on(
         self, run: Run[S], event: Event, answered: Effect | None, /
@@ -132,10 +138,8 @@ def _settling(run: Run[S]) -> Run[S] | None:
     return None
 
 
-def _offered(tools: tuple[ToolSpec, ...], active: tuple[str, ...] | None) -> tuple[ToolSpec, ...]:
-    if active is None:
-        return tools
-    return tuple(tool for tool in tools if tool.name in active)
+def _offered(tools: tuple[ToolSpec, ...], active: tuple[str, ...]) -> tuple[ToolSpec, ...]:
+    return tuple([tool for tool in tools if tool.name in active])
 
 
 def _changed(run: Run[S], changes: Changes, every_turn: tuple[str, ...] | None) -> Run[S]:
@@ -146,7 +150,8 @@ def _changed(run: Run[S], changes: Changes, every_turn: tuple[str, ...] | None) 
         setup = evolve(setup, tools=(*kept, *changes.add_tools))
     if changes.add_tools or changes.withdraw_tools or changes.active_tools is not None:
         active = every_turn if changes.active_tools is None else changes.active_tools
-        turn = evolve(turn, tools=_offered(setup.tools, active))
+        tools = setup.tools if active is None else _offered(setup.tools, active)
+        turn = evolve(turn, tools=tools)
     if changes.tool_choice is not None:
         turn = evolve(turn, tool_choice=changes.tool_choice)
     if changes.model is not None:

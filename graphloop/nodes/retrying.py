@@ -26,14 +26,14 @@ class Retrying(Generic[S]):
     """Try a node again when it has failed; it stands in the table in that node's place.
 
     The attempts are counted in the run, from its arrival here; those that a process made before
-    it died count, too. When the last has failed, or the budget is spent, or somebody stops the
-    run, the node's own outcome stands. What a generator told before it failed is taken back before
-    it is tried again; one that asks something else when it is run again is wrong, and is not.
+    it died count, too. When the last has failed, or the budget is spent, or the run is stopped, the
+    node's own outcome stands. The notes of a generator that failed are taken back before it is
+    tried again. A generator that asks for something else when it is run again is not tried again.
 
     Args:
-        node: a model, an agent, a check or a pure node. What runs tools, adds to the history or
-            asks a person is never tried again. An agent is, as a new run: what its tools have done
-            is done, and the new run may call them again, through its gates.
+        node: a model, an agent, a check or a pure node. A node that runs tools, adds to the history
+            or asks a person is never tried again. An agent is, as a new run: the effects of its
+            tools stay, and the new run may call them again, through its gates.
         times: how often it is tried again at most.
         after: the outcomes after which it is tried again.
         name: the name in the table; the node's own if not given.

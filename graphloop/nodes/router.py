@@ -113,7 +113,7 @@ class Router(FrozenFields):
 
 
 def _check(routes: Mapping[type[Outcome], str]) -> None:
-    """Refuse routes that could not be chosen; they may come from code that nobody checked."""
+    """Refuse routes that could not be chosen; they may come from code without a type checker."""
     if not isinstance(routes, Mapping) or not routes:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ConfigError(
             f"a router has a mapping of outcome types to what each is for; found {routes!r:.80}"

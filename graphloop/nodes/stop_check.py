@@ -1,9 +1,8 @@
 """stop_check: the only node that re-opens the loop, so the one that bounds it.
 
-Every bound is evaluated each time, and all that tripped are reported (CONTRACT §9 #26); which of
-them names the end reason follows a fixed order: somebody's wish, failing tools, denials, the step
-limit, the budget, pauses, conditions. What somebody has to say outweighs conditions, never a bound
-(CONTRACT §9 #28).
+Every bound is evaluated each time, and all that tripped are reported. The first of them in a fixed
+order names the end reason: a caller's stop, failing tools, denials, the step limit, the budget,
+pauses, conditions. A steering message outweighs conditions, never a bound.
 """
 
 from __future__ import annotations
@@ -81,7 +80,7 @@ class StopCheck(FrozenFields):
 
     def enter(self, run: Run[S], /) -> Reaction[S, StopCheckOutcome]:
         """Ask the user's predicates if there are any, else decide."""
-        if run.was_stopped:
+        if run.ending is not None and run.was_stopped:
             return Leave(run, Stop())
         if self.callback:
             return Wait(run, (Invoke(run.next_effect, self.callback),))

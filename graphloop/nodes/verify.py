@@ -1,9 +1,8 @@
 """verify: the user's checks of a final answer, one after the other, each with a bound of its own.
 
-A rejected answer stays in the history, and the feedback is noted for the next turn (CONTRACT
-§4.2). An answer that is good enough is the last one, unless somebody has more to say: every answer
-is judged before what follows it is heard. Hard limits hold for these turns as for all others: they
-pass the stop check (§9 #22).
+A rejected answer stays in the history, and the feedback is noted for the next turn. An accepted
+answer is the last, unless the caller has queued a message: every answer is judged before the model
+reads what follows. Hard limits hold for these turns as for all others: they pass the stop check.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ ANSWERS: Final = frozenset(
 
 @dataclass(frozen=True)
 class AnswerCheck:
-    """One check of the final answer.
+    """A check of the final answer.
 
     Args:
         callback: the name of the function that judges; also the origin of its feedback.
@@ -85,7 +84,7 @@ class Verify(FrozenFields):
     def __post_init__(self) -> None:
         """Refuse two checks of one name: they could not be told apart."""
         super().__post_init__()
-        # Of what else stands here, whoever makes a graph of it is told.
+        # A graph with anything else here is refused when it is made.
         checks = self.checks if isinstance(self.checks, tuple) else ()  # pyright: ignore[reportUnnecessaryIsInstance] - users are not checked.
         names = [one.callback for one in checks if isinstance(one, AnswerCheck)]  # pyright: ignore[reportUnnecessaryIsInstance] - users are not checked.
         if len(names) > len(set(names)):
@@ -93,7 +92,7 @@ class Verify(FrozenFields):
 
     def enter(self, run: Run[S], /) -> Reaction[S, VerifyOutcome]:
         """Ask the first check; what did not end by itself has no answer to be checked."""
-        if run.ending is None or run.ending.reason is not EndReason.COMPLETED:
+        if not self.checks or run.ending is None or run.ending.reason is not EndReason.COMPLETED:
             return _accepted(run)
         return self._ask(run, 0)
 
@@ -139,9 +138,9 @@ class Verify(FrozenFields):
 
 
 def _accepted(run: Run[S]) -> Reaction[S, VerifyOutcome]:
-    """End the run with its answer, or go on with what somebody has said, one follow-up at a time.
+    """End the run with its answer, or go on with queued messages, one follow-up at a time.
 
-    What follows is another question: its answer may be sent back as often as the first.
+    A follow-up is another question: its answer may be sent back as often as the first.
     """
     queued = bool(run.inbox.steering or run.inbox.follow_ups)
     if not queued or run.ending is None or run.ending.reason not in ANSWERS:

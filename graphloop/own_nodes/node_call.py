@@ -10,7 +10,7 @@ from msgspec import Struct, ValidationError
 from msgspec.json import Decoder, Encoder, encode
 
 from ..agent import changed_fields, lent, same_state
-from ..driver import check_kind
+from ..driver import check_state
 from ..effects import Ask, Note
 from ..errors import MISTAKES, AskFailed, ConfigError, NotDeterministic
 from ..events import Failure, NodeReturned, RequestYielded
@@ -124,7 +124,7 @@ class NodeCall:
                 f"{place} returned a new state, which its annotation does not say: write "
                 "`-> tuple[<outcomes>, <the state's type>]`"
             )
-        check_kind(new, kind, f"{place} returns")
+        check_state(new, kind, f"{place} returns")
         if self.writes is None:
             return
         changed = changed_fields(kind, old, new, self.writes)

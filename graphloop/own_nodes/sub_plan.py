@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, final
 
 from ..agent import Brief, MessageInput, Opener, changed_fields, lent, messages_of
-from ..driver import ChildRun, Ports, check_state, refuse_awaitable
+from ..driver import ChildRun, Ports, check_state
 from ..effects import StartRun
 from ..errors import ConfigError
 from ..events import ChildEnded
@@ -90,12 +90,12 @@ class SubPlan:
         if self.state is None:
             return Brief(messages)
         begun = self.state(lent(run.state))
-        refuse_awaitable(begun, f"`state` of node {self.name!r} returns")
+        check_state(begun, None, f"`state` of node {self.name!r} returns")
         return Brief(messages, begun)
 
     def _asked(self, asked: str | Sequence[MessageInput]) -> tuple[Message, ...]:
         """Return what the child is asked, as messages."""
-        refuse_awaitable(asked, f"`prompt` of node {self.name!r} returns")
+        check_state(asked, None, f"`prompt` of node {self.name!r} returns")
         try:
             return (UserMessage(asked),) if isinstance(asked, str) else messages_of(asked)
         except ConfigError as error:

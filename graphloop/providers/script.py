@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Final, TypeAlias, cast, final
@@ -155,14 +155,12 @@ class ScriptedModel:
 
 
 @final
+@dataclass(frozen=True, slots=True, eq=False)
 class ScriptSession:
     """The place of one run in a script."""
 
-    __slots__ = ("_cursor", "_model")
-
-    def __init__(self, model: ScriptedModel, cursor: _Cursor) -> None:
-        self._model = model
-        self._cursor = cursor
+    _model: ScriptedModel
+    _cursor: _Cursor
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
         """Yield the next reply: its deltas, then itself.
@@ -180,13 +178,11 @@ class ScriptSession:
 
 
 @final
+@dataclass(slots=True, eq=False)
 class _Cursor:
     """The number of the next reply; None until the first request decides it."""
 
-    __slots__ = ("at",)
-
-    def __init__(self, at: int | None) -> None:
-        self.at = at
+    at: int | None
 
 
 def _given(messages: Sequence[Message], mark: str) -> int:

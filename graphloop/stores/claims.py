@@ -9,21 +9,30 @@ from __future__ import annotations
 import asyncio
 import threading
 from asyncio import AbstractEventLoop
-from typing import final
+from typing import Any, Final, final
 from weakref import ReferenceType, ref
+
+from msgspec import Struct, field
 
 from ..errors import RunBusy, StoreError
 
 __all__ = ["Claims", "running_loop"]
 
+running_loop: Final = asyncio._get_running_loop  # pyright: ignore[reportPrivateUsage]
+"""Returns the running event loop, or None where the public function raises."""
+
 
 @final
-class Claims:
-    """The claims of the drivers of one store object, which may be in several threads."""
+class Claims(Struct, eq=False):
+    """The claims of the drivers of one store object, which may be in several threads.
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._loops: dict[str, ReferenceType[AbstractEventLoop] | None] = {}
+    `taken` are the event loops of the drivers by run; None for a driver without an event loop.
+    """
+
+    taken: dict[str, ReferenceType[AbstractEventLoop] | None] = field(
+        default_factory=dict[str, Any]
+    )
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, run_id: str) -> None:
         """Claim a run for the current event loop.
@@ -33,12 +42,12 @@ class Claims:
         """
         loop = running_loop()
         with self._lock:
-            if self.is_live(run_id):
+            if run_id in self.taken and self.is_live(run_id):
                 raise RunBusy(
                     f"run {run_id!r} is being driven in this process, through this store. "
                     "Fix: wait until its driver ends, or close the stream that drives it."
                 )
-            self._loops[run_id] = None if loop is None else ref(loop)
+            self.taken[run_id] = None if loop is None else ref(loop)
 
     def give_back(self, run_id: str) -> None:
         """End a claim.
@@ -47,28 +56,16 @@ class Claims:
             StoreError: there is none.
         """
         with self._lock:
-            if run_id not in self._loops:
+            if run_id not in self.taken:
                 raise StoreError(
                     f"run {run_id!r} is not claimed by this store, so it cannot be released."
                 )
-            del self._loops[run_id]
-
-    def is_taken(self, run_id: str) -> bool:
-        """Whether a run is claimed."""
-        return run_id in self._loops
+            del self.taken[run_id]
 
     def is_live(self, run_id: str) -> bool:
         """Whether a driver with an open event loop claims a run."""
-        if run_id not in self._loops:
+        if run_id not in self.taken:
             return False
-        known = self._loops[run_id]
+        known = self.taken[run_id]
         loop = None if known is None else known()
         return known is None or (loop is not None and not loop.is_closed())
-
-
-def running_loop() -> AbstractEventLoop | None:
-    """Return the running event loop, or None."""
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None

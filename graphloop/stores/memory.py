@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import final
 
 from ..errors import StoreError, UnknownRun
@@ -15,16 +16,17 @@ from .journals import graph_name_of, is_within, out_of_order, parent_of
 __all__ = ["MemoryStore"]
 
 
+@dataclass(eq=False)
 class _Kept:
     """The journal, claim and answers of a run."""
 
-    def __init__(self, created_at: float) -> None:
-        self.events: list[Event] = []
-        self.signals: dict[str, tuple[str, str]] = {}
-        self.created_at = self.updated_at = created_at
-        self.target = ""
-        self.status: RunStatus = "ready"
-        self.asks: tuple[Ask, ...] = ()
+    created_at: float
+    updated_at: float
+    events: list[Event] = field(default_factory=list[Event])
+    signals: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    target: str = ""
+    status: RunStatus = "ready"
+    asks: tuple[Ask, ...] = ()
 
 
 @final
@@ -48,11 +50,14 @@ class MemoryStore:
 
     def keep(self, run_id: str, seq: int, event: Event) -> None:
         """Keep `event` at once: `append` for a driver in this process, which need not wait."""
-        known = self._kept.get(run_id)
-        count = 0 if known is None else len(known.events)
+        now, kept = self._clock(), self._kept.get(run_id)
+        count = 0 if kept is None else len(kept.events)
         if seq != count + 1:
             raise out_of_order(f"run {run_id!r}", count + 1, seq)
-        self._add(run_id, event)
+        if kept is None:
+            kept = self._kept[run_id] = _Kept(now, now)
+        kept.events.append(event)
+        kept.updated_at = now
 
     async def append_all(self, journals: Mapping[str, Sequence[Event]]) -> None:
         """Keep whole new journals."""
@@ -60,15 +65,8 @@ class MemoryStore:
             if run_id in self._runs():
                 raise StoreError(f"this run id is taken: {run_id!r}")
         for run_id, events in journals.items():
-            for event in events:
-                self._add(run_id, event)
-
-    def _add(self, run_id: str, event: Event) -> None:
-        now, kept = self._clock(), self._kept.get(run_id)
-        if kept is None:
-            kept = self._kept[run_id] = _Kept(now)
-        kept.events.append(event)
-        kept.updated_at = now
+            for seq, event in enumerate(events, 1):
+                self.keep(run_id, seq, event)
 
     async def load(self, run_id: str) -> Sequence[Event]:
         """Return all events of the run."""
@@ -80,17 +78,18 @@ class MemoryStore:
 
     async def claim(self, run_id: str) -> None:
         """Become the only driver of a run, which need not exist yet."""
-        is_left = self._claims.is_taken(run_id)
+        is_left = run_id in self._claims.taken
         self._claims.take(run_id)
         kept = self._kept.get(run_id)
         if kept is None:
-            self._kept[run_id] = _Kept(self._clock())
+            now = self._clock()
+            self._kept[run_id] = _Kept(now, now)
         elif is_left:
             kept.status, kept.asks = "interrupted", ()
 
     async def release(self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask]) -> None:
         """Stop driving a run, and record its status, if any, and its open questions."""
-        if self._claims.is_taken(run_id):
+        if run_id in self._claims.taken:
             kept = self._kept[run_id]
             if status is not None:
                 kept.status, kept.asks, kept.updated_at = status, tuple(asks), self._clock()
@@ -123,7 +122,7 @@ class MemoryStore:
                 kept.created_at,
                 kept.updated_at,
                 parent=parent_of(run_id, runs),
-                asks=() if self._claims.is_taken(run_id) else kept.asks,
+                asks=() if run_id in self._claims.taken else kept.asks,
                 target=kept.target,
             )
             for run_id, kept in runs.items()
@@ -135,7 +134,7 @@ class MemoryStore:
         self._run(run_id).target = target
 
     def _status(self, run_id: str, kept: _Kept) -> RunStatus:
-        if not self._claims.is_taken(run_id):
+        if run_id not in self._claims.taken:
             return kept.status
         return "running" if self._claims.is_live(run_id) else "interrupted"
 

@@ -11,7 +11,7 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from threading import Event
-from typing import Final, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
 
 from ..errors import ConfigError, ToolDefinitionError
 from .options import Reconcile, ToolPolicy
@@ -36,7 +36,9 @@ __all__ = [
 
 LOG: Final = logging.getLogger("graphloop")
 
-Caller: TypeAlias = Callable[[object, object], object]
+Caller: TypeAlias = Callable[[Any, object], object]
+"""Takes the parsed arguments, a mapping where `Parameters.keywords` says so, and the context."""
+
 T = TypeVar("T")
 
 UNREAD: Final[object] = object()
@@ -72,9 +74,9 @@ def caller(execute: Callable[..., object], parameters: Parameters, place: str) -
     refuse_generator(execute, place)
     if parameters.keywords and parameters.context:
         given = parameters.context
-        return lambda value, context: execute(**_keywords(value), **{given: context})
+        return lambda value, context: execute(**value, **{given: context})
     if parameters.keywords:
-        return lambda value, _: execute(**_keywords(value))
+        return lambda value, _: execute(**value)
     if accepts(execute, 2):
         return execute
     if accepts(execute, 1):
@@ -83,10 +85,6 @@ def caller(execute: Callable[..., object], parameters: Parameters, place: str) -
         f"{place}: execute: expected the arguments as one parameter and perhaps the context as a "
         f"second, found {execute!r}. Fix: give it one or two positional parameters."
     )
-
-
-def _keywords(value: object) -> dict[str, object]:
-    return cast("dict[str, object]", value)  # `Parameters.keywords` promises it.
 
 
 async def awaited(answer: object) -> object:

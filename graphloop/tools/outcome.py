@@ -65,6 +65,8 @@ def result_content(value: object, chars_max: int) -> Content:
 
     Text beyond `chars_max` characters, over all parts together, is cut and marked.
     """
+    if type(value) is str and len(value) <= chars_max and value.isascii():
+        return value
     if isinstance(value, str):
         # A journal would not give back a subclass, such as an enum member.
         return shorten(str.__str__(value), chars_max)

@@ -101,7 +101,7 @@ class Tool(Generic[P, R_co]):
         ToolDefinitionError: the name, the parameters or an option cannot work.
     """
 
-    __slots__ = ("_call", "_execute", "_options", "_parameters", "_policy", "_spec")
+    __slots__ = ("_call", "_execute", "_options", "_parameters", "policy", "spec")
 
     def __init__(
         self,
@@ -123,25 +123,25 @@ class Tool(Generic[P, R_co]):
             )
         own_kind = kind_of(kind, execute, place)
         self._options = options
-        self._policy = tool_policy_of(options, own_kind, execute, place)
+        self.policy: Final[ToolPolicy] = tool_policy_of(options, own_kind, execute, place)
         self._parameters = parameters_of(parameters, place)
         self._execute = execute
         self._call = None if execute is None else caller(execute, self._parameters, place)
-        self._spec = ToolSpec(
+        self.spec: Final = ToolSpec(
             name,
             description,
             self._parameters.schema,
             own_kind,
-            ends=self._policy.ends_run,
+            ends=self.policy.ends_run,
             definition=definition_text(own_kind, definition, name),
-            lock=self._policy.lock(name),
+            lock=self.policy.lock(name),
         )
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Call the executor itself, as the user's own tests do."""
         if self._execute is None:
             raise ToolDefinitionError(
-                f"{self._spec.kind} tool {self.name!r} cannot be called: it has no `execute`. "
+                f"{self.spec.kind} tool {self.name!r} cannot be called: it has no `execute`. "
                 "Fix: give it one, or answer its calls from outside."
             )
         return self._execute(*args, **kwargs)
@@ -153,32 +153,22 @@ class Tool(Generic[P, R_co]):
     @property
     def name(self) -> str:
         """The name the model calls it by."""
-        return self._spec.name
-
-    @property
-    def spec(self) -> ToolSpec:
-        """The tool as a model sees it."""
-        return self._spec
+        return self.spec.name
 
     @property
     def needs_approval(self) -> Approval:
         """Whether a human approves calls: always, never, or as a predicate decides."""
-        return self._policy.needs_approval
+        return self.policy.needs_approval
 
     @property
     def effect(self) -> EffectPolicy:
         """Whether a call that a dead process started may run again."""
-        return self._policy.effect
+        return self.policy.effect
 
     @property
     def lock_key(self) -> str:
         """No two calls of tools with the same key run at once; "" for any number of them."""
-        return self._spec.lock
-
-    @property
-    def policy(self) -> ToolPolicy:
-        """Its options, with their defaults."""
-        return self._policy
+        return self.spec.lock
 
     def renamed(self, name: str) -> Tool[P, R_co]:
         """Return the same tool under another name.
@@ -188,11 +178,11 @@ class Tool(Generic[P, R_co]):
         """
         return Tool(
             name=name,
-            description=self._spec.description,
+            description=self.spec.description,
             parameters=self._parameters,
             execute=self._execute,
-            kind=self._spec.kind,
-            definition=json.loads(text) if (text := self._spec.definition) else None,
+            kind=self.spec.kind,
+            definition=json.loads(text) if (text := self.spec.definition) else None,
             **self._options,
         )
 
@@ -205,7 +195,7 @@ class Tool(Generic[P, R_co]):
         try:
             return self._parameters.parse(arguments), None
         except Exception as error:  # noqa: BLE001 - validators are user code: the boundary.
-            return UNREAD, rejection(self._spec.name, arguments, error)
+            return UNREAD, rejection(self.spec.name, arguments, error)
 
     async def holds(
         self, condition: Callable[..., object], arguments: str, context: ToolContext
@@ -229,7 +219,7 @@ class Tool(Generic[P, R_co]):
             read, problem = self.read(arguments)
             if problem is not None:
                 return ToolOutcome(problem, "invalid")
-        call, policy = self._call, self._policy
+        call, policy = self._call, self.policy
         if call is None:
             return ToolOutcome(f"Tool {self.name!r} is not run in this process.", "not_run")
         try:
@@ -251,7 +241,7 @@ class Tool(Generic[P, R_co]):
         "unknown". Fails closed: a lookup that raises, is too slow (`timeout_s`) or answers anything
         but `Found` and `NOT_DONE` leaves the call unknown.
         """
-        policy = self._policy
+        policy = self.policy
         if policy.effect in REPEATABLE:
             return "not_done"
         if policy.reconcile is None:

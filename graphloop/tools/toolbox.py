@@ -21,12 +21,14 @@ __all__ = ["Toolbox"]
 class Toolbox:
     """The tools of one run, by name. Functions become tools; a mapping's keys rename its tools.
 
+    `specs` are the tools as a model sees them, in the order given; `added` those that came later.
+
     Raises:
         ToolDefinitionError: two tools share a name (the message has all such names), or an item
             is neither a tool nor a function.
     """
 
-    __slots__ = ("_added", "_specs", "_tools")
+    __slots__ = ("_tools", "added", "specs")
 
     # Two signatures, because mypy cannot infer a dictionary of tools against a union with Iterable.
     @overload
@@ -44,27 +46,17 @@ class Toolbox:
                 "Fix: rename them with a mapping, {'name': tool}."
             )
         self._tools = {tool.name: tool for tool in given}
-        self._specs = tuple(tool.spec for tool in given)
-        self._added: dict[str, AnyTool] = {}
-
-    @property
-    def specs(self) -> tuple[ToolSpec, ...]:
-        """The tools as a model sees them, in the order they were given."""
-        return self._specs
+        self.specs: tuple[ToolSpec, ...] = tuple([tool.spec for tool in given])
+        self.added: tuple[AnyTool, ...] = ()
 
     def get(self, name: str) -> AnyTool | None:
         """Return the tool of this name, or None."""
         return self._tools.get(name)
 
-    @property
-    def added(self) -> tuple[AnyTool, ...]:
-        """The tools added later."""
-        return tuple(self._added.values())
-
     def copy(self) -> Toolbox:
         """Return a toolbox with the same tools, which grows independently."""
-        same = Toolbox()
-        same._tools, same._specs = dict(self._tools), self._specs
+        same = object.__new__(Toolbox)
+        same._tools, same.specs, same.added = dict(self._tools), self.specs, ()
         return same
 
     def add(self, tools: Iterable[Callable[..., object]]) -> tuple[AnyTool, ...]:
@@ -75,8 +67,9 @@ class Toolbox:
         """
         new = Toolbox(tools)
         self._tools |= new._tools
-        self._added |= new._tools
-        self._specs = tuple([tool.spec for tool in self._tools.values()])
+        added = {tool.name: tool for tool in self.added} | new._tools
+        self.added = tuple(added.values())
+        self.specs = tuple([tool.spec for tool in self._tools.values()])
         return tuple(new._tools.values())
 
 

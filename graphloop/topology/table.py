@@ -12,10 +12,9 @@ from typing import Any, Final, Literal, TypeAlias
 from pydantic import TypeAdapter
 
 from ..errors import GraphError
-from ..graph import END, EndType, Graph
+from ..graph import END, EndType, Graph, TableSource
 from ..node_protocol import Node
 from ..outcomes import Outcome, outcome_name
-from ..table_source import TableSource
 from .diagnostics import Diagnostics, ParseError
 from .models import ELSE, Nodes, Reading, Said, entries_of, parse
 from .tree import Entry, Fields, Mark, Scalar, Value

@@ -157,7 +157,7 @@ def repeating(number: int) -> tuple[Effect, ...]:
 WISHES: list[tuple[Callable[[int], tuple[Effect, ...]], str]] = [
     (skipping, r"expected 1, found Invoke\(id=2.*`run.next_effect` upwards"),
     (repeating, r"expected 2, found Invoke\(id=1.*`run.next_effect` upwards"),
-    (lambda _: (wrong(None),), "wished for None, which is no effect.*CallTool"),
+    (lambda _: (wrong(None),), "asked for None, which is no effect.*CallTool"),
     (lambda number: wrong(Invoke(number, "f")), r"write `Wait\(run, \(effect,\)\)`"),
     (lambda number: wrong([Invoke(number, "f")]), r"write `Wait\(run, \(effect,\)\)`"),
 ]
@@ -624,7 +624,7 @@ def test_a_call_is_started_once_in_its_turn_by_whichever_node() -> None:
     taken = started_twice(TWO_CALLS, "c0.1")
 
     assert 0b10 == taken.run.turn.started
-    with pytest.raises(GraphError, match=r"wished for call c0\.1, which has started"):
+    with pytest.raises(GraphError, match=r"asked for call c0\.1, which has started"):
         started_twice(taken.run.turn, "c0.1")
 
 

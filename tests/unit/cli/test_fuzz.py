@@ -36,8 +36,8 @@ def test_a_failure_is_status_1_and_its_command_brings_it_back(desk: Path) -> Non
     again = here("fuzz", "own.py", "--replay", token)
 
     assert done.returncode == again.returncode == Status.FAILED
-    assert "wished for call c0." in done.stdout
-    assert "wished for call c0." in again.stdout
+    assert "asked for call c0." in done.stdout
+    assert "asked for call c0." in again.stdout
     assert token in again.stdout
 
 

@@ -11,10 +11,8 @@ from pydantic import BaseModel
 
 from graphloop.driver.callback_results import (
     check_callback_answer,
-    check_kind,
     check_state,
     gates_of,
-    refuse_awaitable,
 )
 from graphloop.errors import ConfigError
 from graphloop.events import (
@@ -131,8 +129,8 @@ def test_a_state_of_an_unwritable_type_is_refused_where_it_is_written() -> None:
 def test_a_state_of_another_type_is_refused() -> None:
     """In words that name both; what does not show is not refused."""
     with pytest.raises(ConfigError, match="it is a state of type Ticket; found str"):
-        check_kind("x", Ticket, "it is")
-    check_kind({"text": "x"}, Loose, "it is")
+        check_state("x", Ticket, "it is")
+    check_state({"text": "x"}, Loose, "it is")
 
 
 def test_what_has_to_be_awaited_is_refused() -> None:
@@ -144,10 +142,10 @@ def test_what_has_to_be_awaited_is_refused() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(ConfigError, match="a plain `def`"):
-            refuse_awaitable(later(), "`prompt` of node 'w' returns")
+            check_state(later(), None, "`prompt` of node 'w' returns")
         with pytest.raises(ConfigError, match="found coroutine, which has to be awaited"):
             check_state(later(), None, "`output` of node 'w' returns", kept=False)
-    refuse_awaitable("x", "it is")
+    check_state("x", None, "it is")
 
 
 def much(arguments: object, context: object) -> bool:

@@ -183,7 +183,7 @@ def test_what_is_seen_in_a_child_of_a_child_is_wrapped_twice() -> None:
         driver = AsyncDriver(runner.graph, ports, None)
         started = Started(0.0, "r", agent.name, QUESTION, runner.setup)
         items = [item async for item in driver.start(started)]
-        assert {"r/c0.0", "r/c0.0/c0.0"} == set(driver.descendants)
+        assert {"r/c0.0", "r/c0.0/c0.0"} == set(driver.children.descendants)
         assert ["r", "r/c0.0", "r/c0.0/c0.0"] == list(await store.runs())
         return list(items)
 
@@ -338,7 +338,7 @@ async def parked() -> tuple[Ports[None], Run[None], StartRun, Run[Any]]:
     assert driver.run is not None
     (effect,) = driver.run.pending.values()
     assert isinstance(effect, StartRun)
-    return ports, driver.run, effect, driver.descendants["r/c0.0"]
+    return ports, driver.run, effect, driver.children.descendants["r/c0.0"]
 
 
 def test_a_child_is_seen_until_it_parks_and_then_known() -> None:

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from typing import final
 
 from graphloop import Agent, EndReason, RunResult, Tool
-from graphloop.driver.models import Models
+from graphloop.driver.models import ModelCallInFlight, Models
 from graphloop.driver.performer import Performer
 from graphloop.driver.ports import Ports
 from graphloop.effects import CallModel
@@ -85,7 +85,10 @@ async def asked(
     one: Models[None], effect: CallModel = ASK
 ) -> list[Live | ModelReplied | EffectFailed]:
     """Return all that comes of asking."""
-    return [item async for item in one.ask(effect)]
+    asking, items = ModelCallInFlight(one, effect), list[Live | ModelReplied | EffectFailed]()
+    while not items or not isinstance(items[-1], ModelReplied | EffectFailed):
+        items.append(await anext(asking))
+    return items
 
 
 def failed(one: Models[None], effect: CallModel = ASK) -> EffectFailed:
@@ -143,15 +146,14 @@ def test_what_is_under_way_is_counted_once() -> None:
 
     async def scenario() -> None:
         one = models(Talking(UsageSoFar(USED), TextDelta("a"), reply("a")))
-        async with aclosing(one.ask(ASK)) as asking:
+        async with aclosing(ModelCallInFlight(one, ASK)) as asking:
             assert TextDelta("a") == await anext(asking)
         assert Spent(1, 0, USED, 1.07, 0) == one.unfinished()
         assert Spent() == one.unfinished()
         await asked(one)
-        one.counted(ModelReplied(1.0, 2, reply("another's")))
         assert Usage(10, 5) == one.unfinished().usage
         await asked(one)
-        one.counted(ModelReplied(1.0, ASK.id, reply("a")))
+        del one.calls[ASK.id]
         assert Spent() == one.unfinished()
 
     asyncio.run(scenario())
@@ -164,8 +166,7 @@ def test_a_failure_is_paid_for_until_it_is_in_the_journal() -> None:
     event = failed(one)
 
     assert USED == event.spent.usage == one.unfinished().usage
-    event = failed(one)
-    one.counted(event)
+    del one.calls[failed(one).effect]
     assert Spent() == one.unfinished()
 
 

@@ -112,8 +112,8 @@ def test_what_nobody_here_can_do_is_left_pending(
     async def yes(effect: AskHuman, run: Run[None]) -> Approval:
         return Approval(True)
 
-    assert alone == performer().can_perform(effect, fresh())
-    assert attended == performer(yes).can_perform(effect, fresh())
+    assert alone == bool(performer().performable([effect], fresh()))
+    assert attended == bool(performer(yes).performable([effect], fresh()))
 
 
 def test_a_tool_knows_its_key_and_its_arguments() -> None:
@@ -341,7 +341,7 @@ def test_open_calls_are_answered_by_what_came_with_the_conversation() -> None:
 
     later = CallTool(2, "c0.1", call("client"), client=True)
     effects = (asked, client, ASK, later)
-    assert [True, True, False, False] == [one.can_perform(each, fresh()) for each in effects]
+    assert [*effects[:2]] == one.performable(effects, fresh())
     assert Decided(5.0, 1, approved=True) == performed(asked, one)
     assert ToolReturned(5.0, 2, "theirs") == performed(client, one)
 
@@ -349,8 +349,8 @@ def test_open_calls_are_answered_by_what_came_with_the_conversation() -> None:
 def test_a_turn_that_nobody_attends_goes_on_by_itself() -> None:
     """A run that was iterated, taken up by a plain resume."""
     wish = AwaitCaller(1)
-    assert Performer(evolve_ports()).can_perform(wish, fresh())
-    assert not Performer(evolve_ports(attended=True)).can_perform(wish, fresh())
+    assert Performer(evolve_ports()).performable([wish], fresh())
+    assert not Performer(evolve_ports(attended=True)).performable([wish], fresh())
     assert Steered(5.0, 1) == asyncio.run(
         Performer(evolve_ports()).perform(AwaitCaller(1), fresh())
     )
@@ -409,4 +409,4 @@ def test_a_price_that_cannot_be_told_is_unknown() -> None:
 
     ports = evolve_ports(price=raising)
 
-    assert Models(ports, Performer(ports)).replied(ASKED, reply("x")).cost_usd is None
+    assert Models(ports, Performer(ports)).price(reply("x")) is None

@@ -13,7 +13,7 @@ from graphloop.driver import recorder as recording
 from graphloop.driver.cancellation import CancelScope
 from graphloop.driver.performer import Performer
 from graphloop.driver.ports import Ports
-from graphloop.driver.recorder import Lease, Recorder, first_events, not_before, status_of
+from graphloop.driver.recorder import Recorder, first_events, not_before
 from graphloop.errors import Fenced, RunBusy, StoreError
 from graphloop.events import (
     Cancelled,
@@ -69,7 +69,9 @@ class Refusing:
 def recorder(store: Store, path: tuple[str, ...] = ()) -> Recorder[None]:
     """Return one of a run that has not begun, this deep below the top."""
     ports: Ports[None] = Ports(store=store, models={}, toolbox=Toolbox(), path=path)
-    return Recorder(loop(), ports, None, CancelScope(), Performer(ports))
+    made = Recorder(loop(), ports, None, CancelScope(), Performer(ports), asks=lambda: (ASK,))
+    made.run_id = "r"
+    return made
 
 
 @pytest.mark.parametrize("at", [1, 2])
@@ -85,7 +87,7 @@ def test_a_run_that_is_torn_from_its_journal_stands_as_that_says(at: int, keeps:
             await one.take(Cancelled(1.0) if at > 1 else STARTED)
         assert one.is_torn
         assert (at > 1) is one.is_ending
-        await one.read_again("r")
+        await one.read_again()
         assert not one.is_torn
         assert (at > 1 and keeps) is one.is_ending
         assert (at if keeps else at - 1) == (0 if one.run is None else one.run.seq)
@@ -113,11 +115,11 @@ def test_a_run_taken_further_elsewhere_is_busy_and_known_as_it_is(
         with pytest.raises(RunBusy, match="from event 1 to 2: resume it"):
             await other.take(Resumed(2.0))
         assert (one.run, False) == (other.run, other.is_torn)
-        await other.refuse_outrun("r")
+        await other.refuse_outrun()
         await other.take(Cancelled(3.0))
         with pytest.raises(RunBusy, match="from event 2 to 3"):
-            await one.refuse_outrun("r")
-        await one.refuse_outrun("r")
+            await one.refuse_outrun()
+        await one.refuse_outrun()
         assert one.is_over
 
     asyncio.run(scenario())
@@ -222,7 +224,9 @@ def driven(store: Leasing | Plain, error: BaseException | None = None) -> None:
     """Drive a run that parks, or fails like this."""
 
     async def scenario() -> None:
-        async with Lease(store, "r", lambda: ("suspended", (ASK,))):
+        one = recorder(store)
+        one.run = fresh()
+        async with one:
             if error is not None:
                 raise error
 
@@ -296,7 +300,35 @@ def test_a_lease_that_its_store_cancelled_is_an_error_of_the_store(which: str) -
 )
 def test_a_run_is_called_by_how_it_ended(reason: EndReason, status: str) -> None:
     """A list of runs tells the stopped from the broken."""
-    assert status == status_of(evolve(fresh(), node="END", ending=Ending(reason)))
+    assert (status, ()) == released(evolve(fresh(), node="END", ending=Ending(reason)))
+
+
+def test_a_run_that_has_not_ended_is_suspended() -> None:
+    """Or has not even begun."""
+    suspended = "suspended", (ASK,)
+
+    assert (None, (ASK,)) == released(None)
+    assert suspended == released(fresh())
+    assert suspended == released(evolve(fresh(), ending=Ending(EndReason.ERROR)))
+
+
+def released(run: Run[None] | None) -> tuple[ReleaseStatus | None, Sequence[Ask]]:
+    """Return the status that a run is released with, and its open questions."""
+    found: list[tuple[ReleaseStatus | None, Sequence[Ask]]] = []
+
+    class Noting(Leasing):
+        async def release(
+            self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask]
+        ) -> None:
+            found.append((status, asks))
+
+    async def scenario() -> None:
+        one = recorder(Noting())
+        async with one:
+            one.run = run
+
+    asyncio.run(scenario())
+    return found[0]
 
 
 def test_an_ending_event_loop_releases_no_run_that_is_driven() -> None:
@@ -304,7 +336,7 @@ def test_an_ending_event_loop_releases_no_run_that_is_driven() -> None:
 
     async def scenario() -> list[object]:
         store = Leasing()
-        async with Lease(store, "r", lambda: ("suspended", ())):
+        async with recorder(store):
             await asyncio.get_running_loop().shutdown_asyncgens()
             return [*store.told]
 

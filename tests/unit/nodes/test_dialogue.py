@@ -28,7 +28,7 @@ from graphloop.events import (
     Failure,
     ModelReplied,
 )
-from graphloop.nodes.dialogue import ASKS_MAX, Asks, heard_back, over, wish, with_dialogue
+from graphloop.nodes.dialogue import ASKS_MAX, Asks, heard_back, over, requested, with_dialogue
 from graphloop.run import Run, evolve
 from graphloop.turn import Exchange
 from graphloop.values import Settings, SystemMessage, UserMessage
@@ -39,7 +39,7 @@ E = TypeVar("E", bound=Effect)
 
 def asked(ask: Ask, kind: type[E], run: Run[None] | None = None) -> tuple[Run[None], E]:
     """Return the run that waits for an ask, and its effect."""
-    wished = wish(with_dialogue(fresh()) if run is None else run, ask, "node")
+    wished = requested(with_dialogue(fresh()) if run is None else run, ask, "node")
     assert not isinstance(wished, Failure)
     waiting, effect = wished
     assert isinstance(effect, kind)
@@ -80,7 +80,7 @@ def test_no_ask_widens_the_limit_of_the_run() -> None:
     run = fresh()
     run = with_dialogue(evolve(run, setup=evolve(run.setup, settings=Settings(max_tokens=10))))
 
-    sent = [wish(run, AskModel("?", max_tokens=most), "node") for most in (None, 7, 100)]
+    sent = [requested(run, AskModel("?", max_tokens=most), "node") for most in (None, 7, 100)]
 
     calls = [one[1] for one in sent if isinstance(one, tuple)]
     limits = [one.request.settings.max_tokens for one in calls if isinstance(one, CallModel)]
@@ -95,14 +95,14 @@ def test_an_agent_gets_what_is_left_and_no_deeper_than_there_may_be() -> None:
 
     assert ("a", "node.1", "") == (start.agent, start.key, start.arguments)
     assert (UserMessage("go", origin="node"),) == tuple(start.messages)
-    failure = wish(deep, AskAgent("a", "go"), "node")
+    failure = requested(deep, AskAgent("a", "go"), "node")
     assert isinstance(failure, Failure)
     assert "agents deep" in failure.message
 
 
 def test_what_is_told_is_answered_at_once() -> None:
     """And comes into the conversation under the node's name."""
-    wished = wish(with_dialogue(fresh()), Tell(UserMessage("listen")), "node")
+    wished = requested(with_dialogue(fresh()), Tell(UserMessage("listen")), "node")
     assert not isinstance(wished, Failure)
     run, effect = wished
 
@@ -119,11 +119,11 @@ def test_nothing_comes_between_calls_and_their_results(ask: Ask) -> None:
     """The run ends in an error that says so."""
     run = with_dialogue(fresh(messages=(*QUESTION, said(call("read")))))
 
-    failure = wish(run, ask, "node")
+    failure = requested(run, ask, "node")
 
     assert isinstance(failure, Failure)
     assert "no message may stand between calls and their results" in failure.message
-    assert not isinstance(wish(run, AskModel("x"), "node"), Failure)
+    assert not isinstance(requested(run, AskModel("x"), "node"), Failure)
 
 
 def test_answers_are_kept_as_what_they_are() -> None:
